@@ -1,4 +1,5 @@
 /** What a model may do in a turn: every tool there is, in groups, and which turns have which. */
+
 import type { Config } from './config.js';
 import { postReaction } from './conversation/deliver/react.js';
 import { postSideMessage } from './conversation/deliver/say.js';
@@ -7,8 +8,8 @@ import { toolSet } from './conversation/turn/tools.js';
 import type { Agents } from './core/agents.js';
 import type { Artifacts } from './core/artifacts.js';
 import type { ChatExports } from './core/chat-export.js';
+import { createSlots } from './core/concurrency.js';
 import type { Skills } from './core/skills.js';
-import { createSlots } from './core/slots.js';
 import { BOARD_CHAT, type Delegation } from './core/task.js';
 import {
   type AnyTool,

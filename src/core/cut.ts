@@ -15,3 +15,23 @@ export function cutMarker(limit: string, most: number): string {
 export function cutWithMarker(words: string, most: number, limit: string): string {
   return words.length <= most ? words : `${cutAt(words, most)}\n\n${cutMarker(limit, most)}`;
 }
+
+export interface Cut {
+  text: string;
+  /** The number of characters of the trimmed text that are shown. */
+  kept: number;
+}
+
+/** At most `max` characters of the trimmed text, followed by a marker that names the limit. */
+export function cut(text: string, max: number, limit: string): Cut {
+  const trimmed = text.trim();
+  return {
+    text: cutWithMarker(trimmed, max, limit),
+    kept: trimmed.length <= max ? trimmed.length : cutAt(trimmed, max).length,
+  };
+}
+
+/** Whether a text contains such a marker: then it is a shortened copy and must not replace the original. */
+export function hasMarker(text: string): boolean {
+  return /<<truncated due to [a-z-]+=\d+>>/.test(text);
+}

@@ -3,8 +3,8 @@
  * entries, what a prompt shows.
  */
 
-import { cut } from './budget.js';
 import { BOM, decode, linesOf } from './byte-text.js';
+import { cut } from './cut.js';
 import { LINE_END } from './entry.js';
 
 /** A day of the log, as shown in a prompt. */

@@ -1,7 +1,7 @@
 /**
  * The elements in which the gateway shows a model what people, models, files and tools said, and what keeps that text from
  * opening or closing one: such a `<` becomes an entity. Everything else stands as it was written, so that code reaches the
- * model as code. Whatever the gateway did not write itself stands in an element (or a fence, `core/fenced.ts`): nothing
+ * model as code. Whatever the gateway did not write itself stands in an element (or a fence, `fenced`): nothing
  * outside of them is anybody's words.
  */
 import { lookOf } from './likeness.js';
@@ -114,4 +114,11 @@ function readsAsTag(text: string, from: number): boolean {
     if (!LOOKS.some((name) => name.startsWith(look))) return false;
   }
   return LOOKS.includes(look);
+}
+
+/** Text of files in a prompt: in a fence longer than any fence inside it, so that the text cannot end its own block, nor begin an element. */
+export function fenced(text: string): string {
+  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), (run) => run[0].length));
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}text\n${escaped(text)}\n${fence}`;
 }

@@ -20,6 +20,15 @@ export interface Authorisation {
   agent?: AgentPlace;
 }
 
+/** Whether it holds what belongs to owners alone: an owner's words led to it, in one of their control chats. */
+export async function isOwnersOrder({
+  chatId,
+  controlChats,
+  asker,
+}: Pick<Authorisation, 'chatId' | 'controlChats' | 'asker'>): Promise<boolean> {
+  return controlChats.includes(chatId) && (await asker.isOwner());
+}
+
 /** Where an agent works on a task. */
 export interface AgentPlace {
   id: string;

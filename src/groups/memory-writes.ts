@@ -3,9 +3,9 @@
  * in between leaves a version of a change that never happened, but never a change without a version.
  */
 
-import { hasMarker } from '../core/budget.js';
 import { netChanges } from '../core/changed-lines.js';
 import type { Clock } from '../core/clock.js';
+import { hasMarker } from '../core/cut.js';
 import { hasEntry, withEntry, withoutEntry } from '../core/daily-log.js';
 import { entryLine } from '../core/entry.js';
 import { describe } from '../core/errors.js';

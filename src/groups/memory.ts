@@ -4,7 +4,7 @@
  * an operator's edit applies at once and is never lost.
  */
 import { join } from 'node:path';
-import { cut, hasMarker } from '../core/budget.js';
+import { cut, hasMarker } from '../core/cut.js';
 import { datesIn, digest, recentDays } from '../core/daily-log.js';
 import { namesIn, readIfThere, readOr } from '../core/file-access.js';
 import { readUnlessUnchanged } from '../core/file-cache.js';

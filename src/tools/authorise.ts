@@ -2,10 +2,9 @@
  * What a tool call may touch. Without an authorisation nothing; else its own chat and persona, and any other only where
  * an owner's words led to it in a control chat; an agent never. Ids become folder names, so one that would lead elsewhere is refused here.
  */
-import { isOwnersOrder } from '../core/control.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Tier1By } from '../core/memory.js';
-import type { Authorisation, ToolContext } from '../core/tool.js';
+import { type Authorisation, isOwnersOrder, type ToolContext } from '../core/tool.js';
 
 export interface Target {
   chatId: ChatId;

@@ -5,8 +5,7 @@
  */
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { cut } from '../core/budget.js';
-import { cutMarker } from '../core/cut.js';
+import { cut, cutMarker } from '../core/cut.js';
 import { datesIn, digest, recentDays } from '../core/daily-log.js';
 import { Fault } from '../core/errors.js';
 import { readOr } from '../core/file-access.js';

@@ -1,8 +1,8 @@
 /** Who may run now: rooms side by side, suspects one at a time beside them, and nobody is stopped by one that waits. */
 import { describe, expect, it } from 'vitest';
 import { createScheduler, type RoomEnd, type RoomRun } from '../../src/conversation/rooms/scheduler.js';
+import { createSlots } from '../../src/core/concurrency.js';
 import type { Log } from '../../src/core/log.js';
-import { createSlots } from '../../src/core/slots.js';
 import { manualClock } from '../fakes/clock.js';
 import { quietLog } from '../harness/quiet.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addressOf, channelOf, platformId, roomId, roomParts } from '../../src/core/ids.js';
+import { addressOf, channelOf, platformId, roomId, roomParts, uniqueId } from '../../src/core/ids.js';
 
 describe('ids', () => {
   it.each([
@@ -28,5 +28,24 @@ describe('ids', () => {
         },
       ),
     );
+  });
+});
+
+/** RFC 9562, section 5.7, in the order of time. The example of RFC 9562, appendix A.6: 2022-02-22 19:22:22 UTC is `017f22e2-79b0-7…`. */
+const EXAMPLE = 0x017f22e279b0;
+
+describe('new ids', () => {
+  it('begins with the milliseconds, and is a UUID of version 7', () => {
+    expect(uniqueId(EXAMPLE)).toMatch(/^017f22e2-79b0-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  });
+
+  it('is later in the alphabet when it is made later', () => {
+    const ids = [0, 1, 0xffff, 0x10000, EXAMPLE, EXAMPLE + 1].map(uniqueId);
+    expect([...ids].sort()).toEqual(ids);
+  });
+
+  it('is another one each time', () => {
+    const ids = Array.from({ length: 10_000 }, () => uniqueId(EXAMPLE));
+    expect(new Set(ids).size).toBe(ids.length);
   });
 });

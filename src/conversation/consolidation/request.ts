@@ -1,6 +1,5 @@
 /** What a model is asked when a persona's memory is put in order for the night. Pure. */
-import { nameInPrompt } from '../../core/elements.js';
-import { fenced } from '../../core/fenced.js';
+import { fenced, nameInPrompt } from '../../core/elements.js';
 import type { ModelMessage } from '../../core/model.js';
 import { TIERS, type Tiers } from './draft.js';
 

@@ -4,14 +4,13 @@
  */
 
 import type { ChatRecord } from '../../core/chat-record.js';
-import { isOwnersOrder } from '../../core/control.js';
 import { block, UNTRUSTED } from '../../core/elements.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { SeenTier } from '../../core/memory.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
 import type { Persona } from '../../core/persona.js';
-import type { Authorisation, ToolSet } from '../../core/tool.js';
+import { type Authorisation, isOwnersOrder, type ToolSet } from '../../core/tool.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { ViewRecord } from '../../core/view.js';
 import { requestTokens, type Services } from '../services.js';

@@ -5,8 +5,7 @@
  * the whole request, and all that is done with it, twice as large in memory.
  */
 import { cutAt, cutMarker } from '../../core/cut.js';
-import { nameInPrompt } from '../../core/elements.js';
-import { fenced } from '../../core/fenced.js';
+import { fenced, nameInPrompt } from '../../core/elements.js';
 import type { ChatId } from '../../core/ids.js';
 import type { MemoryBudgets } from '../../core/memory.js';
 import { filledIn, hasName, type Persona } from '../../core/persona.js';

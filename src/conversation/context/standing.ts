@@ -3,8 +3,7 @@
  * they have read as long as a request begins as the last one did, so memory stands there as it was when the window
  * began; what has changed since is told at the end of the request. Pure; why it is so: docs/decisions/0020.
  */
-import { block } from '../../core/elements.js';
-import { fenced } from '../../core/fenced.js';
+import { block, fenced } from '../../core/elements.js';
 import type { MemorySnapshot, SeenTier, Tier } from '../../core/memory.js';
 
 /** A persona's memory as a prompt can show it. */

@@ -8,9 +8,9 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { Channel, Recipient } from '../../core/channel.js';
+import { createIdle } from '../../core/concurrency.js';
 import type { Delivery } from '../../core/delivery.js';
 import { type ChatId, channelOf, type PersonaId } from '../../core/ids.js';
-import { createIdle } from '../idle.js';
 import { leaseOf, type Services } from '../services.js';
 import { createBudget } from './budget.js';
 import { saysItIsLate } from './late.js';

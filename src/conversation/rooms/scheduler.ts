@@ -5,13 +5,11 @@
  */
 import { setMaxListeners } from 'node:events';
 import { type Clock, OVER } from '../../core/clock.js';
+import { createIdle, createPasses, createSlots } from '../../core/concurrency.js';
 import { type ChatId, channelOf, type RoomId, roomParts } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
 import type { Claim, RouteStore } from '../../core/route-store.js';
-import { createSlots } from '../../core/slots.js';
-import { createIdle } from '../idle.js';
 import { LEASE_MS } from '../services.js';
-import { createPasses } from './slots.js';
 
 /** The result of a run. `suspect`: its turn has crashed the process before; suspects run one at a time. */
 export type RoomEnd = { kind: 'done' } | { kind: 'again'; afterMs: number } | { kind: 'suspect' };

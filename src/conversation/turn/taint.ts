@@ -4,7 +4,7 @@
  */
 import { askedCallIn } from '../../core/approval.js';
 import type { ToolCall } from '../../core/model.js';
-import type { AnyTool, Authorisation, Reach, ToolContext } from '../../core/tool.js';
+import { type AnyTool, isOwnersOrder, type Reach, type ToolContext } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import type { Trust } from './ask.js';
 
@@ -35,12 +35,8 @@ async function reachOf(tool: AnyTool, given: unknown, context: ToolContext): Pro
   const { chat_id } = given as { chat_id?: unknown };
   const { authorisation } = context;
   if (tool.risk === 'low' || typeof chat_id !== 'string' || chat_id === '' || !authorisation) return null;
-  if (chat_id === authorisation.chatId || !(await mayActElsewhere(authorisation))) return null;
+  if (chat_id === authorisation.chatId || !(await isOwnersOrder(authorisation))) return null;
   return { kind: 'chat', chatId: chat_id };
-}
-
-async function mayActElsewhere({ controlChats, chatId, asker }: Authorisation): Promise<boolean> {
-  return controlChats.includes(chatId) && (await asker.isOwner());
 }
 
 /** Whether people have refused the same call in this turn, or did not decide about it in time. */

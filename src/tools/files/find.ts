@@ -1,7 +1,7 @@
 /** `glob` and `grep`: finding files by name, and lines by a regular expression. */
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
-import type { Slots } from '../../core/slots.js';
+import type { Slots } from '../../core/concurrency.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import { type FoundFolder, findFolder, MEDIA, openToRead, PathRefusal, shownAs } from './paths.js';

@@ -6,7 +6,7 @@ import { mkdir, readFile as read, readdir, rename, rm, symlink } from 'node:fs/p
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
-import { createSlots } from '../../../src/core/slots.js';
+import { createSlots } from '../../../src/core/concurrency.js';
 import { BOARD_CHAT } from '../../../src/core/task.js';
 import type { AgentPlace, Authorisation } from '../../../src/core/tool.js';
 import { glob, grep } from '../../../src/tools/files/find.js';

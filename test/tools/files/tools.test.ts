@@ -4,7 +4,7 @@ import { mkdir, readFile as read, stat, symlink, truncate } from 'node:fs/promis
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
-import { createSlots } from '../../../src/core/slots.js';
+import { createSlots } from '../../../src/core/concurrency.js';
 import { glob, grep } from '../../../src/tools/files/find.js';
 import { readFile } from '../../../src/tools/files/read-file.js';
 import { editFile, writeFile } from '../../../src/tools/files/write-file.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cut, hasMarker } from '../../src/core/budget.js';
+import { cut, hasMarker } from '../../src/core/cut.js';
 
 describe('cut', () => {
   it('leaves what fits, trimmed', () => {
