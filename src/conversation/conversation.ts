@@ -17,7 +17,7 @@ import { createWindows } from './compaction/windows.js';
 import { consolidateNight } from './consolidation/nights.js';
 import { createWindowCopies } from './context/window.js';
 import type { Deliver } from './deliver/deliver.js';
-import { withNews } from './deliver/news.js';
+import { createNews } from './deliver/news.js';
 import { postOnce } from './deliver/say.js';
 import { type DigestPlan, keepDigests } from './digests/digests.js';
 import { createBudgets } from './purses.js';
@@ -80,8 +80,8 @@ const NO_RESULT_IN_TIME = 'Nothing came of this in time, so it is over.';
 
 export function createConversation(given: Omit<Services, 'budgets'> & { deliver: Deliver }): Conversation {
   const { store, channels, deliver, clock, log, settings } = given;
-  const model = withNews(given.model, given);
-  const services = { ...given, model, budgets: createBudgets({ store, clock, log, model }, settings.limits) };
+  const budgets = createBudgets({ ...given, tell: createNews(given) }, settings.limits);
+  const services = { ...given, budgets };
   const windowCopies = createWindowCopies(store);
   const windows = createWindows({ ...services, windowCopies });
   const rooms: RoomServices = {
@@ -109,7 +109,7 @@ export function createConversation(given: Omit<Services, 'budgets'> & { deliver:
     { rooms: woken, commands: given }: Pick<Received, 'rooms' | 'commands'>,
     albums: RoomId[],
   ): void {
-    commands.run(given);
+    if (given.length > 0) commands.run(given);
     for (const room of woken) scheduler.wake(room, albums.includes(room) ? 'album' : 'fresh');
   }
 

@@ -12,6 +12,7 @@ import {
   type ModelClient,
   type ModelEvent,
   type ModelRequest,
+  type Notice,
   type Prices,
   type Usage,
 } from '../core/model.js';
@@ -27,8 +28,7 @@ import {
   type Scope,
   type Standing,
 } from './budgets.js';
-import { tokensOf } from './turn/tokens.js';
-import { addedUsage, spentOn } from './turn/usage.js';
+import { addedUsage, spentOn, tokensOf } from './turn/tokens.js';
 
 /** What a purse has used that is not stored yet. */
 interface Account {
@@ -36,11 +36,17 @@ interface Account {
   due: Usage | null;
 }
 
-export function createBudgets(
-  parts: { store: UsageStore; clock: Clock; log: Log; model: ModelClient },
-  limits: Limits,
-): Budgets {
-  const { store, clock, log } = parts;
+interface BudgetServices {
+  store: UsageStore;
+  clock: Clock;
+  log: Log;
+  /** What is asked in the end. */
+  model: ModelClient;
+  /** What a model client noticed is passed on to owners, whoever asked: a turn, a flush, a summary. Never rejects. */
+  tell(notice: Notice): Promise<void>;
+}
+
+export function createBudgets({ store, clock, log, model, tell }: BudgetServices, limits: Limits): Budgets {
   const set = settingsOf(limits);
   const countsPeople = set.some(({ scope }) => scope === 'person');
   /** It counts before it is stored. */
@@ -90,11 +96,13 @@ export function createBudgets(
       }
       const isAsked = !signal.aborted;
       let written = '';
-      for await (const event of parts.model.stream(request, signal)) {
+      for await (const event of model.stream(request, signal)) {
         if (event.kind === 'text') written += event.delta;
         if (event.kind === 'done') add(countedBy(event) ?? estimated(request, answerOf(event)), event.prices);
         if (event.kind === 'failed' && isAsked && (signal.aborted || hasWorked(event.fault, written)))
           add(estimated(request, written), event.prices);
+        if (event.kind === 'done' || event.kind === 'failed')
+          for (const notice of event.notices ?? []) await tell(notice);
         yield event;
       }
     }
@@ -118,7 +126,7 @@ export function createBudgets(
     }
 
     return {
-      model: { ...parts.model, stream },
+      model: { ...model, stream },
       due: () => account.due,
       spent,
       paid,

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { compose as discord } from '../../src/channels/discord/outbound.js';
 import { compose as telegram } from '../../src/channels/telegram/outbound.js';
 import { compose as whatsapp } from '../../src/channels/whatsapp/outbound.js';
-import { partsOf } from '../../src/conversation/deliver/parts.js';
+import { partsOf } from '../../src/conversation/deliver/reply.js';
 import type { ModelClient } from '../../src/core/model.js';
 import { workbench } from '../harness/conversation.js';
 

@@ -2,6 +2,7 @@
  * The summary of messages that left a persona's window: short and structured, made by the model from the previous
  * summary and what left. It only helps the conversation along; lasting memory is in the files.
  */
+
 import { cutAt, cutWithMarker } from '../../core/cut.js';
 import { block, element, elementAround, nameInPrompt } from '../../core/elements.js';
 import { describe } from '../../core/errors.js';
@@ -13,7 +14,7 @@ import { albumsOf, asOne } from '../context/albums.js';
 import { type Perspective, userLine } from '../context/history.js';
 import { tokensPerEstimated } from '../context/size.js';
 import type { Services } from '../services.js';
-import { countTokens, spentOn } from '../turn/usage.js';
+import { countTokens, spentOn } from '../turn/tokens.js';
 import { requestTokensFor, type Subject } from './subject.js';
 import { isTooMuch, MOST_HALVINGS, READ_IN_PART } from './too-much.js';
 

@@ -4,7 +4,7 @@
  */
 import type { ChatRecord } from '../../core/chat-record.js';
 import type { ChatId } from '../../core/ids.js';
-import type { ModelClient, ModelEvent, ModelRequest, Notice } from '../../core/model.js';
+import type { Notice } from '../../core/model.js';
 import { chatsOfOwners } from '../owner-chats.js';
 import type { Services } from '../services.js';
 
@@ -40,21 +40,6 @@ export function createNews(services: NewsServices): News {
     tell(notice).catch((error) =>
       log.error({ err: error, notice: notice.key }, 'news for the owner could not be passed on'),
     );
-}
-
-/** The same model; what it has to say to an owner is passed on, whoever asked it: a turn, a flush, a summary. */
-export function withNews(model: ModelClient, services: NewsServices): ModelClient {
-  const tell = createNews(services);
-
-  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
-    for await (const event of model.stream(request, signal)) {
-      const notices = event.kind === 'done' || event.kind === 'failed' ? (event.notices ?? []) : [];
-      for (const notice of notices) await tell(notice);
-      yield event;
-    }
-  }
-
-  return { ...model, stream };
 }
 
 /** Tells it now, once for its key as far as the outbox remembers. Never rejects. */

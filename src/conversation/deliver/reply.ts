@@ -1,14 +1,24 @@
 /**
  * Steps 5 to 7 of the route: turns what a persona says into deliveries for its channel: the parts, what they reply to,
- * and the appearance. Used for final replies, for replies still being written, and for side messages.
+ * and the appearance. Used for final replies, for replies still being written, and for side messages. Pure.
  */
 import type { Appearance, Channel, OutgoingFile, Part, Recipient } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
+import { cutAt } from '../../core/cut.js';
 import type { NewDelivery } from '../../core/delivery.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { StoredMessage } from '../../core/transcript.js';
-import { partsOf } from './parts.js';
 import { roomForNote, withNote } from './saved.js';
+
+/** Some twenty messages, where one takes four thousand. */
+const MOST_CHARS = 64_000;
+/** A text full of marks takes more messages than its length would need. */
+const MOST_PARTS = 30;
+/** The last paragraph or line is looked for within so many characters. */
+const LOOK_BACK = 4_000;
+
+const LONGER =
+  '_(This is only the beginning: it is longer than I may send at once. Ask for the part you want.)_';
 
 export interface Said {
   turnId: string;
@@ -84,4 +94,28 @@ function asked(batch: StoredMessage[]): string | null {
 
 function lateNotice(hours: number): string {
   return `_This answer is late: I was away for a while, and your message waited ${hours} hours._`;
+}
+
+/**
+ * A text as the parts that its channel can show, with `spare` characters kept free in each, and no more of them than people
+ * read and a chat's budget carries: five hundred messages would keep a group waiting for half an hour. Of a longer text only
+ * the beginning is sent, and that there is more is said. Only that beginning is composed, also each second while a reply is
+ * shown; what is kept of a reply is shorter still (`turn/bounds.ts`).
+ */
+export function partsOf(channel: Pick<Channel, 'compose'>, markdown: string, spare: number): Part[] {
+  const parts = channel.compose(isLong(markdown) ? beginningOf(markdown) : markdown, spare);
+  if (!isLong(markdown) && parts.length <= MOST_PARTS) return parts;
+  return [...parts.slice(0, MOST_PARTS), ...channel.compose(LONGER, spare)];
+}
+
+export function isLong({ length }: string): boolean {
+  return length > MOST_CHARS;
+}
+
+/** Up to the end of a paragraph, else of a line, if there is one near the end. */
+function beginningOf(markdown: string): string {
+  const most = cutAt(markdown, MOST_CHARS);
+  const tail = most.slice(-LOOK_BACK);
+  const at = ['\n\n', '\n'].map((end) => tail.lastIndexOf(end)).find((found) => found >= 0);
+  return at === undefined ? most : most.slice(0, most.length - tail.length + at);
 }

@@ -10,7 +10,7 @@ import type { Persona } from '../../core/persona.js';
 import type { StoredTurn } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
-import { isLong } from './parts.js';
+import { isLong } from './reply.js';
 import { isSpoken, wordsToSpeak } from './spoken.js';
 
 type Voices = Pick<Services, 'store' | 'speech' | 'clock' | 'log' | 'metrics'>;

@@ -2,6 +2,7 @@
  * Step 3 of the route, with `personas.natural`: asks the model in one small request who answers when nobody was named.
  * It returns at most one name. If there is no answer in time, the active persona answers.
  */
+
 import { cutAt } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
 import { element } from '../../core/elements.js';
@@ -12,7 +13,7 @@ import { type Persona, personaName } from '../../core/persona.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { type Perspective, userLine } from '../context/history.js';
 import type { Services } from '../services.js';
-import { countTokens, spentOn } from '../turn/usage.js';
+import { countTokens, spentOn } from '../turn/tokens.js';
 import { calledOf, named } from './addressing.js';
 
 export interface ArbiterAsk {

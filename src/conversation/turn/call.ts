@@ -2,6 +2,7 @@
  * Step 5 of the route: one call of a tool: whether there is such a tool and its arguments fit, whether a person has to
  * allow it first, and what comes of it within its time.
  */
+
 import { describe, Fault } from '../../core/errors.js';
 import type { ToolCall } from '../../core/model.js';
 import { redactor } from '../../core/secret-env.js';
@@ -10,7 +11,8 @@ import type { TurnAsk, TurnServices } from './ask.js';
 import { UNREADABLE } from './bounds.js';
 import { type Timed, withinTime } from './deadline.js';
 import { wordsOfWithheld } from './leave.js';
-import { isTainted, whyToAsk } from './taint.js';
+import { isTainted } from './steps.js';
+import { whyToAsk } from './taint.js';
 import { checkArguments, execute } from './tools.js';
 
 export interface CallResult extends ToolResult {

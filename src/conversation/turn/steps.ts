@@ -90,3 +90,8 @@ export function callsToRun(steps: Step[]): string[] {
   const isOver = (id: string) => steps.some((step) => step.kind === 'result' && step.callId === id);
   return (answer?.calls ?? []).filter(({ id }) => !isOver(id)).map(({ name }) => name);
 }
+
+/** Whether words from outside have led to it: what it answers, or what a call has read. */
+export function isTainted(trust: { isTainted: boolean }, steps: readonly Step[]): boolean {
+  return trust.isTainted || steps.some((step) => step.kind === 'result' && step.outside === true);
+}

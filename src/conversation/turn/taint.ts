@@ -8,10 +8,6 @@ import { type AnyTool, isOwnersOrder, type Reach, type ToolContext } from '../..
 import type { Step } from '../../core/transcript.js';
 import type { Trust } from './ask.js';
 
-export function isTainted({ isTainted: from }: Pick<Trust, 'isTainted'>, steps: readonly Step[]): boolean {
-  return from || steps.some((step) => step.kind === 'result' && step.outside === true);
-}
-
 /** Why a person has to allow this call: a sentence for whoever decides; null: nobody has to. */
 export async function whyToAsk(
   tool: AnyTool,

@@ -4,15 +4,16 @@
  * step and nothing runs twice. If a call waits for a person or an outside result, the turn is suspended and resumes when
  * that has come.
  */
+import { createHash } from 'node:crypto';
 import { Fault } from '../../core/errors.js';
+import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { ModelEvent, ModelRequest, Usage } from '../../core/model.js';
 import type { Step } from '../../core/transcript.js';
 import { type CallsEnd, keep, type TurnAsk, type TurnServices } from './ask.js';
 import { callsKept, mayCallAgain, replyIn } from './bounds.js';
 import { finishCalls } from './calls.js';
-import { cacheKeyOf, callId } from './keys.js';
 import { saidByCalls, stepMessages, wordsBeside } from './steps.js';
-import { addedUsage, countTokens, spentOn } from './usage.js';
+import { addedUsage, countTokens, spentOn } from './tokens.js';
 
 export type TurnOutcome =
   /** `cut`: a request of it was read only in part by the model server. */
@@ -33,9 +34,9 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
   let usage: Usage | null = null;
   let cut = false;
   for (;;) {
-    const stopped = await finishCalls(services, ask);
-    if (stopped) return stopped;
     const rounds = steps.filter((step) => step.kind === 'answer').length;
+    const stopped = rounds === 0 ? null : await finishCalls(services, ask);
+    if (stopped) return stopped;
     const mayCall = rounds < ask.maxToolRounds && mayCallAgain(steps, ask.bounds);
     const event = await askModel(services, ask, mayCall ? 'may call' : 'may not call');
     if (ask.signal.aborted) return { kind: 'dropped' };
@@ -49,7 +50,7 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
     if (event.calls.length === 0 || !mayCall) return answered(steps, event, usage, cut);
     if (event.cut) return { kind: 'failed', fault: new Fault('context_too_long', CALLS_UNSEEN), usage };
     const kept = callsKept(event.calls);
-    const calls = kept.map((call, n) => ({ ...call, id: callId(ask.callSeed ?? ask.turnId, rounds, n) }));
+    const calls = kept.map((call, n) => ({ ...call, id: callIdOf(ask.callSeed ?? ask.turnId, rounds, n) }));
     // By their place, what came along with the calls still belongs to them.
     const { text } = event;
     const echo = kept.length === event.calls.length && event.echo;
@@ -125,4 +126,21 @@ const CALLS_UNSEEN =
 function mayBeEmpty({ steps, isUnread }: TurnAsk): boolean {
   if (wordsBeside(steps) !== '' || saidByCalls(steps) !== '') return true;
   return isUnread === true && steps.some(({ kind }) => kind === 'result');
+}
+
+/**
+ * Servers number calls in their own ways, some from zero in every answer. Our ids are unique, stable when a turn is
+ * resumed, and in the one form that every server accepts: nine letters and digits.
+ */
+function callIdOf(seed: string, round: number, n: number): string {
+  const digest = createHash('sha1').update(`${seed} ${round} ${n}`).digest('hex');
+  return BigInt(`0x${digest}`).toString(36).slice(0, 9);
+}
+
+/**
+ * The same for all requests of a persona in a room, flushes too, or for all of a task; and no name that a server should
+ * know.
+ */
+function cacheKeyOf(room: RoomId, whose: PersonaId | string): string {
+  return createHash('sha256').update(`${room} ${whose}`).digest('hex').slice(0, 32);
 }
