@@ -70,8 +70,7 @@ export interface ContextAsk {
 const ROWS_PER_WINDOW = 4;
 
 export async function buildContext(
-  services: Services,
-  copies: WindowCopies,
+  services: Services & { windowCopies: WindowCopies },
   ask: ContextAsk,
 ): Promise<Context> {
   const { chat, personaId, room, batch } = ask;
@@ -81,7 +80,7 @@ export async function buildContext(
   await services.personas.ensure(chat.id, personaId).catch(warn('the persona’s files could not be made'));
   await services.chatFiles.setTitle(chat.id, chat.title).catch(warn('chat.yaml could not be written'));
   const { personas } = ask;
-  const window = await copies.read({
+  const window = await services.windowCopies.read({
     room,
     revision: ask.revision,
     perspective: perspectiveOf(services, personaId, personas, ask.tools),
@@ -99,7 +98,7 @@ export async function buildContext(
     seesWorkspace: await isOwnersOrder(ask.authorisation),
     held: window.standing,
   });
-  copies.noteStanding(room, personaId, known.standing);
+  services.windowCopies.noteStanding(room, personaId, known.standing);
   const { persona, system, seen, promptMemory, perspective } = known;
   const { view } = window;
   const recollection = (await knowsMore(services, ask, window, promptMemory))

@@ -26,24 +26,20 @@ type SavedServices = Pick<Services, 'memory' | 'log'> & {
   settings: Pick<Settings, 'announce'>;
 };
 
-/** The line, or null if nothing was saved or the chat is not to see it. */
+/** The line of a turn that called tools, or null if nothing was saved or the chat is not to see it. */
 export async function savedNote(
   { store, memory, settings, log }: SavedServices,
   { id: chatId, kind }: Pick<ChatRecord, 'id' | 'kind'>,
-  turn: Pick<StoredTurn, 'id' | 'steps'>,
+  { id: turnId }: Pick<StoredTurn, 'id'>,
 ): Promise<string | null> {
   const how = settings.announce ?? (kind === 'direct' ? 'quiet' : 'off');
-  if (how === 'off' || !turn.steps.some((step) => step.kind === 'answer' && step.calls.length > 0))
-    return null;
-  const versions = await store.versions({ chatId, personaId: null, most: MOST_VERSIONS, turnId: turn.id });
+  if (how === 'off') return null;
+  const versions = await store.versions({ chatId, personaId: null, most: MOST_VERSIONS, turnId });
   const saved: Version[] = [];
   try {
     for (const change of netChanges(versions)) if (await stands(memory, change)) saved.push(change);
   } catch (error) {
-    log.warn(
-      { chat: chatId, turn: turn.id, why: describe(error) },
-      'a reply goes without its note on memory',
-    );
+    log.warn({ chat: chatId, turn: turnId, why: describe(error) }, 'a reply goes without its note on memory');
     return null;
   }
   return how === 'quiet' ? quietly(saved) : inFull(saved);

@@ -8,6 +8,7 @@ import type { Delivery, NewDelivery } from '../../core/delivery.js';
 import { describe } from '../../core/errors.js';
 import type { Persona } from '../../core/persona.js';
 import type { StoredTurn } from '../../core/route-store.js';
+import type { Speech } from '../../core/speech.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import { isLong } from './reply.js';
@@ -26,12 +27,12 @@ interface Replying {
 
 /** The voice note behind the text of a reply, if it is spoken. */
 export function spokenReply(
-  { speech }: Pick<Services, 'speech'>,
+  speech: Speech,
   { chat, channel, personas, turn, batch }: Replying,
   text: string,
   [first]: readonly NewDelivery[],
 ): NewDelivery[] {
-  if (speech === null || !channel.voiceNotes || !first || !isSpoken(chat, batch, speech)) return [];
+  if (!first || !isSpoken(chat, batch, speech)) return [];
   if (isLong(text)) return [];
   const words = wordsToSpeak(channel.compose(text), speech.maxCharacters);
   if (words === null) return [];

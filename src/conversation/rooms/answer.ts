@@ -1,40 +1,29 @@
 /**
  * Steps 4 to 6 of the route for one turn, from top to bottom: build the context, ask the model (compacting until the
- * request fits), show the reply while it is written, finish.
+ * request fits), show the reply while it is written, finish (`finish.ts`).
  */
-import { describe, Fault, sentenceOf } from '../../core/errors.js';
-import type { PersonaId } from '../../core/ids.js';
-import { personaName } from '../../core/persona.js';
+import { wordsSoFar } from '../../core/artifact-deltas.js';
+import { describe, Fault } from '../../core/errors.js';
 import type { Alarm } from '../../core/route-store.js';
-import type { TurnRecorder } from '../../core/turn-record.js';
+import type { Step } from '../../core/transcript.js';
+import type { TurnRecorder, TurnSight } from '../../core/turn-record.js';
 import type { Measured } from '../../core/view.js';
-import { isLimit, type Purse, type Standing } from '../budgets.js';
+import { isLimit, type Purse } from '../budgets.js';
 import { buildContext, type Context } from '../context/context.js';
-import { filesOfReply, recipientIn, replyOf } from '../deliver/reply.js';
-import { savedNote } from '../deliver/saved.js';
-import { attemptOf } from '../deliver/send-one.js';
-import type { Live } from '../deliver/showing.js';
-import { spokenReply } from '../deliver/voice-note.js';
+import { recipientIn, replyOf } from '../deliver/reply.js';
+import { type Live, NOT_LIVE } from '../deliver/showing.js';
 import { greet } from '../greeting.js';
-import { presentIn } from '../participants.js';
-import { callsToRun, isTainted } from '../turn/steps.js';
+import { callsToRun, isTainted, stepMessages } from '../turn/steps.js';
+import { tokensOf } from '../turn/tokens.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
-import { calledOf, turnedTo } from './addressing.js';
-import { authorisationOf } from './authorisation.js';
-import { causeOf, hoursLate, payerOf } from './batch.js';
+import { authorisationOf, causeOf, hoursLate, payerOf } from './batch.js';
 import { withFiles, withFilesOf } from './files-of-turn.js';
-import { liveFor, saidBy } from './live-reply.js';
-import { type Made, madeIn, shownWords } from './made.js';
-import { failureIn, faultOf, measuredOf, sightOf, taskEndsIn } from './outcome.js';
+import { type Finished, failureIn, finish, refuse, saidBy } from './finish.js';
+import { madeIn } from './made.js';
 import type { RoomServices, Turn } from './room-services.js';
 import { saveStep } from './save-step.js';
-import { spoken } from './speakers.js';
 
-export type AnswerEnd =
-  | { kind: 'finished'; isSomebodyNext: boolean }
-  | { kind: 'suspended'; alarm: Alarm | null }
-  /** Aborted, or the claim was lost: nothing was said. */
-  | { kind: 'dropped' };
+export type AnswerEnd = Finished | { kind: 'suspended'; alarm: Alarm | null };
 
 export async function answer(services: RoomServices, begun: Turn, signal: AbortSignal): Promise<AnswerEnd> {
   const purse = services.budgets.open(payerOf(begun));
@@ -54,7 +43,8 @@ async function answerFrom(
 ): Promise<AnswerEnd> {
   const { windows, clock, log, metrics } = services;
   const started = clock.now();
-  const work = await withFiles(services, begun, signal);
+  const hasFiles = begun.batch.some(({ attachments }) => attachments !== undefined);
+  const work = hasFiles ? await withFiles(services, begun, signal) : begun;
   if (work === null) return { kind: 'dropped' };
 
   const { chat, room, turn, batch, personas } = work;
@@ -74,17 +64,6 @@ async function answerFrom(
   await services.toolsReady?.(kind, callsToRun(turn.steps), signal);
   const tools = services.toolsFor(kind);
   const subject = { chat, room, personaId, personas };
-  let { revision } = work;
-  const gather = () =>
-    buildContext(services, services.windowCopies, {
-      ...subject,
-      revision,
-      batch,
-      tools,
-      authorisation,
-      now: started,
-      lateByHours,
-    });
   const ask = async (context: Context, live: Live) => {
     const stopWaiting = windows.giveWay();
     record.saw(sightOf(context));
@@ -116,23 +95,28 @@ async function answerFrom(
     }).finally(stopWaiting);
   };
 
-  let context = await gather();
+  const request = { ...subject, batch, tools, authorisation, now: started, lateByHours };
+  let { revision } = work;
+  let context = await buildContext(services, { ...request, revision });
   if (context.unread.length > 0) {
     const read = await withFilesOf(services, work, context.unread, signal);
     if (read === null) return { kind: 'dropped' };
     revision = read.revision;
-    context = await gather();
+    context = await buildContext(services, { ...request, revision });
   }
   // A persona that has said nothing here yet greets a person first, and is to know that it did.
   const isFirst = context.sizes.messages <= batch.length + 1 && turn.steps.length === 0 && senderId !== '';
   const appearing = { chat, room, persona: context.persona, personas };
-  if (isFirst && (await greet(services, appearing, batch))) context = await gather();
+  if (isFirst && (await greet(services, appearing, batch)))
+    context = await buildContext(services, { ...request, revision });
   if (windows.isFull(subject, context.sizes, context.view.measured)) {
     await windows.makeRoom(subject, turn.id, null);
-    context = await gather();
+    context = await buildContext(services, { ...request, revision });
   }
-  const wordsOf = shownWords(services, tools);
-  const live = liveFor(services, work, context.persona.name, lateByHours, wordsOf);
+  // Blocks of artifacts in an answer are taken for such where its tools could make them.
+  const mayMake =
+    services.artifacts !== undefined && tools.tools.some(({ name }) => name === 'write_artifact');
+  const live = liveFor(services, work, context.persona.name, lateByHours, mayMake);
   signal.addEventListener('abort', live.end, { once: true });
   let outcome: TurnOutcome;
   try {
@@ -140,7 +124,7 @@ async function answerFrom(
     if (outcome.kind === 'failed' && outcome.fault.code === 'context_too_long' && !signal.aborted) {
       log.warn({ room, why: describe(outcome.fault) }, 'a request did not fit; compacting first');
       await windows.makeRoom(subject, turn.id, context.requestTokens);
-      context = await gather();
+      context = await buildContext(services, { ...request, revision });
       outcome = await ask(context, live);
     }
   } finally {
@@ -163,8 +147,9 @@ async function answerFrom(
     );
   }
   const measured = windows.credible(room, personaId, measuredOf(outcome, context, turn.steps));
-  const said = outcome.kind === 'answered' ? outcome.text : '';
-  const made = await madeIn(services, work, tools, fault ? failureIn(work, fault.sentence) : said, signal);
+  const words = outcome.kind === 'answered' ? outcome.text : '';
+  const said = { text: fault ? failureIn(work, fault.sentence) : words };
+  const made = mayMake && !fault ? await madeIn(services, work, words, signal) : said;
   if (made === null) return { kind: 'dropped' };
   const finished = await finish(services, work, {
     outcome: fault ? 'failed' : 'answered',
@@ -184,116 +169,50 @@ async function answerFrom(
   return finished;
 }
 
-/** Gives up on a turn: its messages count as answered, and the chat gets one plain sentence about the failure. */
-export async function park(services: RoomServices, work: Turn): Promise<void> {
-  const { id, personaId, crashes, attempts } = work.turn;
-  services.log.error(
-    { turn: id, room: work.room, crashes, attempts },
-    'a turn failed too often and is given up (parked); the chat is told',
-  );
-  await finish(services, work, {
-    outcome: 'parked',
-    text: failureIn(work, sentenceOf(new Fault('internal', 'parked'))),
-    wordless: null,
-    speaker: personaName(work.personas, personaId),
-    lateByHours: null,
-    purse: null,
-    measured: null,
-    promptMemory: null,
-  });
-}
-
-/** Nothing is left of a limit of the day: its messages count as answered, and what was done stays. */
-export async function refuse(
+/**
+ * Shows the reply while it is written, if the channel can and the configuration allows it; `mayMake`: without the blocks
+ * that become files.
+ */
+function liveFor(
   services: RoomServices,
   work: Turn,
-  limit: Standing,
-  purse: Purse | null,
-): Promise<AnswerEnd> {
-  // First, so that a crash in between says it, too.
-  await services.refusals.tell(work, limit);
-  return finish(services, work, {
-    outcome: 'failed',
-    text: taskEndsIn(work.batch),
-    wordless: null,
-    speaker: personaName(work.personas, work.turn.personaId),
-    lateByHours: null,
-    purse,
-    measured: null,
-    promptMemory: null,
+  speaker: string,
+  lateByHours: number | null,
+  mayMake: boolean,
+): Live {
+  const { chat, room, channel, turn } = work;
+  const canShow =
+    channel.preview !== undefined || (channel.edit !== undefined && channel.remove !== undefined);
+  if (!canShow || !services.streams(channel.name)) return NOT_LIVE;
+  const said = saidBy(work, speaker, lateByHours);
+  return services.deliver.live({
+    turnId: turn.id,
+    chatId: chat.id,
+    channel,
+    to: recipientIn(chat, room),
+    shown: turn.shown,
+    deliveriesOf: (text) => replyOf(channel, said, mayMake ? wordsSoFar(text) : text),
   });
 }
 
-interface Ending extends Pick<Context, 'promptMemory'>, Partial<Made> {
-  outcome: 'answered' | 'failed' | 'parked';
-  /** What the persona said, or the error sentence of a turn that failed. */
-  text: string;
-  /** What it did instead of saying anything; null if it spoke. */
-  wordless: string | null;
-  speaker: string;
-  lateByHours: number | null;
-  /** What it has used; null: nothing. */
-  purse: Purse | null;
-  /** Size of the turn's last request, if the server counted it. */
-  measured: Measured | null;
-  /** It answers words from outside, or was given some. */
-  tainted?: boolean;
+/** The reason why there is no reply; null when there is one. */
+function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }): Fault | null {
+  if (outcome.kind === 'failed') return outcome.fault;
+  const isSilent = outcome.text === '' && outcome.wordless === undefined;
+  return isSilent ? new Fault('model_empty', 'no words') : null;
 }
 
-/**
- * Step 6, one transaction: marks the messages as answered, adds the reply to the transcript and the outbox, makes the
- * personas it addresses the next speakers, and releases the room. This is the only place that decides what is delivered.
- */
-async function finish(services: RoomServices, work: Turn, ending: Ending): Promise<AnswerEnd> {
-  const { store, deliver, clock, metrics } = services;
-  const { chat, room, channel, personas, turn, claim } = work;
-  const spent = ending.purse?.spent(turn.personaId);
-  const isAnswered = ending.outcome === 'answered';
-  const addressed = isAnswered ? othersCalled(work, ending.text) : [];
-  const exchange = work.exchange && spoken(work.exchange, addressed, services.settings.caps);
-  const late = isAnswered && ending.wordless === null ? ending.lateByHours : null;
-  const said = { ...saidBy(work, ending.speaker, late), note: await savedNote(services, chat, turn) };
-  const deliveries = replyOf(channel, said, ending.text);
-  if (isAnswered) deliveries.push(...spokenReply(services, work, ending.text, deliveries));
-  if (ending.files) deliveries.push(...filesOfReply(said, ending.files, deliveries));
-  // If the chat's delivery lane is free, the first delivery is claimed in the same transaction and sent at once.
-  const lane = deliver.take(chat.id, chat.kind, channel);
-  try {
-    const finished = await store.finish({
-      claim,
-      turnId: turn.id,
-      outcome: ending.outcome,
-      reply: isAnswered ? (ending.wordless ?? ending.kept ?? ending.text) : null,
-      wordless: ending.wordless !== null,
-      tainted: ending.tainted ?? false,
-      hearers: [...new Set([...presentIn(chat, personas), ...(work.exchange?.party ?? [])])],
-      addressed,
-      exchange,
-      deliveries,
-      send: lane ? attemptOf(services, channel, recipientIn(chat, room)) : null,
-      usage: spent?.usage ?? null,
-      ...(spent?.personId !== undefined && { personId: spent.personId }),
-      measured: ending.measured,
-      given: isAnswered ? ending.promptMemory : null,
-      now: clock.now(),
-    });
-    if (finished === 'lost') return { kind: 'dropped' };
-    ending.purse?.paid();
-    if (lane && finished.first) lane.send(finished.first, deliveries.length);
-    else deliver.wake(chat.id);
-  } finally {
-    lane?.leave();
-  }
-  if (isAnswered && ending.promptMemory)
-    services.windowCopies.noteGiven(room, turn.personaId, ending.promptMemory);
-  services.recall.heard(room);
-  metrics.count('turns_total', { outcome: ending.outcome });
-  return { kind: 'finished', isSomebodyNext: exchange !== null };
+/** What `coterie replay` is to know of a request's making. */
+function sightOf({ recalled, view, sizes, requestTokens }: Context): TurnSight {
+  const { windowAfter, summary } = view;
+  return { recalled, summary, windowAfter, messages: sizes.messages, estimatedTokens: requestTokens };
 }
 
-/** Which of the other personas present the reply addresses. */
-function othersCalled({ chat, personas, turn }: Turn, reply: string): PersonaId[] {
-  const others = presentIn(chat, personas).filter((id) => id !== turn.personaId);
-  if (others.length === 0) return [];
-  return turnedTo(reply, personas.filter(({ id }) => others.includes(id)).map(calledOf));
+/** The server's token count for the turn's last request, next to our estimate of the same request. */
+function measuredOf(outcome: TurnOutcome, context: Context, steps: Step[]): Measured | null {
+  // What a server counts of a request that it has cut says nothing about its size.
+  if (outcome.kind !== 'answered' || outcome.cut || !outcome.last || outcome.last.inputTokens <= 0)
+    return null;
+  const estimated = context.requestTokens + tokensOf(stepMessages(steps));
+  return { counted: outcome.last.inputTokens, estimated };
 }

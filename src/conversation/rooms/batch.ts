@@ -1,10 +1,12 @@
-/** Beside steps 3 to 6 of the route: what the messages that a turn answers say about it. Pure. */
+/** Beside steps 3 to 6 of the route: what the messages that a turn answers say about it. */
 import type { ChatId } from '../../core/ids.js';
 import { eventIdOf } from '../../core/journal.js';
 import type { RoomState } from '../../core/route-store.js';
+import type { Authorisation } from '../../core/tool.js';
 import type { StoredMessage } from '../../core/transcript.js';
+import { askerOfTurn } from '../asker.js';
 import type { Payer } from '../budgets.js';
-import type { Turn } from './room-services.js';
+import type { RoomServices, Turn } from './room-services.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -34,4 +36,19 @@ export function payerIn({ room, chat }: RoomState, messages: StoredMessage[]): P
 export function hoursLate(batch: StoredMessage[], startedAt: number, maxAgeMs: number): number | null {
   const waited = startedAt - Math.min(...batch.map((message) => message.receivedAt));
   return waited > maxAgeMs ? Math.floor(waited / HOUR_MS) : null;
+}
+
+/** What the tool calls of a turn are allowed. */
+export function authorisationOf(
+  services: RoomServices,
+  { chat, turn, batch, exchange }: Turn,
+): Authorisation {
+  return {
+    chatId: chat.id,
+    personaId: turn.personaId,
+    senderId: senderOf(batch),
+    channel: chat.channel,
+    controlChats: services.rulesFor(chat.channel).controlChats,
+    asker: askerOfTurn(services, chat, { batch, exchange }),
+  };
 }

@@ -17,7 +17,6 @@ export async function withFiles(
   signal: AbortSignal,
 ): Promise<Turn | null> {
   const { chat, room, channel, claim, batch } = work;
-  if (!batch.some(({ attachments }) => attachments !== undefined)) return work;
   const read = await readFiles(services, { claim, channel, signal, chatId: chat.id, messages: batch });
   if (read === null) return null;
   await postNotices(services, { chat, room }, read.notices);

@@ -4,11 +4,10 @@
  * leaves a file that nobody was sent, and the next run writes it again.
  */
 
-import { deltasIn, wordsSoFar } from '../../core/artifact-deltas.js';
+import { deltasIn } from '../../core/artifact-deltas.js';
 import type { ArtifactDelta } from '../../core/artifacts.js';
 import type { OutgoingFile } from '../../core/channel.js';
 import { describe, Fault } from '../../core/errors.js';
-import type { ToolSet } from '../../core/tool.js';
 import { counted, oneLine } from '../quoting.js';
 import { senderOf } from './batch.js';
 import type { RoomServices, Turn } from './room-services.js';
@@ -23,26 +22,14 @@ export interface Made {
 
 const MOST_TITLE = 100;
 
-/** Whether blocks of artifacts in this turn's answer are taken for such. */
-function makesArtifacts({ artifacts }: RoomServices, { tools }: ToolSet): boolean {
-  return artifacts !== undefined && tools.some(({ name }) => name === 'write_artifact');
-}
-
-/** What of a reply that is being written people are shown. */
-export function shownWords(services: RoomServices, tools: ToolSet): (text: string) => string {
-  return makesArtifacts(services, tools) ? wordsSoFar : (text) => text;
-}
-
 /** null: aborted. */
 export async function madeIn(
   services: RoomServices,
   work: Turn,
-  tools: ToolSet,
   answer: string,
   signal: AbortSignal,
 ): Promise<Made | null> {
   const nothing = { text: answer, kept: answer, files: [] };
-  if (!makesArtifacts(services, tools)) return nothing;
   const { text, deltas, leftOut } = deltasIn(answer);
   if (deltas.length === 0) return nothing;
   if (leftOut.length > 0) {

@@ -13,10 +13,11 @@ import { postNotices } from '../deliver/say.js';
 import { presentIn } from '../participants.js';
 import { leaseOf } from '../services.js';
 import { type Admission, admit } from './admit.js';
-import { answer, park, refuse } from './answer.js';
+import { answer } from './answer.js';
 import { payerIn, payerOf } from './batch.js';
 import { tellCutOff } from './cut-off.js';
 import { withSpokenWords } from './files-of-turn.js';
+import { park, refuse } from './finish.js';
 import { hold } from './hold.js';
 import type { RoomServices, Turn } from './room-services.js';
 import type { RoomEnd, RoomRun } from './scheduler.js';
@@ -105,7 +106,9 @@ async function beginNext(
   channel: Channel,
 ): Promise<Turn | 'nothing to answer' | 'look again'> {
   const { store, clock, newId } = services;
-  const heard = await withSpokenWords(services, run, state, channel);
+  const heard = state.waiting.some(({ attachments }) => attachments !== undefined)
+    ? await withSpokenWords(services, run, state, channel)
+    : { seen: state, notices: [] };
   if (heard === null) return 'look again';
   const { seen, notices } = heard;
   const { chat } = seen;
@@ -145,13 +148,9 @@ async function beginNext(
   run.claim = claim;
   run.turnId = id;
   const batch = await batchOf(services, id, turn.batch, seen.waiting);
-  // Only notices about this turn's messages are posted: in a group, nobody is told about a failed voice note that was
-  // not for us.
-  await postNotices(
-    services,
-    { chat, room: run.room },
-    notices.filter(({ message }) => turn.batch.includes(message.id)),
-  );
+  // Only those about this turn's messages: in a group, nobody is told about a failed voice note that was not for us.
+  const ours = notices.filter(({ message }) => turn.batch.includes(message.id));
+  if (ours.length > 0) await postNotices(services, { chat, room: run.room }, ours);
   const { personaId } = turn;
   return {
     chat,

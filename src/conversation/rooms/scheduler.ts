@@ -161,7 +161,8 @@ export function createScheduler(
   }
 
   async function runOnce(run: Run, room: Room): Promise<RoomEnd> {
-    await room.heldBack;
+    // Further commands may come meanwhile.
+    for (let held: Promise<void> | null = null; held !== room.heldBack; await held) held = room.heldBack;
     const leave = await (run.isSuspect ? suspects : slots).enter();
     try {
       // Starts one run per pass of the event loop, so that platform responses are read in between when many rooms start
