@@ -1,4 +1,7 @@
-/** Step 4 of the route: turns what a persona heard into messages for a model. Pure. */
+/**
+ * Step 4 of the route: turns what a persona heard into messages for a model. The items of an album are stored as the
+ * messages that they are on the platform, and shown as the one message that people see. Pure.
+ */
 import { cutAt, cutMarker } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
 import { element, elementAround, escaped, UNTRUSTED } from '../../core/elements.js';
@@ -6,8 +9,7 @@ import type { PersonaId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage } from '../../core/model.js';
 import { TASK_COMPLETED } from '../../core/task.js';
 import { isOfPerson, type Step, type StoredMessage } from '../../core/transcript.js';
-import type { HeardMessage } from '../../core/view.js';
-import { albumsOf, asOne } from './albums.js';
+import type { HeardMessage, Position } from '../../core/view.js';
 import { reactionLine, retold } from './retold.js';
 
 /** Inserted where a turn ended without an answer. */
@@ -188,4 +190,56 @@ const QUOTE_CHARS = 500;
 function quote(words: string): string {
   const line = words.replaceAll(/\s+/g, ' ').trim();
   return line.length <= QUOTE_CHARS ? line : `${cutAt(line, QUOTE_CHARS)} [quote shortened]`;
+}
+
+/** What of its place is known: of a message that the persona has heard, all. */
+type Placed = StoredMessage & { position?: Position };
+
+/**
+ * Neighbours that are to be shown as one. Only what was heard together is: an item that comes later changes nothing of
+ * what was shown before.
+ */
+export function albumsOf<M extends Placed>(messages: readonly M[]): M[][] {
+  const groups: M[][] = [];
+  for (const message of messages) {
+    const last = groups.at(-1);
+    if (last?.[0] !== undefined && isSameAlbum(last[0], message)) last.push(message);
+    else groups.push([message]);
+  }
+  return groups;
+}
+
+/** Its captions first, then a line for each file, in the order in which they came. */
+export function asOne<M extends Placed>(items: readonly M[]): M {
+  const [first, ...others] = items;
+  if (first === undefined) throw new Error('an album without items');
+  if (others.length === 0) return first;
+  const captions = items.flatMap(({ words = '' }) => (words === '' ? [] : [words]));
+  return {
+    ...first,
+    text: [...captions, ...items.map(withoutWords)].filter((line) => line !== '').join('\n'),
+    words: captions.join('\n'),
+    attachments: items.flatMap(({ attachments = [] }) => attachments),
+    replyTo: items.find(({ replyTo }) => replyTo !== null)?.replyTo ?? null,
+  };
+}
+
+function isSameAlbum(one: Placed, other: Placed): boolean {
+  return (
+    one.album !== undefined &&
+    one.album === other.album &&
+    one.author.kind === 'person' &&
+    other.author.kind === 'person' &&
+    one.author.id === other.author.id &&
+    one.turnId === other.turnId &&
+    one.position?.heardAfter === other.position?.heardAfter &&
+    one.forwardedFrom === other.forwardedFrom &&
+    !one.edited &&
+    !other.edited
+  );
+}
+
+function withoutWords({ text, words = '' }: StoredMessage): string {
+  if (words === '' || text === words) return words === '' ? text : '';
+  return text.startsWith(`${words}\n`) ? text.slice(words.length + 1) : text;
 }

@@ -12,8 +12,16 @@ import type { Step, StoredMessage } from '../../core/transcript.js';
 import type { HeardMessage, Position, Span, ViewRecord } from '../../core/view.js';
 import type { Trust } from '../turn/ask.js';
 import { tokensOf } from '../turn/tokens.js';
-import { albumsOf, asOne } from './albums.js';
-import { answeredTurns, type Entry, entryOf, isUnanswered, LOOK_AHEAD, type Perspective } from './history.js';
+import {
+  albumsOf,
+  answeredTurns,
+  asOne,
+  type Entry,
+  entryOf,
+  isUnanswered,
+  LOOK_AHEAD,
+  type Perspective,
+} from './history.js';
 import { type Behind, endOfWindow, isAmong, type Said, saidBehind } from './said.js';
 import type { Standing } from './standing.js';
 import { type Heard, noteHeard, trustOf } from './trust.js';

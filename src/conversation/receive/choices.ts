@@ -61,7 +61,6 @@ export async function chosenInWords(
     ended,
   }: { chatId: ChatId; senderId: ChatId; now: number; ended: Set<number | string> },
 ): Promise<Chosen | Ended | null> {
-  if (services.channels.get(channel)?.buttons) return null;
   const { chat, threadId, platformMessageId, sender, twin } = message;
   const by = { id: senderId, name: sender.name, administrator: sender.administrator };
   const giver = { chat: { ...chat, id: chatId }, channel, sender: by };

@@ -21,16 +21,10 @@ import { identifyChat, identifyPerson, linkChat } from '../identity.js';
 import type { Services } from '../services.js';
 import { type ApartServices, apartReceipt } from './apart.js';
 import { choiceReceipt, chosenInWords } from './choices.js';
-import {
-  askAtTheDoor,
-  isKnownChat,
-  isWithThemselves,
-  noteGroup,
-  offerPairing,
-  type Visitor,
-} from './entrance.js';
+import { askAtTheDoor, isKnownChat, isWithThemselves, type Visitor } from './entrance.js';
 import { isTooMuch, type Pace } from './pace.js';
 import type { Strangers } from './strangers.js';
+import { turnAway } from './turned-away.js';
 
 /** The result of a batch, and what to wake. */
 export interface Accepted extends Omit<Received, 'choices'>, Pick<Reception, 'turnedAway' | 'choices'> {
@@ -48,8 +42,6 @@ interface Intake extends Pick<Accepted, 'turnedAway' | 'posted'> {
   /** Presses by those who may not choose. */
   refused: [string, ChoiceOutcome][];
 }
-
-const WHY = { pair: 'unknown sender', unlisted: 'unlisted group', 'stay-out': 'closed' } as const;
 
 /** `pace`: null without a limit. Resolves when the batch is stored, possibly before it is on the disk. */
 export async function receive(
@@ -100,11 +92,14 @@ async function receiptOf(
   switch (event.kind) {
     case 'message': {
       const visitor = await askAtTheDoor(services, channel, event);
-      if (visitor.entry === 'enter') {
+      const { entry, ...who } = visitor;
+      if (entry === 'enter') {
         const receipt = await messageReceipt(services, batch, event, visitor, intake);
         return pace === null ? receipt : inPace(services, pace, event, visitor, receipt, channel, intake);
       }
-      await turnAway(services, strangers, channel, event, visitor, intake);
+      const turned = await turnAway(services, strangers, channel, event, { entry, ...who, now: intake.now });
+      intake.turnedAway.push({ platformMessageId: event.platformMessageId, why: turned.why });
+      intake.posted.push(...turned.posted);
       return null;
     }
     case 'edit':
@@ -123,25 +118,6 @@ async function receiptOf(
       return moveReceipt(services, channel, event);
     case 'apart':
       return apartReceipt(services, channel, event);
-  }
-}
-
-async function turnAway(
-  services: Services,
-  strangers: Strangers,
-  channel: string,
-  message: InboundMessage,
-  { entry, chatId, senderId }: Visitor,
-  { now, turnedAway, posted }: Intake,
-): Promise<void> {
-  if (entry === 'enter') return;
-  turnedAway.push({ platformMessageId: message.platformMessageId, why: WHY[entry] });
-  if (entry === 'pair') {
-    posted.push(...(await offerPairing(services, strangers, channel, message, { chatId, senderId, now })));
-  } else if (entry === 'unlisted') {
-    await noteGroup(services, strangers, message, chatId, now);
-  } else {
-    strangers.keptOut(channel, { chat: chatId, sender: senderId, name: message.sender.name });
   }
 }
 
@@ -183,7 +159,11 @@ async function messageReceipt(
   const question = isOver ? null : asked;
   if (question) ended.add(question.id);
   const asks = question === null ? {} : { endsQuestion: question.id };
-  const offered = await chosenInWords(services, channel, message, { chatId, senderId, now, ended });
+  const account = services.channels.get(channel);
+  // Where there are buttons, a number is only a number.
+  const offered = account?.buttons
+    ? null
+    : await chosenInWords(services, channel, message, { chatId, senderId, now, ended });
   if (offered?.kind === 'choice') return { ...offered, ...asks };
   const ends = { ...asks, ...(offered === null ? {} : { endsOffers: offered.ends }) };
   // Words that somebody else wrote order nothing, answer nothing and call nobody.
@@ -193,8 +173,7 @@ async function messageReceipt(
   }
   const [persona] = addresses ?? [];
   const asCommand = { kind: 'command' as const, ...origin, ...(persona === undefined ? {} : { persona }) };
-  const names = services.channels.get(channel)?.names?.() ?? [];
-  const sent = { mentionsBot, isDirect: message.chat.kind === 'direct', names };
+  const sent = { mentionsBot, isDirect: message.chat.kind === 'direct', names: account?.names?.() ?? [] };
   const command = parseCommand(message.text, COMMAND_NAMES, sent);
   if (command) return { ...asCommand, command, ...ends };
   if (question && isYes(message.text, mentionsBot)) {
