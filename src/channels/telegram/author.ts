@@ -1,6 +1,6 @@
 /** Who speaks, and whose words somebody passes on. Pure. */
 import type { InboundMessage } from '../../core/message.js';
-import type { OurBot } from './bots.js';
+import type { Receiver } from './bots.js';
 import type { Author, Message, Origin } from './update.js';
 
 /**
@@ -9,7 +9,7 @@ import type { Author, Message, Origin } from './update.js';
  */
 export function senderOf(
   message: Author & Pick<Message, 'chat'>,
-  { ours }: { ours: readonly OurBot[] },
+  { ours }: Pick<Receiver, 'ours'>,
 ): InboundMessage['sender'] | null {
   const { from, sender_chat: as, chat } = message;
   if (as !== undefined) {

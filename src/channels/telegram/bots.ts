@@ -20,6 +20,12 @@ export interface OurBot {
   personaId?: PersonaId;
 }
 
+/** Whose update it is: the bot that got it, and all of ours, of which it may speak. */
+export interface Receiver {
+  bot: OurBot;
+  ours: readonly OurBot[];
+}
+
 export interface Bot {
   /** Whose it is; null for the main bot. */
   readonly personaId: PersonaId | null;

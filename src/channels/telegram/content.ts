@@ -1,21 +1,15 @@
 /** What a message says: its words with whom they mention, its files, or a label for what is neither. Pure. */
 import type { Attachment, InboundMessage } from '../../core/message.js';
 import { originName } from './author.js';
-import type { OurBot } from './bots.js';
+import type { OurBot, Receiver } from './bots.js';
 import { filesIn } from './files.js';
 import { labelOf, tellingLabelOf } from './label.js';
 import { messageIdOf } from './message-id.js';
 import { markdownOf } from './rich.js';
-import type { Content, Message } from './update.js';
+import { type Content, FILE_FIELDS, type Message } from './update.js';
 
 /** `/cmd@SomeBot` at the start of a message: the command, and the handle. */
 const OPENING_COMMAND = /^(\/\w{1,64})(@\w+)(?=\s|$)/;
-
-interface Receiver {
-  bot: OurBot;
-  ours: readonly OurBot[];
-  direct: boolean;
-}
 
 type Said = Pick<InboundMessage, 'text' | 'attachments' | 'mentionsBot' | 'addresses' | 'forwardedFrom'>;
 
@@ -24,9 +18,13 @@ type Said = Pick<InboundMessage, 'text' | 'attachments' | 'mentionsBot' | 'addre
  * gets a label: in a direct chat whatever it is, since somebody waits for an answer there, and in a group what is
  * worth hearing. What has no label either is nothing.
  */
-export function saidIn(message: Message, replied: Attachment[], receiver: Receiver): Said | null {
+export function saidIn(
+  message: Message,
+  replied: Attachment[],
+  receiver: Receiver & { direct: boolean },
+): Said | null {
   const { bot, direct } = receiver;
-  const own = filesIn(message);
+  const own = FILE_FIELDS.some((field) => field in message) ? filesIn(message) : [];
   const words = wordsOf(message);
   const said = words || (own.length > 0 ? '' : (direct ? labelOf : tellingLabelOf)(message));
   if (said === null) return null;
@@ -39,7 +37,11 @@ export function saidIn(message: Message, replied: Attachment[], receiver: Receiv
 }
 
 /** The words with whom they are for. What somebody forwards was said to somebody else: it calls none of us. */
-function spoken(words: string, message: Message, { bot, ours, direct }: Receiver): Omit<Said, 'attachments'> {
+function spoken(
+  words: string,
+  message: Message,
+  { bot, ours, direct }: Receiver & { direct: boolean },
+): Omit<Said, 'attachments'> {
   // What is said to a persona's own bot alone is said to that persona.
   const own = direct && bot.personaId !== undefined ? [bot] : [];
   const forwarded = message.forward_origin ?? (message.is_automatic_forward ? {} : undefined);
@@ -60,8 +62,8 @@ function addressing(bots: OurBot[]): Pick<Said, 'addresses'> {
   return personas.size === 0 ? {} : { addresses: [...personas] };
 }
 
-export function wordsOf(content: Content): string {
-  return content.text || content.caption || markdownOf(content.rich_message);
+export function wordsOf({ text, caption, rich_message: rich }: Content): string {
+  return text || caption || (rich === undefined ? '' : markdownOf(rich));
 }
 
 /**

@@ -4,18 +4,11 @@
  */
 import type { InboundChoice, InboundEvent, InboundMessage } from '../../core/message.js';
 import { nameOf, senderOf } from './author.js';
-import type { OurBot } from './bots.js';
+import type { OurBot, Receiver } from './bots.js';
 import { saidIn } from './content.js';
-import { copyKeyOf, idOf, isShared, messageIdOf } from './message-id.js';
-import { pressIdOf } from './presses.js';
+import { copyKeyOf, idOf, isShared, messageIdOf, pressIdOf } from './message-id.js';
 import { repliedFilesOf, replyOf } from './reply.js';
 import { type Message, type Press, type Reaction, readUpdate, type Stopped } from './update.js';
-
-interface Receiver {
-  /** The bot that got the update. */
-  bot: OurBot;
-  ours: readonly OurBot[];
-}
 
 /** Telegram reports a move in the old chat and in the new one; within one batch it becomes one event. */
 export function inbound(
@@ -51,7 +44,8 @@ function messageOf(message: Message, receiver: Receiver): InboundMessage | null 
   const { chat } = message;
   const direct = isPrivate(chat);
   const sender = senderOf(message, receiver);
-  const said = saidIn(message, repliedFilesOf(message), { ...receiver, direct });
+  const answers = isReply(message);
+  const said = saidIn(message, answers ? repliedFilesOf(message) : [], { ...receiver, direct });
   if (sender === null || said === null || chat.type === 'channel') return null;
   const hasCopies = !direct && receiver.ours.length > 1 && !isShared(chat.id);
   return {
@@ -63,7 +57,7 @@ function messageOf(message: Message, receiver: Receiver): InboundMessage | null 
     ...said,
     sentAt: (message.date ?? 0) * 1000,
     ...(hasCopies ? { twin: copyKeyOf(message, said.text, sender.address) } : {}),
-    replyTo: replyOf(message, receiver),
+    replyTo: answers ? replyOf(message, receiver) : null,
     ...(message.media_group_id ? { album: message.media_group_id } : {}),
   };
 }
@@ -71,7 +65,8 @@ function messageOf(message: Message, receiver: Receiver): InboundMessage | null 
 function editOf(message: Message, receiver: Receiver): InboundEvent | null {
   const { chat } = message;
   const sender = senderOf(message, receiver);
-  const said = saidIn(message, repliedFilesOf(message), { ...receiver, direct: isPrivate(chat) });
+  const replied = isReply(message) ? repliedFilesOf(message) : [];
+  const said = saidIn(message, replied, { ...receiver, direct: isPrivate(chat) });
   if (said === null || sender === null || chat.type === 'channel') return null;
   // Where somebody goes is told every few seconds, for hours: what was asked about it was asked of the beginning.
   if (message.location !== undefined) return null;
@@ -145,6 +140,11 @@ function stopOf(
     mentionsBot: false,
     replyTo: null,
   };
+}
+
+/** Most messages answer none: for these, nothing is looked for (`reply.ts`). */
+function isReply({ reply_to_message: here, external_reply: elsewhere }: Message): boolean {
+  return here !== undefined || elsewhere !== undefined;
 }
 
 /** A reply outside of topics has a thread id, too, but is in no thread; the general topic has none. */

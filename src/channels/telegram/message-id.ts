@@ -33,6 +33,11 @@ export function messageIdOf(
   return personaId === undefined ? String(number) : `${id}:${number}`;
 }
 
+/** The id of a press on a button, among those of messages. */
+export function pressIdOf(bot: Pick<OurBot, 'id' | 'personaId'>, { id }: { id: string }): string {
+  return messageIdOf(bot, `press-${id}`);
+}
+
 /** Whether all bots have the same numbers for the messages of a chat. */
 export function isShared(chat: Address | number): boolean {
   const id = Number(chat);

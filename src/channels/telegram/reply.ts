@@ -1,17 +1,12 @@
 /** What a message answers: the message, as far as Telegram sent it along, and its files. Pure. */
 import type { Attachment, ReplyTo } from '../../core/message.js';
 import { nameOf, originName, senderOf } from './author.js';
-import type { OurBot } from './bots.js';
+import type { Receiver } from './bots.js';
 import { wordsOf } from './content.js';
 import { filesIn } from './files.js';
 import { labelOf } from './label.js';
 import { idOf, isShared, messageIdOf } from './message-id.js';
 import type { Message } from './update.js';
-
-interface Receiver {
-  bot: OurBot;
-  ours: readonly OurBot[];
-}
 
 export function replyOf(message: Message, receiver: Receiver): ReplyTo | null {
   return here(message, receiver) ?? elsewhere(message, receiver);

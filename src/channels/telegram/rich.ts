@@ -9,8 +9,8 @@ type Node = Record<string, unknown>;
 /** Telegram nests up to 16 levels; what lies below this is no message of Telegram's. */
 const DEEPEST = 40;
 
-export function markdownOf(rich: Content['rich_message']): string {
-  return blocks(rich?.blocks, 0);
+export function markdownOf({ blocks: all }: NonNullable<Content['rich_message']>): string {
+  return blocks(all, 0);
 }
 
 /** The files of its blocks, in their order. */

@@ -154,6 +154,9 @@ export const readUpdate = record(
 /** A block of a rich message, as far as it has a file. */
 export const readBlockFiles = record({}, { ...files, voice_note: timed });
 
+/** What files are in, one or several. */
+export const FILE_FIELDS: readonly string[] = [...Object.keys(files), 'paid_media', 'rich_message'];
+
 export type Message = Read<typeof message>;
 export type Author = Pick<Message, keyof typeof author>;
 export type Content = Pick<Message, keyof typeof content>;
