@@ -56,62 +56,65 @@ export function poll(intake: Intake, cursor: (bot: string) => Promise<string | n
   const { bot, state, clock, log, signal } = intake;
   const { api } = bot;
   const fields = logFields(bot.personaId);
-  let offset: number | null = null;
+  let webhookRemoved: Promise<unknown> | null = null;
+  let begun: { login: Login; stuck: Stuck } | null = null;
+  let offset = 0;
   /** Until a question has had to wait for its answer, Telegram gives us what it kept while we were away. */
   let catchingUp = true;
-  let stuck: Stuck | null = null;
-  let webhookRemoved: Promise<unknown> | null = null;
 
-  async function round(failures: number): Promise<void> {
+  /** Before the first question. */
+  async function begin(failures: number): Promise<{ login: Login; stuck: Stuck }> {
     const loggingIn = logIn(intake);
     // A webhook that was left over would get what we ask for. If this fails, getUpdates says whether one is in the way.
     webhookRemoved ??= removeWebhook().catch((error) =>
       log.debug({ ...fields, reason: api.failure(error).reason }, 'no webhook removed'),
     );
     const [login] = await Promise.all([loggingIn, webhookRemoved]);
-    offset ??= Number((await cursor(String(login.our.id))) ?? 0);
-    stuck ??= await createStuck(keptOf(intake, login), offset);
+    offset = Number((await cursor(String(login.our.id))) ?? 0);
+    const stuck = await createStuck(keptOf(intake, login), offset);
+    // The question may be open for long.
+    if (failures === 0) state.up();
+    return { login, stuck };
+  }
+
+  async function round(failures: number): Promise<void> {
+    begun ??= await begin(failures);
+    const { login, stuck } = begun;
+    if (failures > 0) catchingUp = true;
     // After a failure the first question is answered at once: so it is known that all is well again.
     const patience = failures === 0 ? PATIENCE_SECONDS : 0;
-    if (failures === 0) state.up();
-    else catchingUp = true;
     const askedAt = clock.now();
-    const updates = await ask(offset, patience, stuck.deadly === null ? {} : { limit: 1 });
+    const updates = await ask(patience, stuck.deadly === null ? {} : { limit: 1 });
     catchingUp = catchingUp && updates.length > 0 && clock.now() - askedAt < AT_ONCE_MS;
     if (updates.length > 0) {
       const next = offsetAfter(updates, offset);
       if (next < offset) log.info({ ...fields, from: next }, 'Telegram counts updates anew; following it');
-      const storing = takeIn(stuck, login, updates, { from: offset, next, piledUp: catchingUp });
-      await storing.catch((error) => {
+      await takeIn(login, stuck, updates, next).catch((error) => {
         throw new Error(`what came from Telegram could not be stored: ${describe(error)}`);
       });
       offset = next;
     }
-    if (!catchingUp) await stuck.caughtUp();
-    state.up();
+    if (!catchingUp && !stuck.isOver) await stuck.caughtUp();
+    if (failures > 0) state.up();
     const isQuick = updates.length === 0 && patience > 0 && clock.now() - askedAt < QUICK_MS;
     if (isQuick) await clock.sleep(QUICK_MS, signal);
   }
 
   /** Resolves when all is stored, or the one that ends the process is passed over, with the next offset. */
-  async function takeIn(
-    starts: Stuck,
-    login: Login,
-    updates: unknown[],
-    { from, next, piledUp }: { from: number; next: number; piledUp: boolean },
-  ): Promise<void> {
-    const offset = { cursor: String(next), piledUp };
-    await starts.begin(from);
-    const all = () => store(intake, login, updates, offset);
+  async function takeIn(login: Login, stuck: Stuck, updates: unknown[], next: number): Promise<void> {
+    const behind = { cursor: String(next), piledUp: catchingUp };
+    if (!stuck.isOver) await stuck.begin(offset);
+    const all = () => store(intake, login, updates, behind);
+    if (stuck.deadly === null) return all();
     // A server that gives more than was asked for: it is all of these, then.
     const those = `${next - 1}`;
-    await (starts.deadly?.handle(those, all, () => passOver(intake, login, those, offset)) ?? all());
+    return stuck.deadly.handle(those, all, () => passOver(intake, login, those, behind));
   }
 
-  async function ask(from: number, patience: number, most: { limit?: number }): Promise<unknown[]> {
+  async function ask(patience: number, most: { limit?: number }): Promise<unknown[]> {
     const question = { timeout: patience, allowed_updates: ALLOWED_UPDATES, ...most };
     const updates: unknown = await api.call(
-      (raw, ended) => raw.getUpdates(from > 0 ? { ...question, offset: from } : question, ended),
+      (raw, ended) => raw.getUpdates(offset > 0 ? { ...question, offset } : question, ended),
       { signal, ms: WATCHDOG_MS },
     );
     if (Array.isArray(updates)) return updates;
@@ -182,7 +185,13 @@ export async function store(
   const cursorFor = offset === undefined || our.personaId === undefined ? {} : { cursorFor: String(our.id) };
   const isNothing = events.length === 0 && offset === undefined;
   const batch = { channel: 'telegram', account, events, ...offset, ...cursorFor };
-  presses.answer(bot, updates, isNothing ? {} : await receive(batch));
+  const reception = isNothing ? {} : await receive(batch);
+  const pressed = updates.filter(isPress);
+  if (pressed.length > 0) presses.answer(bot, pressed, reception);
+}
+
+function isPress(update: unknown): boolean {
+  return typeof update === 'object' && update !== null && 'callback_query' in update;
 }
 
 /** What is kept of one bot from start to start, to tell what ends the process. */

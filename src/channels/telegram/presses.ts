@@ -6,16 +6,11 @@ import type { ChoiceOutcome, Reception } from '../../core/channel.js';
 import type { Log } from '../../core/log.js';
 import { TOLD } from '../kit/pressed.js';
 import { type Bot, logFields } from './bots.js';
-import { messageIdOf } from './message-id.js';
+import { pressIdOf } from './message-id.js';
 import { type Press, readUpdate } from './update.js';
 
 /** A press that is not answered within this is not waited for at a stop, either. */
 const ANSWER_MS = 10_000;
-
-/** The id of a press among those of messages. */
-export function pressIdOf(bot: Parameters<typeof messageIdOf>[0], { id }: Pick<Press, 'id'>): string {
-  return messageIdOf(bot, `press-${id}`);
-}
 
 export type Presses = ReturnType<typeof createPresses>;
 
@@ -57,8 +52,7 @@ export function createPresses(log: Log) {
     /** Answers every press among the updates, which are stored. Returns at once. */
     answer(bot: Bot, updates: readonly unknown[], { choices }: Pick<Reception, 'choices'>): void {
       for (const update of updates) {
-        // Most updates are messages: these are not read a second time.
-        const press = isPress(update) ? readUpdate(update)?.callback_query : undefined;
+        const press = readUpdate(update)?.callback_query;
         if (press === undefined) continue;
         const answering = answer(bot, press, choices?.get(pressIdOf(bot.our(), press)));
         underWay.add(answering);
@@ -70,8 +64,4 @@ export function createPresses(log: Log) {
       await Promise.all(underWay);
     },
   };
-}
-
-function isPress(update: unknown): boolean {
-  return typeof update === 'object' && update !== null && 'callback_query' in update;
 }

@@ -26,7 +26,9 @@ interface Begun {
 export interface Stuck {
   /** null: nothing is suspected. */
   readonly deadly: Deadly | null;
-  /** Before the first updates of this process are read: from which offset they were asked for. */
+  /** Nothing is suspected, and this start is noted: from here on, nothing of this is called any more. */
+  readonly isOver: boolean;
+  /** Before updates are read: from which offset they were asked for. */
   begin(offset: number): Promise<void>;
   /** Nothing waits any more. */
   caughtUp(): Promise<void>;
@@ -38,31 +40,29 @@ export async function createStuck(parts: Parts, offset: number): Promise<Stuck> 
   const name = `began ${id}`;
   const none = { offset: Number.NaN, starts: 0 };
   let before = await read<Begun>(state, name, none);
-  let deadly =
-    before.offset === offset && before.starts >= STARTS
-      ? createDeadly({ ...parts, name: `reading ${id}` })
-      : null;
+  const isSuspect = before.offset === offset && before.starts >= STARTS;
   let hasBegun = false;
 
-  return {
-    get deadly() {
-      return deadly;
-    },
-    async begin(from) {
+  const stuck = {
+    deadly: isSuspect ? createDeadly({ ...parts, name: `reading ${id}` }) : null,
+    isOver: false,
+    async begin(from: number) {
       // Being careful, every place is noted: whoever comes after an end goes on being careful there.
-      if (hasBegun && deadly === null) return;
-      const starts = deadly !== null ? STARTS : before.offset === from ? before.starts + 1 : 1;
+      const starts = stuck.deadly !== null ? STARTS : before.offset === from ? before.starts + 1 : 1;
       await state.set(new Map([[name, JSON.stringify({ offset: from, starts } satisfies Begun)]]));
       hasBegun = true;
+      stuck.isOver = stuck.deadly === null;
     },
     async caughtUp() {
-      if (deadly === null) return;
-      await deadly.clear();
+      if (stuck.deadly === null) return;
+      await stuck.deadly.clear();
       await state.set(new Map([[name, null]]));
       before = none;
-      deadly = null;
+      stuck.deadly = null;
+      stuck.isOver = hasBegun;
     },
   };
+  return stuck;
 }
 
 export interface Called {
