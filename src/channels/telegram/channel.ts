@@ -11,11 +11,11 @@ import { createAsked, isAdministrator } from '../kit/asked.js';
 import { createState } from '../kit/state.js';
 import { type Bot, createBots } from './bots.js';
 import { check } from './check.js';
+import { numberCopies } from './copies.js';
 import { fetchFile } from './fetch.js';
 import { createFinding } from './find-sent.js';
 import { poll } from './intake.js';
-import { numberCopies, readFileId } from './message-id.js';
-import { createNewest } from './newest.js';
+import { createNewest } from './message-id.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
 import { createPresses } from './presses.js';
@@ -98,6 +98,8 @@ export function createTelegram(
       return result;
     },
 
+    mark: ({ address }) => newest.mark(address, clock.now()),
+
     async start(receive, until) {
       onAbort(until, () => stopping.abort());
       const running = bots.all.map((bot) => {
@@ -111,12 +113,7 @@ export function createTelegram(
       receiving = Promise.all(running);
     },
 
-    async fetch(attachment, ask) {
-      const { bot: id, file } = readFileId(attachment.source);
-      const bot = bots.withId(id);
-      if (bot === undefined) return { kind: 'gone', reason: 'the bot that was told of it is none of ours' };
-      return fetchFile(bot.api, file, ask);
-    },
+    fetch: ({ source }, ask) => fetchFile(bots, source, ask),
 
     async stop() {
       stopping.abort();

@@ -7,17 +7,20 @@ import { isAbsolute } from 'node:path';
 import type { FetchResult } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import { download } from '../kit/download.js';
-import type { BotApi } from './api.js';
+import type { Bots } from './bots.js';
 
 /** No longer there, and never again. */
 const GONE = [404, 410];
 
-/** Never throws. */
+/** `source`: as in an attachment, which only the bot that received it may fetch. Never throws. */
 export async function fetchFile(
-  api: BotApi,
-  fileId: string,
+  bots: Pick<Bots, 'withId'>,
+  source: string,
   { maxBytes, signal }: { maxBytes: number; signal: AbortSignal },
 ): Promise<FetchResult> {
+  const { bot, fileId } = readSource(source);
+  const api = bots.withId(bot)?.api;
+  if (api === undefined) return { kind: 'gone', reason: 'the bot that was told of it is none of ours' };
   let path: unknown;
   let size: unknown;
   try {
@@ -56,6 +59,14 @@ export async function fetchFile(
     return { kind: 'unreachable', reason: `only ${loaded.bytes.length} of ${size} bytes arrived` };
   }
   return loaded;
+}
+
+/** The bot in it, null for the main one, and the file's id for that bot. */
+function readSource(source: string): { bot: number | null; fileId: string } {
+  const [, bot, fileId] = /^(\d{1,15}):(.*)$/s.exec(source) ?? [];
+  return bot === undefined || fileId === undefined
+    ? { bot: null, fileId: source }
+    : { bot: Number(bot), fileId };
 }
 
 /** The server may run on another machine, or as another user: that is the operator's to mend. */

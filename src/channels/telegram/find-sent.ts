@@ -6,7 +6,6 @@
  */
 import type { Channel, FindOptions, FoundSent, Part, Recipient } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
-import type { Address } from '../../core/message.js';
 import { named } from '../kit/named.js';
 import type { Bot, Bots } from './bots.js';
 import {
@@ -20,8 +19,7 @@ import {
   sendResult,
 } from './failure.js';
 import { keyboardOf } from './keyboard.js';
-import { isShared, messageIdOf } from './message-id.js';
-import type { Newest } from './newest.js';
+import { isShared, messageIdOf, type Newest, type SendMark } from './message-id.js';
 import { chatId, MAX_CAPTION } from './outbound.js';
 
 /** How many questions one search has, and of how many numbers it goes through: most are known to be other messages. */
@@ -43,13 +41,8 @@ const UNTOLD_MS = 60_000;
 /** Where it is flooded, Telegram keeps a send for up to 8 s before it does it, also when nobody waits any longer. */
 const KEPT_MS = 10_000;
 
-/** What is stored with a send. */
-interface Mark {
-  /** When it began, ms. */
-  at: number;
-  chat: Address;
-  /** The newest number known, by the bot's id. */
-  newest: [bot: number, number: number][];
+/** With how far the search has come. */
+interface Mark extends SendMark {
   /** Since when Telegram has more to tell than is asked about. */
   untoldSince?: number;
   /** While it is looked for: when that began. */
@@ -84,7 +77,7 @@ export function createFinding({
   bots: Bots;
   newest: Newest;
   clock: Clock;
-}): Required<Pick<Channel, 'mark' | 'findSent'>> {
+}): Required<Pick<Channel, 'findSent'>> {
   const startedAt = clock.now();
 
   /** Who may have sent it, and from which number on. */
@@ -142,15 +135,6 @@ export function createFinding({
   }
 
   return {
-    mark({ address }) {
-      const known = bots.all.flatMap((bot): Mark['newest'] => {
-        const number = newest.number(bot.our(), address);
-        return number === undefined ? [] : [[bot.our().id, number]];
-      });
-      if (known.length === 0) return null;
-      return JSON.stringify({ at: clock.now(), chat: address, newest: known } satisfies Mark);
-    },
-
     async findSent(to, part, options) {
       const mark: Mark = JSON.parse(options.mark);
       // A group that became a supergroup has left its numbers behind; a long text and a file are two messages.

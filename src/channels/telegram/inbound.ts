@@ -6,7 +6,8 @@ import type { InboundChoice, InboundEvent, InboundMessage } from '../../core/mes
 import { nameOf, senderOf } from './author.js';
 import type { OurBot, Receiver } from './bots.js';
 import { saidIn } from './content.js';
-import { copyKeyOf, idOf, isShared, messageIdOf, pressIdOf } from './message-id.js';
+import { copyKeyOf } from './copies.js';
+import { idOf, isShared, messageIdOf, pressIdOf } from './message-id.js';
 import { repliedFilesOf, replyOf } from './reply.js';
 import { type Message, type Press, type Reaction, readUpdate, type Stopped } from './update.js';
 

@@ -10,10 +10,10 @@ import type { Log } from '../../core/log.js';
 import type { State } from '../kit/state.js';
 import { backoffMs, type Setback, supervise } from '../kit/supervise.js';
 import { type Bot, type Bots, logFields, type OurBot } from './bots.js';
+import type { numberCopies } from './copies.js';
 import { isWebhookInTheWay } from './failure.js';
 import { inbound } from './inbound.js';
-import type { numberCopies } from './message-id.js';
-import type { Newest } from './newest.js';
+import type { Newest } from './message-id.js';
 import type { Presses } from './presses.js';
 import { createStuck, type Stuck } from './stuck.js';
 import { ALLOWED_UPDATES } from './update.js';
@@ -178,7 +178,9 @@ export async function store(
   offset?: { cursor: string; piledUp: boolean },
 ): Promise<void> {
   newest.heard(our, updates);
-  const events = inbound(updates, our, bots.ours()).map(numbered);
+  const events = inbound(updates, our, bots.ours()).map((event) =>
+    event.kind === 'message' && event.twin !== undefined ? numbered(event, event.twin) : event,
+  );
   for (const event of events) {
     if (event.kind === 'message' || event.kind === 'choice') bots.heard(bot, event.chat.address);
   }

@@ -1,19 +1,19 @@
 /**
- * Ids of messages as the rest of the gateway knows them. In a supergroup a message has the same number for every bot;
- * elsewhere each bot has numbers of its own: there, an id is the id of a persona's bot, a colon and the number. So in a
- * basic group several copies of a message reach us under ids that differ; what they have in common tells which are
- * copies of one. Pure, but for `numberCopies`.
+ * Ids of messages as the rest of the gateway knows them, made of the numbers that Telegram gives them. In a supergroup a
+ * message has the same number for every bot; elsewhere each bot has numbers of its own: there, an id is the id of a
+ * persona's bot, a colon and the number. And the newest of these numbers, as far as we were told: a bot's messages are
+ * counted in one row over all its direct chats and basic groups, those of a supergroup in a row of its own, and they
+ * only grow. From these, a send that was cut off is looked for (`find-sent.ts`).
  */
-import { createHash } from 'node:crypto';
-import type { Address, InboundEvent } from '../../core/message.js';
+import type { Address } from '../../core/message.js';
 import { bounded } from '../kit/bounded.js';
-import type { OurBot } from './bots.js';
-import type { Message } from './update.js';
+import type { Bots, OurBot } from './bots.js';
 
 /** The ids of supergroups and channels are below this. */
 const SHARED_BELOW = -1_000_000_000_000;
-/** Of how many messages copies are recognised: they come within seconds. */
-const MOST_COPIED = 1_000;
+const MOST_GROUPS = 10_000;
+/** A number this far below the newest is of another bot than before: only then a row begins anew. */
+const ANOTHER_ROW = 1_000;
 
 /**
  * The message's number, and which persona's bot has it: null for the main bot, and where all have the same. null for an
@@ -62,42 +62,96 @@ export function numberFor(
   return read.bot === own || isShared(chat) ? read.number : null;
 }
 
-/** The bot in the id of a file, which only the bot that received it may fetch, and the file's id for that bot. */
-export function readFileId(source: string): { bot: number | null; file: string } {
-  const [, bot, file] = /^(\d{1,15}):(.*)$/s.exec(source) ?? [];
-  return bot === undefined || file === undefined ? { bot: null, file: source } : { bot: Number(bot), file };
+/** A message of ours, and when its send began. */
+export interface Sent {
+  number: number;
+  begunAt: number;
 }
 
-/**
- * The same for all copies of a message, and for two messages that nothing but their numbers tells apart. `words`: what
- * it shows, whatever it is.
- */
-export function copyKeyOf(message: Message, words: string, sender: string): string {
-  const { chat, date, reply_to_message: replied, quote } = message;
-  const { photo = [], voice, video, video_note, animation, audio, document, live_photo } = message;
-  // The id of a file is another one for each bot, but not this one.
-  const files = [...photo, voice, video, video_note, animation, audio, document, live_photo]
-    .map((file) => file?.file_unique_id)
-    .filter((id) => id !== undefined);
-  const reply = replied && [replied.from?.id, replied.date, replied.text ?? replied.caption];
-  const said = [words, files, quote?.text];
-  return createHash('sha256')
-    .update(JSON.stringify([chat.id, sender, date, said, reply ?? null]))
-    .digest('base64url');
+/** What is known when a send begins; stored with it, as JSON. */
+export interface SendMark {
+  /** When it began, ms. */
+  at: number;
+  chat: Address;
+  /** The newest number known, by the bot's id. */
+  newest: [bot: number, number: number][];
 }
 
-/**
- * Tells equal messages of one second apart: those of one bot are numbered in the order in which it got them. One that
- * it gets again keeps its number.
- */
-export function numberCopies(): (event: InboundEvent) => InboundEvent {
-  const idsByKey = bounded<string, string[]>(MOST_COPIED);
-  return (event) => {
-    if (event.kind !== 'message' || event.twin === undefined) return event;
-    const { twin, platformMessageId } = event;
-    const ids = idsByKey.get(twin) ?? [];
-    if (!ids.includes(platformMessageId)) ids.push(platformMessageId);
-    idsByKey.set(twin, ids);
-    return { ...event, twin: `${twin}-${ids.indexOf(platformMessageId)}` };
+export type Newest = ReturnType<typeof createNewest>;
+
+export function createNewest(bots: Pick<Bots, 'all' | 'withId'>) {
+  const ofBots = new Map<number, number>();
+  const ofGroups = bounded<Address, number>(MOST_GROUPS);
+  const lastSent = { ofBots: new Map<number, Sent>(), ofGroups: bounded<Address, Sent>(MOST_GROUPS) };
+
+  function number({ id }: Pick<OurBot, 'id'>, chat: Address): number | undefined {
+    return isShared(chat) ? ofGroups.get(chat) : ofBots.get(id);
+  }
+
+  function set({ id }: Pick<OurBot, 'id'>, chat: Address, newest: number): void {
+    if (isShared(chat)) ofGroups.set(chat, newest);
+    else ofBots.set(id, newest);
+  }
+
+  function learn(bot: Pick<OurBot, 'id'>, chat: Address, told: number): void {
+    set(bot, chat, Math.max(told, number(bot, chat) ?? 0));
+  }
+
+  return {
+    /** The newest number in the row that a bot's messages in a chat are counted in. */
+    number,
+
+    /** Our newest message in that row. */
+    lastSent: ({ id }: Pick<OurBot, 'id'>, chat: Address): Sent | undefined =>
+      isShared(chat) ? lastSent.ofGroups.get(chat) : lastSent.ofBots.get(id),
+
+    /** Of a send that begins now; null when nothing is known. */
+    mark(chat: Address, now: number): string | null {
+      const newest = bots.all.flatMap((bot): SendMark['newest'] => {
+        const known = number(bot.our(), chat);
+        return known === undefined ? [] : [[bot.our().id, known]];
+      });
+      return newest.length === 0 ? null : JSON.stringify({ at: now, chat, newest } satisfies SendMark);
+    },
+
+    /** From the store. */
+    recorded(address: Address, platformMessageId: string): void {
+      const id = readMessageId(platformMessageId);
+      const bot = id && bots.withId(id.bot);
+      if (id && bot) learn(bot.our(), address, id.number);
+    },
+
+    /** From a bot's updates, whoever may have written them. */
+    heard(bot: OurBot, updates: readonly unknown[]): void {
+      for (const update of updates) {
+        for (const { chat, number } of numbersIn(update)) learn(bot, String(chat), number);
+      }
+    },
+
+    /** From a message that was sent. */
+    sent(address: Address, platformMessageId: string, begunAt: number): void {
+      const id = readMessageId(platformMessageId);
+      const bot = id && bots.withId(id.bot)?.our();
+      if (!id || !bot) return;
+      if (id.number < (number(bot, address) ?? 0) - ANOTHER_ROW) set(bot, address, id.number);
+      else learn(bot, address, id.number);
+      const sent = { number: id.number, begunAt };
+      if (isShared(address)) lastSent.ofGroups.set(address, sent);
+      else lastSent.ofBots.set(bot.id, sent);
+    },
   };
+}
+
+/** In an update of any kind: what it brings, and what that is about (the message of a button that was pressed). */
+function numbersIn(update: unknown): { chat: number; number: number }[] {
+  const brought = fieldsOf(update);
+  return [...brought, ...brought.map((each) => Object(each).message)].flatMap((each) => {
+    const { message_id: number, chat } = Object(each);
+    const id: unknown = Object(chat).id;
+    return typeof number === 'number' && typeof id === 'number' ? [{ chat: id, number }] : [];
+  });
+}
+
+function fieldsOf(value: unknown): unknown[] {
+  return typeof value === 'object' && value !== null ? Object.values(value) : [];
 }
