@@ -1,7 +1,8 @@
 /**
- * The Bot API as we call it: grammY's client, with a deadline and the caller's signal for each call. The HTTP under it
- * is Node's own, with connections kept open: unlike any library it tells whether the server had all of a request when
- * the connection broke, and it costs less than `fetch`, at the start and for each call.
+ * The Bot API as we call it: grammY's client, with a deadline and the caller's signal for each call, and none made in a
+ * chat while Telegram wants to be left alone there. The HTTP under it is Node's own, with connections kept open: unlike
+ * any library it tells whether the server had all of a request when the connection broke, and it costs less than
+ * `fetch`, at the start and for each call.
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -11,19 +12,9 @@ import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
 import { withDeadline } from '../kit/abort.js';
-import {
-  areButtonsRefused,
-  type Credentials,
-  type Failure,
-  failureOf,
-  HeldBack,
-  isMarkupRefused,
-  isReplyRefused,
-  isThreadGone,
-  TransportError,
-} from './failure.js';
-import { createFloods } from './floods.js';
-import { type SendRequest, withoutButtons, withoutMarkup, withoutReply, withoutThread } from './outbound.js';
+import { bounded } from '../kit/bounded.js';
+import { type Credentials, type Failure, failureOf, HeldBack, TransportError } from './failure.js';
+import { plainer, type Refusable } from './plainer.js';
 
 /** A call that is not answered by then is given up. */
 const CALL_MS = 30_000;
@@ -35,6 +26,17 @@ const LIBRARY_TIMEOUT_SECONDS = 1_200;
 const IDLE_MS = 15_000;
 /** How much is encrypted in one go: a large file must not block the event loop. */
 const PIECE_BYTES = 65_536;
+
+const MOST_CHATS = 10_000;
+/** A call that took this long was held back: it is as long again until the next one. */
+const SLOW_MS = 2_000;
+/** Telegram holds nothing back for longer; an answer that took longer was only lost. */
+const MOST_HELD_MS = 8_000;
+/**
+ * Telegram does not tell a chat's limit from the bot's. When two chats are refused one soon after the other, and until
+ * about the same time, it is taken for the bot's, and all its chats wait.
+ */
+const TOGETHER_MS = 60_000;
 
 /** grammY's types want the signal of an older library; any standard one works. */
 type Ended = AbortSignal & NonNullable<Parameters<Api['raw']['getMe']>[0]>;
@@ -92,40 +94,20 @@ export function createBotApi(
   }
 
   /** Calls with a request, and again without what Telegram refuses in it. Never rejects. */
-  async function send<
-    Request extends Pick<
-      SendRequest,
-      'chat_id' | 'text' | 'entities' | 'message_thread_id' | 'reply_parameters' | 'reply_markup'
-    >,
-    Answer,
-  >(
+  async function send<Request extends Refusable, Answer>(
     first: Request,
     run: (api: Api['raw'], request: Request, ended: Ended) => Promise<Answer>,
     { mostText, ...given }: CallLimits & { mostText?: number },
   ): Promise<{ answer: Answer; request: Request } | { failure: Failure }> {
     const limits = { ...given, chat: String(first.chat_id) };
-    // Each repair takes something away, so it happens once.
     for (let request = first; ; ) {
       try {
         return { answer: await call((_raw, ended) => run(raw, request, ended), limits), request };
       } catch (error) {
         const failure = failureOf(error, credentials);
-        const fields = { channel: 'telegram', reason: failure.reason };
-        if (request.reply_markup !== undefined && areButtonsRefused(failure)) {
-          log.warn(fields, 'the buttons of a message were refused; sending it without');
-          request = withoutButtons(request) as Request;
-        } else if (request.entities !== undefined && isMarkupRefused(failure)) {
-          log.warn(fields, 'a message was refused for its markup; sending it plain');
-          request = withoutMarkup(request, mostText) as Request;
-        } else if (request.message_thread_id !== undefined && isThreadGone(failure)) {
-          log.warn(fields, 'a topic is gone or closed; sending to the chat itself');
-          request = withoutThread(request) as Request;
-        } else if (request.reply_parameters !== undefined && isReplyRefused(failure)) {
-          log.info(fields, 'the answered message is gone; sending without naming it');
-          request = withoutReply(request) as Request;
-        } else {
-          return { failure };
-        }
+        const next = plainer(request, failure, { mostText, log });
+        if (next === null) return { failure };
+        request = next;
       }
     }
   }
@@ -142,6 +124,43 @@ export function createBotApi(
     failure: (error: unknown) => failureOf(error, credentials),
     /** Cuts off calls that are under way. */
     close: transport.close,
+  };
+}
+
+/**
+ * When a bot has to leave a chat alone: Telegram says for how long (`retry_after`), or shows it by holding a call back,
+ * which it does itself while the wait is short. Whatever is done in the chat counts for its limits.
+ */
+function createFloods(clock: Clock) {
+  const closedUntil = bounded<Address, number>(MOST_CHATS);
+  let allUntil = 0;
+  let last: { chat: Address; at: number; until: number } | null = null;
+
+  const close = (chat: Address, ms: number) => {
+    closedUntil.set(chat, Math.max(closedUntil.get(chat) ?? 0, clock.now() + ms));
+  };
+
+  return {
+    /** How long nothing may be done there, ms. */
+    waitFor: (chat: Address): number =>
+      Math.max(0, allUntil - clock.now(), (closedUntil.get(chat) ?? 0) - clock.now()),
+
+    /** Telegram refused a call for so long. */
+    refused(chat: Address, ms: number): void {
+      const now = clock.now();
+      close(chat, ms);
+      const until = now + ms;
+      const isTogether = (one: number, other: number) => Math.abs(one - other) < TOGETHER_MS;
+      if (last !== null && last.chat !== chat && isTogether(now, last.at) && isTogether(until, last.until)) {
+        allUntil = Math.max(allUntil, until);
+      }
+      last = { chat, at: now, until };
+    },
+
+    /** A call was answered after so long. */
+    took(chat: Address, ms: number): void {
+      if (ms >= SLOW_MS) close(chat, Math.min(ms, MOST_HELD_MS));
+    },
   };
 }
 

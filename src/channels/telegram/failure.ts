@@ -108,27 +108,6 @@ export function sendResult(failure: Failure): SendResult {
   return { kind: 'unreachable', reason, taken, ...(retryAfterMs === null ? {} : { retryAfterMs }) };
 }
 
-export function isMarkupRefused({ code, description }: Failure): boolean {
-  return code === 400 && /entit|markup|parse|nested/i.test(description);
-}
-
-export function isThreadGone({ code, description }: Failure): boolean {
-  return code === 400 && /thread not found|topic_(closed|deleted|id_invalid)/i.test(description);
-}
-
-/**
- * The answered message is not there, or the server knows no such replies: although it is allowed to send without, some
- * servers refuse.
- */
-export function isReplyRefused({ code, description }: Failure): boolean {
-  return code === 400 && /repl(y|ied)/i.test(description);
-}
-
-/** What is wrong is the buttons below it. */
-export function areButtonsRefused({ code, description }: Failure): boolean {
-  return code === 400 && /button|reply.markup|keyboard/i.test(description);
-}
-
 /** It is not taken as this kind of file; as a document it may be. */
 export function isKindRefused(failure: Failure): boolean {
   const { code, description, tooLarge } = failure;

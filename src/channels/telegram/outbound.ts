@@ -6,7 +6,7 @@ import { parse } from '../markdown/parse.js';
 import { type Keyboard, keyboardOf } from './keyboard.js';
 
 /** In UTF-16 units, without the markup. */
-const MAX_TEXT = 4096;
+export const MAX_TEXT = 4096;
 /** The same for the caption of a file. */
 export const MAX_CAPTION = 1024;
 const GENERAL_TOPIC = 1;
@@ -58,7 +58,7 @@ export function sendRequest(
 
 /** The payload of editMessageText: without buttons, those that were there go. */
 export function editRequest(to: Recipient, number: number, part: Part, linkPreviews: boolean) {
-  return { ...withoutThread(sendRequest(to, part, { linkPreviews })), message_id: number };
+  return { ...sendRequest({ ...to, threadId: null }, part, { linkPreviews }), message_id: number };
 }
 
 /** The payload of sendMessageDraft; null where the chat has no drafts. */
@@ -85,48 +85,6 @@ export function captionRequest({ text, entities, link_preview_options: _, ...res
  */
 export function formName(name: string): string {
   return name.trim().replace(/[\p{Cc}%;"\\]/gu, encodeURIComponent);
-}
-
-/** For a text that was refused for its markup: without any, the addresses of links after their labels. */
-export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entities'>>(
-  request: Request,
-  limit = MAX_TEXT,
-) {
-  const { entities = [], ...rest } = request;
-  let text = '';
-  let from = 0;
-  for (const entity of entities) {
-    if (entity.type !== 'text_link') continue;
-    const end = entity.offset + entity.length;
-    text += `${request.text.slice(from, end)} (${entity.url})`;
-    from = end;
-  }
-  text += request.text.slice(from);
-  return { ...rest, text: text.length <= limit ? text : request.text };
-}
-
-/** For what is said otherwise. */
-export function withoutText<Request extends SendRequest>(request: Request) {
-  const { entities: _marks, link_preview_options: _links, ...rest } = request;
-  return { ...rest, text: '' };
-}
-
-/** For an answered message that is gone. */
-export function withoutReply<Request extends Pick<SendRequest, 'reply_parameters'>>(request: Request) {
-  const { reply_parameters: _gone, ...rest } = request;
-  return rest;
-}
-
-/** For buttons that are not taken: the words say what they are for. */
-export function withoutButtons<Request extends Pick<SendRequest, 'reply_markup'>>(request: Request) {
-  const { reply_markup: _refused, ...rest } = request;
-  return rest;
-}
-
-/** For a topic that is gone: to the chat itself. */
-export function withoutThread<Request extends Pick<SendRequest, 'message_thread_id'>>(request: Request) {
-  const { message_thread_id: _gone, ...rest } = request;
-  return rest;
 }
 
 /** null outside of topics, and in the general one, which is the chat itself. */

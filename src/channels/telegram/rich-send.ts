@@ -5,7 +5,7 @@
 import type { Log } from '../../core/log.js';
 import type { BotApi } from './api.js';
 import { type Failure, isMethodUnknown, isNotModified } from './failure.js';
-import { type SendRequest, withoutText } from './outbound.js';
+import type { SendRequest } from './outbound.js';
 import type { RichMessage } from './rich-reply.js';
 
 type Done = { answer: { message_id?: unknown } } | { failure: Failure };
@@ -54,4 +54,10 @@ export function createRichSending(log: Log) {
       return unlessRefused('failure' in done ? done : { answer: {} });
     },
   };
+}
+
+/** It is said by the rich message instead. */
+function withoutText<Request extends SendRequest>(request: Request) {
+  const { entities: _marks, link_preview_options: _links, ...rest } = request;
+  return { ...rest, text: '' };
 }
