@@ -12,6 +12,7 @@ import { createState } from '../kit/state.js';
 import { type Bot, createBots } from './bots.js';
 import { check } from './check.js';
 import { numberCopies } from './copies.js';
+import { createEditing } from './edit.js';
 import { fetchFile } from './fetch.js';
 import { createFinding } from './find-sent.js';
 import { poll } from './intake.js';
@@ -21,6 +22,7 @@ import { compose } from './outbound.js';
 import { createPresses } from './presses.js';
 import { createReacting } from './reactions.js';
 import { withSource } from './rich-reply.js';
+import { createRichSending } from './rich-send.js';
 import { createSending } from './send.js';
 import { createWebhook } from './webhook.js';
 
@@ -53,7 +55,9 @@ export function createTelegram(
   const { main } = bots;
   const newest = createNewest(bots);
   for (const { address, platformMessageId } of recorded) newest.recorded(address, platformMessageId);
-  const { preview, ...sending } = createSending({ bots, linkPreviews: options.linkPreviews, log });
+  const { linkPreviews } = options;
+  const rich = createRichSending(log);
+  const { preview, ...sending } = createSending({ bots, newest, rich, linkPreviews, clock, log });
   const state = createState(clock);
   const presses = createPresses(log);
   const administrators = createAsked(bots.administratorsOf, { most: MOST_GROUPS, clock });
@@ -74,6 +78,7 @@ export function createTelegram(
 
   const channel: Telegram = {
     ...sending,
+    ...createEditing({ bots, rich, linkPreviews, log }),
     ...createReacting({ bots }),
     ...createFinding({ bots, newest, clock }),
     ...(options.streaming === 'draft' ? { preview } : {}),
@@ -90,13 +95,6 @@ export function createTelegram(
       return options.richMessages === 'auto' ? withSource(parts, markdown) : parts;
     },
     status: state.status,
-
-    async send(to, part, options) {
-      const begunAt = clock.now();
-      const result = await sending.send(to, part, options);
-      if (result.kind === 'sent') newest.sent(to.address, result.platformMessageId, begunAt);
-      return result;
-    },
 
     mark: ({ address }) => newest.mark(address, clock.now()),
 

@@ -2,12 +2,13 @@
  * Drafts: what a persona is writing, shown in a private chat as no message yet, with a button to stop it. Where
  * Telegram does not take one, this process tries none again.
  */
+import { createHash } from 'node:crypto';
 import type { Part, Recipient, SendOptions } from '../../core/channel.js';
 import type { Log } from '../../core/log.js';
 import { bounded } from '../kit/bounded.js';
 import type { Bot } from './bots.js';
 import { type Failure, isLockedOut, isMethodUnknown, isNotThere } from './failure.js';
-import { draftRequest } from './outbound.js';
+import { sendRequest } from './outbound.js';
 
 const MOST_CHATS = 10_000;
 
@@ -42,4 +43,16 @@ export function createDrafts(log: Log, linkPreviews: boolean) {
     else refused.set(where, true);
     return false;
   };
+}
+
+/** The payload of sendMessageDraft; null where the chat has no drafts. */
+function draftRequest(to: Recipient, part: Part, key: string, linkPreviews: boolean) {
+  const { chat_id, ...said } = sendRequest(to, part, { linkPreviews });
+  if (typeof chat_id !== 'number') return null;
+  return { chat_id, draft_id: draftIdOf(key), can_stop: true as const, ...said };
+}
+
+/** Any number but zero, the same for the same key. */
+function draftIdOf(key: string): number {
+  return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
 }

@@ -1,5 +1,4 @@
-/** Parts of a reply as requests to sendMessage and sendDocument. Pure. */
-import { createHash } from 'node:crypto';
+/** The last step of the route: a reply in parts, and each part as a request to sendMessage. Pure. */
 import type { Mark, Part, Recipient } from '../../core/channel.js';
 import { cut } from '../markdown/cut.js';
 import { parse } from '../markdown/parse.js';
@@ -56,37 +55,6 @@ export function sendRequest(
   return request;
 }
 
-/** The payload of editMessageText: without buttons, those that were there go. */
-export function editRequest(to: Recipient, number: number, part: Part, linkPreviews: boolean) {
-  return { ...sendRequest({ ...to, threadId: null }, part, { linkPreviews }), message_id: number };
-}
-
-/** The payload of sendMessageDraft; null where the chat has no drafts. */
-export function draftRequest(to: Recipient, part: Part, key: string, linkPreviews: boolean) {
-  const { chat_id, ...said } = sendRequest(to, part, { linkPreviews });
-  if (typeof chat_id !== 'number') return null;
-  return { chat_id, draft_id: draftIdOf(key), can_stop: true as const, ...said };
-}
-
-/** Any number but zero, the same for the same key. */
-function draftIdOf(key: string): number {
-  return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
-}
-
-/** The payload of what sends a file, but for that: the text is its caption, of which Telegram fetches no links. */
-export function captionRequest({ text, entities, link_preview_options: _, ...rest }: SendRequest) {
-  if (text.trim() === '') return rest;
-  return { ...rest, caption: text, ...(entities === undefined ? {} : { caption_entities: entities }) };
-}
-
-/**
- * A file's name as it must be written in a form: Telegram decodes percent signs there, and cuts at semicolons. What is
- * not ASCII is left as it is.
- */
-export function formName(name: string): string {
-  return name.trim().replace(/[\p{Cc}%;"\\]/gu, encodeURIComponent);
-}
-
 /** null outside of topics, and in the general one, which is the chat itself. */
 export function topicOf({ threadId }: Recipient): number | null {
   const topic = numeric(threadId);
@@ -97,7 +65,7 @@ export function chatId(address: string): number | string {
   return numeric(address) ?? address;
 }
 
-export function numeric(id: string | null): number | null {
+function numeric(id: string | null): number | null {
   return id !== null && /^-?\d{1,15}$/.test(id) ? Number(id) : null;
 }
 

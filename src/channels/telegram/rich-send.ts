@@ -2,18 +2,30 @@
  * Sends and edits rich messages. Where Telegram refuses one, nothing was sent, and the same goes out as text; a server
  * that does not know them is asked once.
  */
+import type { Part } from '../../core/channel.js';
 import type { Log } from '../../core/log.js';
 import type { BotApi } from './api.js';
 import { type Failure, isMethodUnknown, isNotModified } from './failure.js';
 import type { SendRequest } from './outbound.js';
-import type { RichMessage } from './rich-reply.js';
+import { type RichMessage, richMessage } from './rich-reply.js';
 
 type Done = { answer: { message_id?: unknown } } | { failure: Failure };
+
+/** `name`: whose words a part is, where that stands before them. */
+interface Said {
+  part: Part;
+  name: string | null;
+}
 
 export type RichSending = ReturnType<typeof createRichSending>;
 
 export function createRichSending(log: Log) {
   let isKnownToServer = true;
+
+  /** null for what is to be sent as text. */
+  function richly({ part, name }: Said): RichMessage | null {
+    return isKnownToServer ? richMessage(part, name) : null;
+  }
 
   /** null where it is to be sent as text. */
   function unlessRefused<Each extends Done>(done: Each): Each | null {
@@ -29,8 +41,10 @@ export function createRichSending(log: Log) {
   }
 
   return {
-    async send(api: BotApi, request: SendRequest, rich_message: RichMessage, signal: AbortSignal) {
-      if (!isKnownToServer) return null;
+    /** `request`: the same as text. null where it is to be sent so. */
+    async send(api: BotApi, request: SendRequest, said: Said, signal: AbortSignal) {
+      const rich_message = richly(said);
+      if (rich_message === null) return null;
       const done = await api.send(
         withoutText(request),
         (raw, { text: _, ...each }, ended) => raw.sendRichMessage({ ...each, rich_message }, ended),
@@ -39,13 +53,9 @@ export function createRichSending(log: Log) {
       return unlessRefused(done);
     },
 
-    async edit(
-      api: BotApi,
-      request: SendRequest & { message_id: number },
-      rich_message: RichMessage,
-      signal: AbortSignal,
-    ) {
-      if (!isKnownToServer) return null;
+    async edit(api: BotApi, request: SendRequest & { message_id: number }, said: Said, signal: AbortSignal) {
+      const rich_message = richly(said);
+      if (rich_message === null) return null;
       const done = await api.send(
         withoutText(request),
         (raw, { text: _, ...each }, ended) => raw.editMessageText({ ...each, rich_message }, ended),
