@@ -7,9 +7,7 @@ import type { Address } from '../../core/message.js';
 import { onAbort, withDeadline } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
 import { type BotApi, createBotApi } from './api.js';
-import { isNotThere } from './failure.js';
 import type { TelegramOptions } from './options.js';
-import { chatId } from './outbound.js';
 
 /** One of our bots, as messages name it. */
 export interface OurBot {
@@ -106,20 +104,6 @@ export function createBots(options: TelegramOptions, parts: { clock: Clock; log:
       const absences = absentUntil.get(address);
       const present = each.filter((bot) => (absences?.get(bot) ?? 0) <= clock.now());
       return present.length > 0 ? present : each;
-    },
-
-    /** Who manages a group, by the first of our bots that is in it. Rejects when Telegram cannot be asked. */
-    async administratorsOf(chat: Address): Promise<Set<Address>> {
-      const group = { chat_id: chatId(chat) };
-      for (const [index, { api }] of all.entries()) {
-        try {
-          const members = await api.call((raw, ended) => raw.getChatAdministrators(group, ended));
-          return new Set(members.map((member) => String(member.user.id)));
-        } catch (error) {
-          if (index === all.length - 1 || !isNotThere(api.failure(error))) throw error;
-        }
-      }
-      return new Set();
     },
 
     close(): void {

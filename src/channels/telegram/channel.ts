@@ -7,8 +7,8 @@ import type { Channel } from '../../core/channel.js';
 import type { ChannelHost } from '../../core/channel-host.js';
 import { Fault } from '../../core/errors.js';
 import { onAbort } from '../kit/abort.js';
-import { createAsked, isAdministrator } from '../kit/asked.js';
 import { createState } from '../kit/state.js';
+import { createAdministrators } from './administrators.js';
 import { type Bot, createBots } from './bots.js';
 import { check } from './check.js';
 import { numberCopies } from './copies.js';
@@ -42,9 +42,6 @@ type Capability =
 /** Has a `webhook` in that mode, and shows drafts where the operator wants them. */
 export type Telegram = Channel & Required<Pick<Channel, Capability>>;
 
-/** Of how many groups it is remembered who manages them. */
-const MOST_GROUPS = 1_000;
-
 export function createTelegram(
   host: Pick<ChannelHost<TelegramOptions>, 'options' | 'state' | 'cursor' | 'clock' | 'log'>,
   recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
@@ -60,7 +57,7 @@ export function createTelegram(
   const { preview, ...sending } = createSending({ bots, newest, rich, linkPreviews, clock, log });
   const state = createState(clock);
   const presses = createPresses(log);
-  const administrators = createAsked(bots.administratorsOf, { most: MOST_GROUPS, clock });
+  const isAdministrator = createAdministrators(bots, clock);
   const isCalled = mode === 'webhook' && webhookUrl !== null && webhookSecret !== null;
   const called = isCalled ? createWebhook(webhookUrl, webhookSecret) : null;
   const stopping = new AbortController();
@@ -125,10 +122,7 @@ export function createTelegram(
 
     isAdministrator: (chat, sender) =>
       orFault(`Telegram could not be asked who manages the group ${chat}`, () =>
-        // Who posts as the group itself is an anonymous administrator of it.
-        sender === chat
-          ? Promise.resolve(true)
-          : isAdministrator(administrators, chat, (all) => all.has(sender)),
+        isAdministrator(chat, sender),
       ),
 
     async announceCommands(commands) {
