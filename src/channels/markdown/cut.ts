@@ -33,7 +33,12 @@ interface Piece {
 
 /** A whole reply as parts; blank text gives none. `marks` stand in the order of their offsets. */
 export function cut({ text, marks }: Part, limits: Limits): Part[] {
-  const { limit, maxMarks = Number.POSITIVE_INFINITY } = limits;
+  const { limit, maxMarks = Number.POSITIVE_INFINITY, measure } = limits;
+  // The short way for most chat replies: there is nothing to cut.
+  if (marks.length === 0 && text.length <= limit && measure === undefined) {
+    const shown = text.trim();
+    return shown === '' ? [] : [{ text: shown, marks: [] }];
+  }
   const fences = rangesOf(marks, ['pre']);
   const unbroken = rangesOf(marks, ['link', 'code']);
   const end = text.trimEnd().length;
@@ -66,13 +71,13 @@ export function cut({ text, marks }: Part, limits: Limits): Part[] {
 
   /** As much as fits, or little less. Each try is rendered to be measured, so they are few. */
   function pieceAt(start: number): Piece {
-    if (limits.measure === undefined) return pieceOf(start, roomAt(start, limit));
+    if (measure === undefined) return pieceOf(start, roomAt(start, limit));
     const rest = end - start;
     let room = roomAt(start, rest <= limit ? limit : Math.floor(limit / growth));
     let fits: Piece | null = null;
     for (let tries = 0; ; tries += 1) {
       const piece = pieceOf(start, room);
-      const size = limits.measure(piece.part);
+      const size = measure(piece.part);
       const taken = Math.min(room, piece.to - start);
       const likely = Math.floor((taken * limit) / Math.max(1, size));
       growth = Math.max(0.5, size / Math.max(1, piece.part.text.length));
