@@ -1,4 +1,4 @@
-/** Who speaks, and whose words somebody passes on. Pure. */
+/** Who speaks, and whose words somebody passes on, for `inbound.ts`. Pure. */
 import type { InboundMessage } from '../../core/message.js';
 import type { Receiver } from './bots.js';
 import type { Author, Message, Origin } from './update.js';

@@ -47,12 +47,11 @@ export function createTelegram(
   recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
 ): Telegram {
   const { options, state: kept, cursor, clock, log } = host;
-  const { mode, webhookUrl, webhookSecret } = options;
+  const { mode, webhookUrl, webhookSecret, linkPreviews } = options;
   const bots = createBots(options, { clock, log });
   const { main } = bots;
   const newest = createNewest(bots);
   for (const { address, platformMessageId } of recorded) newest.recorded(address, platformMessageId);
-  const { linkPreviews } = options;
   const rich = createRichSending(log);
   const { preview, ...sending } = createSending({ bots, newest, rich, linkPreviews, clock, log });
   const state = createState(clock);
@@ -76,7 +75,7 @@ export function createTelegram(
   const channel: Telegram = {
     ...sending,
     ...createEditing({ bots, rich, linkPreviews, log }),
-    ...createReacting({ bots }),
+    ...createReacting(bots),
     ...createFinding({ bots, newest, clock }),
     ...(options.streaming === 'draft' ? { preview } : {}),
     name: 'telegram',
@@ -92,8 +91,8 @@ export function createTelegram(
       return options.richMessages === 'auto' ? withSource(parts, markdown) : parts;
     },
     status: state.status,
-
     mark: ({ address }) => newest.mark(address, clock.now()),
+    fetch: ({ source }, ask) => fetchFile(bots, source, ask),
 
     async start(receive, until) {
       onAbort(until, () => stopping.abort());
@@ -107,8 +106,6 @@ export function createTelegram(
       });
       receiving = Promise.all(running);
     },
-
-    fetch: ({ source }, ask) => fetchFile(bots, source, ask),
 
     async stop() {
       stopping.abort();

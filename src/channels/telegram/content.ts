@@ -1,4 +1,7 @@
-/** What a message says: its words with whom they mention, its files, or a label for what is neither. Pure. */
+/**
+ * What a message says, for `inbound.ts`: its words with whom they mention, its files, or a label for what is neither.
+ * Pure.
+ */
 import type { Attachment, InboundMessage } from '../../core/message.js';
 import { originName } from './author.js';
 import type { OurBot, Receiver } from './bots.js';

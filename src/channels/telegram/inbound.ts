@@ -1,6 +1,7 @@
 /**
- * Telegram's updates in our words. Pure, and total: whatever an update holds, it becomes events or nothing.
- * Messages of bots, service messages and kinds we do not know are nothing.
+ * Telegram's updates in our words, as they come from `intake.ts` and go to step 1 of the route: who speaks
+ * (`author.ts`), what they say (`content.ts`), what they answer (`reply.ts`). Pure, and total: whatever an update holds,
+ * it becomes events or nothing. Messages of bots, service messages and kinds we do not know are nothing.
  */
 import type { InboundChoice, InboundEvent, InboundMessage } from '../../core/message.js';
 import { nameOf, senderOf } from './author.js';

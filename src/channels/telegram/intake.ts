@@ -1,6 +1,7 @@
 /**
- * Receiving by asking: one batch of updates, stored together with its offset, and only then the next question, which
- * tells Telegram that we have it. What is not stored is given again. (`webhook.ts` receives by being called.)
+ * Where the route begins, receiving by asking: one batch of updates, stored together with its offset, and only then the
+ * next question, which tells Telegram that we have it. What is not stored is given again. (`webhook.ts` receives by being
+ * called.)
  */
 import type { Receive } from '../../core/channel.js';
 import type { ChannelState } from '../../core/channel-host.js';
@@ -62,7 +63,7 @@ export function poll(intake: Intake, cursor: (bot: string) => Promise<string | n
   /** Until a question has had to wait for its answer, Telegram gives us what it kept while we were away. */
   let catchingUp = true;
 
-  /** Before the first question. */
+  /** Before the first question; again only while this fails. */
   async function begin(failures: number): Promise<{ login: Login; stuck: Stuck }> {
     const loggingIn = logIn(intake);
     // A webhook that was left over would get what we ask for. If this fails, getUpdates says whether one is in the way.
@@ -72,7 +73,7 @@ export function poll(intake: Intake, cursor: (bot: string) => Promise<string | n
     const [login] = await Promise.all([loggingIn, webhookRemoved]);
     offset = Number((await cursor(String(login.our.id))) ?? 0);
     const stuck = await createStuck(keptOf(intake, login), offset);
-    // The question may be open for long.
+    // The first question may be open for long. After a failure, only its answer says that all is well.
     if (failures === 0) state.up();
     return { login, stuck };
   }
@@ -81,7 +82,7 @@ export function poll(intake: Intake, cursor: (bot: string) => Promise<string | n
     begun ??= await begin(failures);
     const { login, stuck } = begun;
     if (failures > 0) catchingUp = true;
-    // After a failure the first question is answered at once: so it is known that all is well again.
+    // After a failure the next question is answered at once: so it is known that all is well again.
     const patience = failures === 0 ? PATIENCE_SECONDS : 0;
     const askedAt = clock.now();
     const updates = await ask(patience, stuck.deadly === null ? {} : { limit: 1 });

@@ -1,4 +1,4 @@
-/** The last step of the route: a reply in parts, and each part as a request to sendMessage. Pure. */
+/** A reply in parts, and a part as the request to sendMessage by which `send.ts` sends it. Pure. */
 import type { Mark, Part, Recipient } from '../../core/channel.js';
 import { cut } from '../markdown/cut.js';
 import { parse } from '../markdown/parse.js';

@@ -17,7 +17,7 @@ export const REACTIONS: readonly TelegramEmoji[] = [
   ...(['🆒', '💘', '🙉', '🦄', '😘', '💊', '🙊', '😎', '👾', '🤷‍♂', '🤷', '🤷‍♀', '😡'] as const),
 ];
 
-export function createReacting({ bots }: { bots: Bots }): Required<Pick<Channel, 'react' | 'reactions'>> {
+export function createReacting(bots: Bots): Required<Pick<Channel, 'react' | 'reactions'>> {
   return {
     reactions: REACTIONS,
 

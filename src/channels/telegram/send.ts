@@ -1,6 +1,6 @@
 /**
- * What goes out, sent by the bot whose words it is. Where that bot is not allowed to, another of ours sends it, with
- * the speaker's name before the text where several may speak.
+ * Where the route ends: what goes out, sent by the bot whose words it is. Where that bot is not allowed to, another of
+ * ours sends it, with the speaker's name before the text where several may speak.
  */
 import type { Channel, OutgoingFile, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
