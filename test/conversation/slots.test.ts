@@ -147,6 +147,22 @@ describe('a room', () => {
     expect(on.begun).toEqual(['test_b', 'test_a']);
   });
 
+  it('waits for a command, too, that is given while it waits for another', async () => {
+    const on = bench();
+    const over: (() => void)[] = [];
+    const give = () => on.scheduler.holdBack('test_a', new Promise((resolve) => over.push(resolve)));
+    give();
+    on.wake('test_a');
+    await settle();
+    give();
+    over[0]?.();
+    await settle();
+    expect(on.begun).toEqual([]);
+    over[1]?.();
+    await settle();
+    expect(on.begun).toEqual(['test_a']);
+  });
+
   it('that cannot be worked on is tried again later and later, and says so', async () => {
     const on = bench();
     on.wake('test_a');
