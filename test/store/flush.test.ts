@@ -2,7 +2,7 @@ import { open, stat } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { connect } from '../../src/store/sqlite/connection.js';
-import { createFlush } from '../../src/store/sqlite/flush.js';
+import { createFlush } from '../../src/store/sqlite/durable.js';
 import { openHere, type Place } from './place.js';
 
 let place: Place;

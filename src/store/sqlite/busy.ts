@@ -1,12 +1,12 @@
 /**
  * What happens while another process holds the database, or when it fails. Reads are tried again; writes wait in a
  * queue, and those requested in passes of the event loop that follow each other run in one transaction. If one of them
- * fails, the transaction is rolled back and each is run again separately. SQLite's errors become faults that an operator
- * can act on.
+ * fails, the transaction is rolled back and each is run again separately.
  */
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { Clock } from '../../core/clock.js';
-import { Fault } from '../../core/errors.js';
+import type { Fault } from '../../core/errors.js';
+import { isBusy, storeFault } from './faults.js';
 
 export interface Patience {
   /** Runs `work` outside a transaction, retrying while another process holds the database. */
@@ -96,7 +96,7 @@ export function createPatience(options: {
       if (end !== null) giveUp(() => true, end);
       drain();
       const now = clock.now();
-      giveUp((write) => write.giveUpAt <= now, storeFault(busy, file));
+      giveUp((write) => write.giveUpAt <= now, busy);
       if (waiting.length === 0) break;
       await clock.sleep(pause);
     }
@@ -106,7 +106,7 @@ export function createPatience(options: {
   function giveUp(which: (write: Write) => boolean, error: unknown): void {
     const given = waiting.filter(which);
     waiting = waiting.filter((write) => !which(write));
-    for (const { reject } of given) reject(error);
+    for (const { reject } of given) reject(storeFault(error, file));
   }
 
   return {
@@ -137,37 +137,4 @@ export function createPatience(options: {
 
 function longer(pause: number): number {
   return Math.min(pause * 2, LONGEST_PAUSE_MS);
-}
-
-const IS_BUSY = ['SQLITE_BUSY', 'SQLITE_LOCKED'];
-const ADVICE: [codes: string[], advice: string][] = [
-  [IS_BUSY, 'another process holds the database. Find it (a backup, an open sqlite3 shell) and end it'],
-  [['SQLITE_FULL'], 'the disk is full. Free some space; nothing was half written, and it goes on by itself'],
-  [['SQLITE_NOTADB'], 'this file is not an SQLite database. Move it away, or restore a backup'],
-  [['SQLITE_CORRUPT'], 'the database is damaged. Stop the gateway and restore a backup'],
-  [['SQLITE_IOERR'], 'the disk failed while reading or writing. Check the disk and the space left on it'],
-  [
-    ['SQLITE_CANTOPEN'],
-    'the database cannot be opened. Check that its folder exists and may be read and written',
-  ],
-  [
-    ['SQLITE_READONLY', 'SQLITE_PERM'],
-    'the database may not be written. Check the owner and the mode of the file and of its folder',
-  ],
-];
-
-/** Codes that indicate bugs pass unchanged. */
-export function storeFault(error: unknown, file: string): unknown {
-  const advice = ADVICE.find(([codes]) => hasCode(error, codes))?.[1];
-  return advice === undefined ? error : new Fault('store_unavailable', `${file}: ${advice}`, error);
-}
-
-function isBusy(error: unknown): boolean {
-  return hasCode(error, IS_BUSY);
-}
-
-/** SQLite's extended codes begin with the code that they extend. */
-function hasCode(error: unknown, codes: string[]): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : null;
-  return typeof code === 'string' && codes.some((each) => code.startsWith(each));
 }

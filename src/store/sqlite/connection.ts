@@ -3,15 +3,14 @@
  * its end; only waiting for another process is asynchronous. Writes that are requested closely after each other share
  * one transaction (`busy.ts`), so rooms that are busy at the same time commit together.
  */
-import { rename, rm } from 'node:fs/promises';
 import Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
-import { createPatience, type Patience, storeFault } from './busy.js';
-import { createFlush, type Flush, logSync } from './flush.js';
+import { createPatience, type Patience } from './busy.js';
+import { type CopyTo, copier } from './copy.js';
+import { type Durable, durableIn, type Flush } from './durable.js';
+import { storeFault } from './faults.js';
 import { createMemory, type Memory } from './memory.js';
-import { placeOf } from './place.js';
-import { displacedFault, rescue } from './rescue.js';
 
 export interface Connection extends Omit<Patience, 'drain'> {
   readonly file: string;
@@ -27,13 +26,11 @@ export interface Connection extends Omit<Patience, 'drain'> {
   /** Calls `changed` soon after another process has written. Returns the function that stops watching. */
   watch(changed: () => void): () => void;
   /** Copies everything consistently into a new file, while other processes go on writing. */
-  copyTo(file: string, change?: (copy: Database.Database) => void): Promise<void>;
+  readonly copyTo: CopyTo;
   close(): Promise<void>;
 }
 
 const WATCH_EVERY_MS = 1_000;
-/** How often it is seen whether the file is in its place, also where nothing is received. */
-const LOOK_EVERY_MS = 2_000;
 /** The write-ahead log is truncated to this size after a burst. */
 const JOURNAL_SIZE_LIMIT = 64 * 1024 * 1024;
 /** So much of it is copied into the database at once (16 MB): most pages change many times until then, and are copied once. */
@@ -58,9 +55,9 @@ export async function connect(options: {
     busyTimeoutMs,
     commit,
     ended: () =>
-      displaced ?? (raw.open ? null : new Fault('store_unavailable', `${file}: the store was closed`)),
+      durable?.fault() ?? (raw.open ? null : new Fault('store_unavailable', `${file}: the store was closed`)),
   });
-  let displaced: Fault | null = null;
+  let durable: Durable | null = null;
   try {
     await patiently(() => {
       // A database that has tables already adopts this with its next VACUUM; until then `shrink` finds nothing to do.
@@ -81,42 +78,9 @@ export async function connect(options: {
   const dataVersion = raw.prepare('PRAGMA data_version').pluck();
   const memory = createMemory(() => dataVersion.get());
   const inTransaction = raw.transaction((work: () => unknown) => work());
-  const place = placeOf(file);
-  const log = logSync(place.logFile);
-  // Looked for after the commit and before anybody hears of it: what is acknowledged is in the file that the path names.
-  const flush = createFlush(
-    async () => {
-      await log.sync();
-      stayInPlace();
-    },
-    async () => {
-      await patiently(() => void raw.exec('PRAGMA wal_checkpoint(TRUNCATE)'));
-      stayInPlace();
-    },
-  );
+  durable = durableIn(raw, { file, clock, patiently, onDisplaced });
+  const { flush, stay } = durable;
   const watches = new Set<NodeJS.Timeout>();
-  const looking = setInterval(() => {
-    try {
-      stayInPlace();
-    } catch {
-      // Told already; or it cannot be seen now, which whoever wants to acknowledge something is told.
-    }
-  }, LOOK_EVERY_MS).unref();
-
-  /** Throws where what is written would be lost. */
-  function stayInPlace(): void {
-    if (displaced !== null) throw displaced;
-    const found = place.displaced();
-    if (found === null) return;
-    try {
-      const kept = rescue(raw, { file, logFile: place.logFile, displaced: found, now: clock.now() });
-      displaced = displacedFault(file, found, kept);
-    } catch (error) {
-      throw displacedFault(file, found, null, error);
-    }
-    onDisplaced(displaced);
-    throw displaced;
-  }
 
   /** Cached values change only when the transaction commits. */
   function commit<T>(work: () => T): T {
@@ -154,7 +118,7 @@ export async function connect(options: {
         raw.exec('PRAGMA synchronous = FULL');
         try {
           const result = commit(work);
-          stayInPlace();
+          stay();
           return result;
         } finally {
           raw.exec('PRAGMA synchronous = NORMAL');
@@ -175,39 +139,13 @@ export async function connect(options: {
         watches.delete(timer);
       };
     },
-    // The binding's `backup` creates a native object whose collection aborts Node 24 (see `keepStatements`).
-    async copyTo(copy, change) {
-      const partial = `${copy}.partial`;
-      try {
-        await rm(partial, { force: true });
-        await patiently(() => void raw.exec(`VACUUM INTO '${partial.replaceAll("'", "''")}'`));
-        if (change) changeCopy(partial, change);
-        await rename(partial, copy);
-      } catch (error) {
-        await rm(partial, { force: true });
-        throw storeFault(error, copy);
-      }
-    },
+    copyTo: copier({ raw, patiently }),
     async close() {
-      for (const timer of [...watches, looking]) clearInterval(timer);
+      for (const timer of watches) clearInterval(timer);
       drain();
-      await flush.done().catch(() => {});
-      raw.close();
-      await log.close();
+      await durable.close();
     },
   };
-}
-
-/** Leaves nothing of what it takes away, neither in the file nor beside it. */
-function changeCopy(file: string, change: (copy: Database.Database) => void): void {
-  const copy = new Database(file);
-  try {
-    copy.exec('pragma journal_mode = delete; pragma secure_delete = on');
-    change(copy);
-    copy.exec('vacuum');
-  } finally {
-    copy.close();
-  }
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import Database from 'better-sqlite3';
 import { Fault } from '../../core/errors.js';
-import { storeFault } from './busy.js';
+import { storeFault } from './faults.js';
 import { appliedMigrations, knownMigrations, refuseNewer } from './migrate.js';
 
 interface Found {

@@ -6,7 +6,9 @@ import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type Database from 'better-sqlite3';
 import { Fault } from '../../core/errors.js';
-import type { Displaced } from './place.js';
+
+/** What happened, as it is told. */
+export type Displaced = { part: 'database' | 'log'; how: 'removed' | 'replaced' };
 
 /** Returns where everything is now. Throws where it could not be saved. */
 export function rescue(

@@ -1,0 +1,170 @@
+/**
+ * What may be acknowledged: what is on the disk, in the file that the path names. Committed data is synced without blocking
+ * the event loop: SQLite's own way (`synchronous = FULL`) syncs the write-ahead log within the commit and blocks the
+ * process; syncing the same file after the commit is just as durable (docs/decisions/0008). And whoever removes, replaces or
+ * moves the file or its log changes nothing for SQLite, which goes on writing into what nobody will open again.
+ */
+import { realpathSync, statSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import type Database from 'better-sqlite3';
+import type { Clock } from '../../core/clock.js';
+import type { Fault } from '../../core/errors.js';
+import type { Patience } from './busy.js';
+import { type Displaced, displacedFault, rescue } from './rescue.js';
+
+/** How often it is seen whether the file is in its place, also where nothing is received. */
+const LOOK_EVERY_MS = 2_000;
+
+export interface Durable {
+  /** Syncs what was committed to the disk in the background. */
+  readonly flush: Flush;
+  /** Throws where what is written would be lost, or where that cannot be seen. */
+  stay(): void;
+  /** What `stay` threw, once everything is saved: nothing is done any more. null mostly. */
+  fault(): Fault | null;
+  /** Closes the database, once everything is on the disk. */
+  close(): Promise<void>;
+}
+
+/** To be called while the database is being opened. */
+export function durableIn(
+  raw: Database.Database,
+  options: { file: string; clock: Clock; onDisplaced(fault: Fault): void } & Pick<Patience, 'patiently'>,
+): Durable {
+  const { file, clock, onDisplaced, patiently } = options;
+  const { logFile, displaced } = placeOf(file);
+  const log = logSync(logFile);
+  let fault: Fault | null = null;
+  // Looked for after the commit and before anybody hears of it: what is acknowledged is in the file that the path names.
+  const flush = createFlush(
+    async () => {
+      await log.sync();
+      stay();
+    },
+    async () => {
+      await patiently(() => void raw.exec('PRAGMA wal_checkpoint(TRUNCATE)'));
+      stay();
+    },
+  );
+  const looking = setInterval(() => {
+    try {
+      stay();
+    } catch {
+      // Told already; or it cannot be seen now, which whoever wants to acknowledge something is told.
+    }
+  }, LOOK_EVERY_MS).unref();
+
+  function stay(): void {
+    if (fault !== null) throw fault;
+    const found = displaced();
+    if (found === null) return;
+    try {
+      const kept = rescue(raw, { file, logFile, displaced: found, now: clock.now() });
+      fault = displacedFault(file, found, kept);
+    } catch (error) {
+      throw displacedFault(file, found, null, error);
+    }
+    onDisplaced(fault);
+    throw fault;
+  }
+
+  return {
+    flush,
+    stay,
+    fault: () => fault,
+    async close() {
+      clearInterval(looking);
+      await flush.done().catch(() => {});
+      raw.close();
+      await log.close();
+    },
+  };
+}
+
+export type Flush = ReturnType<typeof createFlush>;
+
+/** `rewrite` durably writes the log's content elsewhere. */
+export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<void>) {
+  let last = Promise.resolve();
+  /** A sync that has not started yet covers everything committed until it does. */
+  let queued = false;
+  /** An operating system reports a failed sync only once and may then treat the lost data as written. */
+  let failed = false;
+
+  async function flush(): Promise<void> {
+    queued = false;
+    try {
+      await (failed ? rewrite() : sync());
+      failed = false;
+    } catch (error) {
+      failed = true;
+      throw error;
+    }
+  }
+
+  /** Starts syncing what was committed so far. */
+  function begin(): void {
+    if (queued) return;
+    queued = true;
+    last = last.catch(() => {}).then(flush);
+    // The caller of `done` gets the error.
+    last.catch(() => {});
+  }
+
+  return {
+    begin,
+    /** Resolves when it is on the disk; rejects when syncing failed, and the next call tries again. */
+    done(): Promise<void> {
+      if (failed) begin();
+      return last;
+    },
+  };
+}
+
+/** Syncs the write-ahead log of an open database; SQLite does not remove or replace the log while it is open. */
+function logSync(logFile: string): { sync(): Promise<void>; close(): Promise<void> } {
+  let log: Promise<FileHandle> | undefined;
+  return {
+    async sync() {
+      log ??= open(logFile, 'r+');
+      await (await log).datasync();
+    },
+    async close() {
+      await (await log)?.close();
+    },
+  };
+}
+
+/** Where a database is, and whether its path still leads there. One in memory has no place to lose. */
+function placeOf(file: string): { logFile: string; displaced(): Displaced | null } {
+  if (file === ':memory:') return { logFile: file, displaced: () => null };
+  // Beside the file itself, where the path is a link.
+  const logFile = `${realpathSync(file)}-wal`;
+  const database = identityOf(file);
+  let log = identityOf(logFile);
+
+  return {
+    logFile,
+    /** Throws where that cannot be seen. */
+    displaced() {
+      const there = identityOf(file);
+      if (there !== database) return { part: 'database', how: there === null ? 'removed' : 'replaced' };
+      const logThere = identityOf(logFile);
+      log ??= logThere;
+      if (logThere !== log) return { part: 'log', how: logThere === null ? 'removed' : 'replaced' };
+      return null;
+    },
+  };
+}
+
+/** The volume and the number of a file there; null where there is none. */
+function identityOf(path: string): string | null {
+  try {
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return found === undefined ? null : `${found.dev}:${found.ino}`;
+  } catch (error) {
+    // Where a folder was, a file stands.
+    if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') return null;
+    throw error;
+  }
+}
