@@ -21,7 +21,7 @@ import {
   taskResult,
 } from './erasers.js';
 import type { Journal } from './journal.js';
-import { NEWEST_CHANGE } from './journal-numbers.js';
+import { NEWEST_CHANGE } from './journal-changes.js';
 import { type Path, strideEnd } from './strides.js';
 
 type Erasing = Pick<MemoryHistoryStore, 'findWords' | 'filesWithWords' | 'eraseWords' | 'endErasing'>;

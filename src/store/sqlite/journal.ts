@@ -1,131 +1,103 @@
-/** The journal: entries are added and ended within the transaction of whatever they tell of. */
+/**
+ * The journal, beside each step of the route: entries are added and ended within the transaction of whatever they tell of.
+ * Only what personas send is added later: its intent is on the disk before anything is sent, as an entry of the outbox, and
+ * its entry here is made from that when the send ends, when somebody reads the journal, or a moment later, so that no
+ * reply waits for it.
+ */
+import type { Clock } from '../../core/clock.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import {
   callEntryId,
   eventIdOf,
   type GuppiEvent,
-  type JournalEntry,
-  type JournalStore,
   type JournalWrite,
-  type MattTurn,
   type Results,
 } from '../../core/journal.js';
 import type { Log } from '../../core/log.js';
 import type { Connection } from './connection.js';
-import { NEWEST_CHANGE, NEXT } from './journal-numbers.js';
-import type { Sends } from './sends.js';
-import { IS_DELEGATED } from './task-rows.js';
+import { changesIn, END_ENTRY, NEXT } from './journal-changes.js';
 
-/** A row as it is read: the entry without its outcome, and that. */
-export interface EntryRow {
-  changed: number;
-  entry: string;
-  status: 'pending' | 'completed' | 'interrupted' | null;
-  results: string | null;
-  finishedAt: number | null;
+/** The turn behind an origin: of its answer, or of a side message (`tool:<turn>:<key>`). */
+export function turnOf(origin: string): string {
+  return `case
+    when ${origin} like 'turn:%' then substr(${origin}, 6)
+    when ${origin} like 'tool:%' then substr(${origin}, 6, instr(substr(${origin}, 6), ':') - 1)
+    end`;
 }
 
-const ENTRY = 'changed, entry, status, results, finished_at as finishedAt';
-/** What a file shows of it is out of date; `working.log` follows every change. */
-const REFILED = `filed = case filed when 'log' then 'log' else 'stale' end`;
-
-/** Changes several entries, each of which gets a number of its own. */
-function changing(set: string, which: string): string {
-  return `
-    update journal set ${set}, changed = ${NEWEST_CHANGE} + chosen.place
-    from (select n, row_number() over (order by n) as place from journal where ${which}) as chosen
-    where journal.n = chosen.n`;
-}
+/** How a send stands; `of`: the entry of the outbox. */
+const statusOf = (of: string) => `case when ${of}.finished_at is null then 'pending'
+  when ${of}.state = 'parked' then 'interrupted' else 'completed' end`;
+const resultsOf = (of: string) => `case
+  when ${of}.state = 'sent' then json_object('output', json_object('message_id', ${of}.platform_message_id))
+  when ${of}.finished_at is not null then json_object('error', coalesce(${of}.error, ${of}.state)) end`;
 
 /**
- * Calls that wait for a person stay pending, and so do those that began a task which is not over, and what is to be sent,
- * which nobody carries out.
+ * Adds what the journal does not have. Each takes two numbers, for one that has ended already is one that changed. What a
+ * turn was caused by is the newest message that no persona wrote.
  */
-const IS_LEFT = `status = 'pending' and not exists (
-  select 1 from turn where turn.id = journal.turn_id and turn.state in ('suspended', 'ready'))
-  and not exists (
-    select 1 from task where ${IS_DELEGATED} and task.turn_id = journal.turn_id
-      and journal.id = 'turn-' || task.turn_id || '-' || task.call_id)
-  and owner is not null`;
+const adding = (of: string, { n, from }: { n: string; from: string }) => `
+  insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, entry, results, at, finished_at)
+  select ${n}, ${n} + (${of}.finished_at is not null), 'turn-' || turn.id || '-send-' || ${of}.id,
+    ${of}.chat_id, ${of}.chat_id || coalesce('/' || ${of}.thread_id, ''), ${of}.persona_id, turn.id, ${statusOf(of)},
+    json_object(
+      'id', 'turn-' || turn.id || '-send-' || ${of}.id, 'type', 'MattTurn', 'agent', ${of}.persona_id,
+      'parent_event_id', (
+        select 'evt-' || max(message.id) from json_each(turn.batch) as one
+          cross join message on message.id = one.value where message.author_kind <> 'persona'),
+      'timestamp_intent', strftime('%Y-%m-%dT%H:%M:%fZ', ${of}.created_at / 1000.0, 'unixepoch'),
+      'status', 'pending', 'reasoning', '',
+      'action', json_object('tool', 'send_message', 'chat_id', ${of}.chat_id, 'text', coalesce(
+        nullif(${of}.body->>'$.text', ''), ${of}.body->>'$.speech.text', ${of}.body->>'$.reaction.emoji', '')),
+      'results', null),
+    ${resultsOf(of)}, ${of}.created_at, ${of}.finished_at
+  from (select ${NEXT} as next) cross join ${from} where ${of}.persona_id <> '' on conflict (id) do nothing`;
 
-/** What is left of an entry that was forgotten: that it happened, and when. */
-const WORDLESS = `entry = case when status is null then json_set(entry, '$.content', '')
-    else json_remove(
-      json_set(entry, '$.reasoning', '', '$.action', json_object('tool', entry->>'$.action.tool')),
-      '$.thought_signature') end,
-  results = case when results->>'$.error' is not null then '{"error":""}'
-    when results is not null then '{"output":""}' end`;
-const HAS_WORDS = `(entry->>'$.content' <> '' or entry->>'$.reasoning' <> ''
-  or entry->'$.action' <> json_object('tool', entry->>'$.action.tool') or results not in ('{"output":""}', '{"error":""}'))`;
+const addingThese = (ids: string) =>
+  adding('outbox', {
+    n: 'next + 2 * json_each.key',
+    from: `json_each(${ids}) cross join outbox on outbox.id = json_each.value
+      cross join turn on turn.id = ${turnOf('outbox.origin')}`,
+  });
 
-type UnfiledRow = Omit<EntryRow, 'entry'> & { n: number; isStale: number; entry: string | null };
+/**
+ * Whatever ends an entry of the outbox (sent, given up, dropped by a reset, parked, …) ends the message's entry with it. Of
+ * this connection alone: a file with triggers in it is not restored.
+ */
+const SEND_ENDS = `
+  create temp trigger if not exists journal_send_ends after update of finished_at on main.outbox
+  when old.finished_at is null and new.finished_at is not null and new.persona_id <> ''
+    and (new.origin like 'turn:%' or new.origin like 'tool:%')
+  begin
+    ${adding('new', { n: 'next', from: `turn on turn.id = ${turnOf('new.origin')}` })};
+    update journal set status = ${statusOf('new')}, results = ${resultsOf('new')}, finished_at = new.finished_at, changed = ${NEXT}
+    where status = 'pending' and id = 'turn-' || ${turnOf('new.origin')} || '-send-' || new.id;
+  end`;
 
-/** What a turn or a task did; no index leads from it, but the ids begin with it: `turn-<turn>-<call>`, `turn-<task>`. */
-const doneBy = (turn: string) => idsFrom(`'turn-' || ${turn}`);
-/** That, and the events that came of it. */
-export const entriesOfTurn = (turn: string) =>
-  `(${doneBy(turn)} or ${idsFrom(`'evt-turn-' || ${turn}`)} or id = 'evt-task-' || ${turn})`;
-
-/** `.` comes after `-`. */
-function idsFrom(beginning: string): string {
-  return `(id >= ${beginning} and id < ${beginning} || '.')`;
-}
+const ENTERED_WITHIN_MS = 100;
 
 type Outcome = Extract<JournalWrite, { kind: 'outcome' }>;
 
-/** A task, and the call that gave it; null: none. */
-export interface EndedTask {
-  id: string;
-  turnId: string | null;
-  callId: string | null;
-}
-
-const TASK_OVER = 'The task ended before the outcome of this was known.';
-
 export type Journal = ReturnType<typeof journalOf>;
 
-/** To be called within a transaction. */
-export function journalOf({ raw }: Pick<Connection, 'raw'>, sends: Sends, log?: Log) {
-  const watchers = new Set<() => void>();
+/** To be called within a transaction, except `watch`, `caughtUp`, `sendEnded` and `close`. */
+export function journalOf(connection: Pick<Connection, 'raw' | 'write'>, clock: Clock, log?: Log) {
+  const { raw } = connection;
+  raw.exec(SEND_ENDS);
   const add = raw.prepare<[object]>(`
     insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
     select next, next, @id, @chatId, @roomId, @personaId, @turnId, @status, @owner, @entry, @at
     from (select ${NEXT} as next) where true on conflict (id) do nothing`);
-  const end = raw.prepare<[object]>(`
-    update journal set status = @status, results = @results, finished_at = @at, changed = ${NEXT}
-    where id = @id and status = 'pending'`);
+  const end = raw.prepare<[object]>(END_ENTRY);
   const isKnown = raw.prepare<[string]>('select 1 from journal where id = ?');
-  const interrupt = (which: string) =>
-    raw.prepare<[object]>(
-      changing(`status = 'interrupted', results = @results, finished_at = @at`, `${IS_LEFT} and ${which}`),
-    );
-  const interruptOfTurn = interrupt(doneBy('@turnId'));
-  // What a person has allowed and nobody has begun will still run.
-  const interruptOfOwner = interrupt(`owner = @owner and (turn_id is null or exists (
-    select 1 from step where step.turn_id = journal.turn_id and body->>'kind' = 'call'
-      and 'turn-' || step.turn_id || '-' || (body->>'callId') = journal.id))`);
-  const interruptTask = raw.prepare<[object]>(
-    changing(
-      `status = 'interrupted', results = @results, finished_at = @at`,
-      `status = 'pending' and ${doneBy('@taskId')}`,
-    ),
+  const addSends = raw.prepare<[string]>(addingThese('?'));
+  const addUnfinishedSends = raw.prepare<[]>(
+    addingThese('(select json_group_array(id) from outbox where finished_at is null)'),
   );
-  const forgetRoom = raw.prepare<[object]>(
-    changing(
-      `${WORDLESS}, ${REFILED}`,
-      `room_id = @room and persona_id = @personaId and ${HAS_WORDS} and case
-        when turn_id is not null then not exists (
-          select 1 from turn where turn.id = journal.turn_id and json_extract(batch, '$[0]') > @upTo)
-        when status is null then cast(substr(id, 5) as integer) <= @upTo
-        else true end`,
-    ),
-  );
-  const forgetMessages = raw.prepare<[object]>(
-    changing(
-      `${WORDLESS}, ${REFILED}`,
-      `id in (select 'evt-' || value from json_each(@ids)) and ${HAS_WORDS}`,
-    ),
-  );
+  const watchers = new Set<() => void>();
+  /** Entries of the outbox that the journal may not have yet. */
+  const missing = new Set<number>();
+  let stopWaiting: (() => void) | null = null;
 
   function changed(): void {
     for (const tell of watchers) tell();
@@ -157,11 +129,29 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, sends: Sends, log?: 
     }
   }
 
+  /** What is sent is in it now, too. */
+  async function caughtUp(): Promise<void> {
+    const ids = [...missing];
+    if (ids.length === 0) return;
+    await connection.write(() => void addSends.run(JSON.stringify(ids)), 'single');
+    for (const id of ids) missing.delete(id);
+  }
+
+  function catchUp(): void {
+    stopWaiting = null;
+    caughtUp().catch((error) =>
+      log?.warn({ err: error }, 'sends are not in the journal yet; it is tried again'),
+    );
+  }
+
+  function enterSends(): void {
+    if (missing.size > 0) addSends.run(JSON.stringify([...missing]));
+  }
+
   return {
+    ...changesIn(connection, { enterSends, changed }),
     write,
     changed,
-    /** What is sent is in it now, too. */
-    caughtUp: sends.caughtUp,
     watch(tell: () => void): () => void {
       watchers.add(tell);
       return () => void watchers.delete(tell);
@@ -208,54 +198,25 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, sends: Sends, log?: 
 
     /** These entries of the outbox are messages of a persona's turn. */
     sends(ids: readonly number[]): void {
-      sends.noted(ids);
+      for (const id of ids) missing.add(id);
+      stopWaiting ??= clock.after(ENTERED_WITHIN_MS, catchUp);
       changed();
     },
+
+    /** The end of this one is stored, and so is its entry. */
+    sendEnded(id: number): void {
+      missing.delete(id);
+      changed();
+    },
+
+    caughtUp,
 
     /** What a process that died was sending is in it now. */
-    sendsLeft: sends.enterUnfinished,
+    sendsLeft: () => void addUnfinishedSends.run(),
 
-    /** The end of this one is stored. */
-    sendEnded(id: number): void {
-      sends.ended(id);
-      changed();
-    },
-
-    /** The turn is over: the calls that it left have no outcome any more. */
-    interrupt(turnId: string, error: string, at: number): void {
-      interruptOfTurn.run({ turnId, results: JSON.stringify({ error }), at });
-      changed();
-    },
-
-    /** A process is dead: what it was doing has no outcome, but for what waits for a person and what is still sent. */
-    interruptLeft(owner: string, error: string, at: number): void {
-      interruptOfOwner.run({ owner, results: JSON.stringify({ error }), at });
-      changed();
-    },
-
-    /** A task is over: what it was doing has no outcome any more, and the call that gave it has this one. */
-    endTask(task: EndedTask, { status, results, at }: Omit<Outcome, 'kind' | 'id'>): void {
-      const { id: taskId, turnId, callId } = task;
-      const error = 'error' in results ? results.error : TASK_OVER;
-      interruptTask.run({ taskId, results: JSON.stringify({ error }), at });
-      if (turnId !== null && callId !== null) {
-        end.run({ id: callEntryId(turnId, callId), status, results: JSON.stringify(results), at });
-      }
-      changed();
-    },
-
-    /** A persona forgets what was said in a room up to a message, and what it did about it. */
-    forget(room: RoomId, personaId: PersonaId, upTo: number): void {
-      sends.enter();
-      forgetRoom.run({ room, personaId, upTo });
-      changed();
-    },
-
-    /** Nobody may see these messages any more. */
-    forgetMessages(ids: readonly number[]): void {
-      sends.enter();
-      forgetMessages.run({ ids: JSON.stringify(ids) });
-      changed();
+    async close(): Promise<void> {
+      stopWaiting?.();
+      await caughtUp();
     },
   };
 }
@@ -285,89 +246,4 @@ interface Result {
   content: string;
   failed: boolean;
   at: number;
-}
-
-export function journalStore({ raw, read, write, patiently }: Connection, journal: Journal): JournalStore {
-  const since = raw.prepare<[object], EntryRow>(`
-    select * from (
-      select * from (
-        select ${ENTRY} from journal where n > @after and changed = n order by n limit (select @most))
-      union all
-      select * from (
-        select ${ENTRY} from journal where changed > @after and changed <> n order by changed limit (select @most)))
-    order by changed limit (select @most)`);
-  const phases = raw.prepare<[object], EntryRow & { mark: number; isFirst: number }>(`
-    select * from (
-      select * from (
-        select n as mark, 1 as isFirst, ${ENTRY} from journal where n > @after order by n limit (select @most))
-      union all
-      select * from (
-        select changed as mark, 0 as isFirst, ${ENTRY} from journal
-        where changed > @after and changed <> n and status is not 'pending' order by changed limit (select @most)))
-    order by mark limit (select @most)`);
-  // What is known already is not read again.
-  const unfiled = raw.prepare<[object], UnfiledRow>(`
-    select n, changed, filed = 'stale' as isStale, status, finished_at as finishedAt,
-      case when changed > @after then entry end as entry, case when changed > @after then results end as results
-    from journal where filed <> 'archive' order by n`);
-  const at = raw.prepare<[string], EntryRow & { n: number }>(`
-    select n, ${ENTRY} from journal where n in (select value from json_each(?)) order by n`);
-  const file = raw.prepare<[string]>(`
-    update journal set filed = 'archive'
-    where (n, changed) in (select value->>'n', value->>'changed' from json_each(?))`);
-
-  return {
-    enter: async (entries, owner) => write(() => journal.write(entries, owner)),
-    journal: async (ask) => {
-      await journal.caughtUp();
-      return read(() => since.all(ask).map((row) => ({ mark: row.changed, entry: entryOf(row) })));
-    },
-    journalPhases: async (ask) => {
-      await journal.caughtUp();
-      return patiently(() =>
-        phases.all(ask).map(({ mark, isFirst, ...row }) => ({
-          mark,
-          entry: entryOf(isFirst ? { ...row, status: row.status && 'pending' } : row),
-        })),
-      );
-    },
-    unfiled: async (after) => {
-      await journal.caughtUp();
-      return patiently(() =>
-        unfiled.all({ after: after ?? Number.MAX_SAFE_INTEGER }).map(({ n, isStale, entry, ...row }) => ({
-          n,
-          changed: row.changed,
-          isPending: row.status === 'pending',
-          isStale: isStale === 1,
-          entry: entry === null ? null : entryOf({ ...row, entry }),
-        })),
-      );
-    },
-    entriesAt: (ns) =>
-      patiently(() =>
-        at.all(JSON.stringify(ns)).map((row) => ({ n: row.n, changed: row.changed, entry: entryOf(row) })),
-      ),
-    filed: (entries) => {
-      const rows = entries.map(({ n, changed }) => ({ n, changed }));
-      return write(() => void file.run(JSON.stringify(rows)), 'single');
-    },
-    watchJournal: journal.watch,
-  };
-}
-
-export function entryOf({ entry: body, status, results, finishedAt }: EntryRow): JournalEntry {
-  const entry: JournalEntry = JSON.parse(body);
-  if (entry.type === 'GUPPIEvent' || status === null || status === 'pending' || finishedAt === null)
-    return entry;
-  const parsed: Results | null = results === null ? null : JSON.parse(results);
-  return withOutcome(entry, { status, results: parsed, finishedAt });
-}
-
-/** In the order in which the seed has the fields. */
-function withOutcome(
-  { id, type, agent, parent_event_id, timestamp_intent, status: _, results: __, ...rest }: MattTurn,
-  { status, results, finishedAt }: Pick<MattTurn, 'status' | 'results'> & { finishedAt: number },
-): MattTurn {
-  const timestamp_outcome = new Date(finishedAt).toISOString();
-  return { id, type, agent, parent_event_id, timestamp_intent, timestamp_outcome, status, ...rest, results };
 }

@@ -18,7 +18,8 @@ import { eraseStore } from './erase.js';
 import { recallFeed } from './feed.js';
 import { greetOf } from './greetings.js';
 import { jobStore } from './jobs.js';
-import { journalOf, journalStore } from './journal.js';
+import { journalOf } from './journal.js';
+import { journalStore } from './journal-reading.js';
 import { migrate } from './migrate.js';
 import { offersOf } from './offers.js';
 import { deliverOf, outboxStore } from './outbox.js';
@@ -28,7 +29,6 @@ import { receiveStore } from './receive.js';
 import { recoveryStore } from './recovery.js';
 import { roomStore } from './rooms.js';
 import { saidStore } from './said.js';
-import { sendsOf } from './sends.js';
 import { shownOf, shownStore } from './shown.js';
 import { speakOf } from './speak.js';
 import { suspendedOf } from './suspended.js';
@@ -98,8 +98,7 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
   const chats = chatsOf(connection);
   const questions = questionsOf(connection);
   const offers = offersOf(connection);
-  const sends = sendsOf(connection, clock, log);
-  const journal = journalOf(connection, sends, log);
+  const journal = journalOf(connection, clock, log);
   const deliver = deliverOf(connection, journal);
   const views = viewsOf(connection);
   const shown = shownOf(connection, deliver);
@@ -145,7 +144,7 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     copyTo: (file, { logins }) => copyTo(file, logins ? undefined : (copy) => copy.exec(FORGET_LOGINS)),
     async close() {
       // It fails only where the file is gone; what is not entered then is by the next process.
-      await sends
+      await journal
         .close()
         .catch((error) => log?.warn({ err: error }, 'the last sends are not in the journal yet'));
       await close();

@@ -3,7 +3,7 @@ import type { UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { endedJobs } from './jobs.js';
 import type { Journal } from './journal.js';
-import { NEWEST_CHANGE } from './journal-numbers.js';
+import { NEWEST_CHANGE } from './journal-changes.js';
 import { forgottenWalks } from './prune-forgotten.js';
 import { endedTasks } from './prune-tasks.js';
 import { type Path, type Walk, walkOf } from './strides.js';

@@ -19,13 +19,12 @@ import { bound, columns, excluded, insertIf, insertInto, type Row } from './colu
 import type { Connection } from './connection.js';
 import { editsOf, IS_MESSAGE } from './edits.js';
 import { storeFault } from './faults.js';
-import type { Journal } from './journal.js';
+import { type Journal, turnOf } from './journal.js';
 import { knownFilesOf } from './known-files.js';
 import type { Offers } from './offers.js';
 import type { Questions } from './questions.js';
 import type { message } from './schema.js';
 import type { outbox } from './schema-work.js';
-import { turnOf } from './sends.js';
 import type { Suspended } from './suspended.js';
 import { beganBefore } from './views.js';
 import { isIn, type NewMessage, type Waiting } from './waiting.js';

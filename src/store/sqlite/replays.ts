@@ -4,7 +4,8 @@ import type { ReplayStore, SentByTurn, TurnInStore } from '../../core/replay.js'
 import type { Step } from '../../core/transcript.js';
 import { columns } from './columns.js';
 import type { Connection } from './connection.js';
-import { type EntryRow, entriesOfTurn, entryOf } from './journal.js';
+import { entriesOfTurn } from './journal-changes.js';
+import { type EntryRow, entryOf } from './journal-reading.js';
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
 
 interface TurnRow extends Omit<TurnInStore, 'batch' | 'reply' | 'steps' | 'sends'> {

@@ -2,7 +2,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { Store } from '../../core/store.js';
 import type { Connection } from './connection.js';
-import { NEWEST_CHANGE } from './journal-numbers.js';
+import { NEWEST_CHANGE } from './journal-changes.js';
 
 type Upkeep = Pick<Store, 'quieten' | 'census'>;
 
