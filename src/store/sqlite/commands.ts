@@ -18,7 +18,8 @@ import type { Questions } from './questions.js';
 import type { command, turn } from './schema-work.js';
 import type { ShownRecords } from './shown.js';
 import type { TaskCourse } from './task-course.js';
-import { beganBefore, REVISE_ROOM, type Views } from './views.js';
+import { REVISE_ROOM } from './transcript.js';
+import { beganBefore, type Views } from './views.js';
 
 type CommandVerbs = Pick<RouteStore, 'takeCommand' | 'finishCommand'>;
 type Effect<Kind extends CommandEffect['kind']> = Extract<CommandEffect, { kind: Kind }>;

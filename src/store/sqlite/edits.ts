@@ -6,15 +6,7 @@ import { assigned, bound, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import { type Journal, sourceOf } from './journal.js';
 import type { message } from './schema.js';
-import { REVISE_ROOM } from './views.js';
-
-/** What is stored of a message when it arrives. */
-export const MESSAGE = `roomId chatId account moves authorKind authorId authorName administrator text sentAt receivedAt
-  platformMessageId mentionsBot replyTo edited state attachments words quiet addresses twin bot reaction
-  forwardedFrom album tainted`;
-/** A platform's message, and the edit of it that became a message of its own. */
-export const IS_MESSAGE =
-  'chat_id = @chatId and account = @account and moves = @moves and platform_message_id = @platformMessageId';
+import { IS_MESSAGE, MESSAGE, REVISE_ROOM } from './transcript.js';
 
 type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
 

@@ -6,13 +6,12 @@ import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { HeardView, RecallFeed } from '../../core/recall.js';
 import type { HeardMessage } from '../../core/view.js';
 import type { Connection } from './connection.js';
-import { HEARD_COLUMNS, type HeardRow, toHeard } from './transcript.js';
-import { behindReset, type Views } from './views.js';
+import { behindReset, type FindView, HEARD_COLUMNS, type HeardRow, toHeard } from './transcript.js';
 
 /** A message is heard soon after it is received: at most this many others of its room come in between. */
 const NEARBY = 500;
 
-export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed {
+export function recallFeed({ raw, read }: Connection, findView: FindView): RecallFeed {
   const nextView = raw.prepare<
     [{ room: RoomId; personaId: PersonaId }],
     { room: RoomId; personaId: PersonaId }
@@ -44,7 +43,7 @@ export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed 
         while (found.length < most) {
           const next = nextView.get(last);
           if (!next) break;
-          const { resetAt } = views.find(next.room, next.personaId);
+          const { resetAt } = findView(next.room, next.personaId);
           found.push({ ...next, resetAt });
           last = next;
         }
@@ -53,7 +52,7 @@ export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed 
 
     heardSince: ({ room, personaId, addressed, after, most }) =>
       read(() => {
-        const view = views.find(room, personaId);
+        const view = findView(room, personaId);
         const { resetAt } = view;
         const from = behindReset(view, after);
         const rows = since.all({
@@ -77,7 +76,7 @@ export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed 
         return messageIds.flatMap((id): HeardMessage[] => {
           const room = roomOf.get(id);
           if (room === undefined || roomParts(room).chatId !== chatId) return [];
-          const resetAt = resets.get(room) ?? views.find(room, personaId).resetAt;
+          const resetAt = resets.get(room) ?? findView(room, personaId).resetAt;
           resets.set(room, resetAt);
           const ask = { room, personaId, resetAt, id };
           const row = heardOnce.get({ ...ask, addressed: 1 }) ?? heardOnce.get({ ...ask, addressed: 0 });

@@ -14,8 +14,8 @@ import { storeFault } from './faults.js';
 import { appliedMigrations, knownMigrations, refuseNewer } from './migrate.js';
 import { replayStore } from './replays.js';
 import { type Traces, traceStore } from './traces.js';
+import { findViewIn } from './transcript.js';
 import { channelStateReader } from './values.js';
-import { viewsOf } from './views.js';
 
 const WAIT_MS = 5_000;
 
@@ -38,7 +38,7 @@ export async function inspectSqlite(file: string, migrationsFolder: URL): Promis
 
 /** Traces messages beside a running gateway. Throws as above; the database must be up to date. */
 export function withTraces<T>(file: string, look: (traces: Traces) => Promise<T>): Promise<T> {
-  return reading(file, (database) => look(traceStore(database, viewsOf(database))));
+  return reading(file, (database) => look(traceStore(database, findViewIn(database))));
 }
 
 /** What `coterie replay` and `coterie export` read. */
@@ -62,7 +62,7 @@ export async function withRecords<T>(
     const { raw, read } = database;
     const chat = raw.prepare<[string], ChatRow>(`select ${CHAT_COLUMNS} from chat where id = ?`);
     const setting = raw.prepare<[string], string>('select value from setting where key = ?').pluck();
-    const { messages } = traceStore(database, viewsOf(database));
+    const { messages } = traceStore(database, findViewIn(database));
     return look({
       ...replayStore(database),
       ...chatFeed(database),

@@ -5,7 +5,7 @@
 import type { StoredAttachment } from '../../core/media.js';
 import type { Attachment } from '../../core/message.js';
 import type { Connection } from './connection.js';
-import { IS_MESSAGE } from './edits.js';
+import { IS_MESSAGE } from './transcript.js';
 
 /** The message replied to, in the same chat. */
 export interface RepliedTo {

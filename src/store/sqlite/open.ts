@@ -36,7 +36,7 @@ import { taskCourseOf } from './task-course.js';
 import { taskSignal } from './task-signal.js';
 import { taskStore } from './tasks.js';
 import { traceStore } from './traces.js';
-import { transcriptStore } from './transcript.js';
+import { findViewIn, transcriptStore } from './transcript.js';
 import { turnStore } from './turns.js';
 import { FORGET_LOGINS, upkeepOf } from './upkeep.js';
 import { valueStore } from './values.js';
@@ -100,7 +100,8 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
   const offers = offersOf(connection);
   const journal = journalOf(connection, clock, log);
   const deliver = deliverOf(connection, journal);
-  const views = viewsOf(connection);
+  const findView = findViewIn(connection);
+  const views = viewsOf(connection, findView);
   const shown = shownOf(connection, deliver);
   const dayOf = dayIn(zone);
   const addUsage = usageAdderOf(connection, dayOf);
@@ -116,8 +117,8 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
   return {
     ...receiveStore(connection, chats, questions, offers, suspended, closeRoom, waiting, journal),
     ...roomStore(connection, shown, addUsage),
-    ...transcriptStore(connection, views),
-    ...turnStore(connection, deliver, views, addUsage, suspended, speak, journal, asked),
+    ...transcriptStore(connection, findView),
+    ...turnStore(connection, deliver, addUsage, suspended, speak, journal, asked),
     ...shownStore(connection),
     ...outboxStore(connection, chats, deliver, greet, journal),
     ...commandStore(connection, chats, deliver, questions, offers, endings, greet),
@@ -133,10 +134,10 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     ...saidStore(connection),
     ...valueStore(connection, addUsage, dayOf),
     ...amountStore(connection, dayOf),
-    ...viewStore(connection, views, addUsage),
+    ...viewStore(connection, findView, views, addUsage),
     ...versionStore(connection),
-    ...traceStore(connection, views),
-    ...recallFeed(connection, views),
+    ...traceStore(connection, findView),
+    ...recallFeed(connection, findView),
     ...eraseStore(connection, journal),
     ...pruneStore(connection, journal),
     ...upkeepOf(connection, clock),

@@ -17,7 +17,7 @@ import { asSaid } from './as-said.js';
 import type { Chats } from './chats.js';
 import { bound, columns, excluded, insertIf, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import { editsOf, IS_MESSAGE } from './edits.js';
+import { editsOf } from './edits.js';
 import { storeFault } from './faults.js';
 import { type Journal, turnOf } from './journal.js';
 import { knownFilesOf } from './known-files.js';
@@ -26,6 +26,7 @@ import type { Questions } from './questions.js';
 import type { message } from './schema.js';
 import type { outbox } from './schema-work.js';
 import type { Suspended } from './suspended.js';
+import { IS_MESSAGE } from './transcript.js';
 import { beganBefore } from './views.js';
 import { isIn, type NewMessage, type Waiting } from './waiting.js';
 

@@ -12,8 +12,7 @@ import { bound, columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { turn as turnTable } from './schema-work.js';
 import type { ShownRecords } from './shown.js';
-import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
-import { REVISE_ROOM } from './views.js';
+import { MESSAGE_COLUMNS, type MessageRow, REVISE_ROOM, toMessage } from './transcript.js';
 
 type RoomVerbs = Pick<RouteStore, 'look' | 'claim' | 'renew' | 'release' | 'begin' | 'note' | 'keepFiles'>;
 type Begin = Parameters<RouteStore['begin']>[0];

@@ -5,7 +5,7 @@ import type { Step } from '../../core/transcript.js';
 import { bound, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Journal } from './journal.js';
-import { REVISE_ROOM } from './views.js';
+import { REVISE_ROOM } from './transcript.js';
 
 export const ADD_STEP = `
   insert into step (turn_id, n, body)

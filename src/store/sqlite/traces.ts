@@ -7,8 +7,7 @@ import type { Fate, MemoryHistoryStore, Spoke, Trace } from '../../core/memory-h
 import type { StoredMessage } from '../../core/transcript.js';
 import { isAfter, type Position } from '../../core/view.js';
 import type { Connection } from './connection.js';
-import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
-import type { Views } from './views.js';
+import { type FindView, MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
 
 export type Traces = Pick<
   MemoryHistoryStore,
@@ -33,7 +32,7 @@ const FLUSHED_TO = '(coalesce(flushed_heard, 0), coalesce(flushed_message, 0))';
 /** The number of messages examined before other work may run. */
 const AT_ONCE = 5_000;
 
-export function traceStore({ raw, read }: Pick<Connection, 'raw' | 'read'>, views: Views): Traces {
+export function traceStore({ raw, read }: Pick<Connection, 'raw' | 'read'>, findView: FindView): Traces {
   const newestId = raw.prepare<[], number | null>('select max(id) from message').pluck();
   const messages = (from: string) =>
     raw.prepare<unknown[], TracedRow>(
@@ -131,7 +130,7 @@ export function traceStore({ raw, read }: Pick<Connection, 'raw' | 'read'>, view
 
   function fateOf(chatId: ChatId, { room, id }: StoredMessage, hearing: Hearing): Fate {
     const { personaId, heardAfter, messageId } = hearing;
-    const view = views.find(room, personaId);
+    const view = findView(room, personaId);
     if (id <= view.resetAt || heardAfter < view.resetAt) return { kind: 'reset' };
     if (hearing.addressed === 0) return { kind: 'overheard' };
     const flushed = !isAfter(hearing, view.flushedTo);

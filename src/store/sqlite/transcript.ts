@@ -1,7 +1,8 @@
 /**
  * What was said in a room, and what of it a persona heard, in the order in which it heard it: the window, for step 4 of
- * the route, and spans, for flushes and archives. Reads only what is shown.
+ * the route, and spans, for flushes and archives. Reads only what is shown: what the persona's view of the room leaves.
  */
+import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
 import {
@@ -16,8 +17,15 @@ import {
 } from '../../core/view.js';
 import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import type { message } from './schema.js';
-import { behindReset, type Views } from './views.js';
+import type { message, view } from './schema.js';
+
+/** What is stored of a message when it arrives. */
+export const MESSAGE = `roomId chatId account moves authorKind authorId authorName administrator text sentAt receivedAt
+  platformMessageId mentionsBot replyTo edited state attachments words quiet addresses twin bot reaction
+  forwardedFrom album tainted`;
+/** A platform's message, and the edit of it that became a message of its own. */
+export const IS_MESSAGE =
+  'chat_id = @chatId and account = @account and moves = @moves and platform_message_id = @platformMessageId';
 
 export const MESSAGE_COLUMNS = columns(
   `id roomId authorKind authorId authorName administrator text sentAt receivedAt platformMessageId mentionsBot replyTo
@@ -77,6 +85,56 @@ function authorOf(row: MessageRow): StoredMessage['author'] {
   return row.bot === 1 ? { ...person, bot: true } : person;
 }
 
+// ── A persona's view of a room, apart from the messages it heard ────────────────────────────────────────────
+
+/** Something that was heard in the room changes: cached copies of its windows become void. */
+export const REVISE_ROOM = 'update room set revision = revision + 1 where id = ?';
+
+const UNTOUCHED = {
+  ...{ resetAt: 0, windowAfter: BEGINNING, flushedTo: BEGINNING, summary: null, measured: null },
+  tainted: false,
+};
+const VIEW =
+  'resetAt windowHeard windowMessage flushedHeard flushedMessage summary counted estimated tainted';
+type ViewRow = Omit<Row<typeof view>, 'roomId' | 'personaId'>;
+
+export type FindView = (room: RoomId, personaId: PersonaId) => ViewRecord;
+
+export function findViewIn({ raw }: Pick<Connection, 'raw'>): FindView {
+  const find = raw.prepare<[RoomId, PersonaId], ViewRow>(
+    `select ${columns(VIEW)} from view where room_id = ? and persona_id = ?`,
+  );
+  return (room, personaId) => {
+    const row = find.get(room, personaId);
+    return row ? toView(room, personaId, row) : { room, personaId, ...UNTOUCHED };
+  };
+}
+
+function toView(room: RoomId, personaId: PersonaId, row: ViewRow): ViewRecord {
+  const { resetAt, summary, counted, estimated } = row;
+  return {
+    room,
+    personaId,
+    resetAt,
+    windowAfter: { heardAfter: row.windowHeard, messageId: row.windowMessage },
+    flushedTo: { heardAfter: row.flushedHeard, messageId: row.flushedMessage },
+    summary,
+    measured: counted === null || estimated === null ? null : { counted, estimated },
+    tainted: row.tainted === 1,
+  };
+}
+
+/**
+ * The position, or the reset mark if that is later. Nothing is heard before it was said, so everything that a reset
+ * forgot was heard before the mark or has a smaller id.
+ */
+export function behindReset({ resetAt }: Pick<ViewRecord, 'resetAt'>, place: Position): Position {
+  const reset = { heardAfter: resetAt - 1, messageId: Number.MAX_SAFE_INTEGER };
+  return isAfter(place, reset) ? place : reset;
+}
+
+// ── What it heard ───────────────────────────────────────────────────────────────────────────────────────────
+
 /** A message, and the steps of its turn if that was the persona's own and used tools: a JSON array of JSON texts. */
 interface LineRow extends HeardRow {
   steps: string | null;
@@ -102,8 +160,8 @@ const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) =>
 
 export function transcriptStore(
   { raw, patiently, read }: Connection,
-  views: Views,
-): Pick<RouteStore, 'window'> & Pick<ViewStore, 'span'> {
+  findView: FindView,
+): Pick<RouteStore, 'window'> & Pick<ViewStore, 'span' | 'hasOtherRooms'> {
   const lines = (heard: string) =>
     raw.prepare<[object], LineRow>(`
       select ${LINE_COLUMNS} from (${heard}) as line cross join message on message.id = line.message_id`);
@@ -112,13 +170,15 @@ export function transcriptStore(
   );
   const oldestAddressed = lines(heardBetween(1, 'asc', '@limit'));
   const newestOverheard = lines(heardBetween(0, 'desc', '@overheard'));
+  const otherRoom = raw.prepare<[object]>(`
+    select 1 from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`);
 
   return {
     window: ({ room, personaId, limit, overheard, except, after = BEGINNING }) =>
       patiently(() => {
         // No transaction is needed: a change by another process between the two reads also moves the room's revision
         // on, so a result built from them is not used again.
-        const view = views.find(room, personaId);
+        const view = findView(room, personaId);
         const from = behindReset(view, isAfter(after, view.windowAfter) ? after : view.windowAfter);
         const ask = asked(view, from, END, { limit: limit + 1, overheard, except });
         const found = inOrder(newest.all(ask));
@@ -132,9 +192,17 @@ export function transcriptStore(
         return { view, ...spanOf(shown, true) };
       }),
 
+    hasOtherRooms: (room) =>
+      patiently(() => {
+        const { chatId } = roomParts(room);
+        // `0` is the character after `/`: the range covers all threads of the chat.
+        const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };
+        return otherRoom.get(range) !== undefined;
+      }),
+
     span: ({ room, personaId, after, upTo, limit, overheard }) =>
       read(() => {
-        const view = views.find(room, personaId);
+        const view = findView(room, personaId);
         const ask = asked(view, behindReset(view, after), upTo, { limit: limit + 1, overheard, except: [] });
         const found = oldestAddressed.all(ask);
         const toIt = found.slice(0, limit);

@@ -16,7 +16,6 @@ import { withShown } from './shown.js';
 import type { Speak } from './speak.js';
 import { ADD_STEP, type Suspended } from './suspended.js';
 import { GIVEN } from './versions.js';
-import type { Views } from './views.js';
 
 const NO_TOKENS: Usage = { inputTokens: 0, outputTokens: 0 };
 
@@ -34,7 +33,6 @@ interface RunningRow extends ChatRow, Given {
 export function turnStore(
   connection: Connection,
   deliver: Deliver,
-  views: Views,
   addUsage: AddUsage,
   suspended: Suspended,
   speak: Speak,
@@ -68,6 +66,11 @@ export function turnStore(
   const leaveAfterWord = raw.prepare<[object]>(`
     update room set exchange = @exchange, lease_owner = null, last_persona = @personaId, last_reply_at = @now,
       newest_message = @id where id = @room`);
+  // How large the last request was.
+  const measure = raw.prepare<[object]>(`
+    insert into view (room_id, persona_id, reset_at, counted, estimated)
+    values (@room, @personaId, 0, @counted, @estimated)
+    on conflict do update set ${excluded('counted estimated')}`);
   const removeShown = raw.prepare<[string]>('delete from shown where turn_id = ?');
   const setGiven = raw.prepare<[object]>(`
     ${insertInto('given', `roomId personaId ${GIVEN}`)}
@@ -139,7 +142,7 @@ export function turnStore(
             now,
           );
         }
-        if (measured) views.measure(room, personaId, measured);
+        if (measured) measure.run({ room, personaId, ...measured });
         if (given) noteGiven(room, row, given);
         return { first };
       }),

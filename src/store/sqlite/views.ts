@@ -1,15 +1,13 @@
 /**
- * A persona's view of a room, apart from the messages it heard: where its window begins, how far a flush has seen it,
- * and the archives of what no flush has seen. A finished flush moves its cursor, and only messages that the cursor has
+ * Beside the route: how a persona's view of a room moves on: where its window begins, how far a flush has seen it, and the
+ * archives of what no flush has seen. A finished flush moves its cursor, and only messages that the cursor has
  * passed, or that an archive contains, may leave the window: `moveWindow` is the only place where they do.
  */
 import { Fault } from '../../core/errors.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import {
   type ArchivedSpan,
-  BEGINNING,
   isAfter,
-  type Measured,
   type Position,
   type SeenView,
   type ViewRecord,
@@ -18,22 +16,14 @@ import {
 import type { AddUsage } from './amounts.js';
 import { columns, excluded, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import type { archived, view } from './schema.js';
-
-/** Something that was heard in the room changes: cached copies of its windows become void. */
-export const REVISE_ROOM = 'update room set revision = revision + 1 where id = ?';
+import type { archived } from './schema.js';
+import { type FindView, REVISE_ROOM } from './transcript.js';
 
 /** A reset forgets a whole turn if any message that it answers is at or before the reset mark. */
 export function beganBefore(upTo: string): string {
   return `json_extract(turn.batch, '$[0]') <= ${upTo}`;
 }
 
-const UNTOUCHED = {
-  ...{ resetAt: 0, windowAfter: BEGINNING, flushedTo: BEGINNING, summary: null, measured: null },
-  tainted: false,
-};
-const VIEW =
-  'resetAt windowHeard windowMessage flushedHeard flushedMessage summary counted estimated tainted';
 const SPAN = 'chatId file roomId personaId afterHeard afterMessage toHeard toMessage state';
 const IS_VIEW = 'room_id = @room and persona_id = @personaId';
 const IS_FILE = 'chat_id = @chatId and file = @file';
@@ -42,14 +32,7 @@ const SET_STATE = `update archived set state = @state where ${IS_FILE}`;
 export type Views = ReturnType<typeof viewsOf>;
 
 /** To be called within a transaction. */
-export function viewsOf({ raw }: Pick<Connection, 'raw'>) {
-  const find = raw.prepare<[RoomId, PersonaId], ViewRow>(
-    `select ${columns(VIEW)} from view where room_id = ? and persona_id = ?`,
-  );
-  const measure = raw.prepare<[object]>(`
-    insert into view (room_id, persona_id, reset_at, counted, estimated)
-    values (@room, @personaId, 0, @counted, @estimated)
-    on conflict do update set ${excluded('counted estimated')}`);
+export function viewsOf({ raw }: Connection, findView: FindView) {
   const unseen = raw.prepare<[object]>(`
     select 1 from heard where ${IS_VIEW} and addressed = 1 and message_id > @resetAt
       and (heard_after, message_id) > (@afterHeard, @afterMessage)
@@ -63,11 +46,6 @@ export function viewsOf({ raw }: Pick<Connection, 'raw'>) {
     select ${columns(SPAN)} from archived where chat_id = @chatId and ${IS_VIEW} and state = 'unflushed'`);
   const setState = raw.prepare<[object]>(SET_STATE);
 
-  function findView(room: RoomId, personaId: PersonaId): ViewRecord {
-    const row = find.get(room, personaId);
-    return row ? toView(room, personaId, row) : { room, personaId, ...UNTOUCHED };
-  }
-
   /** Whether something addressed to the persona in a span of its view has not been seen by a flush. */
   function owes(
     { room, personaId, resetAt, flushedTo }: ViewRecord,
@@ -78,11 +56,7 @@ export function viewsOf({ raw }: Pick<Connection, 'raw'>) {
   }
 
   return {
-    find: findView,
     owes,
-    /** Records the size of the last request. */
-    measure: (room: RoomId, personaId: PersonaId, measured: Measured) =>
-      void measure.run({ room, personaId, ...measured }),
     /** Forgets everything up to a message; its flush is no longer pending. */
     reset(room: RoomId, personaId: PersonaId, upTo: number): void {
       reset.run({ room, personaId, upTo });
@@ -97,21 +71,15 @@ export function viewsOf({ raw }: Pick<Connection, 'raw'>) {
   };
 }
 
-/**
- * The position, or the reset mark if that is later. Nothing is heard before it was said, so everything that a reset
- * forgot was heard before the mark or has a smaller id.
- */
-export function behindReset({ resetAt }: Pick<ViewRecord, 'resetAt'>, place: Position): Position {
-  const reset = { heardAfter: resetAt - 1, messageId: Number.MAX_SAFE_INTEGER };
-  return isAfter(place, reset) ? place : reset;
-}
-
-export function viewStore(connection: Connection, views: Views, addUsage: AddUsage): Omit<ViewStore, 'span'> {
+export function viewStore(
+  connection: Connection,
+  findView: FindView,
+  views: Views,
+  addUsage: AddUsage,
+): Omit<ViewStore, 'span' | 'hasOtherRooms'> {
   const { raw, read, patiently, write } = connection;
   const revise = raw.prepare<[string]>(REVISE_ROOM);
   const revision = raw.prepare<[string], number>('select revision from room where id = ?').pluck();
-  const otherRoom = raw.prepare<[object]>(`
-    select 1 from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`);
   const roomsHeard = raw
     .prepare<[ChatId, PersonaId], RoomId>(`
       select id from room where chat_id = ?
@@ -153,7 +121,7 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
 
   /** The current view, if it is still what the caller has read. */
   function unchanged(seen: SeenView): ViewRecord | null {
-    const now = views.find(seen.room, seen.personaId);
+    const now = findView(seen.room, seen.personaId);
     const same =
       now.resetAt === seen.resetAt &&
       isSame(now.windowAfter, seen.windowAfter) &&
@@ -175,15 +143,7 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
 
   return {
     view: (room, personaId) =>
-      patiently(() => ({ ...views.find(room, personaId), revision: revision.get(room) ?? 0 })),
-
-    hasOtherRooms: (room) =>
-      patiently(() => {
-        const { chatId } = roomParts(room);
-        // `0` is the character after `/`: the range covers all threads of the chat.
-        const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };
-        return otherRoom.get(range) !== undefined;
-      }),
+      patiently(() => ({ ...findView(room, personaId), revision: revision.get(room) ?? 0 })),
 
     allHeard: (room, personaIds, messageIds) =>
       read(() => {
@@ -251,7 +211,7 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
       write(() => {
         const span = findArchive(chatId, file);
         if (span?.state !== 'unflushed') return;
-        if (views.owes(views.find(span.room, span.personaId), span)) {
+        if (views.owes(findView(span.room, span.personaId), span)) {
           throw new Fault('internal', `the archive ${file} of ${chatId} holds what no flush has seen`);
         }
         setState.run({ chatId, file, state: 'settled' });
@@ -261,22 +221,7 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
   };
 }
 
-type ViewRow = Omit<Row<typeof view>, 'roomId' | 'personaId'>;
 type SpanRow = Row<typeof archived>;
-
-function toView(room: RoomId, personaId: PersonaId, row: ViewRow): ViewRecord {
-  const { resetAt, summary, counted, estimated } = row;
-  return {
-    room,
-    personaId,
-    resetAt,
-    windowAfter: { heardAfter: row.windowHeard, messageId: row.windowMessage },
-    flushedTo: { heardAfter: row.flushedHeard, messageId: row.flushedMessage },
-    summary,
-    measured: counted === null || estimated === null ? null : { counted, estimated },
-    tainted: row.tainted === 1,
-  };
-}
 
 function toSpan({ chatId, roomId: room, personaId, file, state, ...row }: SpanRow): ArchivedSpan {
   const after = { heardAfter: row.afterHeard, messageId: row.afterMessage };

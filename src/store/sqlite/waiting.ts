@@ -7,9 +7,9 @@ import type { StoredReply } from '../../core/transcript.js';
 import type { Chats } from './chats.js';
 import { bound, insertIf, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import { IS_MESSAGE, MESSAGE } from './edits.js';
 import { type Happening, type Journal, sourceOf } from './journal.js';
 import type { message } from './schema.js';
+import { IS_MESSAGE, MESSAGE } from './transcript.js';
 
 /** A message that waits, as far as it differs from what nobody typed. */
 export interface NewMessage
