@@ -6,7 +6,7 @@ import type { Greeting } from '../../core/delivery.js';
 import { roomParts } from '../../core/ids.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
-import type { Speak } from './speak.js';
+import type { Speak } from './finish.js';
 
 export type Greet = (greeting: Greeting, now: number) => void;
 

@@ -16,6 +16,7 @@ import { commandStore, endingsOf } from './commands.js';
 import { type Connection, connect } from './connection.js';
 import { eraseStore } from './erase.js';
 import { recallFeed } from './feed.js';
+import { finishStore, speakOf } from './finish.js';
 import { greetOf } from './greetings.js';
 import { jobStore } from './jobs.js';
 import { journalOf } from './journal.js';
@@ -26,18 +27,18 @@ import { deliverOf, outboxStore } from './outbox.js';
 import { pruneStore } from './prune.js';
 import { questionsOf } from './questions.js';
 import { receiveStore } from './receive.js';
+import { recordedStore } from './recorded.js';
 import { recoveryStore } from './recovery.js';
 import { roomStore } from './rooms.js';
 import { saidStore } from './said.js';
 import { shownOf, shownStore } from './shown.js';
-import { speakOf } from './speak.js';
+import { stepStore } from './steps.js';
 import { suspendedOf } from './suspended.js';
 import { taskCourseOf } from './task-course.js';
 import { taskSignal } from './task-signal.js';
 import { taskStore } from './tasks.js';
 import { traceStore } from './traces.js';
 import { findViewIn, transcriptStore } from './transcript.js';
-import { turnStore } from './turns.js';
 import { FORGET_LOGINS, upkeepOf } from './upkeep.js';
 import { valueStore } from './values.js';
 import { versionStore } from './versions.js';
@@ -118,9 +119,11 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     ...receiveStore(connection, chats, questions, offers, suspended, closeRoom, waiting, journal),
     ...roomStore(connection, shown, addUsage),
     ...transcriptStore(connection, findView),
-    ...turnStore(connection, deliver, addUsage, suspended, speak, journal, asked),
+    ...stepStore(connection, suspended, journal, asked),
     ...shownStore(connection),
+    ...finishStore(connection, deliver, addUsage, speak, journal),
     ...outboxStore(connection, chats, deliver, greet, journal),
+    ...recordedStore(connection),
     ...commandStore(connection, chats, deliver, questions, offers, endings, greet),
     ...recoveryStore(connection, journal),
 

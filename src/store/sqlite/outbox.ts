@@ -2,16 +2,15 @@
  * Step 7 of the route: the outbox. Entries are added by `Deliver` alone, and delivered in order per chat; only one process
  * at a time sends for a chat.
  */
-import type { Delivery, NewDelivery, Post, ShownPart } from '../../core/delivery.js';
+import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from '../../core/delivery.js';
 import { Fault } from '../../core/errors.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Address } from '../../core/message.js';
 import type { Attempt, RouteStore } from '../../core/route-store.js';
 import type { ChannelStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
-import { bound, columns, fromJson, listed, type Row } from './columns.js';
+import { columns, fromJson, listed, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import type { Greet } from './greetings.js';
 import type { Journal } from './journal.js';
 import type { outbox } from './schema-work.js';
 
@@ -35,13 +34,6 @@ export const UNKNOWN_IF_IN_DOUBT = `case when mark is null then platform_message
 /** The body of an entry whose text was forgotten. */
 export const NO_WORDS = '{"text":"","marks":[]}';
 
-/** How many of a store's newest entries tell what a channel sent last. */
-const NEWEST_ENTRIES = 3_000;
-/** Of a chat beside the one that is asked about. */
-const IN_THE_SAME_ROW = `(chat.id = @chatId or chat.kind = 'direct' and exists (
-  select 1 from chat as asked where asked.id = @chatId and asked.kind = 'direct'
-    and asked.channel = chat.channel and asked.account = chat.account))`;
-
 /** The order in which a chat's entries are delivered; must match the text of the index `outbox_next`. */
 const DELIVERY_ORDER = 'case when precedes is null then id else precedes - 0.5 end';
 
@@ -63,7 +55,7 @@ export function deliverOf({ raw }: Connection, journal: Journal) {
   function rowOf(delivery: NewDelivery & Standing, send: Attempt | null, now: number) {
     const { shown, appearance, precedes, body, personaId, origin, speaker, part, replyTo } = delivery;
     const { attempts, mark, ...doubt } = inDoubt(delivery, now);
-    return bound({
+    return {
       origin,
       personaId: personaId ?? '',
       speaker,
@@ -80,7 +72,7 @@ export function deliverOf({ raw }: Connection, journal: Journal) {
       leaseOwner: send?.owner,
       leaseUntil: send ? send.now + send.leaseMs : 0,
       mark: mark ?? (shown ? null : send?.mark),
-    });
+    };
   }
 
   function insertRows(
@@ -148,14 +140,17 @@ function asDelivery(id: number, { now, ...to }: Destination, entry: NewDelivery 
   return first;
 }
 
-const COLUMNS = columns(
+export const DELIVERY = columns(
   `id origin personaId speaker part body face replyTo chatId channel address threadId kind createdAt attempts
     uncertainCuts uncertainCrashes notBefore platformMessageId shownKey mark`,
 );
 type Whole = Row<typeof outbox>;
-type OutboxRow = Omit<Whole, 'state' | 'finishedAt' | 'error' | 'precedes' | 'leaseOwner' | 'leaseUntil'>;
+export type OutboxRow = Omit<
+  Whole,
+  'state' | 'finishedAt' | 'error' | 'precedes' | 'leaseOwner' | 'leaseUntil'
+>;
 
-function toDelivery({ face, platformMessageId, shownKey, mark, ...entry }: OutboxRow): Delivery {
+export function toDelivery({ face, platformMessageId, shownKey, mark, ...entry }: OutboxRow): Delivery {
   const personaId = entry.personaId === '' ? null : entry.personaId;
   const delivery: Delivery = { ...entry, personaId, body: JSON.parse(entry.body) };
   if (face !== null) delivery.appearance = JSON.parse(face);
@@ -169,47 +164,23 @@ function toDelivery({ face, platformMessageId, shownKey, mark, ...entry }: Outbo
   return delivery;
 }
 
-type OutboxVerbs = Pick<
-  RouteStore,
-  | 'next'
-  | 'sending'
-  | 'sent'
-  | 'retry'
-  | 'giveUp'
-  | 'found'
-  | 'recordedIn'
-  | 'shownAfter'
-  | 'retract'
-  | 'moveChat'
-  | 'post'
-> &
-  Pick<ChannelStore, 'delivery' | 'newestSent'>;
-
-/** Nothing was visible of a stopped turn's reply, neither this part nor one before it, so there is nothing to complete. */
-const NOBODY_SAW_IT = `platform_message_id = '${UNKNOWN}' and exists (
-  select 1 from turn where turn.id = substr(outbox.origin, 6) and turn.state = 'aborted') and not exists (
-  select 1 from outbox as before where before.origin = outbox.origin and before.persona_id = outbox.persona_id
-    and before.part < outbox.part and before.state in ('waiting', 'sending', 'sent'))`;
-/** Resets entries to their state before anything of them was sent. */
-export const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, attempts = 0, uncertain_cuts = 0,
-  uncertain_crashes = 0, lease_owner = null, mark = null,
-  finished_at = case when ${NOBODY_SAW_IT} then created_at end,
-  state = case when ${NOBODY_SAW_IT} then 'dropped' else 'waiting' end`;
+type OutboxVerbs = Pick<RouteStore, 'next' | 'sending' | 'sent' | 'retry' | 'giveUp' | 'moveChat' | 'post'> &
+  Pick<ChannelStore, 'delivery'>;
 
 export function outboxStore(
   connection: Connection,
   chats: Chats,
   deliver: Deliver,
-  greet: Greet,
+  greet: (greeting: Greeting, now: number) => void,
   journal: Journal,
 ): OutboxVerbs {
   const { raw, patiently, write } = connection;
   const next = raw.prepare<[ChatId], OutboxRow & Pick<Whole, 'state' | 'leaseOwner' | 'leaseUntil'>>(`
-    select ${COLUMNS}, ${columns('state leaseOwner leaseUntil')} from outbox
+    select ${DELIVERY}, ${columns('state leaseOwner leaseUntil')} from outbox
     where chat_id = ? and finished_at is null order by ${DELIVERY_ORDER} limit 1`);
   // Excludes an entry that a reset has forgotten: there is nothing left to send again.
   const one = raw.prepare<[number], OutboxRow>(
-    `select ${COLUMNS} from outbox where id = ? and body <> '${NO_WORDS}'`,
+    `select ${DELIVERY} from outbox where id = ? and body <> '${NO_WORDS}'`,
   );
   // What another process was sending when its lease expired may have arrived.
   const sending = raw.prepare<[object]>(`
@@ -233,52 +204,6 @@ export function outboxStore(
     update outbox set state = @end, error = @error, finished_at = @now, lease_owner = null,
       platform_message_id = case @end when 'refused' then platform_message_id else ${UNKNOWN_IF_IN_DOUBT} end
     where id = @id and finished_at is null`);
-  const found = raw.prepare<[object]>(`
-    update outbox set platform_message_id = @platformMessageId, error = null, mark = null
-    where id = @id and platform_message_id = '${UNKNOWN}' and finished_at is null`);
-  const recordedIn = raw
-    .prepare<[object], string | null>(`
-      select platform_message_id from outbox where chat_id = @chatId and platform_message_id > '${UNKNOWN}'
-      union all
-      select null from outbox where chat_id = @chatId and finished_at is null and mark is not null
-      union all
-      -- Given up or dropped, and nothing newer of the same speaker is known.
-      select null from outbox
-      where chat_id = @chatId and platform_message_id = '${UNKNOWN}' and finished_at is not null and mark is not null
-        and not exists (
-          select 1 from outbox as newer
-          where newer.chat_id = @chatId and newer.platform_message_id > '${UNKNOWN}'
-            and newer.persona_id = outbox.persona_id and newer.finished_at > outbox.finished_at)
-      union all
-      select value->>'platformMessageId'
-      from shown join turn on turn.id = shown.turn_id join room on room.id = turn.room_id, json_each(shown.parts)
-      where room.chat_id = @chatId
-      union all
-      -- An account may number the messages of all its direct chats in one row.
-      select platform_message_id from message join chat on chat.id = message.chat_id
-      where message.id > (select max(id) from message) - ${NEWEST_ENTRIES} and platform_message_id is not null
-        and ${IN_THE_SAME_ROW}
-      union all
-      select platform_message_id from command join chat on chat.id = command.chat_id
-      where command.id > (select max(id) from command) - ${NEWEST_ENTRIES} and ${IN_THE_SAME_ROW}
-      union all
-      select platform_message_id from outbox join chat on chat.id = outbox.chat_id
-      where outbox.id > (select max(id) from outbox) - ${NEWEST_ENTRIES} and platform_message_id > '${UNKNOWN}'
-        and ${IN_THE_SAME_ROW}`)
-    .pluck();
-  const newestSent = raw.prepare<[string], { address: string; platformMessageId: string }>(`
-    select address, platform_message_id as platformMessageId from outbox
-    where id > (select max(id) from outbox) - ${NEWEST_ENTRIES} and +channel = ?
-      and +platform_message_id > '${UNKNOWN}'`);
-  const shownAfter = raw.prepare<[object], OutboxRow>(`
-    select ${COLUMNS} from outbox
-    where origin = @origin and persona_id = @personaId and part > @part
-      and finished_at is null and platform_message_id is not null
-    order by part`);
-  const retract = raw.prepare<[object]>(`
-    update outbox set created_at = @now, ${AS_NEVER_SENT}
-    where id in (select value from json_each(@ids)) and finished_at is null`);
-
   return {
     next: (chatId, owner, now) =>
       patiently(() => {
@@ -309,17 +234,6 @@ export function outboxStore(
       await write(() => void giveUp.run({ id, end, error, now }), 'single');
       journal.sendEnded(id);
     },
-    found: (id, platformMessageId) => write(() => void found.run({ id, platformMessageId }), 'single'),
-    recordedIn: (chatId) =>
-      patiently(() => {
-        const ids = recordedIn.all({ chatId });
-        const known = ids.filter((id) => id !== null);
-        return { ids: new Set(known), uncertain: ids.length - known.length };
-      }),
-    newestSent: (channel) => patiently(() => newestSent.all(channel)),
-    shownAfter: ({ origin, personaId, part }) =>
-      patiently(() => shownAfter.all({ origin, personaId: personaId ?? '', part }).map(toDelivery)),
-    retract: (ids, now) => write(() => void retract.run({ ids: JSON.stringify(ids), now }), 'single'),
     moveChat: (chatId: ChatId, address: Address) => write(() => chats.moved(chatId, address)),
     post: ({ delivery: posted, precedes, greeting, ...to }) =>
       write(

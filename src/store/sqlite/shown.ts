@@ -6,7 +6,15 @@
 import type { NewDelivery, ShownPart } from '../../core/delivery.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Connection } from './connection.js';
-import { AS_NEVER_SENT, type Deliver, type Destination, type Standing, UNKNOWN } from './outbox.js';
+import {
+  DELIVERY,
+  type Deliver,
+  type Destination,
+  type OutboxRow,
+  type Standing,
+  toDelivery,
+  UNKNOWN,
+} from './outbox.js';
 
 /** Appended to a stopped reply; and how long a text may be so that this still fits on any platform. */
 const STOPPED = ' …\n(stopped)';
@@ -88,7 +96,22 @@ function entryOf(turnId: string, personaId: string, { speaker, appearance, body 
   return entry;
 }
 
-export function shownStore({ raw, write }: Connection): Pick<RouteStore, 'show'> {
+/** Nothing was visible of a stopped turn's reply, neither this part nor one before it, so there is nothing to complete. */
+const NOBODY_SAW_IT = `platform_message_id = '${UNKNOWN}' and exists (
+  select 1 from turn where turn.id = substr(outbox.origin, 6) and turn.state = 'aborted') and not exists (
+  select 1 from outbox as before where before.origin = outbox.origin and before.persona_id = outbox.persona_id
+    and before.part < outbox.part and before.state in ('waiting', 'sending', 'sent'))`;
+/** Resets entries to their state before anything of them was sent. */
+const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, attempts = 0, uncertain_cuts = 0,
+  uncertain_crashes = 0, lease_owner = null, mark = null,
+  finished_at = case when ${NOBODY_SAW_IT} then created_at end,
+  state = case when ${NOBODY_SAW_IT} then 'dropped' else 'waiting' end`;
+
+export function shownStore({
+  raw,
+  patiently,
+  write,
+}: Connection): Pick<RouteStore, 'show' | 'found' | 'shownAfter' | 'retract'> {
   const note = raw.prepare<[object]>(`
     insert into shown (turn_id, parts)
     select id, @parts from turn where id = @turnId and state in ('running', 'suspended', 'ready')
@@ -104,6 +127,18 @@ export function shownStore({ raw, write }: Connection): Pick<RouteStore, 'show'>
     update outbox set ${AS_NEVER_SENT}
     where origin = @origin and platform_message_id = '${UNKNOWN}' and finished_at is null
       and shown_key not in (select value from json_each(@keys))`);
+  const found = raw.prepare<[object]>(`
+    update outbox set platform_message_id = @platformMessageId, error = null, mark = null
+    where id = @id and platform_message_id = '${UNKNOWN}' and finished_at is null`);
+  const shownAfter = raw.prepare<[object], OutboxRow>(`
+    select ${DELIVERY} from outbox
+    where origin = @origin and persona_id = @personaId and part > @part
+      and finished_at is null and platform_message_id is not null
+    order by part`);
+  const retract = raw.prepare<[object]>(`
+    update outbox set created_at = @now, ${AS_NEVER_SENT}
+    where id in (select value from json_each(@ids)) and finished_at is null`);
+
   return {
     show: (turnId, parts) =>
       write(() => {
@@ -119,5 +154,10 @@ export function shownStore({ raw, write }: Connection): Pick<RouteStore, 'show'>
         neverSent.run({ origin, keys });
         return false;
       }),
+
+    found: (id, platformMessageId) => write(() => void found.run({ id, platformMessageId }), 'single'),
+    shownAfter: ({ origin, personaId, part }) =>
+      patiently(() => shownAfter.all({ origin, personaId: personaId ?? '', part }).map(toDelivery)),
+    retract: (ids, now) => write(() => void retract.run({ ids: JSON.stringify(ids), now }), 'single'),
   };
 }

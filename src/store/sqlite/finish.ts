@@ -1,11 +1,9 @@
-/** Steps 5 and 6 of the route: the turn that runs in a claimed room, until it is suspended or ends, and how it resumes. */
+/** Step 6 of the route: a turn ends, all or nothing, and what its persona said is in the transcript and in the outbox. */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import type { Usage } from '../../core/model.js';
 import type { RouteStore } from '../../core/route-store.js';
-import type { Step } from '../../core/transcript.js';
 import type { AddUsage } from './amounts.js';
-import type { AskedCalls } from './approvals.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
 import { columns, excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
@@ -13,13 +11,10 @@ import type { Journal } from './journal.js';
 import type { Deliver } from './outbox.js';
 import { IS_HELD } from './rooms.js';
 import { withShown } from './shown.js';
-import type { Speak } from './speak.js';
-import { ADD_STEP, type Suspended } from './suspended.js';
+import { RUNS } from './steps.js';
 import { GIVEN } from './versions.js';
 
 const NO_TOKENS: Usage = { inputTokens: 0, outputTokens: 0 };
-
-type TurnVerbs = Pick<RouteStore, 'addStep' | 'suspend' | 'finish' | 'fail'>;
 
 type Given = { [Name in keyof PromptMemory]: string | null };
 
@@ -30,15 +25,13 @@ interface RunningRow extends ChatRow, Given {
   shownCrashes: number | null;
 }
 
-export function turnStore(
+export function finishStore(
   connection: Connection,
   deliver: Deliver,
   addUsage: AddUsage,
-  suspended: Suspended,
   speak: Speak,
   journal: Journal,
-  asked: AskedCalls,
-): TurnVerbs {
+): Pick<RouteStore, 'finish' | 'fail'> {
   const { raw, write } = connection;
   // Everything that `finish` needs, in one query.
   const running = raw.prepare<[object], RunningRow>(`
@@ -49,15 +42,8 @@ export function turnStore(
       join chat on chat.id = room.chat_id left join shown on shown.turn_id = turn.id
       left join given on given.room_id = room.id and given.persona_id = turn.persona_id
     where ${IS_HELD}`);
-  const runs = raw.prepare<[object], { usedTools: number; owner: string | null }>(`
-    select used_tools as usedTools, room.lease_owner as owner from room join turn on turn.room_id = room.id
-    where turn.id = @turnId and turn.state = 'running' and ${IS_HELD}`);
+  const runs = raw.prepare<[object]>(RUNS);
   const release = raw.prepare<[RoomId]>('update room set lease_owner = null where id = ?');
-  const addStep = raw.prepare<[object]>(ADD_STEP);
-  const usedTools = raw.prepare<[string]>('update turn set used_tools = 1 where id = ?');
-  const suspend = raw.prepare<[object]>(`
-    update turn set state = 'suspended', used_tools = 1, waits_for = @waitsFor, waits_until = @until
-    where id = @turnId`);
   const end = raw.prepare<[object]>(`
     update turn set state = @outcome, finished_at = @now where id = @turnId`);
   const leave = raw.prepare<[object]>(
@@ -85,29 +71,6 @@ export function turnStore(
   }
 
   return {
-    addStep: ({ room, fence }, turnId, step, entries = []) =>
-      write(() => {
-        const row = runs.get({ room, fence, turnId });
-        if (!row) return false;
-        addStep.run({ turnId, body: JSON.stringify(step) });
-        if (usesTools(step) && row.usedTools === 0) usedTools.run(turnId);
-        journal.write(entries, row.owner);
-        return true;
-      }),
-
-    suspend: ({ room, fence }, turnId, step, now, { entries = [], question } = {}) =>
-      write(() => {
-        const row = runs.get({ room, fence, turnId });
-        if (!row) return false;
-        addStep.run({ turnId, body: JSON.stringify(step) });
-        journal.write(entries, row.owner);
-        suspend.run({ turnId, waitsFor: step.waitsFor, until: step.until });
-        if (question) asked.ask(question);
-        suspended.resumeWithEarly(step.waitsFor, now);
-        release.run(room);
-        return true;
-      }),
-
     finish: (finish) =>
       write(() => {
         const { claim, turnId, outcome, reply, usage, measured, given, now } = finish;
@@ -160,10 +123,52 @@ export function turnStore(
 
 const GIVEN_UP = 'The turn was given up before its outcome was known.';
 
-function usesTools(step: Step): boolean {
-  return step.kind !== 'answer' || step.calls.length > 0;
-}
-
 function asJson(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
+}
+
+export interface Spoken {
+  room: RoomId;
+  personaId: PersonaId;
+  text: string;
+  /** It is a reaction, not words. */
+  wordless?: boolean;
+  /** It answers words from outside. */
+  tainted?: boolean;
+  turnId: string | null;
+  /** The other personas to whom it is addressed, and those who overhear it. */
+  addressed: PersonaId[];
+  hearers: PersonaId[];
+  now: number;
+}
+
+/** Returns the message's id. */
+export type Speak = (chat: Pick<ChatRow, 'chatId' | 'account' | 'moves'>, spoken: Spoken) => number;
+
+export function speakOf({ raw }: Pick<Connection, 'raw'>): Speak {
+  const say = raw.prepare<[object]>(`
+    insert into message (room_id, chat_id, account, moves, author_kind, author_id, author_name, administrator, text,
+      sent_at, received_at, mentions_bot, edited, state, turn_id, reaction, tainted)
+    values (@room, @chatId, @account, @moves, 'persona', @personaId, @personaId, 0, @text,
+      @now, @now, 0, 0, 'done', @turnId, @reaction, @tainted)`);
+  const hear = raw.prepare<[object]>(`
+    insert into heard (room_id, persona_id, addressed, heard_after, message_id)
+    select @room, value->>0, value->>1, @id - 1, @id from json_each(@rows)`);
+
+  return (
+    { chatId, account, moves },
+    { room, personaId, text, wordless, tainted, turnId, addressed, hearers, now },
+  ) => {
+    const said = {
+      ...{ room, chatId, account, moves, personaId, text, now, turnId },
+      reaction: wordless ? 1 : 0,
+      tainted: tainted ? 1 : 0,
+    };
+    const id = Number(say.run(said).lastInsertRowid);
+    const toWhom = new Set([personaId, ...addressed]);
+    const overheard = hearers.filter((hearer) => !toWhom.has(hearer));
+    const rows = [...[...toWhom].map((hearer) => [hearer, 1]), ...overheard.map((hearer) => [hearer, 0])];
+    hear.run({ room, id, rows: JSON.stringify(rows) });
+    return id;
+  };
 }
