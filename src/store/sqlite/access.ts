@@ -1,15 +1,12 @@
-/**
- * Step 1 of the route: who may talk: those who were approved, and with `pairing.ts` those who ask to be. What people
- * were asked or offered is looked up here, too.
- */
-import type { AccessStore, Applicant, ApprovedKind } from '../../core/access.js';
+/** Beside the route: whom operators let in, and with `pairing.ts` those who ask to be. */
+import type { AccessStore, Applicant } from '../../core/access.js';
 import type { ChatId } from '../../core/ids.js';
 import { CHAT_COLUMNS, type ChatRow, type Chats, toChat } from './chats.js';
 import type { Connection } from './connection.js';
+import type { Approvals } from './door.js';
 import type { Offers } from './offers.js';
 import type { Deliver } from './outbox.js';
 import { type PairingRow, pairingRequests } from './pairing.js';
-import type { Questions } from './questions.js';
 
 /** Somebody who is to be approved, and where they are told. */
 interface Found extends Pick<Applicant, 'id' | 'kind' | 'name'> {
@@ -20,16 +17,12 @@ export function accessStore(
   connection: Connection,
   chats: Chats,
   deliver: Deliver,
-  questions: Questions,
+  approvals: Approvals,
   offers: Offers,
-): AccessStore {
-  const { raw, memory, patiently, read, write } = connection;
+): Omit<AccessStore, 'standing' | 'question' | 'offer' | 'offers'> {
+  const { raw, read, write } = connection;
   const requests = pairingRequests(connection, deliver, offers);
 
-  const findApproval = raw.prepare<[string], { owner: number; kind: ApprovedKind }>(
-    'select owner, kind from approval where id = ? and revoked_at is null',
-  );
-  const approvalOf = (id: string) => memory.get(`approval ${id}`, () => findApproval.get(id));
   const approve = raw.prepare<[object]>(`
     insert into approval (id, kind, owner, approved_at) values (@id, @kind, @owner, @now)
     on conflict do update set kind = excluded.kind, owner = excluded.owner, approved_at = excluded.approved_at,
@@ -86,46 +79,18 @@ export function accessStore(
     if (chat) return { id, kind: 'group', name: chat.title, to: null };
     const before = requests.find(id);
     const form = looksLike === 'unknown' ? null : looksLike;
-    const kind = before?.kind ?? form ?? findApproval.get(id)?.kind ?? looksLike;
+    const kind = before?.kind ?? form ?? approvals.read(id)?.kind ?? looksLike;
     return kind === null ? null : { id, kind, name: before?.name ?? null, to: before ?? null };
   }
 
   return {
     ...requests.verbs,
 
-    standing: ({ chatId, senderId }) =>
-      patiently(() => {
-        const sender = approvalOf(senderId);
-        const chat = approvalOf(chatId);
-        return { chat: chat !== undefined, sender: sender !== undefined, owner: sender?.owner === 1 };
-      }),
-
-    question: ({ room, senderId, now }) =>
-      patiently(() => {
-        const found = questions.find(room, senderId);
-        if (found === undefined || found.until <= now) return null;
-        const { id, askedBy, ifYes } = found;
-        return { id, askedBy, ifYes };
-      }),
-
-    offer: (key, now) =>
-      patiently(() => {
-        const found = offers.find(key);
-        return found !== undefined && found.until > now ? found : null;
-      }),
-
-    offers: ({ room, senderId, now }) =>
-      patiently(() =>
-        offers
-          .in(room)
-          .filter((each) => each.until > now && (each.senderId === null || each.senderId === senderId)),
-      ),
-
     waiting: (now) =>
       read(() =>
         requests
           .waiting(now)
-          .filter(({ kind, chatId }) => kind === 'sender' || approvalOf(chatId) === undefined)
+          .filter(({ kind, chatId }) => kind === 'sender' || approvals.find(chatId) === undefined)
           .map(({ code, kind, id, name, expiresAt, chatId }) => ({
             ...{ code, kind, id, name, expiresAt: expiresAt ?? now },
             ...(kind === 'group' && chatId !== id ? { within: chatId } : {}),
@@ -137,7 +102,7 @@ export function accessStore(
         const found = find(ask);
         if (!found) return null;
         const { id, kind, name } = found;
-        const approval = findApproval.get(id);
+        const approval = approvals.read(id);
         return { id, kind, name, approved: approval !== undefined, owner: approval?.owner === 1 };
       }),
 
@@ -147,10 +112,10 @@ export function accessStore(
         if (!found) return null;
         const { id, kind, to } = found;
         const { now } = ask;
-        const before = findApproval.get(id);
+        const before = approvals.read(id);
         const owner = kind === 'sender' && (asOwner || before?.owner === 1);
         approve.run({ id, kind, owner: Number(owner), now });
-        memory.touch(`approval ${id}`);
+        approvals.touch(id);
         requests.settle(id);
         const isNews = before === undefined || (owner && before.owner !== 1);
         if (kind !== 'sender' || to === null || !isNews) return { id, kind, owner, toldIn: null };
@@ -178,7 +143,7 @@ export function accessStore(
         let changed = false;
         for (const id of new Set([given, ...allIdsOf.all({ id: given })])) {
           changed = revoke.run(id).changes > 0 || changed;
-          memory.touch(`approval ${id}`);
+          approvals.touch(id);
           changed = requests.end(id) || changed;
         }
         return changed;

@@ -14,6 +14,7 @@ import { chatFeed } from './chat-feed.js';
 import { chatStore, chatsOf } from './chats.js';
 import { commandStore, endingsOf } from './commands.js';
 import { type Connection, connect } from './connection.js';
+import { approvalsOf, doorStore, questionsOf } from './door.js';
 import { eraseStore } from './erase.js';
 import { recallFeed } from './feed.js';
 import { finishStore, speakOf } from './finish.js';
@@ -25,7 +26,6 @@ import { migrate } from './migrate.js';
 import { offersOf } from './offers.js';
 import { deliverOf, outboxStore } from './outbox.js';
 import { pruneStore } from './prune.js';
-import { questionsOf } from './questions.js';
 import { receiveStore } from './receive.js';
 import { recordedStore } from './recorded.js';
 import { recoveryStore } from './recovery.js';
@@ -39,6 +39,7 @@ import { taskSignal } from './task-signal.js';
 import { taskStore } from './tasks.js';
 import { traceStore } from './traces.js';
 import { findViewIn, transcriptStore } from './transcript.js';
+import { underWayStore } from './under-way.js';
 import { FORGET_LOGINS, upkeepOf } from './upkeep.js';
 import { valueStore } from './values.js';
 import { versionStore } from './versions.js';
@@ -97,6 +98,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 export function storeOn(connection: Connection, clock: Clock, zone = createZone('UTC'), log?: Log): Store {
   const { watch, copyTo, close } = connection;
   const chats = chatsOf(connection);
+  const approvals = approvalsOf(connection);
   const questions = questionsOf(connection);
   const offers = offersOf(connection);
   const journal = journalOf(connection, clock, log);
@@ -116,6 +118,7 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
   const closeRoom = closeRoomOf(connection, chats, endings);
   const waiting = waitingOf(connection, chats, journal);
   return {
+    ...doorStore(connection, approvals, questions, offers),
     ...receiveStore(connection, chats, questions, offers, suspended, closeRoom, waiting, journal),
     ...roomStore(connection, shown, addUsage),
     ...transcriptStore(connection, findView),
@@ -127,9 +130,10 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     ...commandStore(connection, chats, deliver, questions, offers, endings, greet),
     ...recoveryStore(connection, journal),
 
-    ...accessStore(connection, chats, deliver, questions, offers),
+    ...accessStore(connection, chats, deliver, approvals, offers),
     ...approvalStore(connection, deliver, asked, suspended, signal),
     ...chatStore(connection, chats),
+    ...underWayStore(connection),
     ...chatFeed(connection),
     ...journalStore(connection, journal),
     ...jobStore(connection, waiting),

@@ -1,5 +1,4 @@
-/** The small ports: aliases of chats, usage totals, settings, and what a channel needs when it starts. */
-import type { AliasStore } from '../../core/access.js';
+/** The small ports: usage totals, settings, and what a channel needs when it starts. */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { ChannelStore, SettingStore, UsageStore } from '../../core/store.js';
 import type { AddUsage, DayOf } from './amounts.js';
@@ -26,22 +25,16 @@ interface UsageRow {
   cost: number;
 }
 
-type ValueVerbs = AliasStore &
-  Omit<UsageStore, 'spentOn'> &
-  SettingStore &
-  Omit<ChannelStore, 'delivery' | 'newestSent'>;
+type ValueVerbs = Omit<UsageStore, 'spentOn'> & SettingStore & Omit<ChannelStore, 'delivery' | 'newestSent'>;
 
 export function valueStore(connection: Connection, addUsage: AddUsage, dayOf: DayOf): ValueVerbs {
-  const { raw, memory, patiently, write } = connection;
+  const { raw, patiently, write } = connection;
   const readValue = (table: string, where: string) =>
     raw.prepare<string[], string>(`select value from ${table} where ${where}`).pluck();
   const putValue = (table: string, key: string) =>
     raw.prepare<[object]>(`
       ${insertInto(table, `${key} value`)} on conflict do update set ${excluded('value')}`);
 
-  const findAlias = raw.prepare<[string], string>('select chat_id from alias where id = ?').pluck();
-  const addAlias = raw.prepare<[object]>(`
-    ${insertInto('alias', 'id chatId')} on conflict do update set ${excluded('chatId')}`);
   const usage = raw.prepare<[object], UsageRow>(`
     select persona_id as personaId, sum(turns) as turns, sum(input_tokens) as inputTokens,
       sum(output_tokens) as outputTokens, sum(cached_tokens) as cachedTokens,
@@ -62,13 +55,6 @@ export function valueStore(connection: Connection, addUsage: AddUsage, dayOf: Da
   const clearState = raw.prepare<[string]>('delete from channel_state where channel = ?');
 
   return {
-    aliasOf: (id) => patiently(() => memory.get(`alias ${id}`, () => findAlias.get(id) ?? null)),
-    addAlias: (id, chatId) =>
-      write(() => {
-        addAlias.run({ id, chatId });
-        memory.touch(`alias ${id}`);
-      }),
-
     usage: (chatId, since) =>
       patiently(() =>
         usage
