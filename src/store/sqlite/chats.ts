@@ -69,14 +69,10 @@ export function chatsOf({ raw, memory }: Connection) {
     find,
     /** How often the chat had moved when it had this address. */
     movesAt: (row: ChatRow | undefined, address: string) => (row ? (leftWith(row, address) ?? row.moves) : 0),
-    /** Somebody wrote in the chat: creates it if there is no row, keeps title and address current. */
-    talked(
-      row: ChatRow | undefined,
-      received: ReceivedChat,
-      from: { channel: string; account: string },
-    ): void {
-      const { channel, account } = from;
+    /** Somebody wrote in the chat: creates it if it is new, keeps title and address current. */
+    talked(received: ReceivedChat, { channel, account }: { channel: string; account: string }): void {
       const { id, kind, title } = received;
+      const row = find(id);
       if (!row) {
         insert.run({ id, kind, title, channel, account, address: received.address });
         touch(id);

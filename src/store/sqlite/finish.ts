@@ -82,14 +82,14 @@ export function finishStore(
         // Only a turn that was given up leaves a call behind whose outcome it has not stored.
         if (outcome !== 'answered') journal.interrupt(turnId, GIVEN_UP, now);
         if (reply === null) {
-          leave.run({ room, exchange: asJson(finish.exchange) });
+          leave.run({ room, exchange: finish.exchange && JSON.stringify(finish.exchange) });
         } else {
           const { addressed, hearers, wordless = false, tainted = false } = finish;
           const said = { room, personaId, text: reply, wordless, tainted, turnId, addressed, hearers, now };
           const id = speak(row, said);
           const { exchange } = finish;
           const goesOn = exchange && { ...exchange, said: [...exchange.said, { id, by: personaId }] };
-          leaveAfterWord.run({ room, exchange: asJson(goesOn), personaId, now, id });
+          leaveAfterWord.run({ room, exchange: goesOn && JSON.stringify(goesOn), personaId, now, id });
         }
         const turn = { id: turnId, personaId };
         const shown =
@@ -122,10 +122,6 @@ export function finishStore(
 }
 
 const GIVEN_UP = 'The turn was given up before its outcome was known.';
-
-function asJson(value: object | null): string | null {
-  return value === null ? null : JSON.stringify(value);
-}
 
 export interface Spoken {
   room: RoomId;

@@ -12,9 +12,9 @@ import {
 } from '../../core/jobs.js';
 import { bound, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
+import type { Waiting } from './receive.js';
 import type { job } from './schema-record.js';
 import type { Walk } from './strides.js';
-import type { Waiting } from './waiting.js';
 
 const COLUMNS = `id chatId n personaId prompt kind value timezone followUp senderId createdAt state nextAt retryOf failures
   senderName tainted why guarded`;

@@ -26,7 +26,7 @@ import { migrate } from './migrate.js';
 import { offersOf } from './offers.js';
 import { deliverOf, outboxStore } from './outbox.js';
 import { pruneStore } from './prune.js';
-import { receiveStore } from './receive.js';
+import { receiveStore, waitingOf } from './receive.js';
 import { recordedStore } from './recorded.js';
 import { recoveryStore } from './recovery.js';
 import { roomStore } from './rooms.js';
@@ -44,7 +44,6 @@ import { FORGET_LOGINS, upkeepOf } from './upkeep.js';
 import { valueStore } from './values.js';
 import { versionStore } from './versions.js';
 import { viewStore, viewsOf } from './views.js';
-import { waitingOf } from './waiting.js';
 
 const BUSY_TIMEOUT_MS = 30_000;
 

@@ -1,34 +1,27 @@
-/** Step 1 of the route: stores a batch in one transaction, and soon syncs it to the disk. */
-
+/**
+ * Step 1 of the route: stores a batch in one transaction, and soon syncs it to the disk. What is to be answered waits in its
+ * room, whoever said it; what a message replies to, commands, edits and what suspended turns wait for have files of their
+ * own.
+ */
 import type { ChoiceOutcome } from '../../core/channel.js';
-import {
-  type ChatId,
-  DEFAULT_PERSONA,
-  type PersonaId,
-  type RoomId,
-  roomId,
-  roomParts,
-} from '../../core/ids.js';
-import type { NewCommand, PendingCommand, Receipt } from '../../core/receipt.js';
+import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomId, roomParts } from '../../core/ids.js';
+import { DIGESTS } from '../../core/journal.js';
+import type { PendingCommand, Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
-import { reactionText, type StoredReply, whoseWords } from '../../core/transcript.js';
+import { TASK_COMPLETED } from '../../core/task.js';
 import type { CloseRoom } from './apart.js';
-import { asSaid } from './as-said.js';
 import type { Chats } from './chats.js';
-import { bound, columns, excluded, insertIf, insertInto, type Row } from './columns.js';
+import { excluded, insertIf, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Questions } from './door.js';
 import { editsOf } from './edits.js';
 import { storeFault } from './faults.js';
-import { type Journal, turnOf } from './journal.js';
-import { knownFilesOf } from './known-files.js';
+import { type Happening, type Journal, sourceOf } from './journal.js';
 import type { Offers } from './offers.js';
-import type { message } from './schema.js';
-import type { outbox } from './schema-work.js';
+import { receivedCommandsOf } from './received-commands.js';
+import { repliesOf } from './replies.js';
 import type { Suspended } from './suspended.js';
-import { IS_MESSAGE } from './transcript.js';
-import { beganBefore } from './views.js';
-import { isIn, type NewMessage, type Waiting } from './waiting.js';
+import { isIn, MESSAGE, type NewMessage } from './transcript.js';
 
 type Batch = Parameters<RouteStore['receive']>[0];
 type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
@@ -42,20 +35,6 @@ type Outcome =
   /** A waiting message changed, but there is no new one. */
   | { kind: 'waits'; room: RoomId };
 
-const COMMAND = `roomId chatId account moves platformMessageId senderId senderName administrator name argument
-  afterMessage receivedAt state twin persona finishedAt`;
-
-/** What a message replies to; whether that is words from outside is not known of what nobody has heard. */
-interface Quoted {
-  reply: StoredReply;
-  isTainted: boolean | undefined;
-}
-
-/** Within it, an id of the platform names one message. */
-type Place = { chatId: ChatId; account: string; moves: number };
-type HeardRow = Pick<Row<typeof message>, 'authorName' | 'text' | 'forwardedFrom' | 'tainted'>;
-type SentRow = Pick<Row<typeof outbox>, 'personaId' | 'face' | 'origin' | 'speaker' | 'threadId' | 'body'>;
-
 export function receiveStore(
   connection: Connection,
   chats: Chats,
@@ -67,226 +46,11 @@ export function receiveStore(
   journal: Journal,
 ): Pick<RouteStore, 'receive' | 'durable'> {
   const { raw, write, flush } = connection;
+  const replies = repliesOf(connection);
+  const commands = receivedCommandsOf(connection, chats, questions, offers);
   const edits = editsOf(connection, chats, journal);
-  const withKnown = knownFilesOf(connection);
-  const addCommand = raw.prepare<[object]>(`
-    ${insertIf('command', COMMAND)} where not (${isIn('message', 'and edited = 0')}) on conflict do nothing`);
-  const isCommand = raw.prepare<[object]>(`select 1 from command where ${IS_MESSAGE}`);
-  const newestMessage = raw.prepare<[RoomId], number>('select newest_message from room where id = ?').pluck();
   const setCursor = raw.prepare<[object]>(`
     ${insertInto('cursor', 'channel account value')} on conflict do update set ${excluded('value')}`);
-
-  /** Finds one of our own messages by its platform id. */
-  const findSent = raw.prepare<[ChatId, string], SentRow>(`
-    select ${columns('personaId face origin speaker threadId body')}
-    from outbox where chat_id = ? and platform_message_id = ? order by id desc limit 1`);
-  /** What somebody else said; `edited`: the edit of it that became a message of its own. */
-  const findHeard = (edited: 0 | 1) =>
-    raw.prepare<[object], HeardRow>(`
-      select ${columns('authorName text forwardedFrom tainted')} from message
-      where ${IS_MESSAGE} and edited = ${edited} and platform_message_id is not null order by id desc limit 1`);
-  const findEdited = findHeard(1);
-  const findFirst = findHeard(0);
-  /** The turn that said it, if a reset has forgotten what it answered. */
-  const findForgotten = raw.prepare<[object]>(`
-    select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
-    where turn.id = ${turnOf('@origin')} and ${beganBefore('view.reset_at')}`);
-
-  function say(room: RoomId, said: NewMessage, agent: PersonaId, newest: string | null = null): Outcome {
-    const id = waiting.say(room, said, { agent }, newest);
-    return id === undefined ? { kind: 'duplicate' } : { kind: 'message', room };
-  }
-
-  function storeMessage(said: Of<'message'>, batch: Batch): Outcome {
-    const { chat, sender, platformMessageId, text, sentAt, mentionsBot, replyTo } = said;
-    const row = chats.find(chat.id);
-    const moves = chats.movesAt(row, chat.address);
-    const quoted = replyTo && storedReply(replyTo, { chatId: chat.id, account: batch.account, moves });
-    const message = {
-      account: batch.account,
-      moves,
-      authorKind: 'person' as const,
-      authorId: sender.id,
-      authorName: sender.name,
-      administrator: sender.administrator,
-      bot: sender.bot ?? false,
-      text,
-      sentAt,
-      receivedAt: said.receivedAt ?? batch.now,
-      platformMessageId,
-      mentionsBot,
-      replyTo: quoted?.reply ?? null,
-      attachments: filesOf(said, batch.account, moves),
-      words: said.words,
-      quiet: said.quiet ?? false,
-      addresses: said.addresses,
-      twin: said.twin,
-      forwardedFrom: said.forwardedFrom,
-      album: said.album,
-      // What nobody here has heard may be anybody's words.
-      tainted: said.tainted ?? quoted?.isTainted ?? (quoted !== null && chat.kind === 'group'),
-    };
-    const agent = said.addresses?.[0] ?? message.replyTo?.personaId ?? row?.activePersona ?? DEFAULT_PERSONA;
-    const outcome = say(roomId(chat.id, said.threadId), message, agent, platformMessageId);
-    if (outcome.kind === 'duplicate') return outcome;
-    chats.talked(row, chat, batch);
-    endAsked(said, batch);
-    return outcome;
-  }
-
-  function filesOf({ attachments, chat, replyTo }: Of<'message'>, account: string, moves: number) {
-    if (attachments === undefined || replyTo === null) return attachments;
-    const { platformMessageId } = replyTo;
-    return withKnown(attachments, { chatId: chat.id, account, moves, platformMessageId });
-  }
-
-  /** Its id; undefined for a duplicate. Without a command there is nothing to run, but it is known when it comes again. */
-  function addCommandTo(
-    room: RoomId,
-    said: Of<'command'> | Of<'choice'>,
-    command: NewCommand | null,
-    { account, now }: Batch,
-  ): number | undefined {
-    const { chat, sender, platformMessageId, twin } = said;
-    const row = {
-      roomId: room,
-      chatId: roomParts(room).chatId,
-      account,
-      moves: chats.movesAt(chats.find(chat.id), chat.address),
-      platformMessageId,
-      senderId: sender.id,
-      senderName: sender.name,
-      administrator: sender.administrator,
-      ...(command ?? { name: 'choice', argument: '' }),
-      afterMessage: newestMessage.get(room) ?? 0,
-      receivedAt: now,
-      state: command === null ? 'done' : 'waiting',
-      finishedAt: command === null ? now : null,
-      twin,
-      persona: said.kind === 'command' ? said.persona : undefined,
-    };
-    const { changes, lastInsertRowid } = addCommand.run(bound(row));
-    return changes === 0 ? undefined : Number(lastInsertRowid);
-  }
-
-  function storeCommand(said: Of<'command'>, batch: Batch): Outcome {
-    const { chat, platformMessageId, command, answers } = said;
-    if (answers !== undefined) {
-      const offered = questions.end(answers);
-      // Another process may have ended the question meanwhile.
-      if (offered === undefined) return { kind: 'duplicate' };
-      if (offered !== null) offers.end(offered, batch.now);
-    }
-    const row = chats.find(chat.id);
-    const room = roomId(chat.id, said.threadId);
-    const id = addCommandTo(room, said, command, batch);
-    if (id === undefined) return { kind: 'duplicate' };
-    waiting.use(room, chat.id, platformMessageId);
-    chats.talked(row, chat, batch);
-    endAsked(said, batch);
-    return { kind: 'command', command: { id, room } };
-  }
-
-  /** Something else was said, so that what was asked is over. */
-  function endAsked(said: Of<'message'> | Of<'command'>, { now }: Batch): void {
-    if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
-    for (const key of said.endsOffers ?? []) offers.end(key, now);
-  }
-
-  function storeChoice(said: Of<'choice'>, batch: Batch): Outcome {
-    const { chat, sender, platformMessageId, value } = said;
-    const { account, now } = batch;
-    const moves = chats.movesAt(chats.find(chat.id), chat.address);
-    const is = (became: ChoiceOutcome) => ({ kind: 'choice' as const, id: platformMessageId, became });
-    if (isCommand.get({ chatId: chat.id, account, moves, platformMessageId })) return is('taken');
-    const chosen = offers.choose({ value, chatId: chat.id, senderId: sender.id, now });
-    if (typeof chosen === 'string') return is(chosen);
-    const { key, room, command } = chosen;
-    const id = addCommandTo(room, said, command, batch);
-    if (id === undefined) return is('over');
-    waiting.use(room, chat.id, platformMessageId);
-    offers.end(key, now);
-    questions.endOffered(room, key);
-    if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
-    return command === null ? is('taken') : { ...is('taken'), command: { id, room } };
-  }
-
-  function storeEvent(event: Of<'event'>): Outcome | undefined {
-    if (chats.find(roomParts(event.room).chatId) === undefined) return undefined;
-    return waiting.event(event) === undefined ? { kind: 'duplicate' } : { kind: 'message', room: event.room };
-  }
-
-  function storedReply(
-    { platformMessageId, senderName, text, ours, ...replyTo }: NonNullable<Of<'message'>['replyTo']>,
-    there: Place,
-  ): Quoted {
-    if (!ours && senderName === '' && text === '') return replyTold(platformMessageId, there);
-    if (!ours) {
-      const found = heard(platformMessageId, there);
-      const from = replyTo.forwardedFrom ?? found?.forwardedFrom;
-      const personaId = replyTo.personaId ?? null;
-      const isTainted = from !== undefined && from !== null ? true : taintOf(found, text);
-      return { reply: { senderName: whoseWords(senderName, from), text, ours, personaId }, isTainted };
-    }
-    const sent = findSent.get(there.chatId, platformMessageId);
-    const personaId = sent?.personaId || replyTo.personaId || null;
-    const reply = { senderName, text: sent ? asSaid(text, sent) : text, ours, personaId };
-    return { reply, isTainted: false };
-  }
-
-  function taintOf(found: HeardRow | undefined, text: string): boolean | undefined {
-    if (text === '') return false;
-    return found && found.tainted === 1;
-  }
-
-  /** The platform only said which message is answered. */
-  function replyTold(platformMessageId: string, there: Place): Quoted {
-    const sent = findSent.get(there.chatId, platformMessageId);
-    if (sent !== undefined) {
-      const isForgotten = findForgotten.get({ origin: sent.origin }) !== undefined;
-      const text = isForgotten ? '' : asSaid(JSON.parse(sent.body).text, sent);
-      const reply = { senderName: sent.speaker, text, ours: true, personaId: sent.personaId || null };
-      return { reply, isTainted: false };
-    }
-    const found = heard(platformMessageId, there);
-    const senderName = found === undefined ? '' : whoseWords(found.authorName, found.forwardedFrom);
-    const reply = { senderName, text: found?.text ?? '', ours: false, personaId: null };
-    return { reply, isTainted: taintOf(found, reply.text) };
-  }
-
-  function heard(platformMessageId: string, there: Place): HeardRow | undefined {
-    const which = { ...there, platformMessageId };
-    return findEdited.get(which) ?? findFirst.get(which);
-  }
-
-  /** A reaction that is added, removed and added again is heard once. */
-  function react({ chatId, sender, sign, ...reaction }: Of<'reaction'>, batch: Batch): Outcome | undefined {
-    const chat = chats.find(chatId);
-    if (chat === undefined) return undefined;
-    for (const platformMessageId of reaction.platformMessageIds) {
-      const sent = findSent.get(chatId, platformMessageId);
-      if (!sent?.personaId || findForgotten.get({ origin: sent.origin })) continue;
-      const { speaker: senderName, personaId } = sent;
-      const text = asSaid(JSON.parse(sent.body).text, sent);
-      const reacted: NewMessage = {
-        account: batch.account,
-        moves: chat.moves,
-        authorKind: 'person',
-        authorId: sender.id,
-        authorName: sender.name ?? chat.title,
-        text: reactionText(sign),
-        sentAt: reaction.sentAt,
-        receivedAt: batch.now,
-        platformMessageId: `reaction:${platformMessageId}:${sender.id}:${sign}`,
-        replyTo: { senderName, text, ours: true, personaId },
-        quiet: true,
-        reaction: true,
-      };
-      const { kind } = say(roomId(chatId, sent.threadId), reacted, personaId);
-      return kind === 'duplicate' ? undefined : { kind: 'waits', room: roomId(chatId, sent.threadId) };
-    }
-    return undefined;
-  }
 
   function receiveOne(receipt: Receipt, batch: Batch): Outcome | undefined {
     switch (receipt.kind) {
@@ -294,18 +58,19 @@ export function receiveStore(
         return storeMessage(receipt, batch);
       case 'command':
         return storeCommand(receipt, batch);
-      case 'choice':
-        return storeChoice(receipt, batch);
+      case 'choice': {
+        const { platformMessageId: id } = receipt;
+        const { used, ...chosen } = commands.choose(receipt, batch);
+        if (used !== undefined) waiting.use(used, id);
+        return { kind: 'choice', id, ...chosen };
+      }
       case 'event':
-        return storeEvent(receipt);
-      case 'resume': {
-        const room = suspended.resume(receipt, batch.now);
-        return room === null ? undefined : { kind: 'waits', room };
-      }
-      case 'edit': {
-        const room = edits.change(receipt, batch);
-        return room === null ? undefined : { kind: 'waits', room };
-      }
+        if (chats.find(roomParts(receipt.room).chatId) === undefined) return undefined;
+        return heardIn(receipt.room, waiting.event(receipt));
+      case 'resume':
+        return waitsIn(suspended.resume(receipt, batch.now));
+      case 'edit':
+        return waitsIn(edits.change(receipt, batch));
       case 'reaction':
         return react(receipt, batch);
       case 'deleted':
@@ -318,6 +83,74 @@ export function receiveStore(
         closeRoom(receipt.room, batch.now);
         return undefined;
     }
+  }
+
+  function storeMessage(said: Of<'message'>, batch: Batch): Outcome {
+    const { chat, sender, platformMessageId, replyTo, attachments, addresses } = said;
+    const { account, now } = batch;
+    const row = chats.find(chat.id);
+    const moves = chats.movesAt(row, chat.address);
+    const there = { chatId: chat.id, account, moves };
+    const quoted = replyTo && replies.quoted(replyTo, there);
+    const files =
+      attachments && replyTo
+        ? replies.filesWith(attachments, { ...there, platformMessageId: replyTo.platformMessageId })
+        : attachments;
+    // What nobody here has heard may be anybody's words.
+    const isTainted = said.tainted ?? quoted?.isTainted ?? (quoted !== null && chat.kind === 'group');
+    const message: NewMessage = {
+      account,
+      moves,
+      authorKind: 'person',
+      authorId: sender.id,
+      authorName: sender.name,
+      administrator: Number(sender.administrator),
+      bot: Number(sender.bot ?? false),
+      text: said.text,
+      sentAt: said.sentAt,
+      receivedAt: said.receivedAt ?? now,
+      platformMessageId,
+      mentionsBot: Number(said.mentionsBot),
+      replyTo: quoted && JSON.stringify(quoted.reply),
+      attachments: files === undefined ? null : JSON.stringify(files),
+      words: said.words ?? null,
+      quiet: Number(said.quiet ?? false),
+      addresses: addresses === undefined ? null : JSON.stringify(addresses),
+      twin: said.twin ?? null,
+      forwardedFrom: said.forwardedFrom ?? null,
+      album: said.album ?? null,
+      tainted: Number(isTainted),
+    };
+    const agent = addresses?.[0] ?? quoted?.reply.personaId ?? row?.activePersona ?? DEFAULT_PERSONA;
+    const room = roomId(chat.id, said.threadId);
+    const outcome = heardIn(room, waiting.say(room, message, { agent }, platformMessageId));
+    if (outcome.kind === 'message') talked(said, batch);
+    return outcome;
+  }
+
+  function storeCommand(said: Of<'command'>, batch: Batch): Outcome {
+    const room = roomId(said.chat.id, said.threadId);
+    const id = commands.add(said, room, batch);
+    if (id === undefined) return { kind: 'duplicate' };
+    waiting.use(room, said.platformMessageId);
+    talked(said, batch);
+    return { kind: 'command', command: { id, room } };
+  }
+
+  /** Something else was said, so that what was asked is over. */
+  function talked(said: Of<'message'> | Of<'command'>, batch: Batch): void {
+    chats.talked(said.chat, batch);
+    if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
+    for (const key of said.endsOffers ?? []) offers.end(key, batch.now);
+  }
+
+  /** A reaction that is added, removed and added again is heard once. */
+  function react(receipt: Of<'reaction'>, batch: Batch): Outcome | undefined {
+    const chat = chats.find(receipt.chatId);
+    const reaction = chat && replies.reaction(receipt, chat, batch);
+    if (reaction === undefined) return undefined;
+    const { room, said, personaId: agent } = reaction;
+    return waiting.say(room, said, { agent }) === undefined ? undefined : { kind: 'waits', room };
   }
 
   return {
@@ -340,5 +173,115 @@ export function receiveStore(
       };
     },
     durable: () => flush.done().catch((error) => Promise.reject(storeFault(error, connection.file))),
+  };
+}
+
+function heardIn(room: RoomId, id: number | undefined): Outcome {
+  return id === undefined ? { kind: 'duplicate' } : { kind: 'message', room };
+}
+
+function waitsIn(room: RoomId | null): Outcome | undefined {
+  return room === null ? undefined : { kind: 'waits', room };
+}
+
+/** Of the event that a message becomes in the journal: as far as the message does not tell it. */
+type SaidEvent = { agent: PersonaId } & Partial<Pick<Happening, 'type' | 'source' | 'content' | 'actionId'>>;
+
+/** What an event is in the journal, by its `about`; any other is an alarm clock. */
+const KINDS: Record<string, Pick<Happening, 'type' | 'source'> | undefined> = {
+  digest: { type: 'SocialDigest', source: DIGESTS },
+  [TASK_COMPLETED]: { type: 'TaskCompleted', source: 'GUPPI' },
+};
+
+const NOBODY_TYPED = {
+  administrator: 0,
+  mentionsBot: 0,
+  replyTo: null,
+  edited: 0,
+  state: 'waiting',
+  attachments: null,
+  words: null,
+  quiet: 0,
+  addresses: null,
+  twin: null,
+  bot: 0,
+  reaction: 0,
+  forwardedFrom: null,
+  album: null,
+  tainted: 0,
+};
+
+export type Waiting = ReturnType<typeof waitingOf>;
+
+/** Adds messages that wait to be answered. To be called within a transaction. */
+export function waitingOf({ raw }: Connection, chats: Chats, journal: Journal) {
+  const addMessage = raw.prepare<[object]>(`
+    ${insertIf('message', MESSAGE)} where not (${isIn('command', '')}) on conflict do nothing`);
+  const addRoom = raw.prepare<[object]>(`
+    insert into room (id, chat_id, newest_platform_id, newest_message)
+    values (@room, @chatId, @platformMessageId, @id)
+    on conflict do update set newest_message = max(newest_message, excluded.newest_message),
+      newest_platform_id = coalesce(excluded.newest_platform_id, newest_platform_id)`);
+
+  /** Its id, or undefined for a duplicate. `newest`: its platform id, if it is what a person wrote last in the room. */
+  function say(
+    room: RoomId,
+    said: NewMessage,
+    event: SaidEvent,
+    newest: string | null = null,
+  ): number | undefined {
+    const { chatId } = roomParts(room);
+    const { changes, lastInsertRowid } = addMessage.run({ ...NOBODY_TYPED, ...said, roomId: room, chatId });
+    if (changes === 0) return undefined;
+    const id = Number(lastInsertRowid);
+    addRoom.run({ room, chatId, platformMessageId: newest, id });
+    const { text, authorId, receivedAt } = said;
+    const isPerson = said.authorKind === 'person';
+    journal.happened({
+      ...{ messageId: id, room, type: 'NewInboxMessage', at: receivedAt },
+      source: isPerson ? sourceOf(chatId) : authorId,
+      content: text,
+      ...(isPerson && { from: authorId }),
+      ...event,
+    });
+    return id;
+  }
+
+  return {
+    say,
+
+    /** A person used the room, other than by a message. */
+    use(room: RoomId, platformMessageId: string): void {
+      addRoom.run({ room, chatId: roomParts(room).chatId, platformMessageId, id: 0 });
+    },
+
+    /** It becomes a message of the room, whichever persona it is for; undefined for a duplicate, and where the chat is unknown. */
+    event(event: Of<'event'>): number | undefined {
+      const { room, about, personaId, text, at, content, actionId } = event;
+      const chat = chats.find(roomParts(room).chatId);
+      if (chat === undefined) return undefined;
+      const happening: SaidEvent = {
+        agent: personaId ?? chat.activePersona,
+        ...(KINDS[about] ?? { type: 'AlarmClock' }),
+        ...(content && { content }),
+        ...(actionId !== undefined && { actionId }),
+      };
+      const said: NewMessage = {
+        // Not tied to account and moves, so the same event is recognised wherever the chat is now.
+        account: '',
+        moves: 0,
+        authorKind: 'gateway',
+        authorId: about,
+        authorName: about,
+        text,
+        sentAt: at,
+        receivedAt: at,
+        platformMessageId: `event:${event.id}`,
+        mentionsBot: 1,
+        addresses: personaId === null ? null : JSON.stringify([personaId]),
+        tainted: Number(event.tainted ?? false),
+      };
+      return say(room, said, happening);
+    },
   };
 }

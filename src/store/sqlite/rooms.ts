@@ -8,7 +8,7 @@ import type { Lease, RouteStore } from '../../core/route-store.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
 import type { AddUsage } from './amounts.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
-import { bound, columns, type Row } from './columns.js';
+import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { turn as turnTable } from './schema-work.js';
 import type { ShownRecords } from './shown.js';
@@ -132,7 +132,9 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
   /** Claims the room for the turn, or for no longer than this takes. Returns its newest message. */
   function occupied(statement: typeof occupyForTurn, asked: Asked, forBots: boolean | undefined) {
     const { room, fence } = asked.seen;
-    return statement.get(bound({ room, fence, ...until(asked.lease), exchange: asked.exchange, forBots }));
+    const exchange = asked.exchange && JSON.stringify(asked.exchange);
+    const bots = forBots === undefined ? null : Number(forBots);
+    return statement.get({ room, fence, ...until(asked.lease), exchange, forBots: bots });
   }
 
   function charge({ seen, lease, spent }: Asked): void {

@@ -14,6 +14,7 @@ import type { AskedCalls } from './approvals.js';
 import { bound, columns, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Journal } from './journal.js';
+import type { Waiting } from './receive.js';
 import { OPEN_TASK, type OpenTask, type TaskCourse } from './task-course.js';
 import {
   IS_DELEGATED,
@@ -29,7 +30,6 @@ import {
 } from './task-rows.js';
 import type { TaskSignal } from './task-signal.js';
 import { beganBefore } from './views.js';
-import type { Waiting } from './waiting.js';
 
 /** So long the same key is the same task. */
 export const KEY_LIVES_MS = 86_400_000;

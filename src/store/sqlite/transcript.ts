@@ -27,6 +27,20 @@ export const MESSAGE = `roomId chatId account moves authorKind authorId authorNa
 export const IS_MESSAGE =
   'chat_id = @chatId and account = @account and moves = @moves and platform_message_id = @platformMessageId';
 
+/** Whether the other table has the same platform message: under its id, or as another copy of it. */
+export const isIn = (table: 'message' | 'command', which: string) => `
+  exists (select 1 from ${table} where ${IS_MESSAGE} ${which})
+  or @twin is not null and exists (
+    select 1 from ${table} where chat_id = @chatId and moves = @moves and twin = @twin and twin is not null ${which})`;
+
+type Whole = Row<typeof message>;
+/** A message when it arrives, as its columns are: as far as it differs from what nobody typed. */
+export type NewMessage = Pick<
+  Whole,
+  'account' | 'moves' | 'authorKind' | 'authorId' | 'authorName' | 'text' | 'sentAt' | 'receivedAt'
+> &
+  Partial<Omit<Whole, 'id' | 'roomId' | 'chatId' | 'edited' | 'state' | 'turnId'>>;
+
 export const MESSAGE_COLUMNS = columns(
   `id roomId authorKind authorId authorName administrator text sentAt receivedAt platformMessageId mentionsBot replyTo
     edited turnId attachments words quiet addresses bot reaction
@@ -35,7 +49,7 @@ export const MESSAGE_COLUMNS = columns(
 );
 export const HEARD_COLUMNS = `heard_after as heardAfter, addressed, ${MESSAGE_COLUMNS}`;
 
-export type MessageRow = Omit<Row<typeof message>, 'chatId' | 'account' | 'moves' | 'state' | 'twin'>;
+export type MessageRow = Omit<Whole, 'chatId' | 'account' | 'moves' | 'state' | 'twin'>;
 export interface HeardRow extends MessageRow {
   heardAfter: number;
   addressed: number;

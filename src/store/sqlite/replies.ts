@@ -1,0 +1,170 @@
+/**
+ * Step 1 of the route: what a message replies or reacts to: one of our own, or what somebody said, as it was said. To be
+ * called within a transaction.
+ */
+import type { Appearance, Part } from '../../core/channel.js';
+import { type ChatId, type PersonaId, type RoomId, roomId } from '../../core/ids.js';
+import type { StoredAttachment } from '../../core/media.js';
+import type { Attachment } from '../../core/message.js';
+import type { Receipt } from '../../core/receipt.js';
+import { reactionText, type StoredReply, whoseWords } from '../../core/transcript.js';
+import { columns, type Row } from './columns.js';
+import type { Connection } from './connection.js';
+import { turnOf } from './journal.js';
+import type { message } from './schema.js';
+import type { outbox } from './schema-work.js';
+import { IS_MESSAGE, type NewMessage } from './transcript.js';
+import { beganBefore } from './views.js';
+
+type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
+
+/** Within it, an id of the platform names one message. */
+interface Place {
+  chatId: ChatId;
+  account: string;
+  moves: number;
+}
+
+/** What a message replies to; whether that is words from outside is not known of what nobody has heard. */
+interface Quoted {
+  reply: StoredReply;
+  isTainted: boolean | undefined;
+}
+
+interface Reaction {
+  room: RoomId;
+  personaId: PersonaId;
+  said: NewMessage;
+}
+
+type HeardRow = Pick<Row<typeof message>, 'authorName' | 'text' | 'forwardedFrom' | 'tainted'>;
+type SentRow = Pick<Row<typeof outbox>, 'personaId' | 'face' | 'origin' | 'speaker' | 'threadId' | 'body'>;
+
+export function repliesOf({ raw }: Connection) {
+  /** Finds one of our own messages by its platform id. */
+  const findSent = raw.prepare<[ChatId, string], SentRow>(`
+    select ${columns('personaId face origin speaker threadId body')}
+    from outbox where chat_id = ? and platform_message_id = ? order by id desc limit 1`);
+  /** What somebody else said; `edited`: the edit of it that became a message of its own. */
+  const findHeard = (edited: 0 | 1) =>
+    raw.prepare<[object], HeardRow>(`
+      select ${columns('authorName text forwardedFrom tainted')} from message
+      where ${IS_MESSAGE} and edited = ${edited} and platform_message_id is not null order by id desc limit 1`);
+  const findEdited = findHeard(1);
+  const findFirst = findHeard(0);
+  /** The turn that said it, if a reset has forgotten what it answered. */
+  const findForgotten = raw.prepare<[object]>(`
+    select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
+    where turn.id = ${turnOf('@origin')} and ${beganBefore('view.reset_at')}`);
+  const findFiles = raw
+    .prepare<[object], string | null>(`
+      select attachments from message
+      where ${IS_MESSAGE} and edited = 0 and platform_message_id is not null
+        -- The files of what a reset has forgotten go by night.
+        and id > coalesce((select max(reset_at) from view where view.room_id = message.room_id), 0)`)
+    .pluck();
+
+  /** The platform only said which message is answered. */
+  function replyTold(platformMessageId: string, there: Place): Quoted {
+    const sent = findSent.get(there.chatId, platformMessageId);
+    if (sent !== undefined) {
+      const isForgotten = findForgotten.get({ origin: sent.origin }) !== undefined;
+      const text = isForgotten ? '' : asSaid(JSON.parse(sent.body).text, sent);
+      const reply = { senderName: sent.speaker, text, ours: true, personaId: sent.personaId || null };
+      return { reply, isTainted: false };
+    }
+    const found = heard(platformMessageId, there);
+    const senderName = found === undefined ? '' : whoseWords(found.authorName, found.forwardedFrom);
+    const reply = { senderName, text: found?.text ?? '', ours: false, personaId: null };
+    return { reply, isTainted: taintOf(found, reply.text) };
+  }
+
+  function heard(platformMessageId: string, there: Place): HeardRow | undefined {
+    const which = { ...there, platformMessageId };
+    return findEdited.get(which) ?? findFirst.get(which);
+  }
+
+  return {
+    /** What a message replies to, as it is told with that and as it is known here. */
+    quoted(
+      { platformMessageId, senderName, text, ours, ...replyTo }: NonNullable<Of<'message'>['replyTo']>,
+      there: Place,
+    ): Quoted {
+      if (!ours && senderName === '' && text === '') return replyTold(platformMessageId, there);
+      if (!ours) {
+        const found = heard(platformMessageId, there);
+        const from = replyTo.forwardedFrom ?? found?.forwardedFrom;
+        const personaId = replyTo.personaId ?? null;
+        const isTainted = from !== undefined && from !== null ? true : taintOf(found, text);
+        return { reply: { senderName: whoseWords(senderName, from), text, ours, personaId }, isTainted };
+      }
+      const sent = findSent.get(there.chatId, platformMessageId);
+      const personaId = sent?.personaId || replyTo.personaId || null;
+      const reply = { senderName, text: sent ? asSaid(text, sent) : text, ours, personaId };
+      return { reply, isTainted: false };
+    },
+
+    /**
+     * The files that a message came with. Those of the message that it replies to may have been fetched with that already:
+     * then what came of them comes along.
+     */
+    filesWith(attachments: Attachment[], message: Place & { platformMessageId: string }): StoredAttachment[] {
+      if (!attachments.some(({ ofReply }) => ofReply)) return attachments;
+      const known: StoredAttachment[] = JSON.parse(findFiles.get(message) ?? '[]');
+      return attachments.map((each) => {
+        const outcome = each.ofReply && known.find(({ source }) => source === each.source)?.outcome;
+        return outcome?.kind === 'kept' ? { ...each, outcome } : each;
+      });
+    },
+
+    /** The quiet message that a reaction to a persona's message becomes; undefined where there is no such message. */
+    reaction(
+      { chatId, sender, sign, sentAt, platformMessageIds }: Of<'reaction'>,
+      chat: { title: string; moves: number },
+      { account, now }: { account: string; now: number },
+    ): Reaction | undefined {
+      for (const platformMessageId of platformMessageIds) {
+        const sent = findSent.get(chatId, platformMessageId);
+        if (!sent?.personaId || findForgotten.get({ origin: sent.origin })) continue;
+        const { speaker: senderName, personaId } = sent;
+        const text = asSaid(JSON.parse(sent.body).text, sent);
+        const said: NewMessage = {
+          account,
+          moves: chat.moves,
+          authorKind: 'person',
+          authorId: sender.id,
+          authorName: sender.name ?? chat.title,
+          text: reactionText(sign),
+          sentAt,
+          receivedAt: now,
+          platformMessageId: `reaction:${platformMessageId}:${sender.id}:${sign}`,
+          replyTo: JSON.stringify({ senderName, text, ours: true, personaId }),
+          quiet: 1,
+          reaction: 1,
+        };
+        return { room: roomId(chatId, sent.threadId), personaId, said };
+      }
+      return undefined;
+    },
+  };
+}
+
+function taintOf(found: HeardRow | undefined, text: string): boolean | undefined {
+  if (text === '') return false;
+  return found && found.tainted === 1;
+}
+
+/**
+ * What the persona said, of what a platform shows of it: without its name before it and the gateway's note below it,
+ * which are not part of the text.
+ */
+function asSaid(shown: string, { body, face }: Pick<SentRow, 'body' | 'face'>): string {
+  const appearance: Appearance | null = face === null ? null : JSON.parse(face);
+  const isNamed = appearance !== null && !appearance.alone && shown.startsWith(`${appearance.name}\n`);
+  const text = isNamed ? shown.slice(appearance.name.length + 1) : shown;
+  const part: Part = JSON.parse(body);
+  if (part.note === undefined) return text;
+  const said = part.text.slice(0, part.note).trimEnd();
+  // Somebody may have quoted a part of it only.
+  return text.length > said.length ? said : text;
+}
