@@ -136,7 +136,7 @@ describe('query plans', () => {
   it('sort only what waits and what is shown', () => {
     const sorting = [...prepared].filter((sql) => planOf(sql).some((detail) => detail.includes('ORDER BY')));
     // Archives that owe a flush, of all chats and of one view; calls that wait for a person; the rooms in which something waits; requests for pairing, and
-    // which of the groups among them leaves; of a room, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest. Of the journal, what is
+    // which of the groups among them leaves; of a room, whose messages are read with it, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest. Of the journal, what is
     // forgotten at once, what is new and what has changed as one order, and what one turn or task did.
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
       'archived',
@@ -144,9 +144,9 @@ describe('query plans', () => {
       'asked_call',
       ...Array<string>(5).fill('journal'),
       'message',
+      'message',
       'pairing',
       'pairing',
-      'room',
       'room',
       'turn',
       'turn',

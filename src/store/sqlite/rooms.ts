@@ -39,14 +39,16 @@ const IS_LATE = `message.album is not null and exists (
   where other.id < message.id and other.id >= message.id - ${ALBUM_WITHIN} and other.room_id = message.room_id
     and other.album = message.album and other.author_id = message.author_id and other.turn_id is not null)`;
 
-interface LookRow extends ChatRow {
+type WaitingRow = MessageRow & { isLate: number };
+/** A room, with one of the messages that wait in it, if there are any. */
+type LookRow = ChatRow & {
   fence: number;
   revision: number;
   exchange: string | null;
   turnsForBots: number;
-  turnId: string | null;
+  unfinished: string | null;
   crashes: number | null;
-}
+} & (WaitingRow | { id: null });
 
 type TurnRow = Pick<
   Row<typeof turnTable>,
@@ -55,14 +57,14 @@ type TurnRow = Pick<
 
 export function roomStore(connection: Connection, shown: ShownRecords, addUsage: AddUsage): RoomVerbs {
   const { raw, patiently, write } = connection;
+  // One statement: what waits is read together with the fence, and later changes move that on. The limit is a literal:
+  // SQLite recompiles a statement whenever a limit is bound.
   const look = raw.prepare<[object], LookRow>(`
-    select fence, revision, exchange, turns_for_bots as turnsForBots, turn.id as turnId, turn.crashes, ${CHAT_COLUMNS}
+    select fence, revision, exchange, turns_for_bots as turnsForBots, turn.id as unfinished, turn.crashes,
+      ${CHAT_COLUMNS}, ${MESSAGE_COLUMNS}, ${IS_LATE} as isLate
     from room join chat on chat.id = room.chat_id left join turn on turn.id = ${UNFINISHED}
-    where room.id = @room and ${IS_FREE}`);
-  // The limit is a literal: SQLite recompiles a statement whenever a limit is bound.
-  const waiting = raw.prepare<[RoomId], MessageRow & { isLate: number }>(`
-    select ${MESSAGE_COLUMNS}, ${IS_LATE} as isLate from message
-    where room_id = ? and state = 'waiting' order by id
+      left join message on turn.id is null and message.room_id = room.id and message.state = 'waiting'
+    where room.id = @room and ${IS_FREE} order by message.id
     limit ${MOST_WAITING + 1}`);
   const lease = raw.prepare<[object]>(`
     update room set lease_owner = @owner, lease_until = @until, fence = fence + 1
@@ -146,20 +148,20 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
   return {
     look: (room, owner, now) =>
       patiently(() => {
-        // Read first, together with the fence: later changes move the fence on.
-        const row = look.get({ room, owner, now });
+        const rows = look.all({ room, owner, now });
+        const [row] = rows;
         if (!row) return null;
-        const { fence, revision, exchange, turnsForBots, turnId, crashes } = row;
-        const found = turnId === null ? waiting.all(room) : [];
-        if (turnId === null && found.length === 0 && exchange === null) return null;
+        const { fence, revision, exchange, turnsForBots, unfinished, crashes } = row;
+        if (unfinished === null && row.id === null && exchange === null) return null;
+        const waiting = rows.flatMap((each) => (each.id === null ? [] : toWaiting(each)));
         return {
           room,
           fence,
           revision,
           chat: toChat(row),
-          unfinished: turnId === null ? null : { turnId, crashes: crashes ?? 0 },
-          waiting: found.slice(0, MOST_WAITING).map(toWaiting),
-          more: found.length > MOST_WAITING,
+          unfinished: unfinished === null ? null : { turnId: unfinished, crashes: crashes ?? 0 },
+          waiting: waiting.slice(0, MOST_WAITING),
+          more: waiting.length > MOST_WAITING,
           exchange: exchange === null ? null : JSON.parse(exchange),
           turnsForBots,
         };
@@ -221,7 +223,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
   };
 }
 
-function toWaiting(row: MessageRow & { isLate: number }): StoredMessage {
+function toWaiting(row: WaitingRow): StoredMessage {
   return row.isLate === 1 ? { ...toMessage(row), late: true } : toMessage(row);
 }
 
