@@ -80,7 +80,14 @@ export async function connect(options: {
   const inTransaction = raw.transaction((work: () => unknown) => work());
   durable = durableIn(raw, { file, clock, patiently, onDisplaced });
   const { flush, stay } = durable;
-  const watches = new Set<NodeJS.Timeout>();
+  const watchers = new Set<() => void>();
+  let seen: unknown = null;
+  const watching = setInterval(() => {
+    const current = watchers.size === 0 ? null : version();
+    if (current === null || current === seen) return;
+    seen = current;
+    for (const changed of watchers) changed();
+  }, WATCH_EVERY_MS).unref();
 
   /** Cached values change only when the transaction commits. */
   function commit<T>(work: () => T): T {
@@ -126,22 +133,13 @@ export async function connect(options: {
       }),
     flush,
     watch(changed) {
-      let seen = version();
-      const timer = setInterval(() => {
-        const current = version();
-        if (current === null || current === seen) return;
-        seen = current;
-        changed();
-      }, WATCH_EVERY_MS).unref();
-      watches.add(timer);
-      return () => {
-        clearInterval(timer);
-        watches.delete(timer);
-      };
+      if (watchers.size === 0) seen = version();
+      watchers.add(changed);
+      return () => void watchers.delete(changed);
     },
     copyTo: copier({ raw, patiently }),
     async close() {
-      for (const timer of watches) clearInterval(timer);
+      clearInterval(watching);
       drain();
       await durable.close();
     },
@@ -155,49 +153,36 @@ export async function connect(options: {
  */
 function keepStatements(raw: Database.Database): void {
   const prepare = raw.prepare.bind(raw);
-  const kept = new Map<string, LazyStatement>();
+  const kept = new Map<string, Statement>();
   raw.prepare = ((source: string) => {
-    let statement = kept.get(source);
-    if (!statement) {
-      statement = new LazyStatement(() => prepare(source));
-      kept.set(source, statement);
-    }
+    const statement = kept.get(source) ?? lazily(() => prepare(source));
+    kept.set(source, statement);
     return statement;
   }) as unknown as typeof raw.prepare;
 }
 
-/** As much of a statement as the store uses. What is wrong with its source is thrown when it first runs. */
-class LazyStatement implements Pick<Database.Statement<unknown[]>, 'run' | 'get' | 'all' | 'pluck'> {
-  #prepare: () => Database.Statement<unknown[]>;
-  #prepared: Database.Statement<unknown[]> | null = null;
+/** As much of a statement as the store uses. */
+type Statement = Pick<Database.Statement<unknown[]>, 'run' | 'get' | 'all'> & { pluck(): Statement };
 
-  constructor(prepare: () => Database.Statement<unknown[]>) {
-    this.#prepare = prepare;
-  }
-
-  run(...given: unknown[]) {
-    return this.#statement().run(...given);
-  }
-
-  get(...given: unknown[]) {
-    return this.#statement().get(...given);
-  }
-
-  all(...given: unknown[]) {
-    return this.#statement().all(...given);
-  }
-
-  pluck(isOn = true): never {
-    const prepare = this.#prepare;
-    this.#prepare = () => prepare().pluck(isOn);
-    this.#prepared?.pluck(isOn);
-    return this as never;
-  }
-
-  #statement(): Database.Statement<unknown[]> {
-    this.#prepared ??= this.#prepare();
-    return this.#prepared;
-  }
+/** What is wrong with its source is thrown when it first runs. */
+function lazily(prepare: () => Database.Statement<unknown[]>): Statement {
+  let prepared: Database.Statement<unknown[]> | null = null;
+  let isPlucked = false;
+  const statement = () => {
+    prepared ??= isPlucked ? prepare().pluck() : prepare();
+    return prepared;
+  };
+  const lazy: Statement = {
+    run: (...given) => statement().run(...given),
+    get: (...given) => statement().get(...given),
+    all: (...given) => statement().all(...given),
+    pluck() {
+      isPlucked = true;
+      prepared?.pluck();
+      return lazy;
+    },
+  };
+  return lazy;
 }
 
 function openFile(file: string, onStatement?: (sql: string) => void): Database.Database {

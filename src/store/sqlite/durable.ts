@@ -33,12 +33,14 @@ export function durableIn(
 ): Durable {
   const { file, clock, onDisplaced, patiently } = options;
   const { logFile, displaced } = placeOf(file);
-  const log = logSync(logFile);
+  let log: Promise<FileHandle> | undefined;
   let fault: Fault | null = null;
   // Looked for after the commit and before anybody hears of it: what is acknowledged is in the file that the path names.
   const flush = createFlush(
     async () => {
-      await log.sync();
+      // SQLite does not remove or replace its log while the database is open.
+      log ??= open(logFile, 'r+');
+      await (await log).datasync();
       stay();
     },
     async () => {
@@ -76,7 +78,7 @@ export function durableIn(
       clearInterval(looking);
       await flush.done().catch(() => {});
       raw.close();
-      await log.close();
+      await (await log)?.close();
     },
   };
 }
@@ -117,20 +119,6 @@ export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<vo
     done(): Promise<void> {
       if (failed) begin();
       return last;
-    },
-  };
-}
-
-/** Syncs the write-ahead log of an open database; SQLite does not remove or replace the log while it is open. */
-function logSync(logFile: string): { sync(): Promise<void>; close(): Promise<void> } {
-  let log: Promise<FileHandle> | undefined;
-  return {
-    async sync() {
-      log ??= open(logFile, 'r+');
-      await (await log).datasync();
-    },
-    async close() {
-      await (await log)?.close();
     },
   };
 }
