@@ -12,6 +12,7 @@ import { closeRoomOf } from './apart.js';
 import { approvalStore, askedCallsOf } from './approvals.js';
 import { chatFeed } from './chat-feed.js';
 import { chatStore, chatsOf } from './chats.js';
+import { claimStore } from './claims.js';
 import { commandStore, endingsOf } from './commands.js';
 import { type Connection, connect } from './connection.js';
 import { approvalsOf, doorStore, questionsOf } from './door.js';
@@ -119,7 +120,8 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
   return {
     ...doorStore(connection, approvals, questions, offers),
     ...receiveStore(connection, chats, questions, offers, suspended, closeRoom, waiting, journal),
-    ...roomStore(connection, shown, addUsage),
+    ...roomStore(connection, addUsage),
+    ...claimStore(connection, shown),
     ...transcriptStore(connection, findView),
     ...stepStore(connection, suspended, journal, asked),
     ...shownStore(connection),

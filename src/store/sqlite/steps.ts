@@ -3,9 +3,9 @@ import type { RoomId } from '../../core/ids.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import type { AskedCalls } from './approvals.js';
+import { IS_HELD } from './claims.js';
 import type { Connection } from './connection.js';
 import type { Journal } from './journal.js';
-import { IS_HELD } from './rooms.js';
 import { ADD_STEP, type Suspended } from './suspended.js';
 
 /** Whether the turn runs in the room, which is claimed for it. */
