@@ -118,22 +118,29 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
   const closeRoom = closeRoomOf(connection, chats, endings);
   const waiting = waitingOf(connection, chats, journal);
   return {
+    // 1 receive
     ...doorStore(connection, approvals, questions, offers),
+    ...chatStore(connection, chats),
     ...receiveStore(connection, chats, questions, offers, suspended, closeRoom, waiting, journal),
+    // 2 and 3 take
     ...roomStore(connection, addUsage),
     ...claimStore(connection, shown),
+    // 4 context
     ...transcriptStore(connection, findView),
+    // 5 turn
     ...stepStore(connection, suspended, journal, asked),
     ...shownStore(connection),
+    // 6 finish
     ...finishStore(connection, deliver, addUsage, speak, journal),
+    // 7 deliver
     ...outboxStore(connection, chats, deliver, greet, journal),
     ...recordedStore(connection),
+    // Commands, and recovery
     ...commandStore(connection, chats, deliver, questions, offers, endings, greet),
     ...recoveryStore(connection, journal),
-
+    // Beside the route
     ...accessStore(connection, chats, deliver, approvals, offers),
     ...approvalStore(connection, deliver, asked, suspended, signal),
-    ...chatStore(connection, chats),
     ...underWayStore(connection),
     ...chatFeed(connection),
     ...journalStore(connection, journal),
