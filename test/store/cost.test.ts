@@ -93,18 +93,18 @@ async function oneMessage(n: number, chatId = CHAT) {
   return { costs, statements, transactions };
 }
 
-it('a plain message is at most 30 statements and those of its two entries in the journal, and three write transactions', async () => {
+it('a plain message is at most 28 statements and those of its two entries in the journal, and three write transactions', async () => {
   for (let n = 0; n < 3; n++) await oneMessage(n);
   const { costs, statements, transactions } = await oneMessage(3);
   expect(costs.door).toBeLessThanOrEqual(2);
   // One more for each entry of the journal: what was said, and the message that answers it.
   expect(costs.receive).toBeLessThanOrEqual(6 + 1);
-  expect(costs.look).toBeLessThanOrEqual(3);
+  expect(costs.look).toBe(1);
   expect(costs.begin).toBeLessThanOrEqual(6);
   expect(costs.window).toBeLessThanOrEqual(4);
   expect(costs.finish).toBeLessThanOrEqual(11 + 1);
   expect(costs.sent).toBe(1);
-  expect(statements, JSON.stringify(costs)).toBeLessThanOrEqual(30 + 2);
+  expect(statements, JSON.stringify(costs)).toBeLessThanOrEqual(28 + 2);
   expect(transactions).toBe(3);
 });
 

@@ -19,6 +19,8 @@ import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { message, view } from './schema.js';
 
+// ── Messages ────────────────────────────────────────────────────────────────────────────────────────────────
+
 /** What is stored of a message when it arrives. */
 export const MESSAGE = `roomId chatId account moves authorKind authorId authorName administrator text sentAt receivedAt
   platformMessageId mentionsBot replyTo edited state attachments words quiet addresses twin bot reaction
