@@ -24,7 +24,7 @@ const IS_LATE = `message.album is not null and exists (
     and other.album = message.album and other.author_id = message.author_id and other.turn_id is not null)`;
 
 type WaitingRow = MessageRow & { isLate: number };
-/** A room, with one of the messages that wait in it, if there are any. */
+/** A room, with the first message that waits in it, if there is one. */
 type LookRow = ChatRow & {
   fence: number;
   revision: number;
@@ -32,21 +32,26 @@ type LookRow = ChatRow & {
   turnsForBots: number;
   unfinished: string | null;
   crashes: number | null;
+  hasLater: number;
 } & (WaitingRow | { id: null });
 
 export function roomStore(
   { raw, patiently, write }: Connection,
   addUsage: AddUsage,
 ): Pick<RouteStore, 'look' | 'begin' | 'note'> {
-  // One statement: what waits is read together with the fence, and later changes move that on. The limit is a literal:
-  // SQLite recompiles a statement whenever a limit is bound.
+  // Usually one message waits. What else does is read after the fence: later changes move that on.
   const look = raw.prepare<[object], LookRow>(`
     select fence, revision, exchange, turns_for_bots as turnsForBots, turn.id as unfinished, turn.crashes,
-      ${CHAT_COLUMNS}, ${MESSAGE_COLUMNS}, ${IS_LATE} as isLate
+      ${CHAT_COLUMNS}, ${MESSAGE_COLUMNS}, ${IS_LATE} as isLate, exists (
+        select 1 from message as later
+        where later.room_id = room.id and later.state = 'waiting' and later.id > message.id) as hasLater
     from room join chat on chat.id = room.chat_id left join turn on turn.id = ${UNFINISHED}
       left join message on turn.id is null and message.room_id = room.id and message.state = 'waiting'
-    where room.id = @room and ${IS_FREE} order by message.id
-    limit ${MOST_WAITING + 1}`);
+    where room.id = @room and ${IS_FREE} order by message.id limit 1`);
+  // The limit is a literal: SQLite recompiles a statement whenever a limit is bound.
+  const waitingAfter = raw.prepare<[object], WaitingRow>(`
+    select ${MESSAGE_COLUMNS}, ${IS_LATE} as isLate from message
+    where room_id = @room and state = 'waiting' and id > @id order by id limit ${MOST_WAITING}`);
   const occupy = (owner: string) =>
     raw
       .prepare<[object], number>(`
@@ -109,19 +114,20 @@ export function roomStore(
   return {
     look: (room, owner, now) =>
       patiently(() => {
-        const rows = look.all({ room, owner, now });
-        const [row] = rows;
+        const row = look.get({ room, owner, now });
         if (!row) return null;
         const { fence, revision, exchange, turnsForBots, unfinished, crashes } = row;
         if (unfinished === null && row.id === null && exchange === null) return null;
-        const waiting = rows.flatMap((each) => (each.id === null ? [] : toWaiting(each)));
+        const first = row.id === null ? [] : [row];
+        const later = row.hasLater === 1 ? waitingAfter.all({ room, id: row.id }) : [];
+        const waiting = [...first, ...later];
         return {
           room,
           fence,
           revision,
           chat: toChat(row),
           unfinished: unfinished === null ? null : { turnId: unfinished, crashes: crashes ?? 0 },
-          waiting: waiting.slice(0, MOST_WAITING),
+          waiting: waiting.slice(0, MOST_WAITING).map(toWaiting),
           more: waiting.length > MOST_WAITING,
           exchange: exchange === null ? null : JSON.parse(exchange),
           turnsForBots,
