@@ -260,8 +260,9 @@ describe('the route', () => {
     expect(usedBeforeMade(new Map(joins))).toEqual([]);
   });
 
-  it('has no file over 300 lines', () => {
+  it('has no file over 300 lines, and its store has none', () => {
     expect(longerThan(route, 300)).toEqual([]);
+    expect(longerThan(within('store', sources), 300)).toEqual([]);
   });
 
   it('asks at most 30 verbs of the store', () => {
