@@ -6,7 +6,6 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createArtifacts } from './artifacts/artifacts.js';
-import { CHANNELS } from './channels/list.js';
 import { createExports } from './chat-export/files.js';
 import { newCallCode, newPairingCode } from './codes.js';
 import { type Config, secretsOf } from './config.js';
@@ -18,8 +17,8 @@ import type { Media } from './core/attachments.js';
 import type { Audit } from './core/audit.js';
 import { OVER, systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
-import { Fault } from './core/errors.js';
-import { DEFAULT_PERSONA, uniqueId } from './core/ids.js';
+import type { Fault } from './core/errors.js';
+import { DEFAULT_PERSONA, uniqueIds } from './core/ids.js';
 import { locks } from './core/locks.js';
 import type { Log } from './core/log.js';
 import type { Store } from './core/store.js';
@@ -68,13 +67,13 @@ import {
   createStream,
   createTranscriberOf,
 } from './servers.js';
-import { settingsOf } from './settings.js';
+import { channelSettingsOf, settingsOf } from './settings.js';
 import { systemHost } from './skills/host.js';
 import { createSkills } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createDelegating, createTaskParts } from './tasks.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
-import { allowedGroups, createToolsFor } from './turn-tools.js';
+import { createToolsFor, createToolsReady } from './turn-tools.js';
 import { createAgents } from './workspace/agents.js';
 import { createWorkspace } from './workspace/workspace.js';
 
@@ -119,7 +118,7 @@ export function openStore(
 export async function compose(wishes: Wishes): Promise<Gateway> {
   const { config, audit, log, version, terminal, platforms, show, owner, onDisplaced } = wishes;
   const clock = systemClock;
-  const newId = () => uniqueId(clock.now());
+  const newId = uniqueIds(clock);
   const metrics = createMetrics();
   const { groupsDir } = config;
   const mediaFolder = mediaFolderOf(config);
@@ -188,7 +187,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   });
   const skills = createSkills({ folder: skillsFolderOf(config), ...systemHost(), log });
   const settings = settingsOf(config);
-  const rulesFor = (channel: string) => optionsOf(config, channel).access;
+  const { rulesFor, labelOf, streams } = channelSettingsOf(config);
   const startedAt = clock.now();
   const alarm = createAlarm();
   const jobRules = {
@@ -232,13 +231,11 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     toolsFor,
     ...{ records, exports, artifacts, skills },
     jobs,
-    async toolsReady(turn, wanted, signal) {
-      if (allowedGroups(config.tools, turn).includes('mcp')) await mcp?.ready(wanted, signal);
-    },
+    ...(mcp === null ? {} : { toolsReady: createToolsReady(config.tools, mcp) }),
     settings,
     rulesFor,
-    labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
-    streams: (channel) => optionsOf(config, channel).streaming !== 'off',
+    labelOf,
+    streams,
     zone,
     clock,
     newId,
@@ -386,14 +383,6 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
 function durationMs(duration: string): number {
   const minutes = { m: 1, h: 60, d: 24 * 60 }[duration.slice(-1)] ?? 1;
   return Number.parseInt(duration, 10) * minutes * 60_000;
-}
-
-/** Without access rules of its own, a channel would admit nobody. */
-function optionsOf({ channels }: Config, name: string) {
-  const configured = { ...channels }[name as keyof Config['channels']];
-  if (!configured)
-    throw new Fault('internal', `channel ${name} is not configured, but a message came from it`);
-  return configured;
 }
 
 /** Images, voice notes, documents. Their readers are loaded when the first one arrives. */

@@ -1,6 +1,8 @@
 /** What the route is told of the configuration. */
+import { CHANNELS } from './channels/list.js';
 import type { Config } from './config.js';
-import type { Settings } from './conversation/services.js';
+import type { Services, Settings } from './conversation/services.js';
+import { Fault } from './core/errors.js';
 
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
@@ -24,5 +26,25 @@ export function settingsOf(config: Config): Settings {
         ? { tokens: config.memory.consolidateTokens, memoryChars: config.memory.longTermMaxChars }
         : null,
     maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
+  };
+}
+
+type ChannelSettings = Pick<Services, 'rulesFor' | 'labelOf' | 'streams'>;
+
+export function channelSettingsOf({ channels }: Config): ChannelSettings {
+  const configured: Record<string, (typeof channels)[keyof typeof channels] | undefined> = { ...channels };
+
+  /** Without access rules of its own, a channel would admit nobody. */
+  function optionsOf(name: string) {
+    const options = configured[name];
+    if (!options)
+      throw new Fault('internal', `channel ${name} is not configured, but a message came from it`);
+    return options;
+  }
+
+  return {
+    rulesFor: (channel) => optionsOf(channel).access,
+    labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
+    streams: (channel) => optionsOf(channel).streaming !== 'off',
   };
 }

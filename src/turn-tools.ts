@@ -18,6 +18,7 @@ import {
   type ToolGroup,
   type ToolSet,
   type ToolsFor,
+  type ToolsReady,
   type TurnKind,
 } from './core/tool.js';
 import type { McpServers } from './mcp/servers.js';
@@ -180,8 +181,15 @@ function groupsOf(parts: Parts): Groups {
   };
 }
 
+/** Waits for servers of tools that a turn is to call, where it may. */
+export function createToolsReady(tools: Config['tools'], mcp: Pick<McpServers, 'ready'>): ToolsReady {
+  return async (turn, wanted, signal) => {
+    if (allowedGroups(tools, turn).includes('mcp')) await mcp.ready(wanted, signal);
+  };
+}
+
 /** The groups that a turn has: those of its chat, else of its channel, else of all; as far as its persona goes along. */
-export function allowedGroups(
+function allowedGroups(
   { allow, chats, channels }: Pick<Config['tools'], 'allow' | 'chats' | 'channels'>,
   { chatId, channel, allowed }: Pick<TurnKind, 'chatId' | 'channel' | 'allowed'>,
 ): ToolGroup[] {

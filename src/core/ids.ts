@@ -4,6 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
+import type { Clock } from './clock.js';
 
 /** `<channel>_<platform's id>`: `telegram_-1001234567890`, `terminal_local`. Ids of senders have the same form. */
 export type ChatId = string;
@@ -59,4 +60,8 @@ export function uniqueId(now: number): string {
   const time = now.toString(16).padStart(12, '0');
   // Of version 4 only the four bits of the version differ: `…-4…-`.
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
+}
+
+export function uniqueIds({ now }: Pick<Clock, 'now'>): () => string {
+  return () => uniqueId(now());
 }

@@ -9,6 +9,8 @@ import { flush } from './flush.js';
 import { type CompactionServices, payerOf, type Subject, subjectOf, viewKey, withPurse } from './subject.js';
 
 export interface PendingFlushes {
+  /** By view. */
+  readonly owed: { readonly size: number };
   start(channels: string[]): void;
   /** A persona's messages were archived unseen: flush them soon. */
   add(subject: Subject): void;
@@ -192,6 +194,7 @@ export function createPendingFlushes(services: CompactionServices, run: Run): Pe
   }
 
   return {
+    owed,
     start(channels) {
       void takeUp(channels).catch((error) =>
         log.error({ err: error }, 'archives of an earlier run could not be checked'),
@@ -204,7 +207,7 @@ export function createPendingFlushes(services: CompactionServices, run: Run): Pe
         const soonest = one.lastTry + Math.min(pauseAfter(one.failures), PAUSE_WHEN_WELL_MS);
         one.notBefore = Math.min(one.notBefore, Math.max(soonest, nextFree(one)));
       }
-      if (owed.size > 0) begin();
+      begin();
     },
     stop() {
       stopped = true;

@@ -201,7 +201,7 @@ export function createWindows(services: CompactionServices): Windows {
     },
 
     consider(subject, sizes, measured, isCut) {
-      pendingFlushes.modelAnswers();
+      if (pendingFlushes.owed.size > 0) pendingFlushes.modelAnswers();
       if (stopping || (!isCut && pressureOf(sizes, measured, limitsOf(subject)) === 'none')) return;
       const key = viewKey(subject);
       if (running.has(key)) return;

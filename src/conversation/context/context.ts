@@ -19,7 +19,7 @@ import { roomForSteps } from '../turn/bounds.js';
 import { tokensOf } from '../turn/tokens.js';
 import { isUnread } from './files.js';
 import { joinNeighbours, type Perspective, userLine, userLineWithin, userMessage } from './history.js';
-import { newestImages, withFilesBeside } from './images.js';
+import { filesOf, NO_FILES } from './images.js';
 import { gatherKnowledge, perspectiveOf } from './knowledge.js';
 import { type Recollection, recollect } from './recollection.js';
 import type { Said } from './said.js';
@@ -116,10 +116,8 @@ export async function buildContext(
   const scale = Math.min(3, tokensPerEstimated(view.measured));
   const most = requestTokens(services, persona.model) / scale;
   const budget = Math.max(1_000, most - fixedTokens - estimateTokens(known.memoryNow));
-  const beside = withFilesBeside(window.heard, batch);
-  const shown = [...window.newest, ...window.said.map(({ message }) => message)];
-  const pictured = new Set([...batch, ...beside].map(({ id }) => id));
-  const images = await newestImages(services.media, shown, pictured);
+  const hasFiles = [...window.heard, ...batch].some(({ attachments }) => attachments !== undefined);
+  const { beside, images } = hasFiles ? await filesOf(services.media, window, batch) : NO_FILES;
   const summary = view.summary === null ? [] : [summaryMessage(view.summary, view.tainted)];
   const asked = userMessage(
     known.memoryNow + saidText(ask, window.said, { perspective, budget, recollection }),

@@ -7,6 +7,7 @@
 import type { Media } from '../../core/attachments.js';
 import type { ModelImage } from '../../core/model.js';
 import type { StoredMessage } from '../../core/transcript.js';
+import type { WindowCopy } from './window.js';
 
 /** How far apart a file and the question about it may be. */
 const WITHIN_MS = 2 * 60_000;
@@ -15,8 +16,29 @@ const MOST_IMAGES = 4;
 /** Only among this many of the newest messages. */
 const WITHIN_MESSAGES = 20;
 
-/** The messages with files, oldest first, that belong to what is answered; `around` is what was heard, oldest first. */
-export function withFilesBeside(
+export interface Files {
+  /** The messages with files, oldest first, that belong to what is answered. */
+  beside: StoredMessage[];
+  /** By the id of the message that they are shown with. */
+  images: ReadonlyMap<number, ModelImage[]>;
+}
+
+/** Where nobody has sent any. */
+export const NO_FILES: Files = { beside: [], images: new Map() };
+
+export async function filesOf(
+  media: Pick<Media, 'images'>,
+  { heard, newest, said }: Pick<WindowCopy, 'heard' | 'newest' | 'said'>,
+  batch: readonly StoredMessage[],
+): Promise<Files> {
+  const beside = withFilesBeside(heard, batch);
+  const shown = [...newest, ...said.map(({ message }) => message)];
+  const asked = new Set([...batch, ...beside].map(({ id }) => id));
+  return { beside, images: await newestImages(media, shown, asked) };
+}
+
+/** `around` is what was heard, oldest first. */
+function withFilesBeside(
   around: readonly StoredMessage[],
   answered: readonly StoredMessage[],
 ): StoredMessage[] {
@@ -45,7 +67,7 @@ function mayMean(asked: StoredMessage, { author, sentAt }: StoredMessage): boole
 }
 
 /** By message id. `messages` are oldest first; `asked` are those of them that the images asked about came with. */
-export async function newestImages(
+async function newestImages(
   media: Pick<Media, 'images'>,
   messages: readonly StoredMessage[],
   asked: ReadonlySet<number>,
