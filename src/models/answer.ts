@@ -1,16 +1,19 @@
 /**
- * Puts the chunks of one answer together: text, tool calls from their pieces, usage, why it ended. Takes what
- * real servers send: calls without index or id, whole calls in one piece, arguments as objects, content in
- * parts. Reasoning is no text; like whatever else comes along, it is kept for the server alone (`echo.ts`).
+ * Step 5, inside the model client: one answer, put together from the chunks of a chat completion: text, tool calls
+ * (`calls.ts`), what it took, why it ended. Takes what real servers send: a whole message in one piece, content in parts,
+ * figures under many names. Reasoning is no text; like whatever else comes along, it is kept for the server alone
+ * (`echo.ts`). Pure.
  */
 import type { ToolCall, Usage } from '../core/model.js';
-import { addCallFields, addMessageFields, type Besides } from './echo.js';
-import { parse, record, word } from './json.js';
+import { bytesOf, type CallsReader, createCallsReader } from './calls.js';
+import { addField, type Besides } from './echo.js';
+import { record, word } from './json.js';
 import { visibleSoFar, withoutReasoning } from './reasoning.js';
-import { reasoningTokensOf, usageOf } from './usage.js';
+import type { ServerErrorDetails } from './server-error.js';
 
 export interface Answer {
   text: string;
+  /** As the model wrote them: an id may be missing, or be that of an earlier call. */
   calls: ToolCall[];
   usage: Usage | null;
   /** How many of the tokens it wrote went into reasoning; null where the server does not say. */
@@ -31,52 +34,28 @@ export interface AnswerReader {
   /** What of the text can be seen already. */
   visible(): string;
   finish(): string | null;
-  /** `takenIds` are the ids of calls in the request: an answer's own are made different from them. */
-  complete(takenIds: () => ReadonlySet<string>): Answer;
+  complete(): Answer;
 }
 
-interface PartialCall {
-  id: string;
-  name: string;
-  arguments: string;
-  besides: Record<string, unknown>;
-}
-
-/** What a call takes that has neither a name nor arguments. */
-const CALL_BYTES = 50;
+/** Fields of a message that are read, and some that belong to an answer only: large, or refused by some as input. */
+const NOT_KEPT = [
+  ...['role', 'content', 'refusal', 'tool_calls', 'function_call'],
+  ...['annotations', 'audio', 'images', 'token_ids', 'logprobs'],
+];
 
 export function createAnswer(): AnswerReader {
   let text = '';
+  let calls: CallsReader | null = null;
   let usage: Usage | null = null;
   let reasoningTokens: number | null = null;
   let model: string | null = null;
   let finish: string | null = null;
   const besides: Record<string, unknown> = {};
-  const calls: PartialCall[] = [];
-  const byIndex = new Map<number, PartialCall>();
   let bytes = 0;
 
   function addCall(piece: Record<string, unknown>) {
-    const named = record(piece.function) ?? piece;
-    const index = typeof piece.index === 'number' ? piece.index : null;
-    const id = word(piece.id) ?? '';
-    const name = word(named.name)?.trim() ?? '';
-    const whole = record(named.arguments) !== null;
-    const args = whole ? JSON.stringify(named.arguments) : (word(named.arguments) ?? '');
-
-    let call = index === null ? calls.at(-1) : byIndex.get(index);
-    if (call === undefined || beginsAnother(call, { id, name, args, index })) {
-      call = { id: '', name: '', arguments: '', besides: {} };
-      calls.push(call);
-      bytes += CALL_BYTES;
-      if (index !== null) byIndex.set(index, call);
-    }
-    bytes += Buffer.byteLength(args) + bytesOf(besidesOf(piece));
-    if (call.name !== name) bytes += Buffer.byteLength(name);
-    if (call.id === '') call.id = id;
-    if (call.name !== name) call.name += name;
-    call.arguments = whole ? args : call.arguments + args;
-    addCallFields(call.besides, piece);
+    calls ??= createCallsReader();
+    calls.add(piece);
   }
 
   return {
@@ -93,27 +72,29 @@ export function createAnswer(): AnswerReader {
       // A whole message is complete, whether its server says why it ended or not.
       finish = word(choice.finish_reason) ?? finish ?? (whole === null ? null : 'stop');
       if (said === null) return false;
-      addMessageFields(besides, said);
-      bytes += bytesOf(said);
-      const piece = textOf(said.content) + (word(said.refusal) ?? '');
-      text += piece;
+      for (const [name, field] of Object.entries(said)) {
+        // Calls are counted for themselves.
+        if (name !== 'tool_calls') bytes += bytesOf(field);
+        if (!NOT_KEPT.includes(name)) addField(besides, name, field);
+      }
       for (const call of Array.isArray(said.tool_calls) ? said.tool_calls : []) addCall(record(call) ?? {});
       const legacy = record(said.function_call);
       if (legacy !== null) addCall({ index: 0, function: legacy });
+      const piece = textOf(said.content) + (word(said.refusal) ?? '');
+      text += piece;
       return piece !== '';
     },
 
-    bytes: () => bytes,
-    visible: () => visibleSoFar(text),
-
+    bytes: () => bytes + (calls?.bytes() ?? 0),
+    // Only a text with a tag in it can hold reasoning.
+    visible: () => (text.includes('<') ? visibleSoFar(text) : text),
     finish: () => finish,
 
-    complete(takenIds) {
-      // Only what can be called: a name is the least.
-      const named = calls.filter((call) => call.name !== '');
+    complete() {
+      const named = calls?.named() ?? [];
       return {
-        text: withoutReasoning(text),
-        calls: named.length === 0 ? [] : callableOf(named, takenIds()),
+        text: text.includes('<') ? withoutReasoning(text) : text,
+        calls: named.map(({ besides: _, ...call }) => call),
         usage,
         reasoningTokens,
         model,
@@ -124,64 +105,6 @@ export function createAnswer(): AnswerReader {
   };
 }
 
-/** What comes along with a call. */
-function besidesOf({
-  index,
-  id,
-  type,
-  function: _,
-  name,
-  arguments: __,
-  ...besides
-}: Record<string, unknown>) {
-  return besides;
-}
-
-/** Calls are counted for themselves. */
-function bytesOf({ tool_calls: _, ...fields }: Record<string, unknown>): number {
-  let sum = 0;
-  for (const value of Object.values(fields)) {
-    if (typeof value === 'string') sum += Buffer.byteLength(value);
-    else if (typeof value === 'object' && value !== null) sum += Buffer.byteLength(JSON.stringify(value));
-  }
-  return sum;
-}
-
-/**
- * Some servers give every call the index 0, or none: then a new id together with a name begins another call,
- * and so does a name after a call that is complete.
- */
-function beginsAnother(
-  call: PartialCall,
-  next: { id: string; name: string; args: string; index: number | null },
-): boolean {
-  if (next.name === '') return false;
-  if (next.id !== '' && call.id !== '') return next.id !== call.id;
-  if (next.index === null) return call.name !== '';
-  return next.args !== '' && record(parse(call.arguments)) !== null;
-}
-
-/** With an id of their own, and arguments. */
-export function callableOf(
-  calls: Pick<PartialCall, 'id' | 'name' | 'arguments'>[],
-  takenIds: ReadonlySet<string>,
-): ToolCall[] {
-  const taken = new Set(takenIds);
-  return calls.map((call) => {
-    const id = call.id === '' || taken.has(call.id) ? freeId(taken) : call.id;
-    taken.add(id);
-    return { id, name: call.name, arguments: call.arguments.trim() === '' ? '{}' : call.arguments };
-  });
-}
-
-/** Nine letters and digits: the one form that every server takes (Mistral takes no other). */
-function freeId(taken: ReadonlySet<string>): string {
-  let number = taken.size + 1;
-  const form = () => `call${String(number).padStart(5, '0')}`;
-  while (taken.has(form())) number++;
-  return form();
-}
-
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
@@ -189,4 +112,94 @@ function textOf(content: unknown): string {
     .map((part) => record(part))
     .map((part) => (part?.type === 'text' ? (word(part.text) ?? '') : ''))
     .join('');
+}
+
+export function isEmpty({ text, calls }: Answer): boolean {
+  return text.trim() === '' && calls.length === 0;
+}
+
+/** The codes of `ServerErrorDetails` for ends that are no answer; `failures.ts` says what each means. */
+export const FILTERED = 'content_filter';
+export const WINDOW_EXCEEDED = 'context_window_exceeded';
+export const MALFORMED_CALL = 'malformed_function_call';
+
+/** OpenAI and most others; Mistral; Gemini and Anthropic, where a proxy passes their own words on. */
+const AT_THE_LIMIT = /^(length|model_length|max_(output_|new_|completion_)?tokens)$/i;
+
+/** What comes first counts: GLM has `sensitive`, `network_error` and `model_context_window_exceeded`. */
+const FAILED: [RegExp, string | null, string][] = [
+  [/context_window_exceeded|context_length_exceeded/i, WINDOW_EXCEEDED, 'the context window was exceeded'],
+  [
+    /content_?filter|sensitive|safety|prohibited|blocklist|recitation|spii|guardrail|^refusal$/i,
+    FILTERED,
+    'its content filter stopped the answer',
+  ],
+  [/malformed_function_call/i, MALFORMED_CALL, 'the model wrote a tool call that cannot be read'],
+  [/error|abort|insufficient_system_resource/i, null, 'its answer failed on the way'],
+];
+
+/** Whether the answer stopped because it had reached its limit of tokens. */
+export function isCutAtLimit(finish: string | null): boolean {
+  return finish !== null && AT_THE_LIMIT.test(finish);
+}
+
+/**
+ * What went wrong where the answer ended so; null where it ended well, or at its limit. A reason that nobody knows counts as
+ * a good end.
+ */
+export function failureOf(finish: string | null): ServerErrorDetails | null {
+  if (finish === null) {
+    return { kind: 'broken', words: 'broke off its answer without saying that it was finished' };
+  }
+  const found = FAILED.find(([wording]) => wording.test(finish));
+  if (found === undefined) return null;
+  const [, code, what] = found;
+  const words = `${what} (it ended with "${finish.slice(0, 60)}")`;
+  return code === null ? { kind: 'broken', words } : { kind: 'answered', words, code };
+}
+
+/** Tokens as servers count them: chat completions, the Responses API, and what each calls its prompt cache. */
+export function usageOf(value: unknown): Usage | null {
+  const usage = record(value);
+  if (usage === null) return null;
+  const inputTokens = count(usage.prompt_tokens ?? usage.input_tokens);
+  const outputTokens = count(usage.completion_tokens ?? usage.output_tokens ?? 0);
+  if (inputTokens === null || outputTokens === null) return null;
+  const input = record(usage.prompt_tokens_details ?? usage.input_tokens_details) ?? {};
+  // OpenAI, OpenRouter, vLLM, Groq; DeepSeek; Moonshot; Anthropic's own words, where a proxy passes them on.
+  const cachedTokens = first(
+    input.cached_tokens,
+    usage.prompt_cache_hit_tokens,
+    usage.cached_tokens,
+    usage.cache_read_input_tokens,
+  );
+  const cacheWriteTokens = first(
+    input.cache_write_tokens,
+    usage.cache_write_tokens,
+    usage.cache_creation_input_tokens,
+  );
+  // A share is not larger than the whole: these stand beside it, as Anthropic counts.
+  const isBeside = inputTokens < Math.max(cachedTokens ?? 0, cacheWriteTokens ?? 0);
+  const beside = isBeside ? (cachedTokens ?? 0) + (cacheWriteTokens ?? 0) : 0;
+  return {
+    inputTokens: inputTokens + beside,
+    outputTokens,
+    ...(cachedTokens !== null && { cachedTokens }),
+    ...(cacheWriteTokens !== null && { cacheWriteTokens }),
+  };
+}
+
+/** How many of the tokens that were written went into reasoning; null where the server does not say. */
+export function reasoningTokensOf(value: unknown): number | null {
+  const usage = record(value);
+  const output = record(usage?.completion_tokens_details ?? usage?.output_tokens_details);
+  return count(output?.reasoning_tokens);
+}
+
+function first(...values: unknown[]): number | null {
+  return count(values.find((value) => count(value) !== null));
+}
+
+function count(value: unknown): number | null {
+  return typeof value === 'number' && value >= 0 ? value : null;
 }

@@ -4,9 +4,10 @@
  */
 import type { Clock } from '../core/clock.js';
 import type { Log } from '../core/log.js';
-import type { ModelEvent, ModelMessage, ModelRequest } from '../core/model.js';
+import type { ModelEvent, ModelRequest } from '../core/model.js';
 import { type Answer, createAnswer } from './answer.js';
 import { attempt, type Shown } from './attempt.js';
+import { callableOf } from './calls.js';
 import type { ContextWindow } from './context-window.js';
 import { classify, failedRequest, retryDelay, serverTitle, stoppedRequest } from './failures.js';
 import type { Further } from './further.js';
@@ -98,7 +99,6 @@ export function createAsker(options: AskerOptions) {
     shown: Shown,
   ): Asked {
     const model = request.model ?? server.name;
-    const takenIds = () => callIds(request.messages);
     let failures = 0;
     let withoutPictures = false;
     for (;;) {
@@ -113,11 +113,12 @@ export function createAsker(options: AskerOptions) {
       try {
         const { post, write, reader } = apis[sent.api];
         const whole = yield* attempt({
-          ...{ post, body: write(sent), answer: reader(), takenIds },
+          ...{ post, body: write(sent), answer: reader() },
           ...{ silenceMs, mostBytes, shown, before, clock, signal },
         });
+        if (whole.calls.length === 0) return whole;
         // Some models call tools that nobody offered them.
-        return sent.tools.length === 0 ? { ...whole, calls: [] } : whole;
+        return { ...whole, calls: sent.tools.length === 0 ? [] : callableOf(whole.calls, request.messages) };
       } catch (error) {
         if (signal.aborted) throw stoppedRequest(titleOf(model));
         if (!(error instanceof ServerError)) throw error;
@@ -156,12 +157,6 @@ export function createAsker(options: AskerOptions) {
       }
     }
   };
-}
-
-function callIds(messages: ModelMessage[]): Set<string> {
-  return new Set(
-    messages.flatMap((message) => (message.role === 'assistant' ? message.calls : [])).map((call) => call.id),
-  );
 }
 
 function warningOf(quirk: Quirk): string {

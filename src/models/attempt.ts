@@ -4,10 +4,9 @@
  */
 import type { Clock } from '../core/clock.js';
 import type { ModelEvent } from '../core/model.js';
-import type { Answer, AnswerReader } from './answer.js';
+import { type Answer, type AnswerReader, failureOf } from './answer.js';
 import type { Body } from './body.js';
 import { chunksOf } from './chunks.js';
-import { failureOf } from './finish.js';
 import { continued, continuedSoFar } from './further.js';
 import type { Post } from './http.js';
 import { ServerError } from './server-error.js';
@@ -28,8 +27,6 @@ export async function* attempt(ask: {
   body: Body;
   /** Reads what comes; a new one for each attempt. */
   answer: AnswerReader;
-  /** Ids of the calls in the request; looked up only where the answer has calls. */
-  takenIds: () => ReadonlySet<string>;
   /** How long nothing may come: before the headers, and between any two pieces of the answer. */
   silenceMs: number;
   shown: Shown;
@@ -74,7 +71,9 @@ export async function* attempt(ask: {
       if (size > mostBytes) throw new ServerError(endless(mostBytes));
       if (!isMoreText || size < dueAt) continue;
       dueAt = size * GROWTH;
-      for (const event of eventsTo(shown, continuedSoFar(before, answer.visible()))) yield event;
+      const visible = answer.visible();
+      const text = before === '' ? visible : continuedSoFar(before, visible);
+      for (const event of eventsTo(shown, text)) yield event;
     }
     open = false;
   } catch (error) {
@@ -92,8 +91,8 @@ export async function* attempt(ask: {
   }
   const failure = failureOf(answer.finish());
   if (failure !== null) throw new ServerError(failure);
-  const complete = answer.complete(ask.takenIds);
-  const text = continued(before, complete.text);
+  const complete = answer.complete();
+  const text = before === '' ? complete.text : continued(before, complete.text);
   for (const event of eventsTo(shown, text)) yield event;
   return { ...complete, text };
 }

@@ -5,11 +5,6 @@
 import type { Echo, ModelMessage } from '../core/model.js';
 import { record } from './json.js';
 
-/** What is read or belongs to an answer only; large or refused by some as input. */
-const OF_MESSAGES = ['role', 'content', 'refusal', 'tool_calls', 'function_call'];
-const OF_ANSWERS_ONLY = ['annotations', 'audio', 'images', 'token_ids', 'logprobs'];
-const OF_CALLS = ['index', 'id', 'type', 'function', 'name', 'arguments'];
-
 /** Fields of list items that come in pieces. */
 const WRITTEN = ['text', 'thinking', 'summary', 'data'];
 
@@ -30,21 +25,11 @@ export interface Besides {
   items?: Fields[];
 }
 
-/** Adds what a message, or a piece of one, has beyond what everybody knows. */
-export function addMessageFields(kept: Fields, message: Fields): void {
-  for (const [name, value] of Object.entries(message)) {
-    if (!OF_MESSAGES.includes(name) && !OF_ANSWERS_ONLY.includes(name)) addField(kept, name, value);
-  }
-}
-
-export function addCallFields(kept: Fields, call: Fields): void {
-  for (const [name, value] of Object.entries(call)) {
-    if (!OF_CALLS.includes(name)) addField(kept, name, value);
-  }
-}
-
-/** An empty text is kept: some servers insist on a field that held nothing. */
-function addField(kept: Fields, name: string, value: unknown): void {
+/**
+ * Adds a field that a message, a call or a piece of one has beyond what everybody knows. An empty text is kept: some servers
+ * insist on a field that held nothing.
+ */
+export function addField(kept: Fields, name: string, value: unknown): void {
   const before = kept[name];
   if (value === null || value === undefined) return;
   if (typeof value === 'string' && typeof before === 'string') kept[name] = before + value;

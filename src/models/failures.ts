@@ -1,6 +1,6 @@
 /** What a failed request means: which fault it is, how an operator reads it, whether to ask again and when. Pure. */
 import { Fault, type FaultCode } from '../core/errors.js';
-import { FILTERED, MALFORMED_CALL } from './finish.js';
+import { FILTERED, MALFORMED_CALL } from './answer.js';
 import type { ServerErrorDetails } from './server-error.js';
 import { isTooLong } from './too-long.js';
 

@@ -4,8 +4,7 @@
  * on; where thinking or a tool call filled the limit, there is more room.
  */
 import type { ModelMessage, ModelRequest } from '../core/model.js';
-import type { Answer } from './answer.js';
-import { isCutAtLimit } from './finish.js';
+import { type Answer, isCutAtLimit, isEmpty } from './answer.js';
 import { parse, record } from './json.js';
 
 export interface Further {
@@ -49,10 +48,6 @@ export function furtherFor(request: ModelRequest, answer: Answer, outputTokens: 
     outputTokens: thought > outputTokens / 2 ? outputTokens * MORE_ROOM : outputTokens,
     before: text,
   };
-}
-
-export function isEmpty({ text, calls }: Answer): boolean {
-  return text.trim() === '' && calls.length === 0;
 }
 
 /** What was said and what follows it as one text; words that were said again at the joint stand there once. */

@@ -13,7 +13,7 @@ import {
   type Notice,
   type Prices,
 } from '../core/model.js';
-import type { Answer } from './answer.js';
+import { type Answer, isCutAtLimit, isEmpty } from './answer.js';
 import { type Asked, createAsker, type ModelServer, type Question, quirkKey } from './ask-server.js';
 import { eventsTo, type Shown } from './attempt.js';
 import { checkModel } from './check.js';
@@ -21,8 +21,7 @@ import { createContextWindow, type WindowStore } from './context-window.js';
 import type { AskJson } from './discover-window.js';
 import { echoOf } from './echo.js';
 import { emptyAnswer, overflow, serverTitle, wordlessAnswer } from './failures.js';
-import { isCutAtLimit } from './finish.js';
-import { type Further, furtherFor, isEmpty } from './further.js';
+import { type Further, furtherFor } from './further.js';
 import { createQuirkStore, type QuirkStorage } from './quirk-store.js';
 import { createRedactor, shownUrl } from './redact.js';
 import { createSizer } from './request-size.js';

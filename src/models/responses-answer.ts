@@ -2,10 +2,9 @@
  * Puts an answer of OpenAI's Responses API together, from its events or from the one document: text, calls, usage, why it
  * ended, and all items as they came, which go back with the next request.
  */
-import { type Answer, type AnswerReader, callableOf } from './answer.js';
+import { type Answer, type AnswerReader, reasoningTokensOf, usageOf } from './answer.js';
 import { record, word } from './json.js';
 import { ServerError } from './server-error.js';
-import { reasoningTokensOf, usageOf } from './usage.js';
 
 type Item = Record<string, unknown>;
 
@@ -67,16 +66,15 @@ export function createResponsesAnswer(): AnswerReader {
     visible: () => text,
     finish: () => (last === null ? null : finishOf(last, items)),
 
-    complete(takenIds): Answer {
+    complete(): Answer {
       const called = items.filter(({ type, name }) => type === 'function_call' && word(name) !== null);
-      const calls = called.map((item) => ({
-        id: word(item.call_id) ?? '',
-        name: word(item.name) ?? '',
-        arguments: word(item.arguments) ?? '',
-      }));
       return {
         text,
-        calls: calls.length === 0 ? [] : callableOf(calls, takenIds()),
+        calls: called.map((item) => ({
+          id: word(item.call_id) ?? '',
+          name: word(item.name) ?? '',
+          arguments: word(item.arguments) ?? '',
+        })),
         usage: usageOf(last?.usage),
         reasoningTokens: reasoningTokensOf(last?.usage),
         model: word(last?.model),

@@ -1,11 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createAnswer } from '../../src/models/answer.js';
+import { callableOf } from '../../src/models/calls.js';
 
 function assembled(deltas: object[], takenIds: string[] = []) {
   const answer = createAnswer();
   for (const delta of deltas) answer.add({ choices: [{ index: 0, delta }] });
-  return answer.complete(() => new Set(takenIds));
+  const whole = answer.complete();
+  const before = takenIds.map((id) => ({ id, name: 'before', arguments: '{}' }));
+  return { ...whole, calls: callableOf(whole.calls, [{ role: 'assistant', content: '', calls: before }]) };
 }
 
 const piece = (more: object, described: object) => ({ ...more, function: described });
@@ -134,7 +137,7 @@ describe('text', () => {
         for (const chunk of chunks) answer.add(chunk);
         for (const delta of deltas) answer.add({ choices: [{ delta }] });
         for (const call of deltas) answer.add({ choices: [{ delta: { tool_calls: [call] } }] });
-        for (const call of answer.complete(() => new Set()).calls) expect(call.name).not.toBe('');
+        for (const call of answer.complete().calls) expect(call.name).not.toBe('');
       }),
     );
   });

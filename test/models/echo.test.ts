@@ -178,7 +178,7 @@ describe('what comes in pieces', () => {
   const besides = (...deltas: object[]) => {
     const answer = createAnswer();
     for (const delta of deltas) answer.add({ choices: [{ delta }] });
-    return answer.complete(() => new Set()).besides;
+    return answer.complete().besides;
   };
 
   test('is put together: texts, and the items of lists', () => {

@@ -202,7 +202,7 @@ describe('an answer', () => {
   const read = (...chunks: object[]) => {
     const answer = createResponsesAnswer();
     for (const chunk of chunks) answer.add(chunk);
-    return answer.complete(() => new Set());
+    return answer.complete();
   };
 
   test('in one document is the same as in events', () => {

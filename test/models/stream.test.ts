@@ -61,7 +61,6 @@ test('however an answer is cut into pieces, what was told ends as its text (prop
           post: async () => Readable.from(body),
           body: { text: '{}', slot: '', pictures: [] },
           answer: createAnswer(),
-          takenIds: () => new Set(),
           silenceMs: 60_000,
           mostBytes: 2_000_000,
           // What an attempt that was given up has shown.

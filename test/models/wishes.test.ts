@@ -1,8 +1,8 @@
 /** What requests hold beside the conversation: an operator's fields and headers, and what a prompt cache wants. */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelMessage } from '../../src/core/model.js';
+import { usageOf } from '../../src/models/answer.js';
 import type { OpenAiModelOptions } from '../../src/models/openai.js';
-import { usageOf } from '../../src/models/usage.js';
 import type { FakeModelOptions } from '../fakes/model.js';
 import { promptCache } from '../fakes/prompt-cache.js';
 import { answered, ask, type Bench, fault, LOOK_UP, openBench } from './helpers.js';
