@@ -20,7 +20,6 @@ import type { createSizer } from './request-size.js';
 import { createResponsesAnswer } from './responses-answer.js';
 import { createResponsesWriter } from './responses-request.js';
 import { ServerError } from './server-error.js';
-import { withWishes } from './wishes.js';
 
 export interface ModelServer {
   baseUrl: string;
@@ -103,12 +102,8 @@ export function createAsker(options: AskerOptions) {
     let withoutPictures = false;
     for (;;) {
       const refused = await leftOut(model, withoutPictures);
-      const sent = withWishes(
-        chatRequest(withTemperature(request), { server: place, model }, outputTokens, refused),
-        request,
-        server.extra ?? {},
-        refused,
-      );
+      const to = { server: place, model };
+      const sent = chatRequest(withTemperature(request), to, outputTokens, refused, server.extra);
       if (signal.aborted) throw stoppedRequest(titleOf(model));
       try {
         const { post, write, reader } = apis[sent.api];

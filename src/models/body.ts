@@ -21,6 +21,12 @@ export function pictureUrl({ mimeType }: ModelImage, slot: string): string {
   return `data:${mimeType};base64,${slot}`;
 }
 
+/** What is said instead, where a model cannot be shown any. */
+export function withoutPictures(content: string, images: ModelImage[]): string {
+  const pictures = images.length === 1 ? '1 picture' : `${images.length} pictures`;
+  return `${content}\n[${pictures} could not be shown to this model]`.trimStart();
+}
+
 export function byteLengthOf({ text, slot, pictures }: Body): number {
   const base64 = pictures.reduce((sum, { length }) => sum + 4 * Math.ceil(length / 3) - slot.length, 0);
   return Buffer.byteLength(text) + base64;

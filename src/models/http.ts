@@ -44,8 +44,10 @@ export function createPost(
   /** Resolves when the head of the response is there. Rejects with Node's own errors. */
   const send = (body: Body, signal: AbortSignal) =>
     new Promise<IncomingMessage>((resolve, reject) => {
-      const length = { 'content-length': byteLengthOf(body) };
-      const sent = request({ ...options, headers: { ...headers, ...length } }, (response) => {
+      const hasPictures = body.pictures.length > 0;
+      const length = hasPictures ? byteLengthOf(body) : Buffer.byteLength(body.text);
+      const head = { ...options, headers: { ...headers, 'content-length': length } };
+      const sent = request(head, (response) => {
         // Whoever reads gets the error too; without a listener, one that nobody reads would end the process.
         response.on('error', () => {});
         resolve(response);
@@ -55,10 +57,10 @@ export function createPost(
       signal.addEventListener('abort', hangUp, { once: true });
       sent.once('close', () => signal.removeEventListener('abort', hangUp));
       if (signal.aborted) hangUp();
-      // As text: the bytes are freed when they are written, where a buffer would wait for the garbage collector.
-      if (body.pictures.length === 0) sent.end(body.text);
       // The request itself tells of what went wrong.
-      else pipeline(Readable.from(piecesOf(body)), sent, () => {});
+      if (hasPictures) pipeline(Readable.from(piecesOf(body)), sent, () => {});
+      // As text: the bytes are freed when they are written, where a buffer would wait for the garbage collector.
+      else sent.end(body.text);
     });
 
   return async (body, signal) => {

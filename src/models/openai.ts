@@ -100,7 +100,8 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
         throw overflow(titleOf(asked));
       }
       const cut = await window.answered(asked, { size, chat: request.cacheKey }, first.usage);
-      const further = furtherFor(request, first, limitOf(request));
+      const isWhole = !isEmpty(first) && !isCutAtLimit(first.finish);
+      const further = isWhole ? null : furtherFor(request, first, limitOf(request));
       const whole = further && (yield* mended(first, further, signal, shown));
       const { text, calls, model, finish, besides } = whole ?? first;
       const addressee = { server: place, model: request.model ?? server.name };

@@ -1,6 +1,7 @@
 /**
- * Step 5, to the server: what a model is asked, as chat completions want it, without what the server does not take. The
- * text of a message is made once: the next request of a conversation brings the same messages, and some more.
+ * Step 5, to the server: what a model is asked, as chat completions want it, without what the server does not take and with
+ * what the operator wants in it. The text of a message is made once: the next request of a conversation brings the same
+ * messages, and some more.
  */
 import type {
   Echo,
@@ -10,8 +11,8 @@ import type {
   ToolCall,
   ToolDescription,
 } from '../core/model.js';
-import { type Body, createSlot, pictureUrl } from './body.js';
-import { type CacheMarks, marked } from './cache-marks.js';
+import { type Body, createSlot, pictureUrl, withoutPictures } from './body.js';
+import { type CacheMarks, marked, marksAt } from './cache-marks.js';
 import { type Addressee, echoFor } from './echo.js';
 import { parse, record } from './json.js';
 import type { Quirk } from './quirk-store.js';
@@ -45,37 +46,72 @@ export interface ChatRequest {
   marks?: CacheMarks;
 }
 
-/** Pure. */
+/** Two names for one limit: an operator who sets one does not want the other beside it. */
+const LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
+
+/** Parameters that are left out once they were refused, whoever wants them. */
+const LEFT_OUT: readonly Quirk[] = [
+  ...LIMITS,
+  'temperature',
+  'stream_options',
+  'prompt_cache_key',
+  'reasoning_effort',
+  'tool_choice',
+];
+
+/** Pure. An operator's field (`extra`) counts more than ours, a server's refusal more than both. */
 export function chatRequest(
-  { messages, tools: offered, temperature, mayCall = true }: ModelRequest,
+  request: ModelRequest,
   to: Addressee,
   outputTokens: number,
   refused: ReadonlySet<Quirk>,
+  extra: Record<string, unknown> = {},
 ): ChatRequest {
-  const tools = refused.has('tools') ? [] : offered;
-  const parameters: ChatRequest['parameters'] = { model: to.model, stream: !refused.has('stream') };
-  if (parameters.stream && !refused.has('stream_options')) {
-    parameters.stream_options = { include_usage: true };
-  }
-  if (!refused.has('max_tokens')) parameters.max_tokens = outputTokens;
-  else if (!refused.has('max_completion_tokens')) parameters.max_completion_tokens = outputTokens;
-  if (temperature !== undefined && !refused.has('temperature')) parameters.temperature = temperature;
+  const { messages, temperature, mayCall = true, cacheKey, stableThrough } = request;
+  const tools = refused.has('tools') ? [] : request.tools;
   // Without reasoning only where a model cannot have both: it thinks better on the Responses API.
   const isToolsOrReasoning = refused.has('reasoning_with_tools');
   const api = isToolsOrReasoning && !refused.has('responses') ? 'responses' : 'chat';
   const isToStopReasoning = api === 'chat' && isToolsOrReasoning && tools.length > 0;
-  if (isToStopReasoning && !refused.has('reasoning_effort')) parameters.reasoning_effort = 'none';
-  if (!mayCall && tools.length > 0 && !refused.has('tool_choice')) parameters.tool_choice = 'none';
+
+  const parameters: ChatRequest['parameters'] = { model: to.model, stream: !refused.has('stream') };
+  if (parameters.stream) parameters.stream_options = { include_usage: true };
+  const limit = LIMITS.find((name) => !refused.has(name));
+  if (limit && !LIMITS.some((name) => name in extra)) parameters[limit] = outputTokens;
+  if (temperature !== undefined) parameters.temperature = temperature;
+  if (!mayCall && tools.length > 0) parameters.tool_choice = 'none';
+  if (cacheKey !== undefined) parameters.prompt_cache_key = cacheKey;
+  Object.assign(parameters, extra);
+  // What lets the model have its tools counts more than the operator's.
+  if (isToStopReasoning) parameters.reasoning_effort = 'none';
+  for (const name of LEFT_OUT) if (refused.has(name)) delete parameters[name];
+
   const echoesTo = refused.has('echo') ? null : to;
+  const mark = refused.has('cache_marks') ? null : cacheMarkOf(to.model);
+  const marks = mark && stableThrough !== undefined ? marksAt(messages, stableThrough, mark) : null;
   return {
     api,
     parameters,
-    messages: takeable(messages, tools.length > 0, refused, echoesTo),
+    messages: refused.size === 0 ? messages : takeable(messages, tools.length > 0, refused, echoesTo),
     tools,
     sendsImages: !refused.has('images'),
     echoesTo,
     isToolsOrReasoning,
+    ...(marks && { marks }),
   };
+}
+
+/**
+ * The mark up to which a server is to keep a prompt in its cache, for the models that need one; null for the rest, which
+ * cache whatever begins alike. From gpt-5.6 on OpenAI's own mark stands behind the last message, so that of a prompt with a
+ * changing end nothing would be found again; older models refuse the field. Claude and Qwen, behind OpenRouter and other
+ * proxies, cache nothing without.
+ */
+function cacheMarkOf(model: string): CacheMarks['field'] | null {
+  if (/\bgpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)/i.test(model))
+    return { prompt_cache_breakpoint: { mode: 'explicit' } };
+  if (/\bclaude\b|^(qwen|alibaba)\//i.test(model)) return { cache_control: { type: 'ephemeral' } };
+  return null;
 }
 
 /** The messages in a form that this server takes. */
@@ -110,7 +146,8 @@ export function createRequestWriter(): (request: ChatRequest) => Body {
     if (message.role === 'user' && message.images !== undefined) {
       return JSON.stringify(messageParam(message, shown, null));
     }
-    const echo = echoFor(message, echoesTo);
+    const hasEcho = message.role === 'assistant' && message.echo !== undefined;
+    const echo = hasEcho ? echoFor(message, echoesTo) : null;
     const texts = echo === null ? messageTexts : echoTexts;
     let text = texts.get(message);
     if (text === undefined) {
@@ -189,11 +226,6 @@ function userContent(
     image_url: { url: pictureUrl(image, slot), detail: 'auto' },
   }));
   return [...(content === '' ? [] : [{ type: 'text', text: content }]), ...parts];
-}
-
-export function withoutPictures(content: string, images: ModelImage[]): string {
-  const pictures = images.length === 1 ? '1 picture' : `${images.length} pictures`;
-  return `${content}\n[${pictures} could not be shown to this model]`.trimStart();
 }
 
 function callParam(call: ToolCall): object {

@@ -3,10 +3,10 @@
  * reason. Nothing is stored at the server: what it thought comes back to it sealed, with the items of its own answers.
  */
 import type { ModelImage, ModelMessage, ToolDescription } from '../core/model.js';
-import { type Body, createSlot, pictureUrl } from './body.js';
+import { type Body, createSlot, pictureUrl, withoutPictures } from './body.js';
 import { marked } from './cache-marks.js';
 import { echoFor } from './echo.js';
-import { type ChatRequest, picturesIn, readableArguments, saysNothing, withoutPictures } from './request.js';
+import { type ChatRequest, picturesIn, readableArguments, saysNothing } from './request.js';
 
 /** The text of a message or a tool is remembered as long as the object itself lives, as for chat completions. */
 export function createResponsesWriter(): (request: ChatRequest) => Body {
