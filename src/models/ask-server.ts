@@ -16,10 +16,10 @@ import type { Quirk, QuirkStore } from './quirk-store.js';
 import { refusedParameter, refusedPictures } from './quirks.js';
 import { createRedactor, shownUrl } from './redact.js';
 import { chatRequest, createRequestWriter } from './request.js';
-import type { createSizer } from './request-size.js';
 import { createResponsesAnswer } from './responses-answer.js';
 import { createResponsesWriter } from './responses-request.js';
 import { ServerError } from './server-error.js';
+import type { createSizer } from './token-counts.js';
 
 export interface ModelServer {
   baseUrl: string;

@@ -7,9 +7,8 @@ import type { Log } from '../core/log.js';
 import type { Notice, Usage } from '../core/model.js';
 import { type AskJson, discoverWindow } from './discover-window.js';
 import { serverTitle } from './failures.js';
-import type { RequestSize } from './request-size.js';
 import type { ServerErrorDetails } from './server-error.js';
-import { createCutWatch, windowBehind } from './silent-cuts.js';
+import { createCutWatch, type RequestSize, windowBehind } from './token-counts.js';
 import { windowSaid } from './too-long.js';
 import { createWeekStore, type WeekStorage, type WeekStore } from './week-store.js';
 

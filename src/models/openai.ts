@@ -24,7 +24,7 @@ import { emptyAnswer, overflow, serverTitle, wordlessAnswer } from './failures.j
 import { type Further, furtherFor } from './further.js';
 import { createQuirkStore, type QuirkStorage } from './quirk-store.js';
 import { createRedactor, shownUrl } from './redact.js';
-import { createSizer } from './request-size.js';
+import { createSizer } from './token-counts.js';
 
 const ANSWER_BYTES = 2_000_000;
 

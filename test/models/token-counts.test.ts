@@ -1,6 +1,6 @@
 /** When a server's count shows that it read only a part of a request. */
 import { describe, expect, test } from 'vitest';
-import { createCutWatch, windowBehind } from '../../src/models/silent-cuts.js';
+import { createCutWatch, windowBehind } from '../../src/models/token-counts.js';
 
 const request = (tokens: number, input: number, cached = 0) => ({
   size: { estimated: tokens, least: Math.floor(tokens * 0.6), uncertain: 0 },
