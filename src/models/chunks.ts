@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import { parse, record } from './json.js';
-import { errorBody, plainWords, ServerError } from './server-error.js';
+import { errorInAnswer, plainWords, ServerError } from './server-error.js';
 
 /** How long a server may keep the connection open after the end of its answer. */
 const END_MS = 100;
@@ -80,18 +80,9 @@ function formOf(start: string): 'unknown' | 'events' | 'document' {
 function checked(data: unknown, eventName: string | null): unknown {
   const chunk = record(Array.isArray(data) ? data[0] : data);
   if (chunk === null) throw new ServerError({ kind: 'broken', words: 'answered with malformed JSON' });
-  if (chunk.error === undefined || chunk.error === null) {
-    if (eventName !== 'error') return chunk;
-  }
-  const body = errorBody(chunk);
-  throw new ServerError({
-    kind: 'answered',
-    words: body.message,
-    status: body.status,
-    code: body.code ?? body.type,
-    param: body.param,
-    window: body.window,
-  });
+  const isError = eventName === 'error' || (chunk.error !== undefined && chunk.error !== null);
+  if (isError) throw errorInAnswer(chunk);
+  return chunk;
 }
 
 /**

@@ -6,15 +6,11 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { pipeline, Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
-import { describe } from '../core/errors.js';
 import { type Body, byteLengthOf, piecesOf } from './body.js';
-import { parse } from './json.js';
-import { errorBody, retryAfter, ServerError } from './server-error.js';
+import { connectionError, refusal } from './server-error.js';
 
 /** Shorter than the five seconds for which common servers keep an unused connection. */
 const IDLE_MS = 4_000;
-/** Some servers repeat the whole request in it; of what is longer nothing is read, and the connection is closed. */
-const MOST_ERROR_CHARS = 8_000_000;
 
 /**
  * Sends the body, JSON, and resolves with the open response once its status says success. Never retries. Throws
@@ -69,50 +65,6 @@ export function createPost(
     });
     const status = response.statusCode ?? 0;
     if (status >= 200 && status < 300) return response;
-    throw await refusal(response, status, now());
+    throw await refusal(response, now());
   };
-}
-
-function connectionError(error: unknown): ServerError {
-  const words = connectionWords(error);
-  // The system's own limit for a connection.
-  return /ETIMEDOUT/.test(words)
-    ? new ServerError({ kind: 'silent', words: 'could not be connected to in time' })
-    : new ServerError({ kind: 'unreachable', words });
-}
-
-/** The innermost cause is the one that says why: `connect ECONNREFUSED 127.0.0.1:11434`. */
-function connectionWords(error: unknown): string {
-  let inner = error;
-  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
-  if (inner instanceof AggregateError && inner.errors.length > 0) return describe(inner.errors[0]);
-  return describe(inner);
-}
-
-async function refusal(response: IncomingMessage, status: number, now: number): Promise<ServerError> {
-  const text = await textOf(response).catch(() => '');
-  const body = errorBody(parse(text) ?? text);
-  const shouldRetry = response.headers['x-should-retry'];
-  return new ServerError({
-    kind: 'answered',
-    words: body.message,
-    // A status below 400 that is no success counts as a request that was wrong.
-    status: Math.max(status, 400),
-    code: body.code ?? body.type,
-    param: body.param,
-    window: body.window,
-    isBodyEmpty: text.trim() === '',
-    retryAfterMs: retryAfter(response.headers, now),
-    shouldRetry: shouldRetry === 'true' ? true : shouldRetry === 'false' ? false : undefined,
-  });
-}
-
-async function textOf(body: Readable): Promise<string> {
-  body.setEncoding('utf8');
-  let text = '';
-  for await (const chunk of body) {
-    text += chunk;
-    if (text.length > MOST_ERROR_CHARS) return '';
-  }
-  return text;
 }

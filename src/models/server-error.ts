@@ -1,6 +1,11 @@
 /** What can go wrong between us and a model server, in one shape. */
-import type { IncomingHttpHeaders } from 'node:http';
-import { record, word } from './json.js';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
+import { describe } from '../core/errors.js';
+import { parse, record, word } from './json.js';
+
+/** Some servers repeat the whole request in an error; of what is longer nothing is read, and the connection is closed. */
+const MOST_ERROR_CHARS = 8_000_000;
 
 export interface ServerErrorDetails {
   /**
@@ -33,8 +38,67 @@ export class ServerError extends Error {
   }
 }
 
+/** Where no response came. */
+export function connectionError(error: unknown): ServerError {
+  const words = connectionWords(error);
+  // The system's own limit for a connection.
+  return /ETIMEDOUT/.test(words)
+    ? new ServerError({ kind: 'silent', words: 'could not be connected to in time' })
+    : new ServerError({ kind: 'unreachable', words });
+}
+
+/** The innermost cause is the one that says why: `connect ECONNREFUSED 127.0.0.1:11434`. */
+function connectionWords(error: unknown): string {
+  let inner = error;
+  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
+  if (inner instanceof AggregateError && inner.errors.length > 0) return describe(inner.errors[0]);
+  return describe(inner);
+}
+
+/** What a response without success says. */
+export async function refusal(response: IncomingMessage, now: number): Promise<ServerError> {
+  const text = await textOf(response).catch(() => '');
+  const body = errorBody(parse(text) ?? text);
+  const shouldRetry = response.headers['x-should-retry'];
+  return new ServerError({
+    kind: 'answered',
+    words: body.message,
+    // A status below 400 that is no success counts as a request that was wrong.
+    status: Math.max(response.statusCode ?? 0, 400),
+    code: body.code ?? body.type,
+    param: body.param,
+    window: body.window,
+    isBodyEmpty: text.trim() === '',
+    retryAfterMs: retryAfter(response.headers, now),
+    shouldRetry: shouldRetry === 'true' ? true : shouldRetry === 'false' ? false : undefined,
+  });
+}
+
+/** What the server says in the middle of an answer. */
+export function errorInAnswer(chunk: unknown): ServerError {
+  const body = errorBody(chunk);
+  return new ServerError({
+    kind: 'answered',
+    words: body.message,
+    status: body.status,
+    code: body.code ?? body.type,
+    param: body.param,
+    window: body.window,
+  });
+}
+
+async function textOf(body: Readable): Promise<string> {
+  body.setEncoding('utf8');
+  let text = '';
+  for await (const chunk of body) {
+    text += chunk;
+    if (text.length > MOST_ERROR_CHARS) return '';
+  }
+  return text;
+}
+
 /** The words of an error body in the one shape that OpenAI uses. */
-export interface ErrorBody {
+interface ErrorBody {
   message: string;
   type?: string;
   code?: string;
@@ -49,7 +113,7 @@ export interface ErrorBody {
  * `{detail: "…"}`, FastAPI's `{detail: [{loc, msg}]}`, an array of one (Gemini) and plain text. What a validator echoes of the request
  * (`input`) is left out: it may be somebody's words.
  */
-export function errorBody(body: unknown): ErrorBody {
+function errorBody(body: unknown): ErrorBody {
   if (typeof body === 'string') return { message: plainWords(body) };
   const outer = record(Array.isArray(body) ? body[0] : body) ?? {};
   const inner = record(outer.error);
@@ -97,7 +161,7 @@ export function plainWords(text: string): string {
 }
 
 /** How long the server asks to wait, ms. */
-export function retryAfter(headers: IncomingHttpHeaders, now: number): number | undefined {
+function retryAfter(headers: IncomingHttpHeaders, now: number): number | undefined {
   const milliseconds = Number.parseFloat(String(headers['retry-after-ms']));
   if (milliseconds >= 0) return milliseconds;
   const after = headers['retry-after'] ?? '';
