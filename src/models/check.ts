@@ -5,7 +5,9 @@
 import { Fault } from '../core/errors.js';
 import { estimateTokens, type ModelRequest, type ToolDescription } from '../core/model.js';
 import type { Answer } from './answer.js';
-import type { Quirk } from './quirk-store.js';
+import type { ContextWindow } from './context-window.js';
+import type { QuirkStore } from './quirk-store.js';
+import { modelKey } from './week-store.js';
 
 const LONG_PROMPT_TOKENS = 6000;
 const READY = 'Answer with the single word: ready';
@@ -17,41 +19,39 @@ const PROBE: ToolDescription = {
 };
 
 interface CheckedServer {
-  identity: string;
-  window: {
-    tokens(): number;
-    /** Asks the server for it. */
-    look(): Promise<void>;
-    warnings(): string[];
-  };
-  ask(request: ModelRequest): Promise<Answer>;
-  /** So that a server that was upgraded is asked for everything again. */
-  forget(): Promise<void>;
-  quirks(): Promise<ReadonlySet<Quirk>>;
+  /** The server's address as it may be shown, and the model's name there. */
+  place: string;
+  name: string;
+  window: ContextWindow;
+  quirks: QuirkStore;
   now(): number;
+  ask(request: ModelRequest): Promise<Answer>;
 }
 
 /** Throws Fault when the model does not answer at all. */
 export async function checkModel(server: CheckedServer): Promise<{ identity: string; warnings: string[] }> {
-  const { window } = server;
+  const { place, name, window, quirks } = server;
+  const key = modelKey(place, name);
   // What it showed in use: said before it is forgotten.
-  const learnt = window.warnings();
-  await server.forget();
+  const learnt = window.warnings(name);
+  // A server that was upgraded is asked for everything again.
+  await quirks.set(key, null);
+  await window.forget(name);
   const short = await server.ask({ messages: [{ role: 'user', content: READY }], tools: [PROBE] });
-  await window.look();
-  const warnings = [...new Set([...learnt, ...window.warnings()])];
-  const quirks = await server.quirks();
-  if (quirks.has('tools')) {
+  await window.look(name);
+  const warnings = [...new Set([...learnt, ...window.warnings(name)])];
+  const refused = new Set(quirks.get(key)?.refused);
+  if (refused.has('tools')) {
     warnings.push('it refuses tools: personas can talk, but not read or write memory by themselves');
-  } else if (quirks.has('reasoning_with_tools') && quirks.has('responses')) {
+  } else if (refused.has('reasoning_with_tools') && refused.has('responses')) {
     warnings.push('it takes tools only while it does not reason, so it is asked not to');
   }
   if (!short.usage?.inputTokens) {
     warnings.push('it does not report token usage: /usage stays empty, and a cut window cannot be noticed');
-  } else if (window.tokens() > LONG_PROMPT_TOKENS * 1.25) {
+  } else if (window.tokens(name) > LONG_PROMPT_TOKENS * 1.25) {
     warnings.push(...(await windowWarnings(server)));
   }
-  return { identity: server.identity, warnings };
+  return { identity: `${name} at ${place}`, warnings };
 }
 
 async function windowWarnings(server: Pick<CheckedServer, 'ask' | 'now'>): Promise<string[]> {

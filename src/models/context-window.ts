@@ -10,7 +10,7 @@ import { serverTitle } from './failures.js';
 import type { ServerErrorDetails } from './server-error.js';
 import { createCutWatch, type RequestSize, windowBehind } from './token-counts.js';
 import { windowSaid } from './too-long.js';
-import { createWeekStore, type WeekStorage, type WeekStore } from './week-store.js';
+import { createWeekStore, modelKey, type WeekStorage, type WeekStore } from './week-store.js';
 
 /**
  * Where the operator says nothing. A server that tells of a larger window is not taken at its word: filling it costs
@@ -105,7 +105,7 @@ export function createContextWindow(
   const cuts = createCutWatch();
   const looks = new Map<string, Look>();
   const seen = new Map<string, Seen>();
-  const keyOf = (model: string) => `${place} ${model}`;
+  const keyOf = (model: string) => modelKey(place, model);
   const most = (model: string) => configured(model) ?? ASSUMED_TOKENS;
   const known = (model: string): KnownWindow => store.get(keyOf(model)) ?? { told: null, learnt: null };
   const expected = (model: string, { estimated }: RequestSize) => estimated * (seen.get(model)?.ratio ?? 1);

@@ -14,7 +14,7 @@ import {
   type Prices,
 } from '../core/model.js';
 import { type Answer, isCutAtLimit, isEmpty } from './answer.js';
-import { type Asked, createAsker, type ModelServer, type Question, quirkKey } from './ask-server.js';
+import { type Asked, createAsker, type ModelServer, type Question } from './ask-server.js';
 import { eventsTo, type Shown } from './attempt.js';
 import { checkModel } from './check.js';
 import { createContextWindow, type WindowStore } from './context-window.js';
@@ -25,6 +25,7 @@ import { type Further, furtherFor } from './further.js';
 import { createQuirkStore, type QuirkStorage } from './quirk-store.js';
 import { createRedactor, shownUrl } from './redact.js';
 import { createSizer } from './token-counts.js';
+import { modelKey } from './week-store.js';
 
 const ANSWER_BYTES = 2_000_000;
 
@@ -70,7 +71,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   );
 
   const ask = createAsker({
-    ...{ server, images, maxAttempts, quirks, window, sizeOf, clock, log, random },
+    ...{ server, place, redact, images, maxAttempts, quirks, window, sizeOf, clock, log, random },
     silenceMs: options.timeoutSeconds * 1000,
     mostBytes: options.answerBytes ?? ANSWER_BYTES,
   });
@@ -119,10 +120,10 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
         truncated: isCutAtLimit(finish) || (further?.why === 'cut' && text === first.text),
         ...(cut && { cut }),
         ...priced,
-        ...(await noticesFor(request)),
+        ...noticesFor(request),
       };
     } catch (error) {
-      yield { kind: 'failed', fault: asFault(error), ...priced, ...(await noticesFor(request)) };
+      yield { kind: 'failed', fault: asFault(error), ...priced, ...noticesFor(request) };
     } finally {
       clearImmediate(counting);
       // A server that loads a model for its first request tells of it only now.
@@ -159,11 +160,11 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   }
 
   /** What an owner should hear: without tools there is no memory, and less of a window is less of a conversation. */
-  async function noticesFor({ model = server.name, tools }: ModelRequest): Promise<{ notices?: Notice[] }> {
+  function noticesFor({ model = server.name, tools }: ModelRequest): { notices?: Notice[] } {
     const notices = [...window.notices(model)];
-    if (tools.length > 0 && (await quirks.refused(quirkKey(place, model))).has('tools')) {
+    if (tools.length > 0 && quirks.get(modelKey(place, model))?.refused.includes('tools')) {
       const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name), or ask \`doctor\` after the server was changed.`;
-      notices.push({ key: `no tools: ${quirkKey(place, model)}`, text });
+      notices.push({ key: `no tools: ${modelKey(place, model)}`, text });
     }
     return notices.length === 0 ? {} : { notices };
   }
@@ -180,19 +181,8 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
 
     check: (signal) =>
       checkModel({
-        identity: `${server.name} at ${place}`,
-        window: {
-          tokens: () => window.tokens(server.name),
-          look: () => window.look(server.name),
-          warnings: () => window.warnings(server.name),
-        },
+        ...{ place, name: server.name, window, quirks, now: clock.now },
         ask: (request) => answerOf(ask(asGiven(request), signal, { text: '' })),
-        async forget() {
-          await quirks.forget(quirkKey(place, server.name));
-          await window.forget(server.name);
-        },
-        quirks: () => quirks.refused(quirkKey(place, server.name)),
-        now: clock.now,
       }),
   };
 }

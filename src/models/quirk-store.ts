@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../core/clock.js';
 import type { Log } from '../core/log.js';
-import { createWeekStore, type WeekStorage } from './week-store.js';
+import { createWeekStore, type WeekStorage, type WeekStore } from './week-store.js';
 
 /** What to leave out; `max_tokens` is then called `max_completion_tokens`. */
 export const QUIRKS = [
@@ -40,28 +40,22 @@ export type Quirk = (typeof QUIRKS)[number];
 /** Where it is stored: one text, which the clients of several servers may share. */
 export type QuirkStorage = WeekStorage;
 
-export interface QuirkStore {
-  refused(key: string): Promise<ReadonlySet<Quirk>>;
+/** By `modelKey`: what was refused. */
+export interface QuirkStore extends WeekStore<{ refused: Quirk[] }> {
   add(key: string, quirk: Quirk): Promise<void>;
-  forget(key: string): Promise<void>;
 }
 
 export function createQuirkStore(storage: QuirkStorage, clock: Clock, log: Log): QuirkStore {
   const kept = createWeekStore(storage, { read, what: 'what model servers refuse' }, clock, log);
 
   return {
-    async refused(key) {
-      await kept.loaded();
-      return new Set(kept.get(key)?.refused);
-    },
+    ...kept,
 
     async add(key, quirk) {
       await kept.loaded();
       const refused = kept.get(key)?.refused ?? [];
       if (!refused.includes(quirk)) await kept.set(key, { refused: [...refused, quirk] });
     },
-
-    forget: (key) => kept.set(key, null),
   };
 }
 

@@ -28,6 +28,9 @@ interface Kept<T> {
   value: T;
 }
 
+/** The key of a model of a server, whose address is as it may be shown. */
+export const modelKey = (place: string, model: string): string => `${place} ${model}`;
+
 /** `read` reads a stored value without trusting it; `what` it is, for the log. */
 export function createWeekStore<T extends object>(
   storage: WeekStorage,
