@@ -5,9 +5,9 @@
  * (`echo.ts`). Pure.
  */
 import type { ToolCall, Usage } from '../core/model.js';
-import { bytesOf, type CallsReader, createCallsReader } from './calls.js';
+import { type CallsReader, createCallsReader } from './calls.js';
 import { addField, type Besides } from './echo.js';
-import { record, word } from './json.js';
+import { bytesOf, record, word } from './json.js';
 import { visibleSoFar, withoutReasoning } from './reasoning.js';
 import type { ServerErrorDetails } from './server-error.js';
 

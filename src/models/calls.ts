@@ -5,7 +5,7 @@
  */
 import type { ModelMessage, ToolCall } from '../core/model.js';
 import { addField } from './echo.js';
-import { parse, record, word } from './json.js';
+import { bytesOf, parse, record, word } from './json.js';
 
 export interface PartialCall extends ToolCall {
   besides: Record<string, unknown>;
@@ -70,12 +70,6 @@ function besidesOf({
   ...besides
 }: Record<string, unknown>) {
   return besides;
-}
-
-/** What a field of an answer holds. */
-export function bytesOf(value: unknown): number {
-  if (typeof value === 'string') return Buffer.byteLength(value);
-  return typeof value === 'object' && value !== null ? Buffer.byteLength(JSON.stringify(value)) : 0;
 }
 
 /**

@@ -5,7 +5,7 @@
 import { Fault } from '../core/errors.js';
 import { estimateTokens, type ModelRequest, type ToolDescription } from '../core/model.js';
 import type { Answer } from './answer.js';
-import type { ContextWindow } from './context-window.js';
+import { type ContextWindow, TOLD_LESS } from './context-window.js';
 import type { QuirkStore } from './quirk-store.js';
 import { modelKey } from './week-store.js';
 
@@ -33,13 +33,13 @@ export async function checkModel(server: CheckedServer): Promise<{ identity: str
   const { place, name, window, quirks } = server;
   const key = modelKey(place, name);
   // What it showed in use: said before it is forgotten.
-  const learnt = window.warnings(name);
+  const learnt = windowWarnings(window.known(name));
   // A server that was upgraded is asked for everything again.
   await quirks.set(key, null);
   await window.forget(name);
   const short = await server.ask({ messages: [{ role: 'user', content: READY }], tools: [PROBE] });
   await window.look(name);
-  const warnings = [...new Set([...learnt, ...window.warnings(name)])];
+  const warnings = [...new Set([...learnt, ...windowWarnings(window.known(name))])];
   const refused = new Set(quirks.get(key)?.refused);
   if (refused.has('tools')) {
     warnings.push('it refuses tools: personas can talk, but not read or write memory by themselves');
@@ -49,12 +49,27 @@ export async function checkModel(server: CheckedServer): Promise<{ identity: str
   if (!short.usage?.inputTokens) {
     warnings.push('it does not report token usage: /usage stays empty, and a cut window cannot be noticed');
   } else if (window.tokens(name) > LONG_PROMPT_TOKENS * 1.25) {
-    warnings.push(...(await windowWarnings(server)));
+    warnings.push(...(await longPromptWarnings(server)));
   }
   return { identity: `${name} at ${place}`, warnings };
 }
 
-async function windowWarnings(server: Pick<CheckedServer, 'ask' | 'now'>): Promise<string[]> {
+function windowWarnings({ set, told, learnt }: ReturnType<ContextWindow['known']>): string[] {
+  const warnings: string[] = [];
+  if (told !== null && set !== null && told < set) {
+    warnings.push(`${TOLD_LESS}: ${told} of ${set} tokens; raise the one or lower the other`);
+  }
+  if (learnt) {
+    const how = learnt.how === 'cut' ? 'cut requests without a word' : 'refused requests for their length';
+    warnings.push(
+      `it has ${how}, so its window counts as ${learnt.tokens} tokens; ` +
+        'raise its context length (Ollama: OLLAMA_CONTEXT_LENGTH), or set model.context_tokens to what it has',
+    );
+  }
+  return warnings;
+}
+
+async function longPromptWarnings(server: Pick<CheckedServer, 'ask' | 'now'>): Promise<string[]> {
   const content = longPrompt(server.now());
   const estimated = estimateTokens(content);
   try {

@@ -79,8 +79,8 @@ export interface ContextWindow {
   /** Whether an answer without any words or count is what a server says to a request beyond its window. */
   isOverflow(model: string, size: RequestSize): boolean;
   notices(model: string): Notice[];
-  /** What `doctor` should say of it. */
-  warnings(model: string): string[];
+  /** All that is known; `set` by the operator, null for nothing. What was learnt only as long as it holds. */
+  known(model: string): KnownWindow & { set: number | null };
   forget(model: string): Promise<void>;
 }
 
@@ -107,16 +107,16 @@ export function createContextWindow(
   const seen = new Map<string, Seen>();
   const keyOf = (model: string) => modelKey(place, model);
   const most = (model: string) => configured(model) ?? ASSUMED_TOKENS;
-  const known = (model: string): KnownWindow => store.get(keyOf(model)) ?? { told: null, learnt: null };
   const expected = (model: string, { estimated }: RequestSize) => estimated * (seen.get(model)?.ratio ?? 1);
+
+  function known(model: string) {
+    const { told, learnt } = store.get(keyOf(model)) ?? { told: null, learnt: null };
+    return { set: configured(model), told, learnt: learnt?.told === told ? learnt : null };
+  }
 
   function tokens(model: string): number {
     const { told, learnt } = known(model);
-    return Math.min(
-      most(model),
-      told ?? Number.POSITIVE_INFINITY,
-      learntOf({ told, learnt })?.tokens ?? Number.POSITIVE_INFINITY,
-    );
+    return Math.min(most(model), told ?? most(model), learnt?.tokens ?? most(model));
   }
 
   async function learn(model: string, how: 'refused' | 'cut', found: number): Promise<void> {
@@ -135,17 +135,18 @@ export function createContextWindow(
 
   async function discover(model: string): Promise<void> {
     const told = await discoverWindow(baseUrl, model, ask);
-    const before = known(model);
-    if (told === null || told === before.told) return;
+    if (told === null || told === known(model).told) return;
     const isLess = told < most(model);
     const fields = { server: place, model, tokens: told, most: most(model) };
     if (isLess && configured(model) !== null) log.warn(fields, TOLD_LESS);
     else log.info(fields, 'the model server tells its context window');
-    await store.set(keyOf(model), { told, learnt: before.learnt });
+    // What was learnt holds again if it tells once more what it told then.
+    await store.set(keyOf(model), { told, learnt: store.get(keyOf(model))?.learnt ?? null });
   }
 
   return {
     tokens,
+    known,
 
     look(model) {
       const look = looks.get(model) ?? {
@@ -205,29 +206,12 @@ export function createContextWindow(
     },
 
     notices(model) {
-      const learnt = learntOf(known(model));
+      const { learnt } = known(model);
       if (learnt?.how !== 'cut') return [];
       const text =
         `${serverTitle(place, model)} reads only about ${learnt.tokens} tokens of a conversation and leaves out the rest without a word. ` +
         'Requests are kept shorter from now on, so personas see less of what was said before. Raise its context length where it runs (Ollama: OLLAMA_CONTEXT_LENGTH).';
       return [{ key: `window-cut ${place} ${model}`, text }];
-    },
-
-    warnings(model) {
-      const { told } = known(model);
-      const set = configured(model);
-      const learnt = learntOf(known(model));
-      return [
-        ...(told !== null && set !== null && told < set
-          ? [`${TOLD_LESS}: ${told} of ${set} tokens; raise the one or lower the other`]
-          : []),
-        ...(learnt
-          ? [
-              `it has ${learnt.how === 'cut' ? 'cut requests without a word' : 'refused requests for their length'}, so its window counts as ${learnt.tokens} tokens; ` +
-                'raise its context length (Ollama: OLLAMA_CONTEXT_LENGTH), or set model.context_tokens to what it has',
-            ]
-          : []),
-      ];
     },
 
     async forget(model) {
@@ -237,12 +221,7 @@ export function createContextWindow(
   };
 }
 
-const TOLD_LESS = 'the context window of the model server is smaller than model.context_tokens';
-
-/** null once the server tells something else than when it was learnt. */
-function learntOf({ told, learnt }: KnownWindow): KnownWindow['learnt'] {
-  return learnt?.told === told ? learnt : null;
-}
+export const TOLD_LESS = 'the context window of the model server is smaller than model.context_tokens';
 
 function read({ told, learnt }: Record<string, unknown>): KnownWindow | null {
   const isLearnt = (value: unknown): value is NonNullable<KnownWindow['learnt']> => {

@@ -19,3 +19,9 @@ export function parse(text: string): unknown {
     return undefined;
   }
 }
+
+/** How many bytes a text or a structure holds; about none is held by anything else. */
+export function bytesOf(value: unknown): number {
+  if (typeof value === 'string') return Buffer.byteLength(value);
+  return typeof value === 'object' && value !== null ? Buffer.byteLength(JSON.stringify(value)) : 0;
+}

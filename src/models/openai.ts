@@ -105,9 +105,8 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
       const further = isWhole ? null : furtherFor(request, first, limitOf(request));
       const whole = further && (yield* mended(first, further, signal, shown));
       const { text, calls, model, finish, besides } = whole ?? first;
-      const addressee = { server: place, model: request.model ?? server.name };
       // Only what calls something stands in the history as it came.
-      const echo = calls.length === 0 ? undefined : echoOf(addressee, besides);
+      const echo = calls.length === 0 ? undefined : echoOf({ server: place, model: asked }, besides);
       yield {
         kind: 'done',
         text,
@@ -115,7 +114,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
         ...(echo && { echo }),
         usage: first.usage,
         ...(whole?.usage && { further: whole.usage }),
-        model: model ?? request.model ?? server.name,
+        model: model ?? asked,
         // A model that has nothing to add to half a sentence has not ended it.
         truncated: isCutAtLimit(finish) || (further?.why === 'cut' && text === first.text),
         ...(cut && { cut }),
