@@ -6,9 +6,8 @@ import type { Clock } from '../core/clock.js';
 import type { ModelEvent } from '../core/model.js';
 import { type Answer, type AnswerReader, failureOf } from './answer.js';
 import type { Body } from './body.js';
-import { chunksOf } from './chunks.js';
 import { continued, continuedSoFar } from './further.js';
-import type { Post } from './http.js';
+import { chunksOf, type Post } from './http.js';
 import { ServerError } from './server-error.js';
 
 /** What the reader of a stream has seen so far. One for all attempts of a request. */
