@@ -1,6 +1,6 @@
 /**
- * One request to a model server, from opening it to its last chunk, watched for silence. Yields text while the model
- * writes it, returns the answer. Throws ServerError; the caller looks at its own signal first.
+ * Step 5, inside the model client: one request to a server, from opening it to its last chunk, watched for silence. Yields
+ * text while the model writes it, returns the answer. Throws ServerError; the caller looks at its own signal first.
  */
 import type { Clock } from '../core/clock.js';
 import type { ModelEvent } from '../core/model.js';

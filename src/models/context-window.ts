@@ -84,24 +84,18 @@ export interface ContextWindow {
   forget(model: string): Promise<void>;
 }
 
-export function createContextWindow(
-  server: { baseUrl: string; place: string },
-  {
-    store,
-    configured,
-    ask,
-    clock,
-    log,
-  }: {
-    store: WindowStore;
-    /** What the operator set for a model; null: nothing. */
-    configured(model: string): number | null;
-    ask: AskJson;
-    clock: Clock;
-    log: Log;
-  },
-): ContextWindow {
-  const { baseUrl, place } = server;
+export function createContextWindow(options: {
+  baseUrl: string;
+  /** As it may be shown. */
+  place: string;
+  ask: AskJson;
+  store: WindowStore;
+  /** What the operator set for a model; null: nothing. */
+  configured(model: string): number | null;
+  clock: Clock;
+  log: Log;
+}): ContextWindow {
+  const { baseUrl, place, ask, store, configured, clock, log } = options;
   const cuts = createCutWatch();
   const looks = new Map<string, Look>();
   const seen = new Map<string, Seen>();

@@ -1,6 +1,7 @@
 /**
- * Step 5, the model: one OpenAI-compatible server. What it is asked for (`ask-server.ts`) becomes one whole answer or one
- * fault, together with what was learnt of its context window.
+ * Step 5, the model: one OpenAI-compatible server. A request becomes one whole answer or one fault, in this order:
+ * `ask-server.ts` asks until there is an answer; `request.ts` says what, and writes it; `attempt.ts` makes one attempt, over
+ * `http.ts`; `answer.ts` puts together what comes; `context-window.ts` learns from what it took.
  */
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
@@ -62,13 +63,10 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   const place = shownUrl(server.baseUrl);
   const titleOf = (model: string) => serverTitle(place, model);
   const sizeOf = createSizer();
-  const window = createContextWindow(
-    { baseUrl: server.baseUrl, place },
-    {
-      ...{ store: options.windows, configured: options.contextTokens, clock, log },
-      ask: options.askServer,
-    },
-  );
+  const window = createContextWindow({
+    ...{ baseUrl: server.baseUrl, place, ask: options.askServer },
+    ...{ store: options.windows, configured: options.contextTokens, clock, log },
+  });
 
   const ask = createAsker({
     ...{ server, place, redact, images, maxAttempts, quirks, window, sizeOf, clock, log, random },
