@@ -16,7 +16,7 @@ import { createWeekStore, modelKey, type WeekStorage, type WeekStore } from './w
  * Where the operator says nothing. A server that tells of a larger window is not taken at its word: filling it costs
  * money or minutes with every message.
  */
-export const ASSUMED_TOKENS = 128_000;
+const ASSUMED_TOKENS = 128_000;
 /** A persona with its tools and memory takes more than this; less is a miscount. */
 const LEAST_TOKENS = 2_048;
 /** A server that does not say how much is too much is sent this much less from then on. */
@@ -100,7 +100,6 @@ export function createContextWindow(options: {
   const looks = new Map<string, Look>();
   const seen = new Map<string, Seen>();
   const keyOf = (model: string) => modelKey(place, model);
-  const most = (model: string) => configured(model) ?? ASSUMED_TOKENS;
   const expected = (model: string, { estimated }: RequestSize) => estimated * (seen.get(model)?.ratio ?? 1);
 
   function known(model: string) {
@@ -109,8 +108,9 @@ export function createContextWindow(options: {
   }
 
   function tokens(model: string): number {
-    const { told, learnt } = known(model);
-    return Math.min(most(model), told ?? most(model), learnt?.tokens ?? most(model));
+    const { set, told, learnt } = known(model);
+    const most = set ?? ASSUMED_TOKENS;
+    return Math.min(most, told ?? most, learnt?.tokens ?? most);
   }
 
   async function learn(model: string, how: 'refused' | 'cut', found: number): Promise<void> {
@@ -129,10 +129,10 @@ export function createContextWindow(options: {
 
   async function discover(model: string): Promise<void> {
     const told = await discoverWindow(baseUrl, model, ask);
-    if (told === null || told === known(model).told) return;
-    const isLess = told < most(model);
-    const fields = { server: place, model, tokens: told, most: most(model) };
-    if (isLess && configured(model) !== null) log.warn(fields, TOLD_LESS);
+    const { set, told: before } = known(model);
+    if (told === null || told === before) return;
+    const fields = { server: place, model, tokens: told, most: set ?? ASSUMED_TOKENS };
+    if (set !== null && told < set) log.warn(fields, TOLD_LESS);
     else log.info(fields, 'the model server tells its context window');
     // What was learnt holds again if it tells once more what it told then.
     await store.set(keyOf(model), { told, learnt: store.get(keyOf(model))?.learnt ?? null });

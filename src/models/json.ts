@@ -20,7 +20,7 @@ export function parse(text: string): unknown {
   }
 }
 
-/** How many bytes a text or a structure holds; about none is held by anything else. */
+/** How many bytes a text or a structure holds; numbers and the like count as none. */
 export function bytesOf(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value);
   return typeof value === 'object' && value !== null ? Buffer.byteLength(JSON.stringify(value)) : 0;
