@@ -1,5 +1,4 @@
 /** What a model may do in a turn: every tool there is, in groups, and which turns have which. */
-
 import type { Config } from './config.js';
 import { postReaction } from './conversation/deliver/react.js';
 import { postSideMessage } from './conversation/deliver/say.js';

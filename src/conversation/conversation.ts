@@ -4,7 +4,6 @@
  * lists as unfinished: recovery uses the same code. Events from inside the gateway enter through step 1 like everything
  * else.
  */
-
 import { askedCallIn } from '../core/approval.js';
 import type { Receive } from '../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';

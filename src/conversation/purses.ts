@@ -1,7 +1,8 @@
 /**
  * The purses through which models are asked, and the limits of the day (`budgets.ts`). What a request took counts at once;
  * it is stored together with its result, or at the end of the work. What a crash loses of it is what one turn has used so
- * far; and requests that are under way at the same time may pass a limit together.
+ * far; and requests that are under way at the same time may pass a limit together. What a model client noticed is passed on to
+ * owners here, too: whoever asks a model does so through a purse.
  */
 import type { Clock } from '../core/clock.js';
 import { describe, type Fault } from '../core/errors.js';
@@ -42,7 +43,7 @@ interface BudgetServices {
   log: Log;
   /** What is asked in the end. */
   model: ModelClient;
-  /** What a model client noticed is passed on to owners, whoever asked: a turn, a flush, a summary. Never rejects. */
+  /** Passes on what a model client noticed. Never rejects. */
   tell(notice: Notice): Promise<void>;
 }
 

@@ -2,7 +2,6 @@
  * A daily log, of a chat, of the workspace or of an agent: one file per day, one line per entry. The pure part: dates,
  * entries, what a prompt shows.
  */
-
 import { BOM, decode, linesOf } from './byte-text.js';
 import { cut } from './cut.js';
 import { LINE_END } from './entry.js';

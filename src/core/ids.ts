@@ -1,8 +1,7 @@
 /**
- * Ids. Every id is a string built by the channel from the platform's own id and opaque to everybody else. Every id is
- * also a safe folder name, because `groups/` is organised by ids.
+ * Ids. Those of chats and people are built by the channel from the platform's own id and opaque to everybody else. Each is
+ * also a safe folder name, because `groups/` is organised by ids. Those that we make ourselves are unique.
  */
-
 import { randomUUID } from 'node:crypto';
 import type { Clock } from './clock.js';
 

@@ -2,7 +2,6 @@
  * Every change of memory files, and its undo. The previous version is stored just before the file is replaced: a crash
  * in between leaves a version of a change that never happened, but never a change without a version.
  */
-
 import { netChanges } from '../core/changed-lines.js';
 import type { Clock } from '../core/clock.js';
 import { hasMarker } from '../core/cut.js';

@@ -9,7 +9,7 @@ import { flush } from './flush.js';
 import { type CompactionServices, payerOf, type Subject, subjectOf, viewKey, withPurse } from './subject.js';
 
 export interface PendingFlushes {
-  /** By view. */
+  /** Views that a flush is owed to. Whoever sees none need not say that the model answers. */
   readonly owed: { readonly size: number };
   start(channels: string[]): void;
   /** A persona's messages were archived unseen: flush them soon. */

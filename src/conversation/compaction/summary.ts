@@ -2,7 +2,6 @@
  * The summary of messages that left a persona's window: short and structured, made by the model from the previous
  * summary and what left. It only helps the conversation along; lasting memory is in the files.
  */
-
 import { cutAt, cutWithMarker } from '../../core/cut.js';
 import { block, element, elementAround, nameInPrompt } from '../../core/elements.js';
 import { describe } from '../../core/errors.js';

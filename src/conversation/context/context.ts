@@ -2,7 +2,6 @@
  * Step 4 of the route: builds the model request of a turn from what the persona knows, the summary of what left its
  * window, the window, and the messages to be answered.
  */
-
 import type { ChatRecord } from '../../core/chat-record.js';
 import { block, UNTRUSTED } from '../../core/elements.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -19,10 +18,10 @@ import { roomForSteps } from '../turn/bounds.js';
 import { tokensOf } from '../turn/tokens.js';
 import { isUnread } from './files.js';
 import { joinNeighbours, type Perspective, userLine, userLineWithin, userMessage } from './history.js';
-import { filesOf, NO_FILES } from './images.js';
 import { gatherKnowledge, perspectiveOf } from './knowledge.js';
 import { type Recollection, recollect } from './recollection.js';
 import type { Said } from './said.js';
+import { NO_FILES_SHOWN, shownFiles } from './shown-files.js';
 import { type Sizes, tokensPerEstimated } from './size.js';
 import type { RenderedEntry, WindowCopies, WindowCopy } from './window.js';
 
@@ -117,7 +116,7 @@ export async function buildContext(
   const most = requestTokens(services, persona.model) / scale;
   const budget = Math.max(1_000, most - fixedTokens - estimateTokens(known.memoryNow));
   const hasFiles = [...window.heard, ...batch].some(({ attachments }) => attachments !== undefined);
-  const { beside, images } = hasFiles ? await filesOf(services.media, window, batch) : NO_FILES;
+  const { beside, images } = hasFiles ? await shownFiles(services.media, window, batch) : NO_FILES_SHOWN;
   const summary = view.summary === null ? [] : [summaryMessage(view.summary, view.tainted)];
   const asked = userMessage(
     known.memoryNow + saidText(ask, window.said, { perspective, budget, recollection }),

@@ -3,7 +3,6 @@
  * what was overheard between and behind them stays where it was said: "should I delete it?", "wait, not that one", "so?".
  * In later windows the same lines stand in the same order. Pure.
  */
-
 import type { PersonaId } from '../../core/ids.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { HeardMessage } from '../../core/view.js';

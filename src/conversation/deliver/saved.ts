@@ -3,7 +3,6 @@
  * (`memory.announce`). It is the gateway's: it stands in the message that is sent, never in the transcript, so that no
  * model imitates it. Whoever replies `undo` to that message takes it back.
  */
-
 import { changedLines, netChanges } from '../../core/changed-lines.js';
 import type { Part } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';

@@ -25,7 +25,7 @@ interface Replying {
   batch: readonly StoredMessage[];
 }
 
-/** The voice note behind the text of a reply, if it is spoken. */
+/** The voice note behind the text of a reply, if it is spoken, on a channel that takes them. */
 export function spokenReply(
   speech: Speech,
   { chat, channel, personas, turn, batch }: Replying,

@@ -2,7 +2,6 @@
  * Step 3 of the route, with `personas.natural`: asks the model in one small request who answers when nobody was named.
  * It returns at most one name. If there is no answer in time, the active persona answers.
  */
-
 import { cutAt } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
 import { element } from '../../core/elements.js';

@@ -3,7 +3,6 @@
  * files, which go out with its words. They are written before the transaction that ends the turn: a crash in between
  * leaves a file that nobody was sent, and the next run writes it again.
  */
-
 import { deltasIn } from '../../core/artifact-deltas.js';
 import type { ArtifactDelta } from '../../core/artifacts.js';
 import type { OutgoingFile } from '../../core/channel.js';
@@ -22,7 +21,7 @@ export interface Made {
 
 const MOST_TITLE = 100;
 
-/** null: aborted. */
+/** For a turn that may make artifacts. null: aborted. */
 export async function madeIn(
   services: RoomServices,
   work: Turn,

@@ -161,8 +161,12 @@ export function createScheduler(
   }
 
   async function runOnce(run: Run, room: Room): Promise<RoomEnd> {
-    // Further commands may come meanwhile.
-    for (let held: Promise<void> | null = null; held !== room.heldBack; await held) held = room.heldBack;
+    // Meanwhile further commands may come, before the messages that this run is to answer.
+    let held: Promise<void>;
+    do {
+      held = room.heldBack;
+      await held;
+    } while (held !== room.heldBack);
     const leave = await (run.isSuspect ? suspects : slots).enter();
     try {
       // Starts one run per pass of the event loop, so that platform responses are read in between when many rooms start

@@ -2,7 +2,6 @@
  * Step 5 of the route: one call of a tool: whether there is such a tool and its arguments fit, whether a person has to
  * allow it first, and what comes of it within its time.
  */
-
 import { describe, Fault } from '../../core/errors.js';
 import type { ToolCall } from '../../core/model.js';
 import { redactor } from '../../core/secret-env.js';

@@ -1,6 +1,7 @@
 /**
- * Step 5 of the route: turns a turn's steps into messages for a model. A tool call is only written together with a
- * result, so malformed history is impossible.
+ * Step 5 of the route: a turn's steps, as messages for a model and as what they tell: which calls were cut off, which are still
+ * to run, whether words from outside are among them. A tool call is only written together with a result, so malformed
+ * history is impossible.
  */
 import { cutWithMarker } from '../../core/cut.js';
 import { elementAround, escaped, UNTRUSTED } from '../../core/elements.js';

@@ -1,4 +1,4 @@
-/** Beside the route: whom operators let in, and with `pairing.ts` those who ask to be. */
+/** Beside the route: whom operators let in. (Those who ask to be, at step 1: `pairing.ts`.) */
 import type { AccessStore, Applicant } from '../../core/access.js';
 import type { ChatId } from '../../core/ids.js';
 import { CHAT_COLUMNS, type ChatRow, type Chats, toChat } from './chats.js';

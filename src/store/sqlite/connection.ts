@@ -134,8 +134,9 @@ export async function connect(options: {
     flush,
     watch(changed) {
       if (watchers.size === 0) seen = version();
-      watchers.add(changed);
-      return () => void watchers.delete(changed);
+      const watcher = () => changed();
+      watchers.add(watcher);
+      return () => void watchers.delete(watcher);
     },
     copyTo: copier({ raw, patiently }),
     async close() {

@@ -7,7 +7,7 @@ import { storeFault } from './faults.js';
 /** Copies everything into a new file; `change`: what is to be taken away of it. */
 export type CopyTo = (file: string, change?: (copy: Database.Database) => void) => Promise<void>;
 
-/** The binding's `backup` creates a native object whose collection aborts Node 24 (see `keepStatements`). */
+/** The binding's `backup` creates a native object whose collection aborts Node 24 (`keepStatements` in `connection.ts`). */
 export function copier({ raw, patiently }: Pick<Patience, 'patiently'> & { raw: Database.Database }): CopyTo {
   return async (copy, change) => {
     const partial = `${copy}.partial`;

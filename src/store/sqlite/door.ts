@@ -1,6 +1,6 @@
 /**
  * Step 1 of the route, before anything is stored: who somebody is, whether they may talk, and what they were asked or
- * offered. All of it is usually in memory. To be called within a transaction, except what only reads.
+ * offered. All of it is usually in memory.
  */
 import type { AccessStore, AliasStore, ApprovedKind, Question } from '../../core/access.js';
 import type { ChatId, RoomId } from '../../core/ids.js';
@@ -63,7 +63,7 @@ export function doorStore(
 
 export type Approvals = ReturnType<typeof approvalsOf>;
 
-/** Who was let in. */
+/** Who was let in. `touch`: to be called within the transaction that changes it. */
 export function approvalsOf({ raw, memory }: Connection) {
   const find = raw.prepare<[string], { owner: number; kind: ApprovedKind }>(
     'select owner, kind from approval where id = ? and revoked_at is null',

@@ -138,7 +138,7 @@ export interface Spoken {
   now: number;
 }
 
-/** Returns the message's id. */
+/** Adds words of a persona to the transcript: its reply, or its greeting. To be called within a transaction. Returns the message's id. */
 export type Speak = (chat: Pick<ChatRow, 'chatId' | 'account' | 'moves'>, spoken: Spoken) => number;
 
 export function speakOf({ raw }: Pick<Connection, 'raw'>): Speak {

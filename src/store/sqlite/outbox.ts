@@ -204,6 +204,7 @@ export function outboxStore(
     update outbox set state = @end, error = @error, finished_at = @now, lease_owner = null,
       platform_message_id = case @end when 'refused' then platform_message_id else ${UNKNOWN_IF_IN_DOUBT} end
     where id = @id and finished_at is null`);
+
   return {
     next: (chatId, owner, now) =>
       patiently(() => {

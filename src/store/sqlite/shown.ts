@@ -1,5 +1,5 @@
 /**
- * Beside step 5 of the route: what is shown of a turn's reply before it is final, one record per turn. When the turn
+ * Beside steps 5 and 7 of the route: what is shown of a turn's reply before it is final, one record per turn. When the turn
  * ends, it passes into the outbox: to the deliveries of the same parts, or as entries that remove the shown part or
  * complete it as stopped.
  */

@@ -1,6 +1,7 @@
 /**
  * What was said in a room, and what of it a persona heard, in the order in which it heard it: the window, for step 4 of
- * the route, and spans, for flushes and archives. Reads only what is shown: what the persona's view of the room leaves.
+ * the route, and spans, for flushes and archives. Reads only what is shown: what the persona's view of the room leaves. And
+ * how a message is stored, for whoever adds one.
  */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { RouteStore } from '../../core/route-store.js';
@@ -40,8 +41,9 @@ type Whole = Row<typeof message>;
 export type NewMessage = Pick<
   Whole,
   'account' | 'moves' | 'authorKind' | 'authorId' | 'authorName' | 'text' | 'sentAt' | 'receivedAt'
-> &
-  Partial<Omit<Whole, 'id' | 'roomId' | 'chatId' | 'edited' | 'state' | 'turnId'>>;
+> & { platformMessageId: string } & Partial<
+    Omit<Whole, 'id' | 'roomId' | 'chatId' | 'edited' | 'state' | 'turnId' | 'platformMessageId'>
+  >;
 
 export const MESSAGE_COLUMNS = columns(
   `id roomId authorKind authorId authorName administrator text sentAt receivedAt platformMessageId mentionsBot replyTo

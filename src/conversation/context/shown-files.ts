@@ -16,7 +16,7 @@ const MOST_IMAGES = 4;
 /** Only among this many of the newest messages. */
 const WITHIN_MESSAGES = 20;
 
-export interface Files {
+export interface ShownFiles {
   /** The messages with files, oldest first, that belong to what is answered. */
   beside: StoredMessage[];
   /** By the id of the message that they are shown with. */
@@ -24,13 +24,13 @@ export interface Files {
 }
 
 /** Where nobody has sent any. */
-export const NO_FILES: Files = { beside: [], images: new Map() };
+export const NO_FILES_SHOWN: ShownFiles = { beside: [], images: new Map() };
 
-export async function filesOf(
+export async function shownFiles(
   media: Pick<Media, 'images'>,
   { heard, newest, said }: Pick<WindowCopy, 'heard' | 'newest' | 'said'>,
   batch: readonly StoredMessage[],
-): Promise<Files> {
+): Promise<ShownFiles> {
   const beside = withFilesBeside(heard, batch);
   const shown = [...newest, ...said.map(({ message }) => message)];
   const asked = new Set([...batch, ...beside].map(({ id }) => id));
