@@ -1,13 +1,30 @@
 import { defineConfig } from 'vitest/config';
 
-/** `npm test`: everything but the soaks. The compiled gateway must be there (`pretest` builds it). */
+const LONG = 'test/**/*.long.test.ts';
+const ALONE = 'test/**/*.alone.test.ts';
+const E2E = 'test/e2e/**/*.test.ts';
+
+/** Test files that share processes, and what these have loaded: nothing in `src` keeps state in modules. */
+const sharing = { isolate: false, setupFiles: ['test/harness/leaves-nothing.ts'] };
+
+/**
+ * `npm test`: everything but the soaks. The compiled gateway must be there (`pretest` builds it). Only files named
+ * `.alone` have a process of their own; `test/architecture.test.ts` holds which must. The projects begin in the order of
+ * their names: those that take long do not come last.
+ */
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/**/*.long.test.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Many tests wait for processes and clocks.
-    maxWorkers: 3,
+    maxWorkers: 4,
+    projects: [
+      { extends: true, test: { name: 'alone', include: [ALONE], exclude: [LONG] } },
+      { extends: true, test: { name: 'e2e', include: [E2E], exclude: [LONG, ALONE], ...sharing } },
+      {
+        extends: true,
+        test: { name: 'rest', include: ['test/**/*.test.ts'], exclude: [LONG, ALONE, E2E], ...sharing },
+      },
+    ],
   },
 });

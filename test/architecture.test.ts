@@ -1,6 +1,6 @@
 /**
  * Holds the rules of direction and of size: who may import whom, that no imports go round in a circle (types included),
- * that the route of a message reads downwards, and how large its files and its store may be.
+ * that the route of a message reads downwards, how large its files and its store may be, and which tests share a process.
  */
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -205,6 +205,33 @@ function longerThan(sources: Map<string, string>, lines: number): string[] {
     .map(({ file, count }) => `${file}: ${count} lines`);
 }
 
+/** What shows that a test reaches for, or measures, its whole process. */
+const OF_THE_PROCESS = [
+  /\bvi\.(?!waitFor|waitUntil|fn\b)\w+/g,
+  /\bprocess\.(?:chdir|umask|exit|abort|on|once|off|(?:add|prepend|remove)\w*Listener\w*)\b/g,
+  /\bprocess\.(?:memoryUsage|cpuUsage|resourceUsage|getActiveResourcesInfo)\b/g,
+  /\bprocess\.(?:env|argv|execArgv|exitCode|title)(?:\.\w+|\[[^\]]*\])?\s*(?:\?\?|\|\||\+)?=(?![=>])/g,
+  /\bdelete process\.\w+/g,
+  /\bglobalThis\b/g,
+  /\b(?:getHeapStatistics|setFlagsFromString|monitorEventLoopDelay|syncBuiltinESMExports)\b/g,
+];
+
+/**
+ * Where test files that share their process, or what they import of `test/`, do that: `harness/leaves-nothing.ts` sees
+ * what is left behind, but not what they would see of others.
+ */
+function processWide(sources: Map<string, string>): string[] {
+  const imports = importsOf(sources);
+  const shared = new Set([...sources.keys()].filter((file) => /(?<!\.alone|\.long)\.test\.ts$/.test(file)));
+  // What is added meanwhile is visited, too.
+  for (const file of shared)
+    for (const target of imports.get(file) ?? []) if (sources.has(target)) shared.add(target);
+  return [...shared].sort().flatMap((file) => {
+    const code = codeOf(sources.get(file) ?? '');
+    return OF_THE_PROCESS.flatMap((sign) => [...code.matchAll(sign)].map(([found]) => `${file}: ${found}`));
+  });
+}
+
 /** Those of a folder. */
 function within<T>(folder: string, files: Map<string, T>): Map<string, T> {
   return new Map([...files].filter(([file]) => file.startsWith(`${folder}/`)));
@@ -268,6 +295,12 @@ describe('the route', () => {
   it('asks at most 30 verbs of the store', () => {
     const interfaces = interfacesOf(within('core', sources).values());
     expect(verbsOf(interfaces, 'RouteStore').length).toBeLessThanOrEqual(30);
+  });
+});
+
+describe('test files that share their process', () => {
+  it('neither reach for it nor measure it', async () => {
+    expect(processWide(await readSources(import.meta.dirname))).toEqual([]);
   });
 });
 
@@ -374,6 +407,24 @@ function third(): void {
       'take',
     ]);
     expect(() => verbsOf(interfaces, 'Missing')).toThrow('there is no interface Missing');
+  });
+
+  it('sees what is of a whole process, also in what tests import', () => {
+    const sources = new Map([
+      ['a.test.ts', "import './help.js';\nvi.useFakeTimers(); vi.waitFor(() => {}); // process.chdir('/')"],
+      ['b.alone.test.ts', "import './own.js';\nprocess.env.A = 'b';"],
+      ['c.test.ts', "process.env.A ??= 'b'; run({ env: process.env }); const is = process.env.A === 'b';"],
+      ['help.ts', "import './deeper.js';"],
+      ['deeper.ts', "delete process.env['A']; process.once(`exit`, () => {}); globalThis.console.log = log;"],
+      ['own.ts', 'process.memoryUsage();'],
+    ]);
+    expect(processWide(sources)).toEqual([
+      'a.test.ts: vi.useFakeTimers',
+      'c.test.ts: process.env.A ??=',
+      'deeper.ts: process.once',
+      'deeper.ts: delete process.env',
+      'deeper.ts: globalThis',
+    ]);
   });
 
   it('sees long files', () => {

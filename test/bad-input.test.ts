@@ -13,7 +13,7 @@ function named(table: string): string[] {
 
 const fits = (name: string, file: string) => {
   const pattern = name.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '[^/]*');
-  return new RegExp(`^${pattern}(\\.test)?\\.ts$`).test(file);
+  return new RegExp(`^${pattern}(\\.alone)?(\\.test)?\\.ts$`).test(file);
 };
 
 test('every test that BAD-INPUT.md names is a file', async () => {

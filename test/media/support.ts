@@ -18,8 +18,8 @@ export function keptLog(): Log & { lines: string[] } {
   return { lines, debug: note, info: note, warn: note, error: note };
 }
 
-/** The process as it was compiled. */
-export function imageDecoder(limits?: Parameters<typeof createImageDecoder>[2]) {
+/** The process as it was compiled; it ends soon after its test. */
+export function imageDecoder(limits = { ms: 15_000, megabytes: 500, idleMs: 1_000 }) {
   return createImageDecoder(systemClock, new URL('../../dist/image-process.js', import.meta.url), limits);
 }
 

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { execPath } from 'node:process';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { verifyAudit } from '../../src/operating/audit-verify.js';
 import { auditIn, enter, entriesIn, saidIn } from './audit-support.js';
@@ -30,13 +31,9 @@ function process(work: string, before = ''): ChildProcess {
     const audit = createAudit({ folder, fileBytes: 20_000, keepBytes: 1e9, clean: (text) => text, clock, log });
     const record = (what) => audit.record({ kind: 'command', who: 'x_1', where: null, what, word: null });
     ${work}`;
-  const child = spawn(
-    'bash',
-    ['-c', `${before} exec "$0" --input-type=module -e "$1"`, globalThis.process.execPath, script],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  );
+  const child = spawn('bash', ['-c', `${before} exec "$0" --input-type=module -e "$1"`, execPath, script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   children.push(child);
   return child;
 }
