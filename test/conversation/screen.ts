@@ -15,6 +15,7 @@ import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { CHAT, chatAt, command, message, receive } from '../contract/store/words.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { SETTINGS } from '../harness/conversation.js';
+import { putNewDatabase } from '../harness/new-database.js';
 import { quietLog, quietMetrics } from '../harness/quiet.js';
 
 /** What becomes of a call; `taken` where the platform did it all the same. */
@@ -196,8 +197,10 @@ const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.
 export async function scene(options: ScreenOptions = {}): Promise<Scene> {
   const folder = await mkdtemp(join(tmpdir(), 'coterie-screen-'));
   const clock = manualClock();
+  const file = join(folder, 'coterie.db');
+  await putNewDatabase(file);
   const opened = await openSqliteStore({
-    ...{ file: join(folder, 'coterie.db'), migrationsFolder: MIGRATIONS, clock, log: quietLog },
+    ...{ file, migrationsFolder: MIGRATIONS, clock, log: quietLog },
   });
   // The disk keeps a time of its own.
   const store: Store = { ...opened, durable: async () => {} };

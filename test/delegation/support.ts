@@ -16,7 +16,7 @@ import { createTasks } from '../../src/delegation/tasks.js';
 import { message } from '../contract/store/words.js';
 import { manualClock } from '../fakes/clock.js';
 import { quietLog } from '../harness/quiet.js';
-import { openHere } from '../store/place.js';
+import { openMade } from '../store/place.js';
 
 export const OWNER = 'gateway';
 export const AGENT: AgentDefinition = {
@@ -61,7 +61,7 @@ export interface Stage {
 export async function stage(
   more: { agents?: AgentDefinition[]; work?: Work; file?: string } = {},
 ): Promise<Stage> {
-  const place = await openHere();
+  const place = await openMade();
   const store = await place.open();
   await store.receive({
     ...{ channel: 'test', account: 'one', now: 0 },

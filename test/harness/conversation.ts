@@ -57,6 +57,7 @@ import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { createToolsFor } from '../../src/turn-tools.js';
 import { createWorkspace } from '../../src/workspace/workspace.js';
 import { foldersIn } from './folders.js';
+import { putNewDatabase } from './new-database.js';
 import { NO_EXPORTS, NO_RECORDS } from './no-copies.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
@@ -222,9 +223,10 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const clock = options.clock ?? systemClock;
   const groupsDir = join(folder, 'groups');
   const zone = createZone(options.timezone ?? 'UTC');
+  const file = join(folder, 'data/coterie.db');
+  await putNewDatabase(file);
   const opened = await openSqliteStore({
-    zone,
-    ...{ file: join(folder, 'data/coterie.db'), migrationsFolder: MIGRATIONS, clock, log: quietLog },
+    ...{ zone, file, migrationsFolder: MIGRATIONS, clock, log: quietLog },
     ...(options.maxPages === undefined ? {} : { maxPages: options.maxPages }),
   });
   const store = options.around?.(opened) ?? opened;

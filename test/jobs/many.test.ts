@@ -5,7 +5,7 @@ import type { Store } from '../../src/core/store.js';
 import { type ClockParts, createAlarm, look } from '../../src/jobs/clock.js';
 import { manualClock } from '../fakes/clock.js';
 import { quietMetrics } from '../harness/quiet.js';
-import { openHere, type Place, silentLog } from '../store/place.js';
+import { openMade, type Place, silentLog } from '../store/place.js';
 
 const NOW = Date.UTC(2026, 0, 15, 12);
 const MANY = 10_000;
@@ -46,7 +46,7 @@ function partsOn(store: Store, woken: string[]): ClockParts {
 }
 
 it('fires 10,000 in small steps, each once, and half of the rooms at a time', async () => {
-  place = await openHere();
+  place = await openMade();
   const store = await place.open();
   fill(place.file, NOW);
   const woken: string[] = [];
@@ -81,7 +81,7 @@ it('fires 10,000 in small steps, each once, and half of the rooms at a time', as
 }, 60_000);
 
 it('costs nothing measurable while nothing is due', async () => {
-  place = await openHere();
+  place = await openMade();
   const store = await place.open();
   fill(place.file, NOW + 30 * 86_400_000);
   const parts = partsOn(store, []);

@@ -11,7 +11,7 @@ import { CHAT, forget, message, receive } from '../contract/store/words.js';
 import { manualClock } from '../fakes/clock.js';
 import { eventually } from '../harness/gateway.js';
 import { journalBelow, linesOf } from '../harness/journal-shapes.js';
-import { openHere, type Place, silentLog } from '../store/place.js';
+import { openMade, type Place, silentLog } from '../store/place.js';
 
 let place: Place;
 let store: Store;
@@ -20,7 +20,7 @@ const running: Journal[] = [];
 const warnings: string[] = [];
 
 beforeEach(async () => {
-  place = await openHere();
+  place = await openMade();
   store = await place.open();
   folder = join(place.folder, 'data');
   await mkdir(folder, { recursive: true });

@@ -30,7 +30,7 @@ import {
   windowTexts,
 } from '../contract/store/words.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
-import { openHere, type Place, silentLog } from '../store/place.js';
+import { openMade, type Place, silentLog } from '../store/place.js';
 
 const DAYS = 30;
 /** At noon, `DAYS` and a day after everything was said. */
@@ -43,7 +43,7 @@ let media: string;
 let clock: ManualClock;
 const ends: (() => Promise<void>)[] = [];
 beforeEach(async () => {
-  place = await openHere();
+  place = await openMade();
   store = await place.open();
   media = join(place.folder, 'media');
   clock = manualClock(LATER);

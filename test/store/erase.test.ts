@@ -22,7 +22,7 @@ import {
   nextOf,
   receive,
 } from '../contract/store/words.js';
-import { openHere, type Place } from './place.js';
+import { openMade, type Place } from './place.js';
 
 const SECRET = 'zébra "quartz" 42';
 const phrase = phraseOf(SECRET);
@@ -30,7 +30,7 @@ const phrase = phraseOf(SECRET);
 let place: Place;
 let store: Store;
 beforeEach(async () => {
-  place = await openHere();
+  place = await openMade();
   store = await place.open();
 });
 afterEach(() => place.remove());
@@ -123,7 +123,7 @@ describe('what was forgotten', () => {
       await erase();
       expect(await timesIn(SECRET), `seed ${seed}`).toBe(0);
       await place.remove();
-      place = await openHere();
+      place = await openMade();
       store = await place.open();
     }
   });

@@ -4,12 +4,12 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Job } from '../../src/core/jobs.js';
 import type { Store } from '../../src/core/store.js';
 import { CHAT, exchange, MINUTE, NOW } from '../contract/store/words.js';
-import { openHere, type Place } from './place.js';
+import { openMade, type Place } from './place.js';
 
 let place: Place;
 let store: Store;
 beforeEach(async () => {
-  place = await openHere();
+  place = await openMade();
   store = await place.open();
   await exchange(store, 't1', 'hello');
 });

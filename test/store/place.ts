@@ -7,6 +7,7 @@ import { systemClock } from '../../src/core/clock.js';
 import type { Log } from '../../src/core/log.js';
 import type { Store } from '../../src/core/store.js';
 import { openSqliteStore, type SqliteOptions } from '../../src/store/sqlite/open.js';
+import { putNewDatabase } from '../harness/new-database.js';
 
 export const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
 
@@ -18,6 +19,13 @@ export interface Place {
   open(options?: Partial<SqliteOptions>): Promise<Store>;
   /** Closes what was opened and removes the folder. */
   remove(): Promise<void>;
+}
+
+/** With a database that was made before: for many tests of what it is used for. */
+export async function openMade(): Promise<Place> {
+  const place = await openHere();
+  await putNewDatabase(place.file);
+  return place;
 }
 
 export async function openHere(): Promise<Place> {

@@ -4,7 +4,7 @@ import type { JournalEntry, MattTurn } from '../../src/core/journal.js';
 import type { Store } from '../../src/core/store.js';
 import { delivery, exchange, forget, lease, NOW, nextOf, recovered } from '../contract/store/words.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
-import { openHere, type Place } from './place.js';
+import { openMade, type Place } from './place.js';
 
 let place: Place;
 let clock: ManualClock;
@@ -12,7 +12,7 @@ let clock: ManualClock;
 let store: Store;
 let other: Store;
 beforeEach(async () => {
-  place = await openHere();
+  place = await openMade();
   clock = manualClock();
   store = await place.open({ clock });
   other = await place.open({ clock });

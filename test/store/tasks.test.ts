@@ -5,12 +5,12 @@ import type { Store } from '../../src/core/store.js';
 import { MOST_EVENTS, type TaskEvent } from '../../src/core/task.js';
 import { added, claimedTask, ending } from '../contract/store/tasks.js';
 import { DAY, NOW } from '../contract/store/words.js';
-import { openHere, type Place } from './place.js';
+import { openMade, type Place } from './place.js';
 
 let place: Place;
 let store: Store;
 beforeEach(async () => {
-  place = await openHere();
+  place = await openMade();
   store = await place.open();
   await added(store, 'k1');
   await claimedTask(store);

@@ -3,12 +3,12 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import type { Store } from '../../src/core/store.js';
 import { begun, CHAT, edit, exchange, finish, message, receive } from '../contract/store/words.js';
-import { openHere, type Place } from './place.js';
+import { openMade, type Place } from './place.js';
 
 let place: Place;
 let store: Store;
 beforeEach(async () => {
-  place = await openHere();
+  place = await openMade();
   store = await place.open();
 });
 afterEach(() => place.remove());
