@@ -4,8 +4,10 @@ const LONG = 'test/**/*.long.test.ts';
 const ALONE = 'test/**/*.alone.test.ts';
 const E2E = 'test/e2e/**/*.test.ts';
 
+const waits = { testTimeout: 60_000, hookTimeout: 60_000 };
+
 /** Test files that share processes, and what these have loaded: nothing in `src` keeps state in modules. */
-const sharing = { isolate: false, setupFiles: ['test/harness/leaves-nothing.ts'] };
+const sharing = { ...waits, isolate: false, setupFiles: ['test/harness/leaves-nothing.ts'] };
 
 /**
  * `npm test`: everything but the soaks. The compiled gateway must be there (`pretest` builds it). Only files named
@@ -14,17 +16,12 @@ const sharing = { isolate: false, setupFiles: ['test/harness/leaves-nothing.ts']
  */
 export default defineConfig({
   test: {
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
     // Many tests wait for processes and clocks.
     maxWorkers: 4,
     projects: [
-      { extends: true, test: { name: 'alone', include: [ALONE], exclude: [LONG] } },
-      { extends: true, test: { name: 'e2e', include: [E2E], exclude: [LONG, ALONE], ...sharing } },
-      {
-        extends: true,
-        test: { name: 'rest', include: ['test/**/*.test.ts'], exclude: [LONG, ALONE, E2E], ...sharing },
-      },
+      { test: { name: 'alone', include: [ALONE], exclude: [LONG], ...waits } },
+      { test: { name: 'e2e', include: [E2E], exclude: [LONG, ALONE], ...sharing } },
+      { test: { name: 'rest', include: ['test/**/*.test.ts'], exclude: [LONG, ALONE, E2E], ...sharing } },
     ],
   },
 });
