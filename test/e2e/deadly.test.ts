@@ -50,19 +50,29 @@ function say(id: number, text: string): void {
 const lastWords = (body: ChatBody) =>
   body.messages.findLast(({ role, content }) => role === 'user' && content !== null)?.content ?? '';
 
-it('a turn is given up after five ends: its chat is told once, and others are answered', async () => {
+it('a turn is given up after five ends where nothing else is done: its chat is told once', async () => {
+  await dyingOf((body) => lastWords(body).includes('poison'));
+  say(ANNA, 'poison');
+  await restartedUntil(() => on.sentTo(ANNA).length > 0, 'Anna is told');
+  expect(on.sentTo(ANNA)).toEqual([SENTENCE]);
+  expect(deaths).toBe(5);
+  say(ANNA, 'and now?');
+  expect(await on.replies(ANNA, 2)).toEqual([SENTENCE, 'fine']);
+  expect(deaths).toBe(5);
+}, 90_000);
+
+it('others are answered beside it; an end after one of them was answered is forgiven, up to five times', async () => {
   await dyingOf((body) => lastWords(body).includes('poison'));
   say(ANNA, 'poison');
   await eventually(() => deaths === 1, 'the first end');
   say(BERT, 'hello');
-  await restartedUntil(() => on.sentTo(ANNA).length > 0, 'Anna is told');
-  expect(on.sentTo(ANNA)).toEqual([SENTENCE]);
-  expect(deaths).toBe(5);
   await restartedUntil(() => on.sentTo(BERT).length > 0, 'Bert is answered');
   expect(on.sentTo(BERT)).toEqual(['fine']);
-  say(ANNA, 'and now?');
-  expect(await on.replies(ANNA, 2)).toEqual([SENTENCE, 'fine']);
-  expect(deaths).toBe(5);
+  await restartedUntil(() => on.sentTo(ANNA).length > 0, 'Anna is told');
+  expect(on.sentTo(ANNA)).toEqual([SENTENCE]);
+  expect(deaths).toBeGreaterThanOrEqual(5);
+  expect(deaths).toBeLessThanOrEqual(10);
+  expect(on.sentTo(BERT)).toEqual(['fine']);
 }, 90_000);
 
 it.each([
