@@ -1,9 +1,14 @@
 import { defineConfig } from 'vitest/config';
 
-/** `npm run test:long`: soaks and large numbers of kills. */
+/** `npm run test:long`: soaks, large numbers of kills, and what is tried by chance, often. */
 export default defineConfig({
   test: {
-    include: ['test/**/*.long.test.ts'],
+    include: [
+      'test/**/*.long.test.ts',
+      'test/conversation/window.test.ts',
+      'test/tools/files/places.test.ts',
+    ],
+    env: { COTERIE_LONG: '1' },
     testTimeout: 30 * 60_000,
     hookTimeout: 120_000,
     maxWorkers: 1,

@@ -12,6 +12,7 @@ import type { ModelRequest } from '../../src/core/model.js';
 import type { Store } from '../../src/core/store.js';
 import { manualClock } from '../fakes/clock.js';
 import { type Answer, type Workbench, workbench } from '../harness/conversation.js';
+import { rounds } from '../harness/rounds.js';
 
 const CHAT = { address: '-5', kind: 'group' as const, title: 'Garden' };
 const MIRA = { address: '1', name: 'Mira', administrator: true };
@@ -236,10 +237,10 @@ describe('a window that is kept', () => {
         // The windows of two personas are compacted beside each other: which of them asks first is nobody's promise.
         expect(kept.toSorted()).toEqual(anew.toSorted());
       }),
-      { numRuns: 25 },
+      { numRuns: rounds({ few: 8, many: 50 }) },
     );
     expect(reads.anew).toBe(0);
-    expect(reads.kept).toBeGreaterThan(50);
+    expect(reads.kept).toBeGreaterThan(rounds({ few: 10, many: 50 }));
   }, 240_000);
 
   it('says of a turn that had no answer so, however far back it lies', async () => {

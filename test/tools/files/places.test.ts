@@ -14,6 +14,7 @@ import { readFile } from '../../../src/tools/files/read-file.js';
 import { editFile, writeFile } from '../../../src/tools/files/write-file.js';
 import { askerWho } from '../../harness/asker.js';
 import { generator } from '../../harness/random.js';
+import { rounds } from '../../harness/rounds.js';
 import { CALLER, compileSearch, HERE, MEDIA, makeHome, WORK } from './support.js';
 
 let search: Awaited<ReturnType<typeof compileSearch>>;
@@ -184,7 +185,7 @@ describe.each(KINDS)('of a %s', (kind) => {
         home.slice(1),
       ],
     ];
-    for (let n = 0; n < 400; n++) {
+    for (let n = 0; n < rounds({ few: 100, many: 400 }); n++) {
       const count = 1 + below(7);
       const path =
         (below(3) === 0 ? '/' : '') +
