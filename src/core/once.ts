@@ -6,3 +6,16 @@ export function once<T>(make: () => T): () => T {
     return made;
   };
 }
+
+/** The same for each object, as long as that lives: it may not change. */
+export function onceForEach<Key extends object, T extends {}>(make: (key: Key) => T): (key: Key) => T {
+  const made = new WeakMap<Key, T>();
+  return (key) => {
+    let one = made.get(key);
+    if (one === undefined) {
+      one = make(key);
+      made.set(key, one);
+    }
+    return one;
+  };
+}

@@ -169,3 +169,6 @@ export interface Received {
   /** What became of each choice, by its platform id; left out if there was none. */
   choices?: ReadonlyMap<string, ChoiceOutcome>;
 }
+
+/** Those of a kind. */
+export type ReceiptOf<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;

@@ -7,7 +7,7 @@ import type { NewQuestion } from './approval.js';
 import type { ArtifactRef } from './artifacts.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { JournalWrite } from './journal.js';
-import type { Receipt } from './receipt.js';
+import type { ReceiptOf } from './receipt.js';
 
 /**
  * interrupted: the process ended while it ran; it is not run again. A task that ended with `error` has a sentence that
@@ -133,7 +133,7 @@ export interface TaskEnd {
   /** Whatever else the journal has pending of it is ended with it: its own calls, and the call that gave it. */
   entries: readonly JournalWrite[];
   /** An event of the parent's room; null: nobody is told. Not stored where the room's conversation was forgotten since. */
-  tell: Extract<Receipt, { kind: 'event' }> | null;
+  tell: ReceiptOf<'event'> | null;
   now: number;
 }
 

@@ -79,6 +79,11 @@ export function isOfPerson({ author, reaction, platformMessageId }: StoredMessag
   return author.kind === 'person' && !reaction && platformMessageId !== null;
 }
 
+/** Whether files came with one of them. */
+export function haveFiles(messages: readonly StoredMessage[]): boolean {
+  return messages.some(({ attachments }) => attachments !== undefined);
+}
+
 /** The transcript text of a reaction, which is a quiet reply to a persona's message. */
 export function reactionText(sign: string): string {
   return `(reacts with ${sign})`;

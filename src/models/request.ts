@@ -11,6 +11,7 @@ import type {
   ToolCall,
   ToolDescription,
 } from '../core/model.js';
+import { onceForEach } from '../core/once.js';
 import { type Body, createSlot, pictureUrl, withoutPictures } from './body.js';
 import { type CacheMarks, marked, marksAt } from './cache-marks.js';
 import { type Addressee, echoFor } from './echo.js';
@@ -139,7 +140,9 @@ export function createRequestWriter(): (request: ChatRequest) => Body {
   const messageTexts = new WeakMap<ModelMessage, string>();
   /** Of those with what came along with them. */
   const echoTexts = new WeakMap<ModelMessage, string>();
-  const toolTexts = new WeakMap<ToolDescription, string>();
+  const toolText = onceForEach((tool: ToolDescription) =>
+    JSON.stringify({ type: 'function', function: tool }),
+  );
 
   function messageText(message: ModelMessage, { sendsImages, echoesTo }: ChatRequest): string {
     const shown = sendsImages ? slot : null;
@@ -153,15 +156,6 @@ export function createRequestWriter(): (request: ChatRequest) => Body {
     if (text === undefined) {
       text = JSON.stringify(messageParam(message, shown, echo));
       texts.set(message, text);
-    }
-    return text;
-  }
-
-  function toolText(tool: ToolDescription): string {
-    let text = toolTexts.get(tool);
-    if (text === undefined) {
-      text = JSON.stringify({ type: 'function', function: tool });
-      toolTexts.set(tool, text);
     }
     return text;
   }

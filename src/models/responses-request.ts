@@ -3,6 +3,7 @@
  * reason. Nothing is stored at the server: what it thought comes back to it sealed, with the items of its own answers.
  */
 import type { ModelImage, ModelMessage, ToolDescription } from '../core/model.js';
+import { onceForEach } from '../core/once.js';
 import { type Body, createSlot, pictureUrl, withoutPictures } from './body.js';
 import { marked } from './cache-marks.js';
 import { echoFor } from './echo.js';
@@ -12,7 +13,10 @@ import { type ChatRequest, picturesIn, readableArguments, saysNothing } from './
 export function createResponsesWriter(): (request: ChatRequest) => Body {
   const slot = createSlot();
   const texts = new WeakMap<ModelMessage, { isEchoed: boolean; text: string }>();
-  const toolTexts = new WeakMap<ToolDescription, string>();
+  const toolText = onceForEach((tool: ToolDescription) =>
+    // Strict is the default here, and takes no schema with fields that may be left out.
+    JSON.stringify({ type: 'function', ...tool, strict: false }),
+  );
 
   function itemsText(message: ModelMessage, { sendsImages, echoesTo, marks }: ChatRequest): string {
     const shown = sendsImages ? slot : null;
@@ -29,16 +33,6 @@ export function createResponsesWriter(): (request: ChatRequest) => Body {
       .map((item) => JSON.stringify(item))
       .join();
     if (message.role !== 'user' || message.images === undefined) texts.set(message, { isEchoed, text });
-    return text;
-  }
-
-  function toolText(tool: ToolDescription): string {
-    let text = toolTexts.get(tool);
-    if (text === undefined) {
-      // Strict is the default here, and takes no schema with fields that may be left out.
-      text = JSON.stringify({ type: 'function', ...tool, strict: false });
-      toolTexts.set(tool, text);
-    }
     return text;
   }
 

@@ -3,6 +3,7 @@
  * least that any tokeniser makes of it), and what a server's own count of it tells: whether it has read all of it.
  */
 import type { ModelMessage, ModelRequest, ToolDescription } from '../core/model.js';
+import { onceForEach } from '../core/once.js';
 
 export interface RequestSize {
   estimated: number;
@@ -22,21 +23,13 @@ const IDEOGRAPH = { estimated: 1, least: 0.4 };
 
 /** The size of a message or tool is computed once, as long as the object lives. */
 export function createSizer(): (request: Pick<ModelRequest, 'messages' | 'tools'>) => RequestSize {
-  const sizes = new WeakMap<ModelMessage | ToolDescription, RequestSize>();
-
-  function sizeOf<T extends ModelMessage | ToolDescription>(part: T, measure: (part: T) => RequestSize) {
-    let size = sizes.get(part);
-    if (size === undefined) {
-      size = measure(part);
-      sizes.set(part, size);
-    }
-    return size;
-  }
+  const ofMessage = onceForEach(sizeOfMessage);
+  const ofTool = onceForEach(sizeOfTool);
 
   return ({ messages, tools }) => {
     const sum: RequestSize = { estimated: 0, least: 0, uncertain: 0 };
-    for (const message of messages) add(sum, sizeOf(message, sizeOfMessage));
-    for (const tool of tools) add(sum, sizeOf(tool, sizeOfTool));
+    for (const message of messages) add(sum, ofMessage(message));
+    for (const tool of tools) add(sum, ofTool(tool));
     return {
       estimated: Math.ceil(sum.estimated),
       least: Math.floor(sum.least),

@@ -12,6 +12,7 @@ import type {
   ToolDescription,
   Usage,
 } from '../core/model.js';
+import { onceForEach } from '../core/once.js';
 import type { TurnSight } from '../core/turn-record.js';
 
 /** A run as the recorder holds it: the requests themselves, which never change. */
@@ -116,18 +117,10 @@ function alike(one: readonly string[], other: readonly string[]): number {
 
 /** The same for messages that are recorded alike. Made once for each, as long as it lives. */
 export function createPrints(): (message: ModelMessage) => string {
-  const prints = new WeakMap<ModelMessage, string>();
-  return (message) => {
-    let print = prints.get(message);
-    if (print === undefined) {
-      const text = isPlain(message)
-        ? `${message.role} ${message.content}`
-        : JSON.stringify(recorded(message));
-      print = createHash('sha256').update(text).digest('base64').slice(0, 22);
-      prints.set(message, print);
-    }
-    return print;
-  };
+  return onceForEach((message) => {
+    const text = isPlain(message) ? `${message.role} ${message.content}` : JSON.stringify(recorded(message));
+    return createHash('sha256').update(text).digest('base64').slice(0, 22);
+  });
 }
 
 /** Its content is all that is recorded of it. */

@@ -10,7 +10,7 @@ import type { PromptMemory } from '../../core/memory-history.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
 import type { Persona } from '../../core/persona.js';
 import { type Authorisation, isOwnersOrder, type ToolSet } from '../../core/tool.js';
-import type { StoredMessage } from '../../core/transcript.js';
+import { haveFiles, type StoredMessage } from '../../core/transcript.js';
 import type { ViewRecord } from '../../core/view.js';
 import { requestTokens, type Services } from '../services.js';
 import type { Trust } from '../turn/ask.js';
@@ -115,7 +115,7 @@ export async function buildContext(
   const scale = Math.min(3, tokensPerEstimated(view.measured));
   const most = requestTokens(services, persona.model) / scale;
   const budget = Math.max(1_000, most - fixedTokens - estimateTokens(known.memoryNow));
-  const hasFiles = [...window.heard, ...batch].some(({ attachments }) => attachments !== undefined);
+  const hasFiles = haveFiles(window.heard) || haveFiles(batch);
   const { beside, images } = hasFiles ? await shownFiles(services.media, window, batch) : NO_FILES_SHOWN;
   const summary = view.summary === null ? [] : [summaryMessage(view.summary, view.tainted)];
   const asked = userMessage(

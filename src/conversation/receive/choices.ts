@@ -6,7 +6,7 @@ import type { Offer, OfferedOption } from '../../core/access.js';
 import type { ChoiceOutcome } from '../../core/channel.js';
 import { type ChatId, roomId } from '../../core/ids.js';
 import type { InboundChoice, InboundMessage } from '../../core/message.js';
-import type { Receipt } from '../../core/receipt.js';
+import type { ReceiptOf } from '../../core/receipt.js';
 import { commandCalled } from '../commands/list.js';
 import { numberIn } from '../commands/parse.js';
 import { codeOf } from '../deliver/choices.js';
@@ -20,7 +20,7 @@ interface Ended {
   kind: 'ended';
   ends: string[];
 }
-type Chosen = Extract<Receipt, { kind: 'choice' }>;
+type Chosen = ReceiptOf<'choice'>;
 
 /** A button was pressed. Who may not talk here was offered nothing. */
 export async function choiceReceipt(

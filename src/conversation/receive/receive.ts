@@ -92,12 +92,16 @@ async function receiptOf(
   switch (event.kind) {
     case 'message': {
       const visitor = await askAtTheDoor(services, channel, event);
-      const { entry, ...who } = visitor;
+      const { entry } = visitor;
       if (entry === 'enter') {
         const receipt = await messageReceipt(services, batch, event, visitor, intake);
         return pace === null ? receipt : inPace(services, pace, event, visitor, receipt, channel, intake);
       }
-      const turned = await turnAway(services, strangers, channel, event, { entry, ...who, now: intake.now });
+      const turned = await turnAway(services, strangers, channel, event, {
+        ...visitor,
+        entry,
+        now: intake.now,
+      });
       intake.turnedAway.push({ platformMessageId: event.platformMessageId, why: turned.why });
       intake.posted.push(...turned.posted);
       return null;

@@ -5,7 +5,7 @@
 import { wordsSoFar } from '../../core/artifact-deltas.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { Alarm } from '../../core/route-store.js';
-import type { Step } from '../../core/transcript.js';
+import { haveFiles, type Step } from '../../core/transcript.js';
 import type { TurnRecorder, TurnSight } from '../../core/turn-record.js';
 import type { Measured } from '../../core/view.js';
 import { isLimit, type Purse } from '../budgets.js';
@@ -43,8 +43,7 @@ async function answerFrom(
 ): Promise<AnswerEnd> {
   const { windows, clock, log, metrics } = services;
   const started = clock.now();
-  const hasFiles = begun.batch.some(({ attachments }) => attachments !== undefined);
-  const work = hasFiles ? await withFiles(services, begun, signal) : begun;
+  const work = haveFiles(begun.batch) ? await withFiles(services, begun, signal) : begun;
   if (work === null) return { kind: 'dropped' };
 
   const { chat, room, turn, batch, personas } = work;
@@ -95,23 +94,29 @@ async function answerFrom(
     }).finally(stopWaiting);
   };
 
-  const request = { ...subject, batch, tools, authorisation, now: started, lateByHours };
-  let { revision } = work;
-  let context = await buildContext(services, { ...request, revision });
+  let request = {
+    ...subject,
+    revision: work.revision,
+    batch,
+    tools,
+    authorisation,
+    now: started,
+    lateByHours,
+  };
+  let context = await buildContext(services, request);
   if (context.unread.length > 0) {
     const read = await withFilesOf(services, work, context.unread, signal);
     if (read === null) return { kind: 'dropped' };
-    revision = read.revision;
-    context = await buildContext(services, { ...request, revision });
+    request = { ...request, revision: read.revision };
+    context = await buildContext(services, request);
   }
   // A persona that has said nothing here yet greets a person first, and is to know that it did.
   const isFirst = context.sizes.messages <= batch.length + 1 && turn.steps.length === 0 && senderId !== '';
   const appearing = { chat, room, persona: context.persona, personas };
-  if (isFirst && (await greet(services, appearing, batch)))
-    context = await buildContext(services, { ...request, revision });
+  if (isFirst && (await greet(services, appearing, batch))) context = await buildContext(services, request);
   if (windows.isFull(subject, context.sizes, context.view.measured)) {
     await windows.makeRoom(subject, turn.id, null);
-    context = await buildContext(services, { ...request, revision });
+    context = await buildContext(services, request);
   }
   // Blocks of artifacts in an answer are taken for such where its tools could make them.
   const mayMake =
@@ -124,7 +129,7 @@ async function answerFrom(
     if (outcome.kind === 'failed' && outcome.fault.code === 'context_too_long' && !signal.aborted) {
       log.warn({ room, why: describe(outcome.fault) }, 'a request did not fit; compacting first');
       await windows.makeRoom(subject, turn.id, context.requestTokens);
-      context = await buildContext(services, { ...request, revision });
+      context = await buildContext(services, request);
       outcome = await ask(context, live);
     }
   } finally {

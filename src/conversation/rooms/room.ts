@@ -7,7 +7,7 @@ import type { Channel } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import type { Persona } from '../../core/persona.js';
 import type { Alarm, Claim, RoomState } from '../../core/route-store.js';
-import type { StoredMessage } from '../../core/transcript.js';
+import { haveFiles, type StoredMessage } from '../../core/transcript.js';
 import { recipientIn } from '../deliver/reply.js';
 import { postNotices } from '../deliver/say.js';
 import { presentIn } from '../participants.js';
@@ -106,7 +106,7 @@ async function beginNext(
   channel: Channel,
 ): Promise<Turn | 'nothing to answer' | 'look again'> {
   const { store, clock, newId } = services;
-  const heard = state.waiting.some(({ attachments }) => attachments !== undefined)
+  const heard = haveFiles(state.waiting)
     ? await withSpokenWords(services, run, state, channel)
     : { seen: state, notices: [] };
   if (heard === null) return 'look again';

@@ -4,12 +4,12 @@
  */
 import type { ChatRecord, ChatStore } from '../../core/chat-record.js';
 import type { ChatId, PersonaId } from '../../core/ids.js';
-import type { Receipt } from '../../core/receipt.js';
+import type { ReceiptOf } from '../../core/receipt.js';
 import { assigned, bound, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { chat } from './schema.js';
 
-type ReceivedChat = Extract<Receipt, { kind: 'message' | 'command' }>['chat'];
+type ReceivedChat = ReceiptOf<'message' | 'command'>['chat'];
 
 /** A chat's row, also in statements that join it with a room. */
 export const CHAT_COLUMNS = `chat.id as chatId, ${columns(

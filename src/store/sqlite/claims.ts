@@ -16,6 +16,8 @@ import { MESSAGE_COLUMNS, type MessageRow, REVISE_ROOM, toMessage } from './tran
 export const IS_FREE = '(lease_owner is null or lease_owner = @owner or lease_until <= @now)';
 /** `@room` and `@fence` are a claim that is held. */
 export const IS_HELD = 'room.id = @room and room.fence = @fence and room.lease_owner is not null';
+/** Whoever held it. */
+export const FREE_ROOM = 'update room set lease_owner = null where id = ?';
 /** The turn to resume in a room: it was interrupted, or the result it waited for has come. */
 export const UNFINISHED = `coalesce(
   (select id from turn where room_id = room.id and state = 'running'),

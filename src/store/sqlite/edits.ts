@@ -1,14 +1,12 @@
 /** Step 1 of the route: what becomes of a message that its author changes or deletes. */
 import { DEFAULT_PERSONA, type RoomId } from '../../core/ids.js';
-import type { Receipt } from '../../core/receipt.js';
+import type { ReceiptOf } from '../../core/receipt.js';
 import type { Chats } from './chats.js';
 import { assigned, bound, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import { type Journal, sourceOf } from './journal.js';
 import type { message } from './schema.js';
 import { IS_MESSAGE, MESSAGE, REVISE_ROOM } from './transcript.js';
-
-type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
 
 interface Found extends Omit<Row<typeof message>, 'turnId'> {
   /** Whether a running turn is answering it. */
@@ -48,7 +46,7 @@ export function editsOf({ raw }: Connection, chats: Chats, journal: Journal) {
 
   return {
     /** Returns the room in which there is now something else to answer, if any. */
-    change(edit: Of<'edit'>, { account, now }: { account: string; now: number }): RoomId | null {
+    change(edit: ReceiptOf<'edit'>, { account, now }: { account: string; now: number }): RoomId | null {
       const { chatId, senderId, platformMessageId, editedAt, mentionsBot } = edit;
       const key = { chatId, account, moves: movesOf(chatId), platformMessageId };
       const found = findEdited.get(key) ?? findFirst.get(key);
@@ -75,7 +73,7 @@ export function editsOf({ raw }: Connection, chats: Chats, journal: Journal) {
       return isWaiting ? room : null;
     },
 
-    withdraw(deleted: Of<'deleted'>, { account }: { account: string }): void {
+    withdraw(deleted: ReceiptOf<'deleted'>, { account }: { account: string }): void {
       const { chatId, platformMessageIds, senderId = null } = deleted;
       const ids = JSON.stringify(platformMessageIds);
       const rooms = withdraw.all({ chatId, account, moves: movesOf(chatId), senderId, ids });

@@ -5,7 +5,7 @@ import type { Usage } from '../../core/model.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { AddUsage } from './amounts.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
-import { IS_HELD } from './claims.js';
+import { FREE_ROOM, IS_HELD } from './claims.js';
 import { columns, excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Journal } from './journal.js';
@@ -43,7 +43,7 @@ export function finishStore(
       left join given on given.room_id = room.id and given.persona_id = turn.persona_id
     where ${IS_HELD}`);
   const runs = raw.prepare<[object]>(RUNS);
-  const release = raw.prepare<[RoomId]>('update room set lease_owner = null where id = ?');
+  const release = raw.prepare<[RoomId]>(FREE_ROOM);
   const end = raw.prepare<[object]>(`
     update turn set state = @outcome, finished_at = @now where id = @turnId`);
   const leave = raw.prepare<[object]>(

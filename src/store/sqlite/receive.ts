@@ -6,7 +6,7 @@
 import type { ChoiceOutcome } from '../../core/channel.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomId, roomParts } from '../../core/ids.js';
 import { DIGESTS } from '../../core/journal.js';
-import type { PendingCommand, Receipt } from '../../core/receipt.js';
+import type { PendingCommand, Receipt, ReceiptOf } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import { TASK_COMPLETED } from '../../core/task.js';
 import type { CloseRoom } from './apart.js';
@@ -24,7 +24,6 @@ import type { Suspended } from './suspended.js';
 import { isIn, MESSAGE, type NewMessage } from './transcript.js';
 
 type Batch = Parameters<RouteStore['receive']>[0];
-type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
 
 /** The result of one receipt; left out if it had no effect. */
 type Outcome =
@@ -85,7 +84,7 @@ export function receiveStore(
     }
   }
 
-  function storeMessage(said: Of<'message'>, batch: Batch): Outcome {
+  function storeMessage(said: ReceiptOf<'message'>, batch: Batch): Outcome {
     const { chat, sender, platformMessageId, replyTo, attachments, addresses } = said;
     const { account, now } = batch;
     const row = chats.find(chat.id);
@@ -128,7 +127,7 @@ export function receiveStore(
     return outcome;
   }
 
-  function storeCommand(said: Of<'command'>, batch: Batch): Outcome {
+  function storeCommand(said: ReceiptOf<'command'>, batch: Batch): Outcome {
     const room = roomId(said.chat.id, said.threadId);
     const id = commands.add(said, room, batch);
     if (id === undefined) return { kind: 'duplicate' };
@@ -138,14 +137,14 @@ export function receiveStore(
   }
 
   /** Something else was said, so that what was asked is over. */
-  function talked(said: Of<'message'> | Of<'command'>, batch: Batch): void {
+  function talked(said: ReceiptOf<'message'> | ReceiptOf<'command'>, batch: Batch): void {
     chats.talked(said.chat, batch);
     if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
     for (const key of said.endsOffers ?? []) offers.end(key, batch.now);
   }
 
   /** A reaction that is added, removed and added again is heard once. */
-  function react(receipt: Of<'reaction'>, batch: Batch): Outcome | undefined {
+  function react(receipt: ReceiptOf<'reaction'>, batch: Batch): Outcome | undefined {
     const chat = chats.find(receipt.chatId);
     const reaction = chat && replies.reaction(receipt, chat, batch);
     if (reaction === undefined) return undefined;
@@ -256,7 +255,7 @@ export function waitingOf({ raw }: Connection, chats: Chats, journal: Journal) {
     },
 
     /** It becomes a message of the room, whichever persona it is for; undefined for a duplicate, and where the chat is unknown. */
-    event(event: Of<'event'>): number | undefined {
+    event(event: ReceiptOf<'event'>): number | undefined {
       const { room, about, personaId, text, at, content, actionId } = event;
       const chat = chats.find(roomParts(room).chatId);
       if (chat === undefined) return undefined;

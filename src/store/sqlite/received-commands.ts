@@ -4,7 +4,7 @@
  */
 import type { ChoiceOutcome } from '../../core/channel.js';
 import { type RoomId, roomParts } from '../../core/ids.js';
-import type { NewCommand, PendingCommand, Receipt } from '../../core/receipt.js';
+import type { NewCommand, PendingCommand, ReceiptOf } from '../../core/receipt.js';
 import type { Chats } from './chats.js';
 import { bound, insertIf } from './columns.js';
 import type { Connection } from './connection.js';
@@ -12,7 +12,6 @@ import type { Questions } from './door.js';
 import type { Offers } from './offers.js';
 import { IS_MESSAGE, isIn } from './transcript.js';
 
-type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
 type When = { account: string; now: number };
 
 /** What became of a choice; the room in which it was made, and the command to run, if there is one. */
@@ -34,7 +33,7 @@ export function receivedCommandsOf({ raw }: Connection, chats: Chats, questions:
   /** Its id; undefined for a duplicate. Without a command there is nothing to run, but it is known when it comes again. */
   function addTo(
     room: RoomId,
-    said: Of<'command'> | Of<'choice'>,
+    said: ReceiptOf<'command'> | ReceiptOf<'choice'>,
     command: NewCommand | null,
     { account, now }: When,
   ): number | undefined {
@@ -62,7 +61,7 @@ export function receivedCommandsOf({ raw }: Connection, chats: Chats, questions:
 
   return {
     /** Its id; undefined for a duplicate, and for a yes to a question that is over. */
-    add(said: Of<'command'>, room: RoomId, when: When): number | undefined {
+    add(said: ReceiptOf<'command'>, room: RoomId, when: When): number | undefined {
       const { command, answers } = said;
       if (answers !== undefined) {
         const offered = questions.end(answers);
@@ -73,7 +72,7 @@ export function receivedCommandsOf({ raw }: Connection, chats: Chats, questions:
       return addTo(room, said, command, when);
     },
 
-    choose(said: Of<'choice'>, when: When): Chosen {
+    choose(said: ReceiptOf<'choice'>, when: When): Chosen {
       const { chat, sender, platformMessageId, value } = said;
       const { account, now } = when;
       const moves = chats.movesAt(chats.find(chat.id), chat.address);

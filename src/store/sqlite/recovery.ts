@@ -2,6 +2,7 @@
 import { channelOf, type RoomId } from '../../core/ids.js';
 import type { PendingCommand } from '../../core/receipt.js';
 import type { Alarm, Pending, RouteStore } from '../../core/route-store.js';
+import { FREE_ROOM } from './claims.js';
 import { excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Journal } from './journal.js';
@@ -69,7 +70,7 @@ export function recoveryStore({ raw, read, write }: Connection, journal: Journal
   const doubtShown = raw.prepare<[string]>(`
     update shown set crashes = crashes + 1
     where turn_id = ? and exists (select 1 from json_each(parts) where value->>'platformMessageId' is null)`);
-  const free = raw.prepare<[RoomId]>('update room set lease_owner = null where id = ?');
+  const free = raw.prepare<[RoomId]>(FREE_ROOM);
   const suspects = raw.prepare<[], { id: string; room: RoomId; leaseOwner: string | null }>(`
     select turn.id, room.id as room, lease_owner as leaseOwner from turn join room on room.id = turn.room_id
     where turn.state = 'running' and crashes >= ${SUSPECT}`);

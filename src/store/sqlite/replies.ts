@@ -6,7 +6,7 @@ import type { Appearance, Part } from '../../core/channel.js';
 import { type ChatId, type PersonaId, type RoomId, roomId } from '../../core/ids.js';
 import type { StoredAttachment } from '../../core/media.js';
 import type { Attachment } from '../../core/message.js';
-import type { Receipt } from '../../core/receipt.js';
+import type { ReceiptOf } from '../../core/receipt.js';
 import { reactionText, type StoredReply, whoseWords } from '../../core/transcript.js';
 import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
@@ -15,8 +15,6 @@ import type { message } from './schema.js';
 import type { outbox } from './schema-work.js';
 import { IS_MESSAGE, type NewMessage } from './transcript.js';
 import { beganBefore } from './views.js';
-
-type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
 
 /** Within it, an id of the platform names one message. */
 interface Place {
@@ -87,7 +85,7 @@ export function repliesOf({ raw }: Connection) {
   return {
     /** What a message replies to, as it is told with that and as it is known here. */
     quoted(
-      { platformMessageId, senderName, text, ours, ...replyTo }: NonNullable<Of<'message'>['replyTo']>,
+      { platformMessageId, senderName, text, ours, ...replyTo }: NonNullable<ReceiptOf<'message'>['replyTo']>,
       there: Place,
     ): Quoted {
       if (!ours && senderName === '' && text === '') return replyTold(platformMessageId, there);
@@ -119,7 +117,7 @@ export function repliesOf({ raw }: Connection) {
 
     /** The quiet message that a reaction to a persona's message becomes; undefined where there is no such message. */
     reaction(
-      { chatId, sender, sign, sentAt, platformMessageIds }: Of<'reaction'>,
+      { chatId, sender, sign, sentAt, platformMessageIds }: ReceiptOf<'reaction'>,
       chat: { title: string; moves: number },
       { account, now }: { account: string; now: number },
     ): Reaction | undefined {

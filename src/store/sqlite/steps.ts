@@ -3,7 +3,7 @@ import type { RoomId } from '../../core/ids.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import type { AskedCalls } from './approvals.js';
-import { IS_HELD } from './claims.js';
+import { FREE_ROOM, IS_HELD } from './claims.js';
 import type { Connection } from './connection.js';
 import type { Journal } from './journal.js';
 import { ADD_STEP, type Suspended } from './suspended.js';
@@ -25,7 +25,7 @@ export function stepStore(
   const suspend = raw.prepare<[object]>(`
     update turn set state = 'suspended', used_tools = 1, waits_for = @waitsFor, waits_until = @until
     where id = @turnId`);
-  const release = raw.prepare<[RoomId]>('update room set lease_owner = null where id = ?');
+  const release = raw.prepare<[RoomId]>(FREE_ROOM);
 
   return {
     addStep: ({ room, fence }, turnId, step, entries = []) =>

@@ -1,6 +1,6 @@
 /** Turns that wait for something outside of them, and how they go on: a result, a person's decision, or their time. */
 import type { PersonaId, RoomId } from '../../core/ids.js';
-import type { Receipt } from '../../core/receipt.js';
+import type { ReceiptOf } from '../../core/receipt.js';
 import type { Step } from '../../core/transcript.js';
 import { bound, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
@@ -56,7 +56,7 @@ export function suspendedOf({ raw }: Connection, journal: Journal) {
     /** What the turn waits for has come to this step. Returns its room; null if no turn waits for it. */
     goOn,
     /** The awaited result has come: the turn is to resume. Returns its room; null if no turn waits for it (yet). */
-    resume(result: Extract<Receipt, { kind: 'resume' }>, now: number): RoomId | null {
+    resume(result: ReceiptOf<'resume'>, now: number): RoomId | null {
       const { waitsFor, content, failed, isTimeout } = result;
       const room = goOn(waitsFor, resultOf(content, failed), now);
       if (room === null && !isTimeout) keepEarly.run(bound({ waitsFor, content, failed, at: now }));
