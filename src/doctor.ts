@@ -12,6 +12,7 @@ import { printableLine } from './core/printable.js';
 import type { Store } from './core/store.js';
 import { securityFacts } from './doctor-facts.js';
 import { whereItWent } from './doctor-message.js';
+import { nameFindings } from './doctor-names.js';
 import { securityFindings } from './doctor-security.js';
 import { createPersonas } from './groups/personas.js';
 import type { ServerSettings } from './mcp/settings.js';
@@ -20,7 +21,7 @@ import { isHalfRestored } from './operating/exchange.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
-import { agentsFolderOf, skillsFolderOf } from './places.js';
+import { agentsFolderOf, mediaFolderOf, skillsFolderOf, workFolderOf, workspaceFolderOf } from './places.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
 import { createEmbedder, createModel, createSpeechOf } from './servers.js';
 import { systemHost } from './skills/host.js';
@@ -72,6 +73,7 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
   report('configuration', ok(file ?? 'no file, everything is default'));
   for (const text of warnings) report('configuration', { state: 'warning', text });
   await check('folders', () => checkFolders(config));
+  await check('names', () => checkNames(config));
   await check('restore', () => checkRestore(config));
   await check('database', () => checkDatabase(config));
   await check('disk', () => checkDisk(config));
@@ -135,6 +137,13 @@ async function checkFolders(config: Config): Promise<Finding[]> {
   return findings;
 }
 
+/** Only where there is something to say: it takes two systems to make such names. */
+async function checkNames(config: Config): Promise<Finding[]> {
+  const places = [skillsFolderOf, workspaceFolderOf, agentsFolderOf, workFolderOf, mediaFolderOf];
+  const findings = await nameFindings([config.groupsDir, ...places.map((folderOf) => folderOf(config))]);
+  return findings.map((text) => ({ state: 'warning', text }));
+}
+
 /** Only where there is something to say: hardly anybody ever restores. */
 async function checkRestore({ dataDir }: Config): Promise<Finding[]> {
   if (!(await isHalfRestored(dataDir))) return [];
@@ -170,7 +179,7 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
 async function checkDisk(config: Config): Promise<Finding[]> {
   const database = await Promise.all(['', '-wal'].map((end) => bytesOf(`${databaseOf(config)}${end}`)));
   const stored = database.reduce((sum, bytes) => sum + bytes, 0);
-  const media = await mediaBytes(join(config.dataDir, 'media'));
+  const media = await mediaBytes(mediaFolderOf(config));
   const { bavail, blocks, bsize } = await statfs(config.dataDir);
   const free = bavail * bsize;
   const text = `${sizeInWords(stored)} in the database, ${sizeInWords(media)} of files that came with messages, ${sizeInWords(free)} free`;

@@ -4,6 +4,7 @@
  */
 import { mkdir, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path';
+import { nameOnDisk } from '../core/names-on-disk.js';
 import type { Task } from '../core/task.js';
 import type { AgentPlace } from '../core/tool.js';
 import type { ViapTask } from './viap/task.js';
@@ -36,7 +37,8 @@ export async function placeOf(
   { folders, space, isOwner }: { folders: Folders; space: string } & Pick<TaskGiver, 'isOwner'>,
 ): Promise<AgentPlace> {
   const { parent } = task;
-  const own = parent === null ? null : await made(join(folders.work, parent.chatId, parent.personaId));
+  const chat = parent && join(folders.work, parent.chatId);
+  const own = parent && chat && (await made(join(chat, nameOnDisk(chat, parent.personaId))));
   const further = await Promise.all(folders.further.map(realFolder));
   const roots = [
     ...(isOwner ? [folders.workspace] : []),

@@ -3,7 +3,7 @@
  * the conversation is; afterwards only its front matter changes.
  */
 import { rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import type { ArchiveFile, Archives } from '../core/archive.js';
 import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
@@ -12,6 +12,7 @@ import { readUnlessUnchanged } from '../core/file-cache.js';
 import type { ChatId } from '../core/ids.js';
 import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
+import { composedNames } from '../core/names-on-disk.js';
 import { removeLeftOvers } from '../core/temporary-files.js';
 import { fileUpdater } from '../core/update-file.js';
 import { archiveName, nameTime, parseArchiveName } from './archive-name.js';
@@ -19,7 +20,7 @@ import { type ReadHead, readHeadText } from './archive-text.js';
 import { writeArchive } from './archive-writer.js';
 import { withFrontMatterKey } from './front-matter.js';
 import { archivesOf } from './memory-files.js';
-import { archiveFolder, fromHere, isChatId } from './paths.js';
+import { archiveFile, archiveFolder, fromHere, isChatId } from './paths.js';
 
 export interface ArchivesOptions {
   groupsDir: string;
@@ -47,7 +48,7 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
 
   return {
     async newName(head) {
-      const there = new Set(await namesIn(archiveFolder(groupsDir, head.chatId)));
+      const there = new Set(composedNames(await namesIn(archiveFolder(groupsDir, head.chatId))));
       for (let number = 1; ; number++) {
         const file = archiveName({ time: nameTime(zone, head.at), number, personaId: head.personaId });
         const path = pathOf(head.chatId, file);
@@ -122,6 +123,6 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
       const shown = JSON.stringify(file.slice(0, 120));
       throw new Fault('memory_unavailable', `${shown} is not the name of an archive`);
     }
-    return join(archiveFolder(groupsDir, chatId), file);
+    return archiveFile(groupsDir, chatId, file);
   }
 }

@@ -4,6 +4,7 @@
  */
 import type { Zone } from '../core/dates.js';
 import type { PersonaId } from '../core/ids.js';
+import { composed } from '../core/names-on-disk.js';
 import { isPersonaId } from './slug.js';
 
 export interface ArchiveName {
@@ -24,11 +25,11 @@ export function archiveName({ time, number, personaId }: ArchiveName): string {
 
 /** null for any other name, including one that would lead out of the folder. */
 export function parseArchiveName(file: string): ArchiveName | null {
-  const parts = /^(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)(?:_([1-9]\d{0,8}))?-(.+)\.md$/u.exec(file);
+  const parts = /^(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)(?:_([1-9]\d{0,8}))?-(.+)\.md$/u.exec(composed(file));
   const [, time, number = '1', personaId] = parts ?? [];
   if (time === undefined || personaId === undefined || !isPersonaId(personaId)) return null;
   const name = { time, number: Number(number), personaId };
-  return archiveName(name) === file ? name : null;
+  return archiveName(name) === composed(file) ? name : null;
 }
 
 export function oldestFirst(a: ArchiveName, b: ArchiveName): number {

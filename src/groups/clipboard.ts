@@ -19,6 +19,7 @@ import { readIfThere, readOr } from '../core/file-access.js';
 import { readUnlessUnchanged } from '../core/file-cache.js';
 import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
+import { nameOnDisk } from '../core/names-on-disk.js';
 import { fileUpdater } from '../core/update-file.js';
 import { chatFolder } from './paths.js';
 import { isPersonaId } from './slug.js';
@@ -51,7 +52,10 @@ export function createClipboard({ folder, exclusive, log }: ClipboardOptions): C
       throw new Fault('memory_unavailable', `${shown} is not the id of an agent, so it has no clipboard`);
     }
     const { chatId, personaId } = owner;
-    if (isPersonaId(personaId)) return join(chatFolder(folder, chatId), `${personaId}.md`);
+    if (isPersonaId(personaId)) {
+      const chat = chatFolder(folder, chatId);
+      return join(chat, nameOnDisk(chat, `${personaId}.md`));
+    }
     const shown = JSON.stringify(personaId.slice(0, 80));
     throw new Fault('memory_unavailable', `${shown} is not the id of a persona, so it has no clipboard`);
   }

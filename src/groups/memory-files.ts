@@ -4,9 +4,10 @@ import { isDailyName } from '../core/daily-log.js';
 import { isFolder, namesIn, statIfThere } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
 import type { MemoryFile, MemoryOwner } from '../core/memory.js';
+import { composedNames } from '../core/names-on-disk.js';
 import { archiveName, oldestFirst, parseArchiveName } from './archive-name.js';
 import type { Kind } from './forget-in-file.js';
-import { archiveFolder, chatFolder, dailyFolder, memoryFile } from './paths.js';
+import { archiveFile, archiveFolder, chatFolder, dailyFolder, memoryFile } from './paths.js';
 import { isReserved } from './slug.js';
 
 /** A folder that contains such files. */
@@ -62,10 +63,10 @@ export async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promi
   const { chatId, personaId } = owner;
   const days = (await namesIn(dailyFolder(groupsDir, chatId))).filter(isDailyName).sort().reverse();
   const archives = (await archivesOf(groupsDir, owner)).reverse();
-  const rest = [...days.map((name) => `memory/${name}`), ...archives.map((name) => `archive/${name}`)];
   return [
     { file: `${personaId}/MEMORY.md`, path: memoryFile(groupsDir, owner) },
-    ...rest.map((file) => ({ file, path: join(chatFolder(groupsDir, chatId), file) })),
+    ...days.map((name) => ({ file: `memory/${name}`, path: join(dailyFolder(groupsDir, chatId), name) })),
+    ...archives.map((name) => ({ file: `archive/${name}`, path: archiveFile(groupsDir, chatId, name) })),
   ].filter(({ path }) => {
     const found = statIfThere(path);
     return found?.isFile() && found.size > 0;
@@ -74,7 +75,7 @@ export async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promi
 
 /** The names of one persona's archives, oldest first. */
 export async function archivesOf(groupsDir: string, { chatId, personaId }: MemoryOwner): Promise<string[]> {
-  return (await namesIn(archiveFolder(groupsDir, chatId)))
+  return composedNames(await namesIn(archiveFolder(groupsDir, chatId)))
     .map(parseArchiveName)
     .filter((name) => name !== null)
     .filter((name) => name.personaId === personaId)

@@ -7,6 +7,7 @@ import { isDate } from '../core/daily-log.js';
 import { Fault } from '../core/errors.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { MemoryOwner } from '../core/memory.js';
+import { nameOnDisk } from '../core/names-on-disk.js';
 import { isPersonaId } from './slug.js';
 
 const CHAT_ID = /^[A-Za-z0-9-]+_[A-Za-z0-9._@%-]+$/;
@@ -22,7 +23,8 @@ export function chatFolder(groupsDir: string, chatId: ChatId): string {
 
 export function personaFolder(groupsDir: string, chatId: ChatId, personaId: PersonaId): string {
   if (!isPersonaId(personaId)) throw noFolder(personaId, 'persona');
-  return join(chatFolder(groupsDir, chatId), personaId);
+  const chat = chatFolder(groupsDir, chatId);
+  return join(chat, nameOnDisk(chat, personaId));
 }
 
 export function memoryFile(groupsDir: string, owner: MemoryOwner): string {
@@ -41,6 +43,12 @@ export function dailyFile(groupsDir: string, chatId: ChatId, date: string): stri
 
 export function archiveFolder(groupsDir: string, chatId: ChatId): string {
   return join(chatFolder(groupsDir, chatId), 'archive');
+}
+
+/** `file`: the name of an archive (`archive-name.ts`). */
+export function archiveFile(groupsDir: string, chatId: ChatId, file: string): string {
+  const folder = archiveFolder(groupsDir, chatId);
+  return join(folder, nameOnDisk(folder, file));
 }
 
 /** Relative where that is shorter, for the model and for operators. */

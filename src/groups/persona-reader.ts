@@ -4,6 +4,7 @@ import { namesIn, readIfThere, readOr } from '../core/file-access.js';
 import { readUnlessUnchanged } from '../core/file-cache.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
+import { composedNames, nameOnDisk } from '../core/names-on-disk.js';
 import type { Persona } from '../core/persona.js';
 import { chatFolder, personaFolder } from './paths.js';
 import { inherit, NO_FILE, type PersonaFile, readPersonaFile } from './persona-file.js';
@@ -18,7 +19,9 @@ export function personaReader(groupsDir: string, log: Log) {
   });
   /** Folders that may contain a persona, by the folder of their chat. */
   const idsIn = readUnlessUnchanged<PersonaId[]>([], async (folder) =>
-    (await namesIn(folder)).filter((id) => id !== DEFAULT_PERSONA && isPersonaId(id)).sort(),
+    composedNames(await namesIn(folder))
+      .filter((id) => id !== DEFAULT_PERSONA && isPersonaId(id))
+      .sort(),
   );
 
   /** What the personas of a chat were called when they were last compared. */
@@ -76,7 +79,7 @@ export function personaReader(groupsDir: string, log: Log) {
 
   /** The ids of the personas in the library, sorted. */
   async function library(): Promise<PersonaId[]> {
-    const files = (await listed(libraryFolder, namesIn)).filter((file) => file.endsWith('.md'));
+    const files = composedNames(await listed(libraryFolder, namesIn)).filter((file) => file.endsWith('.md'));
     return files
       .map((file) => file.slice(0, -'.md'.length))
       .filter(isPersonaId)
@@ -84,8 +87,9 @@ export function personaReader(groupsDir: string, log: Log) {
   }
 
   async function libraryFile(personaId: PersonaId): Promise<PersonaFile> {
-    const file = isPersonaId(personaId) ? await read(join(libraryFolder, `${personaId}.md`)) : null;
-    return file ?? NO_FILE;
+    if (!isPersonaId(personaId)) return NO_FILE;
+    const file = nameOnDisk(libraryFolder, `${personaId}.md`);
+    return (await read(join(libraryFolder, file))) ?? NO_FILE;
   }
 
   /** null if the file does not exist. An unreadable one counts as empty, and a warning is logged. */

@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import type { Archives } from '../core/archive.js';
 import { isDailyName } from '../core/daily-log.js';
 import { isFolder, namesIn, readIfThere, readOr, statIfThere, unhurried } from '../core/file-access.js';
+import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
+import { composedNames } from '../core/names-on-disk.js';
 import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
 import { parseArchiveName } from './archive-name.js';
-import { archiveFolder, chatFolder, dailyFolder, isChatId } from './paths.js';
+import { archiveFile, archiveFolder, chatFolder, dailyFolder, isChatId, personaFolder } from './paths.js';
 import { isPersonaId } from './slug.js';
 
 /** How many folders or files are examined per pass of the event loop. */
@@ -23,9 +25,9 @@ export function createRecallFiles(options: {
     async scopes() {
       const found: Scope[] = [];
       for await (const chatId of unhurried((await namesOf(groupsDir)).filter(isChatId), AT_ONCE)) {
-        const folder = chatFolder(groupsDir, chatId);
-        for await (const personaId of unhurried((await namesOf(folder)).filter(isPersonaId), AT_ONCE)) {
-          if (isFolder(join(folder, personaId), false)) found.push({ chatId, personaId });
+        const names = composedNames(await namesOf(chatFolder(groupsDir, chatId)));
+        for await (const personaId of unhurried(names.filter(isPersonaId), AT_ONCE)) {
+          if (isFolder(personaFolder(groupsDir, chatId, personaId), false)) found.push({ chatId, personaId });
         }
       }
       return found;
@@ -42,7 +44,7 @@ export function createRecallFiles(options: {
       ];
       const files: RecallFile[] = [];
       for await (const file of unhurried(names, AT_ONCE)) {
-        const found = stampOf(join(chatFolder(groupsDir, chatId), file));
+        const found = stampOf(pathOf(chatId, file));
         if (found) files.push({ file, ...found });
       }
       return files;
@@ -50,10 +52,19 @@ export function createRecallFiles(options: {
 
     async read(scope, file) {
       if (!isOf(scope, file)) return null;
-      const path = join(chatFolder(groupsDir, scope.chatId), file);
+      const path = pathOf(scope.chatId, file);
       return (await readOr(null, path, readIfThere, log, PASSED_OVER))?.toString('utf8') ?? null;
     },
   };
+
+  /** Of a file as `list` names it. */
+  function pathOf(chatId: ChatId, file: string): string {
+    const [folder = '', name = ''] = file.split('/');
+    if (folder === 'archive') return archiveFile(groupsDir, chatId, name);
+    const at =
+      folder === 'memory' ? dailyFolder(groupsDir, chatId) : personaFolder(groupsDir, chatId, folder);
+    return join(at, name);
+  }
 
   async function namesOf(folder: string): Promise<string[]> {
     return (await readOr([], folder, namesIn, log, PASSED_OVER)).sort();

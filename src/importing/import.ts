@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { lstat, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
+import { composed, pathOnDisk } from '../core/names-on-disk.js';
 import { type Names, planOfGroups } from './microclaw.js';
 import { planOfSkills, planOfWorkspace } from './openclaw.js';
 import type { Step } from './plan.js';
@@ -41,7 +42,8 @@ export async function importFrom(order: ImportOrder): Promise<Imported> {
 
 /** null: passed over, or nothing to tell. */
 async function take(source: Source, order: ImportOrder, step: Step): Promise<Put | null> {
-  const target = join(order[step.place], ...step.to);
+  const names = await pathOnDisk(order[step.place], step.to.map(composed));
+  const target = join(order[step.place], ...names);
   const before = Buffer.from(step.text ?? '');
   if (step.from === null) {
     if ((await lstat(target).catch(() => null)) !== null) return null;
@@ -57,7 +59,7 @@ async function take(source: Source, order: ImportOrder, step: Step): Promise<Put
     source.passedOver.push({ path: step.from.join('/'), why: 'it is the very file in its place' });
     return null;
   }
-  if (step.place === 'workspace' && (await leadsOut(order.workspace, step.to))) {
+  if (step.place === 'workspace' && (await leadsOut(order.workspace, names))) {
     return { kind: 'impossible', path: target, why: 'a folder on the way is a link that leads out' };
   }
   const whole = { ...content, bytes: Buffer.concat([before, content.bytes]) };

@@ -2,6 +2,7 @@
  * MicroClaw's `groups/<chat>/<persona>/MEMORY.md`, with the daily log and the conversations of each chat, as files of
  * `groups/`. Its chats and personas are numbers: those of Telegram, and 1 for the persona that is always there.
  */
+import { composed } from '../core/names-on-disk.js';
 import type { Plan, Step } from './plan.js';
 import { filesBelow, type Source } from './source.js';
 
@@ -57,7 +58,7 @@ function stepsOfChat(
   const only = personas.length === 1 ? personas[0] : undefined;
   const idOf = (persona: string) => {
     if (persona === '1' && only === '1') return 'default';
-    return NUMBER.test(persona) ? `persona-${persona.replace('-', '')}` : persona;
+    return NUMBER.test(persona) ? `persona-${persona.replace('-', '')}` : composed(persona);
   };
   const withFile = new Set(
     files.filter(({ below }) => below.length === 3 && below[2] === 'PERSONA.md').map(({ below }) => below[1]),

@@ -7,6 +7,7 @@ import * as fs from 'node:fs/promises';
 import { join } from 'node:path';
 import { createGunzip } from 'node:zlib';
 import type { ChatId, PersonaId } from '../core/ids.js';
+import { nameOnDisk } from '../core/names-on-disk.js';
 import { lineReader, type TurnRecord } from './record.js';
 
 const ENDING = '.jsonl.gz';
@@ -19,7 +20,8 @@ export function folderOf(folder: string, chatId: ChatId, personaId: PersonaId | 
   const names = personaId === null ? [chatId] : [chatId, personaId];
   const wrong = names.find((name) => !/^[^./\\\0][^/\\\0]*$/u.test(name));
   if (wrong !== undefined) throw new Error(`${JSON.stringify(wrong)} names no folder of records`);
-  return join(folder, ...names);
+  const chat = join(folder, chatId);
+  return personaId === null ? chat : join(chat, nameOnDisk(chat, personaId));
 }
 
 /**

@@ -9,6 +9,7 @@ import { join, sep } from 'node:path';
 import { sizeInWords } from '../core/bytes.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { composed } from '../core/names-on-disk.js';
 import type { Skill, SkillProblem, Skills } from '../core/skills.js';
 import { bundleOf } from './bundle.js';
 import { type Host, unmet } from './host.js';
@@ -81,7 +82,7 @@ export function createSkills({ folder, log, ...host }: SkillsParts): Skills {
     const why = unmet(read.bundle.conditions, host);
     if (why !== null) return { why };
     const { name: called, description, body } = read.bundle;
-    return { skill: { name: called, description, folder: found.folder }, body };
+    return { skill: { name: composed(called), description, folder: found.folder }, body };
   }
 
   /** By the names of their folders, so that of two with one name it is always the same that counts. */
@@ -124,7 +125,7 @@ export function createSkills({ folder, log, ...host }: SkillsParts): Skills {
     },
     async load(name) {
       const { there } = await lookAtAll();
-      const found = there.get(name);
+      const found = there.get(composed(name));
       if (found !== undefined) return { ok: true, skill: found.skill, text: found.body };
       const names = [...there.keys()].sort();
       const list = names.length === 0 ? 'There are none.' : `There are: ${names.join(', ')}.`;

@@ -8,6 +8,7 @@ import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import type { Archives } from '../core/archive.js';
 import type { OutgoingFile } from '../core/channel.js';
 import type { ChatId } from '../core/ids.js';
+import { nameOnDisk, pathOnDisk } from '../core/names-on-disk.js';
 import type { Target } from './authorise.js';
 import { isNoMessages } from './files/attachment.js';
 
@@ -41,7 +42,7 @@ export function reachOf({ groupsDir, mediaFolder, archives }: Folders, { chatId,
   const media = join(mediaFolder, chatId);
   return {
     bases: [{ folder: chat }, { folder: media, flat: true }],
-    within: [...[personaId, 'memory', ARCHIVE].map((name) => join(chat, name)), media],
+    within: [...[nameOnDisk(chat, personaId), 'memory', ARCHIVE].map((name) => join(chat, name)), media],
     groupsDir,
     async maySendArchive(of, file) {
       const found = of === chatId ? await archives.find(of, file) : null;
@@ -64,8 +65,10 @@ export function reachOfOwner(folders: Folders, target: Target): Reach {
 
 export async function findFile(path: string, reach: Reach): Promise<FoundFile> {
   if (path.includes('\0')) return { kind: 'forbidden' };
-  const candidates = reach.bases
-    .map((base) => ({ ...base, full: resolve(base.folder, path) }))
+  const named = await Promise.all(
+    reach.bases.map(async (base) => ({ ...base, full: await fullPath(base.folder, path) })),
+  );
+  const candidates = named
     .filter(({ folder, full, flat }) => isBelow(full, folder) && (!flat || dirname(full) === folder))
     .filter(({ full }) => reach.within.some((root) => isBelow(full, root)));
   if (candidates.length === 0) return { kind: 'forbidden' };
@@ -81,6 +84,13 @@ export async function findFile(path: string, reach: Reach): Promise<FoundFile> {
     if ((await stat(found)).isFile()) return { kind: 'file', file: { path: found, name: basename(full) } };
   }
   return { kind: 'missing' };
+}
+
+/** What leads out of the folder is left as it is: then nobody looks whether there is anything. */
+async function fullPath(folder: string, path: string): Promise<string> {
+  const full = resolve(folder, path);
+  if (!isBelow(full, folder)) return full;
+  return join(folder, ...(await pathOnDisk(folder, relative(folder, full).split(sep))));
 }
 
 async function mayGo(

@@ -1,5 +1,7 @@
 /** `coterie doctor`: a line for each check, whatever servers say. */
+import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { listen } from '../fakes/http-server.js';
 import { makeHome, run } from '../harness/gateway.js';
@@ -22,6 +24,19 @@ test('what a server answers with stays on the line of its check', async () => {
     ]);
   } finally {
     await close();
+    await home.remove();
+  }
+});
+
+test('names that differ in nothing that is seen are told of', async () => {
+  const home = await makeHome({});
+  try {
+    for (const form of ['NFC', 'NFD'])
+      await mkdir(join(home.folder, 'groups/telegram_1', 'zoë'.normalize(form)), { recursive: true });
+    const checked = run(home, ['doctor']);
+    await checked.exited;
+    expect(checked.out()).toMatch(/^warning names: .*telegram_1\/zo.* stands there 2 times/m);
+  } finally {
     await home.remove();
   }
 });

@@ -89,6 +89,22 @@ async function everythingIn(folder: string): Promise<string[]> {
   return (await Promise.all(lines)).sort();
 }
 
+test('names that a Mac wrote become those that people type, and what is there under either is not doubled', async () => {
+  const decomposed = (name: string) => name.normalize('NFD');
+  const { run, files, put } = await setUp({
+    [decomposed('from/groups/4711/zoë/MEMORY.md')]: 'm',
+    [decomposed('from/groups/4711/zoë/PERSONA.md')]: 'p',
+    [decomposed('from/skills/Grüße/SKILL.md')]: 's',
+  });
+  await put(decomposed('data/skills/Grüße/SKILL.md'), 's');
+  await run();
+  expect(await files()).toEqual([
+    decomposed('data/skills/Grüße/SKILL.md'),
+    'groups/telegram_4711/zoë/MEMORY.md'.normalize('NFC'),
+    'groups/telegram_4711/zoë/PERSONA.md'.normalize('NFC'),
+  ]);
+});
+
 describe('an OpenClaw workspace', () => {
   const WORKSPACE = {
     'from/MEMORY.md': '# Memory',

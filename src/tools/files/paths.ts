@@ -19,6 +19,7 @@ import {
 } from '../../core/beneath.js';
 import { sizeInWords } from '../../core/bytes.js';
 import { codeOf } from '../../core/file-access.js';
+import { pathOnDisk } from '../../core/names-on-disk.js';
 import { isWithin, type Places, type Quota, type Root, rootOf } from './places.js';
 
 /** The name under which what people sent is read. */
@@ -59,7 +60,7 @@ async function locate(places: Places, path: string): Promise<Located> {
   const found =
     at(places, full) ?? (places.kind === 'agent' ? at(places, await realAsFarAsThere(full)) : null);
   if (found === null) throw outside(places);
-  return found;
+  return { ...found, names: await pathOnDisk(found.root.folder, found.names) };
 }
 
 /** Pure. An absolute path without `.` and `..`. */

@@ -4,6 +4,7 @@
  */
 import { mkdir, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
+import { nameOnDisk } from '../../core/names-on-disk.js';
 import { BOARD_CHAT } from '../../core/task.js';
 import type { AgentPlace, Authorisation } from '../../core/tool.js';
 import { mayActAnywhere, type Target } from '../authorise.js';
@@ -76,7 +77,8 @@ async function placesOfOwner(folders: Folders, { chatId }: Target): Promise<Plac
 
 /** Its working folder, and what people sent in its chat. */
 export async function placesOfPersona(folders: Folders, { chatId, personaId }: Target): Promise<Places> {
-  const start = await own(folders.workFolder, chatId, personaId);
+  const chat = join(folders.workFolder, chatId);
+  const start = await own(chat, nameOnDisk(chat, personaId));
   const media = await own(folders.mediaFolder, chatId);
   const roots = [
     { folder: start, isReadOnly: false, quota: folders.quota ?? QUOTA },

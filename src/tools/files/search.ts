@@ -4,6 +4,7 @@ import picomatch from 'picomatch';
 import { type Entry, entriesBelow, type OpenFolder, openFile, within } from '../../core/beneath.js';
 import { cutAt } from '../../core/cut.js';
 import { codeOf } from '../../core/file-access.js';
+import { composed } from '../../core/names-on-disk.js';
 import { isNoMessages } from './attachment.js';
 import { readUpTo } from './paths.js';
 import { MOST_BYTES } from './read-file.js';
@@ -51,7 +52,8 @@ const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP']);
 
 export async function searchIn(order: SearchOrder): Promise<Found> {
   const { places, closed, media, file, glob, lines, most } = order;
-  const fits = picomatch(glob ?? '**/*');
+  const matches = picomatch(composed(glob ?? '**/*'));
+  const fits = (path: string) => matches(composed(path));
   const expression = lines && new RegExp(lines.source, lines.flags);
   const found: Found = { found: [], more: 0, isPartial: false };
   let looked = 0;

@@ -1,6 +1,6 @@
 /** `read_file`, `write_file`, `edit_file`, `glob` and `grep`: what they tell, and that no pattern keeps them busy. */
 import { execFileSync } from 'node:child_process';
-import { mkdir, readFile as read, stat, symlink, truncate } from 'node:fs/promises';
+import { mkdir, readFile as read, readdir, stat, symlink, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
@@ -38,6 +38,26 @@ test('their risks, and that what is read is from outside', async () => {
     expect(tool).toMatchObject({ risk: 'low', isFromOutside: true });
   }
   for (const tool of [writeFile(folders), editFile(folders)]) expect(tool.risk).toBe('medium');
+});
+
+test('names that a Mac wrote are found by what people type, and the other way round', async () => {
+  const { home, put, reads, globs, greps, call, folders } = await setUp();
+  const [composed, decomposed] = ['Grüße/für Zoë.md'.normalize('NFC'), 'Grüße/für Zoë.md'.normalize('NFD')];
+  await put(`${WORK}/${decomposed}`, 'hello');
+  await put(`${MEDIA}/${decomposed}`, 'sent');
+  expect((await reads({ path: composed })).content).toContain('hello');
+  expect((await reads({ path: `media/${composed}` })).content).toContain('sent');
+  expect((await globs({ pattern: 'Grüße/für*'.normalize('NFC') })).content).toBe(decomposed);
+  expect((await greps({ pattern: 'hello', path: composed })).content).toContain('1: hello');
+  await call(writeFile(folders), { path: composed, content: 'changed' });
+  await call(writeFile(folders), { path: 'Grüße/new.md'.normalize('NFC'), content: 'beside' });
+  expect(await readdir(join(home, WORK))).toEqual(['Grüße'.normalize('NFD')]);
+  expect(await read(join(home, WORK, decomposed), 'utf8')).toBe('changed');
+
+  await put(`${WORK}/é`.normalize('NFC'), 'one');
+  await put(`${WORK}/é`.normalize('NFD'), 'two');
+  expect((await reads({ path: 'é'.normalize('NFC') })).content).toContain('one');
+  expect((await reads({ path: 'é'.normalize('NFD') })).content).toContain('two');
 });
 
 describe('read_file', () => {
