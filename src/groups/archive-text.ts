@@ -2,10 +2,11 @@
  * The text of an archive file: the front matter, a title, then every message under a heading with its author, its time
  * and its id in the store. Pure.
  */
-import { isMap, parseDocument, stringify } from 'yaml';
+import { isMap, stringify } from 'yaml';
 import type { ArchivedMessage, ArchiveHead } from '../core/archive.js';
 import type { Zone } from '../core/dates.js';
 import type { PersonaId } from '../core/ids.js';
+import { documentOf } from '../core/yaml.js';
 import { splitFrontMatter } from './front-matter.js';
 
 /** What is known only after the whole archive was written. */
@@ -50,7 +51,7 @@ export function messageText(message: ArchivedMessage, zone: Zone): string {
 export function readHeadText(beginning: string): ReadHead | null {
   const parts = splitFrontMatter(beginning);
   if (parts === null) return null;
-  const document = parseDocument(parts.matter);
+  const document = documentOf(parts.matter);
   if (document.errors.length > 0 || !isMap(document.contents)) return null;
   const persona: unknown = document.get('persona');
   const thread: unknown = document.get('thread');

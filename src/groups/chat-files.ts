@@ -5,7 +5,7 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextPass } from 'node:timers/promises';
-import { isMap, isScalar, isSeq, parseDocument } from 'yaml';
+import { isMap, isScalar, isSeq } from 'yaml';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import { namesIn, readIfThere, readOr, unhurried } from '../core/file-access.js';
@@ -14,6 +14,7 @@ import type { Log } from '../core/log.js';
 import type { ChatFiles } from '../core/persona.js';
 import type { SettingStore } from '../core/store.js';
 import { fileUpdater } from '../core/update-file.js';
+import { documentOf } from '../core/yaml.js';
 import { chatFolder, isChatId } from './paths.js';
 import { withKey } from './yaml-edit.js';
 
@@ -53,7 +54,7 @@ export function createChatFiles({ groupsDir, store, clock, log }: ChatFilesOptio
       if (titles.get(chatId) === title && existsSync(path)) return;
       await update(path, (bytes) => {
         const source = bytes?.toString('utf8') ?? '';
-        if (parseDocument(source).get('title') === title) return null;
+        if (documentOf(source).get('title') === title) return null;
         const edited = withKey(source, 'title', title);
         if (edited === null)
           log.warn({ path }, 'the title was not updated, because the file is not plain YAML');
@@ -150,13 +151,13 @@ function isOlder(path: string, time: number): boolean {
 }
 
 function idsIn(source: string): ChatId[] {
-  const ids: unknown = parseDocument(source).get('ids');
+  const ids: unknown = documentOf(source).get('ids');
   const items = isSeq(ids) ? ids.items : [];
   return items.flatMap((item) => (isScalar(item) && typeof item.value === 'string' ? [item.value] : []));
 }
 
 function withId(path: string, source: string, alias: ChatId): string {
-  const document = parseDocument(source);
+  const document = documentOf(source);
   const ids: unknown = document.get('ids');
   const plain = document.contents === null || isMap(document.contents);
   if (!plain || document.errors.length > 0 || (ids !== undefined && ids !== null && !isSeq(ids))) {

@@ -2,9 +2,10 @@
  * PERSONA.md: YAML front matter, then the character description as Markdown. Reading takes what is valid and reports
  * what is not; editing changes one line.
  */
-import { isMap, isScalar, isSeq, parseDocument, stringify } from 'yaml';
+import { isMap, isScalar, isSeq, stringify } from 'yaml';
 import { BOM, encode } from '../core/byte-text.js';
 import type { Persona } from '../core/persona.js';
+import { documentOf } from '../core/yaml.js';
 import { beginsFrontMatter, splitFrontMatter, withFrontMatterKey } from './front-matter.js';
 import { withKey } from './yaml-edit.js';
 
@@ -44,8 +45,8 @@ export function readPersonaFile(file: string): PersonaFile {
     const faults = beginsFrontMatter(file) ? ['the front matter has no closing line of ---'] : [];
     return { ...NO_FILE, character: file.trim(), faults };
   }
-  const { contents, errors } = parseDocument(parts.matter);
-  const faults = errors.map((error) => error.message.split('\n')[0] ?? error.code);
+  const { contents, errors } = documentOf(parts.matter);
+  const faults = errors.map(({ message }) => message);
   const map = isMap(contents) ? contents : null;
   if (contents !== null && map === null) faults.push('the front matter should be lines of "key: value"');
   return {

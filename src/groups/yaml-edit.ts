@@ -1,9 +1,10 @@
 /** Sets one key of a YAML text and preserves everything else, including comments and order. */
-import { isMap, isNode, isScalar, parseDocument, stringify } from 'yaml';
+import { isMap, isNode, isScalar, stringify } from 'yaml';
+import { documentOf } from '../core/yaml.js';
 
 /** null if the text is not a YAML map that can be edited reliably. */
 export function withKey(source: string, key: string, value: string | boolean): string | null {
-  const document = parseDocument(source);
+  const document = documentOf(source);
   if (document.errors.length > 0) return null;
   const plain = stringify(value, { lineWidth: 0 }).replace(/\n$/, '');
   // What has line breaks stands on one line as JSON, which YAML takes, too.
@@ -13,7 +14,7 @@ export function withKey(source: string, key: string, value: string | boolean): s
   if (map !== null && !isMap(map)) return null;
   const pair = map?.items.find((item) => isScalar(item.key) && item.key.value === key);
   const edited = pair ? replaced(source, pair.value, scalar) : added(source, key, scalar, map?.flow === true);
-  return edited !== null && parseDocument(edited).get(key) === value ? edited : null;
+  return edited !== null && documentOf(edited).get(key) === value ? edited : null;
 }
 
 function replaced(source: string, value: unknown, scalar: string): string | null {

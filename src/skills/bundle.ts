@@ -2,8 +2,8 @@
  * One SKILL.md in the open Agent Skills format: YAML front matter with `name` and `description`, then instructions. What
  * other programs need of it is passed over; what says where it can be used is a condition. Pure.
  */
-import { parse } from 'yaml';
 import { describe } from '../core/errors.js';
+import { dataOf } from '../core/yaml.js';
 
 export interface Bundle {
   name: string;
@@ -24,7 +24,6 @@ export interface Conditions {
 
 const MOST_NAME = 64;
 const MOST_DESCRIPTION = 1_024;
-const MOST_ALIASES = 100;
 const PLATFORMS: Readonly<Record<string, string | null>> = {
   ...{ darwin: 'darwin', macos: 'darwin', osx: 'darwin', mac: 'darwin' },
   ...{ linux: 'linux', windows: 'win32', win32: 'win32', win: 'win32' },
@@ -63,10 +62,10 @@ type Values = Record<string, unknown>;
 function valuesOf(matter: string): Values {
   let values: unknown;
   try {
-    values = parsed(matter);
+    values = dataOf(matter);
   } catch (error) {
     try {
-      values = parsed(quoted(matter));
+      values = dataOf(quoted(matter));
     } catch {
       throw new Broken(`its front matter is no YAML: ${describe(error).split('\n', 1)[0]}`);
     }
@@ -74,11 +73,6 @@ function valuesOf(matter: string): Values {
   const found = asValues(values);
   if (found === null) throw new Broken('its front matter has no keys');
   return found;
-}
-
-function parsed(matter: string): unknown {
-  // Mistakes are thrown; what is merely odd is not worth a word on our standard error.
-  return parse(matter, { maxAliasCount: MOST_ALIASES, logLevel: 'error' });
 }
 
 /** Many write `description: Use it for this: that`, which is no YAML without quotes. */
@@ -132,7 +126,7 @@ function conditionsIn(values: Values): Conditions {
 function unpacked(metadata: unknown): unknown {
   if (typeof metadata !== 'string' || !metadata.trim().startsWith('{')) return metadata;
   try {
-    return parsed(metadata);
+    return dataOf(metadata);
   } catch {
     throw new Broken('its metadata is no JSON');
   }

@@ -2,12 +2,12 @@
  * `data/agents/<id>.yaml`: what an agent is. What the file leaves out is taken from `utility`; a fault is a sentence for
  * whoever edits it, with the key and what was expected there. Pure.
  */
-import { parseDocument } from 'yaml';
 import * as z from 'zod';
 import { type AgentDefinition, UTILITY } from '../core/agents.js';
 import { describe } from '../core/errors.js';
 import { hintFor, parseKnown } from '../core/known-keys.js';
 import { TOOL_GROUPS, type ToolGroup } from '../core/tool.js';
+import { documentOf, MOST_ALIASES } from '../core/yaml.js';
 
 /** What no agent has: it begins no further work, and talks to nobody. */
 const NEVER: readonly ToolGroup[] = ['agents', 'send', 'schedules', 'reactions', 'export'];
@@ -62,12 +62,12 @@ export function parseAgent(id: string, file: string, source: string): ParsedAgen
     ok: false,
     reason: `${[file, key, message].filter((part) => part !== null && part !== '').join(': ')}.`,
   });
-  const document = parseDocument(source.replace(/^\uFEFF/, ''), { prettyErrors: false });
+  const document = documentOf(source.replace(/^\uFEFF/, ''));
   const [error] = document.errors;
   if (error !== undefined) return wrong(null, `it is not YAML (${error.message})`);
   let data: unknown;
   try {
-    data = document.toJS({ maxAliasCount: 100 });
+    data = document.toJS({ maxAliasCount: MOST_ALIASES });
   } catch (error) {
     return wrong(null, `the anchors in it cannot be resolved (${describe(error)})`);
   }

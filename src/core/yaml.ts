@@ -1,0 +1,65 @@
+/**
+ * YAML that others wrote: personas, skills, agents, archives, a chat's file. The library takes square time for brackets
+ * that nothing closes, and where they nest deep it ends the whole process: so a text is measured first, by its tokens,
+ * which is linear, and what no such file needs is refused.
+ */
+import { CST, type Document, Lexer, LineCounter, parseDocument, YAMLParseError } from 'yaml';
+
+/** Characters. */
+const MOST_TEXT = 65_536;
+const MOST_TOKENS = 10_000;
+/** Brackets within brackets; lists and keys that begin on one line, where each may be within the one before. */
+const DEEPEST = 64;
+const BEGINS: ReadonlySet<string> = new Set(['seq-item-ind', 'explicit-key-ind', 'map-value-ind']);
+/** More are not told. */
+const MOST_ERRORS = 10;
+/** What aliases may stand for, for `toJS`. */
+export const MOST_ALIASES = 100;
+
+/** A text that is too much is an empty document with an error that says so. Errors name their line. */
+export function documentOf(source: string): Document.Parsed {
+  const refusal = refusalOf(source);
+  const lines = new LineCounter();
+  const document = parseDocument(refusal === null ? source : '', {
+    lineCounter: lines,
+    // Each would have the line that it stands in, and there may be as many as there are characters.
+    prettyErrors: false,
+    logLevel: 'error',
+  });
+  document.errors.splice(MOST_ERRORS);
+  for (const error of document.errors) {
+    const { line, col } = lines.linePos(error.pos[0]);
+    error.message += ` at line ${line}, column ${col}`;
+  }
+  if (refusal !== null) document.errors.push(new YAMLParseError([0, 0], 'RESOURCE_EXHAUSTION', refusal));
+  return document;
+}
+
+/** As plain values. Throws an Error for what is no YAML, and for aliases that cannot be resolved or stand for too much. */
+export function dataOf(source: string): unknown {
+  const document = documentOf(source);
+  const [error] = document.errors;
+  if (error !== undefined) throw error;
+  return document.toJS({ maxAliasCount: MOST_ALIASES });
+}
+
+/** null for what may be parsed. */
+function refusalOf(source: string): string | null {
+  if (source.length > MOST_TEXT) return `it is longer than ${MOST_TEXT} characters`;
+  let tokens = 0;
+  let depth = 0;
+  let begun = 0;
+  let isText = false;
+  for (const token of new Lexer().lex(source)) {
+    tokens += 1;
+    const kind: CST.TokenType | null = isText ? null : CST.tokenType(token);
+    isText = kind === 'scalar';
+    if (kind === 'flow-map-start' || kind === 'flow-seq-start') depth += 1;
+    else if (kind === 'flow-map-end' || kind === 'flow-seq-end') depth = Math.max(0, depth - 1);
+    else if (kind === 'newline') begun = 0;
+    else if (kind !== null && BEGINS.has(kind) && depth === 0) begun += 1;
+    if (tokens > MOST_TOKENS) return 'it has too many keys and values';
+    if (depth > DEEPEST || begun > DEEPEST) return 'it is nested too deep';
+  }
+  return null;
+}
