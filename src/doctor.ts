@@ -210,7 +210,7 @@ async function checkMemory(config: Config): Promise<Finding[]> {
 
 async function checkSkills(config: Config): Promise<Finding[]> {
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
-  const { skills, problems } = await createSkills({
+  const { skills, problems, remarks } = await createSkills({
     ...{ folder: skillsFolderOf(config), ...systemHost(), log },
   }).list();
   const found = skills.length === 0 ? 'there are none' : skills.map(({ name }) => name).join(', ');
@@ -220,6 +220,7 @@ async function checkSkills(config: Config): Promise<Finding[]> {
       state: 'warning' as const,
       text: `${name} is not offered: ${why}`,
     })),
+    ...remarks.map(({ name, why }): Finding => ({ state: 'warning', text: `${name}: ${why}` })),
   ];
 }
 

@@ -1,8 +1,11 @@
 /**
  * One SKILL.md in the open Agent Skills format: YAML front matter with `name` and `description`, then instructions. What
- * other programs need of it is passed over; what says where it can be used is a condition. Pure.
+ * other programs need of it is passed over; what says where it can be used, and by whom, is a condition. Pure.
  */
+import { cutAt, cutMarker } from '../core/cut.js';
 import { describe } from '../core/errors.js';
+import { composed } from '../core/names-on-disk.js';
+import { MOST_DESCRIPTION, type Skill } from '../core/skills.js';
 import { dataOf } from '../core/yaml.js';
 
 export interface Bundle {
@@ -11,6 +14,9 @@ export interface Bundle {
   /** What stands below the front matter. */
   body: string;
   conditions: Conditions;
+  loadedBy: Skill['loadedBy'];
+  /** Sentences' ends for operators: it is offered, but not as its file has it. */
+  remarks: string[];
 }
 
 export interface Conditions {
@@ -20,10 +26,13 @@ export interface Conditions {
   programs: readonly string[];
   /** Of each list at least one. */
   anyPrograms: readonly (readonly string[])[];
+  /** Variables of the environment: all of them have to be set. */
+  variables: readonly string[];
 }
 
 const MOST_NAME = 64;
-const MOST_DESCRIPTION = 1_024;
+/** OpenClaw's name for its part of the metadata, and those that it had before. */
+const OPENCLAW = ['openclaw', 'clawdbot', 'clawdis', 'moltbot'];
 const PLATFORMS: Readonly<Record<string, string | null>> = {
   ...{ darwin: 'darwin', macos: 'darwin', osx: 'darwin', mac: 'darwin' },
   ...{ linux: 'linux', windows: 'win32', win32: 'win32', win: 'win32' },
@@ -33,26 +42,75 @@ const PLATFORMS: Readonly<Record<string, string | null>> = {
 /** A sentence's end for an operator. */
 class Broken extends Error {}
 
-export function bundleOf(file: string): { ok: true; bundle: Bundle } | { ok: false; why: string } {
+/** `folderName`: what it is called where its file has no name of the format. */
+export function bundleOf(
+  file: string,
+  folderName: string,
+): { ok: true; bundle: Bundle } | { ok: false; why: string } {
   try {
     const [, matter, body = ''] = FRONT_MATTER.exec(file) ?? [];
     if (matter === undefined) throw new Broken('it has no front matter between two lines of ---');
     const values = valuesOf(matter);
-    const name = wordsIn(values, 'name');
-    const description = wordsIn(values, 'description').replace(/\s+/g, ' ');
-    if (!/^[a-z0-9][a-z0-9_-]*$/.test(name) || name.length > MOST_NAME) {
-      throw new Broken(`its name must be lower-case letters, digits and hyphens, at most ${MOST_NAME}`);
-    }
-    if (description.length > MOST_DESCRIPTION) {
-      throw new Broken(
-        `its description has ${description.length} characters; ${MOST_DESCRIPTION} are allowed`,
-      );
-    }
-    return { ok: true, bundle: { name, description, body: body.trim(), conditions: conditionsIn(values) } };
+    const name = nameIn(values, folderName);
+    const whole = wordsIn(values, 'description').replace(/\s+/g, ' ');
+    const openclaw = openclawIn(values);
+    const bundle = {
+      name,
+      description: shortened(whole),
+      body: body.trim(),
+      conditions: conditionsIn(values, openclaw),
+      loadedBy: loadedBy(values),
+      remarks: [...tooLong(whole), ...withoutSettings(openclaw)],
+    };
+    return { ok: true, bundle };
   } catch (error) {
     if (error instanceof Broken) return { ok: false, why: error.message };
     throw error;
   }
+}
+
+/** Many files have a title there, or nothing: the folder has a name in any case. */
+function nameIn(values: Values, folderName: string): string {
+  const { name } = values;
+  const given = typeof name === 'string' || typeof name === 'number' ? String(name).trim() : '';
+  if (/^[a-z0-9][a-z0-9_-]*$/.test(given) && given.length <= MOST_NAME) return given;
+  const own = composed(folderName).trim();
+  if (own === '' || own.length > MOST_NAME || /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(own)) {
+    throw new Broken(`neither its name nor that of its folder is a name of at most ${MOST_NAME} characters`);
+  }
+  return own;
+}
+
+function shortened(description: string): string {
+  if (description.length <= MOST_DESCRIPTION) return description;
+  return `${cutAt(description, MOST_DESCRIPTION)} ${cutMarker('skill-description-max-chars', MOST_DESCRIPTION)}`;
+}
+
+function tooLong(description: string): string[] {
+  if (description.length <= MOST_DESCRIPTION) return [];
+  return [
+    `its description has ${description.length} characters and is cut: at most ${MOST_DESCRIPTION} are shown`,
+  ];
+}
+
+/** Settings of OpenClaw exist nowhere here, whatever they are. */
+function withoutSettings(openclaw: Values): string[] {
+  const config = asValues(openclaw.requires)?.config;
+  const names = (Array.isArray(config) ? config : [config]).filter((each) => typeof each === 'string');
+  return names.length === 0 ? [] : [`it asks for settings of OpenClaw (${names.join(', ')}): there are none`];
+}
+
+function loadedBy(values: Values): Skill['loadedBy'] {
+  const noModel = isSaid(values['disable-model-invocation'], 'true');
+  const noPerson = isSaid(values['user-invocable'] ?? values['user-invokable'], 'false');
+  if (noModel && noPerson) throw new Broken('it says that neither a person nor a model may load it');
+  return noModel ? 'people' : noPerson ? 'models' : 'anybody';
+}
+
+/** Also as YAML 1.1 and people write it. */
+function isSaid(value: unknown, what: 'true' | 'false'): boolean {
+  const words = what === 'true' ? ['true', 'yes', 'on'] : ['false', 'no', 'off'];
+  return words.includes(String(value).trim().toLowerCase());
 }
 
 const FRONT_MATTER = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)(?<=\n)---[ \t]*(?:\r?\n|$)([\s\S]*)$/;
@@ -95,16 +153,22 @@ function wordsIn(values: Values, key: string): string {
   return words.trim();
 }
 
-/** `platforms`, `os` and `deps`, MicroClaw's `compatibility`, OpenClaw's `metadata.openclaw`. */
-function conditionsIn(values: Values): Conditions {
+/** What OpenClaw needs to know, under the first of its names. */
+function openclawIn(values: Values): Values {
+  const metadata = asValues(unpacked(values.metadata)) ?? {};
+  const found = OPENCLAW.map((name) => asValues(unpacked(metadata[name])));
+  return found.find((each) => each !== null) ?? {};
+}
+
+/** `platforms`, `os` and `deps`, MicroClaw's `compatibility`, OpenClaw's part of the metadata. */
+function conditionsIn(values: Values, openclaw: Values): Conditions {
   const compatibility = asValues(values.compatibility) ?? {};
-  const openclaw = asValues(asValues(unpacked(values.metadata))?.openclaw) ?? {};
   const requires = asValues(openclaw.requires) ?? {};
   const platforms = [values.platforms, values.os, compatibility.os, compatibility.platforms, openclaw.os].map(
     (value) => platformsIn(listOf('platforms', value)),
   );
   const named = platforms.filter((each) => each !== null);
-  // What OpenClaw calls always there asks for no programs.
+  // What OpenClaw calls always there asks for nothing but its systems.
   const isAlways = openclaw.always === true;
   return {
     platforms: named.reduce<readonly string[] | null>(
@@ -119,6 +183,7 @@ function conditionsIn(values: Values): Conditions {
     anyPrograms: [isAlways ? [] : listOf('requires.anyBins', requires.anyBins).map(asProgram)].filter(
       ({ length }) => length > 0,
     ),
+    variables: isAlways ? [] : listOf('requires.env', requires.env).map(asVariable),
   };
 }
 
@@ -154,6 +219,13 @@ function platformsIn(names: string[]): string[] | null {
 function asProgram(name: string): string {
   if (!/^[A-Za-z0-9._+-]{1,100}$/.test(name) || /^\.+$/.test(name)) {
     throw new Broken(`${JSON.stringify(name.slice(0, 100))} is no name of a program`);
+  }
+  return name;
+}
+
+function asVariable(name: string): string {
+  if (!/^[A-Za-z_][A-Za-z0-9_]{0,199}$/.test(name)) {
+    throw new Broken(`${JSON.stringify(name.slice(0, 100))} is no name of a variable`);
   }
   return name;
 }

@@ -1,4 +1,4 @@
-/** What a skill's conditions are about: the system that this runs on, and its programs. */
+/** What a skill's conditions are about: the system that this runs on, its programs, and our environment. */
 import { statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import type { Conditions } from './bundle.js';
@@ -7,13 +7,16 @@ export interface Host {
   platform: string;
   /** Whether there is a program of this name that can be run. */
   has(program: string): boolean;
+  /** Whether this variable of the environment is set to something. */
+  isSet(variable: string): boolean;
 }
 
-export function systemHost(path = process.env.PATH ?? '', platform: string = process.platform): Host {
-  const folders = path.split(delimiter).filter(isAbsolute);
+export function systemHost(env = process.env, platform: string = process.platform): Host {
+  const folders = (env.PATH ?? '').split(delimiter).filter(isAbsolute);
   const endings = platform === 'win32' ? ['.exe', '.cmd', '.bat', ''] : [''];
   return {
     platform,
+    isSet: (variable) => (env[variable] ?? '') !== '',
     has: (program) =>
       folders.some((folder) =>
         endings.some((ending) => {
@@ -27,8 +30,8 @@ export function systemHost(path = process.env.PATH ?? '', platform: string = pro
 
 /** Why a skill cannot be used here: a sentence's end for an operator; null: it can. */
 export function unmet(
-  { platforms, programs, anyPrograms }: Conditions,
-  { platform, has }: Host,
+  { platforms, programs, anyPrograms, variables }: Conditions,
+  { platform, has, isSet }: Host,
 ): string | null {
   if (platforms !== null && !platforms.includes(platform)) {
     return `it is for ${platforms.join(', ') || 'no system at all'}, and this is ${platform}`;
@@ -38,5 +41,7 @@ export function unmet(
   for (const some of anyPrograms) {
     if (!some.some(has)) return `it needs one of ${some.join(', ')}, and none is installed here`;
   }
+  const unset = [...new Set(variables)].filter((variable) => !isSet(variable));
+  if (unset.length > 0) return `it needs ${unset.join(', ')} in the environment, which is not set`;
   return null;
 }

@@ -1,7 +1,7 @@
 /**
- * The bundles below `data/skills`, as they are now: each folder is looked at for every catalogue, and read when it has
- * changed. Operators put them there, by hand or by unpacking what others made, so a broken one costs nothing but itself,
- * and nothing that lies outside is reached through one.
+ * The bundles below `data/skills`, alone or in groups, as they are now: each folder is looked at for every catalogue, and
+ * read when it has changed. Operators put them there, by hand, by a link or by unpacking what others made, so a broken one
+ * costs nothing but itself, and no link in one leads out of it.
  */
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
@@ -10,7 +10,15 @@ import { sizeInWords } from '../core/bytes.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { composed } from '../core/names-on-disk.js';
-import type { Skill, SkillProblem, Skills } from '../core/skills.js';
+import {
+  CATALOGUE_CHARS,
+  catalogueOf,
+  type FoundSkills,
+  mayLoad,
+  type Skill,
+  type SkillProblem,
+  type Skills,
+} from '../core/skills.js';
 import { bundleOf } from './bundle.js';
 import { type Host, unmet } from './host.js';
 
@@ -35,106 +43,182 @@ interface Kept {
   read: Read;
 }
 
-/** A bundle where it really lies. */
-interface Found {
+/** A folder in which a bundle may lie. */
+interface Place {
+  /** Its names below the folder of skills, with `/` between them. */
+  place: string;
+  name: string;
+  /** Links followed. */
   folder: string;
-  file: string;
+  /** What is read of it has to lie in here. */
+  bound: string;
 }
 
+type Looked = { skill: Skill; body: string; remarks: string[] } | { why: string };
+
 export function createSkills({ folder, log, ...host }: SkillsParts): Skills {
-  /** By the path of the file. */
+  /** By the path of the file and the name of its folder. */
   const kept = new Map<string, Kept>();
-  /** Of what is wrong, what was logged last. */
+  /** Of what is to be told, what was logged last. */
   let told = '';
 
-  function find(root: string, name: string): Found | { why: string } {
-    const real = realOf(join(root, name));
-    if (real === null) return { why: 'it is a link that leads nowhere' };
-    if (!isBelow(real, root)) return { why: LEADS_OUT };
-    for (const called of FILES) {
-      const file = realOf(join(real, called));
-      if (file === null) continue;
-      return isBelow(file, root) ? { folder: real, file } : { why: LEADS_OUT };
-    }
-    return { why: 'it has no SKILL.md' };
-  }
-
-  async function readBundle(file: string): Promise<Read> {
+  async function readBundle(file: string, name: string): Promise<Read> {
     const found = statSync(file);
     if (!found.isFile()) return { ok: false, why: 'its SKILL.md is no file' };
     if (found.size > MOST_BYTES) {
       return { ok: false, why: `its SKILL.md has more than ${sizeInWords(MOST_BYTES)}` };
     }
+    const key = `${file}\0${name}`;
     const stamp = stampOf(found);
-    const before = kept.get(file);
+    const before = kept.get(key);
     if (before?.stamp === stamp) return before.read;
-    const read = bundleOf(await textOf(file));
-    if (Math.max(found.mtimeMs, found.ctimeMs) < Date.now() - TICK_MS) kept.set(file, { stamp, read });
-    else kept.delete(file);
+    const read = bundleOf(await textOf(file), name);
+    if (Math.max(found.mtimeMs, found.ctimeMs) < Date.now() - TICK_MS) kept.set(key, { stamp, read });
+    else kept.delete(key);
     return read;
   }
 
-  async function look(root: string, name: string): Promise<{ skill: Skill; body: string } | { why: string }> {
-    const found = find(root, name);
-    if ('why' in found) return found;
-    const read = await readBundle(found.file);
+  async function look({ place, name, folder, bound }: Place, file: string): Promise<Looked> {
+    if (!isBelow(file, bound)) return { why: LEADS_OUT };
+    const read = await readBundle(file, name);
     if (!read.ok) return read;
     const why = unmet(read.bundle.conditions, host);
     if (why !== null) return { why };
-    const { name: called, description, body } = read.bundle;
-    return { skill: { name: composed(called), description, folder: found.folder }, body };
+    const { name: called, description, loadedBy, body, remarks } = read.bundle;
+    return { skill: { name: called, description, folder, place, loadedBy }, body, remarks };
   }
 
   /** By the names of their folders, so that of two with one name it is always the same that counts. */
   async function lookAtAll() {
     const there = new Map<string, { skill: Skill; body: string }>();
     const problems: SkillProblem[] = [];
-    const { root, names } = await foldersIn(folder).catch((error: unknown) => {
-      problems.push({ name: 'skills', why: describe(error) });
-      return { root: folder, names: [] };
-    });
-    for (const name of names.slice(0, MOST_FOLDERS)) {
-      const found = await look(root, name).catch((error: unknown) => ({ why: describe(error) }));
-      if ('why' in found) problems.push({ name, why: found.why });
-      else if (there.has(found.skill.name)) {
-        problems.push({ name, why: `another skill is called ${found.skill.name}, too` });
-      } else there.set(found.skill.name, found);
+    const remarks: SkillProblem[] = [];
+    const seen = new Set<string>();
+    const problem = (name: string, why: string) => void problems.push({ name, why });
+    for await (const found of bundlesIn(folder, problem)) {
+      // By a link it may be found twice.
+      if (seen.has(found.folder)) continue;
+      seen.add(found.folder);
+      const looked = await look(found, found.file).catch((error: unknown) => ({ why: describe(error) }));
+      if ('why' in looked) problem(found.place, looked.why);
+      else if (there.has(looked.skill.name)) {
+        problem(found.place, `another skill is called ${looked.skill.name}, too`);
+      } else {
+        there.set(looked.skill.name, looked);
+        for (const why of looked.remarks) remarks.push({ name: found.place, why });
+      }
     }
-    if (names.length > MOST_FOLDERS) {
-      problems.push({
-        name: 'skills',
-        why: `there are ${names.length} folders; ${MOST_FOLDERS} are looked at`,
-      });
+    const skills = [...there.values()].map(({ skill }) => skill);
+    skills.sort((one, other) => (one.name < other.name ? -1 : 1));
+    const [first, ...left] = catalogueOf(skills).left;
+    if (first !== undefined) {
+      const which = left.length === 0 ? first.name : `${first.name} and ${left.length} after it`;
+      const why = `${which} are not named in prompts, which show ${CATALOGUE_CHARS} characters of names and descriptions`;
+      remarks.push({ name: 'skills', why });
     }
-    tell(problems);
-    return { there, problems };
+    tell({ problems, remarks });
+    return { there, skills, problems, remarks };
   }
 
-  function tell(problems: SkillProblem[]): void {
-    const now = JSON.stringify(problems);
+  function tell({ problems, remarks }: Omit<FoundSkills, 'skills'>): void {
+    const now = JSON.stringify([problems, remarks]);
     if (now === told) return;
     told = now;
     for (const { name, why } of problems) log.warn({ skill: name, why }, 'a skill is not offered');
+    for (const { name, why } of remarks) log.warn({ skill: name, why }, 'a skill is offered otherwise');
   }
 
   return {
     async list() {
-      const { there, problems } = await lookAtAll();
-      const skills = [...there.values()].map(({ skill }) => skill);
-      return { skills: skills.sort((one, other) => (one.name < other.name ? -1 : 1)), problems };
+      const { skills, problems, remarks } = await lookAtAll();
+      return { skills, problems, remarks };
     },
-    async load(name) {
-      const { there } = await lookAtAll();
+    async load(name, by) {
+      const { there, skills } = await lookAtAll();
       const found = there.get(composed(name));
-      if (found !== undefined) return { ok: true, skill: found.skill, text: found.body };
-      const names = [...there.keys()].sort();
+      if (found !== undefined && mayLoad(found.skill, by)) {
+        return { ok: true, skill: found.skill, text: found.body };
+      }
+      const called = JSON.stringify(name.slice(0, 100));
+      if (found !== undefined) return { ok: false, reason: refusal(called, by) };
+      const names = skills.filter((skill) => mayLoad(skill, by)).map((skill) => skill.name);
       const list = names.length === 0 ? 'There are none.' : `There are: ${names.join(', ')}.`;
-      return { ok: false, reason: `There is no skill called ${JSON.stringify(name.slice(0, 100))}. ${list}` };
+      return { ok: false, reason: `There is no skill called ${called}. ${list}` };
     },
   };
 }
 
+function refusal(called: string, by: 'models' | 'people'): string {
+  return by === 'models'
+    ? `The skill ${called} is loaded only by people, with /skill; it says so itself.`
+    : `The skill ${called} is not for people to load; it says so itself.`;
+}
+
 const LEADS_OUT = 'it is a link that leads out of the folder of skills';
+
+/**
+ * Each folder that has a SKILL.md, in the order of names, and of the other ones the folders in them that have. A link in
+ * the folder of skills may lead anywhere, for an operator made it; from there on none leads further.
+ */
+async function* bundlesIn(
+  folder: string,
+  problem: (name: string, why: string) => void,
+): AsyncGenerator<Place & { file: string }> {
+  let looked = 0;
+  const isTooMuch = () => {
+    looked++;
+    if (looked === MOST_FOLDERS + 1) {
+      problem('skills', `there are more than ${MOST_FOLDERS} folders; those after them are not looked at`);
+    }
+    return looked > MOST_FOLDERS;
+  };
+  const { root, names } = await foldersIn(folder).catch((error: unknown) => {
+    problem('skills', describe(error));
+    return { root: folder, names: [] };
+  });
+  for (const name of names) {
+    if (isTooMuch()) return;
+    const real = realOf(join(root, name));
+    if (real === null) {
+      problem(name, 'it is a link that leads nowhere');
+      continue;
+    }
+    if (real === root || isBelow(root, real)) {
+      problem(name, 'it is a link to the folder of skills itself');
+      continue;
+    }
+    const bound = isBelow(real, root) ? root : real;
+    const file = fileIn(real);
+    if (file !== null) {
+      yield { place: name, name, folder: real, bound, file };
+      continue;
+    }
+    const inner = await foldersIn(real).catch((error: unknown) => {
+      problem(name, describe(error));
+      return null;
+    });
+    let isGroup = false;
+    for (const child of inner?.names ?? []) {
+      if (isTooMuch()) return;
+      const childReal = realOf(join(real, child));
+      const place = `${name}/${child}`;
+      if (childReal === null || !isBelow(childReal, bound)) {
+        problem(place, childReal === null ? 'it is a link that leads nowhere' : LEADS_OUT);
+        continue;
+      }
+      const childFile = fileIn(childReal);
+      if (childFile === null) continue;
+      isGroup = true;
+      yield { place, name: child, folder: childReal, bound, file: childFile };
+    }
+    if (inner !== null && !isGroup) problem(name, 'it has no SKILL.md');
+  }
+}
+
+/** The real path of a bundle's file; null: there is none. */
+function fileIn(folder: string): string | null {
+  return FILES.map((called) => realOf(join(folder, called))).find((file) => file !== null) ?? null;
+}
 
 /** In the order of their names; what is hidden, and files, are none. */
 async function foldersIn(folder: string): Promise<{ root: string; names: string[] }> {

@@ -23,7 +23,7 @@ export function activateSkill(skills: Pick<Skills, 'load'>): Tool<z.infer<typeof
     async execute({ name }, context) {
       const allowed = await authorise(context, {}, 'agents too');
       if (!allowed.ok) return failed(allowed.reason);
-      const found = await skills.load(name.trim());
+      const found = await skills.load(name.trim(), 'models');
       if (!found.ok) return failed(found.reason);
       const { skill, text } = found;
       const files = await filesOf(skill);

@@ -52,7 +52,13 @@ it('is no message of megabytes', async () => {
 
 it('says nothing of tools where the persona can load them', async () => {
   await on.close();
-  const none = createSkills({ folder: '/nowhere', platform: 'linux', has: () => true, log: quietLog });
+  const none = createSkills({
+    folder: '/nowhere',
+    platform: 'linux',
+    has: () => true,
+    isSet: () => true,
+    log: quietLog,
+  });
   on = await workbench({ rules: { owners: ['test_2'] }, tools: [activateSkill(none) as Tool<never>] });
   await put('pdf', '---\nname: pdf\ndescription: PDFs\n---\n');
   expect(await skills(OWNER)).toBe('Skills:\n- `pdf`: PDFs');

@@ -12,7 +12,7 @@ async function promptOf(task: object, tools: string[] = []): Promise<string> {
     {
       agents: { memory: async () => ({ longTerm: '', daily: '' }) },
       workspace: { shown: async () => ({ bootstrap: [], memory: '', dailyLog: '', plan: 'another' }) },
-      skills: { list: async () => ({ skills: [], problems: [] }) },
+      skills: { list: async () => ({ skills: [], problems: [], remarks: [] }) },
       clipboard: { shown: async (owner) => ('agent' in owner ? `1. of ${owner.agent}` : '') },
       ...{ zone: createZone('UTC'), memoryChars: 12_000 },
     },

@@ -245,6 +245,6 @@ function artifactsIn(folder: string): Artifacts {
 }
 
 const noSkills: Skills = {
-  list: async () => ({ skills: [], problems: [] }),
+  list: async () => ({ skills: [], problems: [], remarks: [] }),
   load: async () => ({ ok: false, reason: '' }),
 };

@@ -5,27 +5,28 @@ import { bundleOf } from '../../src/skills/bundle.js';
 const NAMED = 'name: pdf\ndescription: Reads PDF files.';
 const file = (matter: string, body = 'Do it.') => `---\n${matter}\n---\n\n${body}\n`;
 const read = (matter: string, body?: string) => {
-  const result = bundleOf(file(matter, body));
+  const result = bundleOf(file(matter, body), 'folder');
   return result.ok ? result.bundle : result.why;
 };
 const conditions = (matter: string) => {
   const found = read(`${NAMED}\n${matter}`);
   return typeof found === 'string' ? found : found.conditions;
 };
-const NONE = { platforms: null, programs: [], anyPrograms: [] };
+const NONE = { platforms: null, programs: [], anyPrograms: [], variables: [] };
 
 describe('a skill', () => {
   it('has a name, a description and instructions; what else is known of it is passed over', () => {
     const matter = `${NAMED}\nlicense: MIT\ncompatibility: Needs a printer\nallowed-tools: Bash(git:*) Read\nmetadata:\n  author: us\n  version: "1.0"`;
     expect(read(matter, '# PDF\n\n---\n\nmore')).toEqual({
       ...{ name: 'pdf', description: 'Reads PDF files.', body: '# PDF\n\n---\n\nmore', conditions: NONE },
+      ...{ loadedBy: 'anybody', remarks: [] },
     });
   });
 
   it('may come from Windows, with a byte order mark, and without instructions', () => {
-    const result = bundleOf(`\uFEFF---\r\n${NAMED.replace('\n', '\r\n')}\r\n---\r\n`);
+    const result = bundleOf(`\uFEFF---\r\n${NAMED.replace('\n', '\r\n')}\r\n---\r\n`, 'x');
     expect(result).toMatchObject({ ok: true, bundle: { name: 'pdf', body: '' } });
-    expect(bundleOf(`---\n${NAMED}\n---`)).toMatchObject({ ok: true, bundle: { body: '' } });
+    expect(bundleOf(`---\n${NAMED}\n---`, 'x')).toMatchObject({ ok: true, bundle: { body: '' } });
   });
 
   it('may be described with colons, as many are, over several lines, by a number', () => {
@@ -37,6 +38,75 @@ describe('a skill', () => {
   });
 });
 
+describe('a skill that others made', () => {
+  it.each([
+    ['none', 'description: b'],
+    ['a title', 'name: My Skill\ndescription: b'],
+    ['capitals', 'name: PDF\ndescription: b'],
+    ['another script', 'name: 天气\ndescription: b'],
+    ['what leads out', 'name: ../x\ndescription: b'],
+    ['many lines', 'name: "a\\nb"\ndescription: b'],
+    ['more than 64 letters', `name: ${'a'.repeat(65)}\ndescription: b`],
+    ['a list', 'name: [a]\ndescription: b'],
+  ])('has the name of its folder where its own is %s', (_, matter) => {
+    expect(read(matter)).toMatchObject({ name: 'folder' });
+  });
+
+  it('is refused where that is no name, either', () => {
+    for (const folder of ['a\nb', 'x'.repeat(65), ' ', 'a\u202eb']) {
+      const result = bundleOf(file('name: PDF\ndescription: b'), folder);
+      expect(result).toEqual({ ok: false, why: expect.stringContaining('neither its name nor') });
+    }
+    expect(bundleOf(file('description: b'), 'Cafe\u0301 Müller')).toMatchObject({
+      bundle: { name: 'Café Müller' },
+    });
+  });
+
+  it('has a description of up to 1,024 characters; a longer one is cut, and told', () => {
+    expect(read(`name: a\ndescription: ${'b'.repeat(1_024)}`)).toMatchObject({
+      ...{ description: 'b'.repeat(1_024), remarks: [] },
+    });
+    expect(read(`name: a\ndescription: ${'b'.repeat(1_025)}`)).toMatchObject({
+      description: `${'b'.repeat(1_024)} <<truncated due to skill-description-max-chars=1024>>`,
+      remarks: [expect.stringMatching(/has 1025 characters and is cut/)],
+    });
+  });
+
+  it.each(['clawdbot', 'clawdis', 'moltbot', 'openclaw'])('has its conditions under %s', (key) => {
+    const asked = { os: ['darwin'], requires: { bins: ['x'], env: ['Y_1'] } };
+    const expected = { platforms: ['darwin'], programs: ['x'], anyPrograms: [], variables: ['Y_1'] };
+    expect(conditions(`metadata: ${JSON.stringify({ [key]: asked })}`)).toEqual(expected);
+    expect(conditions(`metadata: '${JSON.stringify({ [key]: asked })}'`)).toEqual(expected);
+    expect(conditions(`metadata:\n  ${key}: '${JSON.stringify(asked)}'`)).toEqual(expected);
+  });
+
+  it('names the newest of OpenClaw’s names first', () => {
+    const both = { clawdis: { os: ['darwin'] }, openclaw: { os: ['linux'] } };
+    expect(conditions(`metadata: ${JSON.stringify(both)}`)).toMatchObject({ platforms: ['linux'] });
+  });
+
+  it('asks for settings of OpenClaw, which is told', () => {
+    expect(read(`${NAMED}\nmetadata: {"openclaw":{"requires":{"config":["channels.x"]}}}`)).toMatchObject({
+      ...{ conditions: NONE, remarks: [expect.stringContaining('channels.x')] },
+    });
+  });
+
+  it.each([
+    ['disable-model-invocation: true', 'people'],
+    ['disable-model-invocation: "yes"', 'people'],
+    ['disable-model-invocation: false', 'anybody'],
+    ['user-invocable: false', 'models'],
+    ['user-invokable: off', 'models'],
+    ['user-invocable: true', 'anybody'],
+  ])('is loaded as it says: %s', (matter, loadedBy) => {
+    expect(read(`${NAMED}\n${matter}`)).toMatchObject({ loadedBy });
+  });
+
+  it('is broken where nobody may load it', () => {
+    expect(read(`${NAMED}\ndisable-model-invocation: true\nuser-invocable: false`)).toMatch(/neither/);
+  });
+});
+
 describe('is broken', () => {
   it.each([
     ['without front matter', '# PDF', 'it has no front matter between two lines of ---'],
@@ -44,23 +114,18 @@ describe('is broken', () => {
     ['when that is empty', '---\n---\n', 'its front matter has no keys'],
     ['when that is a list', file('- a'), 'its front matter has no keys'],
     ['when that is no YAML', file('name: [a\ndescription: b'), /^its front matter is no YAML: /],
-    ['without a name', file('description: b'), 'its front matter has no name'],
     ['without a description', file('name: a'), 'its front matter has no description'],
     ['with an empty one', file('name: a\ndescription: "  "'), 'its front matter has no description'],
     ['with one that is no text', file('name: a\ndescription: [b]'), 'its front matter has no description'],
     [
-      'with one that is too long',
-      file(`name: a\ndescription: ${'b'.repeat(1_025)}`),
-      /^its description has 1025/,
-    ],
-    ['with a name of capitals', file('name: PDF\ndescription: b'), /^its name must be lower-case/],
-    ['with a name that leads out', file('name: ../x\ndescription: b'), /^its name must be lower-case/],
-    ['with a name of many lines', file('name: "a\\nb"\ndescription: b'), /^its name must be lower-case/],
-    ['with a name that is too long', file(`name: ${'a'.repeat(65)}\ndescription: b`), /^its name must be/],
-    [
       'with a platform that is none',
       file(`${NAMED}\nplatforms: 5`),
       /^platforms in its front matter must be/,
+    ],
+    [
+      'with a variable that is none',
+      file(`${NAMED}\nmetadata: {"openclaw":{"requires":{"env":["A B"]}}}`),
+      /is no name of a variable$/,
     ],
     ['with a program that is a path', file(`${NAMED}\ndeps: [../../bin/sh]`), /is no name of a program$/],
     [
@@ -76,7 +141,7 @@ describe('is broken', () => {
       /^its front matter is no YAML/,
     ],
   ])('%s', (_, text, why) => {
-    const result = bundleOf(text);
+    const result = bundleOf(text, 'folder');
     expect(result.ok).toBe(false);
     if (!result.ok) expect(result.why).toMatch(why);
   });
@@ -112,5 +177,13 @@ describe('conditions', () => {
     ['metadata: {"other":{"requires":{"bins":["uv"]}}}', [], []],
   ])('%s', (matter, programs, anyPrograms) => {
     expect(conditions(matter)).toEqual({ ...NONE, programs, anyPrograms });
+  });
+
+  it.each([
+    ['{"requires":{"env":["A","B"]}}', ['A', 'B']],
+    ['{"requires":{"env":"A, B"}}', ['A', 'B']],
+    ['{"always":true,"requires":{"env":["A"]}}', []],
+  ])('%s', (openclaw, variables) => {
+    expect(conditions(`metadata: {"openclaw":${openclaw}}`)).toEqual({ ...NONE, variables });
   });
 });

@@ -19,7 +19,11 @@ beforeEach(async () => {
 });
 afterEach(() => rm(home, { recursive: true, force: true }));
 
-const HOST: Host = { platform: 'linux', has: (program) => program === 'git' };
+const HOST: Host = {
+  platform: 'linux',
+  has: (program) => program === 'git',
+  isSet: (variable) => variable === 'A_KEY',
+};
 const skillsOn = (host: Host = HOST, at = folder): Skills =>
   createSkills({
     folder: at,
@@ -43,15 +47,19 @@ it('are those whose conditions hold, by name; a broken one stops nothing', async
   await put('mac', text('mac', 'platforms: [macos]\n'));
   await put('tool', text('tool', 'deps: [git, rg, jq]\n'));
   await put('any', text('any', 'metadata: {"openclaw":{"requires":{"anyBins":["x","y"]}}}\n'));
+  await put('key', text('key', 'metadata: {"clawdbot":{"requires":{"env":["A_KEY"]}}}\n'));
+  await put('nokey', text('nokey', 'metadata: {"clawdbot":{"requires":{"env":["A_KEY","B_KEY"]}}}\n'));
   await put('empty', '', 'README.md');
   await put('.git', text('git'));
   await writeFile(join(folder, 'README.md'), text('readme'));
   const { skills, problems } = await skillsOn().list();
   expect(skills).toEqual(
-    ['ant', 'lower', 'zebra'].map((name) => ({
+    ['ant', 'key', 'lower', 'zebra'].map((name) => ({
       name,
       description: `About ${name}.`,
       folder: join(folder, name),
+      place: name,
+      loadedBy: 'anybody',
     })),
   );
   expect(problems).toEqual([
@@ -59,12 +67,17 @@ it('are those whose conditions hold, by name; a broken one stops nothing', async
     { name: 'broken', why: 'it has no front matter between two lines of ---' },
     { name: 'empty', why: 'it has no SKILL.md' },
     { name: 'mac', why: 'it is for darwin, and this is linux' },
+    { name: 'nokey', why: 'it needs B_KEY in the environment, which is not set' },
     { name: 'tool', why: 'it needs rg, jq, which is not installed here' },
   ]);
 });
 
 it('are none where there is no folder, or a file in its place', async () => {
-  expect(await skillsOn(HOST, join(home, 'nowhere')).list()).toEqual({ skills: [], problems: [] });
+  expect(await skillsOn(HOST, join(home, 'nowhere')).list()).toEqual({
+    skills: [],
+    problems: [],
+    remarks: [],
+  });
   await writeFile(join(home, 'file'), '');
   const { skills, problems } = await skillsOn(HOST, join(home, 'file')).list();
   expect(skills).toEqual([]);
@@ -88,7 +101,7 @@ it('say what is wrong once, and again when it is something else', async () => {
   const skills = skillsOn();
   await put('a', 'broken');
   for (let n = 0; n < 3; n++) await skills.list();
-  await skills.load('a');
+  await skills.load('a', 'models');
   expect(logged).toHaveLength(1);
   await put('a', '---\nname: a\n---\n');
   for (let n = 0; n < 3; n++) await skills.list();
@@ -96,22 +109,25 @@ it('say what is wrong once, and again when it is something else', async () => {
 });
 
 describe('are refused', () => {
-  it('where links lead out of the folder, and taken where they stay in it', async () => {
+  it('where a link in one leads out of it, to nowhere, or to the folder of skills', async () => {
     await mkdir(join(home, 'outside'));
     await writeFile(join(home, 'outside/SKILL.md'), text('outside'));
-    await symlink(join(home, 'outside'), join(folder, 'out'));
     await put('file', 'x', 'other.md');
     await symlink(join(home, 'outside/SKILL.md'), join(folder, 'file/SKILL.md'));
+    await mkdir(join(folder, 'group'));
+    await symlink(join(home, 'outside'), join(folder, 'group/out'));
     await symlink('missing', join(folder, 'nowhere'));
     await symlink('loop', join(folder, 'loop'));
     await symlink('.', join(folder, 'self'));
+    await symlink(home, join(folder, 'above'));
     await put('inner', text('inner'));
-    await put('host/nested', text('nested'));
-    await symlink('host/nested', join(folder, 'nested'));
     const { skills } = await skillsOn().list();
-    expect(skills.map(({ name }) => name)).toEqual(['inner', 'nested']);
-    for (const name of ['out', 'file', 'self']) expect(await why(name)).toBe(OUT);
+    expect(skills.map(({ name }) => name)).toEqual(['inner']);
+    for (const name of ['file', 'group/out']) expect(await why(name)).toBe(OUT);
     for (const name of ['nowhere', 'loop']) expect(await why(name)).toBe('it is a link that leads nowhere');
+    for (const name of ['self', 'above']) {
+      expect(await why(name)).toBe('it is a link to the folder of skills itself');
+    }
   });
 
   it('when they are too large, no file, or one name too many', async () => {
@@ -133,27 +149,81 @@ describe('are refused', () => {
   it('from the 501st folder on', async () => {
     for (let n = 0; n < 502; n++) await mkdir(join(folder, `x${n}`));
     expect((await skillsOn().list()).problems.at(-1)).toEqual({
-      ...{ name: 'skills', why: 'there are 502 folders; 500 are looked at' },
+      ...{ name: 'skills', why: 'there are more than 500 folders; those after them are not looked at' },
     });
   });
 });
 
 const OUT = 'it is a link that leads out of the folder of skills';
 
+it('are taken from groups, and by links that an operator made; each once', async () => {
+  await put('office/pdf', text('pdf'));
+  await put('office/My Notes', text('My Notes'));
+  await put('office/shared', 'x', 'README.md');
+  await put('plain', text('plain'));
+  await put('plain/inner', text('inner'));
+  await symlink('office/pdf', join(folder, 'pdf'));
+  for (const name of ['one', 'two']) {
+    await mkdir(join(home, 'home/.agents/skills', name), { recursive: true });
+    await writeFile(join(home, 'home/.agents/skills', name, 'SKILL.md'), text(name));
+  }
+  await symlink(join(home, 'home/.agents/skills'), join(folder, 'agents'));
+  await symlink('../home/.agents/skills/one', join(folder, 'one-again'));
+  await symlink('../../..', join(home, 'home/.agents/skills/out'));
+  const { skills, problems } = await skillsOn().list();
+  expect(skills.map(({ name, place, folder }) => [name, place, folder.slice(home.length + 1)])).toEqual([
+    ['My Notes', 'office/My Notes', 'skills/office/My Notes'],
+    ['one', 'agents/one', 'home/.agents/skills/one'],
+    ['pdf', 'office/pdf', 'skills/office/pdf'],
+    ['plain', 'plain', 'skills/plain'],
+    ['two', 'agents/two', 'home/.agents/skills/two'],
+  ]);
+  expect(problems).toEqual([{ name: 'agents/out', why: OUT }]);
+});
+
+it('are loaded by whom their file says', async () => {
+  await put('deploy', text('deploy', 'disable-model-invocation: true\n'));
+  await put('rules', text('rules', 'user-invocable: false\n'));
+  const skills = skillsOn();
+  expect(await skills.load('deploy', 'people')).toMatchObject({ ok: true, text: 'How to deploy.' });
+  expect(await skills.load('rules', 'models')).toMatchObject({ ok: true });
+  expect(await skills.load('deploy', 'models')).toMatchObject({
+    ...{ ok: false, reason: expect.stringContaining('only by people') },
+  });
+  expect(await skills.load('rules', 'people')).toMatchObject({ ok: false });
+  expect(await skills.load('x', 'models')).toMatchObject({ reason: expect.stringMatching(/are: rules\.$/) });
+});
+
+it('say what a prompt cannot hold of them, and what was cut', async () => {
+  const long = 'x'.repeat(1_100);
+  for (let n = 10; n < 40; n++) await put(`s${n}`, `---\nname: s${n}\ndescription: ${long}\n---\n`);
+  const { skills, problems, remarks } = await skillsOn().list();
+  expect([skills.length, problems]).toEqual([30, []]);
+  expect(remarks).toHaveLength(31);
+  expect(remarks.at(-1)).toEqual({
+    name: 'skills',
+    why: 's31 and 8 after it are not named in prompts, which show 24000 characters of names and descriptions',
+  });
+  expect(logged).toHaveLength(31);
+});
+
 it('are loaded by name; where there is no such skill, those that exist are named', async () => {
   await put('a', text('a'));
   await put('b', text('b'));
   await put('broken', 'x');
   const skills = skillsOn();
-  expect(await skills.load('a')).toEqual({
+  expect(await skills.load('a', 'models')).toEqual({
     ...{
       ok: true,
-      skill: { name: 'a', description: 'About a.', folder: join(folder, 'a') },
+      skill: {
+        ...{ name: 'a', description: 'About a.', folder: join(folder, 'a'), place: 'a' },
+        loadedBy: 'anybody',
+      },
       text: 'How to a.',
     },
   });
   for (const name of ['broken', '../a', 'A', '', 'constructor']) {
-    expect(await skills.load(name)).toEqual({
+    expect(await skills.load(name, 'people')).toEqual({
       ...{ ok: false, reason: `There is no skill called ${JSON.stringify(name)}. There are: a, b.` },
     });
   }
@@ -164,6 +234,7 @@ it('a program is one that can be run, in a folder of PATH', async () => {
   await mkdir(join(bin, 'folder'), { recursive: true });
   for (const name of ['runs', 'plain']) await writeFile(join(bin, name), '');
   await chmod(join(bin, 'runs'), 0o755);
-  const { has } = systemHost(`/nowhere:${bin}:relative`, 'linux');
+  const { has, isSet } = systemHost({ PATH: `/nowhere:${bin}:relative`, EMPTY: '', FULL: 'x' }, 'linux');
   expect(['runs', 'plain', 'folder', 'missing'].map(has)).toEqual([true, false, false, false]);
+  expect(['FULL', 'EMPTY', 'MISSING'].map(isSet)).toEqual([true, false, false]);
 });

@@ -37,7 +37,7 @@ const context: ToolContext = {
   cause: { kind: 'turn', personaId: 'luna', turnId: 'turn7' },
 };
 async function load(name: string, changes: Partial<ToolContext> = {}) {
-  const host = { platform: 'linux', has: () => true };
+  const host = { platform: 'linux', has: () => true, isSet: () => true };
   const tool = activateSkill(createSkills({ folder: home, ...host, log: quietLog }));
   const result = await tool.execute({ name }, { ...context, ...changes });
   if ('waitsFor' in result) throw new Error('the tool waits for something');

@@ -14,14 +14,21 @@ export const skills: Command = {
   description: 'List the skills',
   changes: changesNothing,
   async run({ command, isOwner }, services) {
-    const found = (await services.skills?.list()) ?? { skills: [], problems: [] };
+    const found = (await services.skills?.list()) ?? { skills: [], problems: [], remarks: [] };
     const lines = found.skills.map(
       ({ name, description }) => `- ${code(name)}: ${oneLine(description, MOST_DESCRIPTION)}`,
     );
     const there = lines.length === 0 ? 'There are no skills here.' : listed('Skills:', lines);
     if (!isOwner) return { text: there };
     const isIdle = lines.length > 0 && !(await areUsed(command, services));
-    return { text: [there, ...(isIdle ? [NOT_USED] : []), ...skipped(found.problems)].join('\n\n') };
+    return {
+      text: [
+        there,
+        ...(isIdle ? [NOT_USED] : []),
+        ...told('Not offered:', found.problems),
+        ...told('To know:', found.remarks),
+      ].join('\n\n'),
+    };
   },
 };
 
@@ -37,12 +44,12 @@ async function areUsed({ chat, sender }: StoredCommand, { personas, toolsFor }: 
   return tools.some(({ name }) => name === 'activate_skill');
 }
 
-function skipped(problems: SkillProblem[]): string[] {
+function told(head: string, problems: SkillProblem[]): string[] {
   if (problems.length === 0) return [];
   const lines = problems.map(
     ({ name, why }) => `- ${code(oneLine(name, 100))}: ${oneLine(why, MOST_DESCRIPTION)}`,
   );
-  return [listed('Not offered:', lines)];
+  return [listed(head, lines)];
 }
 
 function listed(head: string, lines: string[]): string {
