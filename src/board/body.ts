@@ -1,5 +1,6 @@
 /** The body of a request, no more of it than may be, and what is JSON in it. */
 import type { IncomingMessage } from 'node:http';
+import { isNestedDeeper } from '../core/nesting.js';
 import { MOST_BODY_BYTES } from './door.js';
 
 /** Counted, for what a client declares need not be so. Rejects when it breaks off. */
@@ -15,10 +16,11 @@ export async function bodyOf(request: IncomingMessage): Promise<Buffer | 'too la
   return Buffer.concat(pieces);
 }
 
-/** undefined: it is not JSON, or not UTF-8. */
+/** undefined: it is not JSON, or not UTF-8, or nested deeper than anything may be that goes through it level by level. */
 export function parsed(body: Buffer): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    return isNestedDeeper(value) ? undefined : value;
   } catch {
     return undefined;
   }

@@ -7,6 +7,7 @@ import type { WebSocket } from 'ws';
 import type { z } from 'zod';
 import { OVER } from '../core/clock.js';
 import type { Log } from '../core/log.js';
+import { isNestedDeeper } from '../core/nesting.js';
 import type { Task, Tasks } from '../core/task.js';
 import { complaintOf } from './complaint.js';
 import { courseOf } from './course.js';
@@ -167,7 +168,8 @@ export function createTalk(line: WebSocket, tasks: Tasks, unreadBytes: number, l
 
 function parsed(data: Buffer): unknown {
   try {
-    return JSON.parse(data.toString());
+    const value: unknown = JSON.parse(data.toString());
+    return isNestedDeeper(value) ? undefined : value;
   } catch {
     return undefined;
   }

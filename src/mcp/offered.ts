@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { cutWithMarker } from '../core/cut.js';
 import { escaped } from '../core/elements.js';
+import { isNestedDeeper } from '../core/nesting.js';
 import type { JsonSchema } from '../core/tool.js';
 import { checkSchema, isObject } from './schema.js';
 import { MOST_DESCRIPTION_CHARS, MOST_TOOLS, type ServerSettings } from './settings.js';
@@ -118,6 +119,8 @@ function fingerprintOf({
   outputSchema,
   annotations,
 }: Record<string, unknown>) {
-  const said = JSON.stringify([name, title, description, inputSchema, outputSchema, annotations]);
+  const all = [name, title, description, inputSchema, outputSchema, annotations];
+  // The schema of its arguments was checked; of the others, one that cannot be written out has no part in it.
+  const said = JSON.stringify(all.map((each) => (isNestedDeeper(each) ? null : each)));
   return createHash('sha256').update(said).digest('hex');
 }

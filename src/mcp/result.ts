@@ -4,6 +4,7 @@
  */
 import { sizeInWords } from '../core/bytes.js';
 import { cutAt } from '../core/cut.js';
+import { isNestedDeeper } from '../core/nesting.js';
 import type { ToolResult } from '../core/tool.js';
 import { isObject } from './schema.js';
 import { MOST_RESULT_CHARS } from './settings.js';
@@ -22,7 +23,7 @@ export function resultOf(
   if (blocks.length > MOST_BLOCKS) words.push(`[${blocks.length - MOST_BLOCKS} more parts are left out]`);
   // A server that gives both says the same twice.
   const saysText = blocks.some((block) => isObject(block) && block.type === 'text');
-  if (isObject(structuredContent) && !saysText) words.push(JSON.stringify(structuredContent));
+  if (isObject(structuredContent) && !saysText) words.push(inWords(structuredContent));
   const text = words.filter((each) => each !== '').join('\n\n');
   const failed = isError === true;
   if (text === '')
@@ -38,6 +39,12 @@ export function shownText(text: string): string {
   if (text.length <= MOST_RESULT_CHARS) return plainText(text);
   const kept = plainText(cutAt(text, MOST_RESULT_CHARS));
   return `${kept}\n\n<<truncated due to mcp-max-chars=${MOST_RESULT_CHARS}; ${text.length - MOST_RESULT_CHARS} of ${text.length} characters are left out>>`;
+}
+
+function inWords(structured: Record<string, unknown>): string {
+  return isNestedDeeper(structured)
+    ? '[Data that is nested too deep to be shown here]'
+    : JSON.stringify(structured);
 }
 
 function wordsOf(block: unknown): string {

@@ -7,7 +7,7 @@
 import type { ToolCall, Usage } from '../core/model.js';
 import { type CallsReader, createCallsReader } from './calls.js';
 import { addField, type Besides } from './echo.js';
-import { bytesOf, record, word } from './json.js';
+import { bytesOf, record, withoutDepths, word } from './json.js';
 import { visibleSoFar, withoutReasoning } from './reasoning.js';
 import type { ServerErrorDetails } from './server-error.js';
 
@@ -60,7 +60,7 @@ export function createAnswer(): AnswerReader {
 
   return {
     add(value) {
-      const chunk = record(value) ?? {};
+      const chunk = record(withoutDepths(value)) ?? {};
       model = word(chunk.model) ?? model;
       usage = usageOf(chunk.usage) ?? usage;
       reasoningTokens = reasoningTokensOf(chunk.usage) ?? reasoningTokens;

@@ -92,7 +92,9 @@ export function createAsker(options: AskerOptions) {
         });
         if (whole.calls.length === 0) return whole;
         // Some models call tools that nobody offered them.
-        return { ...whole, calls: sent.tools.length === 0 ? [] : callableOf(whole.calls, request.messages) };
+        if (sent.tools.length === 0) return { ...whole, calls: [] };
+        const offered = new Set(sent.tools.map(({ name }) => name));
+        return { ...whole, calls: callableOf(whole.calls, request.messages, offered) };
       } catch (error) {
         if (signal.aborted) throw stoppedRequest(serverTitle(place, model));
         if (!(error instanceof ServerError)) throw error;

@@ -4,6 +4,8 @@
  * the server alone (`echo.ts`).
  */
 import type { ModelMessage, ToolCall } from '../core/model.js';
+import { isNestedDeeper } from '../core/nesting.js';
+import { calledName, fits } from './call-names.js';
 import { addField } from './echo.js';
 import { bytesOf, parse, record, word } from './json.js';
 
@@ -13,6 +15,7 @@ export interface PartialCall extends ToolCall {
 
 /** What a call takes that has neither a name nor arguments. */
 const CALL_BYTES = 50;
+const TOO_DEEP = '(nested too deep)';
 
 export interface CallsReader {
   add(piece: Record<string, unknown>): void;
@@ -34,7 +37,7 @@ export function createCallsReader(): CallsReader {
       const id = word(piece.id) ?? '';
       const name = word(named.name)?.trim() ?? '';
       const whole = record(named.arguments) !== null;
-      const args = whole ? JSON.stringify(named.arguments) : (word(named.arguments) ?? '');
+      const args = whole ? jsonOf(named.arguments) : (word(named.arguments) ?? '');
 
       let call = index === null ? calls.at(-1) : byIndex.get(index);
       if (call === undefined || beginsAnother(call, { id, name, args, index })) {
@@ -57,6 +60,11 @@ export function createCallsReader(): CallsReader {
     bytes: () => bytes,
     named: () => calls.filter((call) => call.name !== ''),
   };
+}
+
+/** Arguments too deep to be written out are no JSON, which the model is told. */
+function jsonOf(value: unknown): string {
+  return isNestedDeeper(value) ? TOO_DEEP : JSON.stringify(value);
 }
 
 /** What comes along with a call. */
@@ -86,14 +94,22 @@ function beginsAnother(
   return next.args !== '' && record(parse(call.arguments)) !== null;
 }
 
-/** With arguments, and an id of their own, which is none of those in the request. */
-export function callableOf(calls: ToolCall[], request: ModelMessage[]): ToolCall[] {
+/** With arguments, a name of the offered ones where it means one, and an id of their own, which is none of those in the request. */
+export function callableOf(
+  calls: ToolCall[],
+  request: ModelMessage[],
+  offered: ReadonlySet<string>,
+): ToolCall[] {
   const before = request.flatMap((message) => (message.role === 'assistant' ? message.calls : []));
   const taken = new Set(before.map(({ id }) => id));
   return calls.map((call) => {
-    const id = call.id === '' || taken.has(call.id) ? freeId(taken) : call.id;
+    const id = !fits(call.id) || taken.has(call.id) ? freeId(taken) : call.id;
     taken.add(id);
-    return { id, name: call.name, arguments: call.arguments.trim() === '' ? '{}' : call.arguments };
+    return {
+      id,
+      name: calledName(call.name, offered),
+      arguments: call.arguments.trim() === '' ? '{}' : call.arguments,
+    };
   });
 }
 

@@ -20,6 +20,27 @@ export function parse(text: string): unknown {
   }
 }
 
+/** Deeper than any field that a server sends, and far from where JSON.stringify would overflow the stack. */
+const MOST_LEVELS = 500;
+
+/** A value as JSON.parse has made it, whatever lies too deep in it cut off in place. */
+export function withoutDepths(value: unknown): unknown {
+  let level: unknown[] = [value];
+  for (let depth = 0; depth <= MOST_LEVELS && level.length > 0; depth++) {
+    const next: unknown[] = [];
+    for (const each of level) {
+      if (typeof each !== 'object' || each === null) continue;
+      for (const [key, inner] of Object.entries(each)) {
+        if (typeof inner !== 'object' || inner === null) continue;
+        if (depth < MOST_LEVELS) next.push(inner);
+        else Object.assign(each, { [key]: null });
+      }
+    }
+    level = next;
+  }
+  return value;
+}
+
 /** How many bytes a text or a structure holds; numbers and the like count as none. */
 export function bytesOf(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value);

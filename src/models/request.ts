@@ -3,6 +3,7 @@
  * what the operator wants in it. The text of a message is made once: the next request of a conversation brings the same
  * messages, and some more.
  */
+import { cutAt } from '../core/cut.js';
 import type {
   Echo,
   ModelImage,
@@ -11,13 +12,18 @@ import type {
   ToolCall,
   ToolDescription,
 } from '../core/model.js';
+import { isNestedDeeper } from '../core/nesting.js';
 import { onceForEach } from '../core/once.js';
 import { type Body, createSlot, pictureUrl, withoutPictures } from './body.js';
 import { type CacheMarks, marked, marksAt } from './cache-marks.js';
+import { sentId, sentName } from './call-names.js';
 import { type Addressee, echoFor } from './echo.js';
 import { parse, record } from './json.js';
 import type { Quirk } from './quirk-store.js';
 import { inOrder, withoutCalls } from './retold.js';
+
+/** What the model is shown again of arguments that are nested too deep. */
+const SHOWN_CHARS = 200;
 
 export interface ChatRequest {
   /** Where it goes: the fields are those of chat completions in any case, and `responses-request.ts` renames them. */
@@ -198,7 +204,7 @@ function messageParam(message: ModelMessage, slot: string | null, echo: Echo | n
     case 'user':
       return { role: 'user', content: userContent(message, slot) };
     case 'tool':
-      return { role: 'tool', tool_call_id: message.callId, content: message.content };
+      return { role: 'tool', tool_call_id: sentId(message.callId), content: message.content };
     case 'assistant': {
       const content = message.content === '' ? null : message.content;
       if (message.calls.length === 0) return { role: 'assistant', content };
@@ -224,15 +230,18 @@ function userContent(
 
 function callParam(call: ToolCall): object {
   return {
-    id: call.id,
+    id: sentId(call.id),
     type: 'function',
-    function: { name: call.name, arguments: readableArguments(call) },
+    function: { name: sentName(call.name), arguments: readableArguments(call) },
   };
 }
 
 /** Servers parse the arguments of past calls; one that the model garbled would make every request fail. */
 export function readableArguments(call: ToolCall): string {
-  return record(parse(call.arguments)) === null
-    ? JSON.stringify({ not_json: call.arguments })
+  const read = record(parse(call.arguments));
+  if (read === null) return JSON.stringify({ not_json: call.arguments });
+  // Python, in which most servers are written, reads no thousand levels.
+  return isNestedDeeper(read)
+    ? JSON.stringify({ nested_too_deep: cutAt(call.arguments, SHOWN_CHARS) })
     : call.arguments;
 }

@@ -3,7 +3,7 @@
  * ended, and all items as they came, which go back with the next request.
  */
 import { type Answer, type AnswerReader, reasoningTokensOf, usageOf } from './answer.js';
-import { record, word } from './json.js';
+import { record, withoutDepths, word } from './json.js';
 import { ServerError } from './server-error.js';
 
 type Item = Record<string, unknown>;
@@ -25,7 +25,7 @@ export function createResponsesAnswer(): AnswerReader {
 
   return {
     add(value) {
-      const event = record(value) ?? {};
+      const event = record(withoutDepths(value)) ?? {};
       switch (event.type) {
         case 'response.output_text.delta':
         case 'response.refusal.delta': {
@@ -67,7 +67,7 @@ export function createResponsesAnswer(): AnswerReader {
     finish: () => (last === null ? null : finishOf(last, items)),
 
     complete(): Answer {
-      const called = items.filter(({ type, name }) => type === 'function_call' && word(name) !== null);
+      const called = items.filter((item) => item.type === 'function_call' && isNamed(item));
       return {
         text,
         calls: called.map((item) => ({
@@ -83,6 +83,11 @@ export function createResponsesAnswer(): AnswerReader {
       };
     },
   };
+}
+
+/** A call is one by its name; those of an answer are in the order of the items that have one. */
+export function isNamed({ name }: Item): boolean {
+  return (word(name)?.trim() ?? '') !== '';
 }
 
 function finishOf(response: Item, items: Item[]): string {

@@ -6,8 +6,10 @@ import type { ModelImage, ModelMessage, ToolDescription } from '../core/model.js
 import { onceForEach } from '../core/once.js';
 import { type Body, createSlot, pictureUrl, withoutPictures } from './body.js';
 import { marked } from './cache-marks.js';
+import { sentId, sentName } from './call-names.js';
 import { echoFor } from './echo.js';
 import { type ChatRequest, picturesIn, readableArguments, saysNothing } from './request.js';
+import { isNamed } from './responses-answer.js';
 
 /** The text of a message or a tool is remembered as long as the object itself lives, as for chat completions. */
 export function createResponsesWriter(): (request: ChatRequest) => Body {
@@ -69,25 +71,25 @@ function itemsOf(
     case 'user':
       return [{ role: 'user', content: userContent(message.content, message.images ?? [], slot) }];
     case 'tool':
-      return [{ type: 'function_call_output', call_id: message.callId, output: message.content }];
+      return [{ type: 'function_call_output', call_id: sentId(message.callId), output: message.content }];
     case 'assistant': {
       const calls = message.calls.map((call) => ({
-        ...{ type: 'function_call', call_id: call.id, name: call.name },
+        ...{ type: 'function_call', call_id: sentId(call.id), name: sentName(call.name) },
         arguments: readableArguments(call),
       }));
-      if (echoed !== undefined) return withIdsOf(calls, echoed);
+      if (echoed !== undefined) return withCallsOf(calls, echoed);
       return [...(message.content === '' ? [] : [{ role: 'assistant', content: message.content }]), ...calls];
     }
   }
 }
 
-/** The items as they came, only with the ids under which the calls are answered now. */
-function withIdsOf(calls: { call_id: string }[], items: Record<string, unknown>[]): object[] {
+/** The items as they came, only with the calls as they are answered now: one that nothing answers is left out. */
+function withCallsOf(calls: object[], items: Record<string, unknown>[]): object[] {
   let n = 0;
-  return items.map((item) => {
-    if (item.type !== 'function_call') return item;
-    const call_id = calls[n++]?.call_id ?? item.call_id;
-    return { ...item, call_id };
+  return items.flatMap((item) => {
+    if (item.type !== 'function_call') return [item];
+    const call = isNamed(item) ? calls[n++] : undefined;
+    return call === undefined ? [] : [{ ...item, ...call }];
   });
 }
 

@@ -4,6 +4,7 @@
  */
 import { element, escaped } from '../core/elements.js';
 import type { ModelMessage } from '../core/model.js';
+import { sentName } from './call-names.js';
 
 /** Calls to which `applies`, and their results, become text, and speakers take turns. */
 export function withoutCalls(
@@ -14,7 +15,7 @@ export function withoutCalls(
   const plain: ModelMessage[] = [];
   for (const message of messages) {
     if (message.role === 'assistant' && applies(message)) {
-      for (const call of message.calls) names.set(call.id, call.name);
+      for (const call of message.calls) names.set(call.id, sentName(call.name));
     }
     const next = inWords(message, names);
     const last = plain.at(-1);
@@ -34,7 +35,9 @@ function inWords(message: ModelMessage, names: ReadonlyMap<string, string>): Mod
       : { role: 'user', content: element('tool_result', { of: name }, message.content) };
   }
   if (message.role !== 'assistant' || !message.calls.some(({ id }) => names.has(id))) return message;
-  const called = message.calls.map((call) => escaped(`[Called ${call.name} with ${call.arguments}]`));
+  const called = message.calls.map((call) =>
+    escaped(`[Called ${sentName(call.name)} with ${call.arguments}]`),
+  );
   const content = [message.content, ...called].filter((text) => text !== '').join('\n');
   return { role: 'assistant', content, calls: [] };
 }

@@ -267,6 +267,18 @@ describe('what models do wrong', () => {
     expect(written).toEqual([]);
   });
 
+  it.each(['{"line":', '{"line":"x","more":', '['])(
+    'hears of arguments that are too deep (%s)',
+    async (begin) => {
+      const nested = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+      const deep = { calls: [{ arguments: begin === '[' ? nested : `${begin}${nested}}` }] };
+      const { outcome, results, lines: written } = await turn([deep, deep, { text: 'sorry' }]);
+      expect(outcome).toMatchObject({ kind: 'answered', text: 'sorry' });
+      expect(results[0]).toMatch(/nested more than 100 levels deep/);
+      expect(written).toEqual([]);
+    },
+  );
+
   it('takes null for left out, and names what does not fit a schema', async () => {
     const { results } = await turn([
       {

@@ -6,7 +6,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { counter, listen } from './http-server.js';
 import { chunksOf, completionOf, type ModelScript } from './model-script.js';
 import { asChat, createResponses } from './model-servers/responses.js';
-import { type ModelServer, tokensIn, unpaired } from './model-servers/server.js';
+import { type ModelServer, misnamed, tokensIn, unpaired } from './model-servers/server.js';
 import {
   answerRecording,
   type Recording,
@@ -193,6 +193,8 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
     if (rules === undefined) return scriptFor(body, n);
     const fault = unpaired(body);
     if (fault !== null) return { status: 400, body: { error: { message: `calls and results: ${fault}` } } };
+    const misnaming = misnamed(body);
+    if (misnaming !== null) return { status: 400, body: { error: misnaming } };
     const refusal = rules.rules(body, n);
     if (refusal !== null) return refusal;
     const given = rules.cut?.(body) ?? body;

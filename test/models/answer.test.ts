@@ -8,7 +8,10 @@ function assembled(deltas: object[], takenIds: string[] = []) {
   for (const delta of deltas) answer.add({ choices: [{ index: 0, delta }] });
   const whole = answer.complete();
   const before = takenIds.map((id) => ({ id, name: 'before', arguments: '{}' }));
-  return { ...whole, calls: callableOf(whole.calls, [{ role: 'assistant', content: '', calls: before }]) };
+  return {
+    ...whole,
+    calls: callableOf(whole.calls, [{ role: 'assistant', content: '', calls: before }], new Set()),
+  };
 }
 
 const piece = (more: object, described: object) => ({ ...more, function: described });

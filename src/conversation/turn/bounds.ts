@@ -5,9 +5,11 @@
  */
 import { cutAt, cutWithMarker } from '../../core/cut.js';
 import { estimateTokens, type ToolCall } from '../../core/model.js';
+import { DEEPEST } from '../../core/nesting.js';
 import type { AnyTool, ToolResult } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import type { CallLimits } from '../services.js';
+import { argumentsOf } from './arguments.js';
 
 export interface TurnBounds extends CallLimits {
   /** What the turn's own calls and results may take of a request, in tokens, by our estimate. */
@@ -27,6 +29,7 @@ const FULL =
 
 export const UNREADABLE =
   'The arguments were not valid JSON, so nothing was done. Call again with a JSON object.';
+export const TOO_DEEP = `The arguments were nested more than ${DEEPEST} levels deep, so nothing was done. Call again with flatter ones.`;
 
 /**
  * More of an answer is neither sent nor kept: nobody reads on, no later request could hold it, and whatever reads the
@@ -133,9 +136,10 @@ function begunCalls(steps: Step[]): ToolCall[] {
   return calls.filter(({ id }) => begun.has(id));
 }
 
-/** After one round of arguments that were not JSON, the model may try again. */
+/** After one round of arguments that were not JSON, or too deep, the model may try again. */
 function unreadableCalls(steps: Step[]): number {
-  return steps.filter((step) => step.kind === 'result' && step.content === UNREADABLE).length;
+  return steps.filter((step) => step.kind === 'result' && [UNREADABLE, TOO_DEEP].includes(step.content))
+    .length;
 }
 
 /** How many answers have made a call again that had been made too often. */
@@ -156,11 +160,8 @@ export function isSameCall(a: ToolCall, b: ToolCall): boolean {
 
 /** The same for arguments that say the same: in any order, with or without blanks, null for what is left out. */
 function keyOf({ arguments: given }: ToolCall): string {
-  try {
-    return JSON.stringify(JSON.parse(given.trim() || '{}', sorted));
-  } catch {
-    return given;
-  }
+  const read = argumentsOf(given);
+  return read.kind === 'object' ? JSON.stringify(read.given, sorted) : given;
 }
 
 function sorted(_: string, value: unknown): unknown {

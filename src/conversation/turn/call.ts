@@ -6,8 +6,9 @@ import { describe, Fault } from '../../core/errors.js';
 import type { ToolCall } from '../../core/model.js';
 import { redactor } from '../../core/secret-env.js';
 import type { AnyTool, ToolContext, ToolResult, Wait } from '../../core/tool.js';
+import { argumentsOf } from './arguments.js';
 import type { TurnAsk, TurnServices } from './ask.js';
-import { UNREADABLE } from './bounds.js';
+import { TOO_DEEP, UNREADABLE } from './bounds.js';
 import { type Timed, withinTime } from './deadline.js';
 import { wordsOfWithheld } from './leave.js';
 import { isTainted } from './steps.js';
@@ -51,9 +52,10 @@ export function prepared(ask: TurnAsk, call: ToolCall): Prepared {
       : `There is no tool named ${call.name}.`;
     return unfit(`${why} There are: ${names}.`);
   }
-  const parsed = parseArguments(call);
-  if (parsed === null) return unfit(UNREADABLE);
-  const checked = checkArguments(tool, parsed);
+  const read = argumentsOf(call.arguments);
+  if (read.kind === 'unreadable') return unfit(UNREADABLE);
+  if (read.kind === 'too deep') return unfit(TOO_DEEP);
+  const checked = checkArguments(tool, withoutNulls(read.given));
   const inVain = tool.whyInVain?.(ask.authorisation) ?? null;
   if (checked.ok && inVain !== null) return unfit(inVain);
   return checked.ok ? { kind: 'ready', call, tool, given: checked.value } : unfit(checked.faults);
@@ -139,15 +141,9 @@ function contextOf(
   };
 }
 
-/** null if they are no JSON object. Many models write null for what they leave out. */
-function parseArguments(call: ToolCall): Record<string, unknown> | null {
-  try {
-    const parsed: unknown = JSON.parse(call.arguments.trim() || '{}');
-    if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return null;
-    return Object.fromEntries(Object.entries(parsed).filter(([, value]) => value !== null));
-  } catch {
-    return null;
-  }
+/** Many models write null for what they leave out. */
+function withoutNulls(given: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
 }
 
 function failureOf(

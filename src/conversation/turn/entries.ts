@@ -5,6 +5,7 @@
 import { callEntryId, type JournalPlace, type JournalWrite, type Results } from '../../core/journal.js';
 import type { ToolCall } from '../../core/model.js';
 import type { Step } from '../../core/transcript.js';
+import { argumentsOf } from './arguments.js';
 import type { TurnAsk } from './ask.js';
 import type { CallResult } from './call.js';
 import { INTERRUPTED } from './steps.js';
@@ -95,7 +96,8 @@ function enteredOf(
   { name, arguments: given }: ToolCall,
 ): Record<string, unknown> {
   const tool = tools.tools.find((each) => each.name === name);
-  const arguments_ = objectIn(given);
+  const read = argumentsOf(given);
+  const arguments_ = read.kind === 'object' ? read.given : null;
   if (!tool?.journalled) return arguments_ ?? { arguments: given };
   return arguments_ === null ? { arguments: '(unreadable)' } : tool.journalled(arguments_);
 }
@@ -105,16 +107,4 @@ function flat(given: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => [/^tool_*$/.test(name) ? `${name}_` : name, value]),
   );
-}
-
-/** null: they are no JSON object. */
-function objectIn(given: string): Record<string, unknown> | null {
-  try {
-    const parsed: unknown = JSON.parse(given.trim() || '{}');
-    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)
-      ? (parsed as Record<string, unknown>)
-      : null;
-  } catch {
-    return null;
-  }
 }

@@ -3,6 +3,7 @@
  * that hold text), and what models and tools wrote, which is often JSON, too.
  */
 import type { Part } from '../../core/channel.js';
+import { isNestedDeeper } from '../../core/nesting.js';
 import type { Phrase } from '../../core/phrase.js';
 import type { TaskRequest } from '../../core/task.js';
 
@@ -131,7 +132,8 @@ function asJson(words: string): object | undefined {
   if (!/^\s*[[{]/.test(words)) return undefined;
   try {
     const value: unknown = JSON.parse(words);
-    return typeof value === 'object' && value !== null ? value : undefined;
+    // What is too deep to be gone through is looked at as a text.
+    return typeof value === 'object' && value !== null && !isNestedDeeper(value) ? value : undefined;
   } catch {
     return undefined;
   }

@@ -79,6 +79,28 @@ export function unpaired(body: ChatBody): string | null {
   return open.length > 0 ? `no result for the calls ${open.join(', ')}` : null;
 }
 
+/**
+ * What strict servers check of calls in the history: OpenAI their names (mcp-use/mcp-use#90), Anthropic their ids
+ * (tailcallhq/forgecode#1142).
+ */
+export function misnamed(body: ChatBody): Record<string, unknown> | null {
+  for (const { message, index } of callMessages(body)) {
+    for (const [n, call] of (message.tool_calls ?? []).entries()) {
+      const at = `messages[${index}].tool_calls[${n}]`;
+      if (!PLAIN.test(call.function.name)) return wrongPattern(`${at}.function.name`);
+      if (!PLAIN.test(call.id)) return wrongPattern(`${at}.id`);
+    }
+  }
+  return null;
+}
+
+const PLAIN = /^[a-zA-Z0-9_-]{1,64}$/;
+
+function wrongPattern(param: string) {
+  const message = `Invalid '${param}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`;
+  return { message, type: 'invalid_request_error', param, code: 'invalid_value' };
+}
+
 /** Each call with what `of` adds. */
 export function withCalls(
   script: ModelScript,
