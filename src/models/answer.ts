@@ -6,8 +6,8 @@
  */
 import type { ToolCall, Usage } from '../core/model.js';
 import { type CallsReader, createCallsReader } from './calls.js';
-import { addField, type Besides } from './echo.js';
-import { bytesOf, record, withoutDepths, word } from './json.js';
+import { addField, type Besides, WRITTEN } from './echo.js';
+import { bytesOf, isVisible, record, withoutDepths, word } from './json.js';
 import { visibleSoFar, withoutReasoning } from './reasoning.js';
 import type { ServerErrorDetails } from './server-error.js';
 
@@ -25,10 +25,15 @@ export interface Answer {
   besides: Besides;
 }
 
+/**
+ * What a chunk brought: more text; reasoning, calls and the like; or nothing, as those bring that only keep a connection
+ * alive.
+ */
+export type Brought = 'text' | 'more' | 'nothing';
+
 /** What reads an answer as it comes in. */
 export interface AnswerReader {
-  /** True where the text has grown. */
-  add(chunk: unknown): boolean;
+  add(chunk: unknown): Brought;
   /** What it holds so far: text, calls, and what comes along. */
   bytes(): number;
   /** What of the text can be seen already. */
@@ -42,6 +47,9 @@ const NOT_KEPT = [
   ...['role', 'content', 'refusal', 'tool_calls', 'function_call'],
   ...['annotations', 'audio', 'images', 'token_ids', 'logprobs'],
 ];
+
+/** The fields in which reasoning comes, as servers call them. */
+const THOUGHT = /reason|think|thought/i;
 
 export function createAnswer(): AnswerReader {
   let text = '';
@@ -66,13 +74,16 @@ export function createAnswer(): AnswerReader {
       reasoningTokens = reasoningTokensOf(chunk.usage) ?? reasoningTokens;
 
       const choice = record(Array.isArray(chunk.choices) ? chunk.choices[0] : null);
-      if (choice === null) return false;
+      if (choice === null) return 'nothing';
       const whole = record(choice.delta) === null ? record(choice.message) : null;
       const said = record(choice.delta) ?? whole;
       // A whole message is complete, whether its server says why it ended or not.
       finish = word(choice.finish_reason) ?? finish ?? (whole === null ? null : 'stop');
-      if (said === null) return false;
+      if (said === null) return 'nothing';
+      const callBytes = calls?.bytes() ?? 0;
+      let thought = false;
       for (const [name, field] of Object.entries(said)) {
+        thought ||= THOUGHT.test(name) && isSaying(field);
         // Calls are counted for themselves.
         if (name !== 'tool_calls') bytes += bytesOf(field);
         if (!NOT_KEPT.includes(name)) addField(besides, name, field);
@@ -82,7 +93,8 @@ export function createAnswer(): AnswerReader {
       if (legacy !== null) addCall({ index: 0, function: legacy });
       const piece = textOf(said.content) + (word(said.refusal) ?? '');
       text += piece;
-      return piece !== '';
+      if (isVisible(piece)) return 'text';
+      return thought || (calls?.bytes() ?? 0) > callBytes ? 'more' : 'nothing';
     },
 
     bytes: () => bytes + (calls?.bytes() ?? 0),
@@ -103,6 +115,12 @@ export function createAnswer(): AnswerReader {
       };
     },
   };
+}
+
+/** Of a field that comes in pieces, or of a list of such: whether this one says anything. */
+function isSaying(field: unknown): boolean {
+  if (!Array.isArray(field)) return isVisible(field);
+  return field.some((part) => WRITTEN.some((name) => isVisible(record(part)?.[name])));
 }
 
 function textOf(content: unknown): string {

@@ -2,12 +2,13 @@
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Clock } from '../core/clock.js';
+import { NOT_PACKED, unpacked } from '../core/unpacked.js';
 import type { AskJson } from './discover-window.js';
 import { parse } from './json.js';
 
 const PATIENCE_MS = 3_000;
 /** OpenRouter's list of models has about one. */
-const MOST_CHARS = 8_000_000;
+const MOST_BYTES = 8_000_000;
 
 export function createAskJson(
   { apiKey, headers }: { apiKey: string | null; headers?: Record<string, string> | undefined },
@@ -21,6 +22,7 @@ export function createAskJson(
         method: sent === null ? 'GET' : 'POST',
         headers: {
           accept: 'application/json',
+          ...NOT_PACKED,
           'user-agent': 'coterie',
           ...(sent === null ? {} : { 'content-type': 'application/json' }),
           ...keyHeaders(url, apiKey),
@@ -34,17 +36,23 @@ export function createAskJson(
         resolve(answer);
       };
       question.on('error', () => end(null));
-      question.on('close', () => end(null));
+      const closed = () => end(null);
+      question.on('close', closed);
       question.on('response', (response) => {
+        // What was packed may still be unpacked when the connection has closed.
+        question.off('close', closed);
         if (response.statusCode !== 200) return end(null);
-        let text = '';
-        response.setEncoding('utf8');
-        response.on('data', (piece: string) => {
-          text += piece;
-          if (text.length > MOST_CHARS) end(null);
+        const pieces: Buffer[] = [];
+        let bytes = 0;
+        const body = unpacked(response);
+        body.on('data', (piece: Buffer) => {
+          pieces.push(piece);
+          bytes += piece.length;
+          if (bytes > MOST_BYTES) end(null);
         });
-        response.on('error', () => end(null));
-        response.on('end', () => end(parse(text) ?? null));
+        body.on('error', closed);
+        body.on('close', closed);
+        body.on('end', () => end(parse(Buffer.concat(pieces).toString('utf8')) ?? null));
       });
       question.end(sent ?? undefined);
       // A key that no header can hold throws at once; the chat's own request says what is wrong with it.

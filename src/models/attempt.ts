@@ -4,10 +4,11 @@
  */
 import type { Clock } from '../core/clock.js';
 import type { ModelEvent } from '../core/model.js';
-import { type Answer, type AnswerReader, failureOf } from './answer.js';
+import { type Answer, type AnswerReader, failureOf, isEmpty } from './answer.js';
 import type { Body } from './body.js';
+import { chunksOf } from './chunks.js';
 import { continued, continuedSoFar } from './further.js';
-import { chunksOf, type Post } from './http.js';
+import type { Post } from './http.js';
 import { ServerError } from './server-error.js';
 
 /** What the reader of a stream has seen so far. One for all attempts of a request. */
@@ -21,12 +22,17 @@ export interface Shown {
  */
 const GROWTH = 1.01;
 
+/** Signs of life lengthen a wait to so many times the silence that is borne; then something has to be written. */
+const PATIENCE = 4;
+/** So long is waited for the usage, once an answer has said that it is finished, and from its last piece. */
+const GRACE_MS = 1_500;
+
 export async function* attempt(ask: {
   post: Post;
   body: Body;
   /** Reads what comes; a new one for each attempt. */
   answer: AnswerReader;
-  /** How long nothing may come: before the headers, and between any two pieces of the answer. */
+  /** How long nothing may come: before the headers, and between any two pieces of the answer or signs of life. */
   silenceMs: number;
   shown: Shown;
   /** How much an answer may hold, in bytes: text, calls and reasoning. */
@@ -40,22 +46,36 @@ export async function* attempt(ask: {
   const connection = new AbortController();
   const hangUp = () => connection.abort();
   let lastHeard = clock.now();
-  let silent = false;
+  let lastWritten = lastHeard;
+  let finishedAt = Number.POSITIVE_INFINITY;
+  let overdue: 'silent' | 'writes nothing' | null = null;
 
   let stopWatching = clock.after(silenceMs, watch);
   function watch() {
-    const left = lastHeard + silenceMs - clock.now();
+    const quiet = lastHeard + silenceMs;
+    const until = Math.min(quiet, lastWritten + PATIENCE * silenceMs, finishedAt + GRACE_MS);
+    const left = until - clock.now();
     if (left > 0) {
       stopWatching = clock.after(left, watch);
       return;
     }
-    silent = true;
+    overdue = until === quiet ? 'silent' : 'writes nothing';
     hangUp();
   }
 
   const heard = () => {
     lastHeard = clock.now();
   };
+  function written() {
+    lastWritten = clock.now();
+    if (answer.finish() === null) return;
+    const isFirst = finishedAt === Number.POSITIVE_INFINITY;
+    finishedAt = lastWritten;
+    if (!isFirst) return;
+    stopWatching();
+    watch();
+  }
+  let isMarked = false;
   let open = true;
   signal.addEventListener('abort', hangUp, { once: true });
   if (signal.aborted) hangUp();
@@ -64,23 +84,32 @@ export async function* attempt(ask: {
     heard();
     for (const event of eventsTo(shown, before)) yield event;
     let dueAt = 0;
-    for await (const chunk of chunksOf(body, heard, clock)) {
-      const isMoreText = answer.add(chunk);
+    const chunks = chunksOf(body, { heard, mostBytes, clock });
+    let next = await chunks.next();
+    for (; !next.done; next = await chunks.next()) {
+      const isGoingOn = answer.finish() === null;
+      const brought = answer.add(next.value);
+      if (brought !== 'nothing' || (isGoingOn && answer.finish() !== null)) written();
       const size = answer.bytes();
       if (size > mostBytes) throw new ServerError(endless(mostBytes));
-      if (!isMoreText || size < dueAt) continue;
+      if (brought !== 'text' || size < dueAt) continue;
       dueAt = size * GROWTH;
       const visible = answer.visible();
       const text = before === '' ? visible : continuedSoFar(before, visible);
       for (const event of eventsTo(shown, text)) yield event;
     }
+    isMarked = next.value === 'marked';
     open = false;
   } catch (error) {
     // What was complete is an answer, however its connection ended.
     const isEndless = error instanceof ServerError && error.details.kind === 'endless';
     if (answer.finish() === null || signal.aborted || isEndless) {
-      if (!silent) throw error;
-      throw new ServerError({ kind: 'silent', words: `was silent for ${silenceMs / 1000} s` });
+      if (overdue === null) throw error;
+      const words =
+        overdue === 'silent'
+          ? `was silent for ${silenceMs / 1000} s`
+          : `kept the connection alive, but wrote nothing for ${(PATIENCE * silenceMs) / 1000} s`;
+      throw new ServerError({ kind: 'silent', words });
     }
   } finally {
     // Also where the reader stops in the middle of the answer.
@@ -88,12 +117,19 @@ export async function* attempt(ask: {
     stopWatching();
     signal.removeEventListener('abort', hangUp);
   }
-  const failure = failureOf(answer.finish());
+  const whole = answer.complete();
+  const complete = { ...whole, finish: whole.finish ?? (isMarked ? finishOfMarked(whole) : null) };
+  const failure = failureOf(complete.finish);
   if (failure !== null) throw new ServerError(failure);
-  const complete = answer.complete();
   const text = before === '' ? complete.text : continued(before, complete.text);
   for (const event of eventsTo(shown, text)) yield event;
   return { ...complete, text };
+}
+
+/** Some servers say that an answer is finished only by the mark at the end of the stream (Snowflake Cortex). */
+function finishOfMarked(whole: Answer): string | null {
+  if (isEmpty(whole)) return null;
+  return whole.calls.length > 0 ? 'tool_calls' : 'stop';
 }
 
 function endless(mostBytes: number) {

@@ -6,7 +6,7 @@ import type { Echo, ModelMessage } from '../core/model.js';
 import { record } from './json.js';
 
 /** Fields of list items that come in pieces. */
-const WRITTEN = ['text', 'thinking', 'summary', 'data'];
+export const WRITTEN = ['text', 'thinking', 'summary', 'data'];
 
 /** For whom a request is. */
 export interface Addressee {

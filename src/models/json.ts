@@ -11,10 +11,10 @@ export function word(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** undefined when it is not JSON. */
+/** undefined when it is not JSON; a byte order mark before it is passed over. */
 export function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text);
   } catch {
     return undefined;
   }
@@ -45,4 +45,9 @@ export function withoutDepths(value: unknown): unknown {
 export function bytesOf(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value);
   return typeof value === 'object' && value !== null ? Buffer.byteLength(JSON.stringify(value)) : 0;
+}
+
+/** Whether anything of it can be seen: blanks, controls and marks without a width keep a connection alive, and say nothing. */
+export function isVisible(text: unknown): boolean {
+  return typeof text === 'string' && /[^\s\p{Cc}\p{Cf}]/u.test(text);
 }

@@ -1,7 +1,7 @@
 /**
  * Step 5, the model: one OpenAI-compatible server. A request becomes one whole answer or one fault, in this order:
  * `ask-server.ts` asks until there is an answer; `request.ts` says what, and writes it; `attempt.ts` makes one attempt, over
- * `http.ts`; `answer.ts` puts together what comes; `context-window.ts` learns from what it took.
+ * `http.ts`; `chunks.ts` reads and `answer.ts` puts together what comes; `context-window.ts` learns from what it took.
  */
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';

@@ -3,7 +3,7 @@
  * ended, and all items as they came, which go back with the next request.
  */
 import { type Answer, type AnswerReader, reasoningTokensOf, usageOf } from './answer.js';
-import { record, withoutDepths, word } from './json.js';
+import { bytesOf, isVisible, record, withoutDepths, word } from './json.js';
 import { ServerError } from './server-error.js';
 
 type Item = Record<string, unknown>;
@@ -13,33 +13,35 @@ export function createResponsesAnswer(): AnswerReader {
   let text = '';
   let speaking: unknown = null;
   let last: Item | null = null;
-  let bytes = 0;
+  /** Of what is being written, and of what is whole: the same words come in both. */
+  let writtenBytes = 0;
+  let itemBytes = 0;
 
   function addText(piece: string, item: unknown): void {
     // What a model says before and after it thought again are paragraphs.
     if (text !== '' && item !== speaking) text += '\n\n';
     speaking = item;
     text += piece;
-    bytes += Buffer.byteLength(piece);
   }
 
   return {
     add(value) {
       const event = record(withoutDepths(value)) ?? {};
+      // Text, reasoning and the arguments of calls alike.
+      const piece = word(event.delta) ?? '';
+      writtenBytes += Buffer.byteLength(piece);
       switch (event.type) {
         case 'response.output_text.delta':
         case 'response.refusal.delta': {
-          const piece = word(event.delta);
-          if (piece !== null) addText(piece, event.output_index);
-          return piece !== null;
+          if (piece !== '') addText(piece, event.output_index);
+          return isVisible(piece) ? 'text' : 'nothing';
         }
         case 'response.output_item.done': {
           const item = record(event.item);
-          if (item !== null) {
-            items.push(item);
-            bytes += Buffer.byteLength(JSON.stringify(item));
-          }
-          return false;
+          if (item === null) return 'nothing';
+          items.push(item);
+          itemBytes += bytesOf(item);
+          return 'more';
         }
         case 'response.completed':
         case 'response.incomplete':
@@ -49,20 +51,20 @@ export function createResponsesAnswer(): AnswerReader {
         case 'error':
           throw failure(event);
         default:
-          if (event.object !== 'response') return false;
+          if (event.object !== 'response') return isVisible(piece) ? 'more' : 'nothing';
           last = event;
       }
       if (last?.status === 'failed') throw failure(record(last.error) ?? {});
-      if (items.length > 0 || !Array.isArray(last?.output)) return false;
+      if (items.length > 0 || !Array.isArray(last?.output)) return 'nothing';
       for (const item of last.output.map(record)) if (item !== null) items.push(item);
-      if (text !== '') return false;
+      if (text !== '') return 'more';
       for (const [index, item] of items.entries()) {
         for (const piece of piecesOf(item)) addText(piece, index);
       }
-      return text !== '';
+      return isVisible(text) ? 'text' : 'more';
     },
 
-    bytes: () => bytes,
+    bytes: () => Math.max(writtenBytes, itemBytes),
     visible: () => text,
     finish: () => (last === null ? null : finishOf(last, items)),
 

@@ -2,10 +2,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { describe } from '../core/errors.js';
+import { unpacked } from '../core/unpacked.js';
 import { parse, record, word } from './json.js';
 
-/** Some servers repeat the whole request in an error; of what is longer nothing is read, and the connection is closed. */
-const MOST_ERROR_CHARS = 8_000_000;
+/** Some servers repeat the whole request in an error; of what is longer only this is read, and the connection is closed. */
+const MOST_ERROR_BYTES = 8_000_000;
 
 export interface ServerErrorDetails {
   /**
@@ -57,7 +58,7 @@ function connectionWords(error: unknown): string {
 
 /** What a response without success says. */
 export async function refusal(response: IncomingMessage, now: number): Promise<ServerError> {
-  const text = await textOf(response).catch(() => '');
+  const text = await textOf(unpacked(response));
   const body = errorBody(parse(text) ?? text);
   const shouldRetry = response.headers['x-should-retry'];
   return new ServerError({
@@ -87,14 +88,20 @@ export function errorInAnswer(chunk: unknown): ServerError {
   });
 }
 
+/** What came of it, also where it is cut or breaks off. */
 async function textOf(body: Readable): Promise<string> {
-  body.setEncoding('utf8');
-  let text = '';
-  for await (const chunk of body) {
-    text += chunk;
-    if (text.length > MOST_ERROR_CHARS) return '';
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const piece of body as AsyncIterable<Buffer>) {
+      pieces.push(piece);
+      bytes += piece.length;
+      if (bytes > MOST_ERROR_BYTES) break;
+    }
+  } catch {
+    // Its status says enough, and what had come may say more.
   }
-  return text;
+  return Buffer.concat(pieces).toString('utf8');
 }
 
 /** The words of an error body in the one shape that OpenAI uses. */

@@ -38,8 +38,12 @@ export interface ModelScript {
   stallAfter?: number;
   /** Writes no further after that many chunks until this has come. */
   hold?: { after: number; until: Promise<unknown> };
+  /** After that many chunks nothing but this comes, again and again, for ever. */
+  heartbeat?: { after: number; line: string; everyMs: number };
   /** The connection breaks after that many chunks. */
   cutAfter?: number;
+  /** Packed so, though nobody asked for it. `raw deflate` has no header, as some servers send it under the name of deflate. */
+  packed?: 'gzip' | 'deflate' | 'raw deflate' | 'br';
   /** The connection breaks before the headers. */
   drop?: true;
   /** An answer of its own: JSON from an object, else as it is (HTML, nothing). */

@@ -3,6 +3,7 @@
  * it is not told to answer it echoes. Cheap enough for benches, which start it in a process of its own with plain options.
  */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createBrotliCompress, createDeflate, createDeflateRaw, createGzip } from 'node:zlib';
 import { counter, listen } from './http-server.js';
 import { chunksOf, completionOf, type ModelScript } from './model-script.js';
 import { asChat, createResponses } from './model-servers/responses.js';
@@ -226,7 +227,30 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
   };
 }
 
-async function play(script: ModelScript, body: ChatBody, n: number, response: ServerResponse): Promise<void> {
+const PACKERS = {
+  gzip: createGzip,
+  deflate: createDeflate,
+  'raw deflate': createDeflateRaw,
+  br: createBrotliCompress,
+};
+
+/** Whatever is written is packed, piece by piece. */
+function packing(form: keyof typeof PACKERS, response: ServerResponse): ServerResponse {
+  const packer = PACKERS[form]();
+  packer.pipe(response);
+  return Object.assign(Object.create(response), {
+    write: (piece: string, done?: () => void) => {
+      packer.write(piece);
+      packer.flush(done);
+    },
+    end: (piece = '') => packer.end(piece),
+    writeHead: (status: number, headers: object) =>
+      response.writeHead(status, { ...headers, 'content-encoding': form.replace('raw ', '') }),
+  });
+}
+
+async function play(script: ModelScript, body: ChatBody, n: number, direct: ServerResponse): Promise<void> {
+  const response = script.packed === undefined ? direct : packing(script.packed, direct);
   if (script.stall === 'headers') return;
   if (script.drop) {
     response.socket?.destroy();
@@ -252,14 +276,15 @@ async function play(script: ModelScript, body: ChatBody, n: number, response: Se
 }
 
 async function playStream(script: ModelScript, chunks: string[], response: ServerResponse): Promise<void> {
-  const { cutAfter, stallAfter, chunkDelayMs, hold } = script;
+  const { cutAfter, stallAfter, chunkDelayMs, hold, heartbeat } = script;
   // Without any wish about when, all of it is one write.
-  if ([cutAfter, stallAfter, chunkDelayMs, hold].every((wish) => wish === undefined)) {
+  if ([cutAfter, stallAfter, chunkDelayMs, hold, heartbeat].every((wish) => wish === undefined)) {
     response.end(chunks.join(''));
     return;
   }
   for (const [index, chunk] of chunks.entries()) {
     if (index === stallAfter) return;
+    if (index === heartbeat?.after) break;
     if (index === hold?.after) await hold.until;
     if (index === cutAfter) {
       response.socket?.destroy();
@@ -267,6 +292,10 @@ async function playStream(script: ModelScript, chunks: string[], response: Serve
     }
     if (index > 0 && chunkDelayMs) await pause(chunkDelayMs);
     await new Promise<void>((resolve) => response.write(chunk, () => resolve()));
+  }
+  while (heartbeat && !response.destroyed) {
+    response.write(heartbeat.line);
+    await pause(heartbeat.everyMs);
   }
   if (stallAfter !== chunks.length) response.end();
 }

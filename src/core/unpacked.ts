@@ -1,0 +1,40 @@
+/** What a server packed although nobody asked for it: the body of its response as it was before. */
+import type { IncomingMessage } from 'node:http';
+import { PassThrough, pipeline, type Readable } from 'node:stream';
+import { constants, createBrotliDecompress, createInflateRaw, createUnzip } from 'node:zlib';
+
+/** Says to a server that nothing is to be packed: what an answer holds is bounded as it comes. */
+export const NOT_PACKED = { 'accept-encoding': 'identity' };
+
+/**
+ * Unpacks gzip, deflate and brotli as they come; a body in another form, or in several, comes as it is. Whoever reads
+ * counts what is read, so that a small body that unpacks to a large one is bounded like any other. An error of either
+ * stream is one of the result; destroying the result ends the response.
+ */
+export function unpacked(response: IncomingMessage): Readable {
+  const form = (response.headers['content-encoding'] ?? '').trim().toLowerCase();
+  if (!/^(x-)?gzip$|^deflate$|^br$/.test(form)) return response;
+  const plain = new PassThrough();
+  // Whoever reads gets the error; without a listener, one that nobody reads would end the process.
+  plain.on('error', () => {});
+  plain.once('close', () => response.destroy());
+  response.once('error', (error) => plain.destroy(error));
+  response.once('readable', () => {
+    const first: Buffer | null = response.read();
+    if (first !== null) response.unshift(first);
+    pipeline(response, form === 'br' ? unbrotli() : inflating(first), plain, () => {});
+  });
+  return plain;
+}
+
+function unbrotli() {
+  return createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH });
+}
+
+/** Some servers call `deflate` what has no header (RFC 9110, 8.4.1.2): one of zlib is a multiple of 31. */
+function inflating(first: Buffer | null) {
+  const head = first !== null && first.length > 1 ? first.readUInt16BE(0) : 0;
+  const isGzip = head === 0x1f8b;
+  const isZlib = (head & 0x0f00) === 0x0800 && head % 31 === 0;
+  return isGzip || isZlib ? createUnzip() : createInflateRaw();
+}
