@@ -19,7 +19,11 @@ const options = {
   chunkNames: '[name]-[hash]',
   // The first two are native and loaded by their own paths. The platforms' libraries stay what they are: an error of
   // theirs is known by where it was thrown, and libsignal, which comes with Baileys, is under another licence.
-  external: ['better-sqlite3', 'sharp', '@discordjs/rest', '@discordjs/ws', '@whiskeysockets/baileys'],
+  external: [
+    ...['better-sqlite3', 'sharp', '@discordjs/rest', '@discordjs/ws', '@whiskeysockets/baileys'],
+    // One for the libraries and for us.
+    'undici',
+  ],
   // CommonJS packages inside an ES module ask for these.
   banner: {
     js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",

@@ -1,14 +1,24 @@
 /** Embedders for the benches of recall: a real server, and two that are made up. */
+
 import { systemClock } from '../src/core/clock.js';
 import type { Embedder } from '../src/core/embedder.js';
 import { createHttpEmbedder } from '../src/embedding/server.js';
+import { straight } from '../test/harness/straight.js';
 
 const WIDTH = 256;
 
 /** As the gateway asks a server, with the prefixes that the model wants. */
 export function realEmbedder(baseUrl: string, model: string, apiKey: string | null = null): Embedder {
   const log = { debug() {}, info() {}, warn: console.error, error: console.error };
-  return createHttpEmbedder({ baseUrl, apiKey, model, timeoutSeconds: 60, clock: systemClock, log });
+  return createHttpEmbedder({
+    baseUrl,
+    apiKey,
+    model,
+    timeoutSeconds: 60,
+    outward: straight,
+    clock: systemClock,
+    log,
+  });
 }
 
 /** Texts are alike that share groups of three letters: a weak model in any language. */

@@ -1,9 +1,11 @@
 /** The worker under measurement, with its embedding server in a process beside it: `queue-worker KIND REDIS QUEUE`. */
+
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../src/core/clock.js';
 import { runWorker } from '../src/embedding/worker.js';
 import { startPeerWorker } from '../test/fakes/redis-peers.js';
+import { straight } from '../test/harness/straight.js';
 
 const [kind, redisUrl = '', queue = ''] = process.argv.slice(2);
 // The parent ends it when the bench is over, however that happens.
@@ -24,6 +26,7 @@ if (kind === 'one by one') {
       redisUrl,
       queue,
       baseUrl,
+      outward: straight,
       apiKey: null,
       model: 'bench',
       timeoutSeconds: 30,

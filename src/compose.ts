@@ -38,6 +38,7 @@ import { createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
 import { secretsIn } from './models/redact.js';
+import { createOutward } from './network/outward.js';
 import { collectSooner, createCollector } from './operating/heap.js';
 import { takeLock } from './operating/lock.js';
 import { createMetrics } from './operating/metrics.js';
@@ -209,6 +210,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
     ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
     ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
+    outward: createOutward(config.network.proxies),
     ...{ artifacts, skills, delegation: createDelegating({ store, agents, clock, newId }) },
   });
   const conversation: Conversation = createConversation({

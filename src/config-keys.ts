@@ -18,6 +18,7 @@ import {
 } from './channels/kit/options.js';
 import { CHANNELS } from './channels/list.js';
 import { TOOL_GROUPS } from './core/tool.js';
+import { PROXY_FORM, proxyOf } from './network/rules.js';
 import { allowedHost } from './tools/web/allowed-hosts.js';
 
 /** Of `tools.web.allow_hosts`. */
@@ -235,6 +236,17 @@ export const configKeys = z.strictObject({
       .nullable()
       .default(null),
     chats: ids().default([]),
+  }),
+  network: section({
+    proxy: z
+      .string(expected(PROXY_FORM))
+      .refine((value) => value === 'off' || proxyOf(value, '') !== null, expected(PROXY_FORM))
+      .nullable()
+      .default(null),
+    no_proxy: z.array(text('a host'), expected('a list of hosts')).nullable().default(null),
+    connect_attempt_seconds: amount('a number of seconds from 0.25 to 60', 0.25)
+      .refine((value) => value <= 60, expected('a number of seconds from 0.25 to 60'))
+      .default(5),
   }),
   redis: section({
     url: address('an address that begins with redis:// or rediss://', /^rediss?$/)

@@ -3,6 +3,7 @@
  * reported at once, with file, line, key and what was expected. `config-keys.ts` has the keys.
  */
 import { access, readFile } from 'node:fs/promises';
+import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import type * as z from 'zod';
 import type { Camel, Streaming } from './channels/kit/options.js';
@@ -14,6 +15,7 @@ import { hintFor, knownPart, ONCE, parseKnown } from './core/known-keys.js';
 import { printableLine } from './core/printable.js';
 import type { ServerSettings } from './mcp/settings.js';
 import { isSecretName, secretsIn } from './models/redact.js';
+import { proxiesOf } from './network/rules.js';
 import { readSecretFile } from './operating/secret-file.js';
 
 type Keys = z.output<typeof configKeys>;
@@ -162,8 +164,15 @@ function secretNamed(values: Record<string, string>): string[] {
 }
 
 /** As `loadConfig`, for the process that runs. */
-export function processConfig(argumentPath: string | undefined, terminal = false): Promise<LoadedConfig> {
-  return loadConfig({ argumentPath, environment: process.env, workingDirectory: process.cwd(), terminal });
+export async function processConfig(
+  argumentPath: string | undefined,
+  terminal = false,
+): Promise<LoadedConfig> {
+  const from = { argumentPath, environment: process.env, workingDirectory: process.cwd(), terminal };
+  const loaded = await loadConfig(from);
+  // Of every connection of the process: Node gives each address of a name a quarter of a second, also the last one.
+  setDefaultAutoSelectFamilyAttemptTimeout(loaded.config.network.attemptMs);
+  return loaded;
 }
 
 /** The same for a command that answers and ends, and keeps no log of its own that its warnings could stand in. */
@@ -190,7 +199,7 @@ async function findFile({ argumentPath, environment, workingDirectory }: From): 
 function resolveConfig(
   keys: Keys,
   base: string,
-  { terminal, workingDirectory }: From,
+  { terminal, workingDirectory, environment }: From,
   secretFiles: SecretFile[],
 ) {
   const { transcription, speech, channels, access } = keys;
@@ -245,6 +254,10 @@ function resolveConfig(
     approvals: keys.approvals,
     schedules: camel(keys.schedules),
     digests: keys.digests,
+    network: {
+      proxies: proxiesOf(keys.network, environment, (message) => new Fault('configuration', message)),
+      attemptMs: keys.network.connect_attempt_seconds * 1000,
+    },
     /** null: the journal goes to no stream. */
     redisUrl: keys.redis.url,
     media: camel(keys.media),

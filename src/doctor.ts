@@ -17,6 +17,8 @@ import { securityFindings } from './doctor-security.js';
 import { createPersonas } from './groups/personas.js';
 import type { ServerSettings } from './mcp/settings.js';
 import { mediaBytes } from './media/retention.js';
+import { createOutward } from './network/outward.js';
+import { type NamedProxy, shownProxy } from './network/rules.js';
 import { isHalfRestored } from './operating/exchange.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
@@ -72,6 +74,7 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
   }
   report('configuration', ok(file ?? 'no file, everything is default'));
   for (const text of warnings) report('configuration', { state: 'warning', text });
+  await check('proxy', async () => checkProxy(config));
   await check('folders', () => checkFolders(config));
   await check('names', () => checkNames(config));
   await check('restore', () => checkRestore(config));
@@ -114,6 +117,18 @@ async function checkSecurity(config: Config, file: string | null): Promise<Findi
   const findings = securityFindings(await securityFacts(config, file, MIGRATIONS));
   if (findings.length === 0) return [ok('nothing is open that could be closed')];
   return findings.map((text) => ({ state: 'warning', text }));
+}
+
+/** Whether it works is seen by the servers that are asked through it. */
+function checkProxy({ network }: Config): Finding[] {
+  const { plain, secure, except, exceptFrom } = network.proxies;
+  const saidOf = (proxy: NamedProxy | null) =>
+    proxy === null ? 'none' : `${shownProxy(proxy)} (${proxy.source})`;
+  const [first, second] = [saidOf(secure), saidOf(plain)];
+  if (plain === null && secure === null) return [ok('none: servers are connected to straight')];
+  const without = except.length === 0 ? '' : `; without it ${except.join(', ')} (${exceptFrom})`;
+  if (first === second) return [ok(`${first} for all${without}`)];
+  return [ok(`${first} for https and wss, ${second} for http and ws${without}`)];
 }
 
 async function checkFolders(config: Config): Promise<Finding[]> {
@@ -304,7 +319,13 @@ async function checkMcp(server: ServerSettings, config: Config): Promise<Finding
   const { checkServer } = await import('./mcp/check.js');
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const redact = createRedactor(secretsOf(config));
-  const checked = await checkServer(server, { version: 'doctor', clock: systemClock, log, redact });
+  const checked = await checkServer(server, {
+    version: 'doctor',
+    outward: createOutward(config.network.proxies),
+    clock: systemClock,
+    log,
+    redact,
+  });
   const { tools } = config;
   if (checked.state === 'failed') return [checked];
   const allowances = [tools, ...Object.values(tools.chats), ...Object.values(tools.channels)];

@@ -14,6 +14,7 @@ import { Fault } from './core/errors.js';
 import { channelOf } from './core/ids.js';
 import type { Store } from './core/store.js';
 import { enterData } from './data-folder.js';
+import { createOutward } from './network/outward.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { PLATFORMS, stateOf } from './platforms.js';
@@ -116,6 +117,7 @@ export async function linkWhatsApp(configFile: string | undefined, phone: string
       options,
       log,
       phone: number,
+      outward: createOutward(config.network.proxies),
       clock: systemClock,
       signal: ending.signal,
       state: stateOf(store, 'whatsapp'),

@@ -12,6 +12,7 @@ import { platformId } from './core/ids.js';
 import type { Log } from './core/log.js';
 import type { Personas } from './core/persona.js';
 import type { Store } from './core/store.js';
+import { createOutward } from './network/outward.js';
 
 interface Lent {
   store: Store;
@@ -43,19 +44,19 @@ export async function createPlatforms(config: Config, lent: Lent): Promise<Chann
 /** null where it is not configured. */
 export async function createPlatform(
   platform: PlatformName,
-  { channels }: Config,
+  { channels, network }: Config,
   lent: Lent,
 ): Promise<Channel | null> {
   const descriptor: ChannelDescriptor | undefined = CHANNELS.find(({ name }) => name === platform);
   const options = channels[platform];
   if (descriptor === undefined || options === null) return null;
-  return descriptor.create({ ...hostFor(platform, lent), options });
+  return descriptor.create({ ...hostFor(platform, lent), outward: createOutward(network.proxies), options });
 }
 
 function hostFor(
   channel: string,
   { store, personas, audit, log, show }: Lent,
-): Omit<ChannelHost<never>, 'options'> {
+): Omit<ChannelHost<never>, 'options' | 'outward'> {
   return {
     state: stateOf(store, channel),
     cursor: (account) => store.cursor(channel, account),

@@ -13,11 +13,13 @@ import type { SettingStore, Store } from './core/store.js';
 import type { Stream } from './journal/journal.js';
 import type { McpServers } from './mcp/servers.js';
 import type { OpenAiModelOptions } from './models/openai.js';
+import { createOutward } from './network/outward.js';
 import { createRedactor } from './operating/redact.js';
 
 export async function createModel(config: Config, store: SettingStore, log: Log): Promise<ModelClient> {
   const { server, fallbacks, choices, maxOutputTokens, timeoutSeconds } = config.model;
   if (!server) return (await import('./models/offline.js')).createOfflineModel();
+  const outward = createOutward(config.network.proxies);
   const { createOpenAiModel } = await import('./models/openai.js');
   const { withFallbacks } = await import('./models/fallbacks.js');
   const { createAskJson } = await import('./models/ask-json.js');
@@ -37,11 +39,12 @@ export async function createModel(config: Config, store: SettingStore, log: Log)
       server: each,
       ...known,
       windows,
-      askServer: createAskJson(each, systemClock),
+      askServer: createAskJson(each, { clock: systemClock, outward }),
       images: config.model.images,
       maxOutputTokens,
       timeoutSeconds,
       answerBytes: config.limits.answerBytes,
+      outward,
       clock: systemClock,
       log,
       quirks,
@@ -66,19 +69,24 @@ function pricesOf(set: { inputPrice?: number | undefined; outputPrice?: number |
 }
 
 /** What writes down voice notes; null if nothing is configured. */
-export async function createTranscriberOf({ transcription, model }: Config, log: Log) {
+export async function createTranscriberOf({ transcription, model, network }: Config, log: Log) {
   if (transcription === null) return null;
   const { createTranscriber } = await import('./models/transcription.js');
-  return createTranscriber({ server: transcription, timeoutSeconds: model.timeoutSeconds, log });
+  return createTranscriber({
+    server: transcription,
+    timeoutSeconds: model.timeoutSeconds,
+    outward: createOutward(network.proxies),
+    log,
+  });
 }
 
 /** Voice notes out. null if nothing is configured. */
-export async function createSpeechOf({ speech, dataDir }: Config, log: Log) {
+export async function createSpeechOf({ speech, dataDir, network }: Config, log: Log) {
   if (speech === null) return null;
   const { createSpeaker } = await import('./models/speaking.js');
   const { createSpeech } = await import('./speech/speech.js');
   return createSpeech({
-    speaker: createSpeaker(speech),
+    speaker: createSpeaker({ server: speech.server, outward: createOutward(network.proxies) }),
     options: speech.options,
     folder: join(dataDir, 'speech'),
     clock: systemClock,
@@ -96,7 +104,7 @@ export async function createEmbedder(config: Config, metrics: Metrics, log: Log)
   const common = { ...recipe, timeoutSeconds, clock: systemClock, log, newId: randomUUID };
   if (backend === 'http' && baseUrl !== null) {
     const { createHttpEmbedder } = await import('./embedding/server.js');
-    return createHttpEmbedder({ ...common, baseUrl, apiKey });
+    return createHttpEmbedder({ ...common, baseUrl, apiKey, outward: createOutward(config.network.proxies) });
   }
   if (backend === 'redis' && redisUrl !== null) {
     const { createRedisEmbedder } = await import('./embedding/requester.js');
@@ -121,5 +129,6 @@ export async function createMcp(config: Config, version: string, log: Log): Prom
   if (settings.length === 0) return null;
   const { createMcpServers } = await import('./mcp/servers.js');
   const redact = createRedactor(secretsOf(config));
-  return createMcpServers({ settings, version, clock: systemClock, log, redact });
+  const outward = createOutward(config.network.proxies);
+  return createMcpServers({ settings, version, outward, clock: systemClock, log, redact });
 }

@@ -8,6 +8,7 @@ import type { Agents } from './core/agents.js';
 import type { Artifacts } from './core/artifacts.js';
 import type { ChatExports } from './core/chat-export.js';
 import { createSlots } from './core/concurrency.js';
+import type { Outward } from './core/outward.js';
 import type { Skills } from './core/skills.js';
 import { BOARD_CHAT, type Delegation } from './core/task.js';
 import {
@@ -59,6 +60,7 @@ interface Parts
     | 'jobs'
   > {
   config: Pick<Config, 'groupsDir' | 'tools'>;
+  outward: Outward;
   deliver: Deliver;
   exports: Pick<ChatExports, 'make'>;
   artifacts: Pick<Artifacts, 'write'>;
@@ -157,7 +159,7 @@ function groupsOf(parts: Parts): Groups {
   const web = [
     webFetch({
       settings: config.tools.web,
-      network: systemNetwork(),
+      network: systemNetwork(parts.outward),
       reader: createPageReader(clock),
       clock,
     }),

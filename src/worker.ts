@@ -5,6 +5,7 @@ import { processConfig, secretsOf } from './config.js';
 import { systemClock } from './core/clock.js';
 import { describe, Fault } from './core/errors.js';
 import { runWorker } from './embedding/worker.js';
+import { createOutward } from './network/outward.js';
 import { createLog } from './operating/log.js';
 import { createMetrics } from './operating/metrics.js';
 
@@ -41,6 +42,7 @@ export async function worker(configFile: string | undefined, stop: AbortSignal):
       baseUrl,
       model,
       shutdownSeconds: config.shutdownSeconds,
+      outward: createOutward(config.network.proxies),
       newId: randomUUID,
       clock: systemClock,
       log,

@@ -79,6 +79,10 @@ describe('where the configuration is', () => {
         auditBytes: 500_000_000,
         replayBytes: 200_000_000,
       },
+      network: {
+        proxies: { plain: null, secure: null, except: [], exceptFrom: 'NO_PROXY' },
+        attemptMs: 5000,
+      },
       limits: {
         messagesPerMinute: null,
         tokensPerChat: null,

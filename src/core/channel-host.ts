@@ -6,6 +6,7 @@ import type { Part } from './channel.js';
 import type { Clock } from './clock.js';
 import type { Log } from './log.js';
 import type { Address } from './message.js';
+import type { Outward } from './outward.js';
 
 export interface ChannelHost<Options> {
   /** The channel's section of config.yaml. */
@@ -25,6 +26,8 @@ export interface ChannelHost<Options> {
   noteLink(number: string): void;
   /** Prints text art (a QR code) to the terminal, or beside the log where there is none. */
   show(picture: string): void;
+  /** The way to the platform's servers. */
+  outward: Outward;
   clock: Clock;
   newId(): string;
   log: Log;

@@ -2,8 +2,9 @@
  * One JSON request to an embedding server over Node's own HTTP client, with a connection kept open, and what its
  * answer means.
  */
-import { Agent as HttpAgent, request as httpRequest } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { Outward } from '../core/outward.js';
 import { asVector, isRecord, parsed } from './vectors.js';
 
 export interface Posted {
@@ -18,10 +19,10 @@ const IDLE_MS = 4_000;
 /** A batch of the largest vectors there are is a tenth of this. */
 const MOST_BYTES = 128_000_000;
 
-export function createHttpClient(baseUrl: string, apiKey: string | null) {
+export function createHttpClient(baseUrl: string, apiKey: string | null, outward: Outward) {
   const base = baseUrl.replace(/\/+$/, '');
   const secure = base.startsWith('https:');
-  const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, timeout: IDLE_MS });
+  const agent = outward.agent(secure, { idleMs: IDLE_MS });
   const request = secure ? httpsRequest : httpRequest;
   const authorization = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
 

@@ -7,6 +7,7 @@ import { cutAt } from '../core/cut.js';
 import type { Embedder } from '../core/embedder.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import type { Outward } from '../core/outward.js';
 import { createEmbedder } from './embedder.js';
 import { type Answer, createHttpClient, readAnswer } from './http.js';
 import { type GivenRecipe, recipeOf } from './recipe.js';
@@ -31,6 +32,7 @@ export interface EmbeddingServerOptions {
   timeoutSeconds: number;
   /** Texts in one request; fewer, once the server has refused so many. */
   batchSize?: number;
+  outward: Outward;
   clock: Clock;
 }
 
@@ -61,7 +63,7 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
   const timeoutMs = options.timeoutSeconds * 1000;
   const place = placeOf(options.baseUrl);
   const title = `The embedding server at ${place} (model "${model}")`;
-  const http = createHttpClient(options.baseUrl, options.apiKey);
+  const http = createHttpClient(options.baseUrl, options.apiKey, options.outward);
   const usual = { model, dimensions: options.dimensions ?? null };
   let batchSize = options.batchSize ?? 64;
   let takesDimensions = true;

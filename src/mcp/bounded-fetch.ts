@@ -7,9 +7,9 @@ import { bodyOf, linesOf, type Received, standIn } from './messages.js';
 const MOST_ERROR_BYTES = 64_000;
 const DATA = 'data:';
 
-export function createBoundedFetch(clock: Clock): FetchLike {
+export function createBoundedFetch(ask: typeof fetch, clock: Clock): FetchLike {
   return async (url, init) => {
-    const response = await fetch(url, init);
+    const response = await ask(url, init);
     const { body, status, statusText, headers } = response;
     if (body === null || status < 200 || (status >= 300 && status < 400)) return response;
     const kind = headers.get('content-type') ?? '';

@@ -13,6 +13,7 @@ import * as z from 'zod';
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import type { Outward } from '../core/outward.js';
 import { createBoundedFetch } from './bounded-fetch.js';
 import { createProcessTransport, type Processes } from './process-transport.js';
 import { MOST_LISTED, MOST_PAGES, type RemoteSettings, type ServerSettings } from './settings.js';
@@ -44,6 +45,7 @@ export interface CalledTool {
 
 export interface ConnectParts {
   version: string;
+  outward: Outward;
   clock: Clock;
   log: Log;
   processes: Processes;
@@ -79,7 +81,7 @@ export async function connect(
 
 async function connectOnce(
   settings: ServerSettings,
-  { version, clock, log, processes, redact }: ConnectParts,
+  { version, outward, clock, log, processes, redact }: ConnectParts,
   signal: AbortSignal,
   isOld: boolean,
 ): Promise<Connection> {
@@ -115,7 +117,7 @@ async function connectOnce(
   };
 
   const local = isProcess ? createProcessTransport(settings, { clock, log, processes, redact }) : null;
-  const remote = isProcess ? null : remoteTransport(settings, clock);
+  const remote = isProcess ? null : remoteTransport(settings, { clock, outward });
   const transport = local ?? remote;
   if (transport === null) throw new Error('unreachable');
   let end = () => {};
@@ -226,11 +228,11 @@ async function withdraw(remote: StreamableHTTPClientTransport, clock: Clock): Pr
 
 function remoteTransport(
   { url, headers, oauth }: RemoteSettings,
-  clock: Clock,
+  { clock, outward }: Pick<ConnectParts, 'clock' | 'outward'>,
 ): StreamableHTTPClientTransport {
   return new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers: { ...headers } },
-    fetch: createBoundedFetch(clock),
+    fetch: createBoundedFetch(outward.fetch(), clock),
     ...(oauth && { authProvider: loginOf(oauth) }),
   });
 }

@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../core/clock.js';
 import type { Log } from '../core/log.js';
+import type { Outward } from '../core/outward.js';
 import type { AnyTool } from '../core/tool.js';
 import { failed } from './failure.js';
 import type { OfferedTool } from './offered.js';
@@ -31,6 +32,7 @@ export interface McpServers {
 interface Parts {
   settings: readonly ServerSettings[];
   version: string;
+  outward: Outward;
   clock: Clock;
   log: Log;
   /** Cuts secrets out of a text. */
@@ -42,7 +44,7 @@ const WANTED_WITHIN_MS = 30_000;
 /** Beyond the server's own time: what a call may wait for its connection. */
 const ASIDE_MS = 15_000;
 
-export function createMcpServers({ settings, version, clock, log, redact }: Parts): McpServers {
+export function createMcpServers({ settings, version, outward, clock, log, redact }: Parts): McpServers {
   let servers: ToolServer[] | null = null;
   let startedAt = 0;
   /** Resolves when each was tried once. */
@@ -60,7 +62,7 @@ export function createMcpServers({ settings, version, clock, log, redact }: Part
 
   function start(): void {
     if (servers !== null || isOver || settings.length === 0) return;
-    servers = settings.map((each) => startServer(each, { version, clock, log, redact, processes }));
+    servers = settings.map((each) => startServer(each, { version, outward, clock, log, redact, processes }));
     process.once('exit', killAll);
     startedAt = clock.now();
     tried = Promise.all(servers.map((server) => server.tried)).then(() => {

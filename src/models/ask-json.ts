@@ -2,6 +2,7 @@
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Clock } from '../core/clock.js';
+import type { Outward } from '../core/outward.js';
 import { NOT_PACKED, unpacked } from '../core/unpacked.js';
 import type { AskJson } from './discover-window.js';
 import { parse } from './json.js';
@@ -12,13 +13,14 @@ const MOST_BYTES = 8_000_000;
 
 export function createAskJson(
   { apiKey, headers }: { apiKey: string | null; headers?: Record<string, string> | undefined },
-  clock: Clock,
+  { clock, outward }: { clock: Clock; outward: Outward },
 ): AskJson {
   return (url, body) =>
     new Promise<unknown>((resolve) => {
       const sent = body === undefined ? null : JSON.stringify(body);
-      const ask = url.startsWith('https:') ? httpsRequest : httpRequest;
-      const question = ask(url, {
+      const secure = url.startsWith('https:');
+      const question = (secure ? httpsRequest : httpRequest)(url, {
+        agent: outward.agent(secure),
         method: sent === null ? 'GET' : 'POST',
         headers: {
           accept: 'application/json',

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../core/clock.js';
 import type { ModelEvent, ModelRequest } from '../core/model.js';
+import type { Outward } from '../core/outward.js';
 import { afterFailure, type FailureOptions } from './after-failure.js';
 import { type Answer, createAnswer } from './answer.js';
 import { attempt, type Shown } from './attempt.js';
@@ -37,6 +38,7 @@ export interface AskerOptions extends FailureOptions {
   silenceMs: number;
   /** How much an answer may hold, in bytes. */
   mostBytes: number;
+  outward: Outward;
   clock: Clock;
 }
 
@@ -47,11 +49,12 @@ export type Question = Omit<Further, 'why'> & { isRaised: boolean };
 export type Asked = AsyncGenerator<ModelEvent, Answer>;
 
 export function createAsker(options: AskerOptions) {
-  const { server, place, silenceMs, mostBytes, images, quirks, clock } = options;
+  const { server, place, silenceMs, mostBytes, images, quirks, clock, outward } = options;
+  const ways = { now: clock.now, outward };
   const apis = {
-    chat: { post: createPost(server, clock.now), write: createRequestWriter(), reader: createAnswer },
+    chat: { post: createPost(server, ways), write: createRequestWriter(), reader: createAnswer },
     responses: {
-      post: createPost(server, clock.now, '/responses'),
+      post: createPost(server, ways, '/responses'),
       write: createResponsesWriter(),
       reader: createResponsesAnswer,
     },

@@ -1,6 +1,7 @@
 /** The client of an OpenAI-compatible server for sound: transcription, and speech. */
 import type OpenAI from 'openai';
 import { LONGEST_TIMER_MS } from '../core/clock.js';
+import type { Outward } from '../core/outward.js';
 
 export interface AudioServer {
   baseUrl: string;
@@ -16,7 +17,7 @@ const RETRIES = 1;
 /** The package is loaded with the first voice note. `timeout` in ms; left out: the package's own. */
 export function createAudioClient(
   { baseUrl, apiKey }: AudioServer,
-  { timeout }: { timeout?: number } = {},
+  { outward, timeout }: { outward: Outward; timeout?: number },
 ): () => Promise<OpenAI> {
   let loading: Promise<OpenAI> | undefined;
   return () => {
@@ -31,6 +32,7 @@ export function createAudioClient(
           organization: null,
           project: null,
           maxRetries: RETRIES,
+          fetch: outward.fetch(),
           // It sets a timer of Node's own.
           ...(timeout === undefined ? {} : { timeout: Math.min(timeout, LONGEST_TIMER_MS) }),
         }),

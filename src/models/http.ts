@@ -2,10 +2,11 @@
  * Step 5, to the server: a request goes out over Node's own HTTP client, with connections kept open; `chunks.ts` reads what
  * comes back. The global `fetch`, and so the `openai` package, costs more than everything else the gateway does for a message.
  */
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import { pipeline, Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
+import type { Outward } from '../core/outward.js';
 import { NOT_PACKED, unpacked } from '../core/unpacked.js';
 import { type Body, byteLengthOf, piecesOf } from './body.js';
 import { connectionError, refusal } from './server-error.js';
@@ -21,13 +22,13 @@ export type Post = (body: Body, signal: AbortSignal) => Promise<Readable>;
 
 export function createPost(
   server: { baseUrl: string; apiKey: string | null; headers?: Record<string, string> | undefined },
-  now: () => number,
+  { now, outward }: { now: () => number; outward: Outward },
   path = '/chat/completions',
 ): Post {
   const url = new URL(server.baseUrl);
   url.pathname = `${url.pathname.replace(/\/+$/, '')}${path}`;
   const secure = url.protocol === 'https:';
-  const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, timeout: IDLE_MS });
+  const agent = outward.agent(secure, { idleMs: IDLE_MS });
   const request = secure ? httpsRequest : httpRequest;
   const options = { ...urlToHttpOptions(url), method: 'POST', agent };
   const headers: Record<string, string> = {

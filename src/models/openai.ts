@@ -14,6 +14,7 @@ import {
   type Notice,
   type Prices,
 } from '../core/model.js';
+import type { Outward } from '../core/outward.js';
 import { type Answer, isCutAtLimit, isEmpty } from './answer.js';
 import { type Asked, createAsker, type ModelServer, type Question } from './ask-server.js';
 import { eventsTo, type Shown } from './attempt.js';
@@ -40,6 +41,7 @@ export interface OpenAiModelOptions {
   images?: 'auto' | 'yes' | 'no';
   /** How often the same server is asked, at most; 3. */
   maxAttempts?: number;
+  outward: Outward;
   clock: Clock;
   log: Log;
   quirks: QuirkStorage;
@@ -72,6 +74,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     ...{ server, place, redact, images, maxAttempts, quirks, window, sizeOf, clock, log, random },
     silenceMs: options.timeoutSeconds * 1000,
     mostBytes: options.answerBytes ?? ANSWER_BYTES,
+    outward: options.outward,
   });
 
   /** The fewest tokens of what is configured, what the window has room for and what the caller wants. */

@@ -1,5 +1,6 @@
 /** A text, spoken: one OpenAI-compatible speech server, asked for voice notes. */
 import { describe, Fault } from '../core/errors.js';
+import type { Outward } from '../core/outward.js';
 import type { Speaker } from '../core/speech.js';
 import { type AudioServer, createAudioClient } from './audio-client.js';
 import { createRedactor, shownUrl } from './redact.js';
@@ -8,11 +9,11 @@ import { plainWords } from './server-error.js';
 /** Hours of speech: whatever is larger is none. */
 const MOST_BYTES = 20_000_000;
 
-export function createSpeaker({ server }: { server: AudioServer }): Speaker {
+export function createSpeaker({ server, outward }: { server: AudioServer; outward: Outward }): Speaker {
   const { model } = server;
   const redact = createRedactor(server);
   const place = shownUrl(server.baseUrl);
-  const client = createAudioClient(server);
+  const client = createAudioClient(server, { outward });
 
   return {
     async speak({ text, voice, signal }) {

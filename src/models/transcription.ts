@@ -2,6 +2,7 @@
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Transcriber } from '../core/media.js';
+import type { Outward } from '../core/outward.js';
 import { type AudioServer, createAudioClient } from './audio-client.js';
 import { record } from './json.js';
 import { createRedactor, shownUrl } from './redact.js';
@@ -10,13 +11,14 @@ import { plainWords } from './server-error.js';
 export function createTranscriber(parts: {
   server: AudioServer;
   timeoutSeconds: number;
+  outward: Outward;
   log: Log;
 }): Transcriber {
-  const { server, timeoutSeconds, log } = parts;
+  const { server, timeoutSeconds, outward, log } = parts;
   const { model } = server;
   const redact = createRedactor(server);
   const place = shownUrl(server.baseUrl);
-  const client = createAudioClient(server, { timeout: timeoutSeconds * 1000 });
+  const client = createAudioClient(server, { outward, timeout: timeoutSeconds * 1000 });
 
   async function ask(bytes: Buffer, name: string, mimeType: string, signal: AbortSignal): Promise<unknown> {
     try {

@@ -1,4 +1,6 @@
 /** The real channel against the fake Discord, with a clock that stands still unless it is moved. */
+
+import { randomUUID } from 'node:crypto';
 import { createDiscord, type Discord } from '../../src/channels/discord/channel.js';
 import type { DiscordOptions } from '../../src/channels/discord/options.js';
 import type { Appearance, Reception } from '../../src/core/channel.js';
@@ -9,6 +11,7 @@ import { PERMISSION } from '../fakes/discord-permissions.js';
 import type { FakeDiscord, User } from '../fakes/discord-words.js';
 import { createWatch } from '../fakes/watch.js';
 import { ALL_LET_IN } from '../harness/sending.js';
+import { straight } from '../harness/straight.js';
 
 export const ANNA: User = { id: '100000000000000100', username: 'anna', global_name: 'Anna Berg' };
 export const BEN: User = { id: '100000000000000101', username: 'ben' };
@@ -64,6 +67,8 @@ export async function openStage(
     look();
   };
   const channel = createDiscord({
+    outward: straight,
+    newId: randomUUID,
     options: {
       token: fake.token,
       apiRoot: fake.url,

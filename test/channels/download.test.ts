@@ -1,4 +1,5 @@
 /** Downloads over real sockets: what a link or a redirect reaches, how much, and for how long. */
+
 import type { lookup } from 'node:dns';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -6,6 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { type DownloadAsk, download } from '../../src/channels/kit/download.js';
 import { publicLookup } from '../../src/channels/kit/public-lookup.js';
 import { manualClock } from '../fakes/clock.js';
+import { straight } from '../harness/straight.js';
 
 const servers: Server[] = [];
 afterEach(async () => {
@@ -32,7 +34,13 @@ const sendTo = (location: string, status = 302): RequestListener => {
 
 function get(address: string, changed: Partial<DownloadAsk> = {}) {
   const signal = new AbortController().signal;
-  return download(address, { server: 'the file server', maxBytes: 1_000, signal, ...changed });
+  return download(address, {
+    server: 'the file server',
+    maxBytes: 1_000,
+    outward: straight,
+    signal,
+    ...changed,
+  });
 }
 
 describe('a link', () => {

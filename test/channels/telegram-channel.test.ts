@@ -8,6 +8,7 @@ import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, type Fault, startFakeTelegram } from '../fakes/telegram.js';
 import { ANNA, group } from '../fakes/telegram-chats.js';
 import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
+import { straight } from '../harness/straight.js';
 import { OPTIONS, stateIn } from './telegram-stage.js';
 
 const TO_ANNA: Recipient = { address: String(ANNA.id), threadId: null, kind: 'direct' };
@@ -51,6 +52,7 @@ function create(options: Partial<TelegramOptions> = {}): Telegram {
     for (const look of changed) look();
   };
   return createTelegram({
+    outward: straight,
     options: {
       ...OPTIONS,
       token: fake.token,

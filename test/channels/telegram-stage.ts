@@ -1,4 +1,5 @@
 /** A Telegram channel on the fake, with what it hands in and logs: for tests of several bots and of edits. */
+
 import { createTelegram, type Telegram } from '../../src/channels/telegram/channel.js';
 import type { TelegramOptions } from '../../src/channels/telegram/options.js';
 import type { ChoiceOutcome } from '../../src/core/channel.js';
@@ -8,6 +9,7 @@ import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, startFakeTelegram } from '../fakes/telegram.js';
 import type { FakeBot } from '../fakes/telegram-bots.js';
 import { letIn } from '../harness/sending.js';
+import { straight } from '../harness/straight.js';
 
 export interface Stage {
   fake: FakeTelegram;
@@ -48,6 +50,7 @@ export function channelOn(
 ): Telegram {
   const write = (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`);
   return createTelegram({
+    outward: straight,
     options: {
       ...OPTIONS,
       ...{ token: fake.token, apiRoot, access: { groups: 'closed' } },
@@ -104,6 +107,7 @@ export async function stage(
       personaTokens: { luna: LUNA.token, aria: ARIA.token },
       ...options,
     },
+    outward: straight,
     clock,
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     cursor: async (bot) => parts.cursors.get(bot) ?? null,

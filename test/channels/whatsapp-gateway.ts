@@ -8,6 +8,7 @@ import type { Log } from '../../src/core/log.js';
 import type { InboundBatch, InboundEvent, InboundMessage } from '../../src/core/message.js';
 import type { FakeWhatsApp } from '../fakes/whatsapp-words.js';
 import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
+import { straight } from '../harness/straight.js';
 
 /** How long the channel waits for an ack. */
 export const ACK_PATIENCE_MS = 45_000;
@@ -147,6 +148,7 @@ export async function startGateway(fake: FakeWhatsApp, wishes: GatewayWishes = {
     (fields, message) =>
       void lines.push({ level, fields, message });
   const channel = createWhatsApp({
+    outward: straight,
     options: optionsFor(fake, wishes.version),
     log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
     clock,

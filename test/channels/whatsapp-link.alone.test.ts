@@ -4,6 +4,7 @@ import { pairByPhone } from '../../src/channels/whatsapp/pair.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';
 import type { FakeWhatsApp, Peer } from '../fakes/whatsapp-words.js';
+import { straight } from '../harness/straight.js';
 import {
   eventually,
   type Gateway,
@@ -127,7 +128,15 @@ describe('linking', () => {
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const options = optionsFor(fake);
     const { signal } = new AbortController();
-    const given = { options, log, signal, state: memoryState(), clock: testClock(), show() {} };
+    const given = {
+      options,
+      log,
+      signal,
+      state: memoryState(),
+      outward: straight,
+      clock: testClock(),
+      show() {},
+    };
     return pairByPhone({ ...given, phone: `+${fake.own.number}`, ...parts });
   };
 

@@ -1,4 +1,5 @@
 /** How a gateway gets to WhatsApp, and what its operator hears where it does not: versions, codes, the phone's refusals. */
+
 import { DEFAULT_CONNECTION_CONFIG } from '@whiskeysockets/baileys';
 import qrcode from 'qrcode';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -7,6 +8,7 @@ import { type PairParts, pairByPhone } from '../../src/channels/whatsapp/pair.js
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';
 import type { FakeWhatsApp } from '../fakes/whatsapp-words.js';
 import { makeHome, run } from '../harness/gateway.js';
+import { straight } from '../harness/straight.js';
 import {
   eventually,
   type Gateway,
@@ -45,7 +47,7 @@ const again = async (wishes: GatewayWishes = {}) => {
 function pairing(parts: Partial<PairParts> = {}): Promise<{ number: string }> {
   const log = { debug() {}, info() {}, warn() {}, error() {} };
   const { signal } = new AbortController();
-  const given = { log, signal, state: memoryState(), clock: testClock(), show() {} };
+  const given = { log, signal, state: memoryState(), outward: straight, clock: testClock(), show() {} };
   return pairByPhone({ ...given, options: optionsFor(fake), phone: `+${fake.own.number}`, ...parts });
 }
 

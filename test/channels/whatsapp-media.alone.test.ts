@@ -8,6 +8,7 @@ import type { FetchResult } from '../../src/core/channel.js';
 import type { Attachment } from '../../src/core/message.js';
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';
 import type { Enclosure, FakeWhatsApp, Peer, Saying } from '../fakes/whatsapp-words.js';
+import { straight } from '../harness/straight.js';
 import { eventually, type Gateway, linked, messages, testClock } from './whatsapp-gateway.js';
 
 /** One link for all: each test talks to people of its own. */
@@ -139,7 +140,7 @@ describe('files that come', () => {
       const { source } = attachment;
       const { signal } = new AbortController();
       // It lies elsewhere now, sealed with another key: what counts is that it is looked for there.
-      const ask = { source, maxBytes: 1_000_000, signal, socket, clock: testClock() };
+      const ask = { source, maxBytes: 1_000_000, signal, socket, outward: straight, clock: testClock() };
       expect(await fetchFile(ask)).toEqual({ kind: 'gone', reason: 'the file is damaged' });
       expect(asked).toHaveLength(1);
       expect(fake.cdn.requests.at(-1)).toMatchObject({ path: path.split('?')[0] });

@@ -1,4 +1,5 @@
 /** What a server wants back is in the history, two turns later and after a restart: the real client over the real store. */
+
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { createWindowStore } from '../../src/models/context-window.js';
@@ -9,6 +10,7 @@ import { gemini3 } from '../fakes/model-servers/gemini3.js';
 import { kimi } from '../fakes/model-servers/kimi.js';
 import { type Workbench, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
+import { straight } from '../harness/straight.js';
 import { memoryQuirks } from '../models/helpers.js';
 
 let fake: FakeModel;
@@ -39,6 +41,7 @@ test.each([
   bench = await workbench({
     memoryTools: true,
     model: createOpenAiModel({
+      outward: straight,
       ...{ server: { baseUrl: fake.url, apiKey: null, name: 'm' }, clock: systemClock, log: quietLog },
       ...{ maxOutputTokens: 500, timeoutSeconds: 60, maxAttempts: 1 },
       quirks: { load: async () => null, save: async () => {} },

@@ -1,4 +1,5 @@
 /** A persona's reaction: beside an answer or instead of one, to the message that it means, and how others see it. */
+
 import { afterEach, describe, expect, it } from 'vitest';
 import { historyEntries } from '../../src/conversation/context/history.js';
 import type { Channel } from '../../src/core/channel.js';
@@ -12,6 +13,7 @@ import { manualClock } from '../fakes/clock.js';
 import { type ChatBody, type FakeModel, type ModelReply, startFakeModel } from '../fakes/model.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
+import { straight } from '../harness/straight.js';
 import { memoryQuirks } from '../models/helpers.js';
 
 let on: Workbench;
@@ -37,6 +39,7 @@ async function talkingTo(reply: ModelReply, { reactions, ...options }: Given = {
   fake = await startFakeModel({ reply });
   const clock = manualClock();
   const model = createOpenAiModel({
+    outward: straight,
     server: { baseUrl: fake.url, apiKey: null, name: 'm' },
     ...{ maxOutputTokens: 1_000, timeoutSeconds: 60, quirks: memoryQuirks(), contextTokens: () => null },
     windows: createWindowStore(memoryQuirks(), clock, quietLog),

@@ -2,6 +2,7 @@
  * What was said is kept: the route with the real client, against servers that end their answers with nothing, or at their
  * limit. Nothing is asked for more than once again, and nothing is written twice.
  */
+
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -14,6 +15,7 @@ import { limited } from '../fakes/model-limits.js';
 import { claude } from '../fakes/model-servers/claude.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
+import { straight } from '../harness/straight.js';
 import { memoryQuirks } from '../models/helpers.js';
 
 let on: Workbench;
@@ -28,6 +30,7 @@ async function talkingTo(reply: ModelReply, options: WorkbenchOptions = {}): Pro
   fake = await startFakeModel({ reply, server: claude() });
   const clock = options.clock ?? manualClock();
   const model = createOpenAiModel({
+    outward: straight,
     server: { baseUrl: fake.url, apiKey: null, name: 'claude' },
     maxOutputTokens: 25,
     timeoutSeconds: 60,

@@ -1,4 +1,5 @@
 /** A model that takes its time, or reads only a part: what leaves a window is saved and summed up all the same. */
+
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -16,6 +17,7 @@ import { zai } from '../fakes/model-servers/zai.js';
 import { type Answer, type Workbench, workbench } from '../harness/conversation.js';
 import { eventually } from '../harness/gateway.js';
 import { quietLog } from '../harness/quiet.js';
+import { straight } from '../harness/straight.js';
 import { memoryQuirks } from '../models/helpers.js';
 
 let on: Workbench;
@@ -291,6 +293,7 @@ describe('the real client, whose server has less than it was thought to', () => 
     fake = await startFakeModel({ reply, server });
     const windows = createWindowStore(memoryQuirks(), clock, quietLog);
     const model = createOpenAiModel({
+      outward: straight,
       server: { baseUrl: fake.url, apiKey: null, name: 'small' },
       ...{
         maxOutputTokens: 4_096,

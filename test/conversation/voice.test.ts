@@ -1,4 +1,5 @@
 /** Replies that are spoken, too: when, by whom, in which order, and what becomes of those that cannot be. */
+
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -9,6 +10,7 @@ import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeSpeech, startFakeSpeech } from '../fakes/speech.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
+import { straight } from '../harness/straight.js';
 import { keptLog } from '../models/helpers.js';
 
 let fake: FakeSpeech;
@@ -30,7 +32,10 @@ async function begin(options: WorkbenchOptions & { spokenTo?: boolean } = {}): P
 
 function speechOf({ spokenTo = false, folder: home }: { spokenTo?: boolean; folder?: string }): Speech {
   return createSpeech({
-    speaker: createSpeaker({ server: { baseUrl: fake.url, apiKey: null, model: 'speaker' } }),
+    speaker: createSpeaker({
+      server: { baseUrl: fake.url, apiKey: null, model: 'speaker' },
+      outward: straight,
+    }),
     options: { voice: 'alloy', maxCharacters: 100, whenSpokenTo: spokenTo, timeoutSeconds: 20 },
     folder: join(home ?? folderOf(), 'speech'),
     ...{ clock, log: quietLog, newId: () => String(++ids) },

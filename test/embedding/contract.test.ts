@@ -1,4 +1,5 @@
 /** Both backends keep the port's promise: the server called directly, and through Redis with a worker in between. */
+
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
@@ -6,6 +7,7 @@ import { createHttpEmbedder } from '../../src/embedding/server.js';
 import { embedderContract } from '../contract/embedder.js';
 import { type RedisServer, startRedis } from '../fakes/redis.js';
 import { describeWithRedis } from '../harness/redis.js';
+import { straight } from '../harness/straight.js';
 import { KEY, keptLog, openRedisEmbedder, startWorker } from './support.js';
 
 embedderContract('http', describe, async (server) => {
@@ -13,6 +15,7 @@ embedderContract('http', describe, async (server) => {
   const embedder = createHttpEmbedder({
     baseUrl: server.url,
     apiKey: KEY,
+    outward: straight,
     model: 'test-embed',
     timeoutSeconds: 1,
     clock: systemClock,

@@ -1,9 +1,11 @@
 /** How a model wants its texts: prefixes, lengths, and limits as real servers have them. */
+
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { nameOf, readName, recipeOf } from '../../src/embedding/recipe.js';
 import { createHttpEmbedder } from '../../src/embedding/server.js';
 import { type FakeEmbeddings, startFakeEmbeddings } from '../fakes/embeddings.js';
+import { straight } from '../harness/straight.js';
 import { keptLog } from './support.js';
 
 const signal = new AbortController().signal;
@@ -22,7 +24,7 @@ async function begin(
   const log = keptLog();
   const embedder = createHttpEmbedder({
     ...{ baseUrl: server.url, apiKey: null, model: 'nomic-ai/nomic-embed-text-v1.5', timeoutSeconds: 2 },
-    ...{ clock: systemClock, log, ...given },
+    ...{ outward: straight, clock: systemClock, log, ...given },
   });
   closing.push(
     () => embedder.close(),

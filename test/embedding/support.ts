@@ -1,4 +1,5 @@
 /** Around the embedders and workers under test. */
+
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { systemClock } from '../../src/core/clock.js';
@@ -7,6 +8,7 @@ import type { EmbeddingMetrics } from '../../src/embedding/protocol.js';
 import { createRedisEmbedder } from '../../src/embedding/requester.js';
 import { runWorker, type WorkerOptions } from '../../src/embedding/worker.js';
 import { type RedisServer, startRedis } from '../fakes/redis.js';
+import { straight } from '../harness/straight.js';
 
 export const KEY = 'key-not-for-anybody';
 
@@ -58,6 +60,7 @@ export function startWorker(
   const stopping = new AbortController();
   const running = runWorker(
     {
+      outward: straight,
       apiKey: KEY,
       model: 'test-embed',
       timeoutSeconds: 1,

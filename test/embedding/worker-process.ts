@@ -1,7 +1,9 @@
 /** The worker as a process of its own, to be killed: `worker-process REDIS QUEUE SERVER`. */
+
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../src/core/clock.js';
 import { runWorker } from '../../src/embedding/worker.js';
+import { straight } from '../harness/straight.js';
 
 const [redisUrl = '', queue = '', baseUrl = ''] = process.argv.slice(2);
 const nothing = () => {};
@@ -12,6 +14,7 @@ await runWorker(
     redisUrl,
     queue,
     baseUrl,
+    outward: straight,
     apiKey: null,
     model: 'test-embed',
     timeoutSeconds: 30,

@@ -1,4 +1,5 @@
 /** The route in this process, over a real store and real files, with a channel that only keeps what it is told. */
+
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -62,6 +63,7 @@ import { NO_EXPORTS, NO_RECORDS } from './no-copies.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
 import { quietLog, quietMetrics } from './quiet.js';
+import { straight } from './straight.js';
 import { TOOLS_CONFIG } from './tools-config.js';
 
 export interface SentPart {
@@ -362,6 +364,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       ...{ hidden: [], environment: {}, newId: randomUUID },
       ...{ exports, artifacts, skills },
       mcp: null,
+      outward: straight,
     });
   const conversation = createConversation({
     ...common,

@@ -54,6 +54,13 @@ export interface Running {
   exited: Promise<number | null>;
 }
 
+/** Whoever runs the tests may need a proxy for other things. */
+function withoutProxies(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(environment).filter(([name]) => !/^(https?|all|no)_proxy$/i.test(name)),
+  );
+}
+
 export function run(
   home: Home,
   args: string[] = ['start'],
@@ -62,7 +69,7 @@ export function run(
 ): Running {
   const child: ChildProcessWithoutNullStreams = spawn(process.execPath, [main, ...args], {
     cwd: home.folder,
-    env: { ...process.env, NO_COLOR: '1', ...environment },
+    env: { ...withoutProxies(process.env), NO_COLOR: '1', ...environment },
   });
   let out = '';
   let err = '';

@@ -1,4 +1,5 @@
 /** Servers of tools as a gateway has them, real processes included, with the log and the ways to call. */
+
 import { fileURLToPath } from 'node:url';
 import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { Log } from '../../src/core/log.js';
@@ -7,6 +8,7 @@ import { createMcpServers, type McpServers } from '../../src/mcp/servers.js';
 import type { ProcessSettings, RemoteSettings, ServerSettings } from '../../src/mcp/settings.js';
 import { createRedactor } from '../../src/operating/redact.js';
 import { eventually } from './gateway.js';
+import { straight } from './straight.js';
 
 const FAKE = fileURLToPath(new URL('../fakes/mcp/server.mjs', import.meta.url));
 export const EVERYTHING = fileURLToPath(
@@ -71,7 +73,7 @@ export function mcpBench(
   };
   const log: Log = { debug: level('debug'), info: level('info'), warn: level('warn'), error: level('error') };
   const redact = createRedactor(secrets);
-  const servers = createMcpServers({ settings, version: '1.2.3', clock, log, redact });
+  const servers = createMcpServers({ settings, version: '1.2.3', outward: straight, clock, log, redact });
   const tool = (name: string) => {
     const found = servers.tools().find((each) => each.name === name);
     if (!found) throw new Error(`there is no tool ${name}: ${names().join(', ')}`);

@@ -1,4 +1,5 @@
 /** Around the model clients under test: a log that is kept, quirks in memory, and a stream read to its end. */
+
 import type { Log } from '../../src/core/log.js';
 import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../../src/core/model.js';
 import { type Body, piecesOf } from '../../src/models/body.js';
@@ -8,6 +9,7 @@ import { type ChatRequest, createRequestWriter } from '../../src/models/request.
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeModel, type FakeModelOptions, startFakeModel } from '../fakes/model.js';
 import type { ModelServer } from '../fakes/model-servers/server.js';
+import { straight } from '../harness/straight.js';
 
 export function keptLog(): Log & { lines: string[] } {
   const lines: string[] = [];
@@ -102,6 +104,7 @@ export async function openBench(
   const windows = createWindowStore(memoryQuirks(), clock, log);
   const another = (more: Partial<OpenAiModelOptions> = {}) =>
     createOpenAiModel({
+      outward: straight,
       server: { baseUrl: fake.url, apiKey: KEY, name: 'small' },
       maxOutputTokens: 500,
       timeoutSeconds: 60,

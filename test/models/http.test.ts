@@ -1,8 +1,10 @@
 /** What a model server sends instead of an answer, over a socket. */
+
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { createPost } from '../../src/models/http.js';
+import { straight } from '../harness/straight.js';
 
 let close = () => {};
 afterEach(() => close());
@@ -19,7 +21,10 @@ async function posted(answer: (response: ServerResponse) => void): Promise<unkno
     server.close();
   };
   const { port } = server.address() as AddressInfo;
-  const post = createPost({ baseUrl: `http://127.0.0.1:${port}/v1`, apiKey: null }, () => 0);
+  const post = createPost(
+    { baseUrl: `http://127.0.0.1:${port}/v1`, apiKey: null },
+    { now: () => 0, outward: straight },
+  );
   return post({ text: '{}', slot: 'none', pictures: [] }, new AbortController().signal);
 }
 

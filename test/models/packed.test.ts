@@ -1,4 +1,5 @@
 /** Answers that come packed though nobody asked for it, over a real connection. */
+
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
@@ -6,6 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createAskJson } from '../../src/models/ask-json.js';
 import { manualClock } from '../fakes/clock.js';
 import type { ModelScript } from '../fakes/model.js';
+import { straight } from '../harness/straight.js';
 import { answered, ask, fault, LOOK_UP, openBench } from './helpers.js';
 
 let close: (() => unknown)[] = [];
@@ -103,7 +105,7 @@ describe.each(['gzip', 'deflate', 'br'] as const)('what unpacks to much more (%s
 test('what a server tells of itself may come packed, and with a byte order mark', async () => {
   const told = { data: [{ id: 'm', max_model_len: 4_096 }] };
   const bytes = deflateRawSync(`\uFEFF${JSON.stringify(told)}`);
-  const askServer = createAskJson({ apiKey: null }, manualClock());
+  const askServer = createAskJson({ apiKey: null }, { clock: manualClock(), outward: straight });
   expect(await askServer(`${await serving('deflate', bytes)}/models`)).toEqual(told);
   const large = gzipSync(JSON.stringify({ data: 'x'.repeat(20_000_000) }));
   expect(await askServer(`${await serving('gzip', large)}/models`)).toBe(null);

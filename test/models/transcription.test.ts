@@ -1,8 +1,10 @@
 /** The transcriber through the real package, over a real connection, to the fake model server. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
 import { createTranscriber } from '../../src/models/transcription.js';
 import { type FakeModel, startFakeModel } from '../fakes/model.js';
+import { straight } from '../harness/straight.js';
 import { KEY, keptLog } from './helpers.js';
 
 const BYTES = Buffer.from([0x4f, 0x67, 0x67, 0x53, 0, 255, 13, 10]);
@@ -21,7 +23,7 @@ function transcribe(
   { apiKey = KEY as string | null, timeoutSeconds = 20, signal = new AbortController().signal } = {},
 ): Promise<string> {
   const transcriber = createTranscriber({
-    ...{ server: { baseUrl: fake.url, apiKey, model: 'listener' }, timeoutSeconds, log },
+    ...{ server: { baseUrl: fake.url, apiKey, model: 'listener' }, timeoutSeconds, outward: straight, log },
   });
   return transcriber.transcribe(bytes, { name: 'recording.ogg', mimeType: 'audio/ogg', signal });
 }

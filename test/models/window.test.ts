@@ -1,4 +1,5 @@
 /** The context window of a model: told, refused, cut without a word, and what of it is remembered. */
+
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelImage, ModelRequest, ToolDescription } from '../../src/core/model.js';
 import { createAskJson } from '../../src/models/ask-json.js';
@@ -16,6 +17,7 @@ import { ollama4k } from '../fakes/model-servers/ollama.js';
 import type { ModelServer } from '../fakes/model-servers/server.js';
 import { vllm } from '../fakes/model-servers/vllm.js';
 import { zai } from '../fakes/model-servers/zai.js';
+import { straight } from '../harness/straight.js';
 import { answered, ask, type Bench, fault, LOOK_UP, memoryQuirks, openBench } from './helpers.js';
 
 let bench: Bench;
@@ -41,7 +43,7 @@ async function telling(rules: ModelServer, name: string, options: Partial<OpenAi
   const { clock, fake } = await open(rules);
   return bench.another({
     server: { baseUrl: fake.url, apiKey: 'k', name },
-    askServer: createAskJson({ apiKey: 'k' }, clock),
+    askServer: createAskJson({ apiKey: 'k' }, { clock, outward: straight }),
     ...options,
   });
 }
@@ -395,6 +397,6 @@ function sizeIn(body: { messages: { content: string | null }[] }, most: number):
 }
 
 test('a question that cannot be written, because a key holds what no header may, has no answer', async () => {
-  const askServer = createAskJson({ apiKey: 'ключ' }, manualClock());
+  const askServer = createAskJson({ apiKey: 'ключ' }, { clock: manualClock(), outward: straight });
   expect(await askServer('http://127.0.0.1:9/v1/models')).toBe(null);
 });

@@ -1,4 +1,5 @@
 /** Voice notes through the real package, over a real connection, to the fake speech server; files in a real folder. */
+
 import { mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -10,6 +11,7 @@ import { createSpeech } from '../../src/speech/speech.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { recording } from '../fakes/ogg.js';
 import { type FakeSpeech, startFakeSpeech } from '../fakes/speech.js';
+import { straight } from '../harness/straight.js';
 import { KEY, keptLog } from '../models/helpers.js';
 
 let fake: FakeSpeech;
@@ -32,7 +34,7 @@ afterEach(async () => {
 let ids = 0;
 function speech({ apiKey = KEY as string | null, model = 'speaker' } = {}) {
   return createSpeech({
-    speaker: createSpeaker({ server: { baseUrl: fake.url, apiKey, model } }),
+    speaker: createSpeaker({ server: { baseUrl: fake.url, apiKey, model }, outward: straight }),
     options: { voice: 'alloy', maxCharacters: 1500, whenSpokenTo: false, timeoutSeconds: 20 },
     ...{ folder, clock, log, newId: () => String(++ids) },
   });

@@ -6,6 +6,7 @@ import { setMaxListeners } from 'node:events';
 import { DefaultRestOptions, type RateLimitData, REST, type RequestMethod } from '@discordjs/rest';
 import { type Clock, OVER } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
+import type { Outward } from '../../core/outward.js';
 import { Aborted, CallFailed, failureOf, withoutTokens } from './failure.js';
 import { createForbidden, type Forbidden } from './forbidden.js';
 import type { DiscordOptions } from './options.js';
@@ -51,7 +52,10 @@ export interface Api {
   close(): void;
 }
 
-export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions, clock: Clock): Api {
+export function createApi(
+  { token, apiRoot, messagesPerSecond }: DiscordOptions,
+  { clock, outward }: { clock: Clock; outward: Outward },
+): Api {
   const forbidden = createForbidden(clock);
   const rest = new REST({
     api: apiRoot,
@@ -61,7 +65,10 @@ export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions,
     rejectOnRateLimit: isTooLong,
     globalRequestsPerSecond: Math.max(PUBLIC_REQUESTS_PER_SECOND, messagesPerSecond),
     async makeRequest(url, init) {
-      const response = await DefaultRestOptions.makeRequest(url, init);
+      const response = await DefaultRestOptions.makeRequest(url, {
+        ...init,
+        dispatcher: await outward.dispatcher(),
+      });
       forbidden.count(response.status, response.headers.get('x-ratelimit-scope'));
       return response;
     },

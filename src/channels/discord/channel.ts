@@ -9,6 +9,7 @@ import type { Clock } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
+import type { Outward } from '../../core/outward.js';
 import { onAbort } from '../kit/abort.js';
 import { createState } from '../kit/state.js';
 import { createAdministrators } from './administrators.js';
@@ -37,6 +38,8 @@ import { createWebhooks } from './webhooks.js';
 
 export interface DiscordParts {
   options: DiscordOptions;
+  outward: Outward;
+  newId(): string;
   clock: Clock;
   log: Log;
   /** Where people talked, and the last message of each room: to fetch what was missed. */
@@ -56,9 +59,9 @@ export type Discord = Required<
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
 
 export function createDiscord(given: DiscordParts): Discord {
-  const { options, clock, log } = given;
+  const { options, outward, clock, log } = given;
   const { token } = options;
-  const api = createApi(options, clock);
+  const api = createApi(options, { clock, outward });
   const base = { api, clock, log };
   const connecting = createState(clock);
   const storing = createState(clock);
@@ -148,7 +151,7 @@ export function createDiscord(given: DiscordParts): Discord {
       }
     },
 
-    fetch: (attachment, ask) => fetchFile(base, attachment, { ...ask, apiRoot: options.apiRoot }),
+    fetch: (attachment, ask) => fetchFile(base, attachment, { ...ask, apiRoot: options.apiRoot, outward }),
 
     awaitsAnswer: answers.awaits,
 

@@ -12,6 +12,7 @@ import {
   WebSocketShardEvents,
   WebSocketShardStatus,
 } from '@discordjs/ws';
+import type { Outward } from '../../core/outward.js';
 import type { State } from '../kit/state.js';
 import { backoffMs } from '../kit/supervise.js';
 import type { Base } from './api.js';
@@ -19,6 +20,7 @@ import { closedWords, failureOf, isRefusedWith } from './failure.js';
 import type { Identifies } from './identifies.js';
 import type { DiscordOptions } from './options.js';
 import { read } from './payload.js';
+import { openRelay, type Relay } from './relay.js';
 import type { Packet, Session } from './session.js';
 
 /** Guilds, messages and reactions in guilds, the same in direct chats, and what messages say. */
@@ -56,12 +58,15 @@ interface ConnectionParts extends Base {
   /** Waits until a session may be begun. */
   waitForIdentify: Identifies;
   connecting: State;
+  outward: Outward;
+  /** One that nobody can guess. */
+  newId(): string;
   /** Takes every event as Discord sent it, in order. Must not throw. */
   take(packet: Packet): void;
 }
 
 export function createConnection(parts: ConnectionParts): Connection {
-  const { api, session, waitForIdentify, connecting, clock, log } = parts;
+  const { api, session, waitForIdentify, connecting, outward, clock, log } = parts;
   const { token } = parts.options;
   let isReachable = true;
   let fail: (reason: string) => void = () => {};
@@ -80,6 +85,14 @@ export function createConnection(parts: ConnectionParts): Connection {
     return { url: told.url, shards: 1, session_start_limit: limit };
   }
 
+  /** Where a proxy stands before it: the library knows of none. */
+  async function relayTo(gateway: string): Promise<Relay | null> {
+    const { protocol, hostname, port } = new URL(gateway);
+    const secure = protocol === 'wss:';
+    const server = { host: hostname, secure, port: Number(port || (secure ? 443 : 80)) };
+    return outward.proxyFor(server) === null ? null : openRelay(gateway, parts.newId(), outward);
+  }
+
   async function connectOnce(signal: AbortSignal, onUp: () => void): Promise<End> {
     const over = new AbortController();
     let end: (reason: string, code?: number) => void = () => {};
@@ -92,6 +105,13 @@ export function createConnection(parts: ConnectionParts): Connection {
     let shards: SimpleShardingStrategy | null = null;
     let connects = 0;
     let fault: string | null = null;
+    let relay = null as Relay | null;
+    const informed = async () => {
+      const told = await gatewayInformation(over.signal);
+      relay = await relayTo(told.url);
+      if (over.signal.aborted) relay?.close();
+      return relay === null ? told : { ...told, url: relay.url };
+    };
 
     const manager = new WebSocketManager({
       token,
@@ -99,7 +119,7 @@ export function createConnection(parts: ConnectionParts): Connection {
       shardIds: [0],
       shardCount: 1,
       // The manager asks it for one thing only.
-      rest: { get: () => gatewayInformation(over.signal) } as unknown as REST,
+      rest: { get: informed } as unknown as REST,
       buildStrategy(built) {
         shards = new SimpleShardingStrategy(built);
         return shards;
@@ -115,9 +135,11 @@ export function createConnection(parts: ConnectionParts): Connection {
       retrieveSessionInfo() {
         if (!over.signal.aborted && shardsOf(shards).some(({ status }) => status === IDLE)) {
           connects += 1;
-          if (connects > 1) end(fault ?? closedWords(ABNORMAL), ABNORMAL);
+          if (connects > 1) end(relay?.fault() ?? fault ?? closedWords(ABNORMAL), ABNORMAL);
         }
-        return over.signal.aborted || connects > 1 ? new Promise(() => {}) : session.info();
+        if (over.signal.aborted || connects > 1) return new Promise(() => {});
+        const info = session.info();
+        return info && relay ? { ...info, resumeURL: relay.url } : info;
       },
       updateSessionInfo(_shard, info) {
         if (over.signal.aborted) return;
@@ -142,7 +164,7 @@ export function createConnection(parts: ConnectionParts): Connection {
       parts.take({ kind, payload, sequence, isReplay });
     });
     manager.on(WebSocketShardEvents.HeartbeatComplete, () => void session.beat());
-    manager.on(WebSocketShardEvents.Closed, ({ code }) => end(closedWords(code), code));
+    manager.on(WebSocketShardEvents.Closed, ({ code }) => end(relay?.fault() ?? closedWords(code), code));
     // Without a listener it would end the process. What matters of it closes the connection, or rejects the login.
     manager.on(WebSocketShardEvents.Error, ({ error }) => {
       const { reason } = failureOf(error);
@@ -169,6 +191,7 @@ export function createConnection(parts: ConnectionParts): Connection {
     signal.removeEventListener('abort', stop);
     cancelPatience();
     await close(manager, shards);
+    relay?.close();
     const isSessionLost = hadSession && session.info() === null;
     return { reason, code, upMs: upAt === null ? null : clock.now() - upAt, isReached, isSessionLost };
   }

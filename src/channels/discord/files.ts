@@ -5,6 +5,7 @@
 import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { Attachment } from '../../core/message.js';
+import type { Outward } from '../../core/outward.js';
 import { download } from '../kit/download.js';
 import { record, text } from '../kit/payload.js';
 import type { Base } from './api.js';
@@ -78,6 +79,7 @@ interface Ask {
   signal: AbortSignal;
   /** Where Discord is, as configured; its links may lead there, too. */
   apiRoot: string;
+  outward: Outward;
 }
 
 export async function fetchFile(base: Base, attachment: Attachment, ask: Ask): Promise<FetchResult> {
@@ -112,13 +114,12 @@ async function freshUrl(
 
 async function attempt(
   url: string,
-  { maxBytes, signal, apiRoot }: Ask,
+  { maxBytes, signal, apiRoot, outward }: Ask,
   clock: Clock,
 ): Promise<FetchResult | { kind: 'expired'; reason: string }> {
   const loaded = await download(url, {
     server: 'Discord’s file server',
-    maxBytes,
-    signal,
+    ...{ maxBytes, signal, outward },
     silence: { ms: SILENCE_MS, clock },
     trusted: [new URL(apiRoot).origin],
   });

@@ -1,9 +1,11 @@
 /** What becomes of each event of the gateway, from the start of the channel to its end. */
+
 import type { Receive } from '../../core/channel.js';
 import type { ChannelState } from '../../core/channel-host.js';
 import { describe } from '../../core/errors.js';
 import { platformId } from '../../core/ids.js';
 import type { Address, InboundEvent } from '../../core/message.js';
+import type { Outward } from '../../core/outward.js';
 import type { State } from '../kit/state.js';
 import type { Answers } from './answers.js';
 import type { Base } from './api.js';
@@ -53,6 +55,8 @@ export interface ListeningParts extends Base {
   personaNames(chat: Address): Promise<string[]>;
   /** Of the connection, and of what is stored. */
   connecting: State;
+  outward: Outward;
+  newId(): string;
   storing: State;
 }
 

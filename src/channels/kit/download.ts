@@ -7,6 +7,7 @@ import { request as httpsRequest } from 'node:https';
 import { refusalOf } from '../../core/addresses.js';
 import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
+import type { Outward } from '../../core/outward.js';
 import { onAbort } from './abort.js';
 import { NotFollowed, publicLookup } from './public-lookup.js';
 
@@ -20,6 +21,7 @@ export interface DownloadAsk {
   /** The server as an operator knows it: "Telegram's file server". */
   server: string;
   maxBytes: number;
+  outward: Outward;
   /** Ends it: whoever asks has a deadline for the whole. */
   signal: AbortSignal;
   headers?: Record<string, string>;
@@ -82,15 +84,16 @@ function parsed(address: string, base?: string): URL {
   return new URL(address, base);
 }
 
-function open(url: URL, { headers = {}, trusted = [] }: DownloadAsk, signal: AbortSignal) {
+function open(url: URL, { headers = {}, trusted = [], outward }: DownloadAsk, signal: AbortSignal) {
   const refusal = refusalOf(url, trusted);
   if (refusal !== null) throw new NotFollowed(refusal);
+  const secure = url.protocol === 'https:';
+  const agent = outward.agent(secure, trusted.includes(url.origin) ? {} : { lookup: publicLookup() });
   return new Promise<IncomingMessage>((resolve, reject) => {
-    const sent = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, {
+    const sent = (secure ? httpsRequest : httpRequest)(url, {
       headers: { ...headers, 'accept-encoding': 'identity' },
       signal,
-      agent: false,
-      ...(trusted.includes(url.origin) ? {} : { lookup: publicLookup() }),
+      agent,
     });
     sent.on('error', reject);
     sent.on('response', (response) => {

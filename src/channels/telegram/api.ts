@@ -4,13 +4,14 @@
  * any library it tells whether the server had all of a request when the connection broke, and it costs less than
  * `fetch`, at the start and for each call.
  */
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { Api } from 'grammy/web';
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
+import { type Outward, ProxyRefusal } from '../../core/outward.js';
 import { withDeadline } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
 import { type Credentials, type Failure, failureOf, HeldBack, TransportError } from './failure.js';
@@ -54,10 +55,10 @@ export type BotApi = ReturnType<typeof createBotApi>;
 
 export function createBotApi(
   { apiRoot, ...credentials }: Credentials & { apiRoot: string },
-  { clock, log }: { clock: Clock; log: Log },
+  { clock, log, outward }: { clock: Clock; log: Log; outward: Outward },
 ) {
   const { token } = credentials;
-  const transport = createTransport(apiRoot);
+  const transport = createTransport(apiRoot, outward);
   const { raw } = new Api(token, {
     apiRoot,
     // grammY uses as much of `fetch` as this has: JSON and forms with files, and of a response nothing but its JSON.
@@ -173,10 +174,9 @@ interface Call {
   signal?: AbortSignal;
 }
 
-function createTransport(apiRoot: string) {
+function createTransport(apiRoot: string, outward: Outward) {
   const secure = apiRoot.startsWith('https:');
-  const options = { keepAlive: true, timeout: IDLE_MS };
-  const agent = secure ? new HttpsAgent(options) : new HttpAgent(options);
+  const agent = outward.agent(secure, { idleMs: IDLE_MS });
   const request = secure ? httpsRequest : httpRequest;
 
   function exchange(url: string, pieces: Piece[], { method = 'GET', headers, signal }: Call) {
@@ -275,5 +275,6 @@ function parsed(text: string, status: number | null): unknown {
 
 function wordsFor(error: NodeJS.ErrnoException, signal: AbortSignal | undefined): string {
   if (signal?.aborted) return 'there was no answer in time, or it was not waited for';
+  if (error instanceof ProxyRefusal) return error.message;
   return error.code ?? 'the connection broke';
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
+import type { Outward } from '../../core/outward.js';
 import { onAbort, withDeadline } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
 import { type BotApi, createBotApi } from './api.js';
@@ -42,7 +43,7 @@ const MOST_CHATS = 10_000;
 
 export type Bots = ReturnType<typeof createBots>;
 
-export function createBots(options: TelegramOptions, parts: { clock: Clock; log: Log }) {
+export function createBots(options: TelegramOptions, parts: { clock: Clock; log: Log; outward: Outward }) {
   const { clock } = parts;
   const main = createBot(options, null, options.token, parts);
   const personas = Object.entries(options.personaTokens).map(([personaId, token]) =>
@@ -116,10 +117,10 @@ function createBot(
   { apiRoot, mode }: TelegramOptions,
   personaId: PersonaId | null,
   token: string,
-  { clock, log }: { clock: Clock; log: Log },
+  { clock, log, outward }: { clock: Clock; log: Log; outward: Outward },
 ): Bot {
   const setting = `channels.telegram.${personaId === null ? 'token' : `persona_tokens.${personaId}`}`;
-  const api = createBotApi({ apiRoot, token, setting }, { clock, log });
+  const api = createBotApi({ apiRoot, token, setting }, { clock, log, outward });
   const whose = personaId === null ? {} : { personaId };
   // A bot's id stands in its token.
   let our: OurBot = { id: Number(token.split(':', 1)[0]), username: '', ...whose };

@@ -43,12 +43,12 @@ type Capability =
 export type Telegram = Channel & Required<Pick<Channel, Capability>>;
 
 export function createTelegram(
-  host: Pick<ChannelHost<TelegramOptions>, 'options' | 'state' | 'cursor' | 'clock' | 'log'>,
+  host: Pick<ChannelHost<TelegramOptions>, 'options' | 'state' | 'cursor' | 'outward' | 'clock' | 'log'>,
   recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
 ): Telegram {
-  const { options, state: kept, cursor, clock, log } = host;
+  const { options, state: kept, cursor, outward, clock, log } = host;
   const { mode, webhookUrl, webhookSecret, linkPreviews } = options;
-  const bots = createBots(options, { clock, log });
+  const bots = createBots(options, { clock, log, outward });
   const { main } = bots;
   const newest = createNewest(bots);
   for (const { address, platformMessageId } of recorded) newest.recorded(address, platformMessageId);
@@ -92,7 +92,7 @@ export function createTelegram(
     },
     status: state.status,
     mark: ({ address }) => newest.mark(address, clock.now()),
-    fetch: ({ source }, ask) => fetchFile(bots, source, ask),
+    fetch: ({ source }, ask) => fetchFile(bots, source, { ...ask, outward }),
 
     async start(receive, until) {
       onAbort(until, () => stopping.abort());

@@ -6,6 +6,7 @@ import { open } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
 import type { FetchResult } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
+import type { Outward } from '../../core/outward.js';
 import { download } from '../kit/download.js';
 import type { Bots } from './bots.js';
 
@@ -16,7 +17,7 @@ const GONE = [404, 410];
 export async function fetchFile(
   bots: Pick<Bots, 'withId'>,
   source: string,
-  { maxBytes, signal }: { maxBytes: number; signal: AbortSignal },
+  { maxBytes, signal, outward }: { maxBytes: number; signal: AbortSignal; outward: Outward },
 ): Promise<FetchResult> {
   const { bot, fileId } = readSource(source);
   const api = bots.withId(bot)?.api;
@@ -49,6 +50,7 @@ export async function fetchFile(
         maxBytes,
         signal: ended,
         trusted: [new URL(address).origin],
+        outward,
       }),
     { signal, bytes: maxBytes },
   );

@@ -33,7 +33,7 @@ import { send } from './send.js';
 import { createTrouble } from './trouble.js';
 import { createVersions } from './versions.js';
 
-type Lent = 'options' | 'state' | 'cursor' | 'sentPart' | 'noteLink' | 'clock' | 'log';
+type Lent = 'options' | 'state' | 'cursor' | 'sentPart' | 'noteLink' | 'outward' | 'clock' | 'log';
 type Host = Pick<ChannelHost<WhatsAppOptions>, Lent> & {
   /** Shows a code that the phone can scan. */
   onQr(text: string): void;
@@ -46,7 +46,7 @@ export type WhatsApp = Channel & Required<Pick<Channel, Members>>;
 const MOST_SENT = 500;
 
 export function createWhatsApp(host: Host): WhatsApp {
-  const { options, clock, log, state, cursor, sentPart } = host;
+  const { options, outward, clock, log, state, cursor, sentPart } = host;
   const status = createState(clock);
   const stopping = new AbortController();
   const cache = createCache();
@@ -73,10 +73,11 @@ export function createWhatsApp(host: Host): WhatsApp {
   });
   const secrets = createSecrets(state, clock);
   const intake = createIntake({ cache, groups, receipts, handIn, secrets, clock, log });
-  const versions = createVersions({ options, state, clock, log, signal: stopping.signal });
+  const versions = createVersions({ options, state, outward, clock, log, signal: stopping.signal });
   const login: LoginParts = {
     options,
     version: versions.current,
+    outward,
     clock,
     log,
     intake,
@@ -188,7 +189,7 @@ export function createWhatsApp(host: Host): WhatsApp {
     },
 
     fetch: ({ source }, { maxBytes, signal }) =>
-      fetchFile({ source, maxBytes, signal, clock, socket: connections.open()?.socket ?? null }),
+      fetchFile({ source, maxBytes, signal, outward, clock, socket: connections.open()?.socket ?? null }),
 
     async isAdministrator(chat, person) {
       try {

@@ -1,4 +1,5 @@
 /** One connection to WhatsApp, from beginning to end; after it a new one is made. */
+import type { Agent as HttpsAgent } from 'node:https';
 import {
   makeWASocket,
   proto,
@@ -9,6 +10,7 @@ import {
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
+import type { Outward } from '../../core/outward.js';
 import { type Acks, createAcks } from './acks.js';
 import type { Credentials } from './credentials.js';
 import { libraryLog } from './library-log.js';
@@ -34,6 +36,7 @@ export interface ConnectionParts {
   /** Of WhatsApp Web, as which it logs in. */
   version: WAVersion;
   credentials: Credentials;
+  outward: Outward;
   clock: Clock;
   log: Log;
   /** What the library calls us for. */
@@ -49,14 +52,18 @@ export interface ConnectionParts {
 }
 
 export function connect(parts: ConnectionParts): Connection {
-  const { options, credentials, log } = parts;
+  const { options, credentials, outward, log } = parts;
   const acks = createAcks();
+  // For a server without TLS (a fake one) the library takes an agent of that kind, too.
+  const agentFor = (secure: boolean) => outward.agent(secure) as HttpsAgent;
+  const isPlain = options.webSocketUrl?.startsWith('ws:') === true;
   // An option that is set to undefined would override its default.
   const socket = makeWASocket({
     auth: credentials.auth,
     logger: libraryLog(log),
     version: parts.version,
     ...(options.webSocketUrl === null ? {} : { waWebSocketUrl: options.webSocketUrl }),
+    ...{ agent: agentFor(!isPlain), fetchAgent: agentFor(true) },
     ...parts.hooks,
     syncFullHistory: false,
     // What was said before is nobody's business here. But with the first part of it come the tokens without which

@@ -7,6 +7,7 @@ import { createDecipheriv, createHash, createHmac, timingSafeEqual } from 'node:
 import { getMediaKeys, type WAMessage, type WASocket } from '@whiskeysockets/baileys';
 import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
+import type { Outward } from '../../core/outward.js';
 import { download } from '../kit/download.js';
 import { readSource, type Source } from './source.js';
 
@@ -26,6 +27,7 @@ interface Ask {
   signal: AbortSignal;
   /** Where we are logged in; null elsewhere. */
   socket: WASocket | null;
+  outward: Outward;
   clock: Clock;
 }
 
@@ -42,13 +44,14 @@ export async function fetchFile(ask: Ask): Promise<FetchResult> {
   return second.kind === 'missing' ? { kind: 'gone', reason: second.reason } : second;
 }
 
-async function attempt(source: Source, { maxBytes, signal, clock }: Ask): Promise<Fetched> {
+async function attempt(source: Source, { maxBytes, signal, outward, clock }: Ask): Promise<Fetched> {
   const url = addressOf(source);
   if (url === null) return { kind: 'gone', reason: 'the message names no server of WhatsApp' };
   const loaded = await download(url, {
     server: 'the media server',
     maxBytes: maxBytes + OVERHEAD,
     signal,
+    outward,
     headers: { origin: 'https://web.whatsapp.com' },
     silence: { ms: SILENT_MS, clock },
   });

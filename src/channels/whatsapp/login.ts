@@ -3,6 +3,7 @@ import type { BinaryNode, WASocket, WAVersion } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
+import type { Outward } from '../../core/outward.js';
 import { accountOf, meIn } from './account.js';
 import { type Connection, connect } from './connection.js';
 import type { Credentials } from './credentials.js';
@@ -25,6 +26,7 @@ export interface LoginParts {
   /** Whether what comes may be taken in. */
   takesIn(): boolean;
   /** The time of the newest message that was stored, ms; null before the first. */
+  outward: Outward;
   cursor(account: string): Promise<string | null>;
   onQr(text: string): void;
   /** This gateway became a linked device of that number. */
@@ -39,7 +41,7 @@ export async function logIn(
   credentials: Credentials,
   isOpen: () => void,
 ): Promise<Connection> {
-  const { options, clock, log, groups, intake } = parts;
+  const { options, outward, clock, log, groups, intake } = parts;
   const { creds } = credentials.auth;
   const me = meIn(creds);
   const stored = me === null ? null : await parts.cursor(accountOf(me));
@@ -54,6 +56,7 @@ export async function logIn(
     options,
     version: await parts.version(),
     credentials,
+    outward,
     clock,
     log,
     hooks: {

@@ -7,6 +7,7 @@ import type { ChannelState } from '../../core/channel-host.js';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
+import type { Outward } from '../../core/outward.js';
 import { onAbort } from '../kit/abort.js';
 import { meIn } from './account.js';
 import { closingOf } from './closing.js';
@@ -26,6 +27,7 @@ const PAUSE_MS = 2_000;
 export interface PairParts {
   options: WhatsAppOptions;
   state: ChannelState;
+  outward: Outward;
   clock: Clock;
   log: Log;
   /** With the country code. */
@@ -92,7 +94,7 @@ type Outcome =
   | { kind: 'unlinkable'; reason: string };
 
 async function connectOnce(
-  { options, clock, log, show, signal }: PairParts,
+  { options, outward, clock, log, show, signal }: PairParts,
   credentials: Credentials,
   { version, digits, commit }: { version: WAVersion; digits: string; commit(): Promise<void> },
 ): Promise<Outcome> {
@@ -107,6 +109,7 @@ async function connectOnce(
     options,
     version,
     credentials,
+    outward,
     clock,
     log,
     // Messages that come already are for the gateway: they stay with WhatsApp until it runs.

@@ -7,6 +7,7 @@ import * as z from 'zod';
 import type { ChannelState } from '../../core/channel-host.js';
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
+import type { Outward } from '../../core/outward.js';
 import { withDeadline } from '../kit/abort.js';
 import { download } from '../kit/download.js';
 import type { Closing } from './closing.js';
@@ -39,12 +40,13 @@ export interface Versions {
 interface Parts {
   options: Pick<WhatsAppOptions, 'version' | 'webSocketUrl'>;
   state: ChannelState;
+  outward: Outward;
   clock: Clock;
   log: Log;
   signal: AbortSignal;
 }
 
-export function createVersions({ options, state, clock, log, signal }: Parts): Versions {
+export function createVersions({ options, state, outward, clock, log, signal }: Parts): Versions {
   let remembered: Remembered | null = null;
 
   async function remember(): Promise<Remembered> {
@@ -71,6 +73,7 @@ export function createVersions({ options, state, clock, log, signal }: Parts): V
         signal: ended,
         headers: HEADERS,
         trusted: [new URL(address).origin],
+        outward,
       }),
     );
     if (loaded.kind === 'too large') throw new Error('the page with it is too large');

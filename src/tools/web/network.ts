@@ -1,9 +1,9 @@
 /** The network as `web_fetch` uses it: names are looked up by us, and a connection goes to what was looked up. */
 import type { LookupAddress } from 'node:dns';
 import { lookup, Resolver } from 'node:dns/promises';
-import { isIP, type LookupFunction, connect as plainConnect, type Socket } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { connect as secureConnect } from 'node:tls';
+import type { Outward } from '../../core/outward.js';
 
 export interface Network {
   /**
@@ -13,8 +13,8 @@ export interface Network {
   addressesOf(name: string, asSystem: boolean, signal: AbortSignal): Promise<LookupAddress[]>;
   /** The addresses of this machine: a public one of them leads behind its firewall. */
   own(): string[];
-  /** Connects to one of the addresses and to nothing else. */
-  connect(to: Destination): Socket;
+  /** Connects to one of the addresses and to nothing else; behind a proxy to a name whose addresses these were. */
+  connect(to: Destination, signal: AbortSignal): Promise<Socket>;
 }
 
 export interface Destination {
@@ -26,8 +26,12 @@ export interface Destination {
   addresses: readonly LookupAddress[];
 }
 
-export function systemNetwork(): Network {
-  return { addressesOf, own, connect };
+export function systemNetwork(outward: Pick<Outward, 'connect'>): Network {
+  return {
+    addressesOf,
+    own,
+    connect: ({ addresses, ...to }, signal) => outward.connect({ ...to, lookup: onlyTo(addresses) }, signal),
+  };
 }
 
 const DNS_TIMEOUT_MS = 4_000;
@@ -55,14 +59,11 @@ function own(): string[] {
   return Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
 }
 
-function connect({ host, port, secure, addresses }: Destination): Socket {
+/** The socket asks nobody else; of a host that is an address it asks nobody at all. */
+export function onlyTo(addresses: readonly LookupAddress[]): LookupFunction {
   const [first] = addresses;
-  // The socket asks nobody else; of a host that is an address it asks nobody at all.
-  const known: LookupFunction = (_name, { all }, done) => {
+  return (_name, { all }, done) => {
     if (all) done(null, [...addresses]);
     else done(null, first?.address ?? '', first?.family);
   };
-  const to = { host, port, lookup: known };
-  if (!secure) return plainConnect(to);
-  return secureConnect(isIP(host) ? to : { ...to, servername: host });
 }

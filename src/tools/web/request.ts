@@ -86,6 +86,9 @@ async function open(url: URL, ask: PageAsk): Promise<IncomingMessage> {
   const port = Number(url.port || (secure ? 443 : 80));
   const addresses = await checkedAddresses(host, port, ask);
   if (signal.aborted) throw signal.reason;
+  const socket = await network.connect({ host, port, secure, addresses }, signal).catch((error) => {
+    throw signal.aborted ? error : new NotFetched(refusals.sentenceFor(error));
+  });
   return new Promise((resolve, reject) => {
     const sent = (secure ? httpsRequest : httpRequest)(url, {
       headers: HEADERS,
@@ -94,7 +97,7 @@ async function open(url: URL, ask: PageAsk): Promise<IncomingMessage> {
       maxHeaderSize: MOST_HEADER_BYTES,
       signal,
       // No agent: it would keep connections for others, and may take its proxy from the environment.
-      createConnection: () => network.connect({ host, port, secure, addresses }),
+      createConnection: () => socket,
     });
     sent.on('error', (error) => reject(signal.aborted ? error : new NotFetched(refusals.sentenceFor(error))));
     sent.on('response', (response) => {

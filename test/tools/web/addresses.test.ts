@@ -1,4 +1,5 @@
 /** Where `web_fetch` goes, and where it does not: to nothing beside the gateway, by whatever name or way. */
+
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isPublicAddress } from '../../../src/core/addresses.js';
@@ -11,6 +12,7 @@ import {
   REDIRECTED_AWAY,
   WITH_LOGIN,
 } from '../../../src/tools/web/not-fetched.js';
+import { straight } from '../../harness/straight.js';
 import { fetchFrom, fetchPage, networkOf, page, sendTo, serve, toolWith } from './support.js';
 
 const PUBLIC = '93.184.216.34';
@@ -130,7 +132,7 @@ describe('an address', () => {
     const mapped = { ...network, ...networkOf({ 'me.example': [`::ffff:${PUBLIC}`] }), own: network.own };
     expect((await fetchPage('http://me.example/', { network: mapped })).content).toBe(NOT_PUBLIC);
     expect(network.connected).toEqual([]);
-    expect(systemNetwork().own()).toContain('127.0.0.1');
+    expect(systemNetwork(straight).own()).toContain('127.0.0.1');
   });
 
   it('is looked up by the system itself only where the operator named it', async () => {
@@ -348,13 +350,13 @@ describe('whatever is asked for', () => {
           const network = networkOf({}, site);
           network.addressesOf = async () =>
             (left.shift() ?? []).map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
-          network.connect = ((connect) => (to) => {
+          network.connect = ((connect) => async (to, signal) => {
             connections++;
             for (const { address } of to.addresses) expect(isPublicAddress(address)).toBe(true);
             expect(to.addresses.length).toBeGreaterThan(0);
             // No TLS on this server: what it sees is enough.
             if (to.secure) throw new Error('not further');
-            return connect(to);
+            return connect(to, signal);
           })(network.connect);
           await fetchPage(first, { network }).catch(() => {});
         },

@@ -393,7 +393,8 @@ describe('a server', () => {
     const names = { 'example.com': ['93.184.216.34'], 'other.example': ['93.184.216.34'] };
     const network = {
       ...networkOf(names),
-      connect: ({ host }: { host: string }) => connect({ host: '127.0.0.1', port, ca, servername: host }),
+      connect: async ({ host }: { host: string }) =>
+        connect({ host: '127.0.0.1', port, ca, servername: host }),
     };
     expect((await fetchPage('https://example.com/', { network })).content).toMatch(/safe words$/);
     expect((await fetchPage('https://other.example/', { network })).content).toBe(BAD_CERTIFICATE);

@@ -1,4 +1,5 @@
 /** `web_fetch` against servers on loopback, over a network of the test's own making. */
+
 import type { LookupAddress } from 'node:dns';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import {
@@ -17,6 +18,7 @@ import { createPageReader } from '../../../src/tools/web/page-reader.js';
 import { type WebFetchParts, webFetch } from '../../../src/tools/web/web-fetch.js';
 import { askerWho } from '../../harness/asker.js';
 import { quietLog } from '../../harness/quiet.js';
+import { straight } from '../../harness/straight.js';
 
 /** The compiled thread. */
 export const PAGE_WORKER = new URL('../../../dist/page-worker.js', import.meta.url);
@@ -99,7 +101,7 @@ export function networkOf(
       const addresses = typeof found === 'function' ? found() : found;
       return addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
     },
-    connect(to) {
+    async connect(to) {
       connected.push(to);
       return realConnect({ host: '127.0.0.1', port: site?.port ?? 9 });
     },
@@ -113,7 +115,7 @@ export interface Fetching extends Partial<Omit<WebFetchParts, 'settings'>> {
 
 export function toolWith({ settings, network, ...rest }: Omit<Fetching, 'context'> = {}) {
   return webFetch({
-    ...{ network: network ?? systemNetwork(), reader, clock: systemClock, ...rest },
+    ...{ network: network ?? systemNetwork(straight), reader, clock: systemClock, ...rest },
     settings: { timeoutSeconds: 20, maxBytes: 2_000_000, allowHosts: [], ...settings },
   });
 }

@@ -1,0 +1,118 @@
+/** Connections to servers, for all who make some: through the proxy that the rules name, or straight there. */
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import { isIP, type LookupFunction, connect as plainConnect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type ConnectionOptions, connect as secureConnect } from 'node:tls';
+import type { Destination, LookupFor, Outward } from '../core/outward.js';
+import { createDispatcher, createFetch } from './fetch.js';
+import { type Proxies, proxyFor, type Server, shownProxy } from './rules.js';
+import { tunnel } from './tunnel.js';
+
+/** Without a proxy, where the name cannot be looked up there is nothing to connect to. */
+const UNKNOWN_HERE = ['ENOTFOUND', 'EAI_AGAIN'];
+
+/** As both agents of Node are told of a connection. */
+interface Wanted extends ConnectionOptions {
+  lookup?: LookupFunction;
+}
+
+type Made = (error: Error | null, socket?: Duplex) => void;
+
+export function createOutward(proxies: Proxies): Outward {
+  /** null: straight there. */
+  function throughProxy(to: Destination, signal?: AbortSignal): Promise<Socket> | null {
+    const proxy = proxyFor(proxies, to);
+    if (proxy === null) return null;
+    return targetOf(to).then((host) => tunnel(proxy, { host, port: to.port }, signal));
+  }
+
+  /** For an agent; resolves when TLS stands, too. */
+  async function made(secure: boolean, wanted: Wanted, raw: Promise<Socket>): Promise<Socket> {
+    const socket = await raw;
+    return secure ? encrypted(socket, wanted) : socket;
+  }
+
+  const serverOf = (secure: boolean, { host, port, lookup }: Wanted): Destination => ({
+    ...{ host: (host ?? 'localhost').replace(/^\[|\]$/g, ''), secure, lookup },
+    port: Number(port ?? (secure ? 443 : 80)),
+  });
+
+  class PlainAgent extends HttpAgent {
+    override createConnection(wanted: Wanted, done: Made): Duplex | null | undefined {
+      const raw = throughProxy(serverOf(false, wanted));
+      if (raw === null) return super.createConnection(wanted as never, done as never);
+      made(false, wanted, raw).then((socket) => done(null, socket), done);
+      return undefined;
+    }
+  }
+
+  class SecureAgent extends HttpsAgent {
+    override createConnection(wanted: Wanted, done: Made): Duplex | null | undefined {
+      const raw = throughProxy(serverOf(true, wanted));
+      if (raw === null) return super.createConnection(wanted as never, done as never);
+      made(true, wanted, raw).then((socket) => done(null, socket), done);
+      return undefined;
+    }
+  }
+
+  async function connect(to: Destination, signal: AbortSignal): Promise<Socket> {
+    const { host, port, secure, lookup } = to;
+    const raw = throughProxy(to, signal);
+    const wanted = isIP(host) === 0 ? { host, servername: host } : { host };
+    if (raw !== null) return made(secure, wanted, raw);
+    const there = { ...wanted, port, ...(lookup === undefined ? {} : { lookup }) };
+    return secure ? secureConnect(there) : plainConnect(there);
+  }
+
+  return {
+    agent: (secure, { idleMs, lookup } = {}) =>
+      new (secure ? SecureAgent : PlainAgent)({
+        ...(idleMs === undefined ? { keepAlive: false } : { keepAlive: true, timeout: idleMs }),
+        ...(lookup === undefined ? {} : { lookup }),
+      }),
+    connect,
+    fetch: ({ lookupFor }: { lookupFor?: LookupFor } = {}) =>
+      createFetch(async (to, signal) => {
+        const lookup = await lookupFor?.(to);
+        return connect({ ...to, lookup }, signal);
+      }),
+    dispatcher: createDispatcher(connect),
+    proxyFor(to: Server) {
+      const proxy = proxyFor(proxies, to);
+      return proxy === null ? null : shownProxy(proxy);
+    },
+  };
+}
+
+function encrypted(socket: Socket, wanted: Wanted): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const { servername, ...options } = wanted;
+    // An address is no name that a server could be asked for.
+    const named = servername !== undefined && isIP(servername) === 0 ? { servername } : {};
+    const secure = secureConnect({ ...options, ...named, socket });
+    const failed = (error: Error) => {
+      socket.destroy();
+      reject(error);
+    };
+    secure.once('error', failed);
+    secure.once('secureConnect', () => {
+      secure.off('error', failed);
+      resolve(secure);
+    });
+  });
+}
+
+/** What the proxy is told. */
+async function targetOf({ host, secure, lookup }: Destination): Promise<string> {
+  if (lookup === undefined || isIP(host) !== 0) return host;
+  const found = await new Promise<string | null>((resolve, reject) => {
+    lookup(host, { all: false }, (error, address) => {
+      if (error === null) resolve(typeof address === 'string' ? address : (address[0]?.address ?? null));
+      // Behind some proxies no name can be looked up; the certificate still proves who is there.
+      else if (secure && UNKNOWN_HERE.includes(error.code ?? '')) resolve(null);
+      else reject(error);
+    });
+  });
+  return secure || found === null ? host : found;
+}

@@ -1,0 +1,165 @@
+/**
+ * Which proxy a connection takes: `network.proxy` for all, else what the environment says for the kind of address, as curl
+ * reads it. Pure.
+ */
+import { BlockList, isIP, isIPv6 } from 'node:net';
+import { isLocalName, reachedBy } from '../core/addresses.js';
+
+export interface NamedProxy {
+  /** Of the proxy itself: whether it is spoken to over TLS, or by SOCKS 5. */
+  kind: 'http' | 'https' | 'socks5';
+  host: string;
+  port: number;
+  user: string;
+  password: string;
+  /** The key or the variable that names it. */
+  source: string;
+  /** Its address as it was written, login included. */
+  address: string;
+}
+
+/** null: none. */
+export interface Proxies {
+  plain: NamedProxy | null;
+  secure: NamedProxy | null;
+  /** Hosts that are connected to without one. */
+  except: readonly string[];
+  /** Where that list is from. */
+  exceptFrom: string;
+}
+
+export interface Server {
+  host: string;
+  port: number;
+  secure: boolean;
+}
+
+type Environment = Record<string, string | undefined>;
+
+export const PROXY_FORM = 'the address of a proxy, like http://user:password@proxy.lan:3128, or off';
+
+const KINDS: Record<string, { kind: NamedProxy['kind']; port: number }> = {
+  'http:': { kind: 'http', port: 80 },
+  'https:': { kind: 'https', port: 443 },
+  'socks5:': { kind: 'socks5', port: 1080 },
+  'socks5h:': { kind: 'socks5', port: 1080 },
+};
+
+/** null where it is none. Without a scheme it means HTTP, as everywhere. */
+export function proxyOf(written: string, source: string): NamedProxy | null {
+  const address = written.trim();
+  const url = /^[a-z][a-z\d+.-]*:\/\//i.test(address) ? address : `http://${address}`;
+  if (!URL.canParse(url)) return null;
+  const { protocol, hostname, port, username, password, pathname, search, hash } = new URL(url);
+  const known = KINDS[protocol];
+  const isBare = (pathname === '' || pathname === '/') && search === '' && hash === '';
+  const login = [username, password].map(decoded);
+  if (known === undefined || hostname === '' || !isBare || port === '0' || login.includes(null)) return null;
+  const [user, secret] = login as [string, string];
+  // What goes beyond a byte for its length cannot be said in SOCKS.
+  if (known.kind === 'socks5' && login.some((each) => Buffer.byteLength(each ?? '') > 255)) return null;
+  const host = hostname.replace(/^\[|\]$/g, '');
+  return {
+    kind: known.kind,
+    host,
+    port: Number(port || known.port),
+    user,
+    password: secret,
+    source,
+    address,
+  };
+}
+
+function decoded(part: string): string | null {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return null;
+  }
+}
+
+/** `proxy`: the key, as it is written; `off` means none at all. Throws with the variable that names no proxy. */
+export function proxiesOf(
+  { proxy, no_proxy }: { proxy: string | null; no_proxy: readonly string[] | null },
+  environment: Environment,
+  fault: (message: string) => Error,
+): Proxies {
+  const [exceptFrom, listed = ''] = variable(environment, 'no_proxy') ?? ['NO_PROXY'];
+  const except = no_proxy ?? listed.split(/[\s,]+/).filter((each) => each !== '');
+  const hosts = { except, exceptFrom: no_proxy === null ? exceptFrom : 'network.no_proxy' };
+  if (proxy === 'off') return { plain: null, secure: null, ...hosts };
+  if (proxy !== null) {
+    const named = proxyOf(proxy, 'network.proxy');
+    return { plain: named, secure: named, ...hosts };
+  }
+  const from = (...names: string[]): NamedProxy | null => {
+    for (const name of names) {
+      const found = variable(environment, name);
+      if (found === null) continue;
+      const [source, value] = found;
+      const named = proxyOf(value, source);
+      if (named === null)
+        throw fault(
+          `${source}, a variable of the environment: expected ${PROXY_FORM.replace(', or off', '')}`,
+        );
+      return named;
+    }
+    return null;
+  };
+  return { plain: from('http_proxy', 'all_proxy'), secure: from('https_proxy', 'all_proxy'), ...hosts };
+}
+
+/** Its name as it is written, and its value; an empty one is none. The one in small letters comes first. */
+function variable(environment: Environment, name: string): [string, string] | null {
+  for (const each of [name, name.toUpperCase()]) {
+    const value = environment[each]?.trim();
+    if (value) return [each, value];
+  }
+  return null;
+}
+
+/**
+ * This machine itself is reached without a proxy, as no other one would find what stands here; but a proxy that stands here,
+ * too, is asked for it.
+ */
+export function proxyFor(proxies: Proxies, { host, port, secure }: Server): NamedProxy | null {
+  const proxy = secure ? proxies.secure : proxies.plain;
+  if (proxy === null || (isHere(host) && !isHere(proxy.host))) return null;
+  return proxies.except.some((entry) => isNamed(entry.toLowerCase(), host.toLowerCase(), port))
+    ? null
+    : proxy;
+}
+
+function isHere(host: string): boolean {
+  const address = reachedBy(host);
+  return isLocalName(host.toLowerCase()) || address === '::1' || address.startsWith('127.');
+}
+
+/** `*`, `host`, `.host`, `*.host`, `host:port`, `10.0.0.0/8`; a host stands for all below it. */
+function isNamed(entry: string, host: string, port: number): boolean {
+  if (entry === '*') return true;
+  const [, bracketed, name = '', only] =
+    /^(?:\[([^\]]*)\]|([^:]*|.*:.*:.*?))(?::(\d{1,5}))?$/.exec(entry) ?? [];
+  const listed = bracketed ?? name;
+  if (only !== undefined && Number(only) !== port) return false;
+  if (isIP(host) !== 0) return holds(listed, reachedBy(host));
+  const bare = listed.replace(/^\*?\./, '').replace(/\.$/, '');
+  return bare !== '' && (host === bare || host.endsWith(`.${bare}`));
+}
+
+function holds(listed: string, address: string): boolean {
+  const [network = '', bits] = listed.split('/');
+  if (bits === undefined) return reachedBy(network) === address && address !== '';
+  const most = isIPv6(network) ? 128 : 32;
+  if (isIP(network) === 0 || isIPv6(network) !== isIPv6(address)) return false;
+  if (!/^\d{1,3}$/.test(bits) || Number(bits) > most) return false;
+  const family = isIPv6(network) ? 'ipv6' : 'ipv4';
+  const list = new BlockList();
+  list.addSubnet(network, Number(bits), family);
+  return list.check(address, family);
+}
+
+/** For people: without the login. */
+export function shownProxy({ kind, host, port }: NamedProxy): string {
+  return `${kind}://${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}
