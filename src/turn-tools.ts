@@ -27,7 +27,8 @@ import { agentMemoryTools } from './tools/agent-memory.js';
 import { manageClipboard } from './tools/clipboard.js';
 import { exportChat } from './tools/export-chat.js';
 import { glob, grep } from './tools/files/find.js';
-import { readFile } from './tools/files/read-file.js';
+import type { Folders } from './tools/files/places.js';
+import { readFile, readSkillFile } from './tools/files/read-file.js';
 import { editFile, writeFile } from './tools/files/write-file.js';
 import { draftTools, memoryTools } from './tools/memory.js';
 import { react } from './tools/react.js';
@@ -89,8 +90,8 @@ interface Parts
 /** Each is a thread with memory of its own, and may keep a processor busy as long as it lasts. */
 const MOST_SEARCHES = 8;
 
-/** A group's tools as they are now: the same list as long as they are the same. */
-type Groups = Partial<Record<ToolGroup, () => readonly AnyTool[]>>;
+/** A group's tools as they are now, beside other groups: the same list as long as they are the same. */
+type Groups = Partial<Record<ToolGroup, (beside: readonly ToolGroup[]) => readonly AnyTool[]>>;
 
 const NONE: readonly AnyTool[] = [];
 
@@ -116,7 +117,7 @@ export function createToolsFor(parts: Parts): ToolsFor {
     if (turn.kind === 'agent') {
       const setOfAgent = turn.chatId === BOARD_CHAT ? setOfProgram : setOfSubAgent;
       const set = setOfAgent(['memory', ...allowed.filter((group) => !NOT_FOR_AGENTS.has(group))]);
-      const withheld = TOOL_GROUPS.flatMap((group) => groups[group]?.() ?? []).filter(
+      const withheld = TOOL_GROUPS.flatMap((group) => groups[group]?.(allowed) ?? []).filter(
         (tool) => tool.isExternal && !set.tools.includes(tool),
       );
       return { ...set, withheld };
@@ -148,14 +149,23 @@ function groupsOf(parts: Parts): Groups {
   const post = (aside: SideMessage) => postSideMessage({ store, channels, deliver, personas, clock }, aside);
   const exporting = [exportChat({ exports: parts.exports, post, zone })];
   const { workFolder, mediaFolder, workspaceFolder, skillsFolder, hidden } = parts;
-  const folders = { workFolder, mediaFolder, workspaceFolder, skillsFolder, hidden };
+  const folders = { workFolder, mediaFolder, workspaceFolder, skillsFolder, skills: null, hidden };
+  const withSkills = { ...folders, skills: parts.skills };
   const send = [sendMessage({ groupsDir: config.groupsDir, folders, archives, post })];
   const artifacts = [writeArtifact({ artifacts: parts.artifacts, post })];
-  const skills = [activateSkill(parts.skills)];
-  const find = { folders, clock, slots: createSlots(MOST_SEARCHES), worker: parts.searchWorker };
-  const files = [readFile(folders), writeFile(folders), editFile(folders), glob(find), grep(find)];
+  const slots = createSlots(MOST_SEARCHES);
   const { environment, newId } = parts;
-  const commands = [shell({ folders, clock, newId, settings: config.tools.shell, environment })];
+  const filesIn = (folders: Folders) => {
+    const find = { folders, clock, slots, worker: parts.searchWorker };
+    return [readFile(folders), writeFile(folders), editFile(folders), glob(find), grep(find)];
+  };
+  const commandsIn = (folders: Folders) => [
+    shell({ folders, clock, newId, settings: config.tools.shell, environment }),
+  ];
+  const files = { alone: filesIn(folders), withSkills: filesIn(withSkills) };
+  const commands = { alone: commandsIn(folders), withSkills: commandsIn(withSkills) };
+  const activate = activateSkill(parts.skills);
+  const skills = { withFiles: [activate], alone: [activate, readSkillFile(withSkills)] };
   const web = [
     webFetch({
       settings: config.tools.web,
@@ -171,12 +181,12 @@ function groupsOf(parts: Parts): Groups {
     schedules: () => schedules,
     reactions: () => reactions,
     send: () => send,
-    files: () => files,
+    files: (beside) => (beside.includes('skills') ? files.withSkills : files.alone),
     export: () => exporting,
-    shell: () => commands,
+    shell: (beside) => (beside.includes('skills') ? commands.withSkills : commands.alone),
     web: () => web,
     artifacts: () => artifacts,
-    skills: () => skills,
+    skills: (beside) => (beside.includes('files') ? skills.withFiles : skills.alone),
     mcp: () => parts.mcp?.tools() ?? NONE,
     agents: () => agents,
   };
@@ -209,7 +219,7 @@ function keptSets(groups: Groups): (names: readonly ToolGroup[]) => ToolSet {
   const kept = new Map<string, { lists: (readonly AnyTool[])[]; set: ToolSet }>();
   return (names) => {
     const key = names.join();
-    const lists = names.map((name) => groups[name]?.() ?? []);
+    const lists = names.map((name) => groups[name]?.(names) ?? []);
     const before = kept.get(key);
     if (before?.lists.every((list, n) => list === lists[n])) return before.set;
     const set = toolSet(lists.flat());

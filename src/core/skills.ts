@@ -2,6 +2,7 @@
  * Skills: bundles in the open Agent Skills format, `data/skills/<name>/SKILL.md`. Operators put them there; a model sees
  * their names and what they are for, and loads one when it needs it. Nothing in them runs by itself.
  */
+import { cutMarker } from './cut.js';
 import { nameInPrompt } from './elements.js';
 
 export interface Skill {
@@ -41,10 +42,13 @@ export interface FoundSkills {
 export interface Skills {
   /** As the files are now. Never rejects: what cannot be read is a problem. */
   list(): Promise<FoundSkills>;
-  /** `ok: false`: a sentence for whoever asked, which names those that exist. */
+  /**
+   * Its instructions, with its files. `paths`: whether its folder is called by its place (`skills/pdf`) or its real path.
+   * `ok: false`: a sentence for whoever asked, which names those that exist.
+   */
   load(
     name: string,
-    by: 'models' | 'people',
+    ask: { by: 'models' | 'people'; paths: 'placed' | 'real' },
   ): Promise<{ ok: true; skill: Skill; text: string } | { ok: false; reason: string }>;
 }
 
@@ -52,7 +56,10 @@ export function mayLoad({ loadedBy }: Pick<Skill, 'loadedBy'>, by: 'models' | 'p
   return loadedBy === 'anybody' || loadedBy === by;
 }
 
-/** What a prompt says of the skills that a model may load: a line each, as many as fit; and those that do not. */
+/**
+ * What a prompt says of the skills that a model may load: a line each, as many as fit, with a marker where more do not; and
+ * those that do not.
+ */
 export function catalogueOf(skills: readonly Skill[]): { lines: string[]; left: Skill[] } {
   const lines: string[] = [];
   const left: Skill[] = [];
@@ -63,5 +70,6 @@ export function catalogueOf(skills: readonly Skill[]): { lines: string[]; left: 
     if (chars <= CATALOGUE_CHARS) lines.push(line);
     else left.push(skill);
   }
+  if (left.length > 0) lines.push(cutMarker('skills-max-chars', CATALOGUE_CHARS));
   return { lines, left };
 }

@@ -124,6 +124,8 @@ export interface ToolResult {
   said?: string;
   /** Words from outside are in it, though its tool does not always bring such. */
   outside?: true;
+  /** No words from outside are in it, though its tool mostly brings such. */
+  inside?: true;
   /** What the journal says of it, where that is not `content`: of a command that ran. */
   results?: { stdout: string; stderr: string; code: number | null };
   /** It began work that outlives the turn: what comes of that ends its entry in the journal. */

@@ -9,7 +9,7 @@ import { weekday, type Zone } from '../core/dates.js';
 import { fenced, nameInPrompt } from '../core/elements.js';
 import type { ModelMessage } from '../core/model.js';
 import { planText } from '../core/plan.js';
-import type { Skills } from '../core/skills.js';
+import { catalogueOf, type Skills } from '../core/skills.js';
 import type { Plan, Task } from '../core/task.js';
 import type { AgentPlace } from '../core/tool.js';
 import type { Workspace, WorkspaceShown } from '../core/workspace.js';
@@ -143,9 +143,8 @@ function artifactList(artifacts: readonly ArtifactRef[]): string {
 }
 
 async function catalogue(skills: RequestParts['skills']): Promise<string> {
-  const { skills: all } = await skills.list();
-  if (all.length === 0) return '';
-  const lines = all.map(({ name, description }) => `- ${nameInPrompt(name)}: ${nameInPrompt(description)}`);
+  const { lines } = catalogueOf((await skills.list()).skills);
+  if (lines.length === 0) return '';
   return `Load one with activate_skill when the task needs it:\n\n${lines.join('\n')}`;
 }
 

@@ -21,6 +21,7 @@ import {
 } from '../core/skills.js';
 import { bundleOf } from './bundle.js';
 import { type Host, unmet } from './host.js';
+import { instructionsOf } from './instructions.js';
 
 export interface SkillsParts extends Host {
   /** `data/skills` */
@@ -133,11 +134,13 @@ export function createSkills({ folder, log, ...host }: SkillsParts): Skills {
       const { skills, problems, remarks } = await lookAtAll();
       return { skills, problems, remarks };
     },
-    async load(name, by) {
+    async load(name, { by, paths }) {
       const { there, skills } = await lookAtAll();
       const found = there.get(composed(name));
       if (found !== undefined && mayLoad(found.skill, by)) {
-        return { ok: true, skill: found.skill, text: found.body };
+        const { skill, body } = found;
+        const at = paths === 'real' ? skill.folder : `skills/${skill.place}`;
+        return { ok: true, skill, text: await instructionsOf(skill, body, at) };
       }
       const called = JSON.stringify(name.slice(0, 100));
       if (found !== undefined) return { ok: false, reason: refusal(called, by) };

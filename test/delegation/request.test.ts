@@ -2,17 +2,18 @@
 import { expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
 import { planText } from '../../src/core/plan.js';
+import type { Skill } from '../../src/core/skills.js';
 import type { Task } from '../../src/core/task.js';
 import { requestOf } from '../../src/delegation/request.js';
 
 const NO_PLAN = { goal: 'go', request: { messages: [], plan: null, artifacts: [], memory: [], viap: null } };
 
-async function promptOf(task: object, tools: string[] = []): Promise<string> {
+async function promptOf(task: object, tools: string[] = [], skills: Skill[] = []): Promise<string> {
   const [system] = await requestOf(
     {
       agents: { memory: async () => ({ longTerm: '', daily: '' }) },
       workspace: { shown: async () => ({ bootstrap: [], memory: '', dailyLog: '', plan: 'another' }) },
-      skills: { list: async () => ({ skills: [], problems: [], remarks: [] }) },
+      skills: { list: async () => ({ skills, problems: [], remarks: [] }) },
       clipboard: { shown: async (owner) => ('agent' in owner ? `1. of ${owner.agent}` : '') },
       ...{ zone: createZone('UTC'), memoryChars: 12_000 },
     },
@@ -40,4 +41,17 @@ it('its own clipboard stands there if it has one', async () => {
   expect(await promptOf(NO_PLAN, ['manage_clipboard'])).toMatch(
     /# Clipboard\n\n.*\n\n```text\n1\. of utility\n/,
   );
+});
+
+it('skills that it may load are named if it can, as many as fit', async () => {
+  const skill = (n: number): Skill => ({
+    ...{ name: `s${n}`, description: 'x'.repeat(1_000), folder: '/s', place: `s${n}` },
+    loadedBy: n === 0 ? 'people' : 'anybody',
+  });
+  const skills = Array.from({ length: 40 }, (_, n) => skill(n));
+  expect(await promptOf(NO_PLAN, [], skills)).not.toContain('# Skills');
+  const prompt = await promptOf(NO_PLAN, ['activate_skill'], skills);
+  expect(prompt).not.toContain('- s0:');
+  expect(prompt.match(/\n- s\d+:/g)).toHaveLength(23);
+  expect(prompt).toContain('\n<<truncated due to skills-max-chars=24000>>');
 });

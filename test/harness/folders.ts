@@ -8,6 +8,7 @@ export function foldersIn(data: string, more: Partial<Folders> = {}): Folders {
     mediaFolder: join(data, 'media'),
     workspaceFolder: join(data, 'workspace'),
     skillsFolder: join(data, 'skills'),
+    skills: null,
     hidden: [],
     ...more,
   };

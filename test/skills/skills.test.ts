@@ -101,7 +101,7 @@ it('say what is wrong once, and again when it is something else', async () => {
   const skills = skillsOn();
   await put('a', 'broken');
   for (let n = 0; n < 3; n++) await skills.list();
-  await skills.load('a', 'models');
+  await skills.load('a', { by: 'models', paths: 'placed' });
   expect(logged).toHaveLength(1);
   await put('a', '---\nname: a\n---\n');
   for (let n = 0; n < 3; n++) await skills.list();
@@ -185,13 +185,15 @@ it('are loaded by whom their file says', async () => {
   await put('deploy', text('deploy', 'disable-model-invocation: true\n'));
   await put('rules', text('rules', 'user-invocable: false\n'));
   const skills = skillsOn();
-  expect(await skills.load('deploy', 'people')).toMatchObject({ ok: true, text: 'How to deploy.' });
-  expect(await skills.load('rules', 'models')).toMatchObject({ ok: true });
-  expect(await skills.load('deploy', 'models')).toMatchObject({
+  expect(await skills.load('deploy', { by: 'people', paths: 'placed' })).toMatchObject({ ok: true });
+  expect(await skills.load('rules', { by: 'models', paths: 'placed' })).toMatchObject({ ok: true });
+  expect(await skills.load('deploy', { by: 'models', paths: 'placed' })).toMatchObject({
     ...{ ok: false, reason: expect.stringContaining('only by people') },
   });
-  expect(await skills.load('rules', 'people')).toMatchObject({ ok: false });
-  expect(await skills.load('x', 'models')).toMatchObject({ reason: expect.stringMatching(/are: rules\.$/) });
+  expect(await skills.load('rules', { by: 'people', paths: 'placed' })).toMatchObject({ ok: false });
+  expect(await skills.load('x', { by: 'models', paths: 'placed' })).toMatchObject({
+    reason: expect.stringMatching(/are: rules\.$/),
+  });
 });
 
 it('say what a prompt cannot hold of them, and what was cut', async () => {
@@ -212,18 +214,18 @@ it('are loaded by name; where there is no such skill, those that exist are named
   await put('b', text('b'));
   await put('broken', 'x');
   const skills = skillsOn();
-  expect(await skills.load('a', 'models')).toEqual({
+  expect(await skills.load('a', { by: 'models', paths: 'placed' })).toEqual({
     ...{
       ok: true,
       skill: {
         ...{ name: 'a', description: 'About a.', folder: join(folder, 'a'), place: 'a' },
         loadedBy: 'anybody',
       },
-      text: 'How to a.',
+      text: '# Skill: a\n\nIt lies in skills/a.\n\nHow to a.',
     },
   });
   for (const name of ['broken', '../a', 'A', '', 'constructor']) {
-    expect(await skills.load(name, 'people')).toEqual({
+    expect(await skills.load(name, { by: 'people', paths: 'placed' })).toEqual({
       ...{ ok: false, reason: `There is no skill called ${JSON.stringify(name)}. There are: a, b.` },
     });
   }

@@ -46,9 +46,9 @@ async function load(name: string, changes: Partial<ToolContext> = {}) {
 
 it('gives the instructions with its folder in them, and names its files', async () => {
   const { content, failed, outside } = await load(' pdf ');
-  const folder = join(home, 'pdf');
+  const at = 'skills/pdf';
   expect(content).toBe(
-    `# Skill: pdf\n\nIt lies in ${folder}.\n\nIts files:\nscripts/a.py\n\nRun ${folder}/scripts/a.py, not ${folder}/b.`,
+    `# Skill: pdf\n\nIt lies in ${at}.\n\nIts files (read_file reads them):\n${at}/scripts/a.py\n\nRun ${at}/scripts/a.py, not ${at}/b.`,
   );
   // They are the operator's words.
   expect([failed, outside]).toEqual([false, undefined]);
@@ -63,7 +63,7 @@ it('names no link, nothing hidden, and no more than a hundred', async () => {
   expect((await load('pdf')).content).not.toMatch(/link|config|x\.js/);
   for (let n = 0; n < 120; n++) await writeFile(join(home, `pdf/f${n}`), '');
   const lines = (await load('pdf')).content.split('\n');
-  expect(lines.filter((line) => /^(f\d+|scripts\/a\.py)$/.test(line))).toHaveLength(100);
+  expect(lines.filter((line) => /^skills\/pdf\/(f\d+|scripts\/a\.py)$/.test(line))).toHaveLength(100);
   expect(lines).toContain('…and more');
 });
 

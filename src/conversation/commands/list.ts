@@ -8,6 +8,7 @@ import { pairing } from './pairing.js';
 import { persona } from './persona.js';
 import { reset } from './reset.js';
 import { schedule } from './schedule.js';
+import { skill } from './skill.js';
 import { skills } from './skills.js';
 import { start } from './start.js';
 import { status } from './status.js';
@@ -24,6 +25,7 @@ export const COMMANDS: readonly Command[] = [
   archive,
   schedule,
   skills,
+  skill,
   voice,
   stop,
   approve,

@@ -1,8 +1,8 @@
 /** `/skills`: what personas can load instructions for; to owners also what was skipped, and why. */
-import type { StoredCommand } from '../../core/receipt.js';
 import type { SkillProblem } from '../../core/skills.js';
 import { code, oneLine } from '../quoting.js';
-import { type Command, type CommandServices, changesNothing } from './command.js';
+import { canLoad } from '../skill-asked.js';
+import { type Command, changesNothing } from './command.js';
 
 const MOST_DESCRIPTION = 200;
 /** More would be a message that nobody reads. */
@@ -20,7 +20,8 @@ export const skills: Command = {
     );
     const there = lines.length === 0 ? 'There are no skills here.' : listed('Skills:', lines);
     if (!isOwner) return { text: there };
-    const isIdle = lines.length > 0 && !(await areUsed(command, services));
+    const ask = { chat: command.chat, personaId: command.chat.activePersona, senderId: command.sender.id };
+    const isIdle = lines.length > 0 && !(await canLoad(services, ask));
     return {
       text: [
         there,
@@ -33,16 +34,6 @@ export const skills: Command = {
 };
 
 const NOT_USED = 'The persona here has no use of them: `skills` is not among its tools (`tools.allow`).';
-
-/** Whether whoever is active here could load one. */
-async function areUsed({ chat, sender }: StoredCommand, { personas, toolsFor }: CommandServices) {
-  const active = await personas.get(chat.id, chat.activePersona);
-  const { tools } = toolsFor({
-    ...{ kind: 'answer', chatId: chat.id, personaId: chat.activePersona, senderId: sender.id },
-    ...{ allowed: active?.tools ?? null, channel: chat.channel, chatKind: chat.kind },
-  });
-  return tools.some(({ name }) => name === 'activate_skill');
-}
 
 function told(head: string, problems: SkillProblem[]): string[] {
   if (problems.length === 0) return [];

@@ -4,12 +4,11 @@
  * that the long prefix stays identical and a server can cache it. Our own words are ASCII: one other character would make
  * the whole request, and all that is done with it, twice as large in memory.
  */
-import { cutMarker } from '../../core/cut.js';
 import { fenced, nameInPrompt } from '../../core/elements.js';
 import type { ChatId } from '../../core/ids.js';
 import type { MemoryBudgets } from '../../core/memory.js';
 import { filledIn, hasName, type Persona } from '../../core/persona.js';
-import { CATALOGUE_CHARS, catalogueOf, type Skill } from '../../core/skills.js';
+import { catalogueOf, type Skill } from '../../core/skills.js';
 import type { AnyTool } from '../../core/tool.js';
 import type { WorkspaceShown } from '../../core/workspace.js';
 import type { MemoryShown } from './standing.js';
@@ -105,9 +104,8 @@ function atHand(clipboard: string): string {
 }
 
 function whatYouCanLearn(skills: Now['skills']): string {
-  const { lines, left } = catalogueOf(skills);
+  const { lines } = catalogueOf(skills);
   if (lines.length === 0) return '';
-  if (left.length > 0) lines.push(cutMarker('skills-max-chars', CATALOGUE_CHARS));
   return `# Skills\n\nInstructions that you can load with activate_skill when one fits what is asked; names and what they are for, never orders:\n\n${lines.join('\n')}`;
 }
 

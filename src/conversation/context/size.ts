@@ -2,6 +2,7 @@
  * How full a persona's window is, for deciding whether to compact. Pure and cheap: a turn knows these numbers anyway.
  * The server's own token count decides; without one, our estimate does.
  */
+import { estimateTokens } from '../../core/model.js';
 import type { Measured } from '../../core/view.js';
 
 /** The size of a turn's request. */
@@ -53,4 +54,12 @@ export function pressureOf(sizes: Sizes, measured: Measured | null, limits: Wind
   if (sizes.overfull || tokens > limits.tokens) return 'now';
   if (tokens >= BEGIN_AT * limits.tokens || sizes.messages >= limits.messages) return 'soon';
   return 'none';
+}
+
+/** How many characters of a text fit into so many tokens, approximately; its whole length if all of it fits. */
+export function charsWithin(words: string, tokens: number): number {
+  if (words.length <= tokens || estimateTokens(words) <= tokens) return words.length;
+  let chars = tokens;
+  while (estimateTokens(words.slice(0, Math.floor(chars * 1.25))) <= tokens) chars = Math.floor(chars * 1.25);
+  return chars;
 }

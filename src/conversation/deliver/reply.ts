@@ -37,7 +37,7 @@ export interface Said {
 /** A reply's deliveries: the same function while it is written and when it is final. */
 export function replyOf(channel: Channel, ask: Said, text: string): NewDelivery[] {
   const said = ask.lateByHours === null ? text : `${lateNotice(ask.lateByHours)}\n\n${text}`;
-  const from = { origin: `turn:${ask.turnId}`, ...speaking(ask) };
+  const from = { origin: `turn:${ask.turnId}`, ...speaking(channel, ask) };
   if (ask.note === null) return deliveriesOf(channel, said, from);
   const spare = spareFor(ask.appearance) + roomForNote(ask.note);
   return entriesOf(withNote(partsOf(channel, said, spare), ask.note), from);
@@ -47,15 +47,23 @@ export function replyOf(channel: Channel, ask: Said, text: string): NewDelivery[
  * Files that are part of a reply, behind its words, or alone. An origin of their own: parts of the words may have been
  * shown while they were written, and these never were.
  */
-export function filesOfReply(ask: Said, files: OutgoingFile[], words: readonly NewDelivery[]): NewDelivery[] {
-  const from = { origin: `tool:${ask.turnId}:made`, ...speaking(ask) };
+export function filesOfReply(
+  channel: Channel,
+  ask: Said,
+  files: OutgoingFile[],
+  words: readonly NewDelivery[],
+): NewDelivery[] {
+  const from = { origin: `tool:${ask.turnId}:made`, ...speaking(channel, ask) };
   const parts = files.map((file) => ({ text: '', marks: [], file }));
   return entriesOf(parts, words.length === 0 ? from : { ...from, replyTo: null });
 }
 
-function speaking({ personaId, speaker, kind, batch, appearance }: Said) {
-  // In a group the reply shows which message it answers; in a direct chat that would be noise.
-  const replyTo = kind === 'group' ? asked(batch) : null;
+function speaking(channel: Channel, { personaId, speaker, kind, batch, appearance }: Said) {
+  // In a group the reply shows which message it answers; in a direct chat that would be noise. A native command waits
+  // for its answer everywhere.
+  const answered = asked(batch);
+  const isWaiting = answered !== null && channel.awaitsAnswer?.(answered) === true;
+  const replyTo = kind === 'group' || isWaiting ? answered : null;
   return { personaId, speaker, replyTo, ...(appearance === undefined ? {} : { appearance }) };
 }
 

@@ -19,6 +19,7 @@ import { COMMAND_NAMES } from '../commands/list.js';
 import { isUndo, isYes, parseCommand } from '../commands/parse.js';
 import { identifyChat, identifyPerson, linkChat } from '../identity.js';
 import type { Services } from '../services.js';
+import { hasSkill, SKILL } from '../skill-asked.js';
 import { type ApartServices, apartReceipt } from './apart.js';
 import { choiceReceipt, chosenInWords } from './choices.js';
 import { askAtTheDoor, isKnownChat, isWithThemselves, type Visitor } from './entrance.js';
@@ -179,6 +180,13 @@ async function messageReceipt(
   const asCommand = { kind: 'command' as const, ...origin, ...(persona === undefined ? {} : { persona }) };
   const sent = { mentionsBot, isDirect: message.chat.kind === 'direct', names: account?.names?.() ?? [] };
   const command = parseCommand(message.text, COMMAND_NAMES, sent);
+  if (
+    command?.name === SKILL &&
+    !sender.bot &&
+    (await hasSkill(services, origin, persona, command.argument))
+  ) {
+    return { ...said, mentionsBot: true, ...ends, ...(addresses === undefined ? {} : { addresses }) };
+  }
   if (command) return { ...asCommand, command, ...ends };
   if (question && isYes(message.text, mentionsBot)) {
     return { ...asCommand, ...ends, command: question.ifYes, answers: question.id };

@@ -59,7 +59,7 @@ export async function finish(services: RoomServices, work: Turn, ending: Ending)
   const deliveries = replyOf(channel, said, ending.text);
   if (isAnswered && speech !== null && channel.voiceNotes)
     deliveries.push(...spokenReply(speech, work, ending.text, deliveries));
-  if (ending.files) deliveries.push(...filesOfReply(said, ending.files, deliveries));
+  if (ending.files) deliveries.push(...filesOfReply(channel, said, ending.files, deliveries));
   // If the chat's delivery lane is free, the first delivery is claimed in the same transaction and sent at once.
   const lane = deliver.take(chat.id, chat.kind, channel);
   try {

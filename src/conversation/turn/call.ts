@@ -100,7 +100,7 @@ export async function resultOf(
   if ('waitsFor' in result) return result;
   const failed = String(result.failed);
   metrics.count('tool_calls_total', { tool: tool.name, failed });
-  return tool.isFromOutside ? { ...result, outside: true } : result;
+  return tool.isFromOutside && result.inside === undefined ? { ...result, outside: true } : result;
 }
 
 /** What came of a call that a crash cut off, if its tool can tell; null: nobody knows. */

@@ -4,8 +4,8 @@ import type { Clock } from '../../core/clock.js';
 import type { Slots } from '../../core/concurrency.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
-import { type FoundFolder, findFolder, MEDIA, openToRead, PathRefusal, shownAs } from './paths.js';
-import type { Folders, Places } from './places.js';
+import { type FoundFolder, findFolder, isSkills, MEDIA, openToRead, PathRefusal, shownAs } from './paths.js';
+import { type Folders, type Places, SKILLS } from './places.js';
 import { inPlaces } from './run.js';
 import type { Found, SearchOrder } from './search.js';
 import { searchInThread } from './search-thread.js';
@@ -52,7 +52,7 @@ export function glob(parts: FindParts): Tool<z.infer<typeof globParameters>> {
         const fault = await patternFault(pattern);
         if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
         const most = { entries: MOST_ENTRIES, found: MOST_FILES };
-        const order = { ...(await placesAt(places, path)), glob: pattern, lines: null, most };
+        const order = { ...(await placesAt(places, path, pattern)), glob: pattern, lines: null, most };
         return search(parts, order, context, 'No file has a name like that.');
       }),
   };
@@ -89,7 +89,7 @@ export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
         if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
         const most = { entries: MOST_ENTRIES, found: MOST_LINES };
         const order = {
-          ...(await placesAt(places, path)),
+          ...(await placesAt(places, path, files)),
           glob: files === undefined ? null : anywhere(files),
           lines,
           most,
@@ -99,23 +99,35 @@ export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
   };
 }
 
-/** Where a path leads: to one folder or file; the folder where paths begin is looked through with what people sent. */
+/**
+ * Where a path leads: to one folder or file; the folder where paths begin is looked through with what people sent, and
+ * with skills where the pattern names them.
+ */
 async function placesAt(
   places: Places,
   path: string,
+  pattern = '',
 ): Promise<Pick<SearchOrder, 'places' | 'media' | 'file' | 'closed'>> {
   const { start, media, closed } = places;
   const inside = ({ root, names, real }: FoundFolder) => {
     const shown = shownAs(places, real);
     return { root, names, before: shown === '' || shown === '/' ? shown : `${shown}/`, matched: '' };
   };
+  const skillsAs = (matched: string) =>
+    places.skills.map(({ folder, place }) => ({
+      ...inside({ root: folder, names: [], real: folder }),
+      matched: `${matched}${place}/`,
+    }));
+  if (isSkills(places, path)) return { places: skillsAs(''), media, file: null, closed };
   try {
     const folder = await findFolder(places, path);
     const sent =
       folder.real !== start || media === null
         ? []
         : [{ ...inside({ root: media, names: [], real: media }), matched: `${MEDIA}/` }];
-    return { places: [inside(folder), ...sent], media, file: null, closed };
+    const named = places.showsSkills && folder.real === start && pattern.startsWith(`${SKILLS}/`);
+    const all = [inside(folder), ...sent, ...(named ? skillsAs(`${SKILLS}/`) : [])];
+    return { places: all, media, file: null, closed };
   } catch (error) {
     if (!(error instanceof PathRefusal)) throw error;
     const { handle, folder, name } = await openToRead(places, path);

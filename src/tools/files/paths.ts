@@ -1,8 +1,8 @@
 /**
  * The one guard for paths that a model names. A call has places (`places.ts`), a few folders; wherever links lead, what is
  * opened lies really in one of these, and is a file: principles, configuration, database, other chats and other personas
- * are outside of all of them. Relative paths begin in one folder; `media/` stands for what people sent in the chat, for
- * reading alone.
+ * are outside of all of them. Relative paths begin in one folder; `media/` stands for what people sent in the chat, and
+ * `skills/` for the skills, for reading alone.
  */
 import { randomUUID } from 'node:crypto';
 import { chmod, type FileHandle, lstat, realpath, rename, rm } from 'node:fs/promises';
@@ -19,8 +19,9 @@ import {
 } from '../../core/beneath.js';
 import { sizeInWords } from '../../core/bytes.js';
 import { codeOf } from '../../core/file-access.js';
-import { pathOnDisk } from '../../core/names-on-disk.js';
-import { isWithin, type Places, type Quota, type Root, rootOf } from './places.js';
+import { composed, pathOnDisk } from '../../core/names-on-disk.js';
+import type { Skill } from '../../core/skills.js';
+import { isWithin, type Places, type Quota, type Root, rootOf, SKILLS } from './places.js';
 
 /** The name under which what people sent is read. */
 export const MEDIA = 'media';
@@ -73,10 +74,41 @@ function fullPath(places: Places, path: string): string {
     throw new PathRefusal('A name in this path is too long.', 'missing');
   }
   if (isAbsolute(plain)) return `/${names.join(sep)}`;
+  if (places.showsSkills && names[0]?.toLowerCase() === SKILLS) {
+    const inSkill = pathInSkill(places, names.slice(1));
+    if (inSkill !== null) return inSkill;
+  }
   // On some disks capitals make no difference.
   return places.media !== null && names[0]?.toLowerCase() === MEDIA
     ? join(places.media, ...names.slice(1))
     : join(places.start, ...names);
+}
+
+/** By where a skill lies below `skills/`, or by its name; null: a file of the caller's own. Throws a `PathRefusal`. */
+function pathInSkill({ kind, skills }: Places, names: string[]): string | null {
+  const isCalled = (depth: number) => {
+    const called = composed(names.slice(0, depth).join('/'));
+    return names.length < depth
+      ? undefined
+      : (skills.find(({ place }) => composed(place) === called) ??
+          skills.find(({ name }) => name === called));
+  };
+  const depth = [2, 1].find((each) => isCalled(each) !== undefined);
+  const found = depth === undefined ? undefined : isCalled(depth);
+  if (found !== undefined) return join(found.folder, ...names.slice(depth));
+  // The workspace's own link leads to whatever else lies there.
+  if (kind === 'workspace' || kind === 'agent') return null;
+  throw new PathRefusal(`There is no such skill. ${SKILLS}/ holds: ${placesIn(skills)}.`, 'missing');
+}
+
+function placesIn(skills: readonly Skill[]): string {
+  return skills.map(({ place }) => place).join(', ') || 'nothing';
+}
+
+/** Whether a path means all skills. */
+export function isSkills(places: Places, path: string): boolean {
+  const plain = normalize(`${asRelative(places, path)}/.`).split(sep);
+  return places.showsSkills && plain.filter((name) => name !== '' && name !== '.').join() === SKILLS;
 }
 
 /** What stands for the folder where paths begin; an agent's folders are called the same inside of the sandbox. */
@@ -96,7 +128,9 @@ function at(places: Places, full: string): Located | null {
 }
 
 /** As a model names it: what it may reach is called by the shortest path; empty: the folder where paths begin. */
-export function shownAs({ start, media }: Places, full: string): string {
+export function shownAs({ kind, start, media, skills }: Places, full: string): string {
+  const skill = kind === 'agent' ? undefined : skills.find(({ folder }) => isWithin(full, folder));
+  if (skill !== undefined) return join(SKILLS, skill.place, relative(skill.folder, full));
   if (media !== null && isWithin(full, media)) return join(MEDIA, relative(media, full));
   return isWithin(full, start) ? relative(start, full) : full;
 }
@@ -108,7 +142,11 @@ async function realAsFarAsThere(path: string): Promise<string> {
   return join(await realAsFarAsThere(dirname(path)), basename(path));
 }
 
-function outside({ kind, roots }: Places): PathRefusal {
+function outside({ kind, roots, skills }: Places): PathRefusal {
+  if (kind === 'skills') {
+    const what = `Only files of skills can be read here: ${SKILLS}/ holds ${placesIn(skills)}.`;
+    return new PathRefusal(`Permission denied. ${what}`);
+  }
   if (kind !== 'agent') return new PathRefusal(OUTSIDE);
   const open = roots.filter(({ isReadOnly }) => !isReadOnly).map(({ folder }) => folder);
   return new PathRefusal(
@@ -129,6 +167,8 @@ export interface OpenedFile {
   name: string;
   /** Whether it is what people sent. */
   isMedia: boolean;
+  /** Whether it belongs to a skill. */
+  isSkill: boolean;
 }
 
 export async function openToRead(places: Places, path: string): Promise<OpenedFile> {
@@ -142,7 +182,9 @@ export async function openToRead(places: Places, path: string): Promise<OpenedFi
     const { size } = await handle.stat();
     const above = names.slice(0, -1);
     const at = { root: root.folder, names: above, real: join(root.folder, ...above) };
-    return { handle, bytes: size, folder: at, name, isMedia: root.folder === places.media };
+    const isMedia = root.folder === places.media;
+    const isSkill = places.skills.some(({ folder }) => isWithin(at.real, folder));
+    return { handle, bytes: size, folder: at, name, isMedia, isSkill };
   }).catch(refuse({ shown }));
 }
 
@@ -236,9 +278,9 @@ export async function usedBy(
   return { ...used, isOver: !counted || isOver() };
 }
 
-function refuseReadOnly({ media }: Places, { folder, isReadOnly }: Root): void {
+function refuseReadOnly(places: Places, { folder, isReadOnly }: Root): void {
   if (!isReadOnly) return;
-  const what = folder === media ? `${MEDIA}/` : folder;
+  const what = folder === places.media ? `${MEDIA}/` : shownAs(places, folder);
   throw new PathRefusal(`Permission denied: ${what} is only for reading.`);
 }
 

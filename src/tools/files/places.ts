@@ -2,9 +2,10 @@
  * Where the paths of a call may lead: the folders of a persona in its chat, of what an owner asks for in a control chat,
  * or of an agent on a task. The guard (`paths.ts`) holds every path to them; `shell` shows a command the same.
  */
-import { mkdir, realpath } from 'node:fs/promises';
+import { lstat, mkdir, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { nameOnDisk } from '../../core/names-on-disk.js';
+import type { Skill, Skills } from '../../core/skills.js';
 import { BOARD_CHAT } from '../../core/task.js';
 import type { AgentPlace, Authorisation } from '../../core/tool.js';
 import { mayActAnywhere, type Target } from '../authorise.js';
@@ -19,6 +20,8 @@ export interface Folders {
   workspaceFolder: string;
   /** `data/skills`, for reading: the workspace has a link there. */
   skillsFolder: string;
+  /** The skills that can be read, wherever they lie; null: the turn has none. */
+  skills: Pick<Skills, 'list'> | null;
   /** The gateway's own folders and files, which are closed also where they lie in a folder that is open. */
   hidden: readonly string[];
   /** Of a persona's folder. Left out: `QUOTA`. */
@@ -44,8 +47,12 @@ export interface Root {
   quota: Quota | null;
 }
 
+/** What the folder of skills is called beside a call's own files. */
+export const SKILLS = 'skills';
+
 export interface Places {
-  kind: 'persona' | 'workspace' | 'agent';
+  /** `skills`: these alone can be read. */
+  kind: 'persona' | 'workspace' | 'agent' | 'skills';
   /** Where relative paths begin, an absolute path in one of the roots; null: nowhere, so that no command runs. */
   start: string;
   /** Whether commands may begin there. */
@@ -53,6 +60,10 @@ export interface Places {
   roots: readonly Root[];
   /** What `media/` stands for; null: for nothing. It is among the roots. */
   media: string | null;
+  /** They are among the roots. */
+  skills: readonly Skill[];
+  /** Whether `skills/` stands for them, or for a folder of the caller's own. */
+  showsSkills: boolean;
   /** Links followed. What lies in one of them is in no root, but for roots that lie in it themselves. */
   closed: readonly string[];
 }
@@ -66,26 +77,75 @@ export async function placesOf(folders: Folders, caller: Authorisation): Promise
 async function placesOfOwner(folders: Folders, { chatId }: Target): Promise<Places> {
   const start = await own(folders.workspaceFolder);
   const media = await own(folders.mediaFolder, chatId);
-  const skills = await realOnes([folders.skillsFolder]);
+  const skills = await skillsOf(folders);
+  const all = await realOnes([folders.skillsFolder]);
   const roots = [
     { folder: start, isReadOnly: false, quota: LARGE_QUOTA },
-    ...[media, ...skills].map((folder): Root => ({ folder, isReadOnly: true, quota: null })),
+    ...[media, ...all].map(readable),
+    ...rootsOf(skills),
   ];
   const closed = await realOnes(folders.hidden);
-  return { kind: 'workspace', start, runsCommands: true, roots, media, closed };
+  const showsSkills = await areShown(skills, folders, start);
+  return { kind: 'workspace', start, runsCommands: true, roots, media, skills, showsSkills, closed };
 }
 
-/** Its working folder, and what people sent in its chat. */
+/** Its working folder, what people sent in its chat, and skills. */
 export async function placesOfPersona(folders: Folders, { chatId, personaId }: Target): Promise<Places> {
   const chat = join(folders.workFolder, chatId);
   const start = await own(chat, nameOnDisk(chat, personaId));
   const media = await own(folders.mediaFolder, chatId);
+  const skills = await skillsOf(folders);
   const roots = [
     { folder: start, isReadOnly: false, quota: folders.quota ?? QUOTA },
-    { folder: media, isReadOnly: true, quota: null },
+    readable(media),
+    ...rootsOf(skills),
   ];
   const closed = await realOnes(folders.hidden);
-  return { kind: 'persona', start, runsCommands: true, roots, media, closed };
+  const showsSkills = skills.length > 0;
+  return { kind: 'persona', start, runsCommands: true, roots, media, skills, showsSkills, closed };
+}
+
+/** For whoever has no files but theirs. */
+export async function placesOfSkills(folders: Folders): Promise<Places> {
+  const skills = await skillsOf(folders);
+  const closed = await realOnes(folders.hidden);
+  // Nothing can be reached where paths begin: it is no root.
+  const start = folders.workFolder;
+  const roots = rootsOf(skills);
+  return {
+    kind: 'skills',
+    start,
+    runsCommands: false,
+    roots,
+    media: null,
+    skills,
+    showsSkills: true,
+    closed,
+  };
+}
+
+async function skillsOf({ skills }: Pick<Folders, 'skills'>): Promise<Skill[]> {
+  return (await skills?.list())?.skills ?? [];
+}
+
+function rootsOf(skills: readonly Skill[]): Root[] {
+  return skills.map(({ folder }) => readable(folder));
+}
+
+function readable(folder: string): Root {
+  return { folder, isReadOnly: true, quota: null };
+}
+
+/** Who works in a folder that is not ours may have one of that name; a link of ours leads to the same. */
+async function areShown(
+  skills: readonly Skill[],
+  { skillsFolder }: Pick<Folders, 'skillsFolder'>,
+  start: string,
+): Promise<boolean> {
+  if (skills.length === 0) return false;
+  const at = join(start, SKILLS);
+  const found = await lstat(at).catch(() => null);
+  return found === null || (found.isSymbolicLink() && (await real(at)) === (await real(skillsFolder)));
 }
 
 /** A program's task has no chat in which people could have sent something. */
@@ -106,14 +166,17 @@ async function placesOfAgent(
   // A root that has become a link since it was found leads to wherever who made the link wants.
   const stillReal = await Promise.all(roots.map(async (root) => (await real(root)) === root));
   const writable = [...roots.filter((_, n) => stillReal[n]), await own(space)];
-  const readable = [...(media === null ? [] : [media]), ...(await realOnes([folders.skillsFolder]))];
+  const skills = await skillsOf(folders);
   const all = [
     ...[...new Set(writable)].map((folder): Root => ({ folder, isReadOnly: false, quota: bound(folder) })),
-    ...readable.map((folder): Root => ({ folder, isReadOnly: true, quota: null })),
+    ...[...(media === null ? [] : [media]), ...(await realOnes([folders.skillsFolder]))].map(readable),
+    ...rootsOf(skills),
   ];
   const begins = cwd === null ? null : ((await real(cwd)) ?? cwd);
   const start = begins ?? writable[0] ?? space;
-  return { kind: 'agent', start, runsCommands: begins !== null, roots: all, media, closed };
+  const showsSkills = await areShown(skills, folders, start);
+  const runsCommands = begins !== null;
+  return { kind: 'agent', start, runsCommands, roots: all, media, skills, showsSkills, closed };
 }
 
 /** The innermost of them decides: a root that lies in a closed folder is open, and a closed one in a root is closed. */

@@ -1,12 +1,12 @@
-/** `read_file`: text from the working folder, or of what people sent. */
+/** `read_file`: text from the working folder, of what people sent, and of skills. */
 import * as z from 'zod';
 import { sizeInWords } from '../../core/bytes.js';
 import { cutAt } from '../../core/cut.js';
-import type { Tool } from '../../core/tool.js';
+import type { Tool, ToolResult } from '../../core/tool.js';
 import { done } from '../results.js';
 import { openToRead, PathRefusal, readUpTo } from './paths.js';
 import type { Folders, Places } from './places.js';
-import { inPlaces } from './run.js';
+import { inPlaces, inSkills } from './run.js';
 import { linesOf, type Text, textOf } from './text.js';
 
 /** A larger file is not read: it would have to be in memory as a whole. */
@@ -20,25 +20,48 @@ const parameters = z.object({
   limit: z.int().min(1).optional().describe(`How many lines. Left out: ${LINES}.`),
 });
 
-export function readFile(folders: Folders): Tool<z.infer<typeof parameters>> {
+type Parameters = z.infer<typeof parameters>;
+
+export function readFile(folders: Folders): Tool<Parameters> {
   return {
     name: 'read_file',
-    description: 'Reads a text file of your working folder, or one that people sent here (media/…).',
+    description:
+      folders.skills === null
+        ? 'Reads a text file of your working folder, or one that people sent here (media/…).'
+        : 'Reads a text file of your working folder, of a skill (skills/…), or one that people sent here (media/…).',
     hint: 'read files',
     parameters,
     risk: 'low',
     isFromOutside: true,
-    execute: ({ path, offset = 1, limit = LINES }, context) =>
-      inPlaces(folders, context, async (places) => {
-        const { text } = await readText(places, path);
-        return done(excerpt(path, linesOf(text), offset, limit));
-      }),
+    execute: (given, context) => inPlaces(folders, context, (places) => read(places, given)),
   };
 }
 
+/** The same for whoever has skills, and no files. */
+export function readSkillFile(folders: Folders): Tool<Parameters> {
+  return {
+    name: 'read_file',
+    description: 'Reads a text file of a skill (skills/…).',
+    hint: 'read files of skills',
+    parameters: parameters.extend({ path: z.string().describe('As the skill names it: skills/…') }),
+    risk: 'low',
+    execute: (given, context) => inSkills(folders, context, (places) => read(places, given)),
+  };
+}
+
+/** A skill's are the operator's words, as the principles are. */
+async function read(places: Places, { path, offset = 1, limit = LINES }: Parameters): Promise<ToolResult> {
+  const { text, isSkill } = await readText(places, path);
+  const result = done(excerpt(path, linesOf(text), offset, limit));
+  return isSkill ? { ...result, inside: true } : result;
+}
+
 /** The text of a file, with the bytes that it was read from. Throws a `PathRefusal` for what is none. */
-export async function readText(places: Places, path: string): Promise<Text & { bytes: Buffer }> {
-  const { handle, bytes: size } = await openToRead(places, path);
+export async function readText(
+  places: Places,
+  path: string,
+): Promise<Text & { bytes: Buffer; isSkill: boolean }> {
+  const { handle, bytes: size, isSkill } = await openToRead(places, path);
   try {
     const bytes = size > MOST_BYTES ? null : await readUpTo(handle, MOST_BYTES + 1);
     if (bytes === null || bytes.length > MOST_BYTES) {
@@ -50,7 +73,7 @@ export async function readText(places: Places, path: string): Promise<Text & { b
     if (text === null) {
       throw new PathRefusal(`${path} is no text in UTF-8 but a binary file of ${sizeInWords(size)}.`);
     }
-    return { ...text, bytes };
+    return { ...text, bytes, isSkill };
   } finally {
     await handle.close();
   }

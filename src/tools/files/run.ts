@@ -3,18 +3,31 @@ import type { ToolContext, ToolResult } from '../../core/tool.js';
 import { authorise } from '../authorise.js';
 import { failed } from '../results.js';
 import { PathRefusal } from './paths.js';
-import { type Folders, type Places, placesOf } from './places.js';
+import { type Folders, type Places, placesOf, placesOfSkills } from './places.js';
 
-export async function inPlaces(
-  folders: Folders,
-  context: ToolContext,
-  work: (places: Places) => Promise<ToolResult>,
-): Promise<ToolResult> {
+type Work = (places: Places) => Promise<ToolResult>;
+
+export async function inPlaces(folders: Folders, context: ToolContext, work: Work): Promise<ToolResult> {
   const allowed = await authorise(context, {}, 'agents too');
   if (!allowed.ok) return failed(allowed.reason);
-  if (context.signal.aborted) return failed('Stopped: nothing was done.');
+  return inThem(context, () => placesOf(folders, allowed.caller), work);
+}
+
+/** Of skills alone. */
+export async function inSkills(folders: Folders, context: ToolContext, work: Work): Promise<ToolResult> {
+  const allowed = await authorise(context, {}, 'agents too');
+  if (!allowed.ok) return failed(allowed.reason);
+  return inThem(context, () => placesOfSkills(folders), work);
+}
+
+async function inThem(
+  { signal }: ToolContext,
+  places: () => Promise<Places>,
+  work: Work,
+): Promise<ToolResult> {
+  if (signal.aborted) return failed('Stopped: nothing was done.');
   try {
-    return await work(await placesOf(folders, allowed.caller));
+    return await work(await places());
   } catch (error) {
     if (error instanceof PathRefusal) return failed(error.message);
     throw error;

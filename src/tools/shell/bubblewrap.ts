@@ -8,7 +8,7 @@ import { accessSync, constants } from 'node:fs';
 import { lstat, readlink, realpath } from 'node:fs/promises';
 import { delimiter, dirname, join, relative } from 'node:path';
 import { AGENTS_MEDIA_INSIDE, HOME_INSIDE, MEDIA } from '../files/paths.js';
-import { isBelow, isWithin, type Places } from '../files/places.js';
+import { isBelow, isWithin, type Places, SKILLS } from '../files/places.js';
 
 export interface SandboxOrder {
   places: Places;
@@ -38,6 +38,7 @@ const ISOLATION = [
 const PROBE_MS = 10_000;
 
 export const PATH_INSIDE = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const SKILLS_INSIDE = join(HOME_INSIDE, SKILLS);
 /** Where bubblewrap says how it went: without an exit code there, nothing was run. */
 export const STATUS_DESCRIPTOR = 3;
 
@@ -94,7 +95,9 @@ async function asItIs(path: string): Promise<string[]> {
 }
 
 /** What a real path is called inside. */
-export function insideAs({ kind, start, media }: Places, path: string): string {
+export function insideAs({ kind, start, media, skills }: Places, path: string): string {
+  const skill = kind === 'persona' ? skills.find(({ folder }) => isWithin(path, folder)) : undefined;
+  if (skill !== undefined) return join(SKILLS_INSIDE, skill.place, relative(skill.folder, path));
   const sent = kind === 'agent' ? AGENTS_MEDIA_INSIDE : join(HOME_INSIDE, MEDIA);
   if (media !== null && isWithin(path, media)) return join(sent, relative(media, path));
   return kind !== 'agent' && isWithin(path, start) ? join(HOME_INSIDE, relative(start, path)) : path;
@@ -120,17 +123,32 @@ function binding(places: Places, hidden: Hidden[]): string[] {
     return [...way, { inside, mounts: masking([{ path: inside, isFolder }]) }];
   });
   const shown = roots.map(({ folder, isReadOnly }) => bound(folder, isReadOnly));
-  const inOrder = [...covered, ...shown].sort((one, other) => one.inside.length - other.inside.length);
+  const ofSkills = placeOfSkills(places);
+  const inOrder = [...covered, ...shown, ...ofSkills].sort(
+    (one, other) => one.inside.length - other.inside.length,
+  );
+  // The workspace's link leads to the folder beside it.
   const skills =
     places.kind === 'workspace'
-      ? roots.filter(({ folder, isReadOnly }) => isReadOnly && folder !== places.media)
-      : [];
+      ? roots.find(({ folder, isReadOnly }) => isReadOnly && folder !== places.media)
+      : undefined;
   return [
     ...inOrder.flatMap(({ mounts }) => mounts),
-    // The workspace's link leads to the folder beside it.
-    ...skills.flatMap(({ folder }) => ['--ro-bind', folder, join(dirname(HOME_INSIDE), 'skills')]),
-    ...covered.flatMap(({ mounts }) => (mounts[0] === '--tmpfs' ? ['--remount-ro', mounts[1] ?? ''] : [])),
+    ...(skills === undefined ? [] : ['--symlink', skills.folder, join(dirname(HOME_INSIDE), SKILLS)]),
+    ...[...covered, ...ofSkills].flatMap(({ mounts }) =>
+      mounts[0] === '--tmpfs' ? ['--remount-ro', mounts[1] ?? ''] : [],
+    ),
   ];
+}
+
+/** An empty folder over whatever the persona has there, in which its skills are shown; by their names, too. */
+function placeOfSkills({ kind, showsSkills, skills }: Places) {
+  if (kind !== 'persona' || !showsSkills) return [];
+  const isTaken = (name: string) => skills.some(({ place }) => isWithin(place, name));
+  const links = skills.flatMap(({ name, place }) =>
+    isTaken(name) || name.includes('/') ? [] : ['--symlink', place, join(SKILLS_INSIDE, name)],
+  );
+  return [{ inside: SKILLS_INSIDE, mounts: ['--tmpfs', SKILLS_INSIDE, ...links] }];
 }
 
 function foldersBetween(root: string, path: string): string[] {

@@ -11,7 +11,7 @@ import { commandEnv } from '../../core/command-env.js';
 import { redactor } from '../../core/secret-env.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { findFolder, MEDIA, PathRefusal, usedBy } from '../files/paths.js';
-import { type Folders, isWithin, type Places, type Quota } from '../files/places.js';
+import { type Folders, isWithin, type Places, type Quota, SKILLS } from '../files/places.js';
 import { inPlaces } from '../files/run.js';
 import { failed } from '../results.js';
 import { bubblewrapArguments, bubblewrapFault, findBubblewrap, insideAs, PATH_INSIDE } from './bubblewrap.js';
@@ -87,7 +87,12 @@ async function run(
   if (isBoxed && program === null) return refused(context, 'it is not installed');
   if (places.kind !== 'persona') await fillWorkspace(folders.workspaceFolder, folders.skillsFolder);
   const { real } = await findFolder(places, cwd);
-  if (places.kind !== 'agent') await showMedia(places, isBoxed);
+  if (places.kind !== 'agent' && places.media !== null) {
+    await show(MEDIA, 'what people sent', places.media, places.start, isBoxed);
+  }
+  if (places.kind === 'persona' && places.showsSkills) {
+    await show(SKILLS, 'skills', folders.skillsFolder, places.start, isBoxed);
+  }
   const bounds = await boundsOf(places, real);
   const seconds = Math.min(timeout_seconds ?? settings.timeoutSeconds, settings.timeoutSeconds);
   const order = { places, hidden: folders.hidden, network: settings.network, cwd: real };
@@ -133,21 +138,26 @@ async function boundsOf({ roots }: Places, cwd: string) {
 }
 
 /** In the sandbox another folder is laid over it; without one, a link leads there. */
-async function showMedia({ start, media }: Places, isBoxed: boolean): Promise<void> {
-  if (media === null) return;
-  const place = join(start, MEDIA);
+async function show(
+  name: string,
+  what: string,
+  folder: string,
+  start: string,
+  isBoxed: boolean,
+): Promise<void> {
+  const place = join(start, name);
   const found = await lstat(place).catch(() => null);
   if (isBoxed) {
     if (found?.isSymbolicLink()) await unlink(place);
     else if (found !== null && !found.isDirectory()) {
-      throw new PathRefusal(`A file called ${MEDIA} is in the way of what people sent: remove it first.`);
+      throw new PathRefusal(`A file called ${name} is in the way of ${what}: remove it first.`);
     }
     await mkdir(place, { recursive: true, mode: 0o700 });
     return;
   }
   // One that holds something is somebody's own, and stays; so does a file, or a link that is there already.
   if (found?.isDirectory()) await rmdir(place).catch(() => {});
-  await symlink(media, place).catch(() => {});
+  await symlink(folder, place).catch(() => {});
 }
 
 function environmentOf({ settings, environment }: ShellParts, home: string): Record<string, string> {
