@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { cut } from '../../src/channels/markdown/cut.js';
-import { discordLength, discordText } from '../../src/channels/markdown/discord.js';
+import { discordLength, discordText, TABLE_WIDTH } from '../../src/channels/markdown/discord.js';
 import { htmlText } from '../../src/channels/markdown/html.js';
 import { parse } from '../../src/channels/markdown/parse.js';
-import { TABLE_WIDTH, whatsappText } from '../../src/channels/markdown/whatsapp.js';
+import { TABLE_WIDTH as WHATSAPP_TABLE, whatsappText } from '../../src/channels/markdown/whatsapp.js';
 import { compose, sendRequest } from '../../src/channels/telegram/outbound.js';
 import type { Part } from '../../src/core/channel.js';
 
@@ -14,8 +14,8 @@ const FIXTURES = join(import.meta.dirname, '../fixtures/markdown');
 const ANNA = { address: '100001', threadId: null, kind: 'direct' as const };
 
 const PLATFORMS: Record<string, (source: string) => string> = {
-  'discord.txt': (source) => discordText(parse(source)),
-  'whatsapp.txt': (source) => whatsappText(parse(source, { tableWidth: TABLE_WIDTH })),
+  'discord.txt': (source) => discordText(parse(source, { tableWidth: TABLE_WIDTH })),
+  'whatsapp.txt': (source) => whatsappText(parse(source, { tableWidth: WHATSAPP_TABLE })),
   html: (source) => htmlText(parse(source)),
   'telegram.json': (source) =>
     JSON.stringify(

@@ -169,6 +169,37 @@ test('a table that is told row by row says all that it says aligned', () => {
   });
 });
 
+const ROWS =
+  '| city | inhabitants | country |\n|---|--:|---|\n| 東京 | 13,960,000 | 日本、本州の東 |\n| Rome | 2,750,000 | Italy |';
+
+test('a table wider than a line of the platform is told in records, a letter of double width counting twice', () => {
+  const width = 'city | inhabitants | country'.length + 7;
+  expect(parse(ROWS, { tableWidth: width - 1 }).text).toBe(
+    'city: 東京\ninhabitants: 13,960,000\ncountry: 日本、本州の東\n\ncity: Rome\ninhabitants: 2,750,000\ncountry: Italy',
+  );
+  expect(parse(ROWS, { tableWidth: width }).marks).toMatchObject([{ kind: 'pre' }]);
+});
+
+test('a large table has no more marks than a message may', () => {
+  const rows = Array.from(
+    { length: 50 },
+    (_, n) => `| ${n} | a cell of ${n} | another that is long enough |`,
+  );
+  const { text, marks } = parse(`| n | one | two |\n|--|--|--|\n${rows.join('\n')}`, { tableWidth: 30 });
+  expect(text).toContain('n: 49\none: a cell of 49\n');
+  expect(marks).toEqual([]);
+});
+
+test('while a table is written, it changes its form once at most', () => {
+  const forms: string[] = [];
+  for (let length = ROWS.indexOf('--:|---|') + 8; length <= ROWS.length; length += 1) {
+    const { marks } = parse(ROWS.slice(0, length), { tableWidth: 30 });
+    const form = marks[0]?.kind ?? '';
+    if (forms.at(-1) !== form) forms.push(form);
+  }
+  expect(forms).toEqual(['pre', 'bold']);
+});
+
 test('an address too long to be hidden in a message is shown in the text', () => {
   const long = `https://e.example/${'x'.repeat(1000)}`;
   expect(parse(`[a](${long})`)).toEqual({ text: `a (${long})`, marks: [] });
@@ -203,6 +234,18 @@ describe('bad input stays quick', () => {
     'lines of quotes': '> a\n'.repeat(big / 4),
     'lines of items': '1. a\n'.repeat(big / 5),
     'one fence': `~~~js\n${'x = `y`; ```\n'.repeat(big / 13)}~~~`,
+    dollars: '$'.repeat(big),
+    'dollars and letters': '$a '.repeat(big / 3),
+    'openings of formulas': '\\('.repeat(big / 2),
+    'openings of larger ones': '\\[ a\n'.repeat(big / 5),
+    environments: '\\begin{a}'.repeat(big / 9),
+    'formulas alone': '$x_1$ '.repeat(big / 6),
+    'backticks of many lengths': Array.from({ length: 400 }, (_, n) => '`'.repeat(n)).join(' '),
+    elements: '<sub>'.repeat(big / 5),
+    'elements with an end': '<sub>a</sub>'.repeat(big / 12),
+    breaks: '<br>'.repeat(big / 4),
+    'breaks with blanks': `<br>${' '.repeat(big)}`,
+    'wide punctuation': '**：'.repeat(big / 3),
     tables: '| a | b |\n|---|---|\n| 1 | 2 |\n\n'.repeat(big / 31),
   };
   // The bound is generous, for slow machines: what is quadratic takes minutes.

@@ -1,7 +1,7 @@
 /** Parts of a reply as Discord's messages. Pure. */
 import type { Part, Recipient } from '../../core/channel.js';
 import { cut, type Limits } from '../markdown/cut.js';
-import { discordLength, discordText } from '../markdown/discord.js';
+import { discordLength, discordText, TABLE_WIDTH } from '../markdown/discord.js';
 import { parse } from '../markdown/parse.js';
 import { type ActionRow, componentsOf } from './buttons.js';
 import { isSnowflake } from './snowflake.js';
@@ -47,7 +47,7 @@ export interface NewMessage extends Content {
 }
 
 export function compose(markdown: string, spare = 0): Part[] {
-  return cut(parse(markdown), limits(spare));
+  return cut(parse(markdown, { tableWidth: TABLE_WIDTH }), limits(spare));
 }
 
 /** What a quote of the message that is answered may take: a name, sixty characters, most of them escaped, and a link. */

@@ -17,6 +17,12 @@ const BULLETS = ['•', '◦', '▪'];
 const DEEPEST_LIST = 10;
 const LANGUAGE = /^[a-z0-9_+.-]+$/i;
 
+/**
+ * Wider tables are written row by row. A phone shows so many letters of fixed width in a block of code before it breaks the
+ * line, and then columns cannot be made out.
+ */
+export const TABLE_WIDTH = 56;
+
 export function discordText(part: Part): string {
   const items = createItems(BULLETS, DEEPEST_LIST);
   // For Discord a link's label goes on to the last `](` after it, in code, too: with another one it would be wrong.

@@ -1,6 +1,8 @@
 /** The inside of a paragraph, heading or table cell: emphasis, code, links, images, line breaks. */
 import type { Token } from 'markdown-it';
 import { decoded, mayBeHidden } from './address.js';
+import { formulaOf } from './formulas.js';
+import { scripted } from './tags.js';
 import { createWriter, type Writer } from './writer.js';
 
 function emphasisOf({ tag }: Token): 'bold' | 'italic' | 'strike' {
@@ -13,18 +15,26 @@ export function writeInline(writer: Writer, tokens: Token[], newline: string): v
   const starts: number[] = [];
   const links: string[] = [];
 
-  for (const token of tokens) {
+  const shown = withoutLastBreaks(tokens);
+  for (const [index, token] of shown.entries()) {
     switch (token.type) {
       case 'softbreak':
       case 'hardbreak':
         writer.write(newline);
         break;
-      case 'code_inline': {
+      case 'code_inline':
+      case 'kbd':
+      case 'math': {
         const start = writer.length();
-        writer.write(token.content);
-        writer.mark(start, { kind: 'code' });
+        writer.write(token.content.replaceAll('\n', newline));
+        const isBlock = newline === '\n' && starts.length === 0 && isOnLinesOfItsOwn(shown, index);
+        writer.mark(start, isBlock ? { kind: 'pre', language: '' } : { kind: 'code' });
         break;
       }
+      case 'sub':
+      case 'sup':
+        writer.write(scripted(token.type, token.content));
+        break;
       case 'image':
         writeImage(writer, token);
         break;
@@ -60,6 +70,24 @@ export function writeInline(writer: Writer, tokens: Token[], newline: string): v
   }
 }
 
+/** A formula that stands by itself, though no blank line is beside it. */
+function isOnLinesOfItsOwn(tokens: Token[], index: number): boolean {
+  if (formulaOf(tokens[index])?.isDisplay !== true) return false;
+  return [tokens[index - 1], tokens[index + 1]].every(
+    (beside) => beside === undefined || isBreak(beside.type),
+  );
+}
+
+/** Nothing follows them. */
+function withoutLastBreaks(tokens: Token[]): Token[] {
+  const last = tokens.findLastIndex(({ type }) => !isBreak(type));
+  return last === tokens.length - 1 ? tokens : tokens.slice(0, last + 1);
+}
+
+export function isBreak(type: string): boolean {
+  return type === 'softbreak' || type === 'hardbreak';
+}
+
 /** The same in bold: a heading, the title of a column. */
 export function writeBold(writer: Writer, tokens: Token[], newline: string): void {
   const start = writer.length();
@@ -69,9 +97,9 @@ export function writeBold(writer: Writer, tokens: Token[], newline: string): voi
 }
 
 /** As text alone: marks are left out, and an address stands in brackets behind its label. */
-export function inlineText(tokens: Token[]): string {
+export function inlineText(tokens: Token[], newline = ' '): string {
   const writer = createWriter();
-  writeInline(writer, tokens, ' ');
+  writeInline(writer, tokens, newline);
   const { text, marks } = writer.done();
   let shown = '';
   let from = 0;

@@ -1,14 +1,18 @@
 /**
  * Markdown to plain text with marks: the one neutral form that is cut for every platform (`cut.ts`) and then written in
  * its syntax (`discord.ts` and its like; Telegram takes the marks as they are). Pure. No character of the visible text is
- * lost, whatever a model writes: HTML is shown as it is, reference definitions stay text (`[Luna]: hello` is
- * somebody speaking), and what is nested beyond reason is shown as its source.
+ * lost, whatever a model writes: HTML is shown as it is, save for a few elements (`tags.ts`), formulas as they are written
+ * (`formulas.ts`), reference definitions stay text (`[Luna]: hello` is somebody speaking), and what is nested beyond reason
+ * is shown as its source.
  */
 import { createRequire } from 'node:module';
 import type { default as MarkdownIt, StateCore, Token } from 'markdown-it';
+import withCjkEmphasis from 'markdown-it-cjk-friendly';
 import type { Part } from '../../core/channel.js';
 import { once } from '../../core/once.js';
+import { putAside, putBack } from './formulas.js';
 import { render } from './render.js';
+import { readTag } from './tags.js';
 
 /** Lists and quotes deeper than this are shown as written: a parser that descends must stop somewhere. */
 const MAX_DEPTH = 60;
@@ -18,14 +22,15 @@ export function parse(written: string, { tableWidth = Number.POSITIVE_INFINITY }
   // Half a surrogate pair is no letter, and platforms refuse it.
   const source = written.replace(/\p{Surrogate}/gu, '\ufffd');
   if (isPlain(source)) return { text: plain(source), marks: [] };
-  const tokens = parser().parse(source, {});
+  const { source: marked, env } = putAside(source);
+  const tokens = parser().parse(marked, env);
   if (tokens.some((token) => token.level >= MAX_DEPTH - 1)) return asWritten(source);
   const styled = render(tokens, tableWidth);
   return styled.text.trim() === '' ? asWritten(source) : styled;
 }
 
 /** Anything that could be markup: special characters, and line beginnings of lists, rules, headings and code. */
-const MARKUP = /[*_~`[\]<>&\\|#\r\0]|^[ \t]*(?:[-+=]|\d{1,9}[.)](?:[ \t]|$))|^(?: {4}| {0,3}\t)/m;
+const MARKUP = /[*_~`[\]<>&\\|#$\r\0]|^[ \t]*(?:[-+=]|\d{1,9}[.)](?:[ \t]|$))|^(?: {4}| {0,3}\t)/m;
 
 /** The short way for text without markup, which most chat replies are: it needs no parser. */
 export function isPlain(source: string): boolean {
@@ -57,6 +62,10 @@ const parser = once(() => {
   const markdown = create({ html: false, linkify: true, typographer: false, maxNesting: MAX_DEPTH });
   markdown.disable('reference');
   markdown.core.ruler.at('inline', parseInline);
+  markdown.core.ruler.push('formulas', putBack);
+  markdown.inline.ruler.before('autolink', 'tags', readTag);
+  // CommonMark finds no end of emphasis between wide punctuation and a letter, where Chinese and Japanese have no space.
+  markdown.use(withCjkEmphasis);
   // An address that stands in the text is kept from emphasis: `_` and `*` in it are part of it.
   markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
   // Which links are links is decided in `render`; here every one is let through, and shown as it was written.

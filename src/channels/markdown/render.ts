@@ -4,7 +4,8 @@
  */
 import type { Token } from 'markdown-it';
 import type { Part } from '../../core/channel.js';
-import { writeBold, writeInline } from './inline.js';
+import { formulaOf } from './formulas.js';
+import { isBreak, writeBold, writeInline } from './inline.js';
 import { lineWidth, tableOf, tableText, writeRows } from './table.js';
 import { createWriter } from './writer.js';
 
@@ -80,7 +81,16 @@ export function render(tokens: Token[], tableWidth = Number.POSITIVE_INFINITY): 
         if (quote?.kind === 'quote' && quote.start !== null) writer.mark(quote.start, { kind: 'quote' });
         break;
       }
-      case 'paragraph_open':
+      case 'paragraph_open': {
+        const children = tokens[index + 1]?.children ?? [];
+        const formula = children.length === 1 ? formulaOf(children[0]) : null;
+        if (formula?.isDisplay === true) preformatted(token, formula.text, '');
+        const isDone = formula?.isDisplay === true || isSpace(children);
+        // The inside and the end of the paragraph.
+        if (isDone) index += 2;
+        else begin(token);
+        break;
+      }
       case 'heading_open':
         begin(token);
         break;
@@ -113,6 +123,11 @@ export function render(tokens: Token[], tableWidth = Number.POSITIVE_INFINITY): 
     }
   }
   return writer.done();
+}
+
+/** Nothing but line breaks: only the space around blocks, which is there already. */
+function isSpace(children: Token[]): boolean {
+  return children.length > 0 && children.every(({ type }) => isBreak(type));
 }
 
 function openItem(lists: Lists, item: Token, content: Token | undefined): Container {

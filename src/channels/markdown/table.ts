@@ -37,8 +37,8 @@ function alignmentOf(cell: Token): Alignment {
 /** Aligned. */
 export function tableText({ rows, alignments }: Table): string {
   const measured = rows.map((row) => {
-    const texts = withoutEmptyEnd(row.map(inlineText));
-    return texts.map((text) => ({ text, columns: width(text) }));
+    const texts = withoutEmptyEnd(row.map((cell) => inlineText(cell, '\n')));
+    return texts.map((text) => ({ lines: text.split('\n'), columns: lineWidth(text) }));
   });
   const columns = alignments.map(() => 1);
   for (const row of measured) {
@@ -46,14 +46,19 @@ export function tableText({ rows, alignments }: Table): string {
       if (cell.columns <= MAX_PADDING) columns[column] = Math.max(columns[column] ?? 1, cell.columns);
     });
   }
-  const lines = measured.map((row) =>
-    row
-      .map((cell, column) => pad(cell, columns[column] ?? 0, alignments[column] ?? 'left'))
-      .join(' | ')
-      .trimEnd(),
-  );
+  const [head = [], ...others] = measured.map((row) => {
+    const height = row.reduce((most, { lines }) => Math.max(most, lines.length), 1);
+    return Array.from({ length: height }, (_, line) =>
+      row
+        .map((cell, column) =>
+          pad(cell.lines[line] ?? '', columns[column] ?? 0, alignments[column] ?? 'left'),
+        )
+        .join(' | ')
+        .trimEnd(),
+    );
+  });
   const rule = columns.map((count) => '-'.repeat(count)).join('-|-');
-  return [lines[0] ?? '', rule, ...lines.slice(1)].join('\n');
+  return [...head, rule, ...others.flat()].join('\n');
 }
 
 /** How many columns the longest line takes. */
@@ -61,9 +66,13 @@ export function lineWidth(text: string): number {
   return text.split('\n').reduce((longest, line) => Math.max(longest, width(line)), 0);
 }
 
+/** Each bold title is a mark of its own, of which platforms take so many in one message. */
+const MOST_BOLD = 60;
+
 /** Row by row, a line for each cell that says something; `newline` carries the indentation of a list. */
 export function writeRows(writer: Writer, { rows }: Table, newline: string): void {
   const [header = [], ...others] = rows;
+  const writeTitle = header.length * others.length > MOST_BOLD ? writeInline : writeBold;
   let between = '';
   for (const row of others) {
     row.forEach((cell, column) => {
@@ -72,10 +81,10 @@ export function writeRows(writer: Writer, { rows }: Table, newline: string): voi
       between = newline;
       const title = header[column] ?? [];
       if (inlineText(title) !== '') {
-        writeBold(writer, title, ' ');
+        writeTitle(writer, title, ' ');
         writer.write(': ');
       }
-      writeInline(writer, cell, ' ');
+      writeInline(writer, cell, newline);
     });
     if (between !== '') between = `\n${newline}`;
   }
@@ -88,10 +97,10 @@ function withoutEmptyEnd(row: string[]): string[] {
   return row.slice(0, end);
 }
 
-function pad(cell: { text: string; columns: number }, columns: number, alignment: Alignment): string {
-  const missing = Math.max(0, columns - cell.columns);
+function pad(text: string, columns: number, alignment: Alignment): string {
+  const missing = Math.max(0, columns - width(text));
   const before = alignment === 'right' ? missing : alignment === 'center' ? missing >> 1 : 0;
-  return ' '.repeat(before) + cell.text + ' '.repeat(missing - before);
+  return ' '.repeat(before) + text + ' '.repeat(missing - before);
 }
 
 const graphemes = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));

@@ -1,7 +1,8 @@
 /**
  * The runs of a line as WhatsApp can show them. A marker opens after whitespace or punctuation and right before a word,
  * and closes the other way round: emphasis for which that does not hold, or which has its own marker inside, is left
- * out, and so is emphasis on code and addresses.
+ * out, and so is emphasis on code and addresses. Chinese, Japanese and Korean have no spaces there: a hair space, the
+ * narrowest that there is, makes room for the marker.
  */
 import { isOwnLabel, shownAddress, withMarkupEncoded } from './address.js';
 import { addSpaced, normalised, type Run, splitAtLinks, textOf, without } from './runs.js';
@@ -15,9 +16,44 @@ const MARKER_START = /^[*_~`]/;
 const MARKER_END = /[*_~`]$/;
 
 export function supported(line: readonly Run[]): Run[] {
-  let runs = normalised(splitAtAddresses(withAddressesShown(normalised(line))).map(codeOrWords));
+  const apart = setApart(withAddressesShown(normalised(line)));
+  let runs = normalised(splitAtAddresses(apart).map(codeOrWords));
   for (const style of EMPHASIS) runs = openable(runs, style);
   return normalised(runs);
+}
+
+const HAIR_SPACE = '\u200a';
+const CJK =
+  /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Bopomofo}\u3000-\u303f\uff00-\uffef]/u;
+
+/** With a hair space where a marker would stand beside such a letter. */
+function setApart(runs: readonly Run[]): readonly Run[] {
+  if (!runs.some((run) => CJK.test(run.text))) return runs;
+  const apart: Run[] = [];
+  for (const run of runs) {
+    const last = apart.at(-1);
+    if (last !== undefined && isCrowded(last, run)) {
+      const styles = run.styles.filter((style) => last.styles.includes(style));
+      apart.push({ kind: 'space', text: HAIR_SPACE, styles, url: '' });
+    }
+    apart.push(run);
+  }
+  return apart;
+}
+
+function isCrowded(before: Run, after: Run): boolean {
+  const isOpened = isMarked(after, before) && endsInWord(before);
+  const isClosed = isMarked(before, after) && beginsWithWord(after);
+  return (isOpened || isClosed) && CJK.test(lastOf(before.text) + after.text.slice(0, 2));
+}
+
+/** Whether a marker stands between them, that belongs to the one. */
+function isMarked({ kind, styles }: Run, other: Run): boolean {
+  return (kind === 'code' && other.kind === 'text') || styles.some((style) => !other.styles.includes(style));
+}
+
+function lastOf(text: string): string {
+  return Array.from(text.slice(-2)).at(-1) ?? '';
 }
 
 /** The address after the label, unless the label is the address: of that, WhatsApp makes a link by itself. */

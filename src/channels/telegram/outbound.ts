@@ -4,6 +4,8 @@ import { cut } from '../markdown/cut.js';
 import { parse } from '../markdown/parse.js';
 import { type Keyboard, keyboardOf } from './keyboard.js';
 
+/** Wider tables are written row by row: a phone breaks longer lines of fixed width, so that no columns are seen. */
+export const TABLE_WIDTH = 38;
 /** In UTF-16 units, without the markup. */
 export const MAX_TEXT = 4096;
 /** The same for the caption of a file. */
@@ -32,7 +34,7 @@ export interface SendRequest {
 /** With room for `spare` characters before each part, and a mark on them. */
 export function compose(markdown: string, spare = 0): Part[] {
   const maxMarks = spare > 0 ? MAX_ENTITIES - 1 : MAX_ENTITIES;
-  return cut(parse(markdown), { limit: MAX_TEXT - spare, maxMarks });
+  return cut(parse(markdown, { tableWidth: TABLE_WIDTH }), { limit: MAX_TEXT - spare, maxMarks });
 }
 
 /** `linkPreviews`: whether Telegram's servers may fetch the links in it. */

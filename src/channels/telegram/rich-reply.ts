@@ -4,9 +4,12 @@
  * model wrote is text to Telegram, never its markup. Pure.
  */
 import { createRequire } from 'node:module';
-import type { default as MarkdownIt, StateCore, StateInline, Token } from 'markdown-it';
+import type { default as MarkdownIt, StateCore, Token } from 'markdown-it';
+import withCjkEmphasis from 'markdown-it-cjk-friendly';
 import type { Part } from '../../core/channel.js';
 import { once } from '../../core/once.js';
+import { type Formula, formulaOf, putAside, putBack } from '../markdown/formulas.js';
+import { readTag } from '../markdown/tags.js';
 import { compose } from './outbound.js';
 
 export interface RichMessage {
@@ -50,7 +53,8 @@ export function richMessage(
 function htmlOf(markdown: string): string | null {
   // Looked at first: most replies hold none of it.
   if (!/^#|^\s*\|.*\||\$|\\[([]|```math/m.test(markdown)) return null;
-  const tokens = parser().parse(markdown.replace(/\p{Surrogate}/gu, '\ufffd'), {});
+  const { source, env } = putAside(markdown.replace(/\p{Surrogate}/gu, '\ufffd'));
+  const tokens = parser().parse(source, env);
   const all = tokens.flatMap((token) => [token, ...(token.children ?? [])]);
   const has = (...types: string[]) => all.some(({ type }) => types.includes(type));
   if (has('link_open', 'image')) return null;
@@ -81,15 +85,21 @@ const parser = once(() => {
   markdown.disable('reference');
   markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
   markdown.validateLink = () => true;
-  markdown.inline.ruler.before('escape', 'math', readMath);
+  markdown.use(withCjkEmphasis);
+  markdown.inline.ruler.before('autolink', 'tags', readTag);
+  markdown.core.ruler.push('formulas', putBack);
   markdown.core.ruler.push('math_block', ownParagraphs);
   const { rules } = markdown.renderer;
   for (const name of ['thead_open', 'thead_close', 'tbody_open', 'tbody_close']) rules[name] = () => '';
   for (const name of ['th_open', 'td_open']) {
     rules[name] = (tokens, at) => `<${tokens[at]?.tag} align="${alignmentOf(tokens[at])}">`;
   }
-  rules.math = (tokens, at) => `<tg-math>${escaped(tokens[at]?.content ?? '')}</tg-math>`;
-  rules.math_block = (tokens, at) => `<tg-math-block>${escaped(tokens[at]?.content ?? '')}</tg-math-block>\n`;
+  rules.math = (tokens, at) => `<tg-math>${escaped(formulaOf(tokens[at])?.tex ?? '')}</tg-math>`;
+  rules.math_block = (tokens, at) => `<tg-math-block>${escaped(texOf(tokens[at]))}</tg-math-block>\n`;
+  for (const name of ['sub', 'sup']) {
+    rules[name] = (tokens, at) => `<${name}>${escaped(tokens[at]?.content ?? '')}</${name}>`;
+  }
+  rules.kbd = (tokens, at) => `<code>${escaped(tokens[at]?.content ?? '')}</code>`;
   const fence = rules.fence;
   rules.fence = (tokens, at, ...rest) =>
     tokens[at]?.info.trim() === 'math'
@@ -98,26 +108,15 @@ const parser = once(() => {
   return markdown;
 });
 
-function alignmentOf(token: Token | undefined): string {
-  return /text-align:(center|right)/.exec(String(token?.attrGet('style') ?? ''))?.[1] ?? 'left';
+/** Of a formula in its paragraph, or in a block of code that is called so. */
+function texOf(token: Token | undefined): string {
+  return token?.type === 'fence'
+    ? token.content
+    : String((token?.meta?.formula as Formula | undefined)?.tex ?? '');
 }
 
-/** A dollar sign is mostly money: within a formula, none stands beside a space, and no digit follows it. */
-const FORMULA =
-  /\$\$([^$]+)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|\$(?![\s$])((?:[^$\n\\]|\\.)*[^\s$\\])\$(?![\d$])/sy;
-
-function readMath(state: StateInline, silent: boolean): boolean {
-  FORMULA.lastIndex = state.pos;
-  const found = FORMULA.exec(state.src);
-  if (found === null) return false;
-  const [all, dollars, bracket, round, dollar] = found;
-  if (!silent) {
-    const token = state.push('math', '', 0);
-    token.content = (dollars ?? bracket ?? round ?? dollar ?? '').trim();
-    token.info = dollars === undefined && bracket === undefined ? '' : 'display';
-  }
-  state.pos += all.length;
-  return true;
+function alignmentOf(token: Token | undefined): string {
+  return /text-align:(center|right)/.exec(String(token?.attrGet('style') ?? ''))?.[1] ?? 'left';
 }
 
 /** A formula that is all of a paragraph is a block of its own. */
@@ -125,8 +124,8 @@ function ownParagraphs({ tokens }: StateCore): void {
   for (let at = tokens.length - 2; at > 0; at -= 1) {
     const [only, ...others] = tokens[at]?.children ?? [];
     const isAlone =
-      tokens[at - 1]?.type === 'paragraph_open' && only?.info === 'display' && others.length === 0;
-    if (!isAlone || only === undefined || only.type !== 'math') continue;
+      tokens[at - 1]?.type === 'paragraph_open' && formulaOf(only)?.isDisplay === true && others.length === 0;
+    if (!isAlone || only === undefined) continue;
     only.type = 'math_block';
     tokens.splice(at - 1, 3, only);
   }

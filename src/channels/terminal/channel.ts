@@ -14,7 +14,7 @@ import { findFile } from '../kit/outgoing.js';
 import { createState } from '../kit/state.js';
 import { parse } from '../markdown/parse.js';
 import { createPipe } from './pipe.js';
-import { createPrompt } from './prompt.js';
+import { columnsOf, createPrompt } from './prompt.js';
 
 export interface TerminalOptions {
   input: Readable;
@@ -115,7 +115,8 @@ export function createTerminal(options: TerminalOptions): Terminal {
     compose(markdown) {
       if (markdown.trim() === '') return [];
       // Programs, and terminals that can show no styles, get the Markdown as the model wrote it.
-      return [interactive && colours ? parse(markdown) : { text: markdown, marks: [] }];
+      if (!interactive || !colours) return [{ text: markdown, marks: [] }];
+      return [parse(markdown, { tableWidth: columnsOf(output) })];
     },
     async start(receive, signal) {
       onAbort(signal, () => ended.abort());

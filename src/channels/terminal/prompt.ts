@@ -157,7 +157,7 @@ export function createPrompt(parts: {
   };
 }
 
-function columnsOf(output: Writable): number {
+export function columnsOf(output: Writable): number {
   return 'columns' in output && typeof output.columns === 'number' ? output.columns : 80;
 }
 
