@@ -90,5 +90,8 @@ function warningOf(quirk: Quirk): string {
   if (quirk === 'responses') {
     return 'the model server has no Responses API for this model; it is asked not to reason, so that it takes tools';
   }
+  if (quirk === 'system_role') {
+    return 'the model server takes no system messages; what stands in them goes before the first message of a user from now on';
+  }
   return `the model server does not take ${quirk}; it is left out from now on`;
 }

@@ -13,7 +13,7 @@ import { serverTitle, stoppedRequest } from './failures.js';
 import type { Further } from './further.js';
 import { createPost } from './http.js';
 import type { Quirk } from './quirk-store.js';
-import { chatRequest, createRequestWriter } from './request.js';
+import { type ChatRequest, chatRequest, createRequestWriter } from './request.js';
 import { createResponsesAnswer } from './responses-answer.js';
 import { createResponsesWriter } from './responses-request.js';
 import { ServerError } from './server-error.js';
@@ -42,6 +42,13 @@ export interface AskerOptions extends FailureOptions {
   clock: Clock;
 }
 
+/**
+ * What a persona misses most where it was refused by mistake, or is taken since: after an hour the next request tries it
+ * again, and its success forgets the refusal.
+ */
+const TRIED_AGAIN: readonly Quirk[] = ['tools', 'responses', 'images'];
+const TRY_AGAIN_MS = 60 * 60_000;
+
 /** `isRaised`: this request alone may write more than others. */
 export type Question = Omit<Further, 'why'> & { isRaised: boolean };
 
@@ -49,7 +56,7 @@ export type Question = Omit<Further, 'why'> & { isRaised: boolean };
 export type Asked = AsyncGenerator<ModelEvent, Answer>;
 
 export function createAsker(options: AskerOptions) {
-  const { server, place, silenceMs, mostBytes, images, quirks, clock, outward } = options;
+  const { server, place, silenceMs, mostBytes, images, quirks, clock, log, outward } = options;
   const ways = { now: clock.now, outward };
   const apis = {
     chat: { post: createPost(server, ways), write: createRequestWriter(), reader: createAnswer },
@@ -60,13 +67,49 @@ export function createAsker(options: AskerOptions) {
     },
   };
 
+  /** When each of them was last tried, or first known to be refused, by model and quirk. */
+  const tried = new Map<string, number>();
+
+  /** Whether it is time to try it again; this is the try. */
+  function isTriedAgain(model: string, quirk: Quirk, request: ModelRequest): boolean {
+    const wanted = quirk === 'images' ? hasPictures(request) : request.tools.length > 0;
+    if (!wanted) return false;
+    const key = `${model} ${quirk}`;
+    const last = tried.get(key);
+    const isTime = last !== undefined && clock.now() - last >= TRY_AGAIN_MS;
+    if (isTime || last === undefined) tried.set(key, clock.now());
+    return isTime;
+  }
+
   /** What is left out of a request: what was refused before, and pictures as the operator decided. */
-  async function leftOut(model: string, withoutPictures: boolean): Promise<ReadonlySet<Quirk>> {
+  async function leftOut(
+    model: string,
+    request: ModelRequest,
+    withoutPictures: boolean,
+  ): Promise<ReadonlySet<Quirk>> {
     await quirks.loaded();
     const refused = new Set(quirks.get(modelKey(place, model))?.refused);
+    for (const quirk of TRIED_AGAIN) {
+      if (refused.has(quirk) && isTriedAgain(model, quirk, request)) refused.delete(quirk);
+    }
     if (withoutPictures || images === 'no') refused.add('images');
     else if (images === 'yes') refused.delete('images');
     return refused;
+  }
+
+  /** What was taken after all is refused no more. */
+  async function noteTaken(model: string, sent: ChatRequest): Promise<void> {
+    const key = modelKey(place, model);
+    const taken: Record<string, boolean> = {
+      tools: sent.tools.length > 0,
+      responses: sent.api === 'responses',
+      images: sent.sendsImages && hasPictures(sent),
+    };
+    for (const quirk of quirks.get(key)?.refused ?? []) {
+      if (!taken[quirk]) continue;
+      log.info({ server: place, model, taken: quirk }, 'the model server takes what it had refused');
+      await quirks.remove(key, quirk);
+    }
   }
 
   /** A caller's temperature counts more than the configured one. */
@@ -84,7 +127,7 @@ export function createAsker(options: AskerOptions) {
     let attempts = 1;
     let withoutPictures = false;
     for (;;) {
-      const refused = await leftOut(model, withoutPictures);
+      const refused = await leftOut(model, request, withoutPictures);
       const sent = chatRequest(withTemperature(request), to, outputTokens, refused, server.extra);
       if (signal.aborted) throw stoppedRequest(serverTitle(place, model));
       try {
@@ -93,6 +136,7 @@ export function createAsker(options: AskerOptions) {
           ...{ post, body: write(sent), answer: reader() },
           ...{ silenceMs, mostBytes, shown, before, clock, signal },
         });
+        await noteTaken(model, sent);
         if (whole.calls.length === 0) return whole;
         // Some models call tools that nobody offered them.
         if (sent.tools.length === 0) return { ...whole, calls: [] };
@@ -110,4 +154,8 @@ export function createAsker(options: AskerOptions) {
       }
     }
   };
+}
+
+function hasPictures({ messages }: Pick<ModelRequest, 'messages'>): boolean {
+  return messages.some((message) => message.role === 'user' && (message.images?.length ?? 0) > 0);
 }

@@ -14,6 +14,15 @@ const ACCOUNT_LIMIT = /tokens per minute|\bTPM\b/i;
 
 /** The model was offered tools and wrote nonsense: sampling, which may end better the next time (Groq, Gemini). */
 const BAD_CALLS: readonly string[] = ['tool_use_failed', MALFORMED_CALL];
+const BAD_CALL =
+  /\btool call validation failed\b|\bfailed to call a function\b|\bfailed_generation\b|\bmodel called a tool\b|\bparameters for tool\b[^.]*\bdid not match\b/i;
+
+/** What OpenAI says of a prompt that its filter took for something else; the same prompt mostly passes the next time. */
+const FLAGGED = /\binvalid_prompt\b|\b(was|were|been) flagged\b/i;
+
+export function isBadCall({ code = '', words }: ServerErrorDetails): boolean {
+  return BAD_CALLS.includes(code) || BAD_CALL.test(words);
+}
 
 export interface Verdict {
   code: FaultCode;
@@ -30,7 +39,8 @@ export function classify(error: ServerErrorDetails, estimated: number): Verdict 
   const { status, code = '', words } = error;
   if (code === 'insufficient_quota') return { code: 'model_refused', retry: false };
   if (code === FILTERED) return { code: 'model_refused', retry: false };
-  if (BAD_CALLS.includes(code)) return { code: 'model_refused', retry: 'once' };
+  if (isBadCall(error)) return { code: 'model_refused', retry: 'once' };
+  if (status === 400 && FLAGGED.test(`${code} ${words}`)) return { code: 'model_refused', retry: 'once' };
   if (status === 413 && ACCOUNT_LIMIT.test(words)) return { code: 'model_refused', retry: false };
   if (isTooLong(error, estimated)) return { code: 'context_too_long', retry: false };
   // Without a status it is an error in the middle of an answer.

@@ -163,7 +163,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   function noticesFor({ model = server.name, tools }: ModelRequest): { notices?: Notice[] } {
     const notices = [...window.notices(model)];
     if (tools.length > 0 && quirks.get(modelKey(place, model))?.refused.includes('tools')) {
-      const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name), or ask \`doctor\` after the server was changed.`;
+      const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name). It is tried again once an hour, and at once after \`coterie doctor\`.`;
       notices.push({ key: `no tools: ${modelKey(place, model)}`, text });
     }
     return notices.length === 0 ? {} : { notices };

@@ -22,6 +22,12 @@ export const QUIRKS = [
   'echo',
   /** A user's message right behind a tool's result (Mistral). */
   'user_after_tool',
+  /** A system message (Gemma). */
+  'system_role',
+  /** Calls and results of tools in the history, while tools may be offered all the same. */
+  'tool_results',
+  /** Two messages of one side in a row, or an assistant's before the first of a user. */
+  'role_order',
   'images',
   /** Tools on chat completions while the model reasons (gpt-5.5 and 5.6): the next two say what is left to try. */
   'reasoning_with_tools',
@@ -43,6 +49,7 @@ export type QuirkStorage = WeekStorage;
 /** By `modelKey`: what was refused. */
 export interface QuirkStore extends WeekStore<{ refused: Quirk[] }> {
   add(key: string, quirk: Quirk): Promise<void>;
+  remove(key: string, quirk: Quirk): Promise<void>;
 }
 
 export function createQuirkStore(storage: QuirkStorage, clock: Clock, log: Log): QuirkStore {
@@ -55,6 +62,11 @@ export function createQuirkStore(storage: QuirkStorage, clock: Clock, log: Log):
       await kept.loaded();
       const refused = kept.get(key)?.refused ?? [];
       if (!refused.includes(quirk)) await kept.set(key, { refused: [...refused, quirk] });
+    },
+
+    async remove(key, quirk) {
+      const refused = kept.get(key)?.refused.filter((each) => each !== quirk) ?? [];
+      await kept.set(key, refused.length === 0 ? null : { refused });
     },
   };
 }

@@ -20,7 +20,7 @@ import { sentId, sentName } from './call-names.js';
 import { type Addressee, echoFor } from './echo.js';
 import { parse, record } from './json.js';
 import type { Quirk } from './quirk-store.js';
-import { inOrder, withoutCalls } from './retold.js';
+import { inOrder, inTurns, withoutCalls, withoutSystem } from './retold.js';
 
 /** What the model is shown again of arguments that are nested too deep. */
 const SHOWN_CHARS = 200;
@@ -128,13 +128,16 @@ function takeable(
   refused: ReadonlySet<Quirk>,
   echoesTo: Addressee | null,
 ): ModelMessage[] {
-  const noCalls = refused.has('tools') || (!hasTools && refused.has('calls_without_tools'));
+  const noCalls =
+    refused.has('tools') || refused.has('tool_results') || (!hasTools && refused.has('calls_without_tools'));
   let retold = messages;
   if (noCalls) retold = withoutCalls(messages, () => true);
   else if (refused.has('calls_without_echo')) {
     retold = withoutCalls(messages, (message) => echoFor(message, echoesTo) === null);
   }
-  return refused.has('user_after_tool') ? inOrder(retold) : retold;
+  if (refused.has('user_after_tool')) retold = inOrder(retold);
+  if (refused.has('role_order')) retold = inTurns(retold);
+  return refused.has('system_role') ? withoutSystem(retold) : retold;
 }
 
 /**

@@ -67,3 +67,32 @@ export function isOutOfOrder(messages: ModelMessage[]): boolean {
 function isUserAfterTool(messages: ModelMessage[], n: number): boolean {
   return messages[n]?.role === 'user' && messages[n - 1]?.role === 'tool';
 }
+
+const GOES_ON: ModelMessage = { role: 'user', content: '(The conversation goes on.)' };
+
+/** Sides take turns, beginning with the user; what stands beside calls and their results is left as it is. */
+export function inTurns(messages: ModelMessage[]): ModelMessage[] {
+  const merged = withoutCalls(messages, () => false);
+  const first = merged.findIndex(({ role }) => role !== 'system');
+  return merged[first]?.role === 'assistant' ? merged.toSpliced(first, 0, GOES_ON) : merged;
+}
+
+/** Whether they do already, calls and results not counted. */
+export function takesTurns(messages: ModelMessage[]): boolean {
+  const sides = messages
+    .filter((message) => !(message.role === 'assistant' && message.calls.length > 0))
+    .map(({ role }) => role)
+    .filter((role) => role === 'user' || role === 'assistant');
+  return sides.every((role, n) => role === (n % 2 === 0 ? 'user' : 'assistant'));
+}
+
+/** What stands in system messages stands before the first words of a user instead. */
+export function withoutSystem(messages: ModelMessage[]): ModelMessage[] {
+  const isSystem = ({ role }: ModelMessage) => role === 'system';
+  const system = messages.filter(isSystem).map(({ content }) => content);
+  const [first, ...rest] = messages.filter((message) => !isSystem(message));
+  const instructions: ModelMessage = { role: 'user', content: system.join('\n\n') };
+  if (first === undefined) return [instructions];
+  const whole = merged(instructions, first);
+  return whole === null ? [instructions, first, ...rest] : [whole, ...rest];
+}

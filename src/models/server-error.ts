@@ -157,9 +157,13 @@ function errorBody(body: unknown): ErrorBody {
   return found;
 }
 
+/** Of a page or a text, more than this is not looked at for its words. */
+const MOST_PAGE_CHARS = 10_000;
+
 /** One line of a page or a plain text, without its tags. */
 export function plainWords(text: string): string {
   const plain = text
+    .slice(0, MOST_PAGE_CHARS)
     .replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, ' ')
     .replace(/<[^>]*>/g, ' ')
     .replace(/\s+/g, ' ')

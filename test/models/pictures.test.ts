@@ -105,6 +105,10 @@ describe('what a refusal says of them', () => {
     [400, 'At most 4 image(s) may be provided in one request.'],
     [400, 'cannot identify image file <_io.BytesIO object at 0x7f>'],
     [400, 'Does not support image format image/webp'],
+    [400, 'This model does not support images larger than 5 MB'],
+    [400, 'We do not allow images of this kind'],
+    [400, 'Images are not supported in system messages'],
+    [400, 'The model supports image inputs of up to 20 MB'],
     [413, 'Request Entity Too Large'],
     [422, 'invalid base64 data'],
   ])('%s %s: it does not take these', (status, words) => {

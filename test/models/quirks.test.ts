@@ -68,6 +68,21 @@ describe('what a refusal is about', () => {
     [400, undefined, '`tool calling` is not supported with this model', 'tools'],
     [422, 'tools', 'tools: Extra inputs are not permitted', 'tools'],
     [400, undefined, 'Unrecognized request argument supplied: tools', 'tools'],
+    [
+      400,
+      undefined,
+      'tools is not supported in this model. For a list of supported models, refer to',
+      'tools',
+    ],
+    [400, undefined, 'model features function calling not support', 'tools'],
+    [
+      400,
+      undefined,
+      'Invalid request content: The model does not support tool use or function calling but tools or tool_choice have been specified on the request.',
+      'tools',
+    ],
+    [400, undefined, "This model doesn't support tool use in streaming mode.", 'stream'],
+    [400, undefined, 'invalid temperature: only 1 is allowed for this model', 'temperature'],
   ])('%s %s %j: %s', (status, param, words, quirk) => {
     expect(refusedParameter(sent, { kind: 'answered', status, param, words })).toBe(quirk);
   });
@@ -77,6 +92,33 @@ describe('what a refusal is about', () => {
     [401, undefined, 'temperature'],
     [500, undefined, 'The function is temporarily unavailable'],
     [500, undefined, 'temperature'],
+    [
+      400,
+      undefined,
+      "Tool call validation failed: parameters for tool look_up did not match schema: errors: [missing properties: 'word', additionalProperties 'wort' not allowed]",
+    ],
+    [
+      400,
+      undefined,
+      "tool call validation failed: attempted to call tool 'look_up' which was not in request.tools",
+    ],
+    [400, undefined, 'Tool choice is none, but model called a tool'],
+    [
+      400,
+      'tools',
+      "Invalid 'tools': array too long. Expected an array with maximum length 128, but got 129 instead.",
+    ],
+    [
+      400,
+      'tool look_up, tools[24].function.parameters',
+      "invalid JSON schema for tool look_up, tools[24].function.parameters: 'required' present but 'properties' is missing",
+    ],
+    [422, 'tools.0.function.strict', 'tools.0.function.strict: Extra inputs are not permitted'],
+    [400, undefined, 'The tool look_up is not allowed here'],
+    [400, undefined, 'Parallel tool calls are not supported by this model'],
+    [400, undefined, 'This model does not support function calling with JSON mode'],
+    [400, undefined, 'The requested responses are not allowed, whatever the temperature outside'],
+    [500, undefined, 'Tool use is temporarily unavailable'],
     [400, undefined, "Invalid schema for function 'look_up': None is not of type 'array'."],
     [400, 'messages.[1].role', "messages with role 'tool' must be a response to a preceding message"],
     [
@@ -109,6 +151,83 @@ describe('what a refusal is about', () => {
       'calls_without_tools',
     );
     expect(refusedParameter(toolless, { kind: 'answered', status: 400, words })).toBe(null);
+  });
+});
+
+describe('what a refusal on the Responses API is about', () => {
+  const there: ChatRequest = { ...sent, api: 'responses', isToolsOrReasoning: true };
+  test.each([
+    [404, undefined, 'Not Found', 'responses'],
+    [400, undefined, 'The /v1/responses endpoint is not supported for this model', 'responses'],
+    [400, 'include', "Unknown parameter: 'include'.", 'responses'],
+    [422, 'store', 'store: Extra inputs are not permitted', 'responses'],
+    [422, 'input', 'input: Input should be a valid string', 'responses'],
+    [422, 'input.0.content', 'input.0.content: Input should be a valid string', null],
+    [422, 'input', 'input must be a string', 'responses'],
+    [400, 'input', 'Your input was flagged as potentially violating our usage policy.', null],
+    [400, 'input', 'This input cannot be processed.', null],
+    [400, undefined, 'Such responses are not allowed by our policy.', null],
+    [400, 'input', "Invalid 'input': too many items.", null],
+  ])('%s %s %j: %s', (status, param, words, quirk) => {
+    expect(refusedParameter(there, { kind: 'answered', status, param, words })).toBe(quirk);
+  });
+});
+
+describe('roles that a template does not know', () => {
+  const instructed: ChatRequest = {
+    ...toolless,
+    messages: [
+      { role: 'system', content: 'Be kind.' },
+      { role: 'user', content: 'hi' },
+    ],
+  };
+  const withTools: ChatRequest = {
+    ...instructed,
+    messages: [...instructed.messages, ...afterCalls.messages],
+  };
+  const untidy: ChatRequest = {
+    ...instructed,
+    messages: [
+      { role: 'system', content: 'Be kind.' },
+      { role: 'assistant', content: 'Hello!', calls: [] },
+      { role: 'user', content: 'hi' },
+    ],
+  };
+
+  /** vLLM; llama.cpp; LM Studio (in a stream); TGI; Mistral's first; Ministral; Gemini's API; OpenAI; Anthropic; pydantic. */
+  test.each<[number | undefined, string]>([
+    [400, 'System role not supported'],
+    [
+      500,
+      "Jinja Exception: System role not supported at row 1, column 75: {{ raise_exception('System role not supported') }}",
+    ],
+    [undefined, 'Error rendering prompt with jinja template: "System role not supported".'],
+    [422, 'Template error: invalid operation: System role not supported (in <string>:1)'],
+    [400, 'Error rendering prompt with jinja template: "Only user and assistant roles are supported!".'],
+    [500, 'Only user, assistant and tool roles are supported, got system.'],
+    [400, 'Developer instruction is not enabled for models/gemma-3-27b-it'],
+    [400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."],
+    [400, "role 'system' is not supported on this model"],
+    [422, "messages.0.role: Input should be 'user' or 'assistant'"],
+  ])('%s %j is about the system message', (status, words) => {
+    expect(refusedParameter(instructed, { kind: 'answered', status, words })).toBe('system_role');
+    expect(refusedParameter(toolless, { kind: 'answered', status, words })).toBe(null);
+  });
+
+  test.each([
+    [untidy, 'Conversation roles must alternate user/assistant/user/assistant/...', 'role_order'],
+    [untidy, 'A conversation must alternate between user and assistant roles.', 'role_order'],
+    [withTools, 'Conversation roles must alternate user/assistant/user/assistant/...', 'tool_results'],
+    [withTools, 'Only user, system and assistant roles are supported!', 'tool_results'],
+    [instructed, 'Conversation roles must alternate user/assistant/user/assistant/...', 'system_role'],
+    [
+      instructed,
+      'After the optional system message, conversation roles must alternate user and assistant roles',
+      null,
+    ],
+    [instructed, 'Only user, system and assistant roles are supported!', null],
+  ])('what is behind it is told by what was sent', (request, words, quirk) => {
+    expect(refusedParameter(request, { kind: 'answered', status: 500, words })).toBe(quirk);
   });
 });
 

@@ -1,8 +1,15 @@
 /** Groq: a call that its model garbled is a refusal, by chance; unknown fields are another. */
 import { type ModelServer, refuse, unknownFields } from './server.js';
 
-/** `fails`: which requests. */
-export function groq({ fails = (_n: number): boolean => false } = {}): ModelServer {
+/** What its model's arguments were, against the schema of its tool (laravel/ai#239, openclaw/openclaw#41172). */
+const WRONG_ARGUMENTS =
+  "tool call validation failed: parameters for tool look_up did not match schema: errors: [missing properties: 'word', additionalProperties 'wort' not allowed]";
+
+/** `fails`: which requests; `wrong`: how. */
+export function groq({
+  fails = (_n: number): boolean => false,
+  wrong = 'call' as 'call' | 'arguments',
+} = {}): ModelServer {
   return {
     name: 'Groq',
 
@@ -19,7 +26,9 @@ export function groq({ fails = (_n: number): boolean => false } = {}): ModelServ
       if (body.tools === undefined || !fails(n)) return null;
       return refuse(400, {
         message:
-          "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+          wrong === 'arguments'
+            ? WRONG_ARGUMENTS
+            : "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
         type: 'invalid_request_error',
         code: 'tool_use_failed',
         failed_generation: '<function=look_up{"word": tea}</function>',
