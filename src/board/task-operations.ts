@@ -1,10 +1,11 @@
 /** Tasks over HTTP: to give one, to look at it, to follow it, to tell it something and to stop it. */
 import * as z from 'zod';
 import type { Tasks } from '../core/task.js';
-import { eventStream } from './event-stream.js';
+import type { Place } from './course.js';
+import { eventStream, readEventId } from './event-stream.js';
 import { type Answer, type Operation, operation, refusal, refused } from './operation.js';
 import { NewTaskBody, ShownTask, TaskState, TaskWithEvents, TellBody } from './task-schemas.js';
-import { shownEvent, shownTask, wishOf } from './task-shown.js';
+import { hasEnded, shownEvent, shownTask, wishOf } from './task-shown.js';
 
 export interface StreamLimits {
   /** At once; fewer than there are connections, so that there is one left to ask something. */
@@ -28,13 +29,18 @@ export function taskOperations(tasks: Tasks, limits: StreamLimits, closing: Abor
   let streams = 0;
 
   /** Counts for as long as it is read. */
-  async function* counted(id: string, left: AbortSignal): AsyncGenerator<Uint8Array> {
+  async function* counted(
+    id: string,
+    after: Place | undefined,
+    left: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
     const over = new AbortController();
     const stop = () => over.abort(closing.reason);
     for (const signal of [left, closing]) signal.addEventListener('abort', stop, { once: true });
     streams += 1;
     try {
-      if (!left.aborted && !closing.aborted) yield* eventStream(tasks, id, limits.quietMs, over.signal);
+      const { quietMs } = limits;
+      if (!left.aborted && !closing.aborted) yield* eventStream(tasks, id, { quietMs, after }, over.signal);
     } finally {
       streams -= 1;
       for (const signal of [left, closing]) signal.removeEventListener('abort', stop);
@@ -121,18 +127,25 @@ export function taskOperations(tasks: Tasks, limits: StreamLimits, closing: Abor
         'What happens in a task, as server-sent events: status, text-delta, tool-call, tool-result, and at the end ' +
         'completed, error (also where the gateway ended while it ran) or stopped.',
       parameters: ById,
+      headers: { 'last-event-id': 'The id of the last event that was heard: what comes behind it is told.' },
       answers: {
         200: {
           says: 'What has happened already comes first; it ends with the task.',
           media: 'text/event-stream',
         },
+        204: { says: 'The last event that was heard was the end: there is nothing to ask for any more.' },
         404: UNKNOWN,
         429: refusal('Too many streams are read at once.', {
           'Retry-After': 'In how many seconds to try again.',
         }),
       },
-      async run({ parameters: { id } }) {
-        if ((await tasks.find(id)) === null) return unknown();
+      async run({ parameters: { id }, header }) {
+        const found = await tasks.find(id);
+        if (found === null) return unknown();
+        const heard = readEventId(header('last-event-id') ?? '');
+        // A browser asks again and again, until it is told so.
+        if (heard === 'end' && hasEnded(found.task)) return { status: 204 };
+        const after = heard === 'end' || heard === null ? undefined : heard;
         if (streams >= limits.streams) {
           const headers = { 'Retry-After': RETRY_AFTER_SECONDS };
           return refused(
@@ -142,7 +155,7 @@ export function taskOperations(tasks: Tasks, limits: StreamLimits, closing: Abor
           );
         }
         return {
-          ...{ status: 200, content: (left: AbortSignal) => counted(id, left) },
+          ...{ status: 200, content: (left: AbortSignal) => counted(id, after, left) },
           headers: {
             'Content-Type': 'text/event-stream; charset=utf-8',
             // Proxies that collect what they pass on would keep it to the end.

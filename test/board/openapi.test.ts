@@ -119,6 +119,7 @@ const OWN: Record<string, Record<number, () => Promise<Response>>> = {
   },
   'GET /api/tasks/{id}/stream': {
     200: () => ask('GET', '/api/tasks/task-2/stream'),
+    204: () => ask('GET', '/api/tasks/task-2/stream', undefined, { 'last-event-id': '-end' }),
     404: () => ask('GET', '/api/tasks/none/stream'),
     429: async () => {
       const leave = new AbortController();

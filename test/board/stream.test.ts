@@ -40,6 +40,10 @@ function eventsIn(text: string): [string, Record<string, unknown>][] {
   ]);
 }
 
+/** The ids of a stream, and what it says behind the first so many events. */
+const idsIn = (text: string) => [...text.matchAll(/^id: (.+)$/gm)].map(([, id = '']) => id);
+const ask = (lastEventId: string) => fetch(address(), { headers: { 'last-event-id': lastEventId } });
+
 const namesIn = (text: string) => eventsIn(text).map(([name]) => name);
 const textIn = (text: string) =>
   eventsIn(text).reduce((all, [name, { text: more }]) => (name === 'text-delta' ? all + more : all), '');
@@ -123,6 +127,78 @@ describe('the stream of a task', () => {
     await expect.poll(async () => (await stage.tasks.find('task-1'))?.task.status).toBe('running');
     stage.complete('task-1', RESULT);
     expect(namesIn(await answer.text())).toEqual(['status', 'status', 'text-delta', 'completed']);
+  });
+
+  it('goes on behind the event that was heard last, whichever it was, also in another process', async () => {
+    const live = await fetch(address());
+    await isFollowed();
+    stage.run('task-1');
+    stage.note('task-1', { at: 0, kind: 'tool-call', callId: 'c', tool: 'glob', arguments: '{}' });
+    stage.delta('task-1', 'Two ');
+    stage.delta('task-1', 'sheep.');
+    stage.complete('task-1', RESULT);
+    const whole = await live.text();
+    expect(whole).toMatch(/^retry: \d{3,5}$/m);
+    const [names, ids] = [namesIn(whole), idsIn(whole)];
+    expect(ids).toHaveLength(names.length);
+    expect(new Set(ids).size).toBe(ids.length);
+    // Nothing that is in memory is needed for it.
+    await start();
+    for (const [at, id] of ids.slice(0, -1).entries()) {
+      const answer = await ask(id);
+      expect(answer.status).toBe(200);
+      const rest = await answer.text();
+      const heard = whole
+        .split('\n\n')
+        .slice(0, at + 2)
+        .join('\n\n');
+      expect(textIn(heard) + textIn(rest)).toBe(RESULT.text);
+      expect(namesIn(rest).filter((name) => name.startsWith('tool'))).toEqual(at < 1 ? ['tool-call'] : []);
+      expect(namesIn(rest).at(-1)).toBe('completed');
+    }
+  });
+
+  it('tells a piece of the text that was heard not again, and none is left out', async () => {
+    const first = await fetch(address());
+    await isFollowed();
+    stage.run('task-1');
+    stage.delta('task-1', 'Two ');
+    const reader = (first.body as ReadableStream<Uint8Array>).getReader();
+    let heard = '';
+    while (textIn(heard) === '') heard += Buffer.from((await reader.read()).value ?? []);
+    await reader.cancel();
+    await isLeft();
+    const second = await ask(idsIn(heard).at(-1) ?? '');
+    await isFollowed();
+    stage.delta('task-1', 'eep.');
+    stage.complete('task-1', RESULT);
+    const rest = await second.text();
+    expect(textIn(heard) + textIn(rest)).toBe(RESULT.text);
+    expect(namesIn(rest)).toEqual(['status', 'text-delta', 'completed']);
+  });
+
+  it.each(['0123456789abcdef-0', '-7', '-999999', 'nonsense', '', 'x'.repeat(5_000), '-end'])(
+    'tells all to whoever heard %j, which is no event of this task',
+    async (id) => {
+      const answer = await ask(id);
+      await isFollowed();
+      stage.run('task-1');
+      stage.complete('task-1', { ...RESULT, text: 'Two.' });
+      const text = await answer.text();
+      expect(namesIn(text).at(0)).toBe('status');
+      expect(namesIn(text).at(-1)).toBe('completed');
+      expect(textIn(text)).toBe('Two.');
+    },
+  );
+
+  it('has nothing more to say to whoever heard the end, so that a browser asks no more', async () => {
+    stage.run('task-1');
+    stage.complete('task-1', RESULT);
+    const whole = await (await fetch(address())).text();
+    const again = await ask(idsIn(whole).at(-1) ?? '');
+    expect([again.status, await again.text()]).toEqual([204, '']);
+    expect(stage.counts.followers).toBe(0);
+    expect(namesIn(await (await fetch(address())).text()).at(-1)).toBe('completed');
   });
 
   it('shows with a comment that the line is there', async () => {

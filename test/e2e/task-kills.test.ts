@@ -4,10 +4,13 @@
  * off; nothing goes on running, and the journal is whole. Whoever ends it, a program's task is not run again by itself.
  */
 import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { EventSource } from 'undici';
 import { afterEach, expect, it } from 'vitest';
 import type { JournalEntry, MattTurn } from '../../src/core/journal.js';
+import { listen } from '../fakes/http-server.js';
 import type { ChatBody } from '../fakes/model.js';
 import type { ModelScript } from '../fakes/model-script.js';
 import { ANNA } from '../fakes/telegram-chats.js';
@@ -202,6 +205,36 @@ it('a program whose task was killed is told so, and the same key starts it anew;
   expect(await second.stop()).toBe(0);
   expect(begun).toHaveLength(10);
   expect(called('task').sort()).toEqual([...Array(2).fill('completed'), ...Array(8).fill('interrupted')]);
+}, 30_000);
+
+it('a client that follows a task goes on after the gateway was killed, and asks no more after the end', async () => {
+  const free = await listen(createServer());
+  const port = Number(new URL(free.url).port);
+  await free.close();
+  on = await stage({ config: { access: { direct: 'open', owners: [CHAT] }, board: { port } } });
+  let isHanging = true;
+  let asked = 0;
+  on.model.reply(() => {
+    asked += 1;
+    return isHanging ? new Promise(() => {}) : 'done';
+  });
+  const first = await on.start();
+  const running = await submit(first, 'k');
+  await eventually(() => asked === 1, 'it runs');
+  const source = new EventSource(`${await first.url()}/api/tasks/${running.id}/stream`);
+  const heard: string[] = [];
+  for (const name of ['status', 'text-delta', 'completed', 'stopped', 'error']) {
+    source.addEventListener(name, (event) => {
+      if ('data' in event) heard.push(`${name} ${JSON.parse(String(event.data)).status ?? ''}`);
+    });
+  }
+  await eventually(() => heard.includes('status running'), 'it is followed');
+  await first.stop('SIGKILL');
+  isHanging = false;
+  const second = await on.start();
+  await eventually(() => source.readyState === EventSource.CLOSED, 'it asks no more');
+  expect(heard).toEqual(['status pending', 'status running', 'status interrupted', 'error interrupted']);
+  expect(await second.stop()).toBe(0);
 }, 30_000);
 
 function hookOf(kill: object): Record<string, string> {
