@@ -77,6 +77,7 @@ function feedOf(messages: number, chats: number): RecallFeed {
     addressed: true,
   });
   return {
+    originIn: async () => 'inside',
     async heardViews(after, most) {
       const from = after === null ? 0 : Number(after.room.slice(6)) + (after.personaId === '' ? 0 : 1);
       const count = Math.max(0, Math.min(most, chats - from));

@@ -76,6 +76,7 @@ import { createDelegating, createTaskParts } from './tasks.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
 import { createAgents } from './workspace/agents.js';
+import { createPromptFiles } from './workspace/prompt-files.js';
 import { createWorkspace } from './workspace/workspace.js';
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -139,7 +140,8 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     newId,
     log,
   });
-  const workspace = createWorkspace({ folder: workspaceFolderOf(config), budgets, exclusive, log });
+  const files = { budgets, exclusive, origins: store, log };
+  const workspace = createWorkspace({ folder: workspaceFolderOf(config), ...files });
   const archives = createArchives({ groupsDir, zone, exclusive, log });
   const personas = createPersonas({ groupsDir, clock, log, mostInChat: config.limits.personasPerChat });
   const chatFiles = createChatFiles({ groupsDir, store, clock, log });
@@ -161,7 +163,8 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   }
 
   const clean = createRedactor([...secretsOf(config), ...secretsIn(process.env)]);
-  const agents = createAgents({ folder: agentsFolderOf(config), budgets, exclusive, clean, log });
+  const agents = createAgents({ folder: agentsFolderOf(config), clean, ...files });
+  const promptFiles = createPromptFiles({ workspace, agents, origins: store });
   const journal = createJournal({
     ...{ store, clean, clock, log },
     folder: config.dataDir,
@@ -209,6 +212,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     ...{ config, store, channels, personas, memory, clipboard, archives, recall, jobs, mcp },
     ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
     ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
+    promptFiles,
     ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
     outward: createOutward(config.network.proxies),
     ...{ artifacts, skills, delegation: createDelegating({ store, agents, clock, newId }) },

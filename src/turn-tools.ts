@@ -8,6 +8,7 @@ import type { Agents } from './core/agents.js';
 import type { Artifacts } from './core/artifacts.js';
 import type { ChatExports } from './core/chat-export.js';
 import { createSlots } from './core/concurrency.js';
+import type { PromptFiles } from './core/origin.js';
 import type { Outward } from './core/outward.js';
 import type { Skills } from './core/skills.js';
 import { BOARD_CHAT, type Delegation } from './core/task.js';
@@ -70,6 +71,8 @@ interface Parts
   mediaFolder: string;
   /** `data/work`. */
   workFolder: string;
+  /** What is marked of what tools write. */
+  promptFiles: PromptFiles;
   /** `data/workspace`. */
   workspaceFolder: string;
   /** `data/skills`. */
@@ -148,8 +151,10 @@ function groupsOf(parts: Parts): Groups {
   ];
   const post = (aside: SideMessage) => postSideMessage({ store, channels, deliver, personas, clock }, aside);
   const exporting = [exportChat({ exports: parts.exports, post, zone })];
-  const { workFolder, mediaFolder, workspaceFolder, skillsFolder, hidden } = parts;
-  const folders = { workFolder, mediaFolder, workspaceFolder, skillsFolder, skills: null, hidden };
+  const { workFolder, mediaFolder, workspaceFolder, skillsFolder, hidden, promptFiles } = parts;
+  const folders = {
+    ...{ workFolder, mediaFolder, workspaceFolder, skillsFolder, skills: null, hidden, promptFiles },
+  };
   const withSkills = { ...folders, skills: parts.skills };
   const send = [sendMessage({ groupsDir: config.groupsDir, folders, archives, post })];
   const artifacts = [writeArtifact({ artifacts: parts.artifacts, post })];

@@ -71,6 +71,8 @@ export interface InsideEvent {
   personaId: PersonaId | null;
   /** What the journal says of it; left out: the text. */
   content?: Record<string, unknown>;
+  /** Words from outside stand in it; left out: none do. */
+  tainted?: true;
 }
 
 /** After the deadline, aborted work gets this long to settle. */

@@ -3,6 +3,9 @@
  * internal space of its own (seed 004) and transcripts of its sessions (seed 003).
  */
 
+import type { ChatId } from './ids.js';
+import type { Origin } from './origin.js';
+
 /** One that is always there, also without a file. */
 export const UTILITY = 'utility';
 
@@ -29,19 +32,36 @@ export interface SessionLine {
   ts: number;
 }
 
+/**
+ * One of an agent's internal spaces: of a chat, for its tasks there; null: the shared one, which all its tasks read, and
+ * only tasks of owners and of programs write, before they have read words from outside.
+ */
+export interface AgentSpace {
+  agent: string;
+  chatId: ChatId | null;
+}
+
+/** What a prompt shows of a space. */
+export interface SpaceNotes {
+  longTerm: string;
+  daily: string;
+}
+
 /** Writes throw Fault `memory_unavailable`. */
 export interface Agents {
   /** Always as the file is now. `ok: false`: a sentence that names those that exist, or says what is wrong in the file. */
   find(id: string): Promise<{ ok: true; agent: AgentDefinition } | { ok: false; reason: string }>;
   list(): Promise<string[]>;
-  /** `data/agents/<id>/internal_space`, made where it is missing. */
-  space(id: string): Promise<string>;
+  /** `data/agents/<id>/internal_space` or `data/agents/<id>/chats/<chat_id>`, made where it is missing. */
+  space(of: AgentSpace): Promise<string>;
   /** For a prompt: MEMORY.md and the latest days, cut to the budgets of seed 004 with its markers. Never rejects. */
-  memory(id: string, today: string): Promise<{ longTerm: string; daily: string }>;
+  memory(of: AgentSpace, today: string): Promise<SpaceNotes & { origin: Origin }>;
   /** The whole of MEMORY.md, or one day of `memories/`; empty if there is none. */
-  read(id: string, what: 'MEMORY.md' | { date: string }): Promise<string>;
+  read(of: AgentSpace, what: 'MEMORY.md' | { date: string }): Promise<{ text: string; origin: Origin }>;
   /** One line more in `memories/<date>.md`, unless it has that very line already. */
-  append(id: string, date: string, line: string, signal: AbortSignal): Promise<void>;
+  append(of: AgentSpace, date: string, line: string, signal: AbortSignal): Promise<void>;
+  /** What of a space a prompt may show, by its name for `Origins`. Never rejects. */
+  shownOf(of: AgentSpace): Promise<ReadonlyMap<string, string>>;
   /** Adds lines to `sessions/<session>.jsonl`. A failure is logged: it ends no task. */
   log(id: string, session: string, lines: readonly SessionLine[]): Promise<void>;
   /** Bad lines are skipped; empty if there is no such session. */

@@ -2,10 +2,11 @@
  * A persona's clipboard in a chat: a few lines that it wants before its eyes in every turn. A file that operators may
  * edit, one item a line; the next reply knows of it.
  */
+import type { ChatId } from './ids.js';
 import type { MemoryOwner } from './memory.js';
 
-/** A persona in a chat; or an agent, which has one for all its tasks. */
-export type ClipboardOwner = MemoryOwner | { agent: string };
+/** A persona in a chat; or an agent: in a chat, or (without one) for all its tasks. */
+export type ClipboardOwner = MemoryOwner | { agent: string; chatId?: ChatId };
 
 /** Of all items with the line breaks between them. What an operator wrote beyond it stays, and is shown cut. */
 export const MOST_CLIPBOARD_CHARS = 2_000;

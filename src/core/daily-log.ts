@@ -61,6 +61,14 @@ export function digest(days: Day[], maxChars: number, limit = 'daily-max-chars')
   return cut(blocks.join('\n\n'), maxChars, limit).text;
 }
 
+/** The days of a digest, as it shows them. */
+export function daysOf(digested: string): Day[] {
+  return digested.split(/^(?=--- \d{4}-\d{2}-\d{2} ---$)/m).flatMap((block) => {
+    const [, date, text = ''] = /^--- (\d{4}-\d{2}-\d{2}) ---\n?([\s\S]*)$/.exec(block) ?? [];
+    return date === undefined ? [] : [{ date, text: text.trim() }];
+  });
+}
+
 /** Whether the file contains the entry as a line. */
 export function hasEntry(file: Buffer | null, line: string): boolean {
   return (file?.toString('utf8') ?? '').split(LINE_END).some((other) => other.trim() === line);

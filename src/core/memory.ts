@@ -4,6 +4,7 @@
  * string lengths.
  */
 import type { ChatId, PersonaId } from './ids.js';
+import type { Origin, Origins } from './origin.js';
 import type { Phrase } from './phrase.js';
 
 export type Tier = 1 | 2 | 3;
@@ -77,7 +78,7 @@ export interface Version {
 }
 
 /** Where versions are stored. A write stores its version first and drops it if the write fails. */
-export interface VersionKeeper {
+export interface VersionKeeper extends Pick<Origins, 'originIn'> {
   keepVersion(version: Version): Promise<void>;
   dropVersion(id: string): Promise<void>;
 }
@@ -142,6 +143,10 @@ export interface Memory {
   recentDaily(chatId: ChatId, today: string): Promise<string>;
   /** Whether this persona's memory files contain more than a prompt shows: older days, cut text, archives. */
   holdsMore(owner: MemoryOwner, shown: { memory: string; dailyLog: string }): Promise<boolean>;
+  /** Where the text of MEMORY.md comes from, the whole of it: a prompt may show a part. */
+  originOf(owner: MemoryOwner): Promise<Origin>;
+  /** The same of a day's log. */
+  originOfDay(chatId: ChatId, date: string): Promise<Origin>;
   /** One day's log; empty if there is none. `date` is YYYY-MM-DD. */
   readDaily(chatId: ChatId, date: string): Promise<string>;
   /**

@@ -25,6 +25,8 @@ export interface InboundMessage {
   attachments?: Attachment[];
   /** The platform's time, ms; 0 if it gives none. */
   sentAt: number;
+  /** Names of those who are mentioned, as they stand in `text`, as far as they could be taken for an address. Left out if there are none. */
+  mentions?: string[];
   /** Our account was mentioned with the platform's own mention. */
   mentionsBot: boolean;
   /**
@@ -104,6 +106,8 @@ export interface InboundEdit {
   text: string;
   /** All files that it has now. */
   attachments?: Attachment[];
+  /** As in `InboundMessage`. */
+  mentions?: string[];
   mentionsBot: boolean;
   editedAt: number;
 }

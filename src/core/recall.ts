@@ -3,6 +3,7 @@
  * broken; then less is found, but never anything of another scope.
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { Origins } from './origin.js';
 import type { HeardMessage, Position } from './view.js';
 
 /** One persona in one chat: its own memory, the chat's daily log, and what it heard in all rooms of that chat. */
@@ -78,7 +79,7 @@ export interface Recall {
 }
 
 /** The store as recall reads it. The store alone decides what a persona may still see. */
-export interface RecallFeed {
+export interface RecallFeed extends Pick<Origins, 'originIn'> {
   /** Every view in which anything was heard, in pages ordered by (room, personaId). */
   heardViews(after: { room: RoomId; personaId: PersonaId } | null, most: number): Promise<HeardView[]>;
   /**

@@ -36,6 +36,8 @@ export type Receipt =
       /** Since when it has been waiting, if not since now. */
       receivedAt?: number;
       mentionsBot: boolean;
+      /** As in `InboundMessage`. */
+      mentions?: string[];
       addresses?: PersonaId[];
       replyTo: ReplyTo | null;
       /** Files that came with it: `text` describes them, `words` is what the sender wrote. */
@@ -118,6 +120,7 @@ export type Receipt =
       platformMessageId: string;
       text: string;
       mentionsBot: boolean;
+      mentions?: string[];
       editedAt: number;
       attachments?: Attachment[];
       words?: string;
@@ -137,6 +140,8 @@ export type Receipt =
       platformMessageIds: string[];
       sign: string;
       sentAt: number;
+      /** Of a stranger, whose name is shown with it. Left out: it is not. */
+      tainted?: true;
     }
   | { kind: 'moved'; chatId: ChatId; address: Address }
   /** The room is closed: every persona forgets it, and nothing in it waits any more. Ignored if it is unknown. */

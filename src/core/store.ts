@@ -14,6 +14,7 @@ import type { JournalStore, SaidStore } from './journal.js';
 import type { MemoryHistoryStore } from './memory-history.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
+import type { Origins } from './origin.js';
 import type { RecallFeed } from './recall.js';
 import type { RouteStore, Spent } from './route-store.js';
 import type { TaskStore } from './task.js';
@@ -94,6 +95,7 @@ export interface Store
   extends RouteStore,
     ViewStore,
     MemoryHistoryStore,
+    Origins,
     RecallFeed,
     ChatStore,
     ChatFeed,

@@ -39,8 +39,10 @@ export interface AgentPlace {
   roots: readonly string[];
   /** What its commands have in their environment beside the usual. */
   env: Readonly<Record<string, string>>;
-  /** Its internal space, which it may read and write. */
+  /** Its internal space in this chat, which it may read and write. */
   space: string;
+  /** The one that all its tasks read; `mayWrite`: this task may write it as long as it is not tainted. */
+  shared: { folder: string; mayWrite: boolean };
 }
 
 /**

@@ -18,6 +18,8 @@ export interface StoredMessage {
   receivedAt: number;
   platformMessageId: string | null;
   mentionsBot: boolean;
+  /** Names in `text` that are not its sender's words, as in `InboundMessage`; left out if there are none. */
+  mentions?: string[];
   /** Personas whose own account or platform name it mentions or was written to; left out if there are none. */
   addresses?: PersonaId[];
   replyTo: StoredReply | null;

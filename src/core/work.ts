@@ -16,6 +16,8 @@ export interface WorkAsk {
   place: AgentPlace;
   /** System prompt first; the last one is what is asked. */
   messages: ModelMessage[];
+  /** Words from outside stood before the model in what the task was given, or in an earlier request. */
+  isTainted: boolean;
   /** Which request of the task it is, from 0: the ids of its calls depend on it. */
   round: number;
   /** Stores what it did, first. False: the task is over, and so is this. */

@@ -4,6 +4,8 @@
  * and tools edit the same files.
  */
 
+import type { Origin } from './origin.js';
+
 export type WorkspaceFile = 'plan' | 'memory';
 
 /** A document of more than this is none that anybody writes for a model; also the most that a request over HTTP holds. */
@@ -23,6 +25,8 @@ export interface WorkspaceShown {
   dailyLog: string;
   /** `task.md`, trimmed, within a budget; empty if there is none. */
   plan: string;
+  /** Of all of it. */
+  origin: Origin;
 }
 
 /** Reads and writes throw Fault `memory_unavailable`. */
@@ -36,6 +40,8 @@ export interface Workspace {
     content: string,
     ifMatch: string | null,
   ): Promise<{ kind: 'written' | 'stale'; etag: string }>;
+  /** What a prompt may show of each file, by its name for `Origins`. Never rejects. */
+  shownFiles(): Promise<ReadonlyMap<string, string>>;
   /** For a prompt. `memoryChars`: what is left of the budget for MEMORY.md. Never rejects. */
   shown(ask: { today: string; memoryChars: number }): Promise<WorkspaceShown>;
 }

@@ -20,6 +20,12 @@ export interface Folders {
   further: readonly string[];
 }
 
+/** The agent's internal spaces, absolute: of the task's chat, and the one that it shares with its other tasks. */
+export interface Spaces {
+  own: string;
+  shared: string;
+}
+
 /** On whose word a task is done, with the rights that they have now. */
 export interface TaskGiver {
   isOwner: boolean;
@@ -34,7 +40,7 @@ export interface TaskGiver {
 export async function placeOf(
   task: Pick<Task, 'id' | 'agent' | 'parent'>,
   viap: ViapTask | null,
-  { folders, space, isOwner }: { folders: Folders; space: string } & Pick<TaskGiver, 'isOwner'>,
+  { folders, spaces, isOwner }: { folders: Folders; spaces: Spaces } & Pick<TaskGiver, 'isOwner'>,
 ): Promise<AgentPlace> {
   const { parent } = task;
   const chat = parent && join(folders.work, parent.chatId);
@@ -50,7 +56,8 @@ export async function placeOf(
   // What a persona delegates without a word of where is done in its own folder, from which it can send files.
   const cwd = given === null ? (own ?? folders.workspace) : await within(resolve(own ?? '/', given), roots);
   return {
-    ...{ id: task.agent, taskId: task.id, cwd, roots, space },
+    ...{ id: task.agent, taskId: task.id, cwd, roots, space: spaces.own },
+    shared: { folder: spaces.shared, mayWrite: isOwner },
     env: environmentOf(viap, isOwner ? folders.workspace : null),
   };
 }

@@ -2,15 +2,16 @@
  * The request with which an agent begins a task: a system prompt, each part only if it has content, then what the task
  * brings along, and last what is asked. Files and plans are shown as they are now.
  */
-import type { AgentDefinition, Agents } from '../core/agents.js';
+import type { AgentDefinition, Agents, SpaceNotes } from '../core/agents.js';
 import type { ArtifactRef } from '../core/artifacts.js';
 import type { Clipboard } from '../core/clipboard.js';
 import { weekday, type Zone } from '../core/dates.js';
 import { fenced, nameInPrompt } from '../core/elements.js';
 import type { ModelMessage } from '../core/model.js';
+import { type Origin, originOf, originOfNotes, type Piece } from '../core/origin.js';
 import { planText } from '../core/plan.js';
 import { catalogueOf, type Skills } from '../core/skills.js';
-import type { Plan, Task } from '../core/task.js';
+import { BOARD_CHAT, type Plan, type Task } from '../core/task.js';
 import type { AgentPlace } from '../core/tool.js';
 import type { Workspace, WorkspaceShown } from '../core/workspace.js';
 import { viapInstructions } from './viap/prompt.js';
@@ -39,10 +40,14 @@ export interface RequestAsk {
   now: number;
 }
 
-export async function requestOf(parts: RequestParts, ask: RequestAsk): Promise<ModelMessage[]> {
+export async function requestOf(
+  parts: RequestParts,
+  ask: RequestAsk,
+): Promise<{ messages: ModelMessage[]; origin: Origin }> {
   const { task, viap } = ask;
   const given = task.request.messages;
-  const content = await systemPrompt(parts, ask);
+  const pieces = await systemPrompt(parts, ask);
+  const content = pieces.map(({ text }) => text).join('\n\n');
   const messages: ModelMessage[] = given.flatMap(({ role, content }): ModelMessage[] => {
     if (role === 'system') return [];
     return [role === 'user' ? { role, content } : { role, content, calls: [] }];
@@ -50,43 +55,66 @@ export async function requestOf(parts: RequestParts, ask: RequestAsk): Promise<M
   const asked = viap === null ? task.goal : viapInstructions(viap).request;
   const last = messages.at(-1);
   const isThere = last?.role === 'user' && last.content.trim() === asked.trim();
-  return [
+  const all: ModelMessage[] = [
     { role: 'system', content },
     ...messages,
     ...(isThere ? [] : [{ role: 'user' as const, content: asked }]),
   ];
+  return { messages: all, origin: originOf([...pieces, { origin: givenBy(task) }]) };
 }
 
-async function systemPrompt(parts: RequestParts, ask: RequestAsk): Promise<string> {
+/** What a program gives is its word; what a persona gives is as its turn was. */
+function givenBy({ parent }: Task): Origin {
+  return parent?.tainted ? 'outside' : 'inside';
+}
+
+async function systemPrompt(parts: RequestParts, ask: RequestAsk): Promise<Piece[]> {
   const { task, agent, place, viap, isOwners, tools, now } = ask;
   const { agents, workspace, skills, clipboard, zone } = parts;
   const today = zone.date(now);
-  const own = await agents.memory(agent.id, today);
-  const left = Math.max(0, parts.memoryChars - own.longTerm.length);
-  const shown = isOwners ? await workspace.shown({ today, memoryChars: left }) : null;
+  const chatId = task.parent?.chatId ?? BOARD_CHAT;
+  const common = await agents.memory({ agent: agent.id, chatId: null }, today);
+  const own = await agents.memory({ agent: agent.id, chatId }, today);
+  const left = Math.max(0, parts.memoryChars - common.longTerm.length - own.longTerm.length);
+  const shown = isOwners ? await workspace.shown({ today, memoryChars: left }) : NO_WORKSPACE;
   // What a delegated task says of its persona's surroundings it says itself.
-  const surroundings = viap === null ? shown : null;
+  const surroundings = viap === null ? shown : NO_WORKSPACE;
+  const spaces = place.shared.mayWrite
+    ? [{ agent: agent.id }, { agent: agent.id, chatId }]
+    : [{ agent: agent.id, chatId }];
+  const hasClipboard = tools.has('manage_clipboard');
+  const items = hasClipboard ? await Promise.all(spaces.map((owner) => clipboard.shown(owner))) : [];
+  const skilled = tools.has('activate_skill') ? await catalogue(skills) : '';
+  const given = givenBy(task);
+  const piece = (text: string, origin: Origin, way: Piece['way'] = 'request'): Piece => ({
+    way,
+    text,
+    origin,
+  });
   return [
-    agent.prompt.trim(),
-    `You are the agent ${nameInPrompt(agent.id)} and work on one task, by yourself: nobody can answer you while you do. ` +
-      `Today is ${weekday(today)}, ${today} (${zone.name}).`,
-    viap === null ? RESULT : '',
-    whereYouWork(place),
-    section('Instructions of the program', wordsOfSystem(task)),
-    section('Memory (this agent)', ownMemory(own)),
-    surroundings === null ? '' : workspaceContext(surroundings),
-    section('Memory given with this task', task.request.memory.map(fenced).join('\n\n')),
-    section('Plan', planShown(task.request.plan ?? shown?.plan ?? '')),
-    section('Artifacts', artifactList(task.request.artifacts)),
-    tools.has('manage_clipboard')
-      ? section('Clipboard', atHand(await clipboard.shown({ agent: agent.id })))
-      : '',
-    tools.has('activate_skill') ? section('Skills', await catalogue(skills)) : '',
-    viap === null ? '' : viapInstructions(viap).system,
-  ]
-    .filter((part) => part !== '')
-    .join('\n\n');
+    piece(agent.prompt.trim(), 'inside', 'frame'),
+    piece(
+      `You are the agent ${nameInPrompt(agent.id)} and work on one task, by yourself: nobody can answer you while you do. ` +
+        `Today is ${weekday(today)}, ${today} (${zone.name}).`,
+      'inside',
+      'frame',
+    ),
+    piece(viap === null ? RESULT : '', 'inside', 'frame'),
+    piece(whereYouWork(place), 'inside', 'frame'),
+    piece(section('Instructions of the program', wordsOfSystem(task)), given),
+    piece(section('Memory (this agent)', ownMemory(common)), common.origin),
+    piece(section('Memory (this agent, in this chat)', ownMemory(own)), own.origin),
+    piece(workspaceContext(surroundings), surroundings.origin, 'workspace'),
+    piece(section('Memory given with this task', task.request.memory.map(fenced).join('\n\n')), given),
+    piece(section('Plan', planShown(task.request.plan ?? shown.plan)), shown.origin, 'workspace'),
+    piece(section('Artifacts', artifactList(task.request.artifacts)), given),
+    ...items.map((text) => piece(section('Clipboard', atHand(text)), originOfNotes(text), 'clipboard')),
+    piece(section('Skills', skilled), 'inside', 'skills'),
+    piece(viap === null ? '' : viapInstructions(viap).system, given),
+  ].filter(({ text }) => text !== '');
 }
+
+const NO_WORKSPACE: WorkspaceShown = { bootstrap: [], memory: '', dailyLog: '', plan: '', origin: 'inside' };
 
 const RESULT =
   'Your last answer, the one without tool calls, is the result of the task: say in it what came of it. Files that are ' +
@@ -100,7 +128,7 @@ function whereYouWork({ cwd, roots }: AgentPlace): string {
   return `${begin} You reach ${roots.join(', ')}, and nothing else.`;
 }
 
-function ownMemory({ longTerm, daily }: { longTerm: string; daily: string }): string {
+function ownMemory({ longTerm, daily }: SpaceNotes): string {
   return [
     longTerm && `What you have noted for good (MEMORY.md):\n\n${fenced(longTerm)}`,
     daily && `What you have noted lately:\n\n${fenced(daily)}`,

@@ -6,7 +6,7 @@
 import type { AgentDefinition, Agents, SessionLine } from '../core/agents.js';
 import { type Clock, OVER } from '../core/clock.js';
 import { Fault, sentenceOf } from '../core/errors.js';
-import { channelOf, DEFAULT_PERSONA } from '../core/ids.js';
+import { type ChatId, channelOf, DEFAULT_PERSONA } from '../core/ids.js';
 import type { ModelMessage } from '../core/model.js';
 import { redactor } from '../core/secret-env.js';
 import { BOARD_CHAT, type Task, type TaskMessage, type TaskStore } from '../core/task.js';
@@ -108,10 +108,13 @@ async function begin(
   const { isOwner, isAmongOwners } = await parts.whoGave(task);
   const place = await placeOf(task, viap, {
     folders: { ...folders, workspace: await workspace.folder() },
-    space: await agents.space(agent.id),
+    spaces: {
+      own: await agents.space({ agent: agent.id, chatId: chatOf(task) }),
+      shared: await agents.space({ agent: agent.id, chatId: null }),
+    },
     isOwner,
   });
-  const messages = await requestOf(parts, {
+  const { messages, origin } = await requestOf(parts, {
     ...{ task, agent, place, viap, now: clock.now() },
     isOwners: isAmongOwners,
     tools: toolsOf(parts, task, agent),
@@ -119,7 +122,7 @@ async function begin(
   return {
     ...{ running, agent, place, viap, messages, minutes: minutesFor(agent, viap) },
     ...{ logged: 0, steps: [], round: 0 },
-    ...{ tainted: task.parent?.tainted ?? false, wasExternalRefused: false, hasRepaired: false },
+    ...{ tainted: origin === 'outside', wasExternalRefused: false, hasRepaired: false },
   };
 }
 
@@ -131,8 +134,14 @@ function minutesFor({ timeoutMinutes }: AgentDefinition, viap: ViapTask | null):
   return Math.min(asked, timeoutMinutes ?? asked);
 }
 
-function toolsOf({ toolsFor }: TaskParts, { parent }: Task, agent: AgentDefinition): ReadonlySet<string> {
-  const chatId = parent?.chatId ?? BOARD_CHAT;
+/** Programs have one together. */
+function chatOf({ parent }: Task): ChatId {
+  return parent?.chatId ?? BOARD_CHAT;
+}
+
+function toolsOf({ toolsFor }: TaskParts, task: Task, agent: AgentDefinition): ReadonlySet<string> {
+  const { parent } = task;
+  const chatId = chatOf(task);
   const { tools } = toolsFor({
     ...{ kind: 'agent', chatId, personaId: parent?.personaId ?? DEFAULT_PERSONA },
     ...{ senderId: parent?.senderId ?? '', allowed: agent.tools },
@@ -188,7 +197,7 @@ async function request(
   const claim = { id: task.id, owner: parts.owner };
   const work = parts.work.do(
     {
-      ...{ task, agent, place, messages, round: course.round++ },
+      ...{ task, agent, place, messages, round: course.round++, isTainted: course.tainted },
       async note(what) {
         const isNoted = await parts.store.noteTask(claim, what);
         if (isNoted && what.events) parts.followers.saw(task.id, what.events);

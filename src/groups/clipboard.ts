@@ -1,5 +1,5 @@
 /**
- * Clipboards on disk, `data/clipboard/<chat_id>/<persona_id>.md` and `data/clipboard/<agent>.md`: implements the port for step 4 of the route (context)
+ * Clipboards on disk, `data/clipboard/<chat_id>/<persona_id>.md`, of agents `<chat_id>/agents/<agent>.md` and `<agent>.md`: implements the port for step 4 of the route (context)
  * and `manage_clipboard`. Writes go through the updater of memory, so that an operator's edit is never lost, and keep
  * every byte of the items that they leave.
  */
@@ -21,7 +21,7 @@ import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
 import { nameOnDisk } from '../core/names-on-disk.js';
 import { fileUpdater } from '../core/update-file.js';
-import { chatFolder } from './paths.js';
+import { agentClipboards, chatFolder } from './paths.js';
 import { isPersonaId } from './slug.js';
 
 export interface ClipboardOptions {
@@ -47,7 +47,8 @@ export function createClipboard({ folder, exclusive, log }: ClipboardOptions): C
 
   function fileOf(owner: ClipboardOwner): string {
     if ('agent' in owner) {
-      if (isAgentId(owner.agent)) return join(folder, `${owner.agent}.md`);
+      const place = owner.chatId === undefined ? folder : agentClipboards(folder, owner.chatId);
+      if (isAgentId(owner.agent)) return join(place, `${owner.agent}.md`);
       const shown = JSON.stringify(owner.agent.slice(0, 80));
       throw new Fault('memory_unavailable', `${shown} is not the id of an agent, so it has no clipboard`);
     }

@@ -7,7 +7,7 @@ import type { MemoryFile, MemoryOwner } from '../core/memory.js';
 import { composedNames } from '../core/names-on-disk.js';
 import { archiveName, oldestFirst, parseArchiveName } from './archive-name.js';
 import type { Kind } from './forget-in-file.js';
-import { archiveFile, archiveFolder, chatFolder, dailyFolder, memoryFile } from './paths.js';
+import { agentClipboards, archiveFile, archiveFolder, chatFolder, dailyFolder, memoryFile } from './paths.js';
 import { isReserved } from './slug.js';
 
 /** A folder that contains such files. */
@@ -45,6 +45,12 @@ export async function memoryFolders(
           {
             path: chatFolder(clipboardDir, chatId),
             name: 'clipboard',
+            kind: 'clipboard' as const,
+            holds: isText,
+          },
+          {
+            path: agentClipboards(clipboardDir, chatId),
+            name: 'clipboard/agents',
             kind: 'clipboard' as const,
             holds: isText,
           },

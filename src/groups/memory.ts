@@ -10,6 +10,7 @@ import { namesIn, readIfThere, readOr } from '../core/file-access.js';
 import { readUnlessUnchanged } from '../core/file-cache.js';
 import type { Exclusive } from '../core/locks.js';
 import type { Memory, MemoryBudgets, MemorySnapshot, SeenTier, Tier } from '../core/memory.js';
+import { memoryPath } from '../core/origin.js';
 import { fileUpdater } from '../core/update-file.js';
 import { forgetting } from './forget.js';
 import { filesOfOwner } from './memory-files.js';
@@ -79,6 +80,16 @@ export function createMemory(options: MemoryOptions): Memory {
       return (
         files > budgets.dailyFiles || (await forPrompt(archiveFolder(groupsDir, chatId), archivesIn, 0)) > 0
       );
+    },
+
+    async originOf(owner) {
+      const file = memoryPath(owner.chatId, `${owner.personaId}/MEMORY.md`);
+      return options.versions.originIn(file, () => forPrompt(memoryFile(groupsDir, owner), textOf, ''));
+    },
+
+    async originOfDay(chatId, date) {
+      const file = memoryPath(chatId, `memory/${date}.md`);
+      return options.versions.originIn(file, () => forPrompt(dailyFile(groupsDir, chatId, date), textOf, ''));
     },
 
     readDaily: async (chatId, date) => (await textOf(dailyFile(groupsDir, chatId, date))).trim(),

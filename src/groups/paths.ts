@@ -51,6 +51,11 @@ export function archiveFile(groupsDir: string, chatId: ChatId, file: string): st
   return join(folder, nameOnDisk(folder, file));
 }
 
+/** Of the clipboards of agents that work for a chat; no persona's file is called like a folder. */
+export function agentClipboards(clipboardDir: string, chatId: ChatId): string {
+  return join(chatFolder(clipboardDir, chatId), 'agents');
+}
+
 /** Relative where that is shorter, for the model and for operators. */
 export function fromHere(path: string): string {
   const short = relative(process.cwd(), path);

@@ -8,6 +8,7 @@ import type { Zone } from '../core/dates.js';
 import type { Embedder } from '../core/embedder.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { memoryPath } from '../core/origin.js';
 import type {
   Recall,
   Recalled,
@@ -202,13 +203,23 @@ export function createRecall(options: {
       );
       for (const hit of next) {
         const recalled =
-          hit.kind === 'line' ? hit.recalled : fromMessage(hit, byId.get(hit.messageId), scope, query);
+          hit.kind === 'line'
+            ? await withOrigin(scope, hit.recalled)
+            : fromMessage(hit, byId.get(hit.messageId), scope, query);
         if (recalled === null || recalled.text.trim() === '') continue;
         const key = `${recalled.at === null ? '' : zone.time(recalled.at)} ${recalled.text.trim()}`;
         if (!hits.has(key)) hits.set(key, recalled);
       }
     }
     return [...hits.values()].slice(0, limit);
+  }
+
+  /** A line of a file is from outside as its file says. */
+  async function withOrigin({ chatId }: Scope, recalled: Recalled): Promise<Recalled> {
+    const { source, text } = recalled;
+    if (source.kind === 'message') return recalled;
+    const origin = await feed.originIn(memoryPath(chatId, source.file), () => text);
+    return origin === 'outside' ? { ...recalled, outside: true } : recalled;
   }
 
   async function visibleById(scope: Scope, ids: number[]): Promise<Map<number, HeardMessage>> {

@@ -1,16 +1,17 @@
 /**
- * `read_memory` and `write_memory` of an agent on a task: they act on its own internal space (seed 004), whoever it works
- * for. The principles it may read; memory of personas it reads by `read_tiered_memory`, and never writes.
+ * `read_memory` and `write_memory` of an agent on a task: they act on its own internal space (seed 004), of the chat that it works
+ * for, or the one that its tasks share. The principles it may read; memory of personas it reads by `read_tiered_memory`, and never writes.
  */
 import * as z from 'zod';
-import type { Agents } from '../core/agents.js';
+import type { AgentSpace, Agents } from '../core/agents.js';
 import { unescaped } from '../core/elements.js';
 import { entryLine } from '../core/entry.js';
 import type { Memory } from '../core/memory.js';
+import { noted, originOf } from '../core/origin.js';
 import type { AnyTool, Tool, ToolContext, ToolResult } from '../core/tool.js';
 import { authorise } from './authorise.js';
 import { dayIn, isDay } from './dates.js';
-import { done, failed, runTool, shown, unsaved } from './results.js';
+import { done, doneFrom, failed, runTool, shown, unsaved } from './results.js';
 import { refuseSecret } from './secret-refusal.js';
 
 interface Parts {
@@ -45,16 +46,16 @@ function readMemory({ agents, memory }: Parts): Tool<z.infer<typeof readParamete
     execute: ({ scope, date: given }, context) =>
       runTool(name, context, async () => {
         const agent = await agentOf(context);
-        if (typeof agent !== 'string') return agent;
+        if ('content' in agent) return agent;
         switch (scope) {
           case 'global':
             return done(shown(await memory.principles()) || '(There are no principles.)');
           case 'chat':
-            return done(shown(await agents.read(agent, 'MEMORY.md')) || '(This memory is empty.)');
+            return readBoth(agents, agent, 'MEMORY.md', '(This memory is empty.)');
           case 'chat_daily': {
             const day = given || dayIn(context.timezone, context.now);
             if (!isDay(day)) return failed(NO_DAY);
-            return done(shown(await agents.read(agent, { date: day })) || `(Nothing was noted on ${day}.)`);
+            return readBoth(agents, agent, { date: day }, `(Nothing was noted on ${day}.)`);
           }
         }
       }),
@@ -82,7 +83,7 @@ function writeMemory({ agents }: Parts): Tool<z.infer<typeof writeParameters>> {
         context,
         async () => {
           const agent = await agentOf(context);
-          if (typeof agent !== 'string') return agent;
+          if ('content' in agent) return agent;
           if (given.scope === 'global') return failed(READ_ONLY);
           if (given.scope !== 'chat_daily') return failed(ONLY_DAILY);
           const today = dayIn(context.timezone, context.now);
@@ -100,9 +101,9 @@ function writeMemory({ agents }: Parts): Tool<z.infer<typeof writeParameters>> {
           if (refusal !== null) return refusal;
           if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
           // It outlives this task, in which it can be seen where it came from.
-          const line =
-            context.isTainted === true ? `${text} [written after reading words from outside]` : text;
-          await agents.append(agent, day, line, context.signal);
+          const line = noted(text, context.isTainted === true ? 'outside' : 'inside');
+          const isShared = agent.mayShare && context.isTainted !== true;
+          await agents.append(isShared ? { ...agent, chatId: null } : agent, day, line, context.signal);
           return done(`Noted on ${day}: ${shown(line)}`);
         },
         unsaved,
@@ -110,11 +111,25 @@ function writeMemory({ agents }: Parts): Tool<z.infer<typeof writeParameters>> {
   };
 }
 
-/** Whose internal space it is: that of the agent that calls, and no other's. */
-async function agentOf(context: ToolContext): Promise<string | ToolResult> {
+/** What its tasks share comes first. */
+async function readBoth(
+  agents: Parts['agents'],
+  agent: AgentSpace,
+  what: 'MEMORY.md' | { date: string },
+  nothing: string,
+): Promise<ToolResult> {
+  const found = [await agents.read({ ...agent, chatId: null }, what), await agents.read(agent, what)];
+  const texts = found.map(({ text }) => text).filter((text) => text.trim() !== '');
+  return doneFrom(originOf(found), shown(texts.join('\n')) || nothing);
+}
+
+/** Whose internal space it is: that of the agent that calls, in its chat, and no other's. */
+async function agentOf(context: ToolContext): Promise<(AgentSpace & { mayShare: boolean }) | ToolResult> {
   const allowed = await authorise(context, {}, 'agents too');
   if (!allowed.ok) return failed(allowed.reason);
-  return allowed.caller.agent?.id ?? failed('Permission denied: this is the memory of an agent.');
+  const { agent, chatId } = allowed.caller;
+  if (agent === undefined) return failed('Permission denied: this is the memory of an agent.');
+  return { agent: agent.id, chatId, mayShare: agent.shared.mayWrite };
 }
 
 const NO_DAY = 'The date must be a real day, written YYYY-MM-DD.';

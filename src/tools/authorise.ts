@@ -4,6 +4,7 @@
  */
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Tier1By } from '../core/memory.js';
+import type { Origin } from '../core/origin.js';
 import { type Authorisation, isOwnersOrder, type ToolContext } from '../core/tool.js';
 
 export interface Target {
@@ -11,7 +12,13 @@ export interface Target {
   personaId: PersonaId;
 }
 
-export type Authorised = { ok: true; target: Target; caller: Authorisation } | { ok: false; reason: string };
+export interface Allowed {
+  ok: true;
+  target: Target;
+  caller: Authorisation;
+}
+
+export type Authorised = Allowed | { ok: false; reason: string };
 
 /**
  * Ids left out (or empty) mean the caller's own. An agent gets nothing from a tool that does not say in as many words that
@@ -38,6 +45,11 @@ export async function authorise(
     return denied(`from here only what an owner asks for reaches ${shown}.`);
   }
   return { ok: true, target, caller };
+}
+
+/** What is read of another chat are words of people who are nobody here; whatever led to it there is not seen from here. */
+export function originThere(caller: Authorisation, { chatId }: Pick<Target, 'chatId'>): Origin {
+  return chatId === caller.chatId ? 'inside' : 'outside';
 }
 
 /** Whether the call may act on any chat, and take files of any. An agent never may, whoever it works for. */

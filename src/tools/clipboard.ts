@@ -8,9 +8,10 @@ import {
 } from '../core/clipboard.js';
 import { unescaped } from '../core/elements.js';
 import { entryLine } from '../core/entry.js';
+import { noted, originOfNotes } from '../core/origin.js';
 import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
-import { authorise } from './authorise.js';
-import { done, failed, runTool, shown, unsaved } from './results.js';
+import { type Allowed, authorise } from './authorise.js';
+import { done, doneFrom, failed, runTool, shown, unsaved } from './results.js';
 import { refuseSecret } from './secret-refusal.js';
 
 const NAME = 'manage_clipboard';
@@ -44,12 +45,17 @@ export function manageClipboard(clipboard: Clipboard): Tool<Parameters> {
           if (!allowed.ok) return failed(allowed.reason);
           if (given.action !== 'read' && context.signal.aborted)
             return unsaved('Stopped: nothing was changed.');
-          const { agent } = allowed.caller;
-          return act(clipboard, agent ? { agent: agent.id } : allowed.target, given, context);
+          return act(clipboard, ownerOf(allowed, context.isTainted === true), given, context);
         },
         unsaved,
       ),
   };
+}
+
+/** An agent's common one is written by tasks of owners and of programs, before words from outside were in sight. */
+function ownerOf({ target, caller: { agent, chatId } }: Allowed, isTainted: boolean): ClipboardOwner {
+  if (agent === undefined) return target;
+  return agent.shared.mayWrite && !isTainted ? { agent: agent.id } : { agent: agent.id, chatId };
 }
 
 async function act(
@@ -65,7 +71,7 @@ async function act(
       return remove(clipboard, owner, given, context.signal);
     case 'read': {
       const items = await clipboard.items(owner);
-      return done(items.length === 0 ? 'The clipboard is empty.' : shown(numberedItems(items)));
+      return told(items.length === 0 ? 'The clipboard is empty.' : shown(numberedItems(items)));
     }
     case 'clear': {
       const count = await clipboard.clear(owner, context.signal);
@@ -89,11 +95,11 @@ async function add(
   const refusal = await refuseSecret(NAME, content, '', context);
   if (refusal !== null) return refusal;
   // It outlives this turn, in which it can be seen where it came from.
-  const item = context.isTainted === true ? `${text} [written after reading words from outside]` : text;
+  const item = noted(text, context.isTainted === true ? 'outside' : 'inside');
   const outcome = await clipboard.add(owner, item, context.signal);
   switch (outcome.kind) {
     case 'added':
-      return done(`Added as number ${outcome.items.length}. ${nowShown(outcome.items)}`);
+      return told(`Added as number ${outcome.items.length}. ${nowShown(outcome.items)}`);
     case 'there':
       return done(
         `That stands there already, as number ${outcome.items.indexOf(item) + 1}; nothing was added.`,
@@ -123,10 +129,17 @@ async function remove(
   const before = removed.length + items.length;
   const unknown = numbers.filter((number) => !Number.isInteger(number) || number < 1 || number > before);
   const ignored = unknown.length === 0 ? '' : ` There is no item ${unknown.join(', ')}; that was ignored.`;
-  if (removed.length === 0) return failed(`Nothing was removed.${ignored} ${nowShown(items)}`);
-  return done(
+  if (removed.length === 0) {
+    return { ...told(`Nothing was removed.${ignored} ${nowShown(items)}`), failed: true };
+  }
+  return told(
     `Removed: ${removed.map((item) => JSON.stringify(item)).join(', ')}.${ignored} ${nowShown(items)}`,
   );
+}
+
+/** What it tells of items says itself where they are from. */
+function told(content: string): ToolResult {
+  return doneFrom(originOfNotes(content), content);
 }
 
 function nowShown(items: string[]): string {

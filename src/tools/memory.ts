@@ -3,12 +3,13 @@ import * as z from 'zod';
 import { unescaped } from '../core/elements.js';
 import { entryLine } from '../core/entry.js';
 import type { Memory, Tier1By } from '../core/memory.js';
+import { originOf } from '../core/origin.js';
 import { type AnyTool, seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
-import { authorise, type Target } from './authorise.js';
+import { type Allowed, authorise, originThere } from './authorise.js';
 import { dayIn, daysBetween, isDay } from './dates.js';
-import { done, failed, fits, runTool, shown, unsaved } from './results.js';
+import { done, doneFrom, failed, fits, runTool, shown, unsaved } from './results.js';
 import { refuseSecret } from './secret-refusal.js';
-import { readTieredMemory, TIERS, writeTieredMemory } from './tiered-memory.js';
+import { originOfTiers, readTieredMemory, TIERS, writeTieredMemory } from './tiered-memory.js';
 
 export function memoryTools(memory: Memory, tier1By: Tier1By): AnyTool[] {
   return [
@@ -52,12 +53,15 @@ function readMemory(memory: Memory): Tool<z.infer<typeof readParameters>> {
           case 'global':
             return done(shown(await memory.principles()) || '(There are no principles.)');
           case 'chat':
-            return readWhole(memory, allowed.target, context);
+            return readWhole(memory, allowed, context);
           case 'chat_daily': {
             const day = parameters.date || dayIn(context.timezone, context.now);
             if (!isDay(day)) return failed(NO_DAY);
-            const text = await memory.readDaily(allowed.target.chatId, day);
-            return done(shown(text) || `(Nothing is in the daily log of ${day}.)`);
+            const { chatId } = allowed.target;
+            const text = await memory.readDaily(chatId, day);
+            const there = originThere(allowed.caller, allowed.target);
+            const origin = originOf([{ origin: there }, { origin: await memory.originOfDay(chatId, day) }]);
+            return doneFrom(origin, shown(text) || `(Nothing is in the daily log of ${day}.)`);
           }
         }
       }),
@@ -114,7 +118,11 @@ function writeMemory(memory: Memory): Tool<z.infer<typeof writeParameters>> {
 }
 
 /** A turn that was shown the whole file has seen its tiers and may replace them. */
-async function readWhole(memory: Memory, target: Target, context: ToolContext): Promise<ToolResult> {
+async function readWhole(
+  memory: Memory,
+  { target, caller }: Allowed,
+  context: ToolContext,
+): Promise<ToolResult> {
   // Read before the text that is shown: where somebody writes in between, a tier counts as seen in its older form,
   // and a write that builds on that is refused.
   const tiers = await Promise.all(TIERS.map((tier) => memory.readTier(target, tier)));
@@ -124,7 +132,7 @@ async function readWhole(memory: Memory, target: Target, context: ToolContext): 
       context.seen.set(seenKey(target.chatId, target.personaId, tier), { text: tiers[n] ?? '' });
     }
   }
-  return done(shown(text) || '(This memory is empty.)');
+  return doneFrom(await originOfTiers(memory, caller, target), shown(text) || '(This memory is empty.)');
 }
 
 /** A line of which no prompt would show the end. */

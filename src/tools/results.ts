@@ -1,6 +1,7 @@
 /** The results of tools, and how a file that cannot be read or written becomes one. */
 import { cutWithMarker } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
+import type { Origin } from '../core/origin.js';
 import type { ToolContext, ToolResult } from '../core/tool.js';
 
 /**
@@ -11,6 +12,11 @@ const MAX_CHARS = 64_000;
 
 export function done(content: string): ToolResult {
   return { content, failed: false };
+}
+
+/** The same of what may be words from outside. */
+export function doneFrom(origin: Origin, content: string): ToolResult {
+  return origin === 'outside' ? { ...done(content), outside: true } : done(content);
 }
 
 export function failed(content: string): ToolResult {

@@ -8,8 +8,8 @@ import { createZone } from '../core/dates.js';
 import { roomId } from '../core/ids.js';
 import type { Job, JobAnswer, Jobs } from '../core/jobs.js';
 import type { AnyTool, Authorisation, Tool, ToolContext, ToolResult } from '../core/tool.js';
-import { authorise, type Target } from './authorise.js';
-import { done, failed } from './results.js';
+import { authorise, originThere, type Target } from './authorise.js';
+import { done, doneFrom, failed } from './results.js';
 
 export interface ScheduleParts {
   jobs: Jobs;
@@ -114,7 +114,10 @@ function listTasks({ jobs }: ScheduleParts): Tool<{ chat_id?: string | undefined
       const all = await jobs.list(allowed.target.chatId);
       const now = `It is now ${timeIn(context.timezone, context.now)}.`;
       if (all.length === 0) return done(`No scheduled tasks in this chat. ${now}`);
-      return done([...all.map(lineOf), now].join('\n'));
+      // What was set after words from outside had been read may be such words.
+      const there = originThere(allowed.caller, allowed.target);
+      const origin = all.some(({ tainted }) => tainted) ? 'outside' : there;
+      return doneFrom(origin, [...all.map(lineOf), now].join('\n'));
     },
   };
 }

@@ -99,7 +99,7 @@ async function inWorkingFolder(
   path: string,
   key: string,
 ): Promise<OutgoingFile | PathRefusal> {
-  const places = await placesOf(folders, caller);
+  const places = await placesOf(folders, caller, false);
   const found = await fileIn(places, path, key);
   const isNothing = found instanceof PathRefusal && found.kind === 'missing';
   return isNothing && places.kind === 'workspace'

@@ -4,9 +4,10 @@ import { changedLines } from '../core/changed-lines.js';
 import { cutAt } from '../core/cut.js';
 import { writtenBack } from '../core/elements.js';
 import type { Memory, SeenTier, Tier, Tier1By } from '../core/memory.js';
-import { seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
-import { authorise, type Target, tier1Refusal } from './authorise.js';
-import { done, failed, fits, runTool, shown, unsaved } from './results.js';
+import { type Origin, originOf } from '../core/origin.js';
+import { type Authorisation, seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
+import { type Allowed, authorise, originThere, type Target, tier1Refusal } from './authorise.js';
+import { done, doneFrom, failed, fits, runTool, shown, unsaved } from './results.js';
 import { refuseSecret } from './secret-refusal.js';
 
 export const TIERS: readonly Tier[] = [1, 2, 3];
@@ -47,16 +48,22 @@ export function readTieredMemory(memory: Memory): Tool<z.infer<typeof readParame
       runTool(name, context, async () => {
         const allowed = await authorise(context, parameters, 'agents too');
         if (!allowed.ok) return failed(allowed.reason);
+        const origin = await originOfTiers(memory, allowed.caller, allowed.target);
         if (parameters.tier !== undefined) {
-          return done(await readOne(memory, allowed.target, parameters.tier, context));
+          return doneFrom(origin, await readOne(memory, allowed.target, parameters.tier, context));
         }
         const texts: string[] = [];
         for (const each of TIERS) {
           texts.push(`Tier ${each}:\n${await readOne(memory, allowed.target, each, context)}`);
         }
-        return done(texts.join('\n\n'));
+        return doneFrom(origin, texts.join('\n\n'));
       }),
   };
+}
+
+/** Of the whole file: which tier a line stands in says little of what it led to. */
+export async function originOfTiers(memory: Memory, caller: Authorisation, target: Target): Promise<Origin> {
+  return originOf([{ origin: originThere(caller, target) }, { origin: await memory.originOf(target) }]);
 }
 
 export function writeTieredMemory(memory: Memory, tier1By: Tier1By): Tool<z.infer<typeof writeParameters>> {
@@ -85,7 +92,7 @@ export function writeTieredMemory(memory: Memory, tier1By: Tier1By): Tool<z.infe
           const refusal = await refuseSecret(name, content, textOf(seen), context);
           if (refusal !== null) return refusal;
           if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
-          return write(memory, allowed.target, tier, content, seen, context);
+          return write(memory, allowed, tier, content, seen, context);
         },
         unsaved,
       ),
@@ -99,7 +106,7 @@ function tooLarge(tier: Tier, bytes: number, most: number): string {
 
 async function write(
   memory: Memory,
-  target: Target,
+  { target, caller }: Allowed,
   tier: Tier,
   content: string,
   seen: SeenTier | undefined,
@@ -118,10 +125,13 @@ async function write(
       return done(`${written} ${nowShown(target, tier, outcome.text, context)}${went}`);
     }
     case 'changed':
-      return unsaved(
-        `Tier ${tier} was not written, for you had not seen the whole of it as it is now. ` +
-          `${nowShown(target, tier, outcome.current, context)}\n\nMerge your change into that and write it again.`,
-      );
+      return {
+        ...doneFrom(await originOfTiers(memory, caller, target), ''),
+        ...unsaved(
+          `Tier ${tier} was not written, for you had not seen the whole of it as it is now. ` +
+            `${nowShown(target, tier, outcome.current, context)}\n\nMerge your change into that and write it again.`,
+        ),
+      };
     case 'refused':
       return failed(`Tier ${tier} was not written. ${outcome.reason}`);
   }

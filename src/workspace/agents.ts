@@ -5,14 +5,15 @@
 import type { Stats } from 'node:fs';
 import { lstat, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Agents, isAgentId, type SessionLine } from '../core/agents.js';
-import { hasEntry, isDate, withEntry } from '../core/daily-log.js';
+import { type AgentSpace, type Agents, isAgentId, type SessionLine } from '../core/agents.js';
+import { daysOf, hasEntry, isDate, withEntry } from '../core/daily-log.js';
 import { entryLine } from '../core/entry.js';
 import { describe, Fault } from '../core/errors.js';
 import { codeOf, isMissing } from '../core/file-access.js';
 import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
 import type { MemoryBudgets } from '../core/memory.js';
+import { type Origin, type Origins, originOf, originOfNotes, spacePath } from '../core/origin.js';
 import { fileUpdater } from '../core/update-file.js';
 import { agentsIn, idIn, readAgent } from './agent-files.js';
 import { documentAt, ownFolder, realPathIn } from './inside.js';
@@ -24,11 +25,16 @@ export interface AgentsOptions {
   folder: string;
   budgets: MemoryBudgets;
   exclusive: Exclusive;
+  /** Where lines of its files come from. */
+  origins: Pick<Origins, 'originIn'>;
   /** Takes secrets out of a text, for transcripts. */
   clean: (text: string) => string;
   log: Log;
 }
 
+/** Of an agent's folder: its shared space, and those of chats. */
+const SHARED = 'internal_space';
+const CHATS = 'chats';
 const MEMORY = 'MEMORY.md';
 /** What MEMORY.md was once called (seed 004). */
 const OLD_MEMORY = 'Note.md';
@@ -40,12 +46,22 @@ export interface AgentsOnDisk extends Agents {
   removeSessions(before: number, signal: AbortSignal): Promise<void>;
 }
 
-export function createAgents({ folder, budgets, exclusive, clean, log }: AgentsOptions): AgentsOnDisk {
+export function createAgents({
+  folder,
+  budgets,
+  exclusive,
+  origins,
+  clean,
+  log,
+}: AgentsOptions): AgentsOnDisk {
   const update = fileUpdater(exclusive);
   const filesIn = createShownFiles(budgets, log);
 
-  async function space(id: string): Promise<string> {
-    const root = await ownFolder(join(folderOf(id), 'internal_space'));
+  async function space({ agent: id, chatId }: AgentSpace): Promise<string> {
+    if (chatId !== null && !isChatFolder(chatId)) throw noFolder(chatId, 'a chat');
+    const path = chatId === null ? [SHARED] : [CHATS, chatId];
+    if (chatId !== null) await ownFolder(join(folderOf(id), CHATS));
+    const root = await ownFolder(join(folderOf(id), ...path));
     try {
       await ownFolder(join(root, DAYS));
       await makeMemory(root);
@@ -58,8 +74,12 @@ export function createAgents({ folder, budgets, exclusive, clean, log }: AgentsO
 
   function folderOf(id: string): string {
     if (isAgentId(id)) return join(folder, id);
-    const shown = JSON.stringify(id.slice(0, 80));
-    throw new Fault('memory_unavailable', `${shown} is not the id of an agent, so it has no folder`);
+    throw noFolder(id, 'an agent');
+  }
+
+  function originIn({ agent, chatId }: AgentSpace, file: string, text: string): Promise<Origin> {
+    if (originOfNotes(text) === 'outside') return Promise.resolve('outside');
+    return origins.originIn(spacePath(agent, chatId, file), () => text);
   }
 
   return {
@@ -84,31 +104,42 @@ export function createAgents({ folder, budgets, exclusive, clean, log }: AgentsO
 
     space,
 
-    async memory(id, today) {
+    async memory(of, today) {
       try {
-        const files = await filesIn(await space(id));
+        const files = await filesIn(await space(of));
         const { longTermMaxChars: max } = budgets;
-        return {
-          longTerm: await files.text(MEMORY, max, ['internal-space-memory-max-chars', max]),
-          daily: await files.days(DAYS, today, DAILY),
-        };
+        const longTerm = await files.text(MEMORY, max, ['internal-space-memory-max-chars', max]);
+        const daily = await files.days(DAYS, today, DAILY);
+        const found = await Promise.all([
+          originIn(of, MEMORY, longTerm),
+          ...daysOf(daily).map(({ date, text }) => originIn(of, dayFile(date), text)),
+        ]);
+        return { longTerm, daily, origin: originOf(found.map((origin) => ({ origin }))) };
       } catch (error) {
-        log.warn(
-          { agent: id, error: describe(error) },
-          'an agent’s memory cannot be read and counts as empty',
-        );
-        return { longTerm: '', daily: '' };
+        log.warn({ ...of, error: describe(error) }, 'an agent’s memory cannot be read and counts as empty');
+        return { longTerm: '', daily: '', origin: 'inside' };
       }
     },
 
-    async read(id, what) {
+    async read(of, what) {
       const name = what === MEMORY ? MEMORY : dayFile(what.date);
-      return (await documentAt(await space(id), name))?.toString('utf8') ?? '';
+      const text = (await documentAt(await space(of), name))?.toString('utf8') ?? '';
+      return { text, origin: await originIn(of, name, text) };
     },
 
-    async append(id, date, line, signal) {
+    async shownOf(of) {
+      try {
+        const files = await (await filesIn(await space(of))).all([MEMORY], DAYS);
+        return new Map([...files].map(([file, text]) => [spacePath(of.agent, of.chatId, file), text]));
+      } catch (error) {
+        log.warn({ ...of, error: describe(error) }, 'an agent’s memory cannot be read and counts as empty');
+        return new Map();
+      }
+    },
+
+    async append(of, date, line, signal) {
       const entry = entryLine(line);
-      const path = await realPathIn(await space(id), dayFile(date));
+      const path = await realPathIn(await space(of), dayFile(date));
       await update(
         path,
         (current) => (entry === '' || hasEntry(current, entry) ? null : withEntry(current, entry)),
@@ -130,6 +161,16 @@ export function createAgents({ folder, budgets, exclusive, clean, log }: AgentsO
 
     removeSessions: (before, signal) => removeSessions(folder, before, signal),
   };
+}
+
+/** As the store makes the ids of chats: each is one safe name of a folder. */
+function isChatFolder(chatId: string): boolean {
+  return /^(?!\.)[A-Za-z0-9._@%-]{1,255}$/.test(chatId);
+}
+
+function noFolder(id: string, kind: string): Fault {
+  const shown = JSON.stringify(id.slice(0, 80));
+  return new Fault('memory_unavailable', `${shown} is not the id of ${kind}, so it has no folder`);
 }
 
 /** Empty, where there is none. */

@@ -26,6 +26,9 @@ interface Text {
   isWhole: boolean;
 }
 
+/** Older days come before a prompt only when newer ones are taken away. */
+const MOST_DAYS = 60;
+
 const NO_TEXT: Text = { text: '', isWhole: true };
 
 /** What the markers of the days name. */
@@ -37,6 +40,8 @@ export interface DailyLimits {
 export interface ShownFiles {
   /** At most `max` characters; `limit` is what the marker says: the setting and its number. */
   text(name: string, max: number, limit: [name: string, number: number]): Promise<string>;
+  /** As much as any prompt may show of these files and of the newest days of a folder, by name; without empty ones. */
+  all(names: readonly string[], folder: string): Promise<ReadonlyMap<string, string>>;
   /** The latest days of a folder, as those of a chat's log. */
   days(folder: string, today: string, limits: DailyLimits): Promise<string>;
 }
@@ -62,6 +67,14 @@ export function createShownFiles(budgets: MemoryBudgets, log: Log) {
 
     return {
       text,
+      async all(names, folder) {
+        const dates = (await readable(folder, datesAt, [])).slice(0, MOST_DAYS);
+        const files = [...names, ...dates.map((date) => `${folder}/${date}.md`)];
+        const found = await Promise.all(files.map((name) => readable(name, textAt, NO_TEXT)));
+        return new Map(
+          files.map((name, n) => [name, found[n]?.text ?? ''] as const).filter(([, text]) => text !== ''),
+        );
+      },
       async days(name, today, { perDay, all }) {
         const { dailyFiles, dailyPerDayMaxChars: max, dailyMaxChars } = budgets;
         const dates = await readable(name, datesAt, []);

@@ -6,10 +6,12 @@ import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sizeInWords } from '../core/bytes.js';
+import { daysOf } from '../core/daily-log.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
 import type { MemoryBudgets } from '../core/memory.js';
+import { type Origins, originOf, workspacePath } from '../core/origin.js';
 import { fileUpdater } from '../core/update-file.js';
 import {
   MOST_DOCUMENT_BYTES,
@@ -25,6 +27,8 @@ export interface WorkspaceOptions {
   folder: string;
   budgets: MemoryBudgets;
   exclusive: Exclusive;
+  /** Where lines of its files come from. */
+  origins: Pick<Origins, 'originIn'>;
   log: Log;
 }
 
@@ -41,7 +45,7 @@ const PLAN_CHARS = 8_000;
 /** The tag of a file that is not there. */
 const NO_FILE = 'none';
 
-export function createWorkspace({ folder, budgets, exclusive, log }: WorkspaceOptions): Workspace {
+export function createWorkspace({ folder, budgets, exclusive, origins, log }: WorkspaceOptions): Workspace {
   const update = fileUpdater(exclusive);
   const filesIn = createShownFiles(budgets, log);
 
@@ -84,6 +88,11 @@ export function createWorkspace({ folder, budgets, exclusive, log }: WorkspaceOp
       return stale === null ? { kind: 'written', etag: etagOf(bytes) } : { kind: 'stale', etag: stale };
     },
 
+    async shownFiles() {
+      const files = await (await filesIn(folder)).all([...BOOTSTRAP, FILES.memory, FILES.plan], DAYS);
+      return new Map([...files].map(([file, text]) => [workspacePath(file), text]));
+    },
+
     async shown({ today, memoryChars }) {
       const files = await filesIn(folder);
       const { longTermMaxChars } = budgets;
@@ -93,7 +102,15 @@ export function createWorkspace({ folder, budgets, exclusive, log }: WorkspaceOp
         files.days(DAYS, today, { perDay: 'daily-per-day-max-chars', all: 'daily-max-chars' }),
         files.text(FILES.plan, PLAN_CHARS, ['plan-max-chars', PLAN_CHARS]),
       ]);
-      return { bootstrap, memory, dailyLog, plan };
+      const shown = [
+        ...bootstrap,
+        { file: FILES.memory, text: memory },
+        { file: FILES.plan, text: plan },
+        ...daysOf(dailyLog).map(({ date, text }) => ({ file: `${DAYS}/${date}.md`, text })),
+      ];
+      const found = shown.map(({ file, text }) => origins.originIn(workspacePath(file), () => text));
+      const origin = originOf((await Promise.all(found)).map((each) => ({ origin: each })));
+      return { bootstrap, memory, dailyLog, plan, origin };
     },
   };
 }

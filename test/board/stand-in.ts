@@ -164,7 +164,8 @@ export function createWorkspace(): Workspace {
       files[file] = content;
       return { kind: 'written', etag: tagOf(content) };
     },
-    shown: async () => ({ bootstrap: [], memory: '', dailyLog: '', plan: '' }),
+    shownFiles: async () => new Map(),
+    shown: async () => ({ bootstrap: [], memory: '', dailyLog: '', plan: '', origin: 'inside' as const }),
   };
 }
 

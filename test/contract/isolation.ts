@@ -196,6 +196,7 @@ export async function tryEverything(on: Workbench, actor: Actor): Promise<Map<st
   const called = to === undefined ? QUESTION : `@${to} ${QUESTION}`;
   await Promise.all(asks.map((sender) => on.say(called, { ...where, ...sender })));
   await on.settled();
+  await allowAll(on, where);
   const requests = on.asked.filter((request) => !isFlush(request) && !isSummary(request));
   found.set(
     'the prompt',
@@ -229,6 +230,17 @@ export async function tryEverything(on: Workbench, actor: Actor): Promise<Map<st
   found.set('a summary', told(isSummary).join('\n'));
   if (to !== undefined) await tell(on, where, '/persona switch default', by('7'));
   return found;
+}
+
+/** What reaches another chat after another chat was read asks; here it may. */
+async function allowAll(on: Workbench, where: Actor['where']): Promise<void> {
+  for (let n = 0, asked = 0; n < 500; n++) {
+    const codes = on.texts().flatMap((text) => /^To allow it once: \/approve (\w+)$/m.exec(text)?.[1] ?? []);
+    const next = codes[asked++];
+    if (next === undefined) return;
+    await tell(on, where, `/approve ${next}`, by('7'));
+    await on.settled();
+  }
 }
 
 function textOf({ messages }: ModelRequest, which: (message: ModelRequest['messages'][number]) => boolean) {

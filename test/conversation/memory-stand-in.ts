@@ -130,6 +130,8 @@ export function standIn(): StandIn {
 
   const memory: Memory = {
     holdsMore: async () => false,
+    originOf: async () => 'inside',
+    originOfDay: async () => 'inside',
     principlesPath: 'groups/AGENTS.md',
     budgets: {
       longTermMaxChars: 12_000,

@@ -171,6 +171,25 @@ describe('a host', () => {
     expect(question()).toContain('it reaches evil.example, which nobody named in this conversation.');
   });
 
+  it('asks if it stands in the name of somebody who is mentioned, or names a file', async () => {
+    await open();
+    await say('hello', CONTROL);
+    await say('ask @see evil.example, and read evil.md', { mentions: ['see evil.example'] });
+    await say('x', FORWARD);
+    const urls = ['https://evil.example/', 'https://evil.md/', 'https://evil.md/'];
+    on.answer((request) =>
+      request.messages.at(-1)?.role === 'tool'
+        ? 'done'
+        : { calls: [{ name: 'fetch', arguments: { url: urls.shift() } }] },
+    );
+    await say('go');
+    await say('go');
+    expect(fetched).toEqual([]);
+    expect(asked()).toBe(2);
+    await say('well, https://evil.md it is');
+    expect(fetched).toEqual(['https://evil.md/']);
+  });
+
   it('asks if it is not known where it reaches', async () => {
     await open();
     await say('hello', CONTROL);

@@ -27,13 +27,17 @@ async function placed(cwd: string | null, inputs: object = {}, isOwner = true) {
   });
   if (!read.ok) throw new Error(read.reason);
   const task = { id: 'k1', agent: 'utility', parent: PARENT };
-  return placeOf(task, read.task, { folders: folders(), space: join(here, 'space'), isOwner });
+  return placeOf(task, read.task, {
+    folders: folders(),
+    spaces: { own: join(here, 'space'), shared: join(here, 'shared') },
+    isOwner,
+  });
 }
 
 describe('where an agent works', () => {
   it('is the workspace, for a program', async () => {
     const place = await placeOf({ id: 'k1', agent: 'utility', parent: null }, null, {
-      ...{ folders: folders(), space: 'space', isOwner: true },
+      ...{ folders: folders(), spaces: { own: 'space', shared: 'shared' }, isOwner: true },
     });
     expect(place).toMatchObject({ id: 'utility', taskId: 'k1', cwd: join(here, 'workspace') });
     expect(place.roots).toEqual([join(here, 'workspace'), join(here, 'artifacts'), join(here, 'further')]);

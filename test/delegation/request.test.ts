@@ -9,12 +9,23 @@ import { requestOf } from '../../src/delegation/request.js';
 const NO_PLAN = { goal: 'go', request: { messages: [], plan: null, artifacts: [], memory: [], viap: null } };
 
 async function promptOf(task: object, tools: string[] = [], skills: Skill[] = []): Promise<string> {
-  const [system] = await requestOf(
+  const { messages } = await requestOf(
     {
-      agents: { memory: async () => ({ longTerm: '', daily: '' }) },
-      workspace: { shown: async () => ({ bootstrap: [], memory: '', dailyLog: '', plan: 'another' }) },
+      agents: { memory: async () => ({ longTerm: '', daily: '', origin: 'inside' }) },
+      workspace: {
+        shown: async () => ({
+          bootstrap: [],
+          memory: '',
+          dailyLog: '',
+          plan: 'another',
+          origin: 'inside' as const,
+        }),
+      },
       skills: { list: async () => ({ skills, problems: [], remarks: [] }) },
-      clipboard: { shown: async (owner) => ('agent' in owner ? `1. of ${owner.agent}` : '') },
+      clipboard: {
+        shown: async (owner) =>
+          'agent' in owner && owner.chatId === undefined ? `1. of ${owner.agent}` : '',
+      },
       ...{ zone: createZone('UTC'), memoryChars: 12_000 },
     },
     {
@@ -23,11 +34,19 @@ async function promptOf(task: object, tools: string[] = [], skills: Skill[] = []
         ...{ id: 'utility', model: null, prompt: 'Work.', tools: [] },
         ...{ timeoutMinutes: null, maxRounds: null },
       },
-      place: { id: 'utility', taskId: 't', cwd: '/w', roots: ['/w'], space: '/s', env: {} },
+      place: {
+        id: 'utility',
+        taskId: 't',
+        cwd: '/w',
+        roots: ['/w'],
+        space: '/s',
+        shared: { folder: '/shared', mayWrite: true },
+        env: {},
+      },
       ...{ viap: null, isOwners: true, tools: new Set(tools), now: 0 },
     },
   );
-  return system?.content ?? '';
+  return messages[0]?.content ?? '';
 }
 
 it('a plan in steps stands there as it would in task.md', async () => {

@@ -205,9 +205,10 @@ function agentsOf(all: AgentDefinition[], folder: string, sessions: Map<string, 
       return agent ? { ok: true, agent } : { ok: false, reason };
     },
     list: async () => all.map(({ id }) => id),
-    space: async (id) => join(folder, 'agents', id),
-    memory: async () => ({ longTerm: '', daily: '' }),
-    read: async () => '',
+    space: async ({ agent }) => join(folder, 'agents', agent),
+    memory: async () => ({ longTerm: '', daily: '', origin: 'inside' }),
+    read: async () => ({ text: '', origin: 'inside' }),
+    shownOf: async () => new Map(),
     append: async () => {},
     async log(_id, session, lines) {
       sessions.set(session, [...(sessions.get(session) ?? []), ...lines]);
@@ -224,7 +225,8 @@ function workspaceIn(folder: string): Workspace {
     },
     read: async () => ({ content: '', etag: '' }),
     write: async () => ({ kind: 'written', etag: '' }),
-    shown: async () => ({ bootstrap: [], memory: '', dailyLog: '', plan: '' }),
+    shownFiles: async () => new Map(),
+    shown: async () => ({ bootstrap: [], memory: '', dailyLog: '', plan: '', origin: 'inside' as const }),
   };
 }
 

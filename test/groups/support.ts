@@ -53,6 +53,7 @@ export function versionShelf(): VersionKeeper & { kept: Version[]; dropped: stri
     async keepVersion(version) {
       kept.push(version);
     },
+    originIn: async () => 'inside',
     async dropVersion(id) {
       dropped.push(id);
       const at = kept.findIndex((version) => version.id === id);

@@ -56,6 +56,7 @@ import { createSkills } from '../../src/skills/skills.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { createToolsFor } from '../../src/turn-tools.js';
+import { createPromptFiles } from '../../src/workspace/prompt-files.js';
 import { createWorkspace } from '../../src/workspace/workspace.js';
 import { foldersIn } from './folders.js';
 import { putNewDatabase } from './new-database.js';
@@ -260,7 +261,13 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const archives = createArchives({ groupsDir, zone, exclusive, log: quietLog });
   const { budgets } = memory;
   const workspaceDir = join(folder, 'data/workspace');
-  const workspace = createWorkspace({ folder: workspaceDir, budgets, exclusive, log: quietLog });
+  const workspace = createWorkspace({
+    folder: workspaceDir,
+    budgets,
+    exclusive,
+    origins: store,
+    log: quietLog,
+  });
   const settings: Settings = { ...SETTINGS, ...options.settings };
   const tools = toolSet([
     ...(options.memoryTools ? memoryTools(memory, settings.tier1By) : []),
@@ -359,8 +366,13 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       ...{ store, channels, personas, memory, clipboard, archives, recall, deliver, settings, zone, clock },
       jobs,
       config: { groupsDir, tools: TOOLS_CONFIG },
-      ...foldersIn(join(folder, 'data')),
-      agents: { read: async () => '', append: async () => {} },
+      ...foldersIn(join(folder, 'data'), {
+        promptFiles: createPromptFiles({
+          ...{ workspace, origins: store },
+          agents: { shownOf: async () => new Map() },
+        }),
+      }),
+      agents: { read: async () => ({ text: '', origin: 'inside' }), append: async () => {} },
       ...{ hidden: [], environment: {}, newId: randomUUID },
       ...{ exports, artifacts, skills },
       mcp: null,

@@ -10,6 +10,7 @@ export function foldersIn(data: string, more: Partial<Folders> = {}): Folders {
     skillsFolder: join(data, 'skills'),
     skills: null,
     hidden: [],
+    promptFiles: { watched: (_agent, write) => write() },
     ...more,
   };
 }

@@ -36,6 +36,7 @@ export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
 
   return {
     asked,
+    originIn: async () => 'inside',
     say({ room, heardBy, text, at, author = 'Ann', forwardedFrom, by }) {
       const id = ++lastId;
       heardBy.forEach((personaId, n) => {

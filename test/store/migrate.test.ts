@@ -125,7 +125,7 @@ describe('refused is', () => {
     await (await place.open({ migrationsFolder: newer })).close();
     await expect(place.open()).rejects.toMatchObject({
       code: 'store_newer',
-      message: expect.stringMatching(/0101_more.*0013_journal_indexes.*newer version.*backup/),
+      message: expect.stringMatching(/0101_more.*0014_origins.*newer version.*backup/),
     });
     await (await place.open({ migrationsFolder: newer })).close();
   });

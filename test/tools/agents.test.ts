@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ZodType } from 'zod';
 import type { Config } from '../../src/config.js';
+import type { AgentSpace, Agents } from '../../src/core/agents.js';
 import { locks } from '../../src/core/locks.js';
+import { originOfNotes } from '../../src/core/origin.js';
 import { BOARD_CHAT } from '../../src/core/task.js';
 import {
   type AgentPlace,
@@ -28,7 +30,15 @@ import { foldersIn } from '../harness/folders.js';
 import { quietLog } from '../harness/quiet.js';
 import { TOOLS_CONFIG } from '../harness/tools-config.js';
 
-const AGENT: AgentPlace = { id: 'utility', taskId: 't1', cwd: null, roots: [], env: {}, space: '/nowhere' };
+const AGENT: AgentPlace = {
+  id: 'utility',
+  taskId: 't1',
+  cwd: null,
+  roots: [],
+  env: {},
+  space: '/nowhere',
+  shared: { folder: '/shared', mayWrite: true },
+};
 /** As far as anything else than the agent would decide, it may do everything: an owner, a control chat. */
 const CALLER: Authorisation = {
   ...{ chatId: 'telegram_1', personaId: 'luna', senderId: 'telegram_9', channel: 'telegram' },
@@ -39,11 +49,16 @@ async function setUp() {
   const folder = await mkdtemp(join(tmpdir(), 'coterie-agents-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const files = new Map<string, string>([['utility/MEMORY.md', 'uses metric units']]);
-  const agents = {
-    read: async (id: string, what: 'MEMORY.md' | { date: string }) =>
-      files.get(`${id}/${what === 'MEMORY.md' ? what : what.date}`) ?? '',
-    append: async (id: string, date: string, line: string) => {
-      files.set(`${id}/${date}`, `${files.get(`${id}/${date}`) ?? ''}${line}\n`);
+  const keyOf = ({ agent, chatId }: AgentSpace, what: string) =>
+    `${agent}${chatId === null ? '' : ` in ${chatId}`}/${what}`;
+  const agents: Pick<Agents, 'read' | 'append'> = {
+    async read(of, what) {
+      const text = files.get(keyOf(of, what === 'MEMORY.md' ? what : what.date)) ?? '';
+      return { text, origin: originOfNotes(text) };
+    },
+    async append(of, date, line) {
+      const key = keyOf(of, date);
+      files.set(key, `${files.get(key) ?? ''}${line}\n`);
     },
   };
   const memory = memoryIn(join(folder, 'groups'), {});
@@ -160,9 +175,14 @@ describe('its own memory', () => {
     );
     expect((await call(read, { scope: 'chat_daily' })).content).toBe('built it\n');
     await call(write, { scope: 'chat_daily', content: 'from a page' }, { isTainted: true });
-    expect(files.get('utility/2026-03-10')).toContain(
-      'from a page [written after reading words from outside]',
+    expect(files.get('utility in telegram_1/2026-03-10')).toBe(
+      'from a page [written after reading words from outside]\n',
     );
+    expect(files.get('utility/2026-03-10')).toBe('built it\n');
+    expect(await call(read, { scope: 'chat_daily' })).toEqual({
+      content: 'built it\n\nfrom a page [written after reading words from outside]\n',
+      ...{ failed: false, outside: true },
+    });
   });
 
   test.each([

@@ -11,7 +11,15 @@ const caller: Authorisation = {
   ...{ chatId: 'test_1', personaId: 'luna', senderId: 'test_7', channel: 'test', controlChats: [] },
   asker: askerWho(),
 };
-const place = { id: 'utility', taskId: 't', cwd: null, roots: [], env: {}, space: '/s' };
+const place = {
+  id: 'utility',
+  taskId: 't',
+  cwd: null,
+  roots: [],
+  env: {},
+  space: '/s',
+  shared: { folder: '/shared', mayWrite: true },
+};
 
 function setUp(
   answer: Awaited<ReturnType<Delegation['spawn']>> = { ok: true, taskId: 't1', said: 'Accepted.' },

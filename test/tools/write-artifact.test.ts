@@ -22,7 +22,15 @@ const caller: Authorisation = {
   },
   asker: askerWho(),
 };
-const agent = { id: 'utility', taskId: 'task7', cwd: null, roots: [], env: {}, space: '/nowhere' };
+const agent = {
+  id: 'utility',
+  taskId: 'task7',
+  cwd: null,
+  roots: [],
+  env: {},
+  space: '/nowhere',
+  shared: { folder: '/shared', mayWrite: true },
+};
 
 let home: string;
 let posted: SideMessage[];

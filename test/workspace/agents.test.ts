@@ -132,19 +132,22 @@ describe('an agent’s file', () => {
   });
 });
 
+const sharedOf = (agent: string) => ({ agent, chatId: null });
+const NOTHING = { longTerm: '', daily: '', origin: 'inside' };
+
 describe('an internal space', () => {
   it('is made with an empty MEMORY.md and memories, for nobody else; what was Note.md becomes MEMORY.md', async () => {
     const { data, put } = await dataFolder();
     const agents = agentsOf(data);
-    const space = await agents.space('utility');
+    const space = await agents.space(sharedOf('utility'));
     expect((await readdir(space)).sort()).toEqual(['MEMORY.md', 'memories']);
     expect(await readFile(join(space, 'MEMORY.md'), 'utf8')).toBe('');
     expect((await stat(space)).mode & 0o777).toBe(0o700);
-    expect(await agents.memory('utility', TODAY)).toEqual({ longTerm: '', daily: '' });
+    expect(await agents.memory(sharedOf('utility'), TODAY)).toEqual(NOTHING);
     await put('agents/old/internal_space/Note.md', 'kept');
-    expect(await agents.read('old', 'MEMORY.md')).toBe('kept');
+    expect((await agents.read(sharedOf('old'), 'MEMORY.md')).text).toBe('kept');
     for (const id of ['../x', 'a/b', '', '.x', '.', '..', 'x.yaml', 'x'.repeat(65)]) {
-      await expect(agents.space(id)).rejects.toMatchObject({ code: 'memory_unavailable' });
+      await expect(agents.space(sharedOf(id))).rejects.toMatchObject({ code: 'memory_unavailable' });
     }
   });
 
@@ -157,7 +160,7 @@ describe('an internal space', () => {
     await put(`${at}/memories/2026-11-21.md`, 'c'.repeat(4_001));
     await put(`${at}/memories/2026-11-20.md`, 'too old');
     const agents = agentsOf(data);
-    const { longTerm, daily } = await agents.memory('utility', TODAY);
+    const { longTerm, daily } = await agents.memory(sharedOf('utility'), TODAY);
     expect(longTerm).toBe(
       `${'m'.repeat(11_999)}\n\n<<truncated due to internal-space-memory-max-chars=12000>>`,
     );
@@ -166,22 +169,24 @@ describe('an internal space', () => {
       `${(first + 'c'.repeat(4_000)).slice(0, 8_000)}\n\n<<truncated due to internal-space-daily-max-chars=8000>>`,
     );
     await put(`${at}/MEMORY.md`, ` ${'m'.repeat(12_000)}\n`);
-    expect((await agents.memory('utility', TODAY)).longTerm).toBe('m'.repeat(12_000));
+    expect((await agents.memory(sharedOf('utility'), TODAY)).longTerm).toBe('m'.repeat(12_000));
   });
 
   it('takes one line more a time, loses none of those that come together, and takes none twice', async () => {
     const { data } = await dataFolder();
     const agents = agentsOf(data);
     await Promise.all(
-      Array.from({ length: 20 }, (_, n) => agents.append('utility', TODAY, `line ${n}\nof two`, NEVER)),
+      Array.from({ length: 20 }, (_, n) =>
+        agents.append(sharedOf('utility'), TODAY, `line ${n}\nof two`, NEVER),
+      ),
     );
-    await agents.append('utility', TODAY, 'line 3 of two', NEVER);
-    const lines = (await agents.read('utility', { date: TODAY })).trimEnd().split('\n');
+    await agents.append(sharedOf('utility'), TODAY, 'line 3 of two', NEVER);
+    const lines = (await agents.read(sharedOf('utility'), { date: TODAY })).text.trimEnd().split('\n');
     expect(lines.sort()).toEqual(Array.from({ length: 20 }, (_, n) => `line ${n} of two`).sort());
-    await expect(agents.append('utility', '../../x', 'x', NEVER)).rejects.toThrow(/not a day/);
+    await expect(agents.append(sharedOf('utility'), '../../x', 'x', NEVER)).rejects.toThrow(/not a day/);
     const over = AbortSignal.abort();
-    await expect(agents.append('utility', TODAY, 'late', over)).rejects.toThrow(/aborted/);
-    expect(await agents.read('utility', { date: TODAY })).not.toContain('late');
+    await expect(agents.append(sharedOf('utility'), TODAY, 'late', over)).rejects.toThrow(/aborted/);
+    expect((await agents.read(sharedOf('utility'), { date: TODAY })).text).not.toContain('late');
   });
 
   it('leads nowhere else, whatever links an agent puts into it', async () => {
@@ -193,10 +198,10 @@ describe('an internal space', () => {
     await symlink(secret, join(data, space, 'MEMORY.md'));
     await symlink(join(data, 'elsewhere'), join(data, space, 'memories'));
     const agents = agentsOf(data);
-    expect(await agents.memory('utility', TODAY)).toEqual({ longTerm: '', daily: '' });
-    await expect(agents.read('utility', 'MEMORY.md')).rejects.toThrow(/leads out/);
-    await expect(agents.read('utility', { date: TODAY })).rejects.toThrow(/leads out/);
-    await expect(agents.append('utility', TODAY, 'x', NEVER)).rejects.toThrow(/leads out/);
+    expect(await agents.memory(sharedOf('utility'), TODAY)).toEqual(NOTHING);
+    await expect(agents.read(sharedOf('utility'), 'MEMORY.md')).rejects.toThrow(/leads out/);
+    await expect(agents.read(sharedOf('utility'), { date: TODAY })).rejects.toThrow(/leads out/);
+    await expect(agents.append(sharedOf('utility'), TODAY, 'x', NEVER)).rejects.toThrow(/leads out/);
     expect(await readFile(join(data, `elsewhere/${TODAY}.md`), 'utf8')).toBe('the secret');
   });
 
@@ -205,11 +210,11 @@ describe('an internal space', () => {
     await mkdir(join(data, 'agents/utility/internal_space/MEMORY.md'), { recursive: true });
     await put('agents/utility/internal_space/memories', 'a file');
     const agents = agentsOf(data);
-    expect(await agents.memory('utility', TODAY)).toEqual({ longTerm: '', daily: '' });
-    expect(await agents.space('utility')).toContain('internal_space');
+    expect(await agents.memory(sharedOf('utility'), TODAY)).toEqual(NOTHING);
+    expect(await agents.space(sharedOf('utility'))).toContain('internal_space');
     expect(agents.warnings.length).toBeGreaterThan(0);
     await put('agents/other', 'a file in the way');
-    expect(await agents.memory('other', TODAY)).toEqual({ longTerm: '', daily: '' });
+    expect(await agents.memory(sharedOf('other'), TODAY)).toEqual(NOTHING);
     await agents.log('other', 's', [{ role: 'user', content: 'x', ts: 1 }]);
     expect(agents.warnings.at(-1)?.message).toContain('transcript');
   });

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type Exclusive, locks } from '../../src/core/locks.js';
 import type { MemoryBudgets } from '../../src/core/memory.js';
+import type { Origins } from '../../src/core/origin.js';
 import { createAgents } from '../../src/workspace/agents.js';
 import { createWorkspace } from '../../src/workspace/workspace.js';
 import { listeningLog } from '../groups/support.js';
@@ -16,6 +17,9 @@ export const BUDGETS: MemoryBudgets = {
   dailyMaxChars: 8_000,
   tierBytes: 64_000,
 };
+
+/** Nothing is marked. */
+export const NO_MARKS: Pick<Origins, 'originIn'> = { originIn: async () => 'inside' };
 
 export async function dataFolder() {
   const data = await mkdtemp(join(tmpdir(), 'coterie-data-'));
@@ -37,7 +41,10 @@ export function workspaceIn(
 ) {
   const log = listeningLog();
   const folder = join(data, 'workspace');
-  const workspace = createWorkspace({ folder, budgets: { ...BUDGETS, ...budgets }, exclusive, log });
+  const workspace = createWorkspace({
+    ...{ folder, budgets: { ...BUDGETS, ...budgets }, exclusive, log },
+    origins: NO_MARKS,
+  });
   return { ...workspace, warnings: log.warnings };
 }
 
@@ -45,6 +52,7 @@ export function agentsOf(data: string, clean: (text: string) => string = (text) 
   const log = listeningLog();
   const agents = createAgents({
     ...{ folder: join(data, 'agents'), budgets: BUDGETS, exclusive: locks(), clean, log },
+    origins: NO_MARKS,
   });
   return { ...agents, warnings: log.warnings };
 }

@@ -15,7 +15,10 @@ describe('the folder', () => {
   it('is made at the first use, for nobody else, and nothing is invented in it', async () => {
     const { data } = await dataFolder();
     const workspace = workspaceIn(data);
-    expect(await workspace.shown(SHOWN)).toEqual({ bootstrap: [], memory: '', dailyLog: '', plan: '' });
+    expect(await workspace.shown(SHOWN)).toEqual({
+      ...{ bootstrap: [], memory: '', dailyLog: '', plan: '' },
+      origin: 'inside',
+    });
     expect(await readdir(data)).toEqual([]);
     const folder = await workspace.folder();
     expect((await stat(folder)).mode & 0o777).toBe(0o700);
@@ -186,6 +189,7 @@ describe('what a prompt shows', () => {
       memory: '- owner is Julius',
       dailyLog: '--- 2026-11-23 ---\non 2026-11-23\n\n--- 2026-11-21 ---\non 2026-11-21',
       plan: '- [ ] build',
+      origin: 'inside',
     });
   });
 

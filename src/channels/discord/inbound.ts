@@ -13,7 +13,17 @@ import { typedForm } from './commands.js';
 import { type Directory, holdsManagement, type Place, placeOf } from './directory.js';
 import type { Me } from './identity.js';
 import { type Message, read } from './payload.js';
-import { filesOf, filesOfReply, isForward, isOurs, mentionsUs, nameOf, replyOf, saidIn } from './said.js';
+import {
+  filesOf,
+  filesOfReply,
+  isForward,
+  isOurs,
+  mentionsIn,
+  mentionsUs,
+  nameOf,
+  replyOf,
+  saidIn,
+} from './said.js';
 import { timeOf } from './snowflake.js';
 
 export interface Known {
@@ -78,6 +88,7 @@ function messageOf(payload: unknown, known: Known): InboundMessage | null {
     text,
     ...attached([...filesOf(message), ...filesOfReply(message)]),
     sentAt: millis(message.timestamp) ?? timeOf(message.id),
+    ...mentionsIn(message, around),
     mentionsBot: !isForward(message) && mentionsUs(message, around),
     replyTo: replyOf(message, around),
     ...(isForward(message) ? { forwardedFrom: '' } : {}),
@@ -101,6 +112,7 @@ function editOf(payload: unknown, known: Known): InboundEvent | null {
     platformMessageId: message.id,
     text,
     ...attached(filesOf(message)),
+    ...mentionsIn(message, around),
     mentionsBot: mentionsUs(message, around),
     editedAt,
   };

@@ -1,11 +1,12 @@
 /** What a message shows, in our words: its text with names for ids, in brackets what is neither words nor a file. Pure. */
 import type { Attachment, ReplyTo } from '../../core/message.js';
+import { mentioning } from '../kit/mentions.js';
 import { componentsText } from './components.js';
 import type { Directory, Place } from './directory.js';
 import { attachmentOf, IS_VOICE_MESSAGE } from './files.js';
 import type { Me } from './identity.js';
 import type { Content, Message, Shown, User } from './payload.js';
-import { inWords, type Names, withoutOpeningMention } from './text.js';
+import { inWords, type Names, namesFor, withoutOpeningMention } from './text.js';
 
 /** What is known where the message was said. */
 export interface Around {
@@ -32,6 +33,11 @@ export function saidIn(message: Message, around: Around): string | null {
   ];
   if (words.length === 0 && filesOf(message).length === 0) return null;
   return [...postTitle(message, around), ...words].join('\n');
+}
+
+/** Names that stand in it for people, roles and channels. */
+export function mentionsIn(message: Message, around: Around): { mentions?: string[] } {
+  return mentioning(namesFor(message.content ?? '', namesIn(message, around)));
 }
 
 /** Whether it passes on what somebody else said; Discord does not say who. */

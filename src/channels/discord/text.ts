@@ -18,6 +18,13 @@ export function inWords(text: string, names: Names): string {
   });
 }
 
+/** The names of people, roles and channels in the words of a text, without their signs. */
+export function namesFor(text: string, names: Names): string[] {
+  const named = ({ user, role, channel }: Record<string, string | undefined>) =>
+    (user && names.user(user)) ?? (role && names.role(role)) ?? (channel && names.channel(channel)) ?? [];
+  return [...text.matchAll(MARKUP)].flatMap(({ groups }) => named(groups ?? {}));
+}
+
 function wordsFor(found: Record<string, string | undefined>, names: Names): string | undefined {
   const { user, role, channel, emoji, command, time } = found;
   if (user !== undefined) return withSign('@', names.user(user));

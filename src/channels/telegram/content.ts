@@ -3,6 +3,7 @@
  * Pure.
  */
 import type { Attachment, InboundMessage } from '../../core/message.js';
+import { mentioning } from '../kit/mentions.js';
 import { originName } from './author.js';
 import type { OurBot, Receiver } from './bots.js';
 import { filesIn } from './files.js';
@@ -14,7 +15,10 @@ import { type Content, FILE_FIELDS, type Message } from './update.js';
 /** `/cmd@SomeBot` at the start of a message: the command, and the handle. */
 const OPENING_COMMAND = /^(\/\w{1,64})(@\w+)(?=\s|$)/;
 
-type Said = Pick<InboundMessage, 'text' | 'attachments' | 'mentionsBot' | 'addresses' | 'forwardedFrom'>;
+type Said = Pick<
+  InboundMessage,
+  'text' | 'attachments' | 'mentions' | 'mentionsBot' | 'addresses' | 'forwardedFrom'
+>;
 
 /**
  * Words and files, as `bot` received them; `replied` are the files of the message that it answers. What has neither
@@ -53,11 +57,18 @@ function spoken(
     return { text: words, mentionsBot: false, ...addressing(own), forwardedFrom };
   }
   const { text, bots, called } = mentionsIn(words, message, ours);
+  const names = mentioning(namesIn(words, message));
   const mentioned = [...own, ...bots];
   const addressed = addressing(mentioned);
   // Where personas have bots, who calls the main one means none of these, whomever else the words name.
   const isForMain = !direct && ours.length > 1 && called.some(({ personaId }) => personaId === undefined);
-  return { text, mentionsBot: mentioned.length > 0, ...(isForMain ? { addresses: [] } : {}), ...addressed };
+  return {
+    text,
+    ...names,
+    mentionsBot: mentioned.length > 0,
+    ...(isForMain ? { addresses: [] } : {}),
+    ...addressed,
+  };
 }
 
 function addressing(bots: OurBot[]): Pick<Said, 'addresses'> {
@@ -67,6 +78,17 @@ function addressing(bots: OurBot[]): Pick<Said, 'addresses'> {
 
 export function wordsOf({ text, caption, rich_message: rich }: Content): string {
   return text || caption || (rich === undefined ? '' : markdownOf(rich));
+}
+
+function entitiesOf({ text, entities, caption_entities }: Message) {
+  return (text ? entities : caption_entities) ?? [];
+}
+
+/** Of those without a handle, whom Telegram mentions by their names. */
+function namesIn(words: string, message: Message): string[] {
+  return entitiesOf(message).flatMap(({ type, offset, length }) =>
+    type === 'text_mention' ? [words.slice(offset, offset + length)] : [],
+  );
 }
 
 /**
@@ -84,7 +106,7 @@ function mentionsIn(words: string, message: Message, ours: readonly OurBot[]) {
     const at = positionOf(lower, handleOf(bot));
     if (at >= 0) mention(bot, at);
   }
-  const entities = (message.text ? message.entities : message.caption_entities) ?? [];
+  const entities = entitiesOf(message);
   // From the end, so that the offsets before a shortened command still hold.
   for (const { type, offset, length, user } of entities.toSorted((one, other) => other.offset - one.offset)) {
     const end = offset + length;

@@ -3,6 +3,7 @@
  * Service messages, what we sent ourselves, and everything that is no chat with people are nothing.
  */
 import type { Attachment, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
+import { mentioning } from '../kit/mentions.js';
 import { albumOf, contentOf, type File, isSecondFile, labelOf, type Said, saidIn } from './content.js';
 import { isSamePerson, numberOf, type Person, plainJid, userOf } from './jid.js';
 import { type Known, nameOf, type Origin, originOf, titleOf, whoIs } from './origin.js';
@@ -41,7 +42,7 @@ function messageOf(said: Said, envelope: Envelope, origin: Origin, known: Known)
     threadId: null,
     platformMessageId: envelope.key.id,
     sender,
-    text: withNames(said, known),
+    ...withNames(said, known),
     ...(attachments.length > 0 ? { attachments } : {}),
     sentAt,
     mentionsBot: !isForward && namesUs(said, known),
@@ -93,7 +94,7 @@ function changeIn(
     chat,
     sender: who,
     platformMessageId: key.id,
-    text: withNames(said, known),
+    ...withNames(said, known),
     mentionsBot: namesUs(said, known),
     editedAt: protocol.timestampMs ?? sentAt,
   };
@@ -131,17 +132,18 @@ function numbersOf({ phone, lid }: Person): string[] {
 }
 
 /** WhatsApp writes `@` and a number where people see a name. */
-function withNames({ words, context }: Said, known: Known): string {
+function withNames({ words, context }: Said, known: Known): Pick<InboundMessage, 'text' | 'mentions'> {
   const names = new Map(numbersOf(known.me).map((number) => [number, ownName(known)]));
   for (const mentioned of context.mentionedJid ?? []) {
     const jid = plainJid(mentioned);
     const name = jid && nameFor(jid, known);
     if (jid && name) names.set(userOf(jid), name);
   }
-  return words.replace(MENTION, (written, number: string) => {
+  const text = words.replace(MENTION, (written, number: string) => {
     const name = names.get(number);
     return name === undefined ? written : `@${name}`;
   });
+  return { text, ...mentioning(names.values()) };
 }
 
 function ownName({ me }: Known): string {

@@ -3,6 +3,7 @@
  */
 import type { ArchivedMessage, ArchiveHead } from '../../core/archive.js';
 import { roomParts } from '../../core/ids.js';
+import { memoryPath } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
 import { wordsBy } from '../../core/transcript.js';
 import type { HeardMessage, Position } from '../../core/view.js';
@@ -20,6 +21,7 @@ export async function copySpan(
 ): Promise<number> {
   const { room, personaId, chat, personas } = subject;
   let written = 0;
+  let isOutside = false;
 
   const nameOf = (message: HeardMessage) => wordsBy(message, (id) => personaName(personas, id));
 
@@ -35,6 +37,7 @@ export async function copySpan(
         overheard: 0,
       });
       written += page.messages.length;
+      isOutside ||= page.messages.some(({ tainted }) => tainted);
       yield page.messages.map((message) => ({
         id: message.id,
         name: nameOf(message),
@@ -48,6 +51,8 @@ export async function copySpan(
   }
 
   await services.archives.write(file.head, file.name, pages());
+  const path = memoryPath(chat.id, `archive/${file.name}`);
+  if (isOutside) await services.store.markOutside(path, null);
   services.log.info(
     { chat: chat.id, room, file: file.name, messages: written },
     'a conversation was archived',

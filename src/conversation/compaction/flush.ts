@@ -180,7 +180,7 @@ async function ask(
     cause: { kind: 'flush', personaId, turnId: null },
     record: { room, turnId: null, parentEventId: null },
     // Nothing that it can call reaches beyond the chat; only its memory keeps the mark.
-    trust: { isTainted: chunk.shown.some(({ tainted }) => tainted) || view.tainted, isNamed: () => false },
+    trust: { isTainted: isFromOutside(chunk, view, known), isNamed: () => false },
     approvalMs: null,
     steps,
     isUnread: true,
@@ -204,6 +204,10 @@ async function ask(
       return { kind: 'failed', reason, isOver: true };
     }
   }
+}
+
+function isFromOutside({ shown }: Chunk, view: ViewRecord, known: Knowledge): boolean {
+  return known.origin === 'outside' || view.tainted || shown.some(({ tainted }) => tainted);
 }
 
 /** Records which writes failed for a reason other than their content and were not repeated successfully. */

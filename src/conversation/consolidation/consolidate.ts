@@ -4,14 +4,14 @@
  * versions that are undone together.
  */
 import { cutAt } from '../../core/cut.js';
-import { localMidnight } from '../../core/dates.js';
+import { localMidnight, type Zone } from '../../core/dates.js';
 import { describe } from '../../core/errors.js';
 import type { MemoryOwner } from '../../core/memory.js';
 import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
 import { personaName } from '../../core/persona.js';
 import { seenKey, type ToolSet } from '../../core/tool.js';
 import { askerOf } from '../asker.js';
-import { broughtBy, holdsOutside } from '../commands/memory-lines.js';
+import { broughtBy } from '../commands/memory-lines.js';
 import type { Subject } from '../compaction/subject.js';
 import { unstored } from '../compaction/unstored.js';
 import { requestTokens, type Services } from '../services.js';
@@ -43,7 +43,6 @@ export type ConsolidationEnd =
   | { kind: 'dropped' };
 
 const DAYS = 7;
-const DAY_MS = 24 * 3_600_000;
 const DAILY_CHARS = 12_000;
 const DAY_CHARS = 4_000;
 const MOST_ROUNDS = 8;
@@ -91,7 +90,13 @@ export async function consolidate(
 ): Promise<ConsolidationEnd> {
   const { chat, room, personaId, personas } = subject;
   const owner = { chatId: chat.id, personaId };
-  const cause = { kind: 'night', personaId, turnId: changeId } as const;
+  const isTainted = await isFromOutside(services, owner);
+  const cause = {
+    kind: 'night',
+    personaId,
+    turnId: changeId,
+    ...(isTainted && { tainted: true as const }),
+  } as const;
   const persona = personas.find(({ id }) => id === personaId);
   const most = requestTokens(services, persona?.model ?? null);
   const outcome = await runTurn(services, {
@@ -109,7 +114,7 @@ export async function consolidate(
     },
     cause,
     record: { room: null, turnId: null, parentEventId: null },
-    trust: { isTainted: false, isNamed: () => false },
+    trust: { isTainted, isNamed: () => false },
     approvalMs: null,
     steps: [],
     // Steps are not stored: only the whole result is written.
@@ -128,9 +133,7 @@ export async function consolidate(
   const tiers = TIERS.map((tier) => ({ tier, content: after[tier], seen: { text: before[tier] } }));
   const who = `${chat.id}/${personaId}`;
   await services.audit.note({ kind: 'tool', who, where: chat.id, what: 'memory put in order', word: null });
-  const outside = await stoodOutside(services, owner, before);
-  const marked = outside ? { ...cause, tainted: true as const } : cause;
-  const written = await services.memory.writeTiers(owner, tiers, { cause: marked, signal });
+  const written = await services.memory.writeTiers(owner, tiers, { cause, signal });
   if (written === 'written') return { kind: 'written', usage };
   const why = written === 'changed' ? 'it was changed meanwhile' : 'it holds the marker of a cut text';
   return { kind: 'refused', reason: why, usage };
@@ -140,11 +143,10 @@ async function lastDays(
   { memory, zone, clock }: Pick<Services, 'memory' | 'zone' | 'clock'>,
   { chatId }: MemoryOwner,
 ): Promise<{ date: string; text: string }[]> {
-  const [year = 0, month = 0, day = 0] = zone.date(clock.now()).split('-').map(Number);
   const days: { date: string; text: string }[] = [];
   let left = DAILY_CHARS;
-  for (let back = 0; back < DAYS && left > 0; back++) {
-    const date = zone.date(localMidnight(year, month, day - back, zone));
+  for (const date of datesOfLastDays(zone, clock.now())) {
+    if (left <= 0) break;
     const text = (await memory.readDaily(chatId, date)).trim();
     if (text === '') continue;
     const most = Math.min(DAY_CHARS, left);
@@ -153,6 +155,12 @@ async function lastDays(
     days.push({ date, text: shown });
   }
   return days;
+}
+
+/** Newest first. */
+function datesOfLastDays(zone: Zone, now: number): string[] {
+  const [year = 0, month = 0, day = 0] = zone.date(now).split('-').map(Number);
+  return Array.from({ length: DAYS }, (_, back) => zone.date(localMidnight(year, month, day - back, zone)));
 }
 
 /** Earlier nights are left out: they only moved and reworded. */
@@ -175,17 +183,16 @@ async function knownDays(
   );
 }
 
-/** Whether words from outside had been read when any of what the night was given was written: it may stand elsewhere now. */
-async function stoodOutside(
-  { store, clock }: Pick<Services, 'store' | 'clock'>,
+/** Whether words from outside had been read when any of what the night is given was written: it may stand elsewhere then. */
+async function isFromOutside(
+  { memory, zone, clock }: Pick<Services, 'memory' | 'zone' | 'clock'>,
   owner: MemoryOwner,
-  tiers: Tiers,
 ): Promise<boolean> {
-  const versions = await store.versions({ ...owner, personaId: null, most: MOST_VERSIONS });
-  const since = clock.now() - (DAYS + 1) * DAY_MS;
-  const isInLog = versions.some(({ tier, at, cause }) => tier === null && at > since && cause.tainted);
-  const file = `${owner.personaId}/MEMORY.md`;
-  return isInLog || TIERS.some((tier) => holdsOutside(versions, file, tier, tiers[tier]));
+  const origins = await Promise.all([
+    memory.originOf(owner),
+    ...datesOfLastDays(zone, clock.now()).map((date) => memory.originOfDay(owner.chatId, date)),
+  ]);
+  return origins.includes('outside');
 }
 
 /** What a request used, by our estimate where the server counted nothing. */

@@ -8,6 +8,7 @@ import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { SeenTier } from '../../core/memory.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
+import { originOf, type Piece } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
 import { type Authorisation, isOwnersOrder, type ToolSet } from '../../core/tool.js';
 import { haveFiles, type StoredMessage } from '../../core/transcript.js';
@@ -109,7 +110,6 @@ export async function buildContext(
       })
     : null;
   const recalled = recollection?.lines ?? [];
-  const isTainted = window.trust.isTainted || recollection?.isFromOutside === true;
 
   const fixedTokens = estimateTokens(system) + ask.tools.tokens;
   // Our estimate may be wrong for this language and model; the server's last count corrects it.
@@ -128,6 +128,12 @@ export async function buildContext(
   );
   const besideTokens = tokensOf([...summary, asked]);
   const entries = window.entries(images);
+  const pieces: Pick<Piece, 'way' | 'origin'>[] = [
+    { way: 'memory', origin: known.origin },
+    { way: 'message', origin: window.trust.isTainted ? 'outside' : 'inside' },
+    { way: 'picture', origin: images.size > 0 ? 'outside' : 'inside' },
+    { way: 'recalled', origin: recollection?.isFromOutside ? 'outside' : 'inside' },
+  ];
   const history = fitting(entries, budget - besideTokens);
   const used = fixedTokens + besideTokens + history.tokens;
   const all = { ...promptMemory, recalled: recalled.join('\n'), summary: view.summary ?? '' };
@@ -136,7 +142,7 @@ export async function buildContext(
     seen,
     view,
     recalled,
-    trust: { ...window.trust, isTainted },
+    trust: { ...window.trust, isTainted: originOf(pieces) === 'outside' },
     unread: beside.filter(isUnread),
     promptMemory: isSameGiven(all, window.promptMemory) ? null : all,
     messages: joinNeighbours([{ role: 'system', content: system }, ...summary, ...history.messages, asked]),

@@ -44,10 +44,11 @@ export function isUnread({ attachments = [] }: StoredMessage): boolean {
   return attachments.some(({ outcome }) => outcome === undefined);
 }
 
-/** Words of a file are whoever's wrote it; a voice note is the sender's own. */
-function isTextRead(attachments: StoredMessage['attachments'] = []): boolean {
+/** What stands in a file is whoever's made it, words in a picture, too; a voice note is the sender's own. */
+function bringsWords(attachments: StoredMessage['attachments'] = []): boolean {
   return attachments.some(
-    ({ kind, outcome }) => kind !== 'voice' && outcome?.kind === 'kept' && outcome.read,
+    ({ kind, outcome }) =>
+      kind !== 'voice' && outcome?.kind === 'kept' && (outcome.read !== undefined || kind === 'image'),
   );
 }
 
@@ -104,7 +105,7 @@ async function readOne(
   });
   if (taken === null) return null;
   const { notice, ...read } = taken;
-  const changed = isTextRead(read.attachments) ? { ...read, tainted: true as const } : read;
+  const changed = bringsWords(read.attachments) ? { ...read, tainted: true as const } : read;
   const isKept = await store.keepFiles(claim, { id: message.id, ...changed });
   return isKept ? { message: { ...message, ...changed }, notice } : null;
 }

@@ -162,8 +162,9 @@ export function userLine(message: StoredMessage, perspective: Perspective): stri
 
 /** What an agent reports is told in an element of its own: it may hold words from outside. */
 function eventLine({ text, tainted }: StoredMessage, about: string, at: string): string {
-  if (about !== TASK_COMPLETED) return element('event', { about, at }, text);
-  return element('task_completed', { at, ...(tainted && UNTRUSTED) }, text);
+  const trust = tainted ? UNTRUSTED : {};
+  if (about !== TASK_COMPLETED) return element('event', { about, at, ...trust }, text);
+  return element('task_completed', { at, ...trust }, text);
 }
 
 /** The same with no more than so many characters of its text: cut before it stands in its element, which stays whole. */

@@ -3,17 +3,19 @@
  * memory. Files are checked each time, so an operator's edit applies to the very next reply.
  */
 import type { ChatRecord } from '../../core/chat-record.js';
+import { daysOf } from '../../core/daily-log.js';
 import { weekday } from '../../core/dates.js';
 import type { PersonaId } from '../../core/ids.js';
-import type { SeenTier } from '../../core/memory.js';
+import type { Memory, MemoryOwner, SeenTier } from '../../core/memory.js';
 import type { PromptMemory } from '../../core/memory-history.js';
+import { type Origin, originOf } from '../../core/origin.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import { seenKey, type ToolSet } from '../../core/tool.js';
 import { presentIn, userIn } from '../participants.js';
 import type { Services } from '../services.js';
 import type { Perspective } from './history.js';
 import { promptFrame, systemPrompt } from './prompt.js';
-import { memoryNow, type Standing, standingMemory } from './standing.js';
+import { type MemoryShown, memoryNow, type Standing, standingMemory } from './standing.js';
 
 export interface KnowledgeAsk {
   chat: ChatRecord;
@@ -33,6 +35,8 @@ export interface Knowledge {
   persona: Persona;
   perspective: Perspective;
   system: string;
+  /** Of `system` and `memoryNow`. */
+  origin: Origin;
   /** The memory that stands in `system`. */
   standing: Standing;
   /** What has changed in memory since, for the last user message; empty if nothing has. */
@@ -50,13 +54,13 @@ export async function gatherKnowledge(
   const { memory, clipboard, zone, labelOf, channels } = services;
   const owner = { chatId: chat.id, personaId };
   const today = zone.date(now);
-  const [principles, snapshot, dailyLog, atHand, skills] = await Promise.all([
+  const [principles, current, atHand, skills] = await Promise.all([
     memory.principles(),
-    memory.snapshot(owner),
-    memory.recentDaily(chat.id, today),
+    memoryNowOf(memory, owner, today),
     clipboard.shown(owner),
     tools.tools.some(({ name }) => name === 'activate_skill') ? services.skills?.list() : undefined,
   ]);
+  const { memory: snapshot, dailyLog } = current;
   // The budget of MEMORY.md is one for both; the persona's own comes first.
   const memoryChars = Math.max(0, memory.budgets.longTermMaxChars - snapshot.text.length);
   const workspace = seesWorkspace ? await services.workspace?.shown({ today, memoryChars }) : undefined;
@@ -80,24 +84,39 @@ export async function gatherKnowledge(
   const { standing, changes } = standingMemory(held, {
     frame,
     reader: persona.model,
-    current: { memory: snapshot, dailyLog },
+    current,
     dailyMaxChars: memory.budgets.dailyMaxChars,
     now,
   });
   const tiers = [1, 2, 3] as const;
+  const pieces = systemPrompt(frame, standing.shown, {
+    workspace: workspace ?? null,
+    clipboard: atHand,
+    skills: skills?.skills ?? [],
+  });
   return {
     persona,
     perspective: perspectiveOf({ zone }, personaId, personas, tools),
-    system: systemPrompt(frame, standing.shown, {
-      workspace: workspace ?? null,
-      clipboard: atHand,
-      skills: skills?.skills ?? [],
-    }),
+    system: pieces.map(({ text }) => text).join('\n\n'),
+    origin: originOf([...pieces, current]),
     standing,
     memoryNow: memoryNow(changes),
     seen: new Map(tiers.map((tier) => [seenKey(chat.id, personaId, tier), snapshot.seen[tier]])),
     promptMemory: { memory: snapshot.text, dailyLog, recalled: '', summary: '' },
   };
+}
+
+/** What stands in MEMORY.md beyond what is shown, a call may read. */
+async function memoryNowOf(memory: Memory, owner: MemoryOwner, today: string): Promise<MemoryShown> {
+  const [snapshot, dailyLog] = await Promise.all([
+    memory.snapshot(owner),
+    memory.recentDaily(owner.chatId, today),
+  ]);
+  const origins = await Promise.all([
+    memory.originOf(owner),
+    ...daysOf(dailyLog).map(({ date }) => memory.originOfDay(owner.chatId, date)),
+  ]);
+  return { memory: snapshot, dailyLog, origin: originOf(origins.map((origin) => ({ origin }))) };
 }
 
 export function perspectiveOf(

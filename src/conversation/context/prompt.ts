@@ -7,6 +7,7 @@
 import { fenced, nameInPrompt } from '../../core/elements.js';
 import type { ChatId } from '../../core/ids.js';
 import type { MemoryBudgets } from '../../core/memory.js';
+import { originOfNotes, type Piece } from '../../core/origin.js';
 import { filledIn, hasName, type Persona } from '../../core/persona.js';
 import { catalogueOf, type Skill } from '../../core/skills.js';
 import type { AnyTool } from '../../core/tool.js';
@@ -59,20 +60,26 @@ export interface Now {
   skills: readonly Skill[];
 }
 
-/** The whole of it. */
-export function systemPrompt(frame: string, shown: MemoryShown, now: Now): string {
-  const { workspace } = now;
-  return [
-    frame,
-    whatYouRemember(shown),
-    workspace === null ? '' : whatTheWorkspaceHolds(workspace),
-    workspace === null ? '' : plan(workspace.plan),
-    atHand(now.clipboard),
-    whatYouCanLearn(now.skills),
-  ]
-    .filter((part) => part !== '')
-    .join('\n\n');
+/** The whole of it, in order. */
+export function systemPrompt(
+  frame: string,
+  shown: MemoryShown,
+  { workspace, clipboard, skills }: Now,
+): Piece[] {
+  const { origin } = shown;
+  const kept = workspace ?? NO_WORKSPACE;
+  const pieces: Piece[] = [
+    { way: 'frame', text: frame, origin: 'inside' },
+    { way: 'memory', text: whatYouRemember(shown), origin },
+    { way: 'workspace', text: whatTheWorkspaceHolds(kept), origin: kept.origin },
+    { way: 'workspace', text: plan(kept.plan), origin: kept.origin },
+    { way: 'clipboard', text: atHand(clipboard), origin: originOfNotes(clipboard) },
+    { way: 'skills', text: whatYouCanLearn(skills), origin: 'inside' },
+  ];
+  return pieces.filter(({ text }) => text !== '');
 }
+
+const NO_WORKSPACE: WorkspaceShown = { bootstrap: [], memory: '', dailyLog: '', plan: '', origin: 'inside' };
 
 function whatYouRemember({ memory, dailyLog }: MemoryShown): string {
   const blocks = [

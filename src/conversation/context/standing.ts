@@ -3,13 +3,16 @@
  * they have read as long as a request begins as the last one did, so memory stands there as it was when the window
  * began; what has changed since is told at the end of the request. Pure; why it is so: docs/decisions/0020.
  */
+import { daysOf } from '../../core/daily-log.js';
 import { block, fenced } from '../../core/elements.js';
 import type { MemorySnapshot, SeenTier, Tier } from '../../core/memory.js';
+import type { Origin } from '../../core/origin.js';
 
 /** A persona's memory as a prompt can show it. */
 export interface MemoryShown {
   memory: MemorySnapshot;
   dailyLog: string;
+  origin: Origin;
 }
 
 /** What the requests of a window begin with. */
@@ -101,8 +104,8 @@ function textOf(seen: SeenTier): string | null {
 /** The new lines of each day; a day that was changed otherwise, whole. null when a day is gone, or all is too much. */
 function changedDays(before: string, now: string, most: number): string[] | null {
   if (before === now) return [];
-  const known = daysOf(before);
-  const days = daysOf(now);
+  const known = daysByDate(before);
+  const days = daysByDate(now);
   if ([...known.keys()].some((date) => !days.has(date))) return null;
   const changed = [...days].flatMap(([date, text]) => {
     const old = known.get(date);
@@ -115,13 +118,11 @@ function changedDays(before: string, now: string, most: number): string[] | null
   return before.length + changed.join('').length > most ? null : changed;
 }
 
-/** By date. A line of a day that looks like another day's heading only divides it. */
-function daysOf(log: string): Map<string, string> {
+/** A line of a day that looks like another day's heading only divides it. */
+function daysByDate(log: string): Map<string, string> {
   const days = new Map<string, string>();
-  for (const block of log.split(/^(?=--- \d{4}-\d{2}-\d{2} ---$)/m)) {
-    const [, date, text] = /^--- (\d{4}-\d{2}-\d{2}) ---\n?([\s\S]*)$/.exec(block) ?? [];
-    if (date !== undefined)
-      days.set(date, [days.get(date), (text ?? '').trim()].filter((part) => part !== undefined).join('\n'));
+  for (const { date, text } of daysOf(log)) {
+    days.set(date, [days.get(date), text].filter((part) => part !== undefined).join('\n'));
   }
   return days;
 }

@@ -25,6 +25,7 @@ export type TellDigest = (digest: {
   text: string;
   personaId: null;
   content: DigestContent;
+  tainted: true;
 }) => Promise<void>;
 
 /** What outlives a restart, as JSON in one setting: until when everything is covered, and the last message by then. */
@@ -92,7 +93,9 @@ export async function keepDigests(
   async function tellAll(id: string, content: DigestContent): Promise<void> {
     const to = await chatsOfOwners(services);
     for (const { id: room } of to) {
-      await tell({ id, room, about: 'digest', text: content.summary, personaId: null, content });
+      // Whoever spoke there is nobody here, whatever they may do in that chat.
+      const told = { text: content.summary, content, tainted: true } as const;
+      await tell({ id, room, about: 'digest', personaId: null, ...told });
     }
     if (to.length > 0) return;
     const [chatId = ''] = plan.chats;

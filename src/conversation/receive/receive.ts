@@ -6,7 +6,6 @@
 import type { ChoiceOutcome, Reception } from '../../core/channel.js';
 import { type ChatId, platformId, type RoomId, roomId } from '../../core/ids.js';
 import type {
-  Attachment,
   InboundBatch,
   InboundDeletion,
   InboundEdit,
@@ -14,7 +13,7 @@ import type {
   InboundMove,
   InboundReaction,
 } from '../../core/message.js';
-import type { Origin, Receipt, Received } from '../../core/receipt.js';
+import type { Origin, Receipt, ReceiptOf, Received } from '../../core/receipt.js';
 import { COMMAND_NAMES } from '../commands/list.js';
 import { isUndo, isYes, parseCommand } from '../commands/parse.js';
 import { identifyChat, identifyPerson, linkChat } from '../identity.js';
@@ -26,6 +25,8 @@ import { askAtTheDoor, isKnownChat, isWithThemselves, type Visitor } from './ent
 import { isTooMuch, type Pace } from './pace.js';
 import type { Strangers } from './strangers.js';
 import { turnAway } from './turned-away.js';
+
+type Said = ReceiptOf<'message'>;
 
 /** The result of a batch, and what to wake. */
 export interface Accepted extends Omit<Received, 'choices'>, Pick<Reception, 'turnedAway' | 'choices'> {
@@ -231,10 +232,11 @@ function isQuiet(message: InboundMessage): boolean {
 /** The text that the persona reads, with files listed even before they are fetched. */
 function worded(
   { media }: Services,
-  { text, attachments = [] }: { text: string; attachments?: Attachment[] },
-): { text: string; words?: string; attachments?: Attachment[] } {
-  if (attachments.length === 0) return { text };
-  return { text: media.tell(text, attachments), words: text, attachments };
+  { text, attachments = [], mentions }: Pick<InboundMessage, 'text' | 'attachments' | 'mentions'>,
+): Pick<Said, 'text' | 'words' | 'attachments' | 'mentions'> {
+  const named = mentions === undefined ? {} : { mentions };
+  if (attachments.length === 0) return { text, ...named };
+  return { text: media.tell(text, attachments), words: text, attachments, ...named };
 }
 
 /** Only those who may talk may edit. */
@@ -265,10 +267,11 @@ async function reactionReceipt(
   { sender, chat, platformMessageIds, sign, sentAt }: InboundReaction,
   now: number,
 ): Promise<Receipt | null> {
-  const { entry, chatId, senderId } = await askAtTheDoor(services, channel, { chat, sender });
+  const { entry, chatId, senderId, isStranger } = await askAtTheDoor(services, channel, { chat, sender });
   if (entry !== 'enter') return null;
   const by = { id: senderId, name: sender.name };
-  return { kind: 'reaction', chatId, sender: by, platformMessageIds, sign, sentAt: sentAt || now };
+  const reaction = { chatId, sender: by, platformMessageIds, sign, sentAt: sentAt || now };
+  return { kind: 'reaction', ...reaction, ...(isStranger && { tainted: true as const }) };
 }
 
 /** Nothing is stored for a chat that was not admitted. */

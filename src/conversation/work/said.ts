@@ -3,7 +3,7 @@ import { elementAround, escaped, UNTRUSTED } from '../../core/elements.js';
 import type { ModelMessage } from '../../core/model.js';
 import type { Task } from '../../core/task.js';
 import type { Step } from '../../core/transcript.js';
-import { hostOf, hostsIn } from '../context/trust.js';
+import { hostOf, hostsIn } from '../context/hosts.js';
 import type { Trust } from '../turn/ask.js';
 import { isCutOff, stepMessages, stepOf } from '../turn/steps.js';
 
@@ -56,21 +56,32 @@ export function shortened(messages: readonly ModelMessage[]): ModelMessage[] | n
  * What the model is shown of words from outside: from the turn that gave the task, or an earlier request of it. A host counts
  * as named where the request names it, unless words from outside may have led to that.
  */
-export function trustIn({ goal, request, parent }: Task, messages: readonly ModelMessage[]): Trust {
+export function trustIn(
+  { goal, request, parent }: Task,
+  messages: readonly ModelMessage[],
+  wasTainted: boolean,
+): Trust {
   const words = [
     goal,
-    ...(request.viap === null ? [] : [JSON.stringify(request.viap)]),
+    ...(request.viap === null ? [] : stringsIn(request.viap)),
     ...request.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : [])),
     ...messages.slice(-1).flatMap(({ role, content }) => (role === 'user' ? [content] : [])),
   ];
-  const named = new Set(parent?.tainted ? [] : words.flatMap(hostsIn));
+  const named = new Set(parent?.tainted ? [] : words.flatMap((text) => hostsIn(text)));
   return {
-    isTainted: parent?.tainted === true || messages.some(isOutside),
+    isTainted: wasTainted || parent?.tainted === true || messages.some(isOutside),
     isNamed(address) {
       const host = hostOf(address);
       return host !== null && named.has(host);
     },
   };
+}
+
+/** Each text of it by itself: between them stands nothing that anybody wrote. */
+function stringsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.values(value).flatMap(stringsIn);
 }
 
 function isOutside({ role, content }: ModelMessage): boolean {

@@ -130,7 +130,7 @@ function turnOf(services: WorkServices, request: Request, most: number): TurnAsk
     messages,
     seen: new Map(),
     cause: { kind: 'turn', personaId, turnId: task.id },
-    trust: trustIn(task, messages),
+    trust: trustIn(task, messages, ask.isTainted),
     run: word,
     approvalMs: word === 'nobody' ? null : services.settings.approvalMs,
     save: (step, more) => save(services, request, step, more),
@@ -256,14 +256,14 @@ function doneIn({ ask, messages, steps, tools }: Request, answer: string | null)
   return {
     messages: saidIn(messages, whole, answer),
     steps: whole,
-    tainted: isTainted(trustIn(ask.task, messages), steps),
+    tainted: isTainted(trustIn(ask.task, messages, ask.isTainted), steps),
     wasExternalRefused: steps.some(wasRefused),
   };
 }
 
 /** Of one that has not begun. */
-function doneOf({ task, messages }: WorkAsk): WorkDone {
-  const { isTainted: tainted } = trustIn(task, messages);
+function doneOf({ task, messages, isTainted: wasTainted }: WorkAsk): WorkDone {
+  const { isTainted: tainted } = trustIn(task, messages, wasTainted);
   return { messages, steps: [], tainted, wasExternalRefused: false };
 }
 

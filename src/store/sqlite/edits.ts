@@ -26,7 +26,7 @@ export function editsOf({ raw }: Connection, chats: Chats, journal: Journal) {
   const copy = raw.prepare<[object]>(insertInto('message', MESSAGE));
   const noteNewest = raw.prepare<[object]>('update room set newest_message = @id where id = @room');
   const setText = raw.prepare<[object]>(
-    `update message set ${assigned('text attachments words mentionsBot')} where id = @id`,
+    `update message set ${assigned('text attachments words mentions mentionsBot')} where id = @id`,
   );
   const withdraw = raw
     .prepare<[object], RoomId>(`
@@ -51,11 +51,11 @@ export function editsOf({ raw }: Connection, chats: Chats, journal: Journal) {
       const key = { chatId, account, moves: movesOf(chatId), platformMessageId };
       const found = findEdited.get(key) ?? findFirst.get(key);
       if (!found || found.authorId !== senderId) return null;
-      const { text, attachments, words } = edit;
+      const { text, attachments, words, mentions } = edit;
       // Platforms report edits for other changes, too (a link preview): the same text needs no new answer.
       if ((found.words ?? found.text) === (words ?? text)) return null;
       const { id, roomId: room } = found;
-      const edited = { text, attachments, words };
+      const edited = { text, attachments, words, mentions };
       if (found.isTaken) {
         const waits = { edited: true, state: 'waiting', sentAt: editedAt, receivedAt: now };
         const added = copy.run(bound({ ...found, ...edited, ...waits, mentionsBot }));

@@ -47,7 +47,13 @@ const ATTACHMENTS = json({ name: plain, read: plain });
 const MESSAGES: Words = {
   table: 'message',
   counts: 'messages',
-  columns: { text: plain, words: plain, attachments: ATTACHMENTS, reply_to: json({ text: plain }) },
+  columns: {
+    text: plain,
+    words: plain,
+    attachments: ATTACHMENTS,
+    mentions: foreign,
+    reply_to: json({ text: plain }),
+  },
 };
 const STEP = json({ text: plain, arguments: foreign, content: foreign });
 const ALL: Words[] = [

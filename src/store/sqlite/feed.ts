@@ -11,7 +11,7 @@ import { behindReset, type FindView, HEARD_COLUMNS, type HeardRow, toHeard } fro
 /** A message is heard soon after it is received: at most this many others of its room come in between. */
 const NEARBY = 500;
 
-export function recallFeed({ raw, read }: Connection, findView: FindView): RecallFeed {
+export function recallFeed({ raw, read }: Connection, findView: FindView): Omit<RecallFeed, 'originIn'> {
   const nextView = raw.prepare<
     [{ room: RoomId; personaId: PersonaId }],
     { room: RoomId; personaId: PersonaId }

@@ -25,6 +25,7 @@ import { journalOf } from './journal.js';
 import { journalStore } from './journal-reading.js';
 import { migrate } from './migrate.js';
 import { offersOf } from './offers.js';
+import { lineMarkerOf, originStore } from './origins.js';
 import { deliverOf, outboxStore } from './outbox.js';
 import { pruneStore } from './prune.js';
 import { receiveStore, waitingOf } from './receive.js';
@@ -117,6 +118,7 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
   const endings = endingsOf(connection, chats, shown, views, { journal, asked, course });
   const closeRoom = closeRoomOf(connection, chats, endings);
   const waiting = waitingOf(connection, chats, journal);
+  const markLines = lineMarkerOf(connection);
   return {
     // 1 receive
     ...doorStore(connection, approvals, questions, offers),
@@ -150,7 +152,8 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     ...valueStore(connection, addUsage, dayOf),
     ...amountStore(connection, dayOf),
     ...viewStore(connection, findView, views, addUsage),
-    ...versionStore(connection),
+    ...versionStore(connection, markLines),
+    ...originStore(connection, markLines),
     ...traceStore(connection, findView),
     ...recallFeed(connection, findView),
     ...eraseStore(connection, journal),

@@ -54,6 +54,14 @@ export function repliesOf({ raw }: Connection) {
   const findForgotten = raw.prepare<[object]>(`
     select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
     where turn.id = ${turnOf('@origin')} and ${beganBefore('view.reset_at')}`);
+  const turnIdIn = raw.prepare<[object], string | null>(`select ${turnOf('@origin')}`).pluck();
+  /** What the turn said at its end, by what its persona heard: newest first, for people mostly reply to that. */
+  const findReply = raw.prepare<[object], Pick<HeardRow, 'tainted'>>(`
+    select message.tainted from turn
+      cross join heard on heard.room_id = turn.room_id and heard.persona_id = turn.persona_id and heard.addressed = 1
+      cross join message on message.id = heard.message_id
+    where turn.id = @turnId and message.turn_id = @turnId and message.author_kind = 'persona'
+    order by heard.heard_after desc, heard.message_id desc limit 1`);
   const findFiles = raw
     .prepare<[object], string | null>(`
       select attachments from message
@@ -69,12 +77,19 @@ export function repliesOf({ raw }: Connection) {
       const isForgotten = findForgotten.get({ origin: sent.origin }) !== undefined;
       const text = isForgotten ? '' : asSaid(JSON.parse(sent.body).text, sent);
       const reply = { senderName: sent.speaker, text, ours: true, personaId: sent.personaId || null };
-      return { reply, isTainted: false };
+      return { reply, isTainted: !isForgotten && isFromOutside(sent.origin) };
     }
     const found = heard(platformMessageId, there);
     const senderName = found === undefined ? '' : whoseWords(found.authorName, found.forwardedFrom);
     const reply = { senderName, text: found?.text ?? '', ours: false, personaId: null };
     return { reply, isTainted: taintOf(found, reply.text) };
+  }
+
+  /** Whether a turn that had read words from outside said it, or one of which nothing is kept; what the gateway says did not. */
+  function isFromOutside(origin: string): boolean {
+    const turnId = turnIdIn.get({ origin }) ?? null;
+    if (turnId === null) return false;
+    return findReply.get({ turnId })?.tainted !== 0;
   }
 
   function heard(platformMessageId: string, there: Place): HeardRow | undefined {
@@ -99,7 +114,8 @@ export function repliesOf({ raw }: Connection) {
       const sent = findSent.get(there.chatId, platformMessageId);
       const personaId = sent?.personaId || replyTo.personaId || null;
       const reply = { senderName, text: sent ? asSaid(text, sent) : text, ours, personaId };
-      return { reply, isTainted: false };
+      // Of what is not kept any more nobody knows what led to it.
+      return { reply, isTainted: text !== '' && (sent === undefined || isFromOutside(sent.origin)) };
     },
 
     /**
@@ -117,7 +133,7 @@ export function repliesOf({ raw }: Connection) {
 
     /** The quiet message that a reaction to a persona's message becomes; undefined where there is no such message. */
     reaction(
-      { chatId, sender, sign, sentAt, platformMessageIds }: ReceiptOf<'reaction'>,
+      { chatId, sender, sign, sentAt, platformMessageIds, tainted }: ReceiptOf<'reaction'>,
       chat: { title: string; moves: number },
       { account, now }: { account: string; now: number },
     ): Reaction | undefined {
@@ -139,6 +155,7 @@ export function repliesOf({ raw }: Connection) {
           replyTo: JSON.stringify({ senderName, text, ours: true, personaId }),
           quiet: 1,
           reaction: 1,
+          tainted: Number(tainted === true || isFromOutside(sent.origin)),
         };
         return { room: roomId(chatId, sent.threadId), personaId, said };
       }

@@ -3,7 +3,7 @@
  * it (`view`, `heard`). The cost of a message is mostly the pages it touches, so there are indexes only where a verb of
  * the route needs them, partial ones for what is waiting, and no foreign keys. The newest row of a table with ascending
  * ids is never deleted, so no id is reused. WITHOUT ROWID is added to the migrations by hand (`heard`, `turn`, `step`,
- * `usage`, `spent`, `archived`, `shown`): drizzle does not support it.
+ * `usage`, `spent`, `archived`, `shown`, `outside_line`): drizzle does not support it.
  */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
@@ -129,6 +129,8 @@ export const message = sqliteTable(
     album: text('album'),
     /** Words from outside: a forward, a file, a stranger, or an answer to such words. */
     tainted: flag('tainted').notNull().default(false),
+    /** Names in the text that are not the sender's words, and could be taken for an address; null for none. */
+    mentions: text('mentions', { mode: 'json' }).$type<string[]>(),
   },
   (t) => [
     uniqueIndex('message_twin')
@@ -235,4 +237,16 @@ export const version = sqliteTable(
     undone: flag('undone').notNull().default(false),
   },
   (t) => [uniqueIndex('version_by_id').on(t.id), index('version_of').on(t.chatId, t.personaId, t.n)],
+);
+
+/** Lines of files that were written after words from outside had been read (`Origins`), by `lineKey`; '' is the whole file. */
+export const outsideLine = sqliteTable(
+  'outside_line',
+  {
+    file: text('file').notNull(),
+    line: text('line').notNull(),
+    /** The order in which they were marked. */
+    n: integer('n').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.file, t.line] }), index('outside_line_order').on(t.file, t.n)],
 );

@@ -24,7 +24,7 @@ import type { message, view } from './schema.js';
 
 /** What is stored of a message when it arrives. */
 export const MESSAGE = `roomId chatId account moves authorKind authorId authorName administrator text sentAt receivedAt
-  platformMessageId mentionsBot replyTo edited state attachments words quiet addresses twin bot reaction
+  platformMessageId mentionsBot replyTo edited state attachments words quiet addresses mentions twin bot reaction
   forwardedFrom album tainted`;
 /** A platform's message, and the edit of it that became a message of its own. */
 export const IS_MESSAGE =
@@ -47,7 +47,7 @@ export type NewMessage = Pick<
 
 export const MESSAGE_COLUMNS = columns(
   `id roomId authorKind authorId authorName administrator text sentAt receivedAt platformMessageId mentionsBot replyTo
-    edited turnId attachments words quiet addresses bot reaction
+    edited turnId attachments words quiet addresses mentions bot reaction
     forwardedFrom album tainted`,
   'message',
 );
@@ -78,6 +78,7 @@ export function toMessage(row: MessageRow): StoredMessage {
   if (row.words !== null) stored.words = row.words;
   if (row.quiet === 1) stored.quiet = true;
   if (row.addresses !== null) stored.addresses = JSON.parse(row.addresses);
+  if (row.mentions !== null) stored.mentions = JSON.parse(row.mentions);
   if (row.reaction === 1) stored.reaction = true;
   if (row.forwardedFrom !== null) stored.forwardedFrom = row.forwardedFrom;
   if (row.album !== null) stored.album = row.album;

@@ -1,7 +1,9 @@
 /** The versions of memory files, and the memory that a persona was last given. */
 import type { MemoryHistoryStore, PromptMemory } from '../../core/memory-history.js';
+import { addedLines, memoryPath } from '../../core/origin.js';
 import { bound, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
+import type { MarkLines } from './origins.js';
 import type { version } from './schema.js';
 
 /** How many changes of one persona's memory in a chat are kept and can be undone. */
@@ -15,7 +17,7 @@ const VERSION = 'id chatId personaId file tier before after at cause';
 type VersionRow = Omit<Row<typeof version>, 'n' | 'undone' | 'tier'> &
   Pick<typeof version.$inferSelect, 'tier'>;
 
-export function versionStore({ raw, read, write }: Connection): Versions {
+export function versionStore({ raw, read, write }: Connection, markLines: MarkLines): Versions {
   const keep = raw.prepare<[object]>(insertInto('version', VERSION));
   const dropOldest = raw.prepare<[object]>(`
     delete from version where chat_id = @chatId and persona_id = @personaId and n <= (
@@ -35,6 +37,9 @@ export function versionStore({ raw, read, write }: Connection): Versions {
     keepVersion: (kept) =>
       write(() => {
         keep.run(bound(kept));
+        const { cause, chatId, file, before, after } = kept;
+        // Where the write then fails, marks of lines that stand nowhere do no harm.
+        if (cause.tainted) markLines(memoryPath(chatId, file), addedLines(before, after));
         dropOldest.run({ chatId: kept.chatId, personaId: kept.personaId });
       }),
     dropVersion: (id) => write(() => void drop.run(id), 'single'),

@@ -5,6 +5,7 @@
 import { lstat, mkdir, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { nameOnDisk } from '../../core/names-on-disk.js';
+import type { PromptFiles } from '../../core/origin.js';
 import type { Skill, Skills } from '../../core/skills.js';
 import { BOARD_CHAT } from '../../core/task.js';
 import type { AgentPlace, Authorisation } from '../../core/tool.js';
@@ -24,6 +25,8 @@ export interface Folders {
   skills: Pick<Skills, 'list'> | null;
   /** The gateway's own folders and files, which are closed also where they lie in a folder that is open. */
   hidden: readonly string[];
+  /** What is marked there of what is written. */
+  promptFiles: PromptFiles;
   /** Of a persona's folder. Left out: `QUOTA`. */
   quota?: Quota;
 }
@@ -68,8 +71,9 @@ export interface Places {
   closed: readonly string[];
 }
 
-export async function placesOf(folders: Folders, caller: Authorisation): Promise<Places> {
-  if (caller.agent !== undefined) return placesOfAgent(folders, caller, caller.agent);
+/** `isTainted`: words from outside are in sight, so that an agent only reads what it shares with its other tasks. */
+export async function placesOf(folders: Folders, caller: Authorisation, isTainted: boolean): Promise<Places> {
+  if (caller.agent !== undefined) return placesOfAgent(folders, caller, caller.agent, isTainted);
   return (await mayActAnywhere(caller)) ? placesOfOwner(folders, caller) : placesOfPersona(folders, caller);
 }
 
@@ -152,7 +156,8 @@ async function areShown(
 async function placesOfAgent(
   folders: Folders,
   { chatId }: Authorisation,
-  { cwd, roots, space }: AgentPlace,
+  { cwd, roots, space, shared }: AgentPlace,
+  isTainted: boolean,
 ): Promise<Places> {
   const closed = await realOnes(folders.hidden);
   const media = chatId === BOARD_CHAT ? null : await own(folders.mediaFolder, chatId);
@@ -165,11 +170,18 @@ async function placesOfAgent(
         : null;
   // A root that has become a link since it was found leads to wherever who made the link wants.
   const stillReal = await Promise.all(roots.map(async (root) => (await real(root)) === root));
-  const writable = [...roots.filter((_, n) => stillReal[n]), await own(space)];
+  const common = await own(shared.folder);
+  const mayWrite = shared.mayWrite && !isTainted;
+  const writable = [...roots.filter((_, n) => stillReal[n]), await own(space), ...(mayWrite ? [common] : [])];
+  const toRead = [
+    ...(mayWrite ? [] : [common]),
+    ...(media === null ? [] : [media]),
+    ...(await realOnes([folders.skillsFolder])),
+  ];
   const skills = await skillsOf(folders);
   const all = [
     ...[...new Set(writable)].map((folder): Root => ({ folder, isReadOnly: false, quota: bound(folder) })),
-    ...[...(media === null ? [] : [media]), ...(await realOnes([folders.skillsFolder]))].map(readable),
+    ...toRead.map(readable),
     ...rootsOf(skills),
   ];
   const begins = cwd === null ? null : ((await real(cwd)) ?? cwd);

@@ -10,7 +10,7 @@ type Work = (places: Places) => Promise<ToolResult>;
 export async function inPlaces(folders: Folders, context: ToolContext, work: Work): Promise<ToolResult> {
   const allowed = await authorise(context, {}, 'agents too');
   if (!allowed.ok) return failed(allowed.reason);
-  return inThem(context, () => placesOf(folders, allowed.caller), work);
+  return inThem(context, () => placesOf(folders, allowed.caller, context.isTainted === true), work);
 }
 
 /** Of skills alone. */
@@ -32,4 +32,19 @@ async function inThem(
     if (error instanceof PathRefusal) return failed(error.message);
     throw error;
   }
+}
+
+/** The same for what writes. `brings`: it may bring words from outside, whatever was in sight before. */
+export function writingInPlaces(
+  folders: Folders,
+  context: ToolContext,
+  work: Work,
+  { brings }: { brings: boolean },
+): Promise<ToolResult> {
+  return inPlaces(folders, context, (places) => {
+    if (places.kind === 'persona' || (!brings && context.isTainted !== true)) return work(places);
+    const { agent, chatId } = context.authorisation ?? {};
+    const whose = agent && chatId !== undefined ? { id: agent.id, chatId } : null;
+    return folders.promptFiles.watched(whose, () => work(places));
+  });
 }

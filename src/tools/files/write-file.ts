@@ -6,7 +6,7 @@ import { done, failed } from '../results.js';
 import { writeWhole } from './paths.js';
 import type { Folders } from './places.js';
 import { MOST_BYTES, readText } from './read-file.js';
-import { inPlaces } from './run.js';
+import { writingInPlaces } from './run.js';
 import { bytesOf, placesIn } from './text.js';
 
 const path = z.string().describe('Relative to your working folder.');
@@ -24,12 +24,17 @@ export function writeFile(folders: Folders): Tool<z.infer<typeof writeParameters
     parameters: writeParameters,
     risk: 'medium',
     execute: ({ path, content }, context) =>
-      inPlaces(folders, context, async (places) => {
-        const bytes = Buffer.from(content);
-        if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
-        await writeWhole(places, path, bytes, { signal: context.signal });
-        return done(`${path} was written (${sizeInWords(bytes.length)}).`);
-      }),
+      writingInPlaces(
+        folders,
+        context,
+        async (places) => {
+          const bytes = Buffer.from(content);
+          if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
+          await writeWhole(places, path, bytes, { signal: context.signal });
+          return done(`${path} was written (${sizeInWords(bytes.length)}).`);
+        },
+        { brings: false },
+      ),
   };
 }
 
@@ -50,31 +55,36 @@ export function editFile(folders: Folders): Tool<z.infer<typeof editParameters>>
     parameters: editParameters,
     risk: 'medium',
     execute: ({ path, old_string, new_string }, context) =>
-      inPlaces(folders, context, async (places) => {
-        const { text, bom, bytes: expected } = await readText(places, path);
-        const [wanted, put] = withEndsOf(text, old_string, new_string);
-        const found = placesIn(text, wanted, MOST_COUNTED);
-        const [at] = found;
-        if (at === undefined) {
-          return failed(
-            `Nothing was changed: old_string does not stand in ${path}. It has to match exactly.`,
-          );
-        }
-        if (found.length > 1) {
-          const times =
-            found.length === MOST_COUNTED ? `${MOST_COUNTED} times or more` : `${found.length} times`;
-          return failed(
-            `Nothing was changed: old_string stands ${times} in ${path}. Give more of what stands around the place.`,
-          );
-        }
-        const changed = text.slice(0, at) + put + text.slice(at + wanted.length);
-        const bytes = bytesOf({ text: changed, bom });
-        if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
-        const outcome = await writeWhole(places, path, bytes, { signal: context.signal, expected });
-        return outcome === 'written'
-          ? done(`${path} was changed.`)
-          : failed(`Nothing was changed: ${path} has changed meanwhile. Read it again.`);
-      }),
+      writingInPlaces(
+        folders,
+        context,
+        async (places) => {
+          const { text, bom, bytes: expected } = await readText(places, path);
+          const [wanted, put] = withEndsOf(text, old_string, new_string);
+          const found = placesIn(text, wanted, MOST_COUNTED);
+          const [at] = found;
+          if (at === undefined) {
+            return failed(
+              `Nothing was changed: old_string does not stand in ${path}. It has to match exactly.`,
+            );
+          }
+          if (found.length > 1) {
+            const times =
+              found.length === MOST_COUNTED ? `${MOST_COUNTED} times or more` : `${found.length} times`;
+            return failed(
+              `Nothing was changed: old_string stands ${times} in ${path}. Give more of what stands around the place.`,
+            );
+          }
+          const changed = text.slice(0, at) + put + text.slice(at + wanted.length);
+          const bytes = bytesOf({ text: changed, bom });
+          if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
+          const outcome = await writeWhole(places, path, bytes, { signal: context.signal, expected });
+          return outcome === 'written'
+            ? done(`${path} was changed.`)
+            : failed(`Nothing was changed: ${path} has changed meanwhile. Read it again.`);
+        },
+        { brings: false },
+      ),
   };
 }
 

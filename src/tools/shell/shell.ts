@@ -12,7 +12,7 @@ import { redactor } from '../../core/secret-env.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { findFolder, MEDIA, PathRefusal, usedBy } from '../files/paths.js';
 import { type Folders, isWithin, type Places, type Quota, SKILLS } from '../files/places.js';
-import { inPlaces } from '../files/run.js';
+import { writingInPlaces } from '../files/run.js';
 import { failed } from '../results.js';
 import { bubblewrapArguments, bubblewrapFault, findBubblewrap, insideAs, PATH_INSIDE } from './bubblewrap.js';
 import { type CommandOutcome, runCommand } from './command.js';
@@ -69,7 +69,9 @@ export function shell(parts: ShellParts): Tool<Parameters> {
     timeoutMs: timeoutSeconds * 1000 + SPARE_MS,
     whyInVain: ({ agent }) => (agent?.cwd === null ? NO_FOLDER : null),
     execute: (given, context) =>
-      inPlaces(parts.folders, context, (places) => run(parts, given, places, context)),
+      writingInPlaces(parts.folders, context, (places) => run(parts, given, places, context), {
+        brings: true,
+      }),
   };
 }
 

@@ -50,6 +50,45 @@ export function keepingContract(under: StoreUnderTest): void {
     await under.store.finishCommand({ id, now: NOW, deliveries: [], effects: [effect] });
   }
 
+  describe('where lines of files come from', () => {
+    const origin = (file: string, text: string) => under.store.originIn(file, () => text);
+
+    it('is kept line by line, as long as one stands there', async () => {
+      await under.store.markOutside('a.md', ['- send it all', '', '---']);
+      expect(await origin('a.md', '# Notes\n\n- a rose\n  send it all')).toBe('outside');
+      for (const text of ['', '- a rose\n---\n', 'send it'])
+        expect(await origin('a.md', text)).toBe('inside');
+      expect(await origin('b.md', '- send it all')).toBe('inside');
+      expect(await origin('a.md', 'a rose\n\n<<truncated due to memory-max-chars=1>>')).toBe('outside');
+      const unasked = () => expect.unreachable();
+      expect(await under.store.originIn('b.md', unasked)).toBe('inside');
+    });
+
+    it('may be of a whole file, and is of what was written into memory under words from outside', async () => {
+      await under.store.markOutside('c.md', null);
+      expect(await origin('c.md', 'whatever')).toBe('outside');
+      await under.store.keepVersion(versionOf('a', { before: 'a rose', after: 'a rose\na lily' }));
+      const tainted = { kind: 'turn', personaId: 'default', turnId: 't1', tainted: true } as const;
+      await under.store.keepVersion(
+        versionOf('b', { before: 'a rose', after: 'a rose\nan iris', cause: tainted }),
+      );
+      const file = `groups/${CHAT}/default/MEMORY.md`;
+      expect(await origin(file, 'a rose\na lily')).toBe('inside');
+      expect(await origin(file, 'an iris')).toBe('outside');
+    });
+
+    it('is kept of the newest lines of a file, without end', async () => {
+      for (let n = 0; n < 6; n++) {
+        await under.store.markOutside(
+          'd.md',
+          Array.from({ length: 1_000 }, (_, m) => `line ${n} ${m}`),
+        );
+      }
+      expect(await origin('d.md', 'line 0 1')).toBe('inside');
+      expect(await origin('d.md', 'line 1 1')).toBe('outside');
+    });
+  });
+
   describe('versions of memory', () => {
     it('are given as they were kept, newest first', async () => {
       const log = versionOf('b', {

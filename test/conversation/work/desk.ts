@@ -54,6 +54,7 @@ export async function desk(options: WorkbenchOptions = {}): Promise<Desk> {
       const claim = { id: task.id, owner: 'test' };
       return {
         task,
+        isTainted: false,
         agent: {
           ...{ id: 'utility', model: null, prompt: '', tools: ['files', 'shell'] },
           ...{ timeoutMinutes: null, maxRounds: null },
@@ -61,6 +62,7 @@ export async function desk(options: WorkbenchOptions = {}): Promise<Desk> {
         place: {
           ...{ id: 'utility', taskId: task.id, cwd: '/w', roots: ['/w', '/a `b`'], env: {} },
           space: '/space',
+          shared: { folder: '/shared', mayWrite: true },
         },
         messages: [
           { role: 'system', content: 'You work.' },

@@ -20,7 +20,14 @@ beforeEach(async () => {
   for (const name of ['work/sub', 'work-evil', 'artifacts/task-1'])
     await mkdir(join(folder, name), { recursive: true });
   place = {
-    ...{ id: 'utility', taskId: 'task-1', cwd: join(folder, 'work'), env: {}, space: join(folder, 'space') },
+    ...{
+      id: 'utility',
+      taskId: 'task-1',
+      cwd: join(folder, 'work'),
+      env: {},
+      space: join(folder, 'space'),
+      shared: { folder: '/shared', mayWrite: true },
+    },
     roots: [join(folder, 'work'), join(folder, 'artifacts')],
   };
 });

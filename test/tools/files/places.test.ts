@@ -54,7 +54,11 @@ async function setUp(kind: Kind, changes: Partial<AgentPlace> = {}) {
   ];
   const agent: AgentPlace = {
     ...{ id: 'utility', taskId: 't1', cwd: at('project'), roots: [at('project'), at('data/workspace')] },
-    ...{ env: {}, space: at('data/agents/utility/internal_space') },
+    ...{
+      env: {},
+      space: at('data/agents/utility/chats/telegram_1'),
+      shared: { folder: at('data/agents/utility/internal_space'), mayWrite: true },
+    },
     ...changes,
   };
   const authorisation: Authorisation = {
@@ -305,7 +309,8 @@ describe('an agent', () => {
     const work = at(WORK);
     const agent: AgentPlace = {
       ...{ id: 'utility', taskId: 't', cwd: at('project'), roots: [at('project'), work], env: {} },
-      space: at('data/agents/utility/internal_space'),
+      space: at('data/agents/utility/chats/telegram_1'),
+      shared: { folder: at('data/agents/utility/internal_space'), mayWrite: true },
     };
     const small = { ...folders, quota: { bytes: 10, entries: 5 } };
     const write = (path: string) =>

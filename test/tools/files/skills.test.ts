@@ -51,7 +51,11 @@ async function setUp(kind: Kind = 'persona', sandbox: 'bubblewrap' | 'none' = 'n
   const folders = { ...home.folders, skills };
   const agent: AgentPlace = {
     ...{ id: 'utility', taskId: 't1', cwd: at('data/workspace'), roots: [at('data/workspace')] },
-    ...{ env: {}, space: at('data/agents/utility/internal_space') },
+    ...{
+      env: {},
+      space: at('data/agents/utility/internal_space'),
+      shared: { folder: at('data/agents/utility/internal_space'), mayWrite: true },
+    },
   };
   if (kind === 'agent') await mkdir(at('data/workspace'), { recursive: true });
   const authorisation: Authorisation = {
@@ -166,6 +170,7 @@ test('a project with a folder of that name keeps it', async () => {
   const agent: AgentPlace = {
     ...{ id: 'utility', taskId: 't1', cwd: at('project'), roots: [at('project')], env: {} },
     space: at('data/agents/utility/internal_space'),
+    shared: { folder: at('data/agents/utility/internal_space'), mayWrite: true },
   };
   expect((await call('read', { path: 'skills/weather/a.md' }, { agent })).content).toContain(
     'of the project',

@@ -38,7 +38,8 @@ async function setUp(sandbox: 'bubblewrap' | 'none', changes: Partial<AgentPlace
   const agent: AgentPlace = {
     ...{ id: 'utility', taskId: 't1', cwd: at('project'), roots: [at('project'), at('data/workspace')] },
     env: { OPENCLAW_WORKSPACE: at('data/workspace'), MEMORY_DIR: at('data/workspace/memory') },
-    space: at('data/agents/utility/internal_space'),
+    space: at('data/agents/utility/chats/telegram_1'),
+    shared: { folder: at('data/agents/utility/internal_space'), mayWrite: true },
     ...changes,
   };
   const run = (command: string, given: object = {}) =>

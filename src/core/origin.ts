@@ -1,0 +1,110 @@
+/**
+ * Where words in a prompt come from. One rule: whatever text a model is shown has come in by one of the ways below, and has
+ * an origin. A request that shows one piece from outside is tainted (`conversation/turn/taint.ts` says what follows), and so is
+ * what a model says or writes while it sees one. Files that prompts show keep that line by line: `Origins`.
+ */
+import { createHash } from 'node:crypto';
+import type { ChatId } from './ids.js';
+
+/** `outside`: a page, a file, a picture, a server's answer, a stranger, another chat, or what a model wrote after reading such. */
+export type Origin = 'inside' | 'outside';
+
+/** Every way in, and what says where such text comes from. `test/conversation/origins.test.ts` has a case for each. */
+export const WAYS_IN = {
+  frame: 'inside: the gateway, the operator’s files (principles, personas) and the names of this chat',
+  tools: 'inside: descriptions, also of servers that the operator configured',
+  skills: 'inside: the operator installed them',
+  memory: 'marked lines of MEMORY.md, read whole, and of the days that are shown',
+  workspace: 'marked lines of its files',
+  clipboard: 'items that say so',
+  summary: 'the view: tainted if anything was that has left the window',
+  message: 'the message: tainted when it was received, or when its files were read',
+  quote: 'the message that is quoted; outside where nobody here has heard it in a group',
+  reaction: 'its sender, as for a message',
+  picture: 'outside, as a document is',
+  reply: 'the turn that said it',
+  event: 'what is told: a digest is outside, a schedule and a task as those who gave them',
+  recalled: 'the message, or marked lines of the file',
+  result: 'its tool (`isFromOutside`), or what the tool has read (`outside`)',
+  request: 'of an agent: who gave the task, and marked lines of what it is shown',
+} as const;
+
+export type WayIn = keyof typeof WAYS_IN;
+
+/** One of the texts that a prompt is made of. */
+export interface Piece {
+  way: WayIn;
+  text: string;
+  origin: Origin;
+}
+
+/** The rule for a whole: one piece decides. */
+export function originOf(pieces: readonly Pick<Piece, 'origin'>[]): Origin {
+  return pieces.some(({ origin }) => origin === 'outside') ? 'outside' : 'inside';
+}
+
+/** What files of chats, personas and agents keep of it. `file`: its path below the folder of all data, as `groups/test_1/luna/MEMORY.md`. */
+export interface Origins {
+  /** These lines are from outside as long as they stand in the file; null: all of it, for good. */
+  markOutside(file: string, lines: readonly string[] | null): Promise<void>;
+  /** Of a text that stands in the file now, which is asked for only where anything in the file is marked. */
+  originIn(file: string, text: () => string | Promise<string>): Promise<Origin>;
+}
+
+/** Files that prompts show and tools can write: what is written while words from outside are in sight is marked there. */
+export interface PromptFiles {
+  /** Runs what may write, and marks the lines that it has brought. `agent`: whose spaces it may write, too. */
+  watched<Result>(
+    agent: { id: string; chatId: ChatId } | null,
+    write: () => Promise<Result>,
+  ): Promise<Result>;
+}
+
+/** A file of a chat's memory, as `Origins` names it; `file` as in `Version`. */
+export function memoryPath(chatId: ChatId, file: string): string {
+  return `groups/${chatId}/${file}`;
+}
+
+/** A file below `data/workspace`. */
+export function workspacePath(file: string): string {
+  return `workspace/${file}`;
+}
+
+/** A file of one of an agent's spaces; `chatId`: null for the shared one. */
+export function spacePath(agent: string, chatId: ChatId | null, file: string): string {
+  return `agents/${agent}/${chatId === null ? 'internal_space' : `chats/${chatId}`}/${file}`;
+}
+
+/** By a longer piece no line is known: a prompt may show only the beginning of it. */
+const KNOWN_BY_CHARS = 80;
+/** Indents, bullets, marks of headings and quotes. */
+const BEFORE_WORDS = /^[^\p{L}\p{N}\p{Extended_Pictographic}]+/u;
+
+/** What a line is known by, wherever it stands in its file and however it is indented; null: it says nothing. */
+export function lineKey(line: string): string | null {
+  const words = line.replace(BEFORE_WORDS, '').slice(0, KNOWN_BY_CHARS).trim();
+  if (words === '') return null;
+  return createHash('sha256').update(words).digest('base64url').slice(0, 22);
+}
+
+export function linesOfText(text: string): string[] {
+  return text.split(/\r\n|\n|\r/);
+}
+
+/** The lines that a change has brought. */
+export function addedLines(before: string, after: string): string[] {
+  const known = new Set(linesOfText(before).map((line) => line.trim()));
+  return linesOfText(after).filter((line) => !known.has(line.trim()));
+}
+
+/** What is added to a note of one line that outlives the turn, in which it can be seen where it came from. */
+const NOTE = '[written after reading words from outside]';
+
+export function noted(line: string, origin: Origin): string {
+  return origin === 'outside' ? `${line} ${NOTE}` : line;
+}
+
+/** Of a text that holds such notes. */
+export function originOfNotes(text: string): Origin {
+  return text.includes(NOTE) ? 'outside' : 'inside';
+}
