@@ -23,6 +23,12 @@ export interface Answer {
   /** null when it never said why it ended: then the stream was cut. */
   finish: string | null;
   besides: Besides;
+  /** A call stood in its text, and was cut from it, that cannot be carried out: why, in words for the model. Left out: none did. */
+  failedCall?: {
+    why: string;
+    /** The end of the text cut it off. */
+    isOpen: boolean;
+  };
 }
 
 /**

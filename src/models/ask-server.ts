@@ -134,7 +134,7 @@ export function createAsker(options: AskerOptions) {
         const { post, write, reader } = apis[sent.api];
         const whole = yield* attempt({
           ...{ post, body: write(sent), answer: reader() },
-          ...{ silenceMs, mostBytes, shown, before, clock, signal },
+          ...{ silenceMs, mostBytes, sent, shown, before, clock, signal },
         });
         await noteTaken(model, sent);
         if (whole.calls.length === 0) return whole;

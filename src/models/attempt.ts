@@ -9,6 +9,8 @@ import type { Body } from './body.js';
 import { chunksOf } from './chunks.js';
 import { continued, continuedSoFar } from './further.js';
 import type { Post } from './http.js';
+import type { ChatRequest } from './request.js';
+import { createSaidReader, type SaidReader } from './said.js';
 import { ServerError } from './server-error.js';
 
 /** What the reader of a stream has seen so far. One for all attempts of a request. */
@@ -37,12 +39,15 @@ export async function* attempt(ask: {
   shown: Shown;
   /** How much an answer may hold, in bytes: text, calls and reasoning. */
   mostBytes: number;
+  /** What is asked: a call of one of its tools may stand in the text, and what its messages say may be quoted there. */
+  sent: Pick<ChatRequest, 'tools' | 'messages'>;
   /** What an earlier request has brought of the same answer; empty for none. */
   before: string;
   clock: Clock;
   signal: AbortSignal;
 }): AsyncGenerator<ModelEvent, Answer> {
   const { answer, clock, silenceMs, signal, shown, before, mostBytes } = ask;
+  const said = createSaidReader(ask.sent);
   const connection = new AbortController();
   const hangUp = () => connection.abort();
   let lastHeard = clock.now();
@@ -94,7 +99,7 @@ export async function* attempt(ask: {
       if (size > mostBytes) throw new ServerError(endless(mostBytes));
       if (brought !== 'text' || size < dueAt) continue;
       dueAt = size * GROWTH;
-      const visible = answer.visible();
+      const visible = said.soFar(answer.visible());
       const text = before === '' ? visible : continuedSoFar(before, visible);
       for (const event of eventsTo(shown, text)) yield event;
     }
@@ -121,9 +126,24 @@ export async function* attempt(ask: {
   const complete = { ...whole, finish: whole.finish ?? (isMarked ? finishOfMarked(whole) : null) };
   const failure = failureOf(complete.finish);
   if (failure !== null) throw new ServerError(failure);
-  const text = before === '' ? complete.text : continued(before, complete.text);
+  const read = withWrittenCalls(complete, said);
+  const text = before === '' ? read.text : continued(before, read.text);
   for (const event of eventsTo(shown, text)) yield event;
-  return { ...complete, text };
+  return { ...read, text };
+}
+
+/** Calls count that stand in its text, where the server found none in it. */
+function withWrittenCalls(answer: Answer, reader: SaidReader): Answer {
+  const { text, calls, failed, isOpen } = reader.whole(answer.text);
+  if (text === answer.text && calls.length === 0) return answer;
+  const { items, ...besides } = answer.besides;
+  // What a Responses answer consists of would bring it all back; only its own calls need the items that led to them.
+  const kept = items?.filter(({ type }) => type !== 'message');
+  if (answer.calls.length > 0)
+    return { ...answer, text, besides: { ...besides, ...(kept && { items: kept }) } };
+  const written = calls.map((call) => ({ ...call, id: '' }));
+  const failedCall = failed === null ? {} : { failedCall: { why: failed, isOpen } };
+  return { ...answer, text, calls: written, besides, ...failedCall };
 }
 
 /** Some servers say that an answer is finished only by the mark at the end of the stream (Snowflake Cortex). */

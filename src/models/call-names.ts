@@ -27,8 +27,9 @@ export function calledName(name: string, offered: ReadonlySet<string>): string {
   const [beforeToken = ''] = name.slice(0, MOST_READ).split(/<[|｜]/u, 1);
   const plain = beforeToken.replace(/^[\s"'`]+/, '').replace(/["'`\s]+$/, '');
   const bare = plain.replace(NAMESPACE, '');
-  const found = [plain, bare, bare.replace(CALL_NUMBER, '')].find((each) => offered.has(each));
-  return found ?? sentName(plain === '' ? name : plain);
+  const unnumbered = bare.replace(CALL_NUMBER, '');
+  const found = [plain, bare, unnumbered].find((each) => offered.has(each));
+  return found ?? sentName(unnumbered === '' ? name : unnumbered);
 }
 
 /** A name as it goes to a server. The same name always becomes the same one. */

@@ -4,10 +4,9 @@
  * the server alone (`echo.ts`).
  */
 import type { ModelMessage, ToolCall } from '../core/model.js';
-import { isNestedDeeper } from '../core/nesting.js';
 import { calledName, fits } from './call-names.js';
 import { addField } from './echo.js';
-import { bytesOf, parse, record, word } from './json.js';
+import { argumentsJson, bytesOf, parse, record, word } from './json.js';
 
 export interface PartialCall extends ToolCall {
   besides: Record<string, unknown>;
@@ -15,7 +14,6 @@ export interface PartialCall extends ToolCall {
 
 /** What a call takes that has neither a name nor arguments. */
 const CALL_BYTES = 50;
-const TOO_DEEP = '(nested too deep)';
 
 export interface CallsReader {
   add(piece: Record<string, unknown>): void;
@@ -37,7 +35,7 @@ export function createCallsReader(): CallsReader {
       const id = word(piece.id) ?? '';
       const name = word(named.name)?.trim() ?? '';
       const whole = record(named.arguments) !== null;
-      const args = whole ? jsonOf(named.arguments) : (word(named.arguments) ?? '');
+      const args = whole ? argumentsJson(named.arguments) : (word(named.arguments) ?? '');
 
       let call = index === null ? calls.at(-1) : byIndex.get(index);
       if (call === undefined || beginsAnother(call, { id, name, args, index })) {
@@ -60,11 +58,6 @@ export function createCallsReader(): CallsReader {
     bytes: () => bytes,
     named: () => calls.filter((call) => call.name !== ''),
   };
-}
-
-/** Arguments too deep to be written out are no JSON, which the model is told. */
-function jsonOf(value: unknown): string {
-  return isNestedDeeper(value) ? TOO_DEEP : JSON.stringify(value);
 }
 
 /** What comes along with a call. */

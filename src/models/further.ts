@@ -1,14 +1,14 @@
 /**
  * Step 5, inside the model client: the one further request for an answer that is not whole. Pure. An empty answer is
- * asked for with a new message, because the same request mostly brings the same; one that was cut at its limit is carried
- * on; where thinking or a tool call filled the limit, there is more room.
+ * asked for with a new message, because the same request mostly brings the same, and so is a call in the text that cannot be
+ * carried out; one that was cut at its limit is carried on; where thinking or a tool call filled the limit, there is more room.
  */
 import type { ModelMessage, ModelRequest } from '../core/model.js';
 import { type Answer, isCutAtLimit, isEmpty } from './answer.js';
 import { parse, record } from './json.js';
 
 export interface Further {
-  why: 'empty' | 'no room' | 'cut';
+  why: 'empty' | 'no room' | 'cut' | 'failed call';
   request: ModelRequest;
   outputTokens: number;
   /** The text so far, which the answer to it continues. */
@@ -20,6 +20,8 @@ const MORE_ROOM = 4;
 
 const SAY_SOMETHING =
   'Your answer was empty. Please continue: say in words, in the language of the conversation, what there is to say.';
+const notCalled = (why: string) =>
+  `Your last answer tried to call a tool in its text, which did nothing and was shown to nobody. ${why} If the call is still needed, make it as a proper tool call; else answer in words, in the language of the conversation.`;
 const CARRY_ON =
   'Your answer was cut off at its length limit. Begin with its last few words once more, and carry on from there to the end, in the same language and form. Say nothing about the interruption.';
 
@@ -28,10 +30,15 @@ const MOST_OVERLAP = 200;
 const LEAST_OVERLAP = 8;
 
 export function furtherFor(request: ModelRequest, answer: Answer, outputTokens: number): Further | null {
-  const { text, calls, finish } = answer;
+  const { text, calls, finish, failedCall } = answer;
   const atLimit = isCutAtLimit(finish);
   const again = { request, outputTokens, before: '' };
   const roomy = { outputTokens: outputTokens * MORE_ROOM, before: '' };
+  if (calls.length === 0 && failedCall !== undefined) {
+    if (atLimit && failedCall.isOpen) return { ...roomy, why: 'no room', request };
+    const said = text === '' ? [] : [{ role: 'assistant' as const, content: text, calls: [] }];
+    return { ...again, why: 'failed call', request: withMore(request, notCalled(failedCall.why), ...said) };
+  }
   if (isEmpty(answer)) {
     if (atLimit) return { ...roomy, why: 'no room', request };
     return request.mayBeEmpty ? null : { ...again, why: 'empty', request: withMore(request, SAY_SOMETHING) };

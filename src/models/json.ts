@@ -1,4 +1,5 @@
 /** Reading what a model server sent without trusting its shape. */
+import { isNestedDeeper } from '../core/nesting.js';
 
 export function record(value: unknown): Record<string, unknown> | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -39,6 +40,11 @@ export function withoutDepths(value: unknown): unknown {
     level = next;
   }
   return value;
+}
+
+/** Arguments that came as an object. Those too deep to be written out become no JSON, which the model is told. */
+export function argumentsJson(value: unknown): string {
+  return isNestedDeeper(value) ? '(nested too deep)' : JSON.stringify(value);
 }
 
 /** How many bytes a text or a structure holds; numbers and the like count as none. */

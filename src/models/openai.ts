@@ -97,12 +97,12 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     try {
       const first = yield* ask(asGiven(request), signal, shown);
       const size = sizeOf(request);
-      if (isEmpty(first) && first.usage === null && window.isOverflow(asked, size)) {
+      if (isEmpty(first) && !first.failedCall && first.usage === null && window.isOverflow(asked, size)) {
         await window.refused(asked, null, size);
         throw overflow(titleOf(asked));
       }
       const cut = await window.answered(asked, { size, chat: request.cacheKey }, first.usage);
-      const isWhole = !isEmpty(first) && !isCutAtLimit(first.finish);
+      const isWhole = !isEmpty(first) && !isCutAtLimit(first.finish) && !first.failedCall;
       const further = isWhole ? null : furtherFor(request, first, limitOf(request));
       const whole = further && (yield* mended(first, further, signal, shown));
       const { text, calls, model, finish, besides } = whole ?? first;
@@ -149,13 +149,18 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
       const isRaised = further.outputTokens > limitOf(request);
       answer = yield* ask({ ...further, isRaised }, signal, shown);
     } catch (error) {
-      if (signal.aborted || !(error instanceof Fault) || why === 'empty') throw error;
+      const isNothing = why === 'empty' || (why === 'failed call' && isEmpty(first));
+      if (signal.aborted || !(error instanceof Fault) || isNothing) throw error;
       log.warn({ server: place, why: describe(error) }, 'the rest of an answer could not be had');
       if (isEmpty(first) && !request.mayBeEmpty) throw wordlessAnswer(title, limitOf(request));
       yield* eventsTo(shown, first.text);
       return null;
     }
     if (!isEmpty(answer) || request.mayBeEmpty) return answer;
+    if (why === 'failed call' && !isEmpty(first)) {
+      yield* eventsTo(shown, first.text);
+      return null;
+    }
     throw isCutAtLimit(answer.finish) ? wordlessAnswer(title, limitOf(request)) : emptyAnswer(title);
   }
 

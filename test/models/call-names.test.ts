@@ -41,7 +41,7 @@ describe('the name of a call', () => {
   ])('%j means the tool that is offered', (name) => expect(calledName(name, OFFERED)).toBe('look_up'));
 
   test.each([
-    ['functions.other', 'functions_other'],
+    ['functions.other', 'other'],
     ['evil.look_up', 'evil_look_up'],
     ['Look_Up', 'Look_Up'],
     ['look', 'look'],

@@ -63,6 +63,7 @@ test('however an answer is cut into pieces, what was told ends as its text (prop
           answer: createAnswer(),
           silenceMs: 60_000,
           mostBytes: 2_000_000,
+          sent: { tools: [], messages: [] },
           // What an attempt that was given up has shown.
           shown: { text: given },
           // What an earlier request has brought of the same answer.
