@@ -25,7 +25,7 @@ import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
 import { agentsFolderOf, mediaFolderOf, skillsFolderOf, workFolderOf, workspaceFolderOf } from './places.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
-import { createEmbedder, createModel, createSpeechOf } from './servers.js';
+import { createEmbedder, createModel, createReachOf, createSpeechOf } from './servers.js';
 import { systemHost } from './skills/host.js';
 import { createSkills } from './skills/skills.js';
 import {
@@ -322,6 +322,7 @@ async function checkMcp(server: ServerSettings, config: Config): Promise<Finding
   const checked = await checkServer(server, {
     version: 'doctor',
     outward: createOutward(config.network.proxies),
+    reach: await createReachOf(config),
     clock: systemClock,
     log,
     redact,

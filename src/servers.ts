@@ -130,5 +130,13 @@ export async function createMcp(config: Config, version: string, log: Log): Prom
   const { createMcpServers } = await import('./mcp/servers.js');
   const redact = createRedactor(secretsOf(config));
   const outward = createOutward(config.network.proxies);
-  return createMcpServers({ settings, version, outward, clock: systemClock, log, redact });
+  const reach = await createReachOf(config);
+  return createMcpServers({ settings, version, outward, reach, clock: systemClock, log, redact });
+}
+
+/** Where servers of tools may lead us: where `web_fetch` may go. */
+export async function createReachOf({ tools, network }: Config) {
+  const { systemNetwork } = await import('./tools/web/network.js');
+  const { createReach } = await import('./tools/web/reach.js');
+  return createReach(tools.web.allowHosts, systemNetwork(createOutward(network.proxies)));
 }

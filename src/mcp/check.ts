@@ -2,7 +2,7 @@
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { Outward } from '../core/outward.js';
+import type { LookupFor, Outward } from '../core/outward.js';
 import { connect } from './connect.js';
 import { offerOf } from './offered.js';
 import type { Processes } from './process-transport.js';
@@ -14,6 +14,8 @@ export type Check = { state: 'ok'; text: string; remarks: string[] } | { state: 
 interface Parts {
   version: string;
   outward: Outward;
+  /** Where a server leads us beside its own address. */
+  reach: LookupFor;
   clock: Clock;
   log: Log;
   redact(text: string): string;

@@ -13,7 +13,7 @@ import * as z from 'zod';
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { Outward } from '../core/outward.js';
+import type { LookupFor, Outward } from '../core/outward.js';
 import { createBoundedFetch } from './bounded-fetch.js';
 import { createProcessTransport, type Processes } from './process-transport.js';
 import { MOST_LISTED, MOST_PAGES, type RemoteSettings, type ServerSettings } from './settings.js';
@@ -46,6 +46,8 @@ export interface CalledTool {
 export interface ConnectParts {
   version: string;
   outward: Outward;
+  /** Where a server leads us beside its own address. */
+  reach: LookupFor;
   clock: Clock;
   log: Log;
   processes: Processes;
@@ -81,7 +83,7 @@ export async function connect(
 
 async function connectOnce(
   settings: ServerSettings,
-  { version, outward, clock, log, processes, redact }: ConnectParts,
+  { version, outward, reach, clock, log, processes, redact }: ConnectParts,
   signal: AbortSignal,
   isOld: boolean,
 ): Promise<Connection> {
@@ -117,7 +119,7 @@ async function connectOnce(
   };
 
   const local = isProcess ? createProcessTransport(settings, { clock, log, processes, redact }) : null;
-  const remote = isProcess ? null : remoteTransport(settings, { clock, outward });
+  const remote = isProcess ? null : remoteTransport(settings, { clock, outward, reach });
   const transport = local ?? remote;
   if (transport === null) throw new Error('unreachable');
   let end = () => {};
@@ -228,13 +230,23 @@ async function withdraw(remote: StreamableHTTPClientTransport, clock: Clock): Pr
 
 function remoteTransport(
   { url, headers, oauth }: RemoteSettings,
-  { clock, outward }: Pick<ConnectParts, 'clock' | 'outward'>,
+  { clock, outward, reach }: Pick<ConnectParts, 'clock' | 'outward' | 'reach'>,
 ): StreamableHTTPClientTransport {
+  // Its own address, and that of the issuer, are the operator's words. Whatever else it names (in a redirect, in metadata for
+  // the login) is somebody else's.
+  const configured = [url, ...(oauth === undefined ? [] : [oauth.issuer])].map(serverIn);
+  const lookupFor: LookupFor = async (to) =>
+    configured.includes(`${to.host}:${to.port}`) ? undefined : reach(to);
   return new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers: { ...headers } },
-    fetch: createBoundedFetch(outward.fetch(), clock),
+    fetch: createBoundedFetch(outward.fetch({ lookupFor }), clock),
     ...(oauth && { authProvider: loginOf(oauth) }),
   });
+}
+
+function serverIn(address: string): string {
+  const { protocol, hostname, port } = new URL(address);
+  return `${hostname.replace(/^\[|\]$/g, '')}:${port || (protocol === 'https:' ? 443 : 80)}`;
 }
 
 /** Its secret goes to the issuer that the operator named and to nobody else, whomever the server names. */

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../core/clock.js';
 import type { Log } from '../core/log.js';
-import type { Outward } from '../core/outward.js';
+import type { LookupFor, Outward } from '../core/outward.js';
 import type { AnyTool } from '../core/tool.js';
 import { failed } from './failure.js';
 import type { OfferedTool } from './offered.js';
@@ -33,6 +33,8 @@ interface Parts {
   settings: readonly ServerSettings[];
   version: string;
   outward: Outward;
+  /** Where a server leads us beside its own address. */
+  reach: LookupFor;
   clock: Clock;
   log: Log;
   /** Cuts secrets out of a text. */
@@ -44,7 +46,15 @@ const WANTED_WITHIN_MS = 30_000;
 /** Beyond the server's own time: what a call may wait for its connection. */
 const ASIDE_MS = 15_000;
 
-export function createMcpServers({ settings, version, outward, clock, log, redact }: Parts): McpServers {
+export function createMcpServers({
+  settings,
+  version,
+  outward,
+  reach,
+  clock,
+  log,
+  redact,
+}: Parts): McpServers {
   let servers: ToolServer[] | null = null;
   let startedAt = 0;
   /** Resolves when each was tried once. */
@@ -62,7 +72,9 @@ export function createMcpServers({ settings, version, outward, clock, log, redac
 
   function start(): void {
     if (servers !== null || isOver || settings.length === 0) return;
-    servers = settings.map((each) => startServer(each, { version, outward, clock, log, redact, processes }));
+    servers = settings.map((each) =>
+      startServer(each, { version, outward, reach, clock, log, redact, processes }),
+    );
     process.once('exit', killAll);
     startedAt = clock.now();
     tried = Promise.all(servers.map((server) => server.tried)).then(() => {

@@ -7,6 +7,8 @@ import type { AnyTool, ToolContext, ToolResult } from '../../src/core/tool.js';
 import { createMcpServers, type McpServers } from '../../src/mcp/servers.js';
 import type { ProcessSettings, RemoteSettings, ServerSettings } from '../../src/mcp/settings.js';
 import { createRedactor } from '../../src/operating/redact.js';
+import { systemNetwork } from '../../src/tools/web/network.js';
+import { createReach } from '../../src/tools/web/reach.js';
 import { eventually } from './gateway.js';
 import { straight } from './straight.js';
 
@@ -66,6 +68,7 @@ export function mcpBench(
   settings: ServerSettings[],
   secrets: string[] = [],
   clock: Clock = systemClock,
+  allowHosts: string[] = [],
 ): McpBench {
   const lines: LogLine[] = [];
   const level = (name: string) => (fields: object, message: string) => {
@@ -73,7 +76,16 @@ export function mcpBench(
   };
   const log: Log = { debug: level('debug'), info: level('info'), warn: level('warn'), error: level('error') };
   const redact = createRedactor(secrets);
-  const servers = createMcpServers({ settings, version: '1.2.3', outward: straight, clock, log, redact });
+  const reach = createReach(allowHosts, systemNetwork(straight));
+  const servers = createMcpServers({
+    settings,
+    version: '1.2.3',
+    outward: straight,
+    reach,
+    clock,
+    log,
+    redact,
+  });
   const tool = (name: string) => {
     const found = servers.tools().find((each) => each.name === name);
     if (!found) throw new Error(`there is no tool ${name}: ${names().join(', ')}`);

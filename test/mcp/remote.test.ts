@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Remote, type RemoteMode, startEverything, startRemote } from '../fakes/mcp/remote.js';
 import { type McpBench, mcpBench, remoteServer } from '../harness/mcp.js';
+import { page, serve } from '../tools/web/support.js';
 
 let bench: McpBench;
 let remotes: Remote[] = [];
@@ -116,6 +117,24 @@ describe('a server over HTTP that', () => {
     expect((await bench.call('mcp_far_go')).content).toMatch(/^went/);
     const basic = Buffer.from('coterie:hush').toString('base64');
     expect(remote.logins).toEqual([expect.stringContaining(`Basic ${basic} grant_type=client_credentials`)]);
+  });
+
+  it.each<[RemoteMode, string[]]>([
+    ['names metadata elsewhere', []],
+    ['names metadata elsewhere', ['127.0.0.1']],
+    ['names a login elsewhere', []],
+    ['names a login elsewhere', ['127.0.0.1']],
+  ])('%s sends us only where pages may be fetched from (%j)', async (mode, allowed) => {
+    const beside = await serve(page('application/json', '{}'));
+    const remote = await startRemote(mode);
+    remotes.push(remote);
+    remote.elsewhere = beside.url;
+    const oauth = { issuer: new URL(remote.url).origin, clientId: 'coterie', clientSecret: 'hush' };
+    bench = mcpBench([remoteServer('far', remote.url, { oauth })], ['hush'], undefined, allowed);
+    await bench.ready([], new AbortController().signal);
+    expect(bench.tools()).toEqual([]);
+    if (allowed.length === 0) expect(beside.asked).toEqual([]);
+    else expect(beside.asked).not.toEqual([]);
   });
 
   it('names another issuer does not get the secret', async () => {

@@ -110,10 +110,10 @@ async function open(url: URL, ask: PageAsk): Promise<IncomingMessage> {
 }
 
 /** Where a connection may go; throws if any address of the host is one that may not be reached. */
-async function checkedAddresses(
+export async function checkedAddresses(
   host: string,
   port: number,
-  { allowed, network, signal }: PageAsk,
+  { allowed, network, signal }: Omit<PageAsk, 'staysOnHost'>,
 ): Promise<LookupAddress[]> {
   const isNamed = isAllowed(allowed, host, port);
   if (!isNamed && isLocalName(host)) throw new NotFetched(refusals.NOT_PUBLIC);

@@ -59,7 +59,11 @@ export type RemoteMode =
   | 'hangs'
   | 'stateless'
   | 'moves away'
-  | 'wants a login';
+  | 'wants a login'
+  /** Its `resource_metadata` (RFC 9728, 5.1) is at `elsewhere`. */
+  | 'names metadata elsewhere'
+  /** Whose metadata names `elsewhere` as the server that logs us in. */
+  | 'names a login elsewhere';
 
 export interface HandMade extends Remote {
   mode: RemoteMode;
@@ -68,6 +72,7 @@ export interface HandMade extends Remote {
   seen: IncomingMessage['headers'][];
   /** The bodies of requests for a token. */
   logins: string[];
+  elsewhere: string;
 }
 
 interface Message {
@@ -89,7 +94,7 @@ export async function startRemote(mode: RemoteMode = 'plain'): Promise<HandMade>
   });
   const listening = await listen(server);
   const made: HandMade = {
-    ...{ url: `${listening.url}/mcp`, mode, calls, seen, logins },
+    ...{ url: `${listening.url}/mcp`, mode, calls, seen, logins, elsewhere: '' },
     close: listening.close,
   };
 
@@ -101,7 +106,10 @@ export async function startRemote(mode: RemoteMode = 'plain'): Promise<HandMade>
     };
     const path = request.url ?? '';
     if (path.startsWith('/.well-known/oauth-protected-resource'))
-      return json(200, { resource: made.url, authorization_servers: [listening.url] });
+      return json(200, {
+        resource: made.url,
+        authorization_servers: [made.mode === 'names a login elsewhere' ? made.elsewhere : listening.url],
+      });
     if (path.startsWith('/.well-known/'))
       return json(200, {
         issuer: listening.url,
@@ -120,6 +128,9 @@ export async function startRemote(mode: RemoteMode = 'plain'): Promise<HandMade>
     if (made.mode === 'moves away')
       return response.writeHead(307, { location: 'http://127.0.0.1:9/mcp' }).end();
     if (made.mode === 'lets nobody in') return json(401, { error: 'no' });
+    if (made.mode === 'names metadata elsewhere')
+      return json(401, {}, { 'www-authenticate': `Bearer resource_metadata="${made.elsewhere}/meta"` });
+    if (made.mode === 'names a login elsewhere') return json(401, {}, { 'www-authenticate': 'Bearer' });
     if (made.mode === 'wants a login' && request.headers.authorization !== `Bearer ${TOKEN}`) {
       return json(401, {}, { 'www-authenticate': 'Bearer' });
     }
