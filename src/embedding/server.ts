@@ -139,7 +139,8 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
         if (answer.kind === 'vectors' && answer.vectors.some((vector) => vector)) call.gotVector = true;
         return answer;
       }
-      const waitMs = answer.waitMs ?? wait;
+      // A server that says 0 would be asked without a pause.
+      const waitMs = answer.waitMs === null ? wait : Math.max(answer.waitMs, wait / 5);
       if (clock.now() + waitMs >= call.deadline) throw down(`is too busy and answered with ${answer.words}`);
       await clock.sleep(waitMs, call.signal);
       if (call.signal.aborted) throw stopped();

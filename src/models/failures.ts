@@ -52,7 +52,9 @@ export function classify(error: ServerErrorDetails, estimated: number): Verdict 
 
 /** How long to wait before the next try: what the server asks for, else longer each time, up to a quarter less. */
 export function retryDelay(failures: number, error: ServerErrorDetails, random: () => number): number {
-  if (error.retryAfterMs !== undefined) return error.retryAfterMs;
+  const asked = error.retryAfterMs ?? 0;
+  // One that asks for no time at all would be asked without a pause.
+  if (asked >= FIRST_WAIT_MS) return asked;
   const backOff = Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_BACK_OFF_MS);
   return Math.round(backOff * (1 - random() / 4));
 }

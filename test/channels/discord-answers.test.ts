@@ -183,6 +183,7 @@ describe('the answer', () => {
       kind: 'unreachable',
       retryAfterMs: expect.closeTo(20_000, -3),
     });
+    await stage.clock.advance(20_100);
     stage.fake.fail(CALLBACK, { status: 400, body: { code: 50035, message: 'Invalid Form Body' } });
     expect(await answer('Well.', given.id)).toMatchObject({ kind: 'refused' });
     stage.fake.fail(CALLBACK, { status: 500 });

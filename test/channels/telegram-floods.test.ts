@@ -36,6 +36,27 @@ async function inSent(text: string): Promise<string> {
   return sent.platformMessageId;
 }
 
+describe('a wait of no time, again and again', () => {
+  test('in a chat is asked against less and less', async () => {
+    on.fake.fail('sendMessage', flood(0), { times: 100 });
+    const before = called();
+    for (let tries = 0; tries < 60; tries += 1) {
+      expect(await send('hi')).toMatchObject({ kind: 'unreachable', taken: 'no' });
+      await on.clock.advance(500);
+    }
+    // After 1, 2, 4, 8 and 16 seconds.
+    expect(called() - before).toBeLessThanOrEqual(6);
+  });
+
+  test('of getUpdates, too', async () => {
+    on.fake.fail('getUpdates', flood(0), { times: 100 });
+    await on.start();
+    const before = called();
+    for (let seconds = 0; seconds < 30; seconds += 1) await on.clock.advance(1_000);
+    expect(called() - before).toBeLessThanOrEqual(6);
+  });
+});
+
 describe('a wait that Telegram asks for', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['sendMessage', () => send('more')],

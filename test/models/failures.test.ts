@@ -86,7 +86,12 @@ describe('how long to wait', () => {
     expect(retryDelay(1, error, () => 1)).toBe(375);
   });
   test('what the server asks for', () => {
-    expect(retryDelay(1, { ...error, retryAfterMs: 0 }, () => 1)).toBe(0);
+    expect(retryDelay(5, { ...error, retryAfterMs: 500 }, () => 1)).toBe(500);
     expect(retryDelay(5, { ...error, retryAfterMs: 3000 }, () => 1)).toBe(3000);
+  });
+
+  test('longer each time, where it asks for none', () => {
+    const waits = [1, 2, 3].map((failures) => retryDelay(failures, { ...error, retryAfterMs: 0 }, () => 0));
+    expect(waits).toEqual([500, 1_000, 2_000]);
   });
 });

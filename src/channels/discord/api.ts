@@ -3,12 +3,20 @@
  * signal. It repeats nothing by itself: whoever calls knows what may be repeated, and when.
  */
 import { setMaxListeners } from 'node:events';
-import { DefaultRestOptions, type RateLimitData, REST, type RequestMethod } from '@discordjs/rest';
+import {
+  DefaultRestOptions,
+  type RateLimitData,
+  RateLimitError,
+  REST,
+  type RequestMethod,
+} from '@discordjs/rest';
 import { type Clock, OVER } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Outward } from '../../core/outward.js';
+import { bounded } from '../kit/bounded.js';
 import { Aborted, CallFailed, failureOf, withoutTokens } from './failure.js';
 import { createForbidden, type Forbidden } from './forbidden.js';
+import { createLimits } from './limits.js';
 import type { DiscordOptions } from './options.js';
 import { IS_VOICE_MESSAGE } from './voice-note.js';
 
@@ -57,18 +65,24 @@ export function createApi(
   { clock, outward }: { clock: Clock; outward: Outward },
 ): Api {
   const forbidden = createForbidden(clock);
+  const limits = createLimits(clock);
+  /** Refusals in a row (429), by method and path. */
+  const refusals = bounded<string, number>(MOST_NOTED);
   const rest = new REST({
     api: apiRoot,
     version: '10',
     retries: 0,
     timeout: LIBRARY_TIMEOUT_MS,
-    rejectOnRateLimit: isTooLong,
+    rejectOnRateLimit: (limit) => isTooLong(limit, refusals.get(routeOf(limit.method, limit.url)) ?? 0),
     globalRequestsPerSecond: Math.max(PUBLIC_REQUESTS_PER_SECOND, messagesPerSecond),
     async makeRequest(url, init) {
       const response = await DefaultRestOptions.makeRequest(url, {
         ...init,
         dispatcher: await outward.dispatcher(),
       });
+      const route = routeOf(init.method ?? 'GET', url);
+      if (response.status === 429) refusals.set(route, (refusals.get(route) ?? 0) + 1);
+      else refusals.delete(route);
       forbidden.count(response.status, response.headers.get('x-ratelimit-scope'));
       return response;
     },
@@ -80,7 +94,10 @@ export function createApi(
     forbidden,
     async call(call, signal) {
       const kind = kindOf(call);
-      const barred = forbidden.reason(kind);
+      // Typing has a limit of its own.
+      const isTyping = call.path.endsWith('/typing');
+      const limited = isTyping ? `${kind} typing` : kind;
+      const barred = forbidden.reason(kind) ?? limits.reason(limited);
       if (barred !== null) throw new CallFailed(barred);
       const bytes = (call.files ?? []).reduce((sum, { data }) => sum + data.length, 0);
       const over = new AbortController();
@@ -98,10 +115,12 @@ export function createApi(
       try {
         const told = await untilAborted(rest.request(requestOf(call, over.signal)), over.signal);
         // Somebody may be let type who may not send.
-        if (!call.path.endsWith('/typing')) forbidden.clear(kind);
+        if (!isTyping) forbidden.clear(kind);
+        limits.served(limited);
         return told;
       } catch (error) {
-        const failure = failureOf(error);
+        const told = failureOf(error);
+        const failure = error instanceof RateLimitError ? limits.refused(limited, error.global, told) : told;
         const reason = withoutTokens(failure.reason, [token, ...tokensIn(call.path)]);
         forbidden.note(kind, { ...failure, reason });
         throw new CallFailed({ ...failure, reason });
@@ -165,9 +184,13 @@ function requestOf({ method, path, query, body, files = [], anonymous = false }:
   };
 }
 
-/** A limit without a time would be run against again at once, and again. */
-function isTooLong({ retryAfter }: RateLimitData): boolean {
-  return !(retryAfter > 0 && retryAfter <= LONGEST_WAIT_MS);
+/** A limit without a time, or one that came again at once, would be run against again and again. */
+function isTooLong({ retryAfter }: RateLimitData, refusals: number): boolean {
+  return refusals > 1 || !(retryAfter > 0 && retryAfter <= LONGEST_WAIT_MS);
+}
+
+function routeOf(method: string, url: string): string {
+  return `${method.toUpperCase()} ${new URL(url).pathname}`;
 }
 
 /** The library does not listen to the signal while it waits for a limit to pass. */

@@ -18,6 +18,7 @@ import { backoffMs } from '../kit/supervise.js';
 import type { Base } from './api.js';
 import { closedWords, failureOf, isRefusedWith } from './failure.js';
 import type { Identifies } from './identifies.js';
+import { LONG_WAIT_MS } from './limits.js';
 import type { DiscordOptions } from './options.js';
 import { read } from './payload.js';
 import { openRelay, type Relay } from './relay.js';
@@ -45,6 +46,8 @@ interface End {
   reason: string;
   /** What the gateway closed the connection with; null where it was not closed by it. */
   code: number | null;
+  /** How long Discord wants to be left alone; 0: it did not say. */
+  waitMs: number;
   /** How long there was a session; null where there was none. */
   upMs: number | null;
   isReached: boolean;
@@ -95,9 +98,9 @@ export function createConnection(parts: ConnectionParts): Connection {
 
   async function connectOnce(signal: AbortSignal, onUp: () => void): Promise<End> {
     const over = new AbortController();
-    let end: (reason: string, code?: number) => void = () => {};
-    const ended = new Promise<{ reason: string; code: number | null }>((resolve) => {
-      end = (reason, code) => resolve({ reason, code: code ?? null });
+    let end: (reason: string, code?: number, waitMs?: number) => void = () => {};
+    const ended = new Promise<Pick<End, 'reason' | 'code' | 'waitMs'>>((resolve) => {
+      end = (reason, code, waitMs = 0) => resolve({ reason, code: code ?? null, waitMs });
     });
     let upAt: number | null = null;
     let isReached = false;
@@ -183,9 +186,13 @@ export function createConnection(parts: ConnectionParts): Connection {
     const stop = () => end('');
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
-    else Promise.resolve(manager.connect()).catch((error) => end(failureOf(error).reason));
+    else
+      Promise.resolve(manager.connect()).catch((error) => {
+        const failure = failureOf(error);
+        end(failure.reason, undefined, failure.retryAfterMs ?? 0);
+      });
 
-    const { reason, code } = await ended;
+    const { reason, code, waitMs } = await ended;
     fail = () => {};
     over.abort();
     signal.removeEventListener('abort', stop);
@@ -193,7 +200,8 @@ export function createConnection(parts: ConnectionParts): Connection {
     await close(manager, shards);
     relay?.close();
     const isSessionLost = hadSession && session.info() === null;
-    return { reason, code, upMs: upAt === null ? null : clock.now() - upAt, isReached, isSessionLost };
+    const upMs = upAt === null ? null : clock.now() - upAt;
+    return { reason, code, waitMs, upMs, isReached, isSessionLost };
   }
 
   /** Discord keeps a session whose connection is closed with another code than 1000 and 1001. */
@@ -224,20 +232,23 @@ export function createConnection(parts: ConnectionParts): Connection {
         logged = null;
       };
       while (!signal.aborted) {
-        const { reason, code, upMs, isReached, isSessionLost } = await connectOnce(signal, onUp);
+        const { reason, code, waitMs, upMs, isReached, isSessionLost } = await connectOnce(signal, onUp);
         if (signal.aborted) break;
         isReachable = isReached;
         const isRefused = code !== null && isRefusedWith(code);
         if (upMs !== null && upMs >= LASTING_MS) failures = 0;
         const isAtOnce = code !== null && !isRefused && (isSessionLost || (upMs !== null && failures === 0));
-        const pauseMs = isAtOnce ? 0 : backoffMs(failures);
+        const pauseMs = isAtOnce ? 0 : Math.max(waitMs, backoffMs(failures));
+        const isLong = waitMs >= LONG_WAIT_MS;
         if (!isSessionLost || !isAtOnce) failures += 1;
         connecting.down(reason);
-        // One line for an outage, and another where somebody has to do something about it.
-        if (!isAtOnce && (logged === null || (isRefused && logged !== reason))) {
+        // One line for an outage, and another where it takes long, or where somebody has to do something about it.
+        if (!isAtOnce && (logged === null || ((isRefused || isLong) && logged !== reason))) {
           log.warn(
             { channel: 'discord', reason },
-            'no connection to Discord; trying again with growing pauses',
+            isLong
+              ? 'no connection to Discord; it wants to be left alone, which takes its time'
+              : 'no connection to Discord; trying again with growing pauses',
           );
           logged = reason;
         } else {

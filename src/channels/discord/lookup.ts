@@ -30,7 +30,7 @@ export async function persistently(
         return;
       }
       log.debug({ channel: 'discord', reason }, `${failed} yet; trying again`);
-      await clock.sleep(failure.retryAfterMs ?? backoffMs(tries), signal);
+      await clock.sleep(Math.max(failure.retryAfterMs ?? 0, backoffMs(tries)), signal);
     }
   }
 }

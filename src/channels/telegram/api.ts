@@ -14,6 +14,7 @@ import type { Address } from '../../core/message.js';
 import { type Outward, ProxyRefusal } from '../../core/outward.js';
 import { withDeadline } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
+import { backoffMs } from '../kit/supervise.js';
 import { type Credentials, type Failure, failureOf, HeldBack, TransportError } from './failure.js';
 import { plainer, type Refusable } from './plainer.js';
 
@@ -134,6 +135,8 @@ export function createBotApi(
  */
 function createFloods(clock: Clock) {
   const closedUntil = bounded<Address, number>(MOST_CHATS);
+  /** Each soon after the wait that the one before brought. */
+  const refusals = bounded<Address, { inRow: number; until: number }>(MOST_CHATS);
   let allUntil = 0;
   let last: { chat: Address; at: number; until: number } | null = null;
 
@@ -146,9 +149,13 @@ function createFloods(clock: Clock) {
     waitFor: (chat: Address): number =>
       Math.max(0, allUntil - clock.now(), (closedUntil.get(chat) ?? 0) - clock.now()),
 
-    /** Telegram refused a call for so long. */
-    refused(chat: Address, ms: number): void {
+    /** Telegram refused a call for so long; however short that is, the pauses between refusals in a row grow. */
+    refused(chat: Address, toldMs: number): void {
       const now = clock.now();
+      const known = refusals.get(chat);
+      const before = known !== undefined && now - known.until < TOGETHER_MS ? known.inRow : 0;
+      const ms = Math.max(toldMs, backoffMs(before));
+      refusals.set(chat, { inRow: before + 1, until: now + ms });
       close(chat, ms);
       const until = now + ms;
       const isTogether = (one: number, other: number) => Math.abs(one - other) < TOGETHER_MS;

@@ -42,6 +42,8 @@ export interface Failure {
 
 const TOO_LARGE = 413;
 const TOO_MANY = 429;
+/** Also where it says 0: whoever asks at once is refused at once. */
+const LEAST_WAIT_MS = 1_000;
 
 /** The bot that made the call. */
 export interface Credentials {
@@ -62,7 +64,8 @@ export function failureOf(error: unknown, { token, setting }: Credentials): Fail
       code: error_code,
       description,
       taken: 'no',
-      retryAfterMs: parameters.retry_after === undefined ? null : parameters.retry_after * 1000,
+      retryAfterMs:
+        parameters.retry_after === undefined ? null : Math.max(LEAST_WAIT_MS, parameters.retry_after * 1000),
       migratedTo: parameters.migrate_to_chat_id === undefined ? null : String(parameters.migrate_to_chat_id),
       tooLarge: error_code === TOO_LARGE,
     };

@@ -226,7 +226,7 @@ export function keepReceiving(
 ): Promise<void> {
   const setbackOf = (error: unknown): Setback => {
     const { reason, retryAfterMs } = bot.api.failure(error);
-    return { reason, pauseMs: retryAfterMs ?? backoffMs };
+    return { reason, pauseMs: (failures) => Math.max(retryAfterMs ?? 0, backoffMs(failures)) };
   };
   return supervise({
     round: (failures) => round(failures).then(() => null, setbackOf),
