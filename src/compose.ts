@@ -68,7 +68,7 @@ import {
   createStream,
   createTranscriberOf,
 } from './servers.js';
-import { channelSettingsOf, settingsOf } from './settings.js';
+import { channelSettingsOf, modelsFor, settingsOf } from './settings.js';
 import { systemHost } from './skills/host.js';
 import { createSkills } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
@@ -143,7 +143,8 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const files = { budgets, exclusive, origins: store, log };
   const workspace = createWorkspace({ folder: workspaceFolderOf(config), ...files });
   const archives = createArchives({ groupsDir, zone, exclusive, log });
-  const personas = createPersonas({ groupsDir, clock, log, mostInChat: config.limits.personasPerChat });
+  const mostInChat = config.limits.personasPerChat;
+  const personas = createPersonas({ groupsDir, clock, log, mostInChat, ...modelsFor(config) });
   const chatFiles = createChatFiles({ groupsDir, store, clock, log });
   const model = await createModel(config, store, log);
   const embedder = await createEmbedder(config, metrics, log);

@@ -13,6 +13,7 @@ import type { Store } from './core/store.js';
 import { securityFacts } from './doctor-facts.js';
 import { whereItWent } from './doctor-message.js';
 import { nameFindings } from './doctor-names.js';
+import { personaFindings } from './doctor-personas.js';
 import { securityFindings } from './doctor-security.js';
 import { createPersonas } from './groups/personas.js';
 import type { ServerSettings } from './mcp/settings.js';
@@ -82,6 +83,7 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
   await check('disk', () => checkDisk(config));
   await check('security', () => checkSecurity(config, file));
   await check('memory', () => checkMemory(config));
+  await check('personas', () => checkPersonas(config));
   await check('skills', () => checkSkills(config));
   await check('agents', () => checkAgents(config));
   if (message !== undefined) {
@@ -221,6 +223,13 @@ async function checkMemory(config: Config): Promise<Finding[]> {
   if (archived === 0) return [ok(said)];
   const owed = `${said}, ${archived} stand in archives and are owed a flush; it is made when the model answers`;
   return [{ state: 'warning', text: owed }];
+}
+
+async function checkPersonas(config: Config): Promise<Finding[]> {
+  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
+  const { personas, findings } = await personaFindings(config, log);
+  if (findings.length === 0) return [ok(`${personas} in chats, and all of their files can be used`)];
+  return findings.map((text) => ({ state: 'warning', text }));
 }
 
 async function checkSkills(config: Config): Promise<Finding[]> {

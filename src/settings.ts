@@ -48,3 +48,9 @@ export function channelSettingsOf({ channels }: Config): ChannelSettings {
     streams: (channel) => optionsOf(channel).streaming !== 'off',
   };
 }
+
+/** The models that a persona's file for another program may name; left out where none is asked. */
+export function modelsFor({ model }: Pick<Config, 'model'>): { models?: string[] } {
+  if (!model.server) return {};
+  return { models: [model.server.name, ...model.choices.map(({ name }) => name)] };
+}

@@ -81,12 +81,14 @@ const NO_RESULT_IN_TIME = 'Nothing came of this in time, so it is over.';
 
 export function createConversation(given: Omit<Services, 'budgets'> & { deliver: Deliver }): Conversation {
   const { store, channels, deliver, clock, log, settings } = given;
-  const budgets = createBudgets({ ...given, tell: createNews(given) }, settings.limits);
+  const tellOwners = createNews(given);
+  const budgets = createBudgets({ ...given, tell: tellOwners }, settings.limits);
   const services = { ...given, budgets };
   const windowCopies = createWindowCopies(store);
   const windows = createWindows({ ...services, windowCopies });
   const rooms: RoomServices = {
     ...services,
+    tellOwners,
     windows,
     windowCopies,
     arbiter: settings.natural ? createArbiter(services) : null,

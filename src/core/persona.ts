@@ -21,6 +21,8 @@ export interface Persona {
   character: string;
   /** What it says when it first appears in a chat, with its macros; null: nothing. */
   greeting: string | null;
+  /** What its files say that cannot be used: sentences' ends for operators, each behind its file. Left out: nothing. */
+  faults?: readonly string[];
 }
 
 /** A persona text with `{{char}}` and `{{user}}`, as in character cards, replaced by names. Other macros stay. */

@@ -4,7 +4,9 @@
  */
 import { isMap, isScalar, isSeq, stringify } from 'yaml';
 import { BOM, encode } from '../core/byte-text.js';
+import { cutAt } from '../core/cut.js';
 import type { Persona } from '../core/persona.js';
+import { TOOL_GROUPS } from '../core/tool.js';
 import { documentOf } from '../core/yaml.js';
 import { beginsFrontMatter, splitFrontMatter, withFrontMatterKey } from './front-matter.js';
 import { withKey } from './yaml-edit.js';
@@ -13,6 +15,8 @@ import { withKey } from './yaml-edit.js';
 export interface PersonaFile {
   name: string | null;
   model: string | null;
+  /** It was written for another program, whose names of models mean nothing here. */
+  isForeign: boolean;
   temperature: number | null;
   avatar: string | null;
   voice: string | null;
@@ -28,6 +32,7 @@ export interface PersonaFile {
 export const NO_FILE: PersonaFile = {
   name: null,
   model: null,
+  isForeign: false,
   temperature: null,
   avatar: null,
   voice: null,
@@ -49,14 +54,17 @@ export function readPersonaFile(file: string): PersonaFile {
   const faults = errors.map(({ message }) => message);
   const map = isMap(contents) ? contents : null;
   if (contents !== null && map === null) faults.push('the front matter should be lines of "key: value"');
+  const modelNamed = text('model');
+  const toolsNamed = names('tools');
   return {
     name: text('name'),
-    model: text('model'),
+    model: model(),
+    isForeign: isForeign(),
     temperature: temperature(),
     avatar: text('avatar'),
     voice: text('voice'),
     aliases: names('aliases'),
-    tools: names('tools'),
+    tools: tools(),
     from: text('from'),
     character: parts.body.trim(),
     greeting: greeting(),
@@ -85,20 +93,57 @@ export function readPersonaFile(file: string): PersonaFile {
     return found === null ? null : fault('"greeting" should be a text');
   }
 
+  /** As Claude Code has them: a description is required there, and unknown here. */
+  function isForeign(): boolean {
+    if (value('any_model') === true) return false;
+    const isAlias = ALIASES.test(modelNamed ?? '');
+    return isAlias || value('description') !== null || (toolsNamed ?? []).some((name) => !GROUPS.has(name));
+  }
+
+  /** Others say so where none is meant. */
+  function model(): string | null {
+    return modelNamed === 'inherit' ? null : modelNamed;
+  }
+
   function temperature(): number | null {
     const found = value('temperature');
-    if (found === null || (typeof found === 'number' && found >= 0 && found <= 2)) return found;
+    const number = typeof found === 'string' && found.trim() !== '' ? Number(found) : found;
+    if (number === null || (typeof number === 'number' && number >= 0 && number <= 2)) return number;
     return fault('"temperature" should be a number from 0 to 2');
   }
 
+  /** A list, or a text with commas between them. */
   function names(key: string): string[] | null {
     const found = value(key);
     if (found === null) return null;
-    const list = isSeq(found) ? found.items.map((item) => (isScalar(item) ? item.value : item)) : [found];
+    const items = typeof found === 'string' ? found.split(',') : [found];
+    const list = isSeq(found) ? found.items.map((item) => (isScalar(item) ? item.value : item)) : items;
     if (!list.every(isText)) return fault(`"${key}" should be a list of names`);
     return list.map(oneLine).filter((name) => name !== '');
   }
+
+  /**
+   * Files for other programs name tools that do not exist here. Nobody then meant to leave a persona without memory: where
+   * no group is known the key counts as left out, and else the known ones are kept, with memory.
+   */
+  function tools(): string[] | null {
+    if (toolsNamed === null || value('tools') === '') return null;
+    const known = toolsNamed.filter((name) => GROUPS.has(name));
+    const unknown = toolsNamed.filter((name) => !GROUPS.has(name));
+    if (unknown.length === 0) return toolsNamed;
+    const kept = known.length === 0 ? null : [...new Set(['memory', ...known])];
+    const now = kept === null ? 'the key counts as left out' : `it has ${kept.join(', ')}`;
+    const which = unknown.slice(0, MOST_TOLD).map((name) => JSON.stringify(cutAt(name, 40)));
+    const more = unknown.length > MOST_TOLD ? ', …' : '';
+    fault(`"tools" names ${which.join(', ')}${more}, and there are only: ${TOOL_GROUPS.join(', ')}; ${now}`);
+    return kept;
+  }
 }
+
+/** Claude Code's own names of models. */
+const ALIASES = /^(?:sonnet|opus|haiku|opusplan|best)(?:\[1m\])?$/i;
+const GROUPS: ReadonlySet<string> = new Set(TOOL_GROUPS);
+const MOST_TOLD = 10;
 
 /** Numbers as well, for a name such as 007. */
 function isText(value: unknown): value is string | number {
@@ -116,10 +161,15 @@ export function freshPersonaFile(name: string, from: string | null): string {
   return `---\n${stringify(from === null ? { name } : { name, from }, { lineWidth: 0 })}---\n`;
 }
 
-/** The file with a different model and every other byte preserved; null if it cannot be edited reliably. */
-export function withModel(file: Buffer, model: string): Buffer | null {
+/**
+ * The file with a different model and every other byte preserved; null if it cannot be edited reliably. `models`: those that
+ * a file for another program may name; null: any.
+ */
+export function withModel(file: Buffer, model: string, models: readonly string[] | null): Buffer | null {
   const text = file.toString('utf8');
-  const edited = beginsFrontMatter(text) ? withFrontMatterKey(file, 'model', model) : withMatter(file, model);
+  const named = beginsFrontMatter(text) ? withFrontMatterKey(file, 'model', model) : withMatter(file, model);
+  const isTaken = (bytes: Buffer) => usable(readPersonaFile(bytes.toString('utf8')), models).model === model;
+  const edited = named === null || isTaken(named) ? named : withFrontMatterKey(named, 'any_model', true);
   return edited !== null && readPersonaFile(edited.toString('utf8')).model === model ? edited : null;
 }
 
@@ -133,8 +183,27 @@ function withMatter(file: Buffer, model: string): Buffer | null {
   return Buffer.from(top + source.slice(bom.length), 'latin1');
 }
 
-/** Values that the file leaves out come from the library; a name that only repeats the id counts as left out. */
-export function inherit(id: string, from: string | null, own: PersonaFile, library: PersonaFile): Persona {
+/** A file as far as it can be used: of another program's models those count as left out that are not among `models`. */
+export function usable(file: PersonaFile, models: readonly string[] | null): PersonaFile {
+  const { model, isForeign, faults } = file;
+  if (model === null || !isForeign || models === null || models.includes(model)) return file;
+  const fault =
+    `"model" names ${JSON.stringify(cutAt(model, 80))}, which is not among model.choices, so the gateway’s is used; ` +
+    'add it there, or any_model: true here';
+  return { ...file, model: null, faults: [...faults, fault] };
+}
+
+/**
+ * Values that the file leaves out come from the library; a name that only repeats the id counts as left out. `faults` of
+ * both, with their files.
+ */
+export function inherit(
+  id: string,
+  from: string | null,
+  own: PersonaFile,
+  library: PersonaFile,
+  faults: readonly string[] = [],
+): Persona {
   const ownName = own.name === id && from === null ? null : own.name;
   return {
     id,
@@ -148,5 +217,6 @@ export function inherit(id: string, from: string | null, own: PersonaFile, libra
     from,
     character: own.character || library.character,
     greeting: own.greeting ?? library.greeting,
+    ...(faults.length > 0 && { faults }),
   };
 }

@@ -6,12 +6,23 @@ import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import { composedNames, nameOnDisk } from '../core/names-on-disk.js';
 import type { Persona } from '../core/persona.js';
-import { chatFolder, personaFolder } from './paths.js';
-import { inherit, NO_FILE, type PersonaFile, readPersonaFile } from './persona-file.js';
+import { chatFolder, fromHere, personaFolder } from './paths.js';
+import { inherit, NO_FILE, type PersonaFile, readPersonaFile, usable } from './persona-file.js';
 import { lookalikesAmong } from './persona-names.js';
 import { isPersonaId, slug } from './slug.js';
 
-export function personaReader(groupsDir: string, log: Log) {
+interface Found {
+  /** As it is shown. */
+  path: string;
+  file: PersonaFile;
+  /** With the path before each. */
+  faults: string[];
+}
+
+const NOTHING: Found = { path: '', file: NO_FILE, faults: [] };
+
+/** `models`: those that a persona may have as its own; null: any. */
+export function personaReader(groupsDir: string, log: Log, models: readonly string[] | null) {
   const libraryFolder = join(groupsDir, 'personas');
   const fileAt = readUnlessUnchanged<PersonaFile | null>(null, async (path) => {
     const bytes = await readIfThere(path);
@@ -24,6 +35,8 @@ export function personaReader(groupsDir: string, log: Log) {
       .sort(),
   );
 
+  /** What was logged of a file last. */
+  const told = new Map<string, string>();
   /** What the personas of a chat were called when they were last compared. */
   const compared = new Map<ChatId, string>();
 
@@ -55,8 +68,7 @@ export function personaReader(groupsDir: string, log: Log) {
     if (!isPersonaId(personaId)) return null;
     const own = await read(join(personaFolder(groupsDir, chatId, personaId), 'PERSONA.md'));
     if (own === null && personaId !== DEFAULT_PERSONA) return null;
-    const from = own?.from ? slug(own.from) : null;
-    return inherit(personaId, from, own ?? NO_FILE, await libraryFile(from ?? personaId));
+    return inLibrary(personaId, own ?? NOTHING);
   }
 
   async function find(chatId: ChatId, name: string): Promise<Persona | null> {
@@ -74,7 +86,18 @@ export function personaReader(groupsDir: string, log: Log) {
 
   /** A persona that has no file in the chat. */
   async function asInLibrary(personaId: PersonaId): Promise<Persona> {
-    return inherit(personaId, null, NO_FILE, await libraryFile(personaId));
+    return inLibrary(personaId, NOTHING);
+  }
+
+  async function inLibrary(personaId: PersonaId, own: Found): Promise<Persona> {
+    const from = own.file.from ? slug(own.file.from) : null;
+    const shared = await libraryFile(from ?? personaId);
+    const missing =
+      from !== null && shared === null
+        ? [`${own.path}: "from" names ${JSON.stringify(from)}, which is not in the library`]
+        : [];
+    const faults = [...own.faults, ...missing, ...(shared?.faults ?? [])];
+    return inherit(personaId, from, own.file, shared?.file ?? NO_FILE, faults);
   }
 
   /** The ids of the personas in the library, sorted. */
@@ -86,20 +109,29 @@ export function personaReader(groupsDir: string, log: Log) {
       .sort();
   }
 
-  async function libraryFile(personaId: PersonaId): Promise<PersonaFile> {
-    if (!isPersonaId(personaId)) return NO_FILE;
-    const file = nameOnDisk(libraryFolder, `${personaId}.md`);
-    return (await read(join(libraryFolder, file))) ?? NO_FILE;
+  async function libraryFile(personaId: PersonaId): Promise<Found | null> {
+    if (!isPersonaId(personaId)) return null;
+    return read(join(libraryFolder, nameOnDisk(libraryFolder, `${personaId}.md`)));
   }
 
   /** null if the file does not exist. An unreadable one counts as empty, and a warning is logged. */
-  async function read(path: string): Promise<PersonaFile | null> {
+  async function read(path: string): Promise<Found | null> {
     const message = 'a persona file cannot be read; it counts as empty';
-    const file = await readOr(NO_FILE, path, fileAt, log, message);
-    if (file !== null && file.faults.length > 0) {
-      log.warn({ path, faults: file.faults }, 'unreadable parts of a persona file are ignored');
-    }
-    return file;
+    const found = await readOr(NO_FILE, path, fileAt, log, message);
+    if (found === null) return null;
+    const file = usable(found, models);
+    warnOf(path, file.faults);
+    const shown = fromHere(path);
+    return { path: shown, file, faults: file.faults.map((fault) => `${shown}: ${fault}`) };
+  }
+
+  /** Each file is read for every message, so what is wrong in it is logged when it is something else. */
+  function warnOf(path: string, faults: readonly string[]): void {
+    const now = faults.join('\n');
+    if ((told.get(path) ?? '') === now) return;
+    if (now === '') return void told.delete(path);
+    told.set(path, now);
+    log.warn({ path, faults }, 'unreadable parts of a persona file are ignored');
   }
 
   function listed(folder: string, read: (folder: string) => Promise<string[]>): Promise<string[]> {

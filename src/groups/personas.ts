@@ -23,6 +23,8 @@ export interface PersonasOptions {
   clock: Pick<Clock, 'now'>;
   /** How many a chat may have when another is asked for; left out: any number. */
   mostInChat?: number;
+  /** The models that a persona's file for another program may name; left out: any. */
+  models?: readonly string[];
 }
 
 /** The prefix of a PERSONA.md that was moved aside. */
@@ -30,9 +32,9 @@ const DELETED = 'PERSONA.deleted-';
 
 type Outcome = { ok: true; persona: Persona } | PersonaRefusal;
 
-export function createPersonas({ groupsDir, log, clock, mostInChat }: PersonasOptions): Personas {
+export function createPersonas({ groupsDir, log, clock, mostInChat, models }: PersonasOptions): Personas {
   const update = fileUpdater();
-  const { list, get, find, library, asInLibrary } = personaReader(groupsDir, log);
+  const { list, get, find, library, asInLibrary } = personaReader(groupsDir, log, models ?? null);
 
   return { list, get, find, ensure, meet, create, remove, setModel };
 
@@ -109,7 +111,8 @@ export function createPersonas({ groupsDir, log, clock, mostInChat }: PersonasOp
 
     let editable = false;
     await update(fileOf(chatId, persona.id, 'PERSONA.md'), (bytes) => {
-      const edited = withModel(bytes ?? Buffer.from(freshPersonaFile(persona.id, null)), wanted);
+      const before = bytes ?? Buffer.from(freshPersonaFile(persona.id, null));
+      const edited = withModel(before, wanted, models ?? null);
       editable = edited !== null;
       return edited;
     });

@@ -88,5 +88,56 @@ describe('/persona model', () => {
     on = await workbench({ ...CHOICES, rules: { owners: ['test_1'] } });
     await ask('hi');
     expect(await ask('/persona model default gigantic')).toBe('default now uses the model gigantic.');
+    await ask('and now?');
+    expect(on.asked.at(-1)?.model).toBe('gigantic');
+    const shared = '---\nname: default\ndescription: x\nmodel: sonnet\n---\n';
+    await writeFile(join(on.folder, 'groups/test_1/default/PERSONA.md'), shared);
+    await ask('/persona model default gigantic');
+    await ask('and now?');
+    expect(on.asked.at(-1)?.model).toBe('gigantic');
+    expect(await personaFile()).toContain('model: gigantic\nany_model: true\n---\n');
+  });
+});
+
+describe('a file that names a model', () => {
+  const library = async (matter: string) => {
+    await mkdir(join(on.folder, 'groups/personas'), { recursive: true });
+    await writeFile(join(on.folder, 'groups/personas/default.md'), `---\n${matter}\n---\nx\n`);
+  };
+
+  it.each([
+    ['model: sonnet', undefined],
+    ['model: Opus[1m]', undefined],
+    ['description: x\nmodel: claude-of-next-year', undefined],
+    ['tools: Read\nmodel: claude-of-next-year', undefined],
+    ['model: inherit', undefined],
+    ['description: x\nmodel: large', 'large'],
+    ['description: x\nmodel: m', 'm'],
+    ['model: sonnet\nany_model: true', 'sonnet'],
+    ['model: other', 'other'],
+    ['model: [sonnet]', undefined],
+  ])('%j', async (matter, model) => {
+    on = await workbench(CHOICES);
+    await library(matter);
+    await ask('hi');
+    expect(on.asked.at(-1)?.model).toBe(model);
+  });
+
+  it('is told to owners once, where it first comes into use', async () => {
+    on = await workbench({ ...CHOICES, rules: { controlChats: ['test_1'], owners: ['test_1'] } });
+    await ask('hi');
+    await library('model: sonnet\ntools: Read, Write, Bash\ncolor: green');
+    const told = () => on.texts().filter((text) => text.includes('cannot be used here'));
+    expect(told()).toEqual([]);
+    await ask('and now?');
+    await ask('again');
+    expect(told()).toEqual([
+      expect.stringMatching(
+        /^What a persona’s file says and cannot be used here:\n- .*personas\/default\.md: "tools" names "Read", "Write", "Bash".*counts as left out\n- .*default\.md: "model" names "sonnet".*model\.choices/,
+      ),
+    ]);
+    await library('model: opus');
+    await ask('and now?');
+    expect(told()).toHaveLength(2);
   });
 });

@@ -226,6 +226,24 @@ describe('create', () => {
     });
   });
 
+  it('tells of a library persona that is not there, and of faults in either file, with the file', async () => {
+    const { personas } = await setUp({
+      'personas/sage.md': '---\ntemperature: warm\n---\n',
+      [`${CHAT}/luna/PERSONA.md`]: '---\nfrom: nobody\n---\n',
+      [`${CHAT}/max/PERSONA.md`]: '---\nfrom: sage\nvoice: [1]\n---\n',
+      [`${CHAT}/iris/PERSONA.md`]: 'fine',
+    });
+    const faultsOf = async (id: string) => (await personas.get(CHAT, id))?.faults;
+    expect(await faultsOf('luna')).toEqual([
+      expect.stringMatching(/luna\/PERSONA\.md: "from" names "nobody", which is not in the library$/),
+    ]);
+    expect(await faultsOf('max')).toEqual([
+      expect.stringMatching(/max\/PERSONA\.md: "voice" should/),
+      expect.stringMatching(/personas\/sage\.md: "temperature" should/),
+    ]);
+    expect(await faultsOf('iris')).toBeUndefined();
+  });
+
   it('gives its old memory back to a persona that is made again', async () => {
     const { personas, groups, read } = await setUp();
     await personas.create(CHAT, 'Luna', null);

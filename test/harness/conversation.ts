@@ -326,7 +326,10 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const owner = options.owner ?? 'test';
   const channels = new Map([['test', channel]]);
   const chatFiles = createChatFiles({ groupsDir, store, clock, log: quietLog });
-  const personas = createPersonas({ groupsDir, clock, log: quietLog });
+  const personas = createPersonas({
+    ...{ groupsDir, clock, log: quietLog },
+    models: ['m', ...(options.settings?.choices ?? []).map(({ name }) => name)],
+  });
   const log = options.log ?? quietLog;
   const metrics = options.metrics ?? quietMetrics;
   const speech = options.speech ?? null;

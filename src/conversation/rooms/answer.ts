@@ -2,8 +2,10 @@
  * Steps 4 to 6 of the route for one turn, from top to bottom: build the context, ask the model (compacting until the
  * request fits), show the reply while it is written, finish (`finish.ts`).
  */
+import { createHash } from 'node:crypto';
 import { wordsSoFar } from '../../core/artifact-deltas.js';
 import { describe, Fault } from '../../core/errors.js';
+import type { Notice } from '../../core/model.js';
 import type { Alarm } from '../../core/route-store.js';
 import { haveFiles, type Step } from '../../core/transcript.js';
 import type { TurnRecorder, TurnSight } from '../../core/turn-record.js';
@@ -104,6 +106,8 @@ async function answerFrom(
     lateByHours,
   };
   let context = await buildContext(services, request);
+  const { faults = [] } = context.persona;
+  if (faults.length > 0) void services.tellOwners(faultyPersona(faults));
   if (context.unread.length > 0) {
     const read = await withFilesOf(services, work, context.unread, signal);
     if (read === null) return { kind: 'dropped' };
@@ -172,6 +176,12 @@ async function answerFrom(
   }
   metrics.observe('turn_seconds', (clock.now() - started) / 1000);
   return finished;
+}
+
+/** Once for these very words: an edit that leaves something else is told again. */
+function faultyPersona(faults: readonly string[]): Notice {
+  const text = `What a persona’s file says and cannot be used here:\n${faults.map((fault) => `- ${fault}`).join('\n')}`;
+  return { key: `persona.${createHash('sha256').update(text).digest('hex').slice(0, 16)}`, text };
 }
 
 /**

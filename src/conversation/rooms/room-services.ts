@@ -10,11 +10,13 @@ import type { Standing } from '../budgets.js';
 import type { Windows } from '../compaction/windows.js';
 import type { WindowCopies } from '../context/window.js';
 import type { Deliver } from '../deliver/deliver.js';
+import type { News } from '../deliver/news.js';
 import type { Services } from '../services.js';
 import type { Arbiter } from './arbiter.js';
 
 export interface RoomServices extends Services {
   deliver: Deliver;
+  tellOwners: News;
   windows: Windows;
   windowCopies: WindowCopies;
   /** Decides who answers when nobody was named; null when that is turned off. */
