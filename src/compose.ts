@@ -133,6 +133,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const memory = createMemory({
     groupsDir,
     clipboardDir,
+    agentsDir: agentsFolderOf(config),
     budgets,
     versions: store,
     exclusive,

@@ -7,14 +7,18 @@ import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
 import { printableJson, printableLine } from './core/printable.js';
 import type { TurnInStore } from './core/replay.js';
+import { secretsIn } from './models/redact.js';
 import { createLog } from './operating/log.js';
+import { createRedactor } from './operating/redact.js';
 import { recordsFolderOf } from './places.js';
 import { type AskedAgain, askAgain } from './replay/again.js';
 import { recordsOf } from './replay/record-files.js';
 import { WRITTEN_WITHIN_MS } from './replay/records.js';
+import { type Redacting, redacted } from './replay/redact.js';
 import { shownAgain, shownEntries, shownTurn, type Told } from './replay/shown.js';
 import { createModel } from './servers.js';
 import { type Records, withRecords } from './store/sqlite/inspect.js';
+import { journalledSpawn, NAME as SPAWN } from './tools/sessions-spawn.js';
 
 export interface ReplayWishes {
   again?: boolean;
@@ -57,14 +61,18 @@ async function replayFrom(store: Records, { config, log, id, wishes }: Ask): Pro
   }
   if (found.kind === 'entries') {
     if (wishes.again) throw new Fault('internal', `${called(id)} is of no turn that could be asked again.`);
-    say(wishes.json ? `${printableJson({ entries: found.entries }, 2)}\n` : shownEntries(found.entries));
+    const entries = redacted(found.entries, redactingFor(config));
+    say(wishes.json ? `${printableJson({ entries }, 2)}\n` : shownEntries(entries));
     return true;
   }
   const { turn, entries } = found;
   const kept = await recordsOnceWritten(config, turn);
-  const told: Told = { turn, entries, ...kept };
+  const known: Told = { turn, entries, ...kept };
   const zone = createZone(config.timezone);
-  const again = wishes.again ? await askedAgain(told, store, config, log) : null;
+  const asked = wishes.again ? await askedAgain(known, store, config, log) : null;
+  const by = redactingFor(config);
+  const told = redacted(known, by);
+  const again = redacted(asked, by);
   if (wishes.json) say(`${printableJson({ ...told, ...(again && { again }) }, 2)}\n`);
   else if (again === null) say(shownTurn(told, zone));
   else
@@ -76,6 +84,13 @@ async function replayFrom(store: Records, { config, log, id, wishes }: Ask): Pro
     );
   if (again?.some(({ end }) => end.kind === 'failed')) process.exitCode = 1;
   return true;
+}
+
+function redactingFor(config: Config): Redacting {
+  return {
+    clean: createRedactor([...secretsOf(config), ...secretsIn(process.env)]),
+    argumentsOf: (name, given) => (name === '' || name === SPAWN ? journalledSpawn(given) : given),
+  };
 }
 
 /** Of a turn that has just ended, a running gateway may still have to write them. */

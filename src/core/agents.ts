@@ -3,6 +3,7 @@
  * internal space of its own (seed 004) and transcripts of its sessions (seed 003).
  */
 
+import { createHash } from 'node:crypto';
 import type { ChatId } from './ids.js';
 import type { Origin } from './origin.js';
 
@@ -23,6 +24,16 @@ export interface AgentDefinition {
   tools: readonly string[];
   timeoutMinutes: number | null;
   maxRounds: number | null;
+}
+
+const LONGEST_SESSION = 120;
+
+/** The name of a session's file: whatever the session is called, it lies in its folder, and no two share one. */
+export function sessionFile(session: string): string {
+  const safe = session.replaceAll(/[^A-Za-z0-9_-]/gu, '_').slice(0, LONGEST_SESSION);
+  if (safe === session && safe !== '') return `${safe}.jsonl`;
+  const hash = createHash('sha256').update(session).digest('hex').slice(0, 12);
+  return `${safe}.${hash}.jsonl`;
 }
 
 export interface SessionLine {

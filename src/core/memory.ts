@@ -103,6 +103,14 @@ export interface MemoryFile {
   path: string;
 }
 
+/** What agents keep of a chat, beside the spaces and clipboards of that chat. */
+export interface KeptByAgents {
+  /** Whether this file is the transcript of a task that another chat, or a program, has given. */
+  isOthers(transcript: string): boolean;
+  /** What an agent shares with all its tasks counts, too: an owner asks. */
+  shared: boolean;
+}
+
 /** Throws Fault `memory_unavailable` when a file cannot be read or written (a directory, a link loop, no space). */
 export interface Memory {
   /** groups/AGENTS.md, trimmed; empty if it does not exist. If unreadable, it counts as empty and that is logged. */
@@ -161,13 +169,16 @@ export interface Memory {
    * the change.
    */
   takeBack(change: Version[], signal?: AbortSignal): Promise<'done' | 'already' | 'changed'>;
-  /** The lines that contain the phrase in every MEMORY.md, daily log and archive of a chat; at most `most`. */
-  find(chatId: ChatId, phrase: Phrase, most: number): Promise<FoundLine[]>;
+  /**
+   * The lines that contain the phrase in every MEMORY.md, daily log, archive and clipboard of a chat, and in what agents keep of
+   * it; at most `most`.
+   */
+  find(chatId: ChatId, phrase: Phrase, most: number, kept?: KeptByAgents): Promise<FoundLine[]>;
   /**
    * Removes the phrase from the same files permanently, without keeping a version: in MEMORY.md and the daily log the
-   * whole line, in archives only the words. Returns the files that changed.
+   * whole line, in archives and transcripts only the words. Returns the files that changed.
    */
-  erase(chatId: ChatId, phrase: Phrase): Promise<string[]>;
+  erase(chatId: ChatId, phrase: Phrase, kept?: KeptByAgents): Promise<string[]>;
   /** What `/memory export` sends: MEMORY.md, then the daily logs and this persona's archives, newest first. */
   files(owner: MemoryOwner): Promise<MemoryFile[]>;
 }

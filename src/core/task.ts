@@ -146,6 +146,8 @@ export interface TaskStore {
   taskOfKey(key: string): Promise<Task | null>;
   /** Newest first. Left out: of all. */
   tasks(ask: { most: number; agent?: string }): Promise<Omit<Task, 'request'>[]>;
+  /** The ids of those that another chat has given, or a program. */
+  tasksElsewhere(chatId: ChatId): Promise<string[]>;
   /** In their order. */
   taskEvents(id: string): Promise<TaskEvent[]>;
   /** The oldest pending task of this origin becomes a running one of this process; null: there is none. */

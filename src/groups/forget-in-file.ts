@@ -9,7 +9,7 @@ import { MESSAGE_HEADING } from './archive-text.js';
 import { splitFrontMatter } from './front-matter.js';
 import { parseMemory } from './tiers.js';
 
-export type Kind = 'memory' | 'daily' | 'archive' | 'clipboard';
+export type Kind = 'memory' | 'daily' | 'archive' | 'clipboard' | 'transcript';
 
 interface Forgotten {
   /** The removed lines, trimmed, as shown to people. */
@@ -20,6 +20,7 @@ interface Forgotten {
 
 export function forgetIn(file: Buffer, kind: Kind, phrase: Phrase): Forgotten {
   if (!phrase.isIn(file.toString('utf8'))) return { lines: [], left: file };
+  if (kind === 'transcript') return forgetSaid(file.toString('utf8'), phrase);
   const whole = file.toString('latin1');
   const { lines, left } =
     kind === 'archive'
@@ -97,6 +98,34 @@ function forgetWords(whole: string, phrase: Phrase): { lines: string[]; left: st
     left += encode(phrase.replacedIn(text, FORGOTTEN));
   }
   return { lines, left };
+}
+
+/** A line of JSON for each message; what is none goes as a whole. */
+function forgetSaid(whole: string, phrase: Phrase): Forgotten {
+  const lines: string[] = [];
+  const left = whole.split('\n').flatMap((line) => {
+    const said = saidIn(line);
+    if (said === null) {
+      if (!phrase.isIn(line)) return [line];
+      lines.push(line);
+      return [];
+    }
+    const without = phrase.replacedIn(said.content, FORGOTTEN);
+    if (without === said.content) return [line];
+    lines.push(said.content.trim());
+    return [JSON.stringify({ ...said, content: without })];
+  });
+  return { lines, left: Buffer.from(left.join('\n')) };
+}
+
+function saidIn(line: string): { content: string } | null {
+  try {
+    const said: unknown = JSON.parse(line);
+    const content = (said as { content?: unknown } | null)?.content;
+    return typeof content === 'string' ? (said as { content: string }) : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Splits an archive: what people said and their names, and our own parts, which must remain parseable. */

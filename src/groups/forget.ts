@@ -7,32 +7,50 @@ import { readIfThere } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
 import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
-import type { FoundLine, Memory, MemoryFile } from '../core/memory.js';
+import type { FoundLine, KeptByAgents, Memory, MemoryFile } from '../core/memory.js';
 import type { Phrase } from '../core/phrase.js';
 import { removeLeftOvers } from '../core/temporary-files.js';
 import { followLinks, type UpdateFile } from '../core/update-file.js';
 import { forgetIn, type Kind } from './forget-in-file.js';
-import { filesIn, memoryFolders } from './memory-files.js';
+import { agentFolders, filesIn, type MemoryFolder, memoryFolders } from './memory-files.js';
 import { archiveFolder } from './paths.js';
 
 /** How many files are examined per pass of the event loop. */
 const AT_ONCE = 50;
 const MOST_SHOWN = 20;
 
+interface ForgettingFolders {
+  groupsDir: string;
+  /** `data/clipboard`, `data/agents`; null: there are none. */
+  clipboardDir?: string | null;
+  agentsDir?: string | null;
+}
+
 export function forgetting(
-  { groupsDir, clipboardDir = null }: { groupsDir: string; clipboardDir?: string | null },
+  { groupsDir, clipboardDir = null, agentsDir = null }: ForgettingFolders,
   update: UpdateFile,
   exclusive: Exclusive,
   log: Log,
 ): Pick<Memory, 'find' | 'erase'> {
   return { find, erase };
 
-  async function find(chatId: ChatId, phrase: Phrase, most: number): Promise<FoundLine[]> {
+  async function foldersOf(chatId: ChatId, kept: KeptByAgents | undefined): Promise<MemoryFolder[]> {
+    const own = await memoryFolders(groupsDir, chatId, clipboardDir);
+    if (kept === undefined || agentsDir === null) return own;
+    return [...own, ...(await agentFolders(agentsDir, chatId, kept))];
+  }
+
+  async function find(
+    chatId: ChatId,
+    phrase: Phrase,
+    most: number,
+    kept?: KeptByAgents,
+  ): Promise<FoundLine[]> {
     const found: FoundLine[] = [];
     const failures: unknown[] = [];
     const failed = (error: unknown): undefined => void failures.push(error);
     let looked = 0;
-    for (const folder of await memoryFolders(groupsDir, chatId, clipboardDir)) {
+    for (const folder of await foldersOf(chatId, kept)) {
       for (const { file, path } of (await filesIn(folder).catch(failed)) ?? []) {
         if (found.length >= most) break;
         if (++looked % AT_ONCE === 0) await nextPass();
@@ -49,7 +67,7 @@ export function forgetting(
     return found;
   }
 
-  async function erase(chatId: ChatId, phrase: Phrase): Promise<string[]> {
+  async function erase(chatId: ChatId, phrase: Phrase, kept?: KeptByAgents): Promise<string[]> {
     const changed: string[] = [];
     const failures: unknown[] = [];
     const failed = (error: unknown): undefined => void failures.push(error);
@@ -59,7 +77,7 @@ export function forgetting(
     };
     // Under the archives' lock, so that no archive with the phrase appears after the folder was searched.
     await exclusive(archiveFolder(groupsDir, chatId), async () => {
-      for (const folder of await memoryFolders(groupsDir, chatId, clipboardDir)) {
+      for (const folder of await foldersOf(chatId, kept)) {
         for (const each of (await filesIn(folder).catch(failed)) ?? []) {
           await eraseIn(each, folder.kind).catch(failed);
         }

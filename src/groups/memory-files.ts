@@ -1,9 +1,11 @@
 /** Lists a chat's memory files: every MEMORY.md, the daily logs, the archives. */
-import { join } from 'node:path';
+import { lstatSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+import { isAgentId } from '../core/agents.js';
 import { isDailyName } from '../core/daily-log.js';
 import { isFolder, namesIn, statIfThere } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
-import type { MemoryFile, MemoryOwner } from '../core/memory.js';
+import type { KeptByAgents, MemoryFile, MemoryOwner } from '../core/memory.js';
 import { composedNames } from '../core/names-on-disk.js';
 import { archiveName, oldestFirst, parseArchiveName } from './archive-name.js';
 import type { Kind } from './forget-in-file.js';
@@ -56,6 +58,40 @@ export async function memoryFolders(
           },
         ]),
   ];
+}
+
+/** What agents keep of a chat: they may have put links and folders there, so whatever is no plain file is passed by. */
+export async function agentFolders(
+  agentsDir: string,
+  chatId: ChatId,
+  { isOthers, shared }: KeptByAgents,
+): Promise<MemoryFolder[]> {
+  const agents = (await namesIn(agentsDir)).filter(isAgentId).sort();
+  const folders = agents.flatMap((agent): MemoryFolder[] => {
+    const at = (...names: string[]) => join(agentsDir, agent, ...names);
+    const spaces = [
+      ['chats', basename(chatFolder(agentsDir, chatId))],
+      ...(shared ? [['internal_space']] : []),
+    ];
+    return [
+      ...spaces.flatMap((space) =>
+        [at(...space), at(...space, 'memories')].map((path) => ({
+          ...{ path, name: relative(dirname(agentsDir), path), kind: 'clipboard' as const },
+          holds: (file: string) => file.endsWith('.md') && isPlainFile(join(path, file)),
+        })),
+      ),
+      {
+        ...{ path: at('sessions'), name: `agents/${agent}/sessions`, kind: 'transcript' },
+        holds: (file) =>
+          file.endsWith('.jsonl') && !isOthers(file) && isPlainFile(join(at('sessions'), file)),
+      },
+    ];
+  });
+  return folders.filter(({ path }) => lstatSync(path, { throwIfNoEntry: false })?.isDirectory());
+}
+
+function isPlainFile(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
 /** The files of one folder; newest first where names start with a date. */

@@ -24,6 +24,8 @@ export interface MemoryOptions extends MemoryWritesOptions {
   exclusive: Exclusive;
   /** `data/clipboard`; left out: there are no clipboards. */
   clipboardDir?: string;
+  /** `data/agents`; left out: there are no agents. */
+  agentsDir?: string;
 }
 
 const NOTHING = Buffer.alloc(0);

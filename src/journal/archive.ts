@@ -5,7 +5,6 @@
 import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { PRIVATE, writeWhole } from './whole-file.js';
 
 export interface Archived {
@@ -106,16 +105,26 @@ function idIn(line: string): string | null {
 
 /** `as`: what becomes of a line; null: nothing. */
 async function copyLines(file: string, to: FileHandle, as: (line: string) => string | null): Promise<void> {
-  const source = createReadStream(file);
+  const source = createReadStream(file, 'utf8');
   let some = '';
-  try {
-    for await (const line of createInterface({ input: source, crlfDelay: Number.POSITIVE_INFINITY })) {
+  let rest = '';
+  const take = async (lines: string[]) => {
+    for (const line of lines) {
       const kept = as(line);
       if (kept !== null) some += `${kept}\n`;
-      if (some.length < AT_ONCE) continue;
-      await to.appendFile(some);
-      some = '';
     }
+    if (some.length < AT_ONCE) return;
+    await to.appendFile(some);
+    some = '';
+  };
+  try {
+    // By line feeds alone: what older versions wrote may hold other signs that some readers take for the end of a line.
+    for await (const chunk of source) {
+      const lines = `${rest}${chunk}`.split('\n');
+      rest = lines.pop() ?? '';
+      await take(lines);
+    }
+    if (rest !== '') await take([rest]);
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
   } finally {

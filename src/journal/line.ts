@@ -1,6 +1,7 @@
 /** One line of `working.log`: an entry without secrets, and with long texts cut, which it says. Pure. */
 import { cutAt } from '../core/cut.js';
 import type { JournalEntry } from '../core/journal.js';
+import { printableJson } from '../core/printable.js';
 
 /** Of one text; what is no text but longer than this as JSON becomes one. */
 const MOST_CHARS = 20_000;
@@ -9,7 +10,8 @@ const MOST_DEPTH = 20;
 
 /** `clean` takes the secrets out of a text. */
 export function lineOf(entry: JournalEntry, clean: (text: string) => string): string {
-  return JSON.stringify(shown(entry, clean));
+  // For some readers such signs end a line, or turn what stands in it.
+  return printableJson(shown(entry, clean));
 }
 
 /** As files and streams show it. */

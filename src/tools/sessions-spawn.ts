@@ -8,7 +8,7 @@ import type { Asker, Tool, ToolResult } from '../core/tool.js';
 import { authorise } from './authorise.js';
 import { failed } from './results.js';
 
-const NAME = 'sessions_spawn';
+export const NAME = 'sessions_spawn';
 
 const parameters = z.object({
   agentId: z.string().min(1).describe('Which agent: "utility", or another that there is.'),
@@ -30,7 +30,7 @@ export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof param
     hint: 'hand work that takes longer to an agent, which reports to you when it is done',
     parameters,
     risk: 'medium',
-    journalled: ({ task, ...rest }) => ({ ...rest, task: withoutValues(task) }),
+    journalled,
     async execute({ agentId, task }, context) {
       const allowed = await authorise(context, {});
       if (!allowed.ok) return failed(allowed.reason);
@@ -54,6 +54,21 @@ export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof param
       return said === null ? null : begins(said);
     },
   };
+}
+
+function journalled({ task, ...rest }: Record<string, unknown>): Record<string, unknown> {
+  return { ...rest, task: withoutValues(task) };
+}
+
+/** The same of arguments as a model wrote them, be they JSON or not. */
+export function journalledSpawn(given: string): string {
+  try {
+    const parsed: unknown = JSON.parse(given);
+    const isCall = typeof parsed === 'object' && parsed !== null && 'task' in parsed;
+    return isCall ? JSON.stringify(journalled({ ...parsed })) : given;
+  } catch {
+    return withoutValuesIn(given.replaceAll('\\"', '"'));
+  }
 }
 
 /** Its outcome ends the entry of the call. */

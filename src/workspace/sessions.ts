@@ -2,25 +2,15 @@
  * Transcripts of agents, `data/agents/<id>/sessions/<session>.jsonl`: a line a message, only ever added to. Nothing
  * depends on them; they are for whoever wants to know what an agent was told and said.
  */
-import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { SessionLine } from '../core/agents.js';
+import { type SessionLine, sessionFile } from '../core/agents.js';
 import { isMissing, unavailable } from '../core/file-access.js';
 
 /** Of a longer one the newest lines are read. */
 const MOST_BYTES = 8_000_000;
-const LONGEST_NAME = 120;
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
-
-/** The name of a session's file: whatever the session is called, it lies in its folder, and no two share one. */
-export function sessionFile(session: string): string {
-  const safe = session.replaceAll(/[^A-Za-z0-9_-]/gu, '_').slice(0, LONGEST_NAME);
-  if (safe === session && safe !== '') return `${safe}.jsonl`;
-  const hash = createHash('sha256').update(session).digest('hex').slice(0, 12);
-  return `${safe}.${hash}.jsonl`;
-}
 
 /** Throws Fault `memory_unavailable`. */
 export async function appendLines(

@@ -78,6 +78,7 @@ type CommandStore = Pick<
   | 'filesWithWords'
   | 'eraseWords'
   | 'endErasing'
+  | 'tasksElsewhere'
   | 'view'
   | 'window'
   | 'census'
@@ -245,6 +246,7 @@ export function standIn(): StandIn {
 
   const store: CommandStore = {
     chat: async () => null,
+    tasksElsewhere: async () => [],
     lastReply: async () => null,
     running: async () => null,
     suspended: async () => null,

@@ -70,6 +70,65 @@ describe('clipboards', () => {
   });
 });
 
+describe('what agents keep', () => {
+  const said = (content: string) => JSON.stringify({ role: 'user', content, ts: 1 });
+
+  async function setUp() {
+    const { groups } = await chatWith({});
+    const agentsDir = join(groups, '..', `${basename(groups)}-agents`);
+    onTestFinished(() => rm(agentsDir, { recursive: true, force: true }));
+    const at = (path: string) => join(agentsDir, 'utility', path);
+    for (const [path, text] of [
+      [`chats/${CHAT}/MEMORY.md`, 'a rose\n- my secret word\n'],
+      [`chats/${CHAT}/memories/2026-11-22.md`, 'my secret word\n'],
+      ['chats/telegram_7/MEMORY.md', 'my secret word\n'],
+      ['internal_space/MEMORY.md', 'my secret word\nand more\n'],
+      [
+        'sessions/own.jsonl',
+        `${said('say my \nsecret word \u2028 now')}\nno JSON, my secret word\n${said('x')}\n`,
+      ],
+      ['sessions/others.jsonl', `${said('my secret word')}\n`],
+    ] as const) {
+      await mkdir(dirname(at(path)), { recursive: true });
+      await writeFile(at(path), text);
+    }
+    const kept = (shared: boolean) => ({ isOthers: (file: string) => file === 'others.jsonl', shared });
+    const memory = memoryIn(groups, {}, { agentsDir });
+    return { memory, at, kept, read: (path: string) => readFile(at(path), 'utf8') };
+  }
+
+  it('is looked through: spaces of the chat, and transcripts that are none of another’s', async () => {
+    const { memory, kept, read } = await setUp();
+    expect(await memory.find(CHAT, SECRET, 10)).toEqual([]);
+    expect((await memory.find(CHAT, SECRET, 10, kept(false))).map(({ text }) => text)).toEqual([
+      ...['- my secret word', 'my secret word', 'say my \nsecret word \u2028 now', 'no JSON, my secret word'],
+    ]);
+    await memory.erase(CHAT, SECRET, kept(false));
+    expect(await memory.find(CHAT, SECRET, 10, kept(false))).toEqual([]);
+    expect(await read(`chats/${CHAT}/MEMORY.md`)).toBe('a rose\n');
+    expect(await read('sessions/own.jsonl')).toBe(`${said('say [forgotten] \u2028 now')}\n${said('x')}\n`);
+    for (const path of ['chats/telegram_7/MEMORY.md', 'internal_space/MEMORY.md', 'sessions/others.jsonl'])
+      expect(await read(path)).toContain('my secret word');
+  });
+
+  it('and, for owners, what agents share', async () => {
+    const { memory, kept, read } = await setUp();
+    await memory.erase(CHAT, SECRET, kept(true));
+    expect(await read('internal_space/MEMORY.md')).toBe('and more\n');
+  });
+
+  it('is left alone where an agent has put a link', async () => {
+    const { memory, at, kept, read } = await setUp();
+    const elsewhere = at('chats/telegram_7/MEMORY.md');
+    await rm(at(`chats/${CHAT}/MEMORY.md`));
+    await symlink(elsewhere, at(`chats/${CHAT}/MEMORY.md`));
+    await rm(at(`chats/${CHAT}/memories`), { recursive: true });
+    await symlink(dirname(elsewhere), at(`chats/${CHAT}/memories`));
+    await memory.erase(CHAT, SECRET, kept(false));
+    expect(await read('chats/telegram_7/MEMORY.md')).toBe('my secret word\n');
+  });
+});
+
 describe('find', () => {
   it('names the lines in every file of the chat', async () => {
     const { memory } = await chatWith(FILES);

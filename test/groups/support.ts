@@ -68,6 +68,7 @@ export interface MemoryParts {
   exclusive?: Exclusive;
   newId?: () => string;
   clipboardDir?: string;
+  agentsDir?: string;
 }
 
 export function memoryIn(groupsDir: string, budgets: Partial<MemoryBudgets> = {}, parts: MemoryParts = {}) {

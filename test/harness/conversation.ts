@@ -250,6 +250,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const clipboard = createClipboard({ folder: clipboardDir, exclusive, log: quietLog });
   const memory = createMemory({
     ...{ groupsDir, clipboardDir, exclusive, clock, newId, versions: store, log: quietLog },
+    agentsDir: join(folder, 'data/agents'),
     budgets: {
       longTermMaxChars: 12_000,
       dailyPerDayMaxChars: 4_000,

@@ -75,3 +75,13 @@ it('takes a deep structure', () => {
   for (let n = 0; n < 500; n++) deep = [deep];
   expect(() => shown({ results: { output: deep } })).not.toThrow();
 });
+
+it('is one line for every reader, and the same JSON', () => {
+  const signs = Array.from({ length: 0x2070 }, (_, code) => String.fromCharCode(code)).join('');
+  const words = `${signs}\ufeff\u{e0041} 👨‍👩‍👧 نمی‌خواهم`;
+  const line = lineOf({ ...TURN, reasoning: words, results: { output: words } }, (text) => text);
+  const ENDS_OR_TURNS = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/u;
+  expect(line).not.toMatch(ENDS_OR_TURNS);
+  expect(line).toContain('👨‍👩‍👧 نمی‌خواهم');
+  expect(JSON.parse(line)).toMatchObject({ reasoning: words, results: { output: words } });
+});

@@ -3,7 +3,8 @@
  * chat's files and the store. Running turns (whose prompts contain it) and flushes (which read it) are ended first, so
  * that it cannot come back.
  */
-import type { FoundLine } from '../../core/memory.js';
+import { sessionFile } from '../../core/agents.js';
+import type { FoundLine, KeptByAgents } from '../../core/memory.js';
 import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
@@ -28,6 +29,7 @@ const NOWHERE = 'I find that nowhere: not in my memory, not in what I keep of th
 interface Found {
   lines: FoundLine[];
   archives: FoundLine[];
+  transcripts: FoundLine[];
   messages: number;
   others: number;
   /** There are more lines than the search returns. */
@@ -42,7 +44,7 @@ export async function forget(
   const wanted = wantedIn(text);
   if ('refusal' in wanted) return { text: wanted.refusal };
   const { command } = call;
-  const found = await search(command, wanted.phrase, services);
+  const found = await search(call, wanted.phrase, services);
   if (isNothing(found)) return { text: NOWHERE };
   if (isForOwners(call, services, found)) return { text: FOR_OWNERS };
   const ifYes = { name: command.name, argument: `yes ${text}` };
@@ -71,13 +73,13 @@ export async function carryOut(
   if ('refusal' in wanted) return { text: wanted.refusal };
   const { command } = call;
   const { phrase } = wanted;
-  const found = await search(command, phrase, services);
+  const found = await search(call, phrase, services);
   if (isNothing(found) && command.tries === 1) return { text: NOWHERE };
   if (isForOwners(call, services, found)) return { text: FOR_OWNERS };
   let gone = false;
   for (let pass = 0; pass < PASSES && !gone; pass++) {
     await endWork(call, services);
-    await services.memory.erase(command.chat.id, phrase);
+    await services.memory.erase(command.chat.id, phrase, await keptByAgents(call, services));
     await services.media.remove(await services.store.filesWithWords(command.chat.id, phrase));
     await services.store.eraseWords(command.chat.id, phrase, FORGOTTEN);
     await services.recall.forget(command.chat.id);
@@ -85,7 +87,7 @@ export async function carryOut(
     // Work that began meanwhile may have read the text, and may have written it again.
     await endWork(call, services);
     await forgetCopies(services, command.chat.id, null);
-    gone = isNothing(await search(command, phrase, services));
+    gone = isNothing(await search(call, phrase, services));
   }
   await services.store.endErasing(command.chat.id, phrase, FORGOTTEN);
   if (!gone)
@@ -133,19 +135,31 @@ function wantedIn(text: string): { phrase: Phrase } | { refusal: string } {
   return { phrase: phraseOf(wanted) };
 }
 
-async function search({ chat }: StoredCommand, phrase: Phrase, services: CommandServices): Promise<Found> {
-  const all = await services.memory.find(chat.id, phrase, MOST_FOUND);
+async function search(call: CommandCall, phrase: Phrase, services: CommandServices): Promise<Found> {
+  const { chat } = call.command;
+  const all = await services.memory.find(chat.id, phrase, MOST_FOUND, await keptByAgents(call, services));
   const isArchive = ({ file }: FoundLine) => file.startsWith('archive/');
+  const isTranscript = ({ file }: FoundLine) => file.includes('/sessions/');
   return {
-    lines: all.filter((line) => !isArchive(line)),
+    lines: all.filter((line) => !isArchive(line) && !isTranscript(line)),
     archives: all.filter(isArchive),
+    transcripts: all.filter(isTranscript),
     full: all.length === MOST_FOUND,
     ...(await services.store.findWords(chat.id, phrase)),
   };
 }
 
-function isNothing({ lines, archives, messages, others }: Found): boolean {
-  return lines.length + archives.length + messages + others === 0;
+/** Of transcripts of which no task is known any more nobody can say whose they are: these count. */
+async function keptByAgents(
+  { command, isOwner }: CommandCall,
+  { store }: CommandServices,
+): Promise<KeptByAgents> {
+  const others = new Set((await store.tasksElsewhere(command.chat.id)).map(sessionFile));
+  return { isOthers: (file) => others.has(file), shared: isOwner };
+}
+
+function isNothing({ lines, archives, transcripts, messages, others }: Found): boolean {
+  return lines.length + archives.length + transcripts.length + messages + others === 0;
 }
 
 async function endWork(
@@ -171,14 +185,20 @@ function preview(found: Found): string {
 }
 
 /** How much was found, without quoting it. */
-function summary({ lines, archives, messages, others, full }: Found): string {
-  const archiveFiles = new Set(archives.map(({ file }) => file)).size;
+function summary({ lines, archives, transcripts, messages, others, full }: Found): string {
+  const archiveFiles = filesAmong(archives);
+  const transcriptFiles = filesAmong(transcripts);
   const parts = [
     lines.length > 0 && `${counted(lines.length, 'whole line')} of memory and daily log`,
     messages > 0 && `the words in ${counted(messages, 'message')}`,
     archiveFiles > 0 && `the words in ${counted(archiveFiles, 'archive')}`,
+    transcriptFiles > 0 && `the words in ${counted(transcriptFiles, 'transcript')} of agents`,
     others > 0 &&
       `and what holds them of ${counted(others, 'other note')} (summaries, earlier versions of memory, what tools were told)`,
   ];
   return (full ? 'at least ' : '') + parts.filter((part) => part !== false).join(', ');
+}
+
+function filesAmong(lines: FoundLine[]): number {
+  return new Set(lines.map(({ file }) => file)).size;
 }

@@ -77,6 +77,7 @@ export function taskStore(
   const newest = raw.prepare<[object], ListedRow>(`
     select ${columns(LISTED)} from task where n > 0 and agent = coalesce(@agent, agent)
     order by n desc limit @most + 0`);
+  const elsewhere = raw.prepare<[string], string>('select id from task where chat_id <> ?').pluck();
   const eventsOf = raw
     .prepare<[string], string>(`
       select body from task_event where task = (select n from task where id = ?)
@@ -183,6 +184,7 @@ export function taskStore(
         return row === undefined ? null : toTask(row);
       }),
     tasks: ({ most, agent }) => patiently(() => newest.all({ most, agent: agent ?? null }).map(toListed)),
+    tasksElsewhere: (chatId) => read(() => elsewhere.all(chatId)),
     taskEvents: (id) =>
       patiently(() =>
         eventsOf

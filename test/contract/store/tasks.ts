@@ -125,6 +125,11 @@ export function taskContract(under: StoreUnderTest): void {
       expect((await store.tasks({ most: 9, agent: 'utility' })).map(({ id }) => id)).toEqual(['k2', 'k0']);
     });
 
+    it('is another’s than a chat’s where a program gave it', async () => {
+      await under.store.addTask(newTask('k1'), { waiting: 9, perRoom: 9, delegated: 9 });
+      expect(await under.store.tasksElsewhere('test_1')).toEqual(['k1']);
+    });
+
     it('waits only as long as fewer than the bound do, also of two processes at once', async () => {
       const [a, b] = [under.store, await under.another()];
       const answers = await Promise.all(
