@@ -52,6 +52,9 @@ const place = fc.constantFrom(
   ['> quoted F', 'quotedF'],
   ['1. F', '1.F'],
   ['其中F是', '其中F是'],
+  ['> - F', '•F'],
+  ['- a\n  1. b F', '•a1.bF'],
+  ['1. a\n\n   F\n2. b', '1.aF2.b'],
   ['# About F', 'AboutF'],
 );
 
@@ -68,10 +71,36 @@ describe.each(Object.entries(SEEN))('on %s', (_name, seen) => {
     );
   });
 
+  test('a formula of several lines is whole, whatever its lines begin with, and wherever it stands', () => {
+    const start = fc.constantFrom('', '- ', '+ ', '> ', '# ', '1. ', '---', '===', '    ', '| ', '&= ', '* ');
+    const line = fc.tuple(start, piece, piece).map((all) => `${all.join('')}x`);
+    const shown = fc.tuple(fc.constantFrom(...WAYS.slice(1)), fc.array(line, { minLength: 1, maxLength: 6 }));
+    const within = fc.constantFrom(
+      ['', ''],
+      ['> ', '> '],
+      ['- ', '  '],
+      ['1. a\n\n   ', '   '],
+      ['> - ', '>   '],
+    );
+    fc.assert(
+      fc.property(shown, within, ([[open, close], lines], [first = '', rest = '']) => {
+        const tex = [open, '\\alpha', ...lines, close].join('\n');
+        const source = first + tex.replaceAll('\n', `\n${rest}`);
+        const before = tight(first).replace('-', '•').replace('>', '');
+        // No line of a formula begins a block of code.
+        fc.pre(!tex.includes('~~~'));
+        expect(textOf(seen(source))).toBe(before + tight(tex));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
   test('a formula of several lines is not taken for a list, a quote or a title', () => {
     const source =
       '我们有\n\\[\n\\begin{aligned}\na_1 &= b * c \\\\\n- d_2\n+ e\n> 0\n===\n\\end{aligned}\n\\]\nand *so* on';
     expect(textOf(seen(source))).toBe(tight(source).replace('*so*', 'so'));
+    const blank = '- $$\n\n  \\alpha_1\n\n  + \\beta_2\n\n  $$\n- two';
+    expect(textOf(seen(blank))).toBe('•$$\\alpha_1+\\beta_2$$•two');
     const quoted = `> ${'$$\nx_1\n- y_1\n$$'.replaceAll('\n', '\n> ')}\n> said`;
     expect(textOf(seen(quoted))).toBe('$$x_1-y_1$$said');
   });

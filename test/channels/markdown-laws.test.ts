@@ -240,6 +240,8 @@ describe('bad input stays quick', () => {
     'openings of larger ones': '\\[ a\n'.repeat(big / 5),
     environments: '\\begin{a}'.repeat(big / 9),
     'formulas alone': '$x_1$ '.repeat(big / 6),
+    'formulas with bars': '$a | b$ '.repeat(big / 8),
+    'openings in paragraphs': `${'\\[a '.repeat(900)}\n\n`.repeat(big / 3_600),
     'backticks of many lengths': Array.from({ length: 400 }, (_, n) => '`'.repeat(n)).join(' '),
     elements: '<sub>'.repeat(big / 5),
     'elements with an end': '<sub>a</sub>'.repeat(big / 12),

@@ -28,6 +28,11 @@ describe('inline', () => {
     ['****twice****', 'twice', ['bold twice']],
     ['`a * b` stays', 'a * b stays', ['code a * b']],
     ['2 * 3 * 4 and snake_case_name', '2 * 3 * 4 and snake_case_name', []],
+    [
+      '5*4*3 = 60, 2**8 and 2**3**4, **1*2*3** is 6',
+      '5*4*3 = 60, 2**8 and 2**3**4, 1*2*3 is 6',
+      ['bold 1*2*3'],
+    ],
     ['\\*not bold\\* &amp; &lt;b&gt; &copy;', '*not bold* & <b> ©', []],
     ['one\ntwo  \nthree\\\nfour', 'one\ntwo\nthree\nfour', []],
     ['one<br>two<br/>\nthree<BR />four<br>', 'one\ntwo\nthree\nfour', []],

@@ -6,6 +6,8 @@ export interface Span {
   /** How long its delimiters are; 0 for what belongs to the formula. */
   opener: number;
   closer: number;
+  /** Where the line begins in which it does. */
+  lineStart: number;
 }
 
 interface Sign {
@@ -13,6 +15,7 @@ interface Sign {
   kind: string;
   at: number;
   end: number;
+  lineStart: number;
 }
 
 /** All that matters. What is escaped, an address and the target of a link are taken whole, so that nothing in them is seen. */
@@ -26,10 +29,7 @@ export function spansIn(source: string): Span[] {
 }
 
 function spansBetween(source: string, from: number, to: number): Span[] {
-  const signs = [...source.slice(from, to).matchAll(SIGN)].map(({ 0: text, index }): Sign => {
-    const kind = text.startsWith('\n') ? '\n' : text;
-    return { kind, at: from + index, end: from + index + text.length };
-  });
+  const signs = signsBetween(source, from, to);
   const next = followers(signs);
   const spans: Span[] = [];
   for (let at = 0; at < signs.length; at += 1) {
@@ -54,6 +54,18 @@ function spansBetween(source: string, from: number, to: number): Span[] {
     while ((signs[at + 1]?.at ?? found.end) < found.end) at += 1;
   }
   return spans;
+}
+
+function signsBetween(source: string, from: number, to: number): Sign[] {
+  let lineStart = from;
+  let looked = from;
+  return [...source.slice(from, to).matchAll(SIGN)].map(({ 0: text, index }): Sign => {
+    const at = from + index;
+    const lineEnd = source.slice(looked, at).lastIndexOf('\n');
+    if (lineEnd >= 0) lineStart = looked + lineEnd + 1;
+    looked = at;
+    return { kind: text.startsWith('\n') ? '\n' : text, at, end: at + text.length, lineStart };
+  });
 }
 
 /** The number of the next sign of a kind behind one; asked for in order, so that each place is passed once. */
@@ -85,16 +97,17 @@ function closed(source: string, opening: Sign, closing: Sign | undefined): Span 
   const [before, after] = [source[opening.at - 1] ?? '', source[closing.end] ?? ''];
   const isOne =
     opening.kind === '$'
-      ? isInDollars(content, before, after) && !crossesCells(source, opening.at, content)
+      ? isInDollars(content, before, after) && !crossesCells(source, opening, content)
       : opening.kind === '$$'
         ? isMath(content)
         : isInBrackets(opening.kind, content, before, after);
   return isOne ? span : null;
 }
 
-function spanOf({ kind, at, end }: Sign, to: number, closer: number): Span {
+function spanOf({ kind, at, end, lineStart }: Sign, to: number, closer: number): Span {
   const isEnvironment = kind.startsWith('\\begin');
-  return { start: at, end: to, opener: isEnvironment ? 0 : end - at, closer: isEnvironment ? 0 : closer };
+  const lengths = isEnvironment ? { opener: 0, closer: 0 } : { opener: end - at, closer };
+  return { start: at, end: to, lineStart, ...lengths };
 }
 
 /** Blank lines are in a formula alone that begins a line and holds what can be nothing else. */
@@ -106,9 +119,11 @@ function mayCross(source: string, opening: Sign, closing: Sign | undefined): boo
 
 const MOST_INDENT = 100;
 
-function beginsLine(source: string, { at }: Sign): boolean {
-  const lineStart = source.lastIndexOf('\n', at - 1) + 1;
-  return at - lineStart <= MOST_INDENT && /^[ \t>]*$/.test(source.slice(lineStart, at));
+/** What quotes and items begin with. */
+const MARGIN = /^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*$/;
+
+function beginsLine(source: string, { at, lineStart }: Sign): boolean {
+  return at - lineStart <= MOST_INDENT && MARGIN.test(source.slice(lineStart, at));
 }
 
 /**
@@ -158,9 +173,9 @@ function isInDollars(content: string, before: string, after: string): boolean {
 }
 
 /** A row of a table ends where its cell does. */
-function crossesCells(source: string, at: number, content: string): boolean {
+function crossesCells(source: string, { lineStart }: Sign, content: string): boolean {
   if (!/\s\|\s/.test(content)) return false;
-  return /^[ \t>]*\|/.test(source.slice(source.lastIndexOf('\n', at - 1) + 1, at));
+  return /^[ \t>]{0,100}\|/.test(source.slice(lineStart, lineStart + MOST_INDENT + 1));
 }
 
 /** `\[1\]` and `\[label\](address)` are brackets that somebody kept from being links; `plural\(s\)` is prose. */

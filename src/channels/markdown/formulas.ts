@@ -79,16 +79,9 @@ export function formulaOf(token: Token | undefined): Formula | null {
   return token?.type === 'math' ? ((token.meta?.formula as Formula | undefined) ?? null) : null;
 }
 
-function formulaAt(source: string, { start, end, opener, closer }: Span): Formula {
+function formulaAt(source: string, { start, end, opener, closer, lineStart }: Span): Formula {
   const raw = source.slice(start, end);
-  const isQuoted = /^[ \t]{0,3}>/.test(source.slice(source.lastIndexOf('\n', start - 1) + 1, start));
-  const [first = '', ...rest] = raw.split('\n');
-  const lines = isQuoted ? rest.map((line) => line.replace(/^[ \t]*(?:>[ \t]?)+/, '')) : rest;
-  const indents = lines
-    .filter((line) => line.trim() !== '')
-    .map((line) => line.length - line.trimStart().length);
-  const indent = indents.reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
-  const text = [first, ...lines.map((line) => line.slice(Math.min(indent, line.length)))].join('\n');
+  const text = raw.includes('\n') ? withoutMargin(raw, source.slice(lineStart, start)) : raw;
   const opening = raw.slice(0, opener);
   return {
     raw,
@@ -96,4 +89,17 @@ function formulaAt(source: string, { start, end, opener, closer }: Span): Formul
     tex: text.slice(opener, text.length - closer).trim(),
     isDisplay: opening !== '$' && opening !== '\\(',
   };
+}
+
+/** What stands before its lines belongs to a quote or a list. `before`: what stands before the first. */
+function withoutMargin(raw: string, before: string): string {
+  const depth = /^(?:[ \t]*>)*/.exec(before)?.[0].replaceAll(/[ \t]/g, '').length ?? 0;
+  const quotes = new RegExp(`^(?:[ \\t]{0,3}>[ \\t]?){0,${depth}}`);
+  const [first = '', ...rest] = raw.split('\n');
+  const lines = rest.map((line) => line.replace(quotes, ''));
+  const indents = lines
+    .filter((line) => line.trim() !== '')
+    .map((line) => line.length - line.trimStart().length);
+  const indent = indents.reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
+  return [first, ...lines.map((line) => line.slice(Math.min(indent, line.length)))].join('\n');
 }

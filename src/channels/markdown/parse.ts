@@ -10,6 +10,7 @@ import type { default as MarkdownIt, StateCore, Token } from 'markdown-it';
 import withCjkEmphasis from 'markdown-it-cjk-friendly';
 import type { Part } from '../../core/channel.js';
 import { once } from '../../core/once.js';
+import { readTimes } from './arithmetic.js';
 import { putAside, putBack } from './formulas.js';
 import { render } from './render.js';
 import { readTag } from './tags.js';
@@ -64,6 +65,7 @@ const parser = once(() => {
   markdown.core.ruler.at('inline', parseInline);
   markdown.core.ruler.push('formulas', putBack);
   markdown.inline.ruler.before('autolink', 'tags', readTag);
+  markdown.inline.ruler.before('emphasis', 'times', readTimes);
   // CommonMark finds no end of emphasis between wide punctuation and a letter, where Chinese and Japanese have no space.
   markdown.use(withCjkEmphasis);
   // An address that stands in the text is kept from emphasis: `_` and `*` in it are part of it.

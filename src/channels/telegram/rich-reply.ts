@@ -8,6 +8,7 @@ import type { default as MarkdownIt, StateCore, Token } from 'markdown-it';
 import withCjkEmphasis from 'markdown-it-cjk-friendly';
 import type { Part } from '../../core/channel.js';
 import { once } from '../../core/once.js';
+import { readTimes } from '../markdown/arithmetic.js';
 import { type Formula, formulaOf, putAside, putBack } from '../markdown/formulas.js';
 import { readTag } from '../markdown/tags.js';
 import { compose } from './outbound.js';
@@ -87,6 +88,7 @@ const parser = once(() => {
   markdown.validateLink = () => true;
   markdown.use(withCjkEmphasis);
   markdown.inline.ruler.before('autolink', 'tags', readTag);
+  markdown.inline.ruler.before('emphasis', 'times', readTimes);
   markdown.core.ruler.push('formulas', putBack);
   markdown.core.ruler.push('math_block', ownParagraphs);
   const { rules } = markdown.renderer;

@@ -75,6 +75,8 @@ const SIGNS = [
     '</code>',
     'mailto:a@b.example',
   ],
+  ...['$', '$$', '\\(', '\\)', '\\[', '\\]', '\\alpha', '_{k}', '<br>', '<sub>2</sub>', '<kbd>K</kbd>'],
+  ...['：', '「', '」', '（', '。', '한', 'カ'],
 ];
 const SPACES = [' ', ' ', ' ', '  ', '\n', '\n', '\n\n', '\n    ', '\u00a0', '\t'];
 const FRONTS = [
