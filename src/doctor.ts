@@ -26,7 +26,7 @@ import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
 import { agentsFolderOf, mediaFolderOf, skillsFolderOf, workFolderOf, workspaceFolderOf } from './places.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
-import { createEmbedder, createModel, createReachOf, createSpeechOf } from './servers.js';
+import { createEmbedder, createModel, createReachOf, createSpeechOf, MODEL_SETTINGS } from './servers.js';
 import { systemHost } from './skills/host.js';
 import { createSkills } from './skills/skills.js';
 import {
@@ -89,8 +89,8 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
   if (message !== undefined) {
     await check('message', async () => (await whereItWent(databaseOf(config), message)).map(ok));
   }
-  // Logins and models are asked with what the store remembers of them. What is learnt anew of a model is kept for the next
-  // start; a running gateway knows better, and all else goes into a copy that is thrown away.
+  // Logins and models are asked with what the store remembers of them. What is forgotten and learnt anew of a model is
+  // stored, also while a gateway runs, which reads it again; of all else a running gateway knows better.
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const empty = await openStore(config, log, ':memory:');
   const channelState: Store['channelState'] = (channel, names) =>
@@ -98,8 +98,8 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
   const setting: Store['setting'] = (key) => storedSetting(databaseOf(config), MIGRATIONS, key);
   const setSetting: Store['setSetting'] = async (key, value) => {
     const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
-    if (lock === null) return;
-    await storeSetting(databaseOf(config), MIGRATIONS, key, value).finally(() => lock.release());
+    if (lock === null && !MODEL_SETTINGS.includes(key)) return;
+    await storeSetting(databaseOf(config), MIGRATIONS, key, value).finally(() => lock?.release());
   };
   const store = { ...empty, channelState, setting, setSetting };
   try {

@@ -16,6 +16,11 @@ import type { OpenAiModelOptions } from './models/openai.js';
 import { createOutward } from './network/outward.js';
 import { createRedactor } from './operating/redact.js';
 
+const QUIRKS = 'model.quirks';
+const WINDOWS = 'model.windows';
+/** The settings in which what was learnt of models is stored. */
+export const MODEL_SETTINGS: readonly string[] = [QUIRKS, WINDOWS];
+
 export async function createModel(config: Config, store: SettingStore, log: Log): Promise<ModelClient> {
   const { server, fallbacks, choices, maxOutputTokens, timeoutSeconds } = config.model;
   if (!server) return (await import('./models/offline.js')).createOfflineModel();
@@ -28,8 +33,8 @@ export async function createModel(config: Config, store: SettingStore, log: Log)
     load: () => store.setting(name),
     save: (value: string) => store.setSetting(name, value),
   });
-  const quirks = stored('model.quirks');
-  const windows = createWindowStore(stored('model.windows'), systemClock, log);
+  const quirks = stored(QUIRKS);
+  const windows = createWindowStore(stored(WINDOWS), systemClock, log);
   await windows.loaded();
   const client = (
     each: OpenAiModelOptions['server'],

@@ -11,6 +11,7 @@ import { refusedParameter, refusedPictures } from './quirks.js';
 import type { ChatRequest } from './request.js';
 import type { ServerErrorDetails } from './server-error.js';
 import type { RequestSize } from './token-counts.js';
+import { saysTooLong } from './too-long.js';
 import { modelKey } from './week-store.js';
 
 export interface FailureOptions {
@@ -73,7 +74,9 @@ export async function afterFailure(
   }
   const most = retry === 'once' ? Math.min(2, maxAttempts) : maxAttempts;
   if (!retry || attempts >= most) {
-    if (code === 'context_too_long' && !isRaised) await window.refused(model, details, size);
+    if (saysTooLong(details) && code === 'context_too_long' && !isRaised) {
+      await window.refused(model, details, size);
+    }
     throw failedRequest(code, serverTitle(place, model), details, attempts);
   }
   const waitMs = retryDelay(attempts, details, random);

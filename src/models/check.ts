@@ -7,7 +7,7 @@ import { estimateTokens, type ModelRequest, type ToolDescription } from '../core
 import type { Answer } from './answer.js';
 import { type ContextWindow, TOLD_LESS } from './context-window.js';
 import type { QuirkStore } from './quirk-store.js';
-import { modelKey } from './week-store.js';
+import { modelKey, modelsIn } from './week-store.js';
 
 const LONG_PROMPT_TOKENS = 6000;
 const READY = 'Answer with the single word: ready';
@@ -32,11 +32,16 @@ interface CheckedServer {
 export async function checkModel(server: CheckedServer): Promise<{ identity: string; warnings: string[] }> {
   const { place, name, window, quirks } = server;
   const key = modelKey(place, name);
-  // What it showed in use: said before it is forgotten.
+  // What it showed in use, of other models that personas have, too: said before it is forgotten.
+  await quirks.loaded();
   const learnt = windowWarnings(window.known(name));
+  for (const other of window.learntOf()) {
+    if (other !== name)
+      learnt.push(...windowWarnings(window.known(other)).map((text) => `${other}: ${text}`));
+  }
   // A server that was upgraded is asked for everything again.
-  await quirks.set(key, null);
-  await window.forget(name);
+  for (const model of modelsIn(quirks, place)) await quirks.set(modelKey(place, model), null);
+  await window.forget();
   const short = await server.ask({ messages: [{ role: 'user', content: READY }], tools: [PROBE] });
   await window.look(name);
   const warnings = [...new Set([...learnt, ...windowWarnings(window.known(name))])];
@@ -62,7 +67,7 @@ function windowWarnings({ set, told, learnt }: ReturnType<ContextWindow['known']
   if (learnt) {
     const how = learnt.how === 'cut' ? 'cut requests without a word' : 'refused requests for their length';
     warnings.push(
-      `it has ${how}, so its window counts as ${learnt.tokens} tokens; ` +
+      `it has ${how}, so its window counts as ${learnt.tokens} tokens; this is forgotten now, so ` +
         'raise its context length (Ollama: OLLAMA_CONTEXT_LENGTH), or set model.context_tokens to what it has',
     );
   }

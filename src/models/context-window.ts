@@ -1,16 +1,17 @@
 /**
  * Step 5, inside the model client: what is known of the context windows of one server's models. The operator's figure, or
- * an assumption, is the most; what the server tells, refuses or silently cuts lowers it. Kept over restarts for a week.
+ * an assumption, is the most; what the server tells or refuses lowers it, and where the operator says nothing, what it
+ * silently cuts. Never below what a request has carried, in whichever chat. Kept over restarts for a week.
  */
 import type { Clock } from '../core/clock.js';
 import type { Log } from '../core/log.js';
-import type { Notice, Usage } from '../core/model.js';
+import type { ModelMessage, Notice, Usage } from '../core/model.js';
 import { type AskJson, discoverWindow } from './discover-window.js';
 import { serverTitle } from './failures.js';
 import type { ServerErrorDetails } from './server-error.js';
 import { createCutWatch, type RequestSize, windowBehind } from './token-counts.js';
 import { windowSaid } from './too-long.js';
-import { createWeekStore, modelKey, type WeekStorage, type WeekStore } from './week-store.js';
+import { createWeekStore, modelKey, modelsIn, type WeekStorage, type WeekStore } from './week-store.js';
 
 /**
  * Where the operator says nothing. A server that tells of a larger window is not taken at its word: filling it costs
@@ -27,8 +28,10 @@ const ASK_AGAIN_MS = 60 * 60_000;
 const QUICK_TRIES = 3;
 /** Shorter requests fail for other reasons. */
 const LONG = 1_500;
-/** Where a server counts nothing anyway, its empty answer means more only to a request longer than any before. */
+/** An empty answer says more only of a request that is so much longer than any that was answered. */
 const NOTICEABLY_LONGER = 1.1;
+/** A server that cuts keeps half of its window at least. */
+const KEPT_OF_WINDOW = 0.5;
 
 /** When the server was last asked for a model's window, and what came of it. */
 interface Look {
@@ -38,17 +41,15 @@ interface Look {
   running: Promise<void> | null;
 }
 
-/** What a model was seen to do since the start. */
+/** What a model was seen to do since the start, by the requests of all chats. */
 interface Seen {
-  /** Tokens as the server counted them for each that we estimated. */
-  ratio: number;
+  /** The most tokens of a request that the server has counted. */
+  carried: number;
   /** The longest request that it answered, by our estimate. */
   longest: number;
-  /** Whether it counts tokens. */
-  counts: boolean;
 }
 
-const UNSEEN: Seen = { ratio: 1, longest: 0, counts: false };
+const NOTHING_SEEN: Seen = { carried: 0, longest: 0 };
 
 export interface KnownWindow {
   /** As the server tells it. */
@@ -68,12 +69,12 @@ export interface ContextWindow {
   tokens(model: string): number;
   /** Asks the server in the background, if it is time to. */
   look(model: string): Promise<void>;
-  /** A request was refused for its length. */
-  refused(model: string, error: ServerErrorDetails | null, size: RequestSize): Promise<void>;
+  /** A request was refused, in words that say that it is too long. */
+  refused(model: string, error: ServerErrorDetails, size: RequestSize): Promise<void>;
   /** A request was answered. True where the server has read only a part of it. */
   answered(
     model: string,
-    request: { size: RequestSize; chat: string | undefined },
+    request: { size: RequestSize; messages: readonly ModelMessage[]; chat: string | undefined },
     usage: Usage | null,
   ): Promise<boolean>;
   /** Whether an answer without any words or count is what a server says to a request beyond its window. */
@@ -81,7 +82,10 @@ export interface ContextWindow {
   notices(model: string): Notice[];
   /** All that is known; `set` by the operator, null for nothing. What was learnt only as long as it holds. */
   known(model: string): KnownWindow & { set: number | null };
-  forget(model: string): Promise<void>;
+  /** The models of which something was learnt in use. */
+  learntOf(): string[];
+  /** All that is known of all its models. */
+  forget(): Promise<void>;
 }
 
 export function createContextWindow(options: {
@@ -100,7 +104,7 @@ export function createContextWindow(options: {
   const looks = new Map<string, Look>();
   const seen = new Map<string, Seen>();
   const keyOf = (model: string) => modelKey(place, model);
-  const expected = (model: string, { estimated }: RequestSize) => estimated * (seen.get(model)?.ratio ?? 1);
+  const seenOf = (model: string) => seen.get(model) ?? NOTHING_SEEN;
 
   function known(model: string) {
     const { told, learnt } = store.get(keyOf(model)) ?? { told: null, learnt: null };
@@ -110,21 +114,20 @@ export function createContextWindow(options: {
   function tokens(model: string): number {
     const { set, told, learnt } = known(model);
     const most = set ?? ASSUMED_TOKENS;
-    return Math.min(most, told ?? most, learnt?.tokens ?? most);
+    // Counts are evidence, and an operator's word is more than that; the server's own word is more than both.
+    const counts = learnt !== null && (learnt.how === 'refused' || set === null);
+    return Math.min(most, told ?? most, counts ? learnt.tokens : most);
   }
 
   async function learn(model: string, how: 'refused' | 'cut', found: number): Promise<void> {
     const before = tokens(model);
-    const learnt = Math.max(LEAST_TOKENS, Math.floor(found));
-    if (learnt >= before) return;
-    const { told } = known(model);
-    log.warn(
-      { server: place, model, before, tokens: learnt, how },
-      how === 'cut'
-        ? 'the model server cuts long requests without a word; its context window counts as this many tokens from now on'
-        : 'the model server refused a request for its length; its context window counts as this many tokens from now on',
-    );
-    await store.set(keyOf(model), { told, learnt: { tokens: learnt, how, told } });
+    const { told, set, learnt } = known(model);
+    const now = Math.max(LEAST_TOKENS, seenOf(model).carried, Math.floor(found));
+    if (now >= before || (learnt?.how === how && now >= learnt.tokens)) return;
+    // It would count for nothing, and what was refused does.
+    if (how === 'cut' && set !== null && learnt?.how === 'refused') return;
+    log.warn({ server: place, model, before, tokens: now, how, set }, WARNINGS[how]);
+    await store.set(keyOf(model), { told, learnt: { tokens: now, how, told } });
   }
 
   async function discover(model: string): Promise<void> {
@@ -164,55 +167,86 @@ export function createContextWindow(options: {
     },
 
     async refused(model, error, size) {
-      const said = error === null ? null : windowSaid(error);
       // What has room by the server's own figure was more than we thought: then only the conversation gets shorter.
-      await learn(model, 'refused', said ?? expected(model, size) * LESS);
+      await learn(model, 'refused', windowSaid(error) ?? size.ample * LESS);
     },
 
-    async answered(model, { size, chat }, usage) {
-      const before = seen.get(model) ?? UNSEEN;
-      const longest = Math.max(size.estimated, before.longest);
-      if (usage === null || usage.inputTokens <= 0) {
-        seen.set(model, { ...before, longest });
-        return false;
-      }
-      const { inputTokens, cachedTokens = 0, cacheWriteTokens = 0 } = usage;
+    async answered(model, { size, messages, chat }, usage) {
+      const { carried, longest } = seenOf(model);
+      const inputTokens = usage?.inputTokens ?? 0;
+      seen.set(model, {
+        carried: Math.max(carried, inputTokens),
+        longest: Math.max(longest, size.estimated),
+      });
+      if (usage === null || inputTokens <= 0) return false;
+      const { cachedTokens = 0, cacheWriteTokens = 0 } = usage;
       const counts = [inputTokens, inputTokens + cachedTokens + cacheWriteTokens];
-      if (cuts.isCut(`${model} ${chat}`, { size, counts, isOneChat: chat !== undefined })) {
-        const now = tokens(model);
-        const behind = windowBehind(inputTokens);
-        // A request that is longer than the window we know of shows nothing new by being cut.
-        if (behind < now) await learn(model, 'cut', behind);
-        else if (expected(model, size) <= now) await learn(model, 'cut', inputTokens);
-        return true;
+      const reading = cuts.reading(chat === undefined ? null : `${model} ${chat}`, {
+        messages,
+        size,
+        counts,
+      });
+      const behind = windowBehind(inputTokens);
+      // Where any request has carried more, the count means something else, as that of what was not in a cache.
+      const isOllamas = reading === 'stalled' && behind > inputTokens && behind >= carried;
+      const isWindow = reading === 'stands' && behind >= carried * KEPT_OF_WINDOW;
+      if (isOllamas || isWindow) await learn(model, 'cut', behind);
+      if (reading !== 'whole') return true;
+      const { told, learnt } = known(model);
+      if (learnt !== null && inputTokens > learnt.tokens) {
+        log.info(
+          { server: place, model, tokens: inputTokens },
+          'the model server takes more than it was known to',
+        );
+        await store.set(keyOf(model), { told, learnt: null });
       }
-      const ratio = Math.min(4, Math.max(0.3, inputTokens / size.estimated));
-      seen.set(model, { counts: true, longest, ratio: size.estimated >= LONG ? ratio : before.ratio });
       return false;
     },
 
-    isOverflow(model, size) {
-      if (size.estimated < LONG) return false;
+    isOverflow(model, { estimated }) {
+      if (estimated < LONG) return false;
       const { told } = known(model);
-      if (told !== null) return expected(model, size) > told * LESS;
-      const { longest, counts } = seen.get(model) ?? UNSEEN;
-      return size.estimated > longest * (counts ? 1 : NOTICEABLY_LONGER);
+      return estimated > (told === null ? seenOf(model).longest * NOTICEABLY_LONGER : told * LESS);
     },
 
     notices(model) {
-      const { learnt } = known(model);
-      if (learnt?.how !== 'cut') return [];
-      const text =
-        `${serverTitle(place, model)} reads only about ${learnt.tokens} tokens of a conversation and leaves out the rest without a word. ` +
-        'Requests are kept shorter from now on, so personas see less of what was said before. Raise its context length where it runs (Ollama: OLLAMA_CONTEXT_LENGTH).';
-      return [{ key: `window-cut ${place} ${model}`, text }];
+      const { learnt, set } = known(model);
+      if (learnt === null) return [];
+      const title = serverTitle(place, model);
+      const { tokens, how } = learnt;
+      return [
+        { key: `window-${how} ${place} ${model}`, text: `${title} ${noticeOf(how, tokens, set)} ${UNDO}` },
+      ];
     },
 
-    async forget(model) {
-      looks.delete(model);
-      await store.set(keyOf(model), null);
+    learntOf: () => modelsIn(store, place).filter((model) => known(model).learnt !== null),
+
+    async forget() {
+      looks.clear();
+      seen.clear();
+      for (const model of modelsIn(store, place)) await store.set(keyOf(model), null);
     },
   };
+}
+
+const WARNINGS = {
+  cut: 'the model server cuts long requests without a word; its context window counts as this many tokens from now on, unless it is set',
+  refused:
+    'the model server refused a request for its length; its context window counts as this many tokens from now on',
+};
+
+const UNDO =
+  'It is forgotten after a week, and at once by `coterie doctor`, also while the gateway runs; model.context_tokens says how much the model has.';
+
+function noticeOf(how: 'refused' | 'cut', tokens: number, set: number | null): string {
+  if (how === 'refused') {
+    return `has refused a request for its length, so its context window counts as ${tokens} tokens: personas see less of what was said before.`;
+  }
+  const cuts = `reads only about ${tokens} tokens of a conversation and leaves out the rest without a word.`;
+  const raise = 'Raise its context length where it runs (Ollama: OLLAMA_CONTEXT_LENGTH)';
+  return set === null
+    ? `${cuts} Requests are kept shorter from now on, so personas see less of what was said before. ${raise}.`
+    : `${cuts} Requests are as long as model.context_tokens (${set}) allows all the same. ${raise}, or lower that.`;
 }
 
 export const TOLD_LESS = 'the context window of the model server is smaller than model.context_tokens';

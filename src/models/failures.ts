@@ -91,7 +91,7 @@ export function wordlessAnswer(title: string, outputTokens: number): Fault {
 export function overflow(title: string): Fault {
   return new Fault(
     'context_too_long',
-    `${title} gave nothing at all to a long request: it does not fit its context window. It is asked less from now on; raise the context length it loads the model with.`,
+    `${title} gave nothing at all to a long request: it seems not to fit its context window. Raise the context length it loads the model with, or set model.context_tokens to it.`,
   );
 }
 
@@ -108,7 +108,7 @@ function whatHappened(error: ServerErrorDetails): string {
 
 function advice(code: FaultCode, error: ServerErrorDetails): string {
   if (code === 'context_too_long')
-    return ' It is asked less from now on; model.context_tokens says how much it takes.';
+    return ' The conversation is made shorter; model.context_tokens says how much the model takes.';
   if (ACCOUNT_LIMIT.test(error.words)) {
     return ' Raise the limit of the account, or set model.context_tokens below it.';
   }

@@ -91,17 +91,17 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     const asked = request.model ?? server.name;
     const prices = options.prices?.(asked) ?? null;
     const priced = prices && { prices };
+    await options.windows.loaded();
     void window.look(asked);
     // While the server works, and not when its answer is waited for.
     const counting = setImmediate(() => void sizeOf(request));
     try {
       const first = yield* ask(asGiven(request), signal, shown);
       const size = sizeOf(request);
-      if (isEmpty(first) && !first.failedCall && first.usage === null && window.isOverflow(asked, size)) {
-        await window.refused(asked, null, size);
-        throw overflow(titleOf(asked));
-      }
-      const cut = await window.answered(asked, { size, chat: request.cacheKey }, first.usage);
+      const isNothing = isEmpty(first) && !first.failedCall && first.usage === null;
+      if (isNothing && window.isOverflow(asked, size)) throw overflow(titleOf(asked));
+      const { messages, cacheKey: chat } = request;
+      const cut = !isNothing && (await window.answered(asked, { size, messages, chat }, first.usage));
       const isWhole = !isEmpty(first) && !isCutAtLimit(first.finish) && !first.failedCall;
       const further = isWhole ? null : furtherFor(request, first, limitOf(request));
       const whole = further && (yield* mended(first, further, signal, shown));

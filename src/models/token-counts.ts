@@ -7,19 +7,45 @@ import { onceForEach } from '../core/once.js';
 
 export interface RequestSize {
   estimated: number;
+  /** As estimated, but with all that scripts other than Latin may take: a token for each byte. */
+  ample: number;
+  /** What any tokeniser makes of what can be seen. */
   least: number;
+  /** No tokeniser makes more: a token for each byte. */
+  most: number;
   /** Of what may take any number of tokens: pictures, tools, and what goes back to the server unread. */
   uncertain: number;
 }
 
+const NOTHING: RequestSize = { estimated: 0, ample: 0, least: 0, most: 0, uncertain: 0 };
 /** Around each message, and for a picture. */
-const MESSAGE: RequestSize = { estimated: 4, least: 0, uncertain: 0 };
-const PICTURE: RequestSize = { estimated: 1_000, least: 0, uncertain: 1_000 };
+const MESSAGE: RequestSize = { ...NOTHING, estimated: 4, ample: 4, most: 10 };
+const PICTURE: RequestSize = { ...NOTHING, estimated: 1_000, ample: 1_000, uncertain: 1_000 };
 
 /** Tokens a character: Latin and what else is below U+0300; other alphabets; Chinese, Japanese and Korean. */
 const LATIN = { estimated: 0.25, least: 0.15 };
 const ALPHABET = { estimated: 0.5, least: 0.18 };
 const IDEOGRAPH = { estimated: 1, least: 0.4 };
+
+/** Blanks, controls, marks on other letters and what has no width, by their codes: a server may leave them out. */
+const UNSEEN = [
+  ...[
+    [0, 0x20],
+    [0x7f, 0xa0],
+    [0xad, 0xad],
+    [0x300, 0x36f],
+    [0x2000, 0x200f],
+    [0x2028, 0x202f],
+  ],
+  ...[
+    [0x205f, 0x206f],
+    [0x3000, 0x3000],
+    [0xfe00, 0xfe0f],
+    [0xfeff, 0xfeff],
+  ],
+] as const;
+const isUnseen = (code: number) =>
+  code <= 0x20 || (code >= 0x7f && UNSEEN.some(([from = 0, to = 0]) => from <= code && code <= to));
 
 /** The size of a message or tool is computed once, as long as the object lives. */
 export function createSizer(): (request: Pick<ModelRequest, 'messages' | 'tools'>) => RequestSize {
@@ -27,55 +53,70 @@ export function createSizer(): (request: Pick<ModelRequest, 'messages' | 'tools'
   const ofTool = onceForEach(sizeOfTool);
 
   return ({ messages, tools }) => {
-    const sum: RequestSize = { estimated: 0, least: 0, uncertain: 0 };
+    const sum = { ...NOTHING };
     for (const message of messages) add(sum, ofMessage(message));
     for (const tool of tools) add(sum, ofTool(tool));
     return {
       estimated: Math.ceil(sum.estimated),
+      ample: Math.ceil(sum.ample),
       least: Math.floor(sum.least),
+      most: Math.ceil(sum.most),
       uncertain: Math.ceil(sum.uncertain),
     };
   };
 }
 
-function add(sum: RequestSize, { estimated, least, uncertain }: RequestSize, times = 1): void {
+function add(sum: RequestSize, { estimated, ample, least, most, uncertain }: RequestSize, times = 1): void {
   sum.estimated += estimated * times;
+  sum.ample += ample * times;
   sum.least += least * times;
+  sum.most += most * times;
   sum.uncertain += uncertain * times;
 }
 
 function sizeOfMessage(message: ModelMessage): RequestSize {
-  const size = sizeOfText(message.content);
+  const size = sizeOfText(textOf(message));
   add(size, MESSAGE);
   if (message.role === 'user') add(size, PICTURE, message.images?.length ?? 0);
-  if (message.role === 'assistant') {
-    for (const call of message.calls) add(size, sizeOfText(call.name + call.arguments));
-    if (message.echo) size.uncertain += JSON.stringify(message.echo).length * LATIN.estimated;
+  if (message.role === 'assistant' && message.echo) {
+    size.uncertain += JSON.stringify(message.echo).length * LATIN.estimated;
   }
   return size;
 }
 
+function textOf(message: ModelMessage): string {
+  if (message.role !== 'assistant') return message.content;
+  return message.content + message.calls.map((call) => call.name + call.arguments).join('');
+}
+
 /** Not every template shows all of a tool to its model. */
 function sizeOfTool(tool: ToolDescription): RequestSize {
-  const { estimated } = sizeOfText(JSON.stringify(tool));
-  return { estimated, least: 0, uncertain: estimated };
+  const { estimated, ample } = sizeOfText(JSON.stringify(tool));
+  return { ...NOTHING, estimated, ample, uncertain: estimated };
 }
 
 /** The same character many times in a row may be one token: towards the least, it counts once. */
 function sizeOfText(text: string): RequestSize {
-  const size: RequestSize = { estimated: 0, least: 0, uncertain: 0 };
+  const size = { ...NOTHING };
   let before = -1;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
     const rate = code < 0x300 ? LATIN : code < 0x2e80 ? ALPHABET : IDEOGRAPH;
+    const isHalf = code >= 0xd800 && code < 0xe000;
+    const bytes = code < 0x80 ? 1 : code < 0x800 || isHalf ? 2 : 3;
     size.estimated += rate.estimated;
-    if (code !== before) size.least += rate.least;
+    size.ample += rate === LATIN ? rate.estimated : bytes;
+    size.most += bytes;
+    if (code !== before && !isUnseen(code)) size.least += rate.least;
     before = code;
   }
   return size;
 }
 
+/** A request, as the server counted it. */
 interface Counted {
+  /** Of its messages. */
+  texts: readonly string[];
   size: RequestSize;
   /** In each way in which the server's figures can be read: most count what was in their cache, some leave it out. */
   counts: number[];
@@ -85,17 +126,26 @@ interface Counted {
 const LEAST_REQUEST = 1_200;
 const LEAST_COUNT = 500;
 /** A conversation that grew by so many tokens at least is looked at. */
-const GROWN = 500;
-/** Of what was added, a server that reads all counts more than this share. */
+const GROWN = 400;
+/** Of the least that was added, a server that reads all counts more than this share: no text has 33 letters a token. */
 const LEAST_OF_GROWTH = 0.2;
-const MOST_CHATS = 200;
+/** A count that stays where it is moves by no more than this. */
+const STANDS = 16;
+/** Each holds its last request, so that conversations are compared by what was said in them. */
+const MOST_CHATS = 20;
 
 /**
- * Notices that a server reads only a part of long requests, by the one thing that tells: its count of their tokens. It is
- * below the least that they can be, or it stays where it is, or falls, while a conversation grows.
+ * What the count of a request tells. `in part`: it is less than the request can take. `stalled`: it has hardly grown with
+ * its conversation, or fallen. `stands`: it is where it was while the conversation went on.
  */
+export type Reading = 'whole' | 'in part' | 'stalled' | 'stands';
+
 interface CutWatch {
-  isCut(chat: string, request: Counted & { isOneChat: boolean }): boolean;
+  /** `chat`: whose requests may go on from each other; null where that is not known. */
+  reading(
+    chat: string | null,
+    request: Omit<Counted, 'texts'> & { messages: readonly ModelMessage[] },
+  ): Reading;
 }
 
 export function createCutWatch(): CutWatch {
@@ -112,25 +162,59 @@ export function createCutWatch(): CutWatch {
   }
 
   return {
-    isCut(chat, { size, counts, isOneChat }) {
+    reading(chat, { messages, size, counts }) {
       const highest = Math.max(...counts);
-      if (size.estimated < LEAST_REQUEST || highest < LEAST_COUNT) return false;
-      const isBelowLeast = highest < size.least;
-      if (!isOneChat) return isBelowLeast;
+      if (size.estimated < LEAST_REQUEST || highest < LEAST_COUNT) return 'whole';
+      const alone: Reading = highest < size.least ? 'in part' : 'whole';
+      if (chat === null) return alone;
+      const request = { texts: messages.map(textOf), size, counts };
       const last = before.get(chat);
-      const grown = last === undefined ? 0 : size.least - last.size.least;
-      // A picture that is gone may have taken more than the text has grown by.
-      const isLessCertain = last !== undefined && size.uncertain < last.size.uncertain;
-      if (last === undefined || grown < 0 || isLessCertain) {
-        keep(chat, { size, counts });
-        return isBelowLeast;
+      const change = last === undefined ? null : changeFrom(last, request);
+      if (last === undefined || change === null) {
+        keep(chat, request);
+        return alone;
       }
-      if (grown < GROWN) return isBelowLeast;
-      keep(chat, { size, counts });
-      const stalls = counts.every((count, n) => count - (last.counts[n] ?? 0) < LEAST_OF_GROWTH * grown);
-      return isBelowLeast || stalls;
+      const grown = LEAST_OF_GROWTH * change.come - change.gone;
+      const more = counts.map((count, n) => count - (last.counts[n] ?? 0));
+      const isStalled = change.come >= GROWN && more.every((each) => each < grown);
+      // What came may not outweigh what went: then a later request shows more.
+      if (isStalled || (change.come >= GROWN && grown > 0)) keep(chat, request);
+      if (!isStalled) return alone;
+      return more.every((each) => Math.abs(each) <= STANDS) ? 'stands' : 'stalled';
     },
   };
+}
+
+/**
+ * What a request has beyond an earlier one, by the least that it takes, and what it no longer has, by the most. null where
+ * it is not the same conversation that went on: less than half of it is there, or a picture has gone, which may have taken
+ * any number.
+ */
+function changeFrom(last: Counted, { texts, size }: Counted): { come: number; gone: number } | null {
+  if (size.uncertain < last.size.uncertain) return null;
+  let same = 0;
+  while (same < last.texts.length && last.texts[same] === texts[same]) same++;
+  const common = commonLength(last.texts[same] ?? '', texts[same] ?? '');
+  const gone = sizeOfRest(last.texts, same, common).most;
+  if (gone > last.size.most / 2) return null;
+  return { come: sizeOfRest(texts, same, common).least, gone };
+}
+
+function commonLength(a: string, b: string): number {
+  const most = Math.min(a.length, b.length);
+  let length = 0;
+  while (length < most && a.charCodeAt(length) === b.charCodeAt(length)) length++;
+  return length;
+}
+
+/** Of the messages from one on, without the beginning of its text. */
+function sizeOfRest(texts: readonly string[], from: number, without: number): RequestSize {
+  const sum = { ...NOTHING };
+  for (const [n, text] of texts.slice(from).entries()) {
+    add(sum, sizeOfText(n === 0 ? text.slice(without) : text));
+    if (n > 0 || without === 0) add(sum, MESSAGE);
+  }
+  return sum;
 }
 
 /**

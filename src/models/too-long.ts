@@ -9,8 +9,8 @@ const TOO_LONG = [
   /context_(length|window)_exceeded|exceed_context_size/i,
   /maximum (context|prompt|model|input) length/i,
   /(context|model'?s context) (length|size|window|limit)\b.*\b(exceed|only|reduce|overflow)/i,
-  /\b(exceed|larger|longer|greater|overflow)\w*\b.*\bcontext([ _-]?(length|size|window|limit))?\b/i,
-  /\b(prompt|input|request|messages?)\b.{0,40}\b(is|are) too (long|large)\b/i,
+  /\b(exceed|larger|longer|greater|overflow)\w*\b.*\bcontext[ _-]?(length|size|window|limit)\b/i,
+  /\b(prompt|input|messages?)\b.{0,40}\b(is|are) too (long|large)\b/i,
   /\bprompt too long\b/i,
   /\binput token count\b.*\bexceeds\b/i,
   /\breduce the length of (the|your) (messages|prompt|input)/i,
@@ -41,14 +41,18 @@ const NUMBERS = [
 /** Requests of fewer tokens, by our estimate, are refused without a word for other reasons than their length. */
 const LONG = 4_000;
 
-/** `estimated`: our estimate of the request in tokens. */
+/** Whether it seems to be about the length, so that a shorter request may do. `estimated`: of the request, in tokens. */
 export function isTooLong(error: ServerErrorDetails, estimated: number): boolean {
-  const { status, code = '', words } = error;
-  if (status === 413) return true;
-  if (status === 429) return false;
-  if (TOO_LONG_CODES.has(code) || TOO_LONG.some((wording) => wording.test(`${code} ${words}`))) return true;
+  const { status } = error;
+  if (status === 413 || saysTooLong(error)) return true;
   // Cerebras says nothing at all.
   return status === 400 && error.isBodyEmpty === true && estimated >= LONG;
+}
+
+/** Whether it says that a request does not fit the model, and not what else stands between us and it (a proxy's 413). */
+export function saysTooLong({ status, code = '', words }: ServerErrorDetails): boolean {
+  if (status === 429) return false;
+  return TOO_LONG_CODES.has(code) || TOO_LONG.some((wording) => wording.test(`${code} ${words}`));
 }
 
 /** The most tokens that the server takes, if it says so. */

@@ -2,7 +2,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { type FakeModel, startFakeModel } from '../fakes/model.js';
 import { ollama4k } from '../fakes/model-servers/ollama.js';
-import { type Home, makeHome, run } from '../harness/gateway.js';
+import { eventually, type Home, makeHome, run } from '../harness/gateway.js';
 
 let home: Home;
 let model: FakeModel;
@@ -32,12 +32,12 @@ it('is noticed, kept over a restart, and told and forgotten by doctor', async ()
   const before = model.count();
   const again = run(home, ['chat']);
   again.write('and now?\n');
-  again.endInput();
-  expect(await again.exited).toBe(0);
+  await eventually(() => /: yes/.test(again.out()), 'it has answered');
   for (const { body } of model.requests.slice(before)) expect(silent.cut?.(body)).toBe(body);
   expect(again.err()).not.toContain('cuts long requests without a word');
   expect(again.out()).not.toContain('reads only about');
 
+  // Also while it runs, which then reads what is stored anew.
   const doctor = run(home, ['doctor']);
   await doctor.exited;
   expect(doctor.out()).toMatch(
@@ -47,4 +47,6 @@ it('is noticed, kept over a restart, and told and forgotten by doctor', async ()
   const later = run(home, ['doctor']);
   await later.exited;
   expect(later.out()).not.toContain('its window counts as');
+  again.endInput();
+  expect(await again.exited).toBe(0);
 });

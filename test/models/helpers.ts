@@ -82,6 +82,8 @@ export interface Bench {
   log: ReturnType<typeof keptLog>;
   quirks: ReturnType<typeof memoryQuirks>;
   windows: WindowStore;
+  /** Where these are stored. */
+  windowStorage: ReturnType<typeof memoryQuirks>;
   client: ReturnType<typeof createOpenAiModel>;
   /** Another client of the same server, as after a restart. */
   another(options?: Partial<OpenAiModelOptions>): ReturnType<typeof createOpenAiModel>;
@@ -101,7 +103,8 @@ export async function openBench(
   const clock = manualClock();
   const log = keptLog();
   const quirks = memoryQuirks();
-  const windows = createWindowStore(memoryQuirks(), clock, log);
+  const windowStorage = memoryQuirks();
+  const windows = createWindowStore(windowStorage, clock, log);
   const another = (more: Partial<OpenAiModelOptions> = {}) =>
     createOpenAiModel({
       outward: straight,
@@ -118,7 +121,7 @@ export async function openBench(
       ...options,
       ...more,
     });
-  return { fake, clock, log, quirks, windows, client: another(), another };
+  return { fake, clock, log, quirks, windows, windowStorage, client: another(), another };
 }
 
 /** A turn with calls, under ids of our own as the turn gives them, and its results. `last`: how it ended. */

@@ -18,7 +18,7 @@ import type { ModelServer } from '../fakes/model-servers/server.js';
 import { vllm } from '../fakes/model-servers/vllm.js';
 import { zai } from '../fakes/model-servers/zai.js';
 import { straight } from '../harness/straight.js';
-import { answered, ask, type Bench, fault, LOOK_UP, memoryQuirks, openBench } from './helpers.js';
+import { answered, ask, type Bench, fault, LOOK_UP, memoryQuirks, openBench, outcome } from './helpers.js';
 
 let bench: Bench;
 afterEach(async () => {
@@ -190,7 +190,6 @@ describe('a request that is refused for its length', () => {
     ['DashScope', dashscope(), 30_720],
     ['Kimi', kimi({ contextTokens: 32_768 }), 32_768],
     ['Z.ai', zai(), null],
-    ['Cerebras', { name: 'Cerebras', rules: () => ({ status: 400, body: '' }) }, null],
   ] as [string, ModelServer, number | null][])('by %s lowers the window', async (_, rules, tokens) => {
     const { client, fake } = await open(rules);
     expect((await fault(client, ask(prose(40_000)))).code).toBe('context_too_long');
@@ -198,6 +197,76 @@ describe('a request that is refused for its length', () => {
     if (tokens !== null) expect(client.contextTokens()).toBe(tokens);
     // It does not say how much: a little less than what it refused.
     else expect(client.contextTokens()).toBeLessThan(40_000);
+  });
+
+  test.each([
+    ['nothing at all (Cerebras)', { status: 400, body: '' }],
+    ['nothing at all, with 413', { status: 413, body: '' }],
+    [
+      'a proxy that takes no such body',
+      { status: 413, body: '<h1>413 Request Entity Too Large</h1><hr>nginx' },
+    ],
+  ])('by %s does not: it does not say that the model could not hold it', async (_, script) => {
+    const { client } = await open({ name: 'refusing', rules: () => script });
+    expect((await fault(client, ask(prose(40_000)))).code).toBe('context_too_long');
+    await fault(client, ask('hello'));
+    expect(client.contextTokens()).toBe(128_000);
+  });
+
+  test('does not lower it below what a request has carried, in whichever chat', async () => {
+    const small = "This model's maximum context length is 3000 tokens. However, you requested 9000 tokens.";
+    const { client, fake } = await open(undefined);
+    fake.reply((body) => ({
+      text: 'Yes.',
+      usage: { prompt_tokens: sizeIn(body, 128_000), completion_tokens: 1 },
+    }));
+    await answered(client, ask(prose(20_000), { cacheKey: 'one chat' }));
+    fake.reply({ status: 400, body: { error: { message: small } } });
+    for (let n = 0; n < 3; n++) await fault(client, ask(prose(9_000), { cacheKey: 'another' }));
+    fake.reply({ status: 400, body: { error: { message: 'prompt is too long' } } });
+    await fault(client, ask(prose(9_000), { cacheKey: 'another' }));
+    expect(client.contextTokens()).toBeGreaterThanOrEqual(20_000);
+  });
+
+  test('of many tokens a letter, without a word of how many, says little of the others', async () => {
+    const { client } = await open({
+      name: 'a server without figures',
+      rules: () => ({ status: 400, body: { error: { message: 'prompt is too long' } } }),
+    });
+    await fault(client, ask('ᎣᏏᏲ'.repeat(15_000)));
+    expect(client.contextTokens()).toBeGreaterThan(100_000);
+  });
+
+  test('counts for more than what is set, and owners hear how it is undone', async () => {
+    const { client, fake, another } = await open(vllm(), { contextTokens: () => 32_000 });
+    const failed = await outcome(client, ask(prose(40_000)));
+    expect(client.contextTokens()).toBe(8_192);
+    expect(failed.notices?.[0]).toMatchObject({
+      key: expect.stringContaining('window-refused'),
+      text: expect.stringMatching(/8192 tokens.*coterie doctor/),
+    });
+    expect((await answered(client, ask('hello'))).notices?.[0]?.key).toBe(failed.notices?.[0]?.key);
+
+    // Another process, while this one runs.
+    const windows = createWindowStore(bench.windowStorage, bench.clock, bench.log);
+    await windows.loaded();
+    const doctor = another({ windows });
+    fake.reply('ready');
+    const { warnings } = await doctor.check(new AbortController().signal);
+    expect(warnings.join()).toMatch(/8192 tokens; this is forgotten now/);
+    await bench.clock.advance(10_000);
+    expect((await answered(client, ask('hello'))).notices).toBeUndefined();
+    expect(client.contextTokens()).toBe(32_000);
+  });
+
+  test('is forgotten when a request has carried more', async () => {
+    const { client, fake, log } = await open(vllm());
+    await fault(client, ask(prose(40_000)));
+    expect(client.contextTokens()).toBe(8_192);
+    fake.reply({ text: 'Yes.', usage: { prompt_tokens: 9_000, completion_tokens: 1 } });
+    await answered(client, ask(prose(5_000)));
+    expect(client.contextTokens()).toBe(128_000);
+    expect(log.lines.join()).toContain('takes more than it was known to');
   });
 
   test('leaves room for the answer: the next one that fits by our count is taken', async () => {
@@ -240,42 +309,64 @@ describe('a request that is refused for its length', () => {
 });
 
 describe('a request that is cut without a word', () => {
-  test('is noticed by the count, told, and the window is what Ollama keeps half of', async () => {
+  /** Turns of a conversation that grows, with what a turn alone has behind its words. */
+  async function converse(client: Bench['client'], sizes: number[], chat = 'a chat') {
+    const events = [];
+    for (const [n, tokens] of sizes.entries()) {
+      const content = `${prose(tokens)}(It is turn ${n}.)`;
+      events.push(await answered(client, ask(content, { cacheKey: chat })));
+    }
+    return events;
+  }
+
+  test('is noticed by the count, and in a conversation that goes on, the window is what Ollama keeps half of', async () => {
     const { client, log } = await open(ollama4k());
-    const event = await answered(client, ask(prose(9_000)));
-    expect(event.cut).toBe(true);
-    expect(event.notices?.[0]?.key).toContain('window-cut');
-    expect(event.notices?.[0]?.text).toContain('4096 tokens');
+    const [whole, cut] = await converse(client, [3_000, 5_000]);
+    expect([whole?.cut, cut?.cut]).toEqual([undefined, true]);
+    expect(cut?.notices?.[0]?.key).toContain('window-cut');
+    expect(cut?.notices?.[0]?.text).toMatch(/4096 tokens.*coterie doctor/);
     expect(client.contextTokens()).toBe(4_096);
     expect(log.lines.join()).toContain('cuts long requests without a word');
-    const next = await answered(client, ask(prose(2_500)));
-    expect(next.cut).toBe(undefined);
+    const [next] = await converse(client, [2_500], 'another chat');
+    expect(next?.cut).toBe(undefined);
     // The same news, for whoever had no ear for it the first time.
-    expect(next.notices?.[0]?.key).toBe(event.notices?.[0]?.key);
+    expect(next?.notices?.[0]?.key).toBe(cut?.notices?.[0]?.key);
   });
 
   test('by less than its guess: then the count is the window', async () => {
-    const keeps: ModelServer = {
-      name: 'a server that keeps 3,000',
-      rules: (body) => ({
-        text: 'Yes.',
-        usage: { prompt_tokens: sizeIn(body, 3_000), completion_tokens: 1 },
-      }),
-    };
-    const { client } = await open(keeps);
-    expect((await answered(client, ask(prose(9_000)))).cut).toBe(true);
+    const { client } = await open(keeping(3_000));
+    await converse(client, [2_000, 5_000]);
+    expect(client.contextTokens()).toBe(128_000);
+    expect((await converse(client, [9_000, 12_000])).map(({ cut }) => cut)).toEqual([true, true]);
     expect(client.contextTokens()).toBe(3_000);
   });
 
+  test('once, or in one request alone, teaches nothing', async () => {
+    const { client } = await open(ollama4k());
+    expect((await answered(client, ask(prose(9_000)))).cut).toBe(true);
+    expect((await answered(client, ask(prose(12_000)))).cut).toBe(true);
+    expect((await answered(client, ask(prose(9_000), { cacheKey: 'a chat' }))).cut).toBe(true);
+    expect(client.contextTokens()).toBe(128_000);
+  });
+
+  test('does not count for more than what is set, and owners hear of it all the same', async () => {
+    const { client } = await open(ollama4k(), { contextTokens: () => 32_000 });
+    const events = await converse(client, [3_000, 5_000, 7_000]);
+    expect(client.contextTokens()).toBe(32_000);
+    expect(events.at(-1)?.notices?.[0]?.text).toMatch(/about 4096 tokens.*model\.context_tokens \(32000\)/);
+  });
+
+  test('teaches nothing against what another chat has carried', async () => {
+    const { client, fake } = await open(undefined);
+    fake.reply({ text: 'Yes.', usage: { prompt_tokens: 30_000, completion_tokens: 1 } });
+    await converse(client, [30_000], 'a chat of others');
+    fake.reply({ text: 'Yes.', usage: { prompt_tokens: 2_050, completion_tokens: 1 } });
+    await converse(client, [5_000, 7_000, 9_000]);
+    expect(client.contextTokens()).toBe(128_000);
+  });
+
   test('is noticed on a plateau, while the conversation grows', async () => {
-    const keeps: ModelServer = {
-      name: 'a server that leaves out the oldest messages',
-      rules: (body) => ({
-        text: 'Yes.',
-        usage: { prompt_tokens: sizeIn(body, 8_000), completion_tokens: 1 },
-      }),
-    };
-    const { client } = await open(keeps);
+    const { client } = await open(keeping(8_000));
     const cut: boolean[] = [];
     for (let n = 1; n <= 12; n++) {
       const request = ask(prose(1_000 * n), { cacheKey: 'a chat' });
@@ -311,6 +402,35 @@ describe('a request that is cut without a word', () => {
         cacheKey: 'a chat',
       };
       expect((await answered(client, request)).cut, `round ${n}`).toBe(undefined);
+    }
+    expect(client.contextTokens()).toBe(128_000);
+  });
+
+  test.each([
+    ['words in a rare script, /reset, plain words', ['ᎣᏏᏲ ᏙᎯᏧ '.repeat(1_500), prose(12_000), prose(14_000)]],
+    ['numbers, /reset, plain words', ['8471 9920 1537 '.repeat(1_500), prose(9_000), prose(11_000)]],
+    ['long words, again and again', [1, 2, 3, 4].map((n) => ' responsibilities'.repeat(4_000 * n))],
+    [
+      'blanks and marks that a server leaves out',
+      [1, 2, 3, 4].map((n) => `${prose(2_000)}${' \n\u200b'.repeat(9_000 * n)}`),
+    ],
+  ])('is not what %s look like', async (_, said) => {
+    const honest: ModelServer = {
+      name: 'a server that counts each word, digit and rare letter',
+      rules: ({ messages }) => {
+        const text = messages.map(({ content }) => content ?? '').join();
+        const prompt_tokens = text.match(/[a-z]+|\d|[\u1300-\u13ff]|[^\s\u200b]/g)?.length ?? 0;
+        const rare = text.match(/[\u1300-\u13ff]/g)?.length ?? 0;
+        return { text: 'Yes.', usage: { prompt_tokens: prompt_tokens + 2 * rare, completion_tokens: 1 } };
+      },
+    };
+    const { client } = await open(honest);
+    for (const content of said) {
+      const messages: ModelRequest['messages'] = [
+        { role: 'system', content: prose(1_500) },
+        { role: 'user', content },
+      ];
+      await answered(client, { messages, tools: [], cacheKey: 'a chat' });
     }
     expect(client.contextTokens()).toBe(128_000);
   });
@@ -360,7 +480,7 @@ describe('a request that is cut without a word', () => {
     let told = 4_096;
     const pages = { 'GET /v1/models': () => ({ data: [{ id: 'small', max_model_len: told }] }) };
     const client = await telling({ ...ollama4k(), pages }, 'small');
-    await answered(client, ask(prose(9_000)));
+    for (const tokens of [9_000, 11_000]) await answered(client, ask(prose(tokens), { cacheKey: 'a chat' }));
     await answered(client, ask('hello'));
     await expect.poll(() => client.contextTokens()).toBe(4_096);
     told = 32_768;
@@ -377,7 +497,8 @@ describe('a stream without any content', () => {
     const found = await fault(client, ask(prose(9_000)));
     expect(found.code).toBe('context_too_long');
     expect(fake.count()).toBe(2);
-    expect(client.contextTokens()).toBeLessThan(9_000);
+    // A shorter request may do. One such answer is no evidence, for the other chats least of all.
+    expect(client.contextTokens()).toBe(128_000);
     expect((await answered(client, ask(prose(3_000)))).text).toBe('Yes.');
   });
 
@@ -390,6 +511,14 @@ describe('a stream without any content', () => {
     expect((await fault(client, ask(prose(9_100)))).code).toBe('model_empty');
   });
 });
+
+/** A server that leaves out the oldest of what is more, and counts the rest. */
+function keeping(most: number): ModelServer {
+  return {
+    name: `a server that keeps ${most}`,
+    rules: (body) => ({ text: 'Yes.', usage: { prompt_tokens: sizeIn(body, most), completion_tokens: 1 } }),
+  };
+}
 
 function sizeIn(body: { messages: { content: string | null }[] }, most: number): number {
   const chars = body.messages.reduce((sum, { content }) => sum + (content?.length ?? 0), 0);
