@@ -1,5 +1,5 @@
 /**
- * The files that `export_chat` has sent: `data/exports/<chat_id>/<key>/<name>`. They wait there for their delivery, and go
+ * The files that `export_chat` has sent, and those beside questions: `data/exports/<chat_id>/<key>/<name>`. They wait there for their delivery, and go
  * when anything of their chat is forgotten, or two days later at the latest.
  */
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
@@ -33,6 +33,13 @@ export function createExports(
       await writeWhole(path, made.pieces());
       return { file: { path, name }, messages: made.messages };
     },
+    async write({ chatId, key, name, text }) {
+      const place = join(folderOf(folder, chatId), nameSafe(key));
+      const path = join(place, name);
+      await mkdir(place, { recursive: true, mode: 0o700 });
+      await writeWhole(path, [text]);
+      return { path, name };
+    },
     forget: async (chatId) => rm(folderOf(folder, chatId), { recursive: true, force: true }),
     async tidy() {
       for (const chat of await namesIn(folder)) {
@@ -50,7 +57,10 @@ export function createExports(
 export const ENDINGS: Record<ExportFormat, string> = { markdown: 'md', json: 'json' };
 
 /** All of it or nothing, and for nobody else to read. */
-export async function writeWhole(path: string, pieces: AsyncIterable<string>): Promise<void> {
+export async function writeWhole(
+  path: string,
+  pieces: AsyncIterable<string> | Iterable<string>,
+): Promise<void> {
   const temporary = `${path}.tmp`;
   const file = await open(temporary, 'w', 0o600);
   try {

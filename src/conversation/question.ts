@@ -6,9 +6,11 @@
 import type { Offer } from '../core/access.js';
 import { type AskedCall, type NewQuestion, offerKeyOf } from '../core/approval.js';
 import type { ChatRecord } from '../core/chat-record.js';
+import { commandEnv } from '../core/command-env.js';
 import { cutAt } from '../core/cut.js';
 import type { NewDelivery, Post } from '../core/delivery.js';
 import { addressOf, type ChatId, channelOf, DEFAULT_PERSONA, type RoomId, roomParts } from '../core/ids.js';
+import { looksSecret } from '../core/secret-env.js';
 import { withButtons, withNumbers } from './deliver/choices.js';
 import { deliveriesOf } from './deliver/reply.js';
 import { counted, oneLine, code as quoted } from './quoting.js';
@@ -23,10 +25,12 @@ export interface Asking {
   controlChats: ChatId[];
 }
 
-type AskingServices = Pick<Services, 'store' | 'channels'>;
+type AskingServices = Pick<Services, 'store' | 'channels' | 'exports'>;
 
-/** What is longer is cut in the question; the whole of it is what is allowed. */
+/** What is longer is cut in the question, and stands whole in a file beside it. */
 const ARGUMENTS_CHARS = 3_000;
+/** The same of one text, so that the others are seen whatever it says. */
+const VALUE_CHARS = 600;
 const NAME_CHARS = 60;
 const MINUTE_MS = 60_000;
 
@@ -34,8 +38,14 @@ export async function questionAbout(
   services: AskingServices,
   asking: Asking,
   call: AskedCall,
-  words: string,
+  { words, whole }: QuestionWords,
 ): Promise<NewQuestion> {
+  const file =
+    whole === null
+      ? null
+      : await services.exports.write({
+          ...{ chatId: call.chatId, key: `asked-${call.id}`, name: fileOf(call), text: whole },
+        });
   const posts: Post[] = [];
   const offers: Offer[] = [];
   for (const [n, { chat, threadId }] of (await placesFor(services, asking)).entries()) {
@@ -54,7 +64,8 @@ export async function questionAbout(
       speaker: 'coterie',
       replyTo: null,
     };
-    const deliveries = withButtons(channel, deliveriesOf(channel, text, from), offer);
+    const files = file === null ? [] : [file];
+    const deliveries = withButtons(channel, deliveriesOf(channel, text, from, files), offer);
     posts.push(...deliveries.map((delivery) => postTo(chat, threadId, delivery, call.askedAt)));
     offers.push(offer);
   }
@@ -67,7 +78,10 @@ interface Place {
 }
 
 /** The control chats that are on a channel which runs. */
-export function reachable(controlChats: readonly ChatId[], { channels }: AskingServices): ChatId[] {
+export function reachable(
+  controlChats: readonly ChatId[],
+  { channels }: Pick<Services, 'channels'>,
+): ChatId[] {
   return [...new Set(controlChats)].filter((id) => channels.has(channelOf(id)));
 }
 
@@ -97,16 +111,44 @@ function postTo(
   return { chatId, channel, address, kind, threadId, now, delivery };
 }
 
-/** `wants`: who wants what, and why; `yes`: what a yes is to. */
-export function wordsOfQuestion(call: AskedCall, wants: string, yes: string): string {
-  const { shown, note } = argumentsShown(call.arguments);
-  const fence = '`'.repeat(Math.max(3, ...Array.from(shown.matchAll(/`+/g), ([run]) => run.length + 1)));
+export interface QuestionWords {
+  words: string;
+  /** What did not fit, whole, for a file beside it; null: it all did. */
+  whole: string | null;
+}
+
+/** `wants`: who wants what, and why; `yes`: what a yes is to; `env`: what the commands of an agent find in their environment. */
+export function wordsOfQuestion(
+  call: AskedCall,
+  { wants, yes, env = {} }: { wants: string; yes: string; env?: Readonly<Record<string, string>> },
+): QuestionWords {
+  const given = argumentsShown(call.arguments);
+  const environment = environmentShown(env);
   const minutes = Math.max(1, Math.round((call.until - call.askedAt) / MINUTE_MS));
-  return [
+  const isCut = given.isCut || environment?.isCut === true;
+  const words = [
     wants,
-    `Exactly these arguments:\n\n${fence}json\n${shown}\n${fence}${note}`,
+    `Exactly these arguments:\n\n${fenced(given.shown)}`,
+    ...(environment === null
+      ? []
+      : [`Its commands find in their environment:\n\n${fenced(environment.shown)}`]),
+    ...refusedOf(env),
+    ...(isCut
+      ? [
+          `These are ${given.whole.length + (environment?.whole.length ?? 0)} characters, and cut here. They stand whole in the file ${quoted(fileOf(call))} beside this, and a yes is to the whole of it.`,
+        ]
+      : []),
     `${yes}: /approve ${call.id}\nTo refuse it: /deny ${call.id}\n\nOnly owners can; it waits for ${counted(minutes, 'minute')}.`,
-  ].join('\n\n');
+  ];
+  const about = environment === null ? '' : `\n\nEnvironment:\n${environment.whole}`;
+  return {
+    words: words.join('\n\n'),
+    whole: isCut ? `${call.tool} (${call.id})\n\nArguments:\n${given.whole}${about}\n` : null,
+  };
+}
+
+function fileOf({ id }: Pick<AskedCall, 'id'>): string {
+  return `arguments-${id}.txt`;
 }
 
 /** A name as people are shown it. */
@@ -114,15 +156,74 @@ export function shownName(text: string, most = NAME_CHARS): string {
   return quoted(oneLine(text, most));
 }
 
-/** As JSON, in which nothing begins a line by itself, and what would not be seen, or would turn the writing, is spelt out. */
-export function argumentsShown(given: string): { shown: string; note: string } {
-  const pretty = JSON.stringify(JSON.parse(given.trim() || '{}'), null, 2);
-  const spelt = pretty.replaceAll(/(?!\n)[\p{C}\p{Zl}\p{Zp}\p{DI}\u00a0]/gu, (sign) =>
-    Array.from({ length: sign.length }, (_, n) => escapeOf(sign.charCodeAt(n))).join(''),
+/** A sentence that holds somebody's words: nothing in it begins a line, and what would not be seen is spelt out. */
+export function sentence(text: string): string {
+  return spelt(text.replaceAll(/[\s\p{Z}]+/gu, ' '));
+}
+
+interface Shown {
+  shown: string;
+  whole: string;
+  isCut: boolean;
+}
+
+/**
+ * As JSON, in which nothing begins a line by itself, and what would not be seen, would turn the writing or would push what
+ * follows out of sight is spelt out. Of what is too long, each text has its beginning there.
+ */
+export function argumentsShown(given: string): Shown {
+  return shownOf(JSON.parse(given.trim() || '{}'));
+}
+
+function environmentShown(given: Readonly<Record<string, string>>): Shown | null {
+  const { env } = commandEnv(given);
+  const entries = Object.entries(env).map(([name, value]) => [
+    name,
+    looksSecret(name, value) ? `[not shown: a secret of ${value.length} characters]` : value,
+  ]);
+  return entries.length === 0 ? null : shownOf(Object.fromEntries(entries));
+}
+
+/** By these whoever gave the task would decide what the commands run. */
+function refusedOf(given: Readonly<Record<string, string>>): string[] {
+  const { refused } = commandEnv(given);
+  if (refused.length === 0) return [];
+  const names = refused.slice(0, MOST_REFUSED).map((name) => shownName(name));
+  const more = refused.length > names.length ? ` and ${refused.length - names.length} more` : '';
+  return [`Refused of what the task wants to set there, and not set: ${names.join(', ')}${more}.`];
+}
+
+const MOST_REFUSED = 20;
+
+function shownOf(value: unknown): Shown {
+  const whole = spelt(JSON.stringify(value, null, 2));
+  if (whole.length <= ARGUMENTS_CHARS) return { shown: whole, whole, isCut: false };
+  const brief = spelt(
+    JSON.stringify(
+      value,
+      (_, each: unknown) =>
+        typeof each === 'string' && each.length > VALUE_CHARS
+          ? `${cutAt(each, VALUE_CHARS)}<<cut here: ${each.length} characters>>`
+          : each,
+      2,
+    ),
   );
-  if (spelt.length <= ARGUMENTS_CHARS) return { shown: spelt, note: '' };
-  const note = `\n\nThese are ${spelt.length} characters; only the first ${ARGUMENTS_CHARS} are shown. A yes is to the whole of it.`;
-  return { shown: `${cutAt(spelt, ARGUMENTS_CHARS)}\n<<cut here>>`, note };
+  const shown = brief.length <= ARGUMENTS_CHARS ? brief : `${cutAt(brief, ARGUMENTS_CHARS)}\n<<cut here>>`;
+  return { shown, whole, isCut: true };
+}
+
+function fenced(json: string): string {
+  const fence = '`'.repeat(Math.max(3, ...Array.from(json.matchAll(/`+/g), ([run]) => run.length + 1)));
+  return `${fence}json\n${json}\n${fence}`;
+}
+
+/** What nobody sees, what turns the writing, blanks that look like others or are many, and marks that are heaped up. */
+const UNSEEN = /(?!\n)[\p{C}\p{Zl}\p{Zp}\p{DI}]|(?! )\p{Zs}|(?<=\S {16}) +|(?<=\p{M}{3})\p{M}+/gu;
+
+function spelt(text: string): string {
+  return text.replaceAll(UNSEEN, (signs) =>
+    Array.from({ length: signs.length }, (_, n) => escapeOf(signs.charCodeAt(n))).join(''),
+  );
 }
 
 function escapeOf(code: number): string {

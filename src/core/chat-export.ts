@@ -26,7 +26,9 @@ export interface ChatExports {
   make(
     ask: ExportAsk & { key: string; signal: AbortSignal },
   ): Promise<{ file: OutgoingFile; messages: number } | null>;
-  /** Removes what was exported of a chat. */
+  /** Writes a text about a chat, which goes with what is exported of it; the same `key` and `name` are the same file. */
+  write(what: { chatId: ChatId; key: string; name: string; text: string }): Promise<OutgoingFile>;
+  /** Removes what was exported of a chat, and written about it. */
   forget(chatId: ChatId): Promise<void>;
 }
 

@@ -1,11 +1,49 @@
 /**
  * What a task may put into the environment of its commands: names that a shell takes, and none by which whoever sets it
- * decides how programs are found or loaded, which would act on the sandbox itself.
+ * decides how programs are found, loaded or begun, what they run beside, or which settings they obey: a person who allows a
+ * command allows what it says. After the manuals of the loaders, shells, interpreters, build tools and programs that are named.
  */
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,199}$/;
-const KEPT =
-  /^(PATH|HOME|IFS|ENV|SHELLOPTS|BASHOPTS|BASH_.*|PS4|PROMPT_COMMAND|LD_.*|DYLD_.*|GCONV_PATH|GLIBC_TUNABLES|LOCPATH|NODE_OPTIONS|COTERIE_.*)$/i;
+
+/** Whole families, by how their names begin. */
+const PREFIXES = [
+  // Loaders and the C library; shells.
+  'LD_ DYLD_ _RLD GLIBC_ MALLOC_ GCONV_ LIBC_ BASH_ ZSH_ KSH_ FISH_',
+  // Interpreters and run-times.
+  'PERL PYTHON RUBYOPT RUBYLIB RUBYPATH RUBYSHELL RUBY_ GEM_ BUNDLE_ NODE_OPT NODE_PATH NODE_REPL NODE_V8 NODE_REDIRECT',
+  'DENO_ BUN_ NPM_CONFIG_ YARN_ PNPM_ COREPACK_ JAVA_ JDK_ _JAVA_ JVM_ KOTLIN_ PHP_INI LUA_ R_PROFILE R_ENVIRON R_LIBS R_HOME',
+  'JULIA_ ERL_ ELIXIR_ GUILE_ CABAL_ OCAML CAML_ MONO_ DOTNET_ CORECLR_ COMPLUS_ COR_ SBCL_',
+  // Version control and build tools.
+  'GIT_ SVN_ CVS_ CMAKE_ NINJA_ PKG_CONFIG GCC_ COMPILER_ CCACHE_ RUSTC RUSTUP_ RUSTFLAGS RUSTDOC CARGO_BUILD CARGO_TARGET',
+  'CARGO_HOME CARGO_ALIAS GOFLAGS GOROOT GOPATH GOTOOL GOENV GOBIN CGO_ MAVEN_ GRADLE_ ANT_ SBT_ PIP_ UV_ POETRY_ VIRTUAL_ENV',
+  'CONDA_ NIX_ GUIX_',
+  // Programs that begin others, and libraries that load modules.
+  'NVIM_ SUDO_ SSH_ASKPASS RSYNC_ FZF_ RIPGREP_ OPENSSL_ CURL_ ANSIBLE_ TF_CLI DBUS_ SYSTEMD_ GTK_ QT_ GIO_ GST_ GDK_ MAGICK_',
+  'XDG_ TERMINFO',
+  // Our own.
+  'COTERIE_',
+];
+
+const NAMES = [
+  'PATH HOME IFS ENV SHELL SHELLOPTS BASHOPTS CDPATH GLOBIGNORE EXECIGNORE FPATH ZDOTDIR INPUTRC HISTFILE TMOUT POSIXLY_CORRECT',
+  'PS0 PS1 PS2 PS3 PS4 PROMPT PROMPT_COMMAND',
+  'LOCPATH NLSPATH HOSTALIASES RES_OPTIONS RESOLV_HOST_CONF LOCALDOMAIN TZDIR GETCONF_DIR',
+  'CLASSPATH PHPRC NODE_EXTRA_CA_CERTS TCLLIBPATH TCL_LIBRARY TCLINIT AWKPATH AWKLIBPATH GHCRTS GHC_PACKAGE_PATH GHC_ENVIRONMENT',
+  'MAKE MAKEFLAGS MAKEFILES MAKEOVERRIDES MFLAGS GNUMAKEFLAGS CC CXX CPP FC LD AS AR NM RANLIB LIBTOOL CONFIG_SITE CONFIG_SHELL',
+  'LIBRARY_PATH CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH OBJC_INCLUDE_PATH ACLOCAL_PATH M4PATH',
+  'HG HGRCPATH HGEDITOR HGMERGE HGPLAIN PAGER MANPAGER MANOPT MANPATH MANROFFOPT LESS LESSOPEN LESSCLOSE LESSKEY LESSKEYIN LESSEDIT',
+  'EDITOR VISUAL BROWSER ALTERNATE_EDITOR FCEDIT EXINIT VIM VIMINIT VIMRUNTIME GVIMINIT MYVIMRC EMACSLOADPATH EMACSDATA EMACSPATH',
+  'SCREENRC WGETRC NETRC PSQLRC PSQL_PAGER PSQL_EDITOR PGSERVICEFILE MYSQL_HOME KUBECONFIG KUBE_EDITOR GNUPGHOME XAUTHORITY',
+  'SSLKEYLOGFILE TAR_OPTIONS GZIP ZIPOPT UNZIP PARALLEL PARALLEL_HOME PARALLEL_SHELL GREP_OPTIONS TERMCAP DEBUGINFOD_URLS',
+  'LIBGL_DRIVERS_PATH VK_LAYER_PATH VK_INSTANCE_LAYERS',
+];
+
+const words = (lists: string[]) => lists.flatMap((list) => list.split(' '));
+const PREFIX = new RegExp(`^(?:${words(PREFIXES).join('|')})`, 'i');
+const KEPT = new Set(words(NAMES));
+/** `IFS` and `ifs` are two variables; only one of them does anything, and a person reads them as one. */
+const isKept = (name: string) => PREFIX.test(name) || KEPT.has(name.toUpperCase());
 /** The system takes no longer string, with its name. */
 const LONGEST = 100_000;
 const MOST_BYTES = 1_000_000;
@@ -20,7 +58,7 @@ export function commandEnv(given: Readonly<Record<string, string>>): {
   let bytes = 0;
   for (const [name, value] of Object.entries(given)) {
     const size = Buffer.byteLength(value);
-    const isPlain = NAME.test(name) && !KEPT.test(name) && !value.includes('\0');
+    const isPlain = NAME.test(name) && !isKept(name) && !value.includes('\0');
     if (!isPlain || size > LONGEST || bytes + size > MOST_BYTES) {
       refused.push(name);
       continue;

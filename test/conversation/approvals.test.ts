@@ -1,8 +1,13 @@
 /** A call that a person has to allow: who is asked and how, what a yes and a no do, and what makes them void. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { createExports } from '../../src/chat-export/files.js';
 import { argumentsShown } from '../../src/conversation/question.js';
 import { toolSet } from '../../src/conversation/turn/tools.js';
+import { createZone } from '../../src/core/dates.js';
 import { Fault } from '../../src/core/errors.js';
 import type { MattTurn } from '../../src/core/journal.js';
 import type { ModelRequest } from '../../src/core/model.js';
@@ -159,15 +164,56 @@ describe('the question', () => {
     expect(textsTo('9')[0]).toMatch(/\n`{6}json\n\{[\s\S]*?\n\}\n`{6}\n/);
   });
 
-  it('cuts what is very long, says so, and a yes is to the whole', async () => {
-    await open();
+  it('stands whole in a file beside it where it is very long, and each argument is seen all the same', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'coterie-question-'));
+    const exports = () =>
+      createExports({
+        ...{ folder, clock: manualClock(), zone: createZone('UTC') },
+        ...{ feed: on.store, personas: { list: async () => [] } },
+      });
+    await open({ exports });
     const long = `echo ${'x'.repeat(5_000)} end`;
     await say(`run ${long}`);
     const [question = ''] = textsTo('9');
-    expect(question).toContain('<<cut here>>');
-    expect(question).toContain('only the first 3000 are shown. A yes is to the whole of it.');
+    expect(question).toContain(`"command": "echo xxx`);
+    expect(question).toContain('<<cut here: 5009 characters>>"\n}');
+    expect(question).toContain('the file `arguments-CODE1.txt` beside this, and a yes is to the whole of it');
+    const [file] = on.sent.flatMap(({ to, part }) => (to.address === '9' && part.file ? [part.file] : []));
+    expect(file?.name).toBe('arguments-CODE1.txt');
+    expect(await readFile(file?.path ?? '', 'utf8')).toContain(JSON.stringify({ command: long }, null, 2));
     await say('/approve CODE1', CONTROL);
     expect(ran).toEqual([long]);
+    await rm(folder, { recursive: true });
+  });
+
+  it('shows every argument, whatever the others say', () => {
+    const { shown, whole, isCut } = argumentsShown(JSON.stringify({ zz: 'z'.repeat(4_000), command: 'id' }));
+    expect(isCut).toBe(true);
+    expect(shown).toContain('\n  "command": "id"\n');
+    expect(whole).toContain('z'.repeat(4_000));
+  });
+
+  it('spells out blanks that would push something out of sight, other blanks, and marks that are heaped up', () => {
+    const given = { command: `a${' '.repeat(40)}; id\u2003x\u3000\u00a0e${'\u0301'.repeat(9)}` };
+    const { whole } = argumentsShown(JSON.stringify(given));
+    expect(whole).not.toMatch(/[^\n ] {17}|\u2003|\u3000|\u00a0|\p{M}{4}/u);
+    expect(JSON.parse(whole)).toEqual(given);
+  });
+
+  it.each([
+    { zz: 'z'.repeat(4_000), command: 'id' },
+    { command: 'id', 'x\n\n/approve Y': null },
+  ])('is not asked about arguments that there are not: the model is told', async (given) => {
+    await open();
+    on.answer(({ messages }) =>
+      messages.at(-1)?.role === 'tool'
+        ? `so: ${messages.at(-1)?.content}`
+        : { text: '', calls: [{ name: 'run', arguments: given }] },
+    );
+    await say('go');
+    expect(textsTo('9')).toEqual([]);
+    expect(textsTo('1')[0]).toMatch(/nobody was asked: run has no argument "(zz|x\\n\\n\/approve Y)"/);
+    expect(ran).toEqual([]);
   });
 
   it('is not asked where it cannot be entered in the audit log: nothing runs', async () => {

@@ -7,4 +7,10 @@ export const NO_RECORDS: TurnRecords = {
   forget: async () => {},
 };
 
-export const NO_EXPORTS: ChatExports = { make: async () => null, forget: async () => {} };
+export const NO_EXPORTS: ChatExports = {
+  make: async () => null,
+  write: async () => {
+    throw new Error('no file is written here');
+  },
+  forget: async () => {},
+};

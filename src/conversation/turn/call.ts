@@ -2,6 +2,7 @@
  * Step 5 of the route: one call of a tool: whether there is such a tool and its arguments fit, whether a person has to
  * allow it first, and what comes of it within its time.
  */
+import { cutAt } from '../../core/cut.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { ToolCall } from '../../core/model.js';
 import { redactor } from '../../core/secret-env.js';
@@ -13,7 +14,7 @@ import { type Timed, withinTime } from './deadline.js';
 import { wordsOfWithheld } from './leave.js';
 import { isTainted } from './steps.js';
 import { whyToAsk } from './taint.js';
-import { checkArguments, execute } from './tools.js';
+import { checkArguments, execute, unknownArguments } from './tools.js';
 
 export interface CallResult extends ToolResult {
   /** It was left to itself: nobody knows what comes of it. */
@@ -34,6 +35,9 @@ export type Prepared =
   | { kind: 'unfit'; tool: string; result: CallResult };
 
 const DEFAULT_MS = 120_000;
+/** How many arguments that there are not are named to the model, and how much of each name. */
+const MOST_NAMED = 5;
+const NAMED_CHARS = 60;
 
 /** `call` holds the arguments that a person has approved, if one had to. */
 export function prepared(ask: TurnAsk, call: ToolCall): Prepared {
@@ -59,6 +63,15 @@ export function prepared(ask: TurnAsk, call: ToolCall): Prepared {
   const inVain = tool.whyInVain?.(ask.authorisation) ?? null;
   if (checked.ok && inVain !== null) return unfit(inVain);
   return checked.ok ? { kind: 'ready', call, tool, given: checked.value } : unfit(checked.faults);
+}
+
+/** What is wrong with arguments that the tool does not know: nobody is asked about what has no part in what runs; null: nothing. */
+export function whyUnknown({ call, tool }: Ready): string | null {
+  const read = argumentsOf(call.arguments);
+  const unknown = read.kind === 'object' ? unknownArguments(tool, read.given) : [];
+  if (unknown.length === 0) return null;
+  const names = unknown.slice(0, MOST_NAMED).map((name) => JSON.stringify(cutAt(name, NAMED_CHARS)));
+  return `Not run, and nobody was asked: ${tool.name} has no argument ${names.join(', ')}. Call it again without.`;
 }
 
 /** Why a person has to allow it first; null: nobody has to. */

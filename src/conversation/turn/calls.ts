@@ -10,7 +10,7 @@ import type { ToolCall } from '../../core/model.js';
 import type { Step } from '../../core/transcript.js';
 import { type CallsEnd, keep, type TurnAsk, type TurnServices } from './ask.js';
 import { isSameCall, refusalOf } from './bounds.js';
-import { type CallResult, prepared, type Ready, whatCame, whyAsked } from './call.js';
+import { type CallResult, prepared, type Ready, whatCame, whyAsked, whyUnknown } from './call.js';
 import { intentOf, interruptionOf, outcomesOf } from './entries.js';
 import { leaveOf, needsInstruction } from './leave.js';
 import { sideBySide } from './side-by-side.js';
@@ -114,8 +114,11 @@ async function begin(
       const result = { content: needsInstruction(next.tool, ask.run), failed: true };
       return settle(result, [intentOf(ask, call, now), ...outcomesOf(ask, call, result, now)]);
     }
-    if (leave === 'whole run') return { ...next, why: WHOLE_RUN };
-    const why = leave === 'given' ? null : await whyAsked(services, ask, next);
+    const isWhole = leave === 'whole run';
+    const why = isWhole ? WHOLE_RUN : leave === 'given' ? null : await whyAsked(services, ask, next);
+    const unknown = why === null ? null : whyUnknown(next);
+    if (unknown !== null) return settle({ content: unknown, failed: true }, []);
+    if (isWhole) return { ...next, why: WHOLE_RUN };
     if (why !== null && ask.approvalMs === null) return settle({ content: NOBODY_TO_ASK, failed: true }, []);
     if (why !== null && wasRefused(steps, call, isSameCall)) {
       return settle({ content: REFUSED_BEFORE, failed: true }, []);

@@ -6,7 +6,10 @@ import { askedCallIn } from '../../core/approval.js';
 import type { ToolCall } from '../../core/model.js';
 import { type AnyTool, isOwnersOrder, type Reach, type ToolContext } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
+import { code, oneLine } from '../quoting.js';
 import type { Trust } from './ask.js';
+
+const CHAT_CHARS = 120;
 
 /** Why a person has to allow this call: a sentence for whoever decides; null: nobody has to. */
 export async function whyToAsk(
@@ -20,9 +23,14 @@ export async function whyToAsk(
   const reach = await reachOf(tool, given, context);
   if (reach === null) return null;
   const outside = 'The persona has read words from outside, which may have led it to this';
-  if (reach.kind === 'chat') return `${outside}; it reaches another chat, ${reach.chatId}.`;
+  if (reach.kind === 'chat') return `${outside}; it reaches another chat, ${chatNamed(reach.chatId)}.`;
   if (trust.isNamed(reach.host)) return null;
   return `${outside}; it reaches ${reach.host}, which nobody named in this conversation.`;
+}
+
+/** It is an argument of the call, and may be anything. */
+function chatNamed(id: string): string {
+  return /^[\w.@%-]{1,120}$/.test(id) ? id : code(oneLine(id, CHAT_CHARS));
 }
 
 async function reachOf(tool: AnyTool, given: unknown, context: ToolContext): Promise<Reach | null> {

@@ -44,6 +44,29 @@ export function checkArguments(
   return { ok: false, faults: `These arguments do not fit ${name}: ${faults.join('; ')}` };
 }
 
+/**
+ * The names of arguments that the tool does not know. One that runs by itself passes them over; a person who is asked would be
+ * shown what has no part in what runs. Empty where its schema takes any.
+ */
+export function unknownArguments(tool: AnyTool, given: Record<string, unknown>): string[] {
+  const known = knownArguments(describeTool(tool).parameters);
+  return known === null ? [] : Object.keys(given).filter((name) => !known.has(name));
+}
+
+/** null: any. */
+function knownArguments(schema: unknown): Set<string> | null {
+  const { properties, patternProperties, additionalProperties, $ref, anyOf, oneOf, allOf } = Object(schema);
+  const isOpen = additionalProperties === true || typeof additionalProperties === 'object';
+  if (isOpen || patternProperties !== undefined || $ref !== undefined) return null;
+  const names = new Set(Object.keys(Object(properties)));
+  for (const part of [anyOf, oneOf, allOf].flatMap((parts) => (Array.isArray(parts) ? parts : []))) {
+    const inner = knownArguments(part);
+    if (inner === null) return null;
+    for (const name of inner) names.add(name);
+  }
+  return names.size === 0 && additionalProperties !== false ? null : names;
+}
+
 /** Models also write `"5"` where a number stands, and `"true"` where yes or no does. */
 function withoutQuotes(given: Record<string, unknown>, issues: readonly z.core.$ZodIssue[]) {
   const plain = { ...given };

@@ -2,7 +2,7 @@
 import { type AskedCall, isAboutRun, type NewQuestion } from '../../core/approval.js';
 import { personaName } from '../../core/persona.js';
 import type { WorkAsk } from '../../core/work.js';
-import { questionAbout, shownName, wordsOfQuestion } from '../question.js';
+import { questionAbout, sentence, shownName, wordsOfQuestion } from '../question.js';
 import type { Services } from '../services.js';
 import type { Whose } from './whose.js';
 
@@ -19,11 +19,11 @@ export async function questionOf(
   const named = shownName(typeof title === 'string' && title.trim() !== '' ? title : task.goal, TITLE_CHARS);
   const wants = [
     `The agent ${shownName(place.id)} works on the task ${named} for ${await giverOf(services, whose, task.parent === null)}.`,
-    `It wants to call ${shownName(call.tool)}. ${call.why}`,
+    `It wants to call ${shownName(call.tool)}. ${sentence(call.why)}`,
     `It reaches these folders: ${place.roots.map((root) => shownName(root, PATH_CHARS)).join(', ')}.`,
   ].join('\n\n');
   const yes = isAboutRun(call) ? 'To allow the whole run' : 'To allow it once';
-  return questionAbout(services, whose, call, wordsOfQuestion(call, wants, yes));
+  return questionAbout(services, whose, call, wordsOfQuestion(call, { wants, yes, env: place.env }));
 }
 
 async function giverOf(services: Services, { chat, personaId }: Whose, isProgram: boolean): Promise<string> {

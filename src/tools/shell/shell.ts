@@ -198,11 +198,14 @@ function told(
   const parts = [
     ...(stdout === '' ? [] : [stdout.replace(/\n$/, '')]),
     ...(stderr === '' ? [] : [`[stderr]\n${stderr.replace(/\n$/, '')}`]),
-    ...(unset.length === 0 ? [] : [`[not set in the environment: ${unset.join(', ')}]`]),
+    ...(unset.length === 0 ? [] : [`[not set in the environment: ${unset.join(', ')}]`, NOT_SET]),
     `[${endOf(code, ended, seconds)}]`,
   ];
   return { content: parts.join('\n'), failed: code !== 0, results: { stdout, stderr, code } };
 }
+
+const NOT_SET =
+  '[A task may set no variable that decides which programs run, how they are loaded or what they obey; nor one that is too long.]';
 
 function endOf(code: number | null, ended: CommandOutcome['ended'], seconds: number): string {
   switch (ended) {

@@ -239,6 +239,98 @@ describe('the environment of a task', () => {
     });
   });
 
+  test.each([
+    ...[
+      'PATH',
+      'IFS',
+      'ENV',
+      'BASH_ENV',
+      'SHELLOPTS',
+      'BASH_FUNC_ls',
+      'PROMPT_COMMAND',
+      'LD_PRELOAD',
+      'LD_AUDIT',
+    ],
+    ...[
+      'DYLD_INSERT_LIBRARIES',
+      'PERL5OPT',
+      'PERL5LIB',
+      'PERL5DB',
+      'PYTHONPATH',
+      'PYTHONSTARTUP',
+      'PYTHONHOME',
+    ],
+    ...[
+      'NODE_OPTIONS',
+      'NODE_PATH',
+      'RUBYOPT',
+      'RUBYLIB',
+      'GIT_SSH_COMMAND',
+      'GIT_EXTERNAL_DIFF',
+      'GIT_CONFIG_COUNT',
+    ],
+    ...[
+      'JAVA_TOOL_OPTIONS',
+      '_JAVA_OPTIONS',
+      'JDK_JAVA_OPTIONS',
+      'CLASSPATH',
+      'MAKEFLAGS',
+      'CC',
+      'RUSTC_WRAPPER',
+      'PAGER',
+    ],
+    ...[
+      'LESSOPEN',
+      'EDITOR',
+      'BROWSER',
+      'npm_config_script_shell',
+      'DOTNET_STARTUP_HOOKS',
+      'LUA_INIT',
+      'PHPRC',
+      'ZDOTDIR',
+    ],
+    ...[
+      'XDG_CONFIG_HOME',
+      'OPENSSL_CONF',
+      'GCONV_PATH',
+      'GLIBC_TUNABLES',
+      'R_PROFILE_USER',
+      'ERL_FLAGS',
+      'VIMINIT',
+      'HOME',
+    ],
+  ])('%s decides what a program runs', (name) => {
+    expect(commandEnv({ [name]: 'x' })).toEqual({ env: {}, refused: [name] });
+  });
+
+  test.each([
+    ...[
+      'API_TOKEN',
+      'VIAP_ARGS',
+      'OPENCLAW_WORKSPACE',
+      'MEMORY_DIR',
+      'NODE_ENV',
+      'LANG',
+      'TZ',
+      'DEBUG',
+      'CI',
+      'VIMEO_TOKEN',
+    ],
+    ...[
+      'MANAGER',
+      'LESSON',
+      'PATHS',
+      'CARGO_REGISTRY_TOKEN',
+      'NPM_TOKEN',
+      'OPENAI_API_KEY',
+      'HTTP_PROXY',
+      'TMPDIR',
+      'MAKER',
+    ],
+  ])('%s does not', (name) => {
+    expect(commandEnv({ [name]: 'x' })).toEqual({ env: { [name]: 'x' }, refused: [] });
+  });
+
   test('is bounded as a whole', () => {
     const given = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`V${n}`, 'x'.repeat(90_000)]));
     expect(Object.keys(commandEnv(given).env)).toHaveLength(11);
