@@ -99,7 +99,10 @@ withOptions(
   'bring in a folder that OpenClaw or MicroClaw laid out; it stays as it is',
 )
   .argument('<folder>')
-  .action(async (folder: string, ...given) => (await otherCommands()).importFolder(configOf(given), folder));
+  .option('--dry-run', 'write nothing, and say what would be done')
+  .action(async (folder: string, wishes: { dryRun?: boolean }, ...given) =>
+    (await otherCommands()).importFolder(configOf(given), folder, wishes.dryRun === true),
+  );
 withOptions(program.command('replay'), 'show everything that a turn saw and did')
   .argument('<turn-id>', 'its id, or that of any entry of it in the journal')
   .option('--again', 'ask the model once more, and show what it answers differently; nothing is done or sent')

@@ -9,12 +9,17 @@ import { Fault } from './core/errors.js';
 import { printableLine } from './core/printable.js';
 import { enterData } from './data-folder.js';
 import { isChatId } from './groups/paths.js';
-import { isPersonaId } from './groups/slug.js';
+import { isPersonaId, slug } from './groups/slug.js';
 import { type Imported, importFrom } from './importing/import.js';
 import { createLog } from './operating/log.js';
 import { skillsFolderOf, workspaceFolderOf } from './places.js';
+import { PLATFORMS } from './platforms.js';
 
-export async function importFolder(configFile: string | undefined, given: string): Promise<void> {
+export async function importFolder(
+  configFile: string | undefined,
+  given: string,
+  isDryRun: boolean,
+): Promise<void> {
   const { config } = await commandConfig(configFile);
   const log = createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) });
   const folder = resolve(given);
@@ -25,16 +30,19 @@ export async function importFolder(configFile: string | undefined, given: string
       `There is ${found === null ? 'no' : 'a file, and no'} folder ${shown(folder)}.`,
     );
   }
+  const order = {
+    folder,
+    groups: config.groupsDir,
+    workspace: workspaceFolderOf(config),
+    skills: skillsFolderOf(config),
+    names: { isChatId, isPersonaId, idOf: slug, channels: PLATFORMS },
+    isDryRun,
+  };
+  // What is only looked at needs no lock, and makes none.
+  if (isDryRun) return tell(folder, await importFrom(order), isDryRun);
   const data = await enterData(config, log);
   try {
-    const imported = await importFrom({
-      folder,
-      groups: config.groupsDir,
-      workspace: workspaceFolderOf(config),
-      skills: skillsFolderOf(config),
-      names: { isChatId, isPersonaId },
-    });
-    tell(folder, imported);
+    tell(folder, await importFrom(order), isDryRun);
   } finally {
     data.release();
   }
@@ -42,10 +50,15 @@ export async function importFolder(configFile: string | undefined, given: string
 
 const SAID = { new: 'new', beside: 'beside', same: 'there already', impossible: 'FAILED' } as const;
 
-function tell(folder: string, { found, done, passedOver }: Imported): void {
+function tell(folder: string, { found, done, passedOver }: Imported, isDryRun: boolean): void {
   for (const each of done) {
-    const from = each.from === '' ? 'made' : `from ${shown(each.from)}`;
-    const why = each.kind === 'impossible' ? `: ${shown(each.why)}` : '';
+    const from = each.from.length === 0 ? 'made' : `from ${shown(each.from.join(' and '))}`;
+    const why =
+      each.kind === 'impossible'
+        ? `: ${shown(each.why)}`
+        : each.hint === undefined
+          ? ''
+          : `. ${shown(each.hint)}`;
     say(`${SAID[each.kind].padEnd(13)}  ${shown(relative(process.cwd(), each.path))}  (${from})${why}`);
   }
   for (const { path, why } of passedOver) say(`passed over    ${shown(path)}: ${shown(why)}`);
@@ -56,6 +69,7 @@ function tell(folder: string, { found, done, passedOver }: Imported): void {
     `${found.join(', ')}: ${count('new')} new, ${count('beside')} beside what was there, ` +
       `${count('same')} there already, ${passedOver.length} passed over. ${shown(folder)} is as it was.`,
   );
+  if (isDryRun) say('This was a dry run: nothing was written.');
   if (failures > 0) throw new Fault('internal', `${failures} of the files could not be written; see above.`);
 }
 

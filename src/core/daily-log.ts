@@ -24,6 +24,11 @@ export function isDailyName(name: string): boolean {
   return name.endsWith('.md') && isDate(name.slice(0, -'.md'.length));
 }
 
+/** The same, and one that was imported beside it: `2026-03-01.imported.md`. Prompts show the former alone. */
+export function isDayFile(name: string): boolean {
+  return isDailyName(name.replace(/\.imported(?:-\d{1,9})?(?=\.md$)/, ''));
+}
+
 /** The days for which a folder has files, newest first. */
 export function datesIn(fileNames: string[]): string[] {
   return fileNames

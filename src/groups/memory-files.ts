@@ -2,7 +2,7 @@
 import { lstatSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { isAgentId } from '../core/agents.js';
-import { isDailyName } from '../core/daily-log.js';
+import { isDayFile } from '../core/daily-log.js';
 import { isFolder, namesIn, statIfThere } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
 import type { KeptByAgents, MemoryFile, MemoryOwner } from '../core/memory.js';
@@ -103,7 +103,7 @@ export async function filesIn({ path, name, holds }: MemoryFolder): Promise<Memo
 /** The files of one persona's memory in a chat that exist and are not empty. */
 export async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promise<MemoryFile[]> {
   const { chatId, personaId } = owner;
-  const days = (await namesIn(dailyFolder(groupsDir, chatId))).filter(isDailyName).sort().reverse();
+  const days = (await namesIn(dailyFolder(groupsDir, chatId))).filter(isDayFile).sort().reverse();
   const archives = (await archivesOf(groupsDir, owner)).reverse();
   return [
     { file: `${personaId}/MEMORY.md`, path: memoryFile(groupsDir, owner) },

@@ -1,7 +1,7 @@
 /** The files that recall indexes, by scope: what a persona remembers in a chat, and nothing of any other. */
 import { join } from 'node:path';
 import type { Archives } from '../core/archive.js';
-import { isDailyName } from '../core/daily-log.js';
+import { isDayFile } from '../core/daily-log.js';
 import { isFolder, namesIn, readIfThere, readOr, statIfThere, unhurried } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
@@ -34,7 +34,7 @@ export function createRecallFiles(options: {
     },
 
     async list({ chatId, personaId }) {
-      const days = (await namesOf(dailyFolder(groupsDir, chatId))).filter(isDailyName);
+      const days = (await namesOf(dailyFolder(groupsDir, chatId))).filter(isDayFile);
       const folder = archiveFolder(groupsDir, chatId);
       const archived = await readOr([], folder, () => archives.list(chatId, personaId), log, PASSED_OVER);
       const names = [
@@ -77,7 +77,7 @@ const PASSED_OVER = 'passed over by recall, for it cannot be read';
 function isOf({ personaId }: Scope, file: string): boolean {
   const [folder, name = '', ...more] = file.split('/');
   if (more.length > 0) return false;
-  if (folder === 'memory') return isDailyName(name);
+  if (folder === 'memory') return isDayFile(name);
   if (folder === 'archive') return parseArchiveName(name)?.personaId === personaId;
   return folder === personaId && isPersonaId(personaId) && name === 'MEMORY.md';
 }

@@ -1,19 +1,16 @@
 /**
- * MicroClaw's `groups/<chat>/<persona>/MEMORY.md`, with the daily log and the conversations of each chat, as files of
- * `groups/`. Its chats and personas are numbers: those of Telegram, and 1 for the persona that is always there.
+ * MicroClaw's `groups/`, in both layouts. The older one: `<chat>/<persona>/MEMORY.md`, with the daily log and the
+ * conversations of each chat. The present one: `<channel>/<chat>/` with AGENTS.md (memory) and USER.md, and `<chat>/SOUL.md`.
+ * Its chats and personas are numbers: chats alone are Telegram's, and 1 is the persona that is always there.
  */
 import { composed } from '../core/names-on-disk.js';
-import type { Plan, Step } from './plan.js';
+import type { Names, Plan, Step } from './plan.js';
 import { filesBelow, type Source } from './source.js';
 
-/** What may be the name of a chat, and of a persona, in `groups/`. */
-export interface Names {
-  isChatId(name: string): boolean;
-  isPersonaId(name: string): boolean;
-}
-
 /** Folders of a chat that are no personas. */
-const NOT_PERSONAS = new Set(['memory', 'conversations', 'archive', 'browser-profile']);
+const NOT_PERSONAS = new Set(['memory', 'conversations', 'archive', 'browser-profile', 'context']);
+/** What the present layout has directly in the folder of a chat. */
+const OF_CHAT = new Set(['AGENTS.md', 'USER.md', 'SOUL.md']);
 const NUMBER = /^-?\d{1,20}$/;
 
 export async function planOfGroups(source: Source, names: Names): Promise<Plan> {
@@ -27,33 +24,47 @@ export async function planOfGroups(source: Source, names: Names): Promise<Plan> 
   return plan;
 }
 
+interface Found {
+  from: string[];
+  /** Below `groups/`, later below the folder of the chat. */
+  below: string[];
+}
+
 function stepsOf(source: Source, base: string[], files: string[][], names: Names): Step[] {
-  const inGroups = files.map((from) => ({ from, below: from.slice(base.length) }));
-  const principles = inGroups.filter(({ below }) => below.length === 1 && below[0] === 'AGENTS.md');
-  const steps: Step[] = principles.map(({ from }) => ({
-    ...{ from, place: 'groups', to: ['AGENTS.md'], isAlwaysBeside: true },
-  }));
-  for (const chat of new Set(inGroups.map(({ below }) => below[0] ?? ''))) {
-    const ofChat = inGroups.filter(({ below }) => below[0] === chat && below.length > 1);
-    if (ofChat.length > 0) steps.push(...stepsOfChat(source, chat, ofChat, names));
+  const inGroups = files.map((from): Found => ({ from, below: from.slice(base.length) }));
+  const steps: Step[] = [];
+  const chats = new Map<string, Found[]>();
+  for (const found of inGroups) {
+    const { from, below } = found;
+    const [first = '', second = ''] = below;
+    if (below.length === 1 && first === 'AGENTS.md') {
+      steps.push({ from, place: 'groups', to: ['AGENTS.md'], isAlwaysBeside: true });
+    } else if (below.length === 1) passOver(source, from);
+    else if (below.length > 2 && NUMBER.test(second) && !names.isChatId(first) && !NUMBER.test(first)) {
+      if (!names.channels.includes(first)) passOver(source, from, `there is no channel ${first} here`);
+      else addTo(chats, `${first}_${second}`, { from, below: below.slice(2) });
+    } else if (below.length === 2 && names.channels.includes(first)) {
+      passOver(
+        source,
+        from,
+        'it is of a whole channel: what holds for all chats belongs into groups/AGENTS.md',
+      );
+    } else {
+      const chatId = NUMBER.test(first) ? `telegram_${first}` : first;
+      if (names.isChatId(chatId)) addTo(chats, chatId, { from, below: below.slice(1) });
+      else passOver(source, from, `${first} is no id of a chat`);
+    }
   }
-  const others = inGroups.filter(({ below }) => below.length === 1 && below[0] !== 'AGENTS.md');
-  for (const { from } of others) passOver(source, from);
+  for (const [chatId, ofChat] of chats) steps.push(...stepsOfChat(source, chatId, ofChat, names));
   return steps;
 }
 
-function stepsOfChat(
-  source: Source,
-  chat: string,
-  files: { from: string[]; below: string[] }[],
-  names: Names,
-): Step[] {
-  const chatId = NUMBER.test(chat) ? `telegram_${chat}` : chat;
-  if (!names.isChatId(chatId)) {
-    for (const { from } of files) passOver(source, from, `${chat} is no id of a chat`);
-    return [];
-  }
-  const folders = files.filter(({ below }) => below.length > 2).map(({ below }) => below[1] ?? '');
+function addTo(chats: Map<string, Found[]>, chatId: string, found: Found): void {
+  chats.set(chatId, [...(chats.get(chatId) ?? []), found]);
+}
+
+function stepsOfChat(source: Source, chatId: string, files: Found[], names: Names): Step[] {
+  const folders = files.filter(({ below }) => below.length > 1).map(({ below }) => below[0] ?? '');
   const personas = [...new Set(folders)].filter((name) => !NOT_PERSONAS.has(name));
   const only = personas.length === 1 ? personas[0] : undefined;
   const idOf = (persona: string) => {
@@ -61,12 +72,13 @@ function stepsOfChat(
     return NUMBER.test(persona) ? `persona-${persona.replace('-', '')}` : composed(persona);
   };
   const withFile = new Set(
-    files.filter(({ below }) => below.length === 3 && below[2] === 'PERSONA.md').map(({ below }) => below[1]),
+    files.filter(({ below }) => below.length === 2 && below[1] === 'PERSONA.md').map(({ below }) => below[0]),
   );
   // The conversations of a chat are not said to be anybody's.
   const owner = only !== undefined && names.isPersonaId(idOf(only)) ? idOf(only) : 'default';
-  return files.flatMap(({ from, below: [, first = '', second = '', ...rest] }): Step[] => {
-    const place = 'groups' as const;
+  const place = 'groups' as const;
+  const steps = files.flatMap(({ from, below: [first = '', second = '', ...rest] }): Step[] => {
+    if (second === '' && OF_CHAT.has(first)) return [];
     if (first === 'MEMORY.md' && second === '' && personas.length === 0) {
       return [{ from, place, to: [chatId, 'default', 'MEMORY.md'] }];
     }
@@ -90,6 +102,23 @@ function stepsOfChat(
     passOver(source, from);
     return [];
   });
+  return [...steps, ...stepsOfPresent(chatId, files)];
+}
+
+/** AGENTS.md and USER.md are what it knows, SOUL.md who it is: of the persona that is always there. */
+function stepsOfPresent(chatId: string, files: Found[]): Step[] {
+  const called = (name: string) => files.filter(({ below }) => below.join('/') === name);
+  const place = 'groups' as const;
+  const souls = called('SOUL.md').map(
+    ({ from }): Step => ({ from, place, to: [chatId, 'default', 'PERSONA.md'] }),
+  );
+  const known = [...called('AGENTS.md'), ...called('USER.md')];
+  const [first, ...others] = known;
+  if (first === undefined) return souls;
+  const more = others.map(({ from }) => ({
+    ...{ from, heading: from.at(-1) === 'USER.md' ? 'About the user' : 'Further memory' },
+  }));
+  return [...souls, { from: first.from, place, to: [chatId, 'default', 'MEMORY.md'], more }];
 }
 
 /** A persona is there once it has this file. */

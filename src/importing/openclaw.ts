@@ -3,7 +3,8 @@
  * skills/, and whatever its owner and its agent have written beside them. It lies in the folder that is brought in, or in
  * `workspace/` there (as in ~/.openclaw).
  */
-import type { Plan, Step } from './plan.js';
+import { planOfPersona } from './persona.js';
+import type { Names, Plan, Step } from './plan.js';
 import { filesBelow, isThere, type Source } from './source.js';
 
 /** The files that a prompt is made of, by their usual names. */
@@ -19,7 +20,7 @@ const APART = ['memory', 'skills', 'groups', 'runtime/groups', 'runtime/skills']
 const SETTINGS = 'openclaw.json';
 
 /** `isAlone`: there is nothing else that could be brought in, so that less is enough to recognise it. */
-export async function planOfWorkspace(source: Source, isAlone: boolean): Promise<Plan> {
+export async function planOfWorkspace(source: Source, isAlone: boolean, names: Names): Promise<Plan> {
   const plan: Plan = { steps: [], found: [] };
   for (const base of [[], ['workspace']]) {
     const signs = isAlone && base.length === 0 ? [...SIGNS, ...FILES] : SIGNS;
@@ -29,6 +30,7 @@ export async function planOfWorkspace(source: Source, isAlone: boolean): Promise
       if (!(await isThere(source, [...base, file]))) continue;
       plan.steps.push({ from: [...base, file], place: 'workspace', to: [file] });
     }
+    plan.steps.push(...(await planOfPersona(source, base, names)));
     for (const from of await filesBelow(source, [...base, 'memory'])) {
       plan.steps.push({ from, place: 'workspace', to: from.slice(base.length) });
     }

@@ -17,7 +17,7 @@ export interface Source {
 const MOST_BYTES = 20_000_000;
 const MOST_FILES = 50_000;
 /** What other programs keep, and nobody wants twice. */
-const NOT_ENTERED = new Set(['.git', 'node_modules', '__pycache__', '.venv']);
+export const NOT_ENTERED: ReadonlySet<string> = new Set(['.git', 'node_modules', '__pycache__', '.venv']);
 
 interface Wanted {
   isHiddenTaken: boolean;

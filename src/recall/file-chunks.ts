@@ -18,11 +18,17 @@ const NOON_MS = 12 * 3_600_000;
 /** Longer lines are split, so that a hit remains short enough to read. */
 const LONGEST_CHUNK = 1_500;
 const HEADING = /^## (.*) · (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d) <!-- m(\d+) -->\s*$/;
-const DAY = /(?:^|\/)memory\/(\d{4})-(\d\d)-(\d\d)\.md$/;
+/** Of a conversation that another program wrote down, in the name of the archive alone. */
+const BEGUN = /^archive\/(\d{4})-(\d\d)-(\d\d)T(\d\d)-(\d\d)-\d\d/;
+const FOREIGN_HEADING = /^## (.*\S)\s*$/;
+/** An imported day may stand beside one that was there. */
+const DAY = /(?:^|\/)memory\/(\d{4})-(\d\d)-(\d\d)(?:\.imported(?:-\d+)?)?\.md$/;
 const TIER = /^#{1,2}\s+Tier\s+([123])\b/i;
 
 export function fileChunks(file: string, text: string, zone: Zone): Generator<FileChunk> {
-  if (file.startsWith('archive/')) return archiveChunks(text, zone);
+  if (file.startsWith('archive/')) {
+    return hasOwnHeading(text) ? archiveChunks(text, zone) : foreignChunks(file, text, zone);
+  }
   const [, year, month, date] = DAY.exec(file) ?? [];
   const at =
     year === undefined ? null : localMidnight(Number(year), Number(month), Number(date), zone) + NOON_MS;
@@ -57,6 +63,36 @@ function* archiveChunks(text: string, zone: Zone): Generator<FileChunk> {
     }
   }
   if (current !== null) yield* cut(current);
+}
+
+function hasOwnHeading(text: string): boolean {
+  for (const { line } of lines(text)) if (HEADING.test(line)) return true;
+  return false;
+}
+
+/** As MicroClaw keeps conversations: a heading with whoever speaks, and no times. */
+function* foreignChunks(file: string, text: string, zone: Zone): Generator<FileChunk> {
+  const [year, month, date, hour, minute] = (BEGUN.exec(file) ?? []).slice(1).map(Number);
+  const midnight =
+    year === undefined || month === undefined || date === undefined
+      ? Number.NaN
+      : localMidnight(year, month, date, zone);
+  const begun = midnight + ((hour ?? 0) * 60 + (minute ?? 0)) * 60_000;
+  const at = Number.isFinite(begun) ? begun : null;
+  let current: FileChunk = { text: '', line: 1, tier: null, at, author: '', message: null };
+  let fences = text.startsWith('---\n') ? 2 : 0;
+  for (const { line, number } of lines(text)) {
+    if (fences > 0) {
+      if (line === '---') fences--;
+      continue;
+    }
+    const author = FOREIGN_HEADING.exec(line)?.[1];
+    if (author !== undefined || line.trim() === '') yield* cut(current);
+    if (author !== undefined) current = { ...current, text: '', line: number, author };
+    else if (line.trim() === '') current = { ...current, text: '', line: number };
+    else current.text += `${current.text === '' ? '' : '\n'}${line}`;
+  }
+  yield* cut(current);
 }
 
 function* lines(text: string): Generator<{ line: string; number: number }> {

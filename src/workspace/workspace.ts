@@ -39,7 +39,9 @@ const DAYS = 'memory';
 const BOOTSTRAP = ['AGENTS.md', 'SOUL.md', 'IDENTITY.md', 'USER.md', 'TOOLS.md'];
 /** How much a prompt shows of each of them, of all together, and of the plan, in characters. */
 const FILE_CHARS = 6_000;
-const FILES_CHARS = 16_000;
+/** What people write most of, and what a workspace is run by. */
+const AGENTS_CHARS = 12_000;
+const FILES_CHARS = 22_000;
 const PLAN_CHARS = 8_000;
 
 /** The tag of a file that is not there. */
@@ -119,9 +121,10 @@ async function bootstrapIn(files: ShownFiles): Promise<WorkspaceShown['bootstrap
   const shown: WorkspaceShown['bootstrap'] = [];
   let left = FILES_CHARS;
   for (const file of BOOTSTRAP) {
-    const own = left >= FILE_CHARS;
+    const most = file === 'AGENTS.md' ? AGENTS_CHARS : FILE_CHARS;
+    const own = left >= most;
     const text = own
-      ? await files.text(file, FILE_CHARS, ['workspace-file-max-chars', FILE_CHARS])
+      ? await files.text(file, most, ['workspace-file-max-chars', most])
       : await files.text(file, left, ['workspace-files-max-chars', FILES_CHARS]);
     left = Math.max(0, left - text.length);
     if (text !== '') shown.push({ file, text });

@@ -36,3 +36,22 @@ test('tells what it did, beside a running gateway; 1 for no folder or nothing in
   expect(empty.err()).toMatch(/nothing to import in .*Looked for: an OpenClaw workspace/);
   expect((await coterie()).code).toBe(2);
 });
+
+test('a dry run writes nothing and prints the same lines, and only they', async () => {
+  home = await makeHome({ board: { port: 0 } });
+  await home.write('from/workspace/SOUL.md', 'Be kind.');
+  await home.write('from/workspace/IDENTITY.md', '- **Name:** Verso');
+  await home.write('from/cron/jobs.json', '{}');
+  const planned = await coterie('from', '--dry-run');
+  expect(planned.code).toBe(0);
+  expect(planned.out()).toContain('This was a dry run: nothing was written.\n');
+  for (const path of ['data/workspace/SOUL.md', 'groups/personas/verso.md', 'data/restore.lock']) {
+    expect(await home.read(path)).toBeNull();
+  }
+  const done = await coterie('from');
+  expect(planned.out().replace('This was a dry run: nothing was written.\n', '')).toBe(done.out());
+  expect(done.out()).toMatch(
+    /personas\/verso\.md {2}\(from workspace\/SOUL\.md and workspace\/IDENTITY\.md\)\. .*\/persona new Verso from verso/,
+  );
+  expect(done.out()).toMatch(/^passed over {4}cron\/jobs\.json: schedules/m);
+});

@@ -42,17 +42,24 @@ it('are those of the persona and the log of the chat, without archives that were
     'telegram_-100/rex/MEMORY.md': 'x',
     'telegram_-100/memory/2026-11-22.md': 'rain',
     'telegram_-100/memory/2026-11-23.md': '',
+    'telegram_-100/memory/2026-11-20.imported.md': 'brought in',
+    'telegram_-100/memory/2026-11-20.imported-x.md': 'x',
     'telegram_-100/memory/notes.md': 'x',
     'telegram_-100/archive/2026-11-22T10-15-00-luna.md': archive('flushed: true\n'),
     'telegram_-100/archive/2026-11-22T10-15-01-luna.md': archive('reset: true\n'),
     'telegram_-100/archive/2026-11-22T10-15-02-rex.md': archive(''),
   });
-  const names = ['luna/MEMORY.md', 'memory/2026-11-22.md', 'archive/2026-11-22T10-15-00-luna.md'];
+  const names = [
+    'luna/MEMORY.md',
+    'memory/2026-11-20.imported.md',
+    'memory/2026-11-22.md',
+    'archive/2026-11-22T10-15-00-luna.md',
+  ];
   const listed = await files.list(LUNA);
   expect(listed.map(({ file }) => file)).toEqual(names);
   expect(listed[0]?.bytes).toBe(3);
   expect(await files.read(LUNA, 'luna/MEMORY.md')).toBe('tea');
-  expect(await files.read(LUNA, names[2] ?? '')).toBe(archive('flushed: true\n'));
+  expect(await files.read(LUNA, names.at(-1) ?? '')).toBe(archive('flushed: true\n'));
   await mkdir(pathOf('telegram_-100/memory/2026-11-24.md'));
   expect(await files.read(LUNA, 'memory/2026-11-24.md')).toBeNull();
   expect(log.warnings).toHaveLength(1);

@@ -25,7 +25,7 @@ import { locks } from '../../src/core/locks.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { isChatId } from '../../src/groups/paths.js';
 import { createPersonas } from '../../src/groups/personas.js';
-import { isPersonaId } from '../../src/groups/slug.js';
+import { isPersonaId, slug } from '../../src/groups/slug.js';
 import { importFrom } from '../../src/importing/import.js';
 
 const none = () => {};
@@ -45,12 +45,12 @@ async function setUp(files: Record<string, string> = {}) {
     groups: join(home, 'groups'),
     workspace: join(home, 'data/workspace'),
     skills: join(home, 'data/skills'),
-    names: { isChatId, isPersonaId },
+    names: { isChatId, isPersonaId, idOf: slug, channels: ['telegram', 'discord', 'whatsapp'] },
   };
   return {
     ...{ home, put, order },
     /** Fails where anything of the folder that is brought in has changed. */
-    async run(more: Partial<typeof order> = {}) {
+    async run(more: Partial<typeof order> & { isDryRun?: boolean } = {}) {
       const before = await everythingIn(join(home, 'from'));
       const imported = await importFrom({ ...order, ...more });
       expect(await everythingIn(join(home, 'from'))).toEqual(before);
@@ -143,6 +143,7 @@ describe('an OpenClaw workspace', () => {
         'data/workspace/NOTES.md',
         'data/workspace/implementation_plan.md',
         'data/workspace/notes/deep/x.md',
+        'groups/personas/imported.md',
       ].sort(),
     );
     expect(await text('data/workspace/USER.md')).toBe('Julius');
@@ -382,9 +383,170 @@ test('nothing leaves the workspace by a link that an agent has put there', async
   expect(done).toContainEqual(
     expect.objectContaining({
       kind: 'impossible',
-      from: 'memory/2026-01-01.md',
+      from: ['memory/2026-01-01.md'],
       why: expect.stringContaining('link'),
     }),
   );
   expect(await here.text('data/workspace/MEMORY.md')).toBe('mine');
+});
+
+describe('the present layout of MicroClaw', () => {
+  test('goes to the persona that is always there: what it knows, about whom, and who it is', async () => {
+    const { run, files, text } = await setUp({
+      'from/runtime/groups/telegram/4711/AGENTS.md': '# Memory\n\nLikes figs.\n',
+      'from/runtime/groups/telegram/4711/USER.md': 'A gardener.\n',
+      'from/runtime/groups/4711/SOUL.md': 'You are a dry wit.\n',
+      'from/runtime/groups/discord/-5/USER.md': 'Somebody else.\n',
+      'from/runtime/groups/web/1/AGENTS.md': 'no such channel',
+      'from/runtime/groups/telegram/AGENTS.md': 'of the channel',
+      'from/runtime/groups/telegram/4711/context/a.md': 'context',
+      'from/souls/Old Bear.md': 'You growl.\n',
+      'from/souls/deep/x.md': 'x',
+    });
+    const { passedOver, done } = await run();
+    expect(await files()).toEqual([
+      'groups/discord_-5/default/MEMORY.md',
+      'groups/personas/old-bear.md',
+      'groups/telegram_4711/default/MEMORY.md',
+      'groups/telegram_4711/default/PERSONA.md',
+    ]);
+    expect(await text('groups/telegram_4711/default/MEMORY.md')).toBe(
+      '# Memory\n\nLikes figs.\n\n\n# About the user\n\nA gardener.\n',
+    );
+    expect(await text('groups/telegram_4711/default/PERSONA.md')).toBe('You are a dry wit.\n');
+    expect(passedOver.map(({ path }) => path).sort()).toEqual([
+      'runtime/groups/telegram/4711/context/a.md',
+      'runtime/groups/telegram/AGENTS.md',
+      'runtime/groups/web/1/AGENTS.md',
+      'souls/deep/x.md',
+    ]);
+    expect(done.find(({ path }) => path.endsWith('old-bear.md'))?.hint).toContain(
+      '/persona new "Old Bear" from old-bear',
+    );
+    expect((await run()).done.every(({ kind }) => kind === 'same')).toBe(true);
+  });
+});
+
+describe('a persona', () => {
+  const personaOf = async (files: Record<string, string>) => {
+    const here = await setUp(
+      Object.fromEntries(Object.entries(files).map(([name, held]) => [`from/${name}`, held])),
+    );
+    const { done } = await here.run();
+    const made = done.find(({ path }) => path.includes('/personas/'));
+    return { made, text: made ? await here.text(made.path.slice(here.home.length + 1)) : null };
+  };
+
+  test('is made of SOUL.md and IDENTITY.md, with the name that stands there, and how to use it is told', async () => {
+    const { made, text } = await personaOf({
+      'SOUL.md': '---\nsummary: x\nread_when:\n  - y\n---\n\n# Soul\n\nBe kind.\n',
+      'IDENTITY.md': '# IDENTITY.md\n\n- **Name:** Verso Bear\n- **Vibe:** dry\n',
+    });
+    expect(made).toMatchObject({
+      ...{ kind: 'new', from: ['SOUL.md', 'IDENTITY.md'] },
+      hint: expect.stringContaining('/persona new "Verso Bear" from verso-bear'),
+      path: expect.stringMatching(/groups\/personas\/verso-bear\.md$/),
+    });
+    expect(text).toBe(
+      '---\nname: "Verso Bear"\n---\n\n# Soul\n\nBe kind.\n\n\n# Identity\n\n# IDENTITY.md\n\n- **Name:** Verso Bear\n- **Vibe:** dry\n',
+    );
+  });
+
+  test.each([
+    ['of SOUL.md alone', { 'SOUL.md': 'Be kind.' }, 'imported'],
+    [
+      'of a name that was not filled in',
+      { 'IDENTITY.md': '- **Name:**\n  _(pick something)_\n' },
+      'imported',
+    ],
+    ['of a name on the next line', { 'IDENTITY.md': '- **Name:**\n  Luna\n' }, 'luna'],
+    ['of a name that leads out', { 'IDENTITY.md': 'Name: ../../x\n' }, 'x'],
+    ['of a name that is a folder here', { 'IDENTITY.md': 'Name: memory\n' }, 'imported'],
+  ])('%s', async (_, files, id) => {
+    expect((await personaOf(files)).made?.path).toMatch(new RegExp(`/groups/personas/${id}\\.md$`));
+  });
+});
+
+describe('the rest', () => {
+  const REST = {
+    'from/workspace/MEMORY.md': 'm',
+    'from/workspace-work/MEMORY.md': 'other',
+    'from/workspace-work/SOUL.md': 'other',
+    'from/cron/jobs.json': '{}',
+    'from/agents/main/sessions/a.jsonl': '{}',
+    'from/agents/main/agent/auth-profiles.json': '{}',
+    'from/openclaw.json': '{}',
+    'from/credentials/token.json': 'SECRET',
+    'from/memory.sqlite': 'x',
+    'from/canvas/index.html': 'x',
+  };
+
+  test('is named, every file of it, with a reason', async () => {
+    const { run, home } = await setUp(REST);
+    await mkdir(join(home, 'from/empty/deep'), { recursive: true });
+    for (let n = 0; n < 300; n++) await writeFile(join(home, `from/canvas/${n}.js`), '');
+    const { passedOver } = await run();
+    const why = Object.fromEntries(passedOver.map((each) => [each.path, each.why]));
+    expect(Object.keys(why).sort()).toEqual([
+      'agents/main/agent/auth-profiles.json',
+      'agents/main/sessions/a.jsonl',
+      'canvas',
+      'credentials/token.json',
+      'cron/jobs.json',
+      'empty/deep',
+      'memory.sqlite',
+      'openclaw.json',
+      'workspace-work/MEMORY.md',
+      'workspace-work/SOUL.md',
+    ]);
+    expect(why['workspace-work/MEMORY.md']).toContain('workspace of another agent');
+    expect(why['cron/jobs.json']).toContain('schedules are not brought in');
+    expect(why['agents/main/sessions/a.jsonl']).toContain('sessions');
+    expect(why.canvas).toMatch(/^301 files: /);
+  });
+
+  test('of a large folder does not take long', async () => {
+    const { run, home } = await setUp({ 'from/MEMORY.md': 'm' });
+    for (let folder = 0; folder < 40; folder++) {
+      await mkdir(join(home, `from/.cache/${folder}`), { recursive: true });
+      for (let n = 0; n < 50; n++) await writeFile(join(home, `from/.cache/${folder}/${n}`), '');
+    }
+    expect((await run()).passedOver).toEqual([{ path: '.cache', why: 'it is hidden' }]);
+  });
+});
+
+describe('a dry run', () => {
+  test.each([
+    ['nothing there', {}],
+    [
+      'something in each place',
+      {
+        'data/workspace/MEMORY.md': 'mine',
+        'groups/personas/imported.md': 'mine',
+        'groups/telegram_4711/default/MEMORY.md': 'mine',
+        'data/skills': 'a file in the way',
+      },
+    ],
+  ])('writes nothing and says the same: %s', async (_, there) => {
+    const { run, order, files, home } = await setUp({
+      ...there,
+      'from/MEMORY.md': 'm',
+      'from/SOUL.md': 's',
+      'from/memory/2026-02-10.md': 'd',
+      'from/skills/a/SKILL.md': 'a',
+      'from/groups/telegram/4711/AGENTS.md': 'one',
+      'from/groups/4711/1/MEMORY.md': 'two',
+      'from/groups/4711/1/PERSONA.md': 'three',
+      'from/groups/4711/SOUL.md': 'four',
+      'from/cron/jobs.json': '{}',
+    });
+    const before = await files();
+    const planned = await run({ ...order, isDryRun: true });
+    expect(await files()).toEqual(before);
+    const plain = ({ done, ...rest }: typeof planned) => ({
+      ...rest,
+      done: done.map(({ kind, path, from }) => [kind, path.slice(home.length), from]),
+    });
+    expect(plain(planned)).toEqual(plain(await run()));
+  });
 });

@@ -49,6 +49,24 @@ describe('files as chunks', () => {
     const [log] = fileChunks('memory/2026-07-02.md', 'Met Bo\r\n', zone);
     expect(log).toMatchObject({ text: 'Met Bo', line: 1, tier: null, at: Date.UTC(2026, 6, 2, 10) });
   });
+  it('are paragraphs of conversations that another program wrote down, at the time in their name', () => {
+    const imported =
+      '---\nchat: "telegram_42"\nflushed: true\n---\n\n## user\n\nWhere are\nthe figs?\n\nAnd why?\n\n---\n\n## assistant\n\nIn the attic.\n';
+    const chunks = [...fileChunks('archive/2026-07-02T18-30-00-default.md', imported, zone)];
+    const at = Date.UTC(2026, 6, 2, 16, 30);
+    expect(chunks.filter(({ text }) => /\p{L}/u.test(text))).toMatchObject([
+      { text: 'Where are\nthe figs?', author: 'user', message: null, at },
+      { text: 'And why?', author: 'user', at },
+      { text: 'In the attic.', author: 'assistant', at },
+    ]);
+  });
+  it('have their day also where they were imported beside one', () => {
+    for (const name of ['2026-07-02.imported.md', '2026-07-02.imported-3.md']) {
+      expect([...fileChunks(`memory/${name}`, 'Met Bo', zone)]).toMatchObject([
+        { text: 'Met Bo', at: Date.UTC(2026, 6, 2, 10) },
+      ]);
+    }
+  });
   it('are messages of archives with author and time', () => {
     expect([...fileChunks('archive/2026-01-02T10-20-00-luna.md', ARCHIVE, zone)]).toMatchObject([
       {

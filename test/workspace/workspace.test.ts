@@ -218,20 +218,24 @@ describe('what a prompt shows', () => {
     expect(memory).toBe(`${'m'.repeat(6_999)}\n\n<<truncated due to memory-max-chars=12000>>`);
     expect(plan).toBe(`${'p'.repeat(8_000)}\n\n<<truncated due to plan-max-chars=8000>>`);
     expect(dailyLog).toContain(`d\n\n<<truncated due to daily-per-day-max-chars=4000>>`);
-    const marker = '<<truncated due to workspace-files-max-chars=16000>>';
+    const marker = '<<truncated due to workspace-files-max-chars=22000>>';
     expect(bootstrap.map(({ text }) => text)).toEqual([
       'b'.repeat(5_999),
       'b'.repeat(5_999),
-      `${'b'.repeat(4_002)}\n\n${marker}`,
-      marker,
+      'b'.repeat(5_999),
+      `${'b'.repeat(4_003)}\n\n${marker}`,
       marker,
     ]);
     expect((await workspaceIn(data).shown({ ...SHOWN, memoryChars: 0 })).memory).toBe(
       '<<truncated due to memory-max-chars=12000>>',
     );
-    await put('workspace/AGENTS.md', 'b'.repeat(6_001));
-    const [first] = (await workspaceIn(data).shown(SHOWN)).bootstrap;
-    expect(first?.text).toBe(`${'b'.repeat(6_000)}\n\n<<truncated due to workspace-file-max-chars=6000>>`);
+    await put('workspace/AGENTS.md', 'b'.repeat(12_001));
+    await put('workspace/SOUL.md', 'b'.repeat(6_001));
+    const [first, second] = (await workspaceIn(data).shown(SHOWN)).bootstrap;
+    expect(first?.text).toBe(`${'b'.repeat(12_000)}\n\n<<truncated due to workspace-file-max-chars=12000>>`);
+    expect(second?.text).toBe(`${'b'.repeat(6_000)}\n\n<<truncated due to workspace-file-max-chars=6000>>`);
+    await put('workspace/AGENTS.md', 'b'.repeat(12_000));
+    expect((await workspaceIn(data).shown(SHOWN)).bootstrap[0]?.text).toBe('b'.repeat(12_000));
   });
 
   it('counts as empty what is a folder, no text, or what nobody may read; 100 MB take no longer', async () => {
