@@ -28,7 +28,9 @@ async function pairsBelow(root: string): Promise<string[][]> {
     for await (const { path } of entriesBelow(folder)) {
       if (++looked > MOST_ENTRIES) break;
       const at = dirname(path);
-      names.set(at, [...(names.get(at) ?? []), path]);
+      const there = names.get(at);
+      if (there === undefined) names.set(at, [path]);
+      else there.push(path);
     }
   });
   return [...names.values()].flatMap(sameNames);

@@ -8,7 +8,7 @@ import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import type { Archives } from '../core/archive.js';
 import type { OutgoingFile } from '../core/channel.js';
 import type { ChatId } from '../core/ids.js';
-import { nameOnDisk, pathOnDisk } from '../core/names-on-disk.js';
+import { composed, nameOnDisk, pathOnDisk } from '../core/names-on-disk.js';
 import type { Target } from './authorise.js';
 import { isNoMessages } from './files/attachment.js';
 
@@ -81,7 +81,8 @@ export async function findFile(path: string, reach: Reach): Promise<FoundFile> {
     if (found === null) continue;
     if (!(await mayGo(full, reach, reach)) || !(await mayGo(found, real, reach)))
       return { kind: 'forbidden' };
-    if ((await stat(found)).isFile()) return { kind: 'file', file: { path: found, name: basename(full) } };
+    if ((await stat(found)).isFile())
+      return { kind: 'file', file: { path: found, name: composed(basename(full)) } };
   }
   return { kind: 'missing' };
 }

@@ -209,6 +209,14 @@ describe('a file', () => {
     ]);
   });
 
+  test('whose name a Mac wrote is found by the name that people type, and sent under it', async () => {
+    const name = 'Grüße.md'.normalize('NFC');
+    const { call, posted, home } = await setUp([`groups/${HERE}/luna/${name.normalize('NFD')}`]);
+    expect(await call({ attachment_path: `luna/${name}` })).toMatchObject({ failed: false });
+    const path = join(home, 'groups', HERE, 'luna', name.normalize('NFD'));
+    expect(posted).toMatchObject([{ file: { path, name } }]);
+  });
+
   test('of any chat goes from a control chat to any', async () => {
     const { home, call, posted } = await setUp(FILES);
     const authorisation = control;
