@@ -53,7 +53,7 @@ export function richMessage(
 
 function htmlOf(markdown: string): string | null {
   // Looked at first: most replies hold none of it.
-  if (!/^#|^\s*\|.*\||\$|\\(?:[([]|begin\{)|```math/m.test(markdown)) return null;
+  if (!/^#|^[ \t]*\|.*\||\$|\\(?:[([]|begin\{)|```math/m.test(markdown)) return null;
   const { source, env } = putAside(markdown.replace(/\p{Surrogate}/gu, '\ufffd'));
   const tokens = parser().parse(source, env);
   const all = tokens.flatMap((token) => [token, ...(token.children ?? [])]);
