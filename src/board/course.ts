@@ -85,6 +85,11 @@ export async function* courseOf(
   }
 }
 
+/** Whether that is what one of these says. */
+export function isAmong(events: readonly TaskEvent[], { event }: Place): boolean {
+  return events.some((each) => keyOf(each) === event);
+}
+
 /** Events have no numbers, and old ones go; no two of a task say the same. */
 function keyOf(event: TaskEvent): string {
   return createHash('sha256').update(JSON.stringify(event)).digest('hex').slice(0, 16);

@@ -12,11 +12,11 @@ const RETRY = 'retry: 2000\n';
 
 const END = 'end';
 
-/** An event's id as a client sends it back. null: it is none of ours, so that all is told anew. */
-export function readEventId(id: string): Place | typeof END | null {
+/** An event's id as a client sends it back. undefined: it is none of ours, so that all is told anew. */
+export function readEventId(id: string): (Place & { isEnd: boolean }) | undefined {
   const [, event, said = ''] = /^([0-9a-f]{16}|)-(\d{1,15}|end)$/.exec(id) ?? [];
-  if (event === undefined) return null;
-  return said === END ? END : { event, said: Number(said) };
+  if (event === undefined) return undefined;
+  return said === END ? { event, said: 0, isEnd: true } : { event, said: Number(said), isEnd: false };
 }
 
 function eventId({ kind, place: { event, said } }: Stage): string {

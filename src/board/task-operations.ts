@@ -1,7 +1,7 @@
 /** Tasks over HTTP: to give one, to look at it, to follow it, to tell it something and to stop it. */
 import * as z from 'zod';
 import type { Tasks } from '../core/task.js';
-import type { Place } from './course.js';
+import { isAmong, type Place } from './course.js';
 import { eventStream, readEventId } from './event-stream.js';
 import { type Answer, type Operation, operation, refusal, refused } from './operation.js';
 import { NewTaskBody, ShownTask, TaskState, TaskWithEvents, TellBody } from './task-schemas.js';
@@ -143,9 +143,10 @@ export function taskOperations(tasks: Tasks, limits: StreamLimits, closing: Abor
         const found = await tasks.find(id);
         if (found === null) return unknown();
         const heard = readEventId(header('last-event-id') ?? '');
+        const hasHeardAll = heard?.isEnd === true && isAmong(found.events, heard);
         // A browser asks again and again, until it is told so.
-        if (heard === 'end' && hasEnded(found.task)) return { status: 204 };
-        const after = heard === 'end' || heard === null ? undefined : heard;
+        if (hasHeardAll && hasEnded(found.task)) return { status: 204 };
+        const after = heard?.isEnd === false ? heard : undefined;
         if (streams >= limits.streams) {
           const headers = { 'Retry-After': RETRY_AFTER_SECONDS };
           return refused(

@@ -119,7 +119,11 @@ const OWN: Record<string, Record<number, () => Promise<Response>>> = {
   },
   'GET /api/tasks/{id}/stream': {
     200: () => ask('GET', '/api/tasks/task-2/stream'),
-    204: () => ask('GET', '/api/tasks/task-2/stream', undefined, { 'last-event-id': '-end' }),
+    204: async () => {
+      const told = await fetch(`${board.url}/api/tasks/task-2/stream`, { headers: { authorization } });
+      const id = /^id: (.+-end)$/m.exec(await told.text())?.[1] ?? '';
+      return ask('GET', '/api/tasks/task-2/stream', undefined, { 'last-event-id': id });
+    },
     404: () => ask('GET', '/api/tasks/none/stream'),
     429: async () => {
       const leave = new AbortController();

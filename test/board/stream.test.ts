@@ -201,6 +201,14 @@ describe('the stream of a task', () => {
     expect(namesIn(await (await fetch(address())).text()).at(-1)).toBe('completed');
   });
 
+  it('tells all to whoever heard the end of another task', async () => {
+    stage.run('task-1');
+    stage.complete('task-1', RESULT);
+    for (const id of ['0123456789abcdef-end', '-end']) {
+      expect(namesIn(await (await ask(id)).text()).at(-1)).toBe('completed');
+    }
+  });
+
   it('shows with a comment that the line is there', async () => {
     await start({ streams: { streams: 8, quietMs: 5 } });
     const answer = await fetch(address());

@@ -130,6 +130,7 @@ describe.each(Object.entries(SEEN))('on %s', (_name, seen) => {
       '$5fee',
     ],
     ['$HOME/*bin* and $USER', '$HOME/bin and $USER', 'bin'],
+    ['$\u007ba}/$\u007bb}/*c*, $(d)/$(e)', '$\u007ba}/$\u007bb}/c, $(d)/$(e)', 'c'],
     ['see \\[1\\] and \\*this\\*, _that_', 'see [1] and *this*, that', 'that'],
     ['a $5 **(or €4)**, i.e. 3$.', 'a $5 (or €4), i.e. 3$.', '(or€4)'],
   ])('%j is none', (source, text, styled) => {

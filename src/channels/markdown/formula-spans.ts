@@ -167,6 +167,8 @@ function isMath(content: string): boolean {
 /** Dollars are mostly money: a formula has no space inside beside them, and no letter or digit outside. */
 function isInDollars(content: string, before: string, after: string): boolean {
   if (/^\s|\s$/.test(content) || /[A-Za-z0-9]/.test(before) || /[A-Za-z0-9]/.test(after)) return false;
+  // `${a}/${b}` and `$(a)/$(b)` are variables.
+  if (after === '{' || (after === '(' && content.startsWith('('))) return false;
   if (/^\d/.test(content) && /\s\S*\p{L}{2}/u.test(content) && !isCertain(content)) return false;
   if (content.includes('\n') && !isCertain(content)) return false;
   return isMath(content);
