@@ -9,7 +9,7 @@ import { escaped } from '../core/elements.js';
 import { isNestedDeeper } from '../core/nesting.js';
 import type { JsonSchema } from '../core/tool.js';
 import { checkSchema, isObject } from './schema.js';
-import { MOST_DESCRIPTION_CHARS, MOST_TOOLS, type ServerSettings } from './settings.js';
+import { MOST_DESCRIPTION_CHARS, MOST_NAME_CHARS, MOST_TOOLS, type ServerSettings } from './settings.js';
 import { oneLine, plainText } from './words.js';
 
 export interface OfferedTool {
@@ -47,6 +47,10 @@ export function offerOf(
     const called = JSON.stringify(oneLine(own, 80));
     if (own === '' || !isObject(each)) {
       remarks.push('a tool without a name is left out');
+      continue;
+    }
+    if (own.length > MOST_NAME_CHARS) {
+      remarks.push(`the tool ${called} is left out: its name has ${own.length} characters`);
       continue;
     }
     if (settings.tools !== undefined && !settings.tools.includes(own)) continue;

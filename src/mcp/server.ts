@@ -9,7 +9,7 @@ import { AWAY, failed, failureOf } from './failure.js';
 import { type OfferedTool, offerOf } from './offered.js';
 import { resultOf } from './result.js';
 import { wrongArguments } from './schema.js';
-import type { ServerSettings } from './settings.js';
+import { MOST_NAMES, type ServerSettings } from './settings.js';
 import { oneLine } from './words.js';
 
 export interface ToolServer {
@@ -26,8 +26,14 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 /** Whoever stays that long is not the one that ends at once, again and again. */
 const STABLE_MS = 30_000;
-/** However often a server says that its tools have changed. */
+/** However often a server says that its tools have changed; one that goes on changing them is asked less and less. */
 const LIST_AGAIN_MS = 1_000;
+const LONGEST_LIST_AGAIN_MS = 600_000;
+const QUICK_CHANGES = 5;
+/** So long without a change, and it counts anew. */
+const CALM_MS = 600_000;
+/** Different remarks on its lists that go to the log in one run. */
+const MOST_REMARKED = 40;
 /** So long a call waits for a connection that is being made. */
 const CALL_WAITS_MS = 10_000;
 
@@ -39,7 +45,7 @@ export function startServer(settings: ServerSettings, parts: ConnectParts): Tool
   /** What each tool was when it was first listed, and those that became others since. */
   const first = new Map<string, string>();
   const changed = new Set<string>();
-  let remarked = '';
+  const remarked = new Set<string>();
   let wake = new AbortController();
   let waiting: (() => void)[] = [];
   let wasTried = () => {};
@@ -96,16 +102,24 @@ export function startServer(settings: ServerSettings, parts: ConnectParts): Tool
     const ended = new AbortController();
     const stop = () => ended.abort();
     void made.closed.then(stop);
+    let changes = 0;
+    let lastAt = clock.now();
     while (!ended.signal.aborted) {
       await Promise.race([made.changed(), made.closed]);
-      await clock.sleep(LIST_AGAIN_MS, ended.signal);
+      changes = clock.now() - lastAt > CALM_MS + pauseAfter(changes) ? 0 : changes + 1;
+      lastAt = clock.now();
+      await clock.sleep(pauseAfter(changes), ended.signal);
       if (ended.signal.aborted) return;
       list(await made.listTools(over.signal), made.revision);
     }
   }
 
   function list(listed: readonly unknown[], revision: string): void {
-    const { tools, remarks } = offerOf(settings, listed);
+    const { tools: found, remarks } = offerOf(settings, listed);
+    const news = found.filter(({ own }) => !first.has(own)).map(({ own }) => own);
+    const tooMany = new Set(news.slice(Math.max(0, MOST_NAMES - first.size)));
+    const tools = found.filter(({ own }) => !tooMany.has(own));
+    if (tooMany.size > 0) remarks.push(TOO_MANY_NAMES);
     for (const tool of tools) {
       const before = first.get(tool.own);
       if (before === undefined) first.set(tool.own, tool.fingerprint);
@@ -121,9 +135,11 @@ export function startServer(settings: ServerSettings, parts: ConnectParts): Tool
     if (connection !== null && isSame(now, offered)) return;
     if (!isSame(now, offered)) offered = now;
     log.info({ mcp: settings.name, tools: now.length, revision }, 'a server of tools is connected');
-    if (remarks.join() === remarked) return;
-    remarked = remarks.join();
-    for (const remark of remarks) log.warn({ mcp: settings.name }, `of a server of tools: ${remark}`);
+    const further = remarks.filter((remark) => !remarked.has(remark));
+    for (const remark of further.slice(0, Math.max(0, MOST_REMARKED - remarked.size))) {
+      remarked.add(remark);
+      log.warn({ mcp: settings.name }, `of a server of tools: ${remark}`);
+    }
   }
 
   /** The connection, if there is one in a while. */
@@ -186,6 +202,13 @@ export function startServer(settings: ServerSettings, parts: ConnectParts): Tool
       await running;
     },
   };
+}
+
+const TOO_MANY_NAMES = `it has had ${MOST_NAMES} tools of different names since the start; further ones are left out until the next`;
+
+function pauseAfter(changes: number): number {
+  const doublings = Math.max(0, changes - QUICK_CHANGES);
+  return Math.min(LIST_AGAIN_MS * 2 ** Math.min(doublings, 30), LONGEST_LIST_AGAIN_MS);
 }
 
 function isSame(some: readonly OfferedTool[], others: readonly OfferedTool[]): boolean {

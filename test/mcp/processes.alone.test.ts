@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import { resultOf } from '../../src/mcp/result.js';
 import { createRedactor } from '../../src/operating/redact.js';
 import { eventually } from '../harness/gateway.js';
@@ -194,6 +195,28 @@ describe('a server that', () => {
     expect(bench.tool('mcp_changes_change').isExternal).toBeUndefined();
     expect(logged(/described otherwise than it was/)).toHaveLength(1);
     expect((await bench.call('mcp_changes_pet')).content).toBe('did pet');
+  });
+
+  it('has other tools at each listing, is asked less and less, and is remembered in part', async () => {
+    const began = Date.now();
+    const pauses: number[] = [];
+    /** A thousand times as quick, and it notes how long it would have been. */
+    const clock = {
+      ...systemClock,
+      sleep(ms: number, signal?: AbortSignal) {
+        if (ms >= 1_000) pauses.push(ms);
+        return systemClock.sleep(ms >= 60_000 ? 20 : ms / 1_000, signal ?? new AbortController().signal);
+      },
+    };
+    bench = mcpBench([fakeServer('new-names')], [], clock);
+    await bench.until(() => pauses.length > 30, 'it was listed often');
+    expect(Date.now() - began).toBeLessThan(20_000);
+    expect(Math.max(...pauses)).toBe(600_000);
+    expect(bench.names().length).toBeLessThanOrEqual(85);
+    expect(logged(/its name has 200\d\d\d characters/).length).toBeLessThan(41);
+    expect(logged(/1000 tools of different names since the start/).length).toBeLessThanOrEqual(1);
+    expect(logged(/of a server of tools/).length).toBeLessThanOrEqual(40);
+    expect(JSON.stringify(bench.lines).length).toBeLessThan(100_000);
   });
 
   it('changes its tools, and speaks the stateless revision, is subscribed to', async () => {

@@ -66,6 +66,13 @@ function tools() {
           },
         },
       ];
+    // Others in each listing, some with names without end; it says so at once.
+    case 'new-names':
+      version += 1;
+      return Array.from({ length: 90 }, (_, n) => ({
+        name: n < 5 ? `${'x'.repeat(200_000)}${version} ${n}` : `v${version}-${n}`,
+        inputSchema: OBJECT,
+      }));
     case 'many':
       return Array.from({ length: 50 }, (_, n) => ({ name: `tool-${n}`, inputSchema: OBJECT }));
     case 'changes':
@@ -233,7 +240,9 @@ createInterface({ input: process.stdin }).on('line', (line) => {
         tools: [{ name: `tool-${params?.cursor ?? 0}`, inputSchema: OBJECT }],
         nextCursor: String(Number(params?.cursor ?? 0) + 1),
       });
-    return answer(id, { tools: tools() });
+    answer(id, { tools: tools() });
+    if (mode === 'new-names') notify('notifications/tools/list_changed');
+    return;
   }
   if (method === 'tools/call') return void call(id, params);
   if (method === 'notifications/cancelled') process.stderr.write(`cancelled ${params.requestId}\n`);
