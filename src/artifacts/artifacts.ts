@@ -159,14 +159,21 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
     open: (taskId, id) => look(taskId, id, async (found, handle) => ({ ...found, handle })),
     async list(taskId) {
       const found = await inTask(taskId, async (task) => {
-        const refs = new Map<string, ArtifactRef>();
-        for (const { id } of await lyingIn(task)) {
-          const file = refs.has(id) ? null : await fileOf(task, id);
+        // A command may have filled the folder: it is read once, and no more is told of it than a task may have.
+        const files = new Map<string, string[]>();
+        for (const { id, file } of await lyingIn(task)) {
+          const same = files.get(id);
+          if (same === undefined && files.size < MOST_ARTIFACTS) files.set(id, [file]);
+          else same?.push(file);
+        }
+        const refs: ArtifactRef[] = [];
+        for (const [id, same] of files) {
+          const file = await currentOf(task, id, same);
           if (file === null) continue;
           const { type, title } = await noteOf(task, { id, file });
-          refs.set(id, { id, ...(title !== null && { title }), type, ref: refTo(taskId, file) });
+          refs.push({ id, ...(title !== null && { title }), type, ref: refTo(taskId, file) });
         }
-        return [...refs.values()];
+        return refs;
       });
       return found ?? [];
     },
@@ -222,6 +229,10 @@ async function lyingIn(task: OpenFolder): Promise<Lying[]> {
 /** The file that is this artifact: the one that was written last through here, else the first that has its name. */
 async function fileOf(task: OpenFolder, id: string): Promise<string | null> {
   const files = (await lyingIn(task)).filter((each) => each.id === id).map(({ file }) => file);
+  return currentOf(task, id, files);
+}
+
+async function currentOf(task: OpenFolder, id: string, files: readonly string[]): Promise<string | null> {
   if (files.length < 2) return files[0] ?? null;
   const known = await readNote(task, id);
   return files.find((file) => file === known?.file) ?? files[0] ?? null;

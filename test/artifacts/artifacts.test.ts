@@ -37,6 +37,19 @@ const refusal = async (changes: Partial<NewArtifact>) => {
 const names = async (task = 't1') =>
   (await readdir(join(folder, task)).catch(() => [])).filter((name) => !name.startsWith('.')).sort();
 
+it('of a folder that a command has filled tells of as many as a task may have, soon, and finds each', async () => {
+  await write();
+  await Promise.all(Array.from({ length: 8_000 }, (_, n) => writeFile(join(folder, `t1/f${n}.md`), 'x')));
+  await writeFile(join(folder, 't1/f1.txt'), 'y');
+  const began = performance.now();
+  expect(await artifacts.list('t1')).toHaveLength(200);
+  expect(performance.now() - began).toBeLessThan(2_000);
+  expect(await artifacts.find('t1', 'f7999')).toMatchObject({ bytes: 1 });
+  expect(await artifacts.find('t1', 'report')).toMatchObject({ type: 'text/markdown' });
+  expect(await refusal({ id: 'more' })).toContain('200 artifacts already');
+  expect(await refusal({})).toBeNull();
+});
+
 describe('an artifact', () => {
   it('is a file of its task, for nobody else to read, and is found with what was said of it', async () => {
     const outcome = await write({ title: ' A report ', type: 'application/json', content: '{}' });

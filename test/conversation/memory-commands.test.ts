@@ -527,6 +527,12 @@ describe('/archive', () => {
     expect((await on.run('/archive')).text).toBe(
       'Copied 1 message to `groups/test_1/archive/x.md`. The conversation goes on.',
     );
+    on.now.copied = { file: 'x.md', messages: 1, isOld: true };
+    expect((await on.run('/archive')).text).toBe(
+      'Nothing was said since the last copy: `groups/test_1/archive/x.md` holds all of it.',
+    );
+    on.now.copied = 'too many';
+    expect((await on.run('/archive')).text).toMatch(/too often within the last hour/);
   });
 });
 

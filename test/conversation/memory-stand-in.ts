@@ -47,7 +47,7 @@ export interface StandIn {
     unreadable: boolean;
     markFails: boolean;
     closeFails: boolean;
-    copied: { file: string; messages: number } | null;
+    copied: { file: string; messages: number; isOld?: true } | 'too many' | null;
     /** Called when the turns of the chat are cut off. */
     onInterrupt: () => void;
   };
@@ -346,7 +346,8 @@ export function standIn(): StandIn {
         if (now.closeFails) throw new Fault('memory_unavailable', 'no space');
         done.push(`close ${personaId}`);
       },
-      copy: async () => now.copied,
+      copy: async () =>
+        typeof now.copied === 'string' ? now.copied : now.copied && { isOld: false, ...now.copied },
     },
     channels: new Map(),
     zone: createZone('UTC'),

@@ -6,12 +6,13 @@ import type { Tool } from '../../src/core/tool.js';
 import { look, startJobs } from '../../src/jobs/clock.js';
 import { scheduleTools } from '../../src/tools/schedules.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
-import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
+import { SETTINGS, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
 const START = Date.UTC(2026, 0, 15, 12);
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
+const OTHER = { address: '2', kind: 'direct' as const, title: 'Ben' };
 let on: Workbench;
 let clock: ManualClock;
 let began: number;
@@ -104,6 +105,23 @@ describe('a task', () => {
       'Task 1, newest first:\n- 2026-01-15 12:20 (UTC): done',
     );
     expect(on.texts().filter((text) => text === 'Water the roses!')).toHaveLength(1);
+  });
+
+  it('counts for the person who set it', async () => {
+    const limits = { ...SETTINGS.limits, tokensPerPerson: 100_000 };
+    await open({ settings: { limits } });
+    await call('schedule_task', every('*/10 * * * *'));
+    const used = { inputTokens: 40_000, outputTokens: 10 };
+    on.answer(() => ({ text: 'Good morning!', usage: used }));
+    const asked = on.asked.length;
+    for (let n = 0; n < 6; n++) await pass(10 * MINUTE);
+    expect(on.asked.length - asked).toBe(3);
+    const spent = await on.store.spentOn({ chatId: 'test_1', personId: 'test_1', now: clock.now() });
+    expect(spent.person.tokens).toBeGreaterThanOrEqual(120_000);
+    // Another person is not held up by it.
+    await on.say('hello', { chat: OTHER, sender: { address: '2', name: 'Ben', administrator: false } });
+    await on.settled();
+    expect(on.asked.length - asked).toBe(4);
   });
 
   it('goes to its thread and its persona', async () => {

@@ -16,7 +16,11 @@ export const archive: Command = {
     const { chatId, personaId } = activeHere(command);
     const copy = await windows.copy(command.room, personaId);
     if (!copy) return { text: 'There is no conversation here yet to archive.' };
+    if (copy === 'too many') {
+      return { text: 'This was copied too often within the last hour; please try again later.' };
+    }
     const path = code(archives.shownPath(chatId, copy.file));
+    if (copy.isOld) return { text: `Nothing was said since the last copy: ${path} holds all of it.` };
     return { text: `Copied ${counted(copy.messages, 'message')} to ${path}. The conversation goes on.` };
   },
 };

@@ -7,7 +7,7 @@ import { OVER } from '../../core/clock.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import { BEGINNING, END, type Measured } from '../../core/view.js';
 import { expectedTokens, pressureOf, type Sizes } from '../context/size.js';
-import { copySpan, headOf } from './archive.js';
+import { copyOnce } from './archive.js';
 import { type CompactionEnd, compact, putAway, type WaitingTurn } from './compact.js';
 import { DEADLINE_MS } from './deadline.js';
 import { createPendingFlushes } from './pending-flushes.js';
@@ -32,8 +32,14 @@ export interface WindowControl {
    * windows past it. Throws when an archive cannot be written.
    */
   close(chatId: ChatId, personaId: PersonaId): Promise<void>;
-  /** Copies the conversation since the last reset into the archive folder. null if there is none. */
-  copy(room: RoomId, personaId: PersonaId): Promise<{ file: string; messages: number } | null>;
+  /**
+   * Copies the conversation since the last reset into the archive folder. null if there is none. `isOld`: nothing has changed
+   * since the last copy, which is still there; 'too many': so many were made within the last hour.
+   */
+  copy(
+    room: RoomId,
+    personaId: PersonaId,
+  ): Promise<{ file: string; messages: number; isOld: boolean } | 'too many' | null>;
 }
 
 export interface Windows extends WindowControl {
@@ -243,14 +249,7 @@ export function createWindows(services: CompactionServices): Windows {
     async copy(room, personaId) {
       const subject = await subjectOf(services, { room, personaId });
       if (!subject) return null;
-      const head = headOf(services, subject, { reason: 'somebody asked for a copy', flushed: true });
-      const [first] = (
-        await store.span({ room, personaId, after: BEGINNING, upTo: END, limit: 1, overheard: 0 })
-      ).messages;
-      if (!first) return null;
-      const name = await services.archives.newName(head);
-      const messages = await copySpan(services, subject, { after: BEGINNING, upTo: END }, { name, head });
-      return { file: name, messages };
+      return copyOnce(services, subject, { after: BEGINNING, upTo: END });
     },
 
     start: (channels) => pendingFlushes.start(channels),

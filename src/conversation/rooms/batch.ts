@@ -1,5 +1,6 @@
 /** Beside steps 3 to 6 of the route: what the messages that a turn answers say about it. */
 import type { ChatId } from '../../core/ids.js';
+import { jobOfEvent } from '../../core/jobs.js';
 import { eventIdOf } from '../../core/journal.js';
 import type { RoomState } from '../../core/route-store.js';
 import type { Authorisation } from '../../core/tool.js';
@@ -22,9 +23,26 @@ export function causeOf(batch: StoredMessage[]): string | null {
   return newest === undefined ? null : eventIdOf(newest.id);
 }
 
-/** For whom the model is asked: what personas say to each other is laid to the person whose words they answer. */
-export function payerOf({ room, turn, batch, exchange }: Turn): Payer {
-  return { room, personaId: turn.personaId, personId: senderOf(batch) || (exchange?.personId ?? null) };
+/**
+ * For whom the model is asked: what personas say to each other is laid to the person whose words they answer, and what a
+ * schedule has them do to whoever set it.
+ */
+export function payerOf({ room, turn, batch, exchange, scheduledBy }: Turn): Payer {
+  const personId = senderOf(batch) || (exchange?.personId ?? scheduledBy);
+  return { room, personaId: turn.personaId, personId };
+}
+
+/** Who set the newest schedule among these messages; also one that words from outside may have led to: it costs the same. */
+export async function schedulerOf(
+  { store }: Pick<RoomServices, 'store'>,
+  batch: readonly StoredMessage[],
+): Promise<ChatId | null> {
+  for (const { author, platformMessageId } of batch.toReversed()) {
+    const id = author.kind === 'gateway' ? jobOfEvent(platformMessageId) : null;
+    const job = id === null ? null : await store.job(id);
+    if (job !== null && job.senderId !== '') return job.senderId;
+  }
+  return null;
 }
 
 /** For whom it is asked who answers these messages. */

@@ -2,7 +2,7 @@
 import type { Channel } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import type { Exchange } from '../../core/exchange.js';
-import type { RoomId } from '../../core/ids.js';
+import type { ChatId, RoomId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 import type { Claim, StoredTurn } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
@@ -43,6 +43,8 @@ export interface Turn {
   turn: StoredTurn;
   /** The messages it answers, oldest first. */
   batch: StoredMessage[];
+  /** Who set the schedules that it answers, if nobody has said anything: what it uses is laid to them. null: nobody. */
+  scheduledBy: ChatId | null;
   /** How many waiting messages it took or noted; an exchange also answers earlier ones. */
   settled: number;
   /** The exchange between personas that continues after this turn; null for none. */

@@ -14,7 +14,7 @@ import { presentIn } from '../participants.js';
 import { leaseOf } from '../services.js';
 import { type Admission, admit } from './admit.js';
 import { answer } from './answer.js';
-import { payerIn, payerOf } from './batch.js';
+import { payerIn, payerOf, schedulerOf } from './batch.js';
 import { tellCutOff } from './cut-off.js';
 import { withSpokenWords } from './files-of-turn.js';
 import { park, refuse } from './finish.js';
@@ -95,7 +95,9 @@ async function goOn(
   const personas = await services.personas.list(seen.chat.id);
   const { chat, exchange, revision } = seen;
   await tellCutOff(services, { chat, room: run.room, turn });
-  return { chat, room: run.room, revision, channel, claim, personas, turn, batch, settled: 0, exchange };
+  const scheduledBy = await schedulerOf(services, batch);
+  const place = { chat, room: run.room, revision, channel, personas };
+  return { ...place, claim, turn, batch, scheduledBy, settled: 0, exchange };
 }
 
 /** Decides who answers what, and begins that turn. Messages for nobody are noted in the same transaction. */
@@ -161,6 +163,7 @@ async function beginNext(
     personas,
     turn: { id, personaId, startedAt: clock.now(), attempts: 0, crashes: 0, steps: [], shown: [] },
     batch,
+    scheduledBy: await schedulerOf(services, batch),
     settled: turn.taken.length + noted.length,
     exchange,
   };
