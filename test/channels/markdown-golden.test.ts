@@ -25,7 +25,17 @@ const PLATFORMS: Record<string, (source: string) => string> = {
     ),
 };
 
-describe.each(['tables', 'nested-lists', 'code-in-lists', 'links', 'quotes', 'signs'])('%s', (name) => {
+describe.each([
+  'tables',
+  'nested-lists',
+  'code-in-lists',
+  'links',
+  'quotes',
+  'signs',
+  'formulas',
+  'wide-letters',
+  'elements',
+])('%s', (name) => {
   test.each(Object.entries(PLATFORMS))('as %s', async (ending, rendered) => {
     const source = readFileSync(join(FIXTURES, `${name}.md`), 'utf8');
     await expect(`${rendered(source)}\n`).toMatchFileSnapshot(join(FIXTURES, `${name}.${ending}`));

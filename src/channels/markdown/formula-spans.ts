@@ -164,14 +164,14 @@ function isMath(content: string): boolean {
   return /[\\_=<>+*/|]/.test(content) || !/\s/.test(content.trim()) || !/\p{L}{4}/u.test(content);
 }
 
-/** Dollars are mostly money: a formula has no space inside beside them, and no letter or digit outside. */
+/** Dollars are mostly money: a formula has no space inside beside them, and, if it could be prose, no letter or digit outside. */
 function isInDollars(content: string, before: string, after: string): boolean {
-  if (/^\s|\s$/.test(content) || /[A-Za-z0-9]/.test(before) || /[A-Za-z0-9]/.test(after)) return false;
+  if (/^\s|\s$/.test(content)) return false;
   // `${a}/${b}` and `$(a)/$(b)` are variables.
   if (after === '{' || (after === '(' && content.startsWith('('))) return false;
-  if (/^\d/.test(content) && /\s\S*\p{L}{2}/u.test(content) && !isCertain(content)) return false;
-  if (content.includes('\n') && !isCertain(content)) return false;
-  return isMath(content);
+  if (isCertain(content)) return true;
+  if (/[A-Za-z0-9]/.test(before) || /[A-Za-z0-9]/.test(after) || content.includes('\n')) return false;
+  return !(/^\d/.test(content) && /\s\S*\p{L}{2}/u.test(content)) && isMath(content);
 }
 
 /** A row of a table ends where its cell does. */
