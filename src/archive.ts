@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { openAudit } from './audit.js';
 import { openStore } from './compose.js';
-import { commandConfig, secretsOf } from './config.js';
+import { commandConfig, hiddenInLogs } from './config.js';
 import { OPERATOR } from './core/audit.js';
 import { Fault } from './core/errors.js';
 import { aloneInData, enterData } from './data-folder.js';
@@ -123,7 +123,7 @@ export async function restoreFrom(configFile: string | undefined, file: string):
 
 async function open(configFile: string | undefined) {
   const { config } = await commandConfig(configFile);
-  return { config, log: createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) }) };
+  return { config, log: createLog({ ...config.log, level: 'warn', secrets: hiddenInLogs(config) }) };
 }
 
 /** null where it is no file (a pipe would keep us waiting), or cannot be read. */

@@ -3,7 +3,7 @@
  * from the defaults and from the last start, and all of `access`), and which logins and keys it uses. Secrets stand there
  * as fingerprints, from which nothing can be had but that one was changed.
  */
-import { isSecretOption, type LoadedConfig, secretsOf } from './config.js';
+import { hiddenInLogs, isSecretOption, type LoadedConfig } from './config.js';
 import { ACCESS, configKeys } from './config-keys.js';
 import { type Audit, type AuditEntry, GATEWAY } from './core/audit.js';
 import { ONCE } from './core/known-keys.js';
@@ -22,11 +22,11 @@ interface Setting {
 
 export async function enterStart(
   audit: Audit,
-  { config, keys, file }: LoadedConfig,
+  { config, keys, variableKeys, file }: LoadedConfig,
   { version, owner }: { version: string; owner: string },
 ): Promise<void> {
   const whole = { ...keys, access: { ...ACCESS, ...keys.access } };
-  const settings = settingsOf(whole, createRedactor(secretsOf(config)));
+  const settings = settingsOf(whole, createRedactor(hiddenInLogs(config)), variableKeys);
   const details = noteworthy(settings);
   // What cannot be read is told when it is written to.
   const known = await newestEntries(config.dataDir, {
@@ -53,8 +53,15 @@ export async function enterStart(
   ]);
 }
 
-/** Every key by its path, as in config.yaml. `clean` cuts out what is secret in a value that is none as a whole. */
-function settingsOf(keys: object, clean = (text: string) => text): Map<string, Setting> {
+/**
+ * Every key by its path, as in config.yaml. `clean` cuts out what is secret in a value that is none as a whole. What holds
+ * something of the environment is shown like a secret: nobody knows what it is.
+ */
+function settingsOf(
+  keys: object,
+  clean = (text: string) => text,
+  variableKeys: readonly string[] = [],
+): Map<string, Setting> {
   const found = new Map<string, Setting>();
   collect(keys, [], false);
   return found;
@@ -64,10 +71,12 @@ function settingsOf(keys: object, clean = (text: string) => text): Map<string, S
       typeof value === 'object' && value !== null && !(Array.isArray(value) && value.every(isPlain));
     if (!holdsMore) {
       const shown = JSON.stringify(value) ?? 'null';
-      const hides = isSecret && value !== null;
+      const name = path.join('.');
+      const isVariable = variableKeys.some((key) => key === name || key.startsWith(`${name}.`));
+      const hides = (isSecret || isVariable) && value !== null;
       const safe = hides ? '' : plain(clean(shown), MOST_CHARS);
       const fingerprint = safe === shown ? '' : `secret ${hashOf(shown).slice(0, 8)}`;
-      found.set(path.join('.'), { shown: `${safe} ${fingerprint}`.trim(), isSecret: hides });
+      found.set(name, { shown: `${safe} ${fingerprint}`.trim(), isSecret: isSecret && value !== null });
       return;
     }
     for (const [name, inner] of Object.entries(value)) {

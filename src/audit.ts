@@ -1,5 +1,5 @@
 /** The audit log of a configuration, and `coterie audit`, which shows it, filtered, and verifies it. */
-import { type Config, commandConfig, secretsOf } from './config.js';
+import { type Config, commandConfig, hiddenInLogs } from './config.js';
 import type { Audit } from './core/audit.js';
 import { systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
@@ -20,7 +20,7 @@ export function openAudit(config: Config, log: Log): Audit {
   return createAudit({
     folder: config.dataDir,
     keepBytes: config.retention.auditBytes,
-    clean: createRedactor(secretsOf(config)),
+    clean: createRedactor(hiddenInLogs(config)),
     clock: systemClock,
     log,
   });

@@ -30,6 +30,8 @@ function stopAsked(): AbortSignal {
   // `on`, not `once`: a second signal (npm forwards one, too) must not interrupt an orderly shutdown.
   process.on('SIGTERM', () => asked.abort());
   process.on('SIGINT', () => asked.abort());
+  // The terminal was closed, or a supervisor means the same by it.
+  process.on('SIGHUP', () => asked.abort());
   return asked.signal;
 }
 

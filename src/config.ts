@@ -17,6 +17,7 @@ import type { ServerSettings } from './mcp/settings.js';
 import { isSecretName, secretsIn } from './models/redact.js';
 import { proxiesOf } from './network/rules.js';
 import { readSecretFile } from './operating/secret-file.js';
+import { databaseProblem } from './premises.js';
 
 type Keys = z.output<typeof configKeys>;
 type Descriptor = (typeof CHANNELS)[number];
@@ -29,6 +30,14 @@ interface SecretFile {
   path: string;
   text: string;
 }
+
+/** What does not stand in the file itself. */
+interface Elsewhere {
+  secretFiles: SecretFile[];
+  variables: readonly { name: string; value: string; path: string[] }[];
+}
+
+const NOTHING_ELSE: Elsewhere = { secretFiles: [], variables: [] };
 
 interface From {
   argumentPath?: string | undefined;
@@ -43,6 +52,8 @@ export interface LoadedConfig {
   /** The same with the keys of config.yaml, its secrets included. */
   keys: Keys;
   warnings: string[];
+  /** The keys, `model.name`, that hold something of the environment; of a list, its places, too. */
+  variableKeys: string[];
   /** Where it was read from; null when there is no file and everything is default. */
   file: string | null;
 }
@@ -51,8 +62,8 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
   const file = await findFile(from);
   if (file === null) {
     const keys = configKeys.parse({}, ONCE);
-    const config = resolveConfig(keys, from.workingDirectory, from, []);
-    return { config, keys, warnings: [], file };
+    const config = resolveConfig(keys, from.workingDirectory, from, NOTHING_ELSE);
+    return { config, keys, warnings: [], variableKeys: [], file };
   }
   const source = await readFile(file, 'utf8').catch((error: unknown) => {
     const message = `The configuration file ${file} cannot be read: ${describe(error)}`;
@@ -116,7 +127,11 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
     );
   }
   const keys = parsed.data;
-  return { config: resolveConfig(keys, dirname(file), from, secretFiles), keys, warnings, file };
+  const { variables } = yaml;
+  return {
+    config: resolveConfig(keys, dirname(file), from, { secretFiles, variables }),
+    ...{ keys, warnings, file, variableKeys: variables.map(({ path }) => path.join('.')) },
+  };
 }
 
 /** Options that are secrets wherever they are, and those that the channels name. */
@@ -135,11 +150,12 @@ export function isSecretOption(name: string, [...above]: string[]): boolean {
 }
 
 /**
- * Everything that may never be seen in a log: the secret options, headers, fields and variables, passwords in addresses,
- * and what was taken from files.
+ * Everything that may be seen by nobody: the secret options, headers, fields and variables, passwords in addresses, and what
+ * was taken from files.
  */
 export function secretsOf(config: Config): string[] {
-  const found = config.secretFiles.map(({ text }) => text);
+  const secretVariables = config.variables.filter(({ name }) => isSecretName(name));
+  const found = [...config.secretFiles.map(({ text }) => text), ...secretVariables.map(({ value }) => value)];
   collect(config, false);
   return found;
 
@@ -153,6 +169,15 @@ export function secretsOf(config: Config): string[] {
       if (key === 'extra') found.push(...secretsIn(inner));
     }
   }
+}
+
+/** Shorter ones (`info`, `8420`) are words of their own, and would be cut out of others. */
+const SHORTEST_HIDDEN = 6;
+
+/** What no line of a log holds: the secrets, and whatever was taken from the environment, as nobody knows what it is. */
+export function hiddenInLogs(config: Config): string[] {
+  const values = config.variables.map(({ value }) => value);
+  return [...secretsOf(config), ...values.filter(({ length }) => length >= SHORTEST_HIDDEN)];
 }
 
 /** Of headers and variables. */
@@ -178,6 +203,8 @@ export async function processConfig(
 /** The same for a command that answers and ends, and keeps no log of its own that its warnings could stand in. */
 export async function commandConfig(argumentPath: string | undefined): Promise<LoadedConfig> {
   const loaded = await processConfig(argumentPath);
+  const problem = databaseProblem();
+  if (problem !== null) throw new Fault('configuration', problem);
   for (const warning of loaded.warnings) process.stderr.write(`coterie: ${printableLine(warning)}\n`);
   return loaded;
 }
@@ -200,7 +227,7 @@ function resolveConfig(
   keys: Keys,
   base: string,
   { terminal, workingDirectory, environment }: From,
-  secretFiles: SecretFile[],
+  { secretFiles, variables }: Elsewhere,
 ) {
   const { transcription, speech, channels, access } = keys;
   const { base_url, api_key, name, temperature, extra, headers, fallbacks, choices, ...model } = keys.model;
@@ -282,6 +309,8 @@ function resolveConfig(
     },
     board: keys.board,
     secretFiles,
+    /** What was taken from the environment. */
+    variables: variables.map(({ name, value }) => ({ name, value })),
   };
 }
 

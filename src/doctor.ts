@@ -1,6 +1,6 @@
 /** `coterie doctor`: checks what the configuration names, one line each: ok, warning or failed, and what to do. */
 import { randomUUID } from 'node:crypto';
-import { access, constants, mkdir, stat, statfs } from 'node:fs/promises';
+import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openStore } from './compose.js';
 import { type Config, processConfig, secretsOf } from './config.js';
@@ -26,6 +26,7 @@ import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
 import { agentsFolderOf, mediaFolderOf, skillsFolderOf, workFolderOf, workspaceFolderOf } from './places.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
+import { databaseProblem, folderProblems, picturesProblem } from './premises.js';
 import { createEmbedder, createModel, createReachOf, createSpeechOf, MODEL_SETTINGS } from './servers.js';
 import { systemHost } from './skills/host.js';
 import { createSkills } from './skills/skills.js';
@@ -75,6 +76,12 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
   }
   report('configuration', ok(file ?? 'no file, everything is default'));
   for (const text of warnings) report('configuration', { state: 'warning', text });
+  await check('native modules', checkNative);
+  // Nothing else can be looked at.
+  if (databaseProblem() !== null) {
+    process.exitCode = 1;
+    return;
+  }
   await check('proxy', async () => checkProxy(config));
   await check('folders', () => checkFolders(config));
   await check('names', () => checkNames(config));
@@ -121,6 +128,12 @@ async function checkSecurity(config: Config, file: string | null): Promise<Findi
   return findings.map((text) => ({ state: 'warning', text }));
 }
 
+/** Only where there is something to say. */
+async function checkNative(): Promise<Finding[]> {
+  const problems = [databaseProblem(), await picturesProblem()].filter((text) => text !== null);
+  return problems.map((text) => ({ state: 'failed', text }));
+}
+
 /** Whether it works is seen by the servers that are asked through it. */
 function checkProxy({ network }: Config): Finding[] {
   const { plain, secure, except, exceptFrom } = network.proxies;
@@ -134,16 +147,14 @@ function checkProxy({ network }: Config): Finding[] {
 }
 
 async function checkFolders(config: Config): Promise<Finding[]> {
-  const findings: Finding[] = [];
-  for (const folder of [config.dataDir, config.groupsDir]) {
-    try {
-      await mkdir(folder, { recursive: true });
-      await access(folder, constants.R_OK | constants.W_OK);
-      findings.push(ok(folder));
-    } catch (error) {
-      findings.push({ state: 'failed', text: `${folder} must be readable and writable: ${describe(error)}` });
-    }
-  }
+  const problems = await folderProblems(config);
+  const fine = [config.dataDir, config.groupsDir].filter(
+    (folder) => !problems.some((text) => text.includes(`(${folder})`)),
+  );
+  const findings: Finding[] = [
+    ...problems.map((text): Finding => ({ state: 'failed', text })),
+    ...fine.map(ok),
+  ];
   const principles = join(config.groupsDir, 'AGENTS.md');
   const there = await stat(principles).then(
     (found) => found.isFile(),

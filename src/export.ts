@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join, resolve } from 'node:path';
 import { type Export, exportOf } from './chat-export/export.js';
 import { writeWhole } from './chat-export/files.js';
-import { commandConfig, secretsOf } from './config.js';
+import { commandConfig, hiddenInLogs } from './config.js';
 import { EXPORT_FORMATS, type ExportFormat } from './core/chat-export.js';
 import { systemClock } from './core/clock.js';
 import { createZone, type Zone } from './core/dates.js';
@@ -29,7 +29,7 @@ export async function exportChat(
   wishes: ExportWishes,
 ): Promise<void> {
   const { config } = await commandConfig(configFile);
-  const log = createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) });
+  const log = createLog({ ...config.log, level: 'warn', secrets: hiddenInLogs(config) });
   const zone = createZone(config.timezone);
   const asked = askedFor(wishes, zone);
   const personas = createPersonas({

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline/promises';
 import { openAudit } from './audit.js';
 import { CHANNELS } from './channels/list.js';
 import { openStore } from './compose.js';
-import { type Config, commandConfig, secretsOf } from './config.js';
+import { type Config, commandConfig, hiddenInLogs } from './config.js';
 import { NAME_CHARS, WELCOME } from './conversation/commands/pairing.js';
 import { oneLine } from './conversation/quoting.js';
 import type { Applicant, ApprovedKind, PairingRequest } from './core/access.js';
@@ -104,7 +104,7 @@ export async function linkWhatsApp(configFile: string | undefined, phone: string
   if (!lock) {
     throw new Fault('already_running', `A coterie runs on ${config.dataDir}; stop it to link WhatsApp.`);
   }
-  const log = createLog({ ...config.log, secrets: secretsOf(config) });
+  const log = createLog({ ...config.log, secrets: hiddenInLogs(config) });
   const what = `WhatsApp is linked by phone to ${number}, by the user ${userName()}`;
   await openAudit(config, log).record({ ...BY_OPERATOR, kind: 'link', what });
   const data = await enterData(config, log);
@@ -139,7 +139,7 @@ async function withStore(
   work: (store: Store, config: Config, audit: Audit) => Promise<void>,
 ): Promise<void> {
   const { config } = await commandConfig(configFile);
-  const log = createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) });
+  const log = createLog({ ...config.log, level: 'warn', secrets: hiddenInLogs(config) });
   const data = await enterData(config, log);
   const store = await openStore(config, log);
   try {

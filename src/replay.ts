@@ -1,6 +1,6 @@
 /** `coterie replay`: everything that a turn saw and did; and what the model answers if it is asked again. */
 import { join } from 'node:path';
-import { type Config, commandConfig, secretsOf } from './config.js';
+import { type Config, commandConfig, hiddenInLogs, secretsOf } from './config.js';
 import { systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
 import { Fault } from './core/errors.js';
@@ -35,7 +35,7 @@ export async function replay(
   wishes: ReplayWishes,
 ): Promise<void> {
   const { config } = await commandConfig(configFile);
-  const log = createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) });
+  const log = createLog({ ...config.log, level: 'warn', secrets: hiddenInLogs(config) });
   // Whoever reads only the beginning (`head`) has read enough.
   process.stdout.on('error', () => process.exit(0));
   const database = join(config.dataDir, 'coterie.db');

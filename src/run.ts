@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { openAudit } from './audit.js';
 import { enterStart } from './audit-start.js';
 import { compose } from './compose.js';
-import { type Config, type LoadedConfig, processConfig, secretsOf } from './config.js';
+import { type Config, hiddenInLogs, type LoadedConfig, processConfig } from './config.js';
 import { systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
@@ -11,6 +11,7 @@ import { enterData } from './data-folder.js';
 import { type DataLock, takeLock, watchLocks } from './operating/lock.js';
 import { createLog, standardError } from './operating/log.js';
 import { hasPlatforms } from './platforms.js';
+import { checkPremises } from './premises.js';
 import type { TerminalWishes } from './terminal.js';
 
 export async function start(
@@ -20,6 +21,7 @@ export async function start(
 ): Promise<void> {
   const { loaded, config, log, lendTo, show } = await open(configFile);
   if (stop.aborted) return log.info({}, 'stopped before it took anything in');
+  await checkPremises(config);
   const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
   if (!lock) {
     throw new Fault(
@@ -55,6 +57,7 @@ export async function chat(
 ): Promise<void> {
   const { loaded, config, log, lendTo, show } = await open(configFile);
   if (stop.aborted) return log.info({}, 'stopped before it took anything in');
+  await checkPremises(config);
   const lock = await takeLock(join(config.dataDir, 'terminal.lock'));
   if (!lock) {
     throw new Fault(
@@ -86,7 +89,7 @@ async function open(configFile: string | undefined) {
   let interject = (write: () => void) => write();
   const log = createLog({
     ...config.log,
-    secrets: secretsOf(config),
+    secrets: hiddenInLogs(config),
     destination: { write: (line) => interject(() => stderr.write(line)) },
   });
   for (const warning of warnings) log.warn({}, warning);

@@ -1,7 +1,7 @@
 /** `coterie worker`: runs beside the GPU and makes vectors for gateways, by the queue in Redis. */
 import { randomUUID } from 'node:crypto';
 import { startBoard } from './board/listener.js';
-import { processConfig, secretsOf } from './config.js';
+import { hiddenInLogs, processConfig } from './config.js';
 import { systemClock } from './core/clock.js';
 import { describe, Fault } from './core/errors.js';
 import { runWorker } from './embedding/worker.js';
@@ -11,7 +11,7 @@ import { createMetrics } from './operating/metrics.js';
 
 export async function worker(configFile: string | undefined, stop: AbortSignal): Promise<void> {
   const { config, warnings, file } = await processConfig(configFile, process.stderr.isTTY === true);
-  const log = createLog({ ...config.log, secrets: secretsOf(config) });
+  const log = createLog({ ...config.log, secrets: hiddenInLogs(config) });
   for (const warning of warnings) log.warn({}, warning);
   const { redisUrl, baseUrl, model } = config.embeddings;
   if (redisUrl === null || baseUrl === null || model === null) {

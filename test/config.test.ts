@@ -136,6 +136,7 @@ describe('where the configuration is', () => {
       },
       board: { host: '127.0.0.1', port: 8420, token: null },
       secretFiles: [],
+      variables: [],
     });
   });
 

@@ -8,6 +8,7 @@ import type { Clock } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { MOST_LINES as MOST_KEPT, reasonIn } from './last-words.js';
 import { linesOf, standIn } from './messages.js';
 import type { ProcessSettings } from './settings.js';
 import { oneLine } from './words.js';
@@ -48,7 +49,9 @@ export function createProcessTransport(
   let closing: Promise<void> | null = null;
   let isOver = false;
   let ending: string | null = null;
-  let lastLine: string | null = null;
+  /** The last lines that it wrote to standard error, as they are shown. */
+  const said: string[] = [];
+  let hasSaidAll = false;
 
   const transport: ProcessTransport = {
     stderr: null,
@@ -97,8 +100,9 @@ export function createProcessTransport(
       return closing;
     },
     lastWords() {
-      const said = lastLine === null ? null : `it said: ${lastLine}`;
-      return ending === null ? said : said === null ? ending : `${ending}; ${said}`;
+      const reason = reasonIn(said);
+      const words = reason === null ? null : `it said: ${reason}`;
+      return ending === null ? words : words === null ? ending : `${ending}; ${words}`;
     },
   };
 
@@ -133,12 +137,17 @@ export function createProcessTransport(
     if (stderr === null) return;
     try {
       for await (const line of linesOf(stderr, clock)) {
-        const text = shown('whole' in line ? line.whole : line.head);
-        if (text !== '') lastLine = text;
+        const whole = 'whole' in line ? line.whole : line.head;
+        const text = shown(whole);
+        // Where it is indented it belongs to what stands before it.
+        said.push(/^\s/.test(whole) ? ` ${text}` : text);
+        if (said.length > MOST_KEPT) said.shift();
         if (text !== '') told({ mcp: name, line: text }, 'a server of tools says');
       }
     } catch (error) {
       told({ mcp: name, why: describe(error) }, 'what a server of tools says cannot be read');
+    } finally {
+      hasSaidAll = true;
     }
   }
 
@@ -151,6 +160,8 @@ export function createProcessTransport(
     if (!(await isGone(isGroupGone))) signalAll('SIGKILL');
     await isGone(hasExited);
     child?.stdout?.destroy();
+    // Its last words may still be on their way.
+    if (child?.stderr) await isGone(() => hasSaidAll);
     child?.stderr?.destroy();
     child?.stdin?.destroy();
     processes.delete(kill);

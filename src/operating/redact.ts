@@ -49,8 +49,14 @@ export function createRedactor(secrets: readonly string[]): (text: string) => st
 /** As it is, inside JSON (also JSON in JSON), inside a URL, and in base64, as a password goes with a name. */
 function formsOf(secret: string): string[] {
   const inJson = JSON.stringify(secret).slice(1, -1);
-  const inUrl = encodeURIComponent(Buffer.from(secret).toString());
-  return [secret, inJson, JSON.stringify(inJson).slice(1, -1), inUrl, ...inBase64(secret)];
+  const whole = Buffer.from(secret).toString();
+  const inUrls = [
+    encodeURIComponent(whole),
+    encodeURI(whole),
+    new URLSearchParams([['', whole]]).toString().slice(1),
+  ];
+  const small = inUrls.map((each) => each.replace(/%[\dA-F]{2}/g, (sign) => sign.toLowerCase()));
+  return [secret, inJson, JSON.stringify(inJson).slice(1, -1), ...inUrls, ...small, ...inBase64(secret)];
 }
 
 /** What it looks like behind any number of other bytes: without the characters at its ends that hold some of these, too. */
@@ -87,12 +93,18 @@ function placesThatLook({ begins, goesOn }: (typeof LOOKS_SECRET)[number], text:
   return places;
 }
 
+/** What stands for a piece of a text: for a number that may be a whole value of JSON, a number. */
+function inPlaceOf(text: string, from: number, to: number): string {
+  const mayBeValue = /[:,[]/.test(text.charAt(from - 1)) && /[,}\]]/.test(text.charAt(to));
+  return mayBeValue && /^\d+$/.test(text.slice(from, to)) ? '0' : CUT;
+}
+
 function without(text: string, found: Span[]): string {
   if (found.length === 0) return text;
   const kept: string[] = [];
   let end = 0;
   for (const { from, to } of found.sort((a, b) => a.from - b.from)) {
-    if (from >= end) kept.push(text.slice(end, from), CUT);
+    if (from >= end) kept.push(text.slice(end, from), inPlaceOf(text, from, to));
     end = Math.max(end, to);
   }
   return [...kept, text.slice(end)].join('');

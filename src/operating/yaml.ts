@@ -11,8 +11,16 @@ export interface YamlFile {
   data: Record<string, unknown>;
   /** `path`: the keys down to the value; empty for the file itself. */
   faults: Fault[];
+  /** What was taken from the environment, and the keys down to the value that it is part of. */
+  variables: Variable[];
   /** Where the value of a key begins, or that of the nearest key above it. */
   positionOf(path: readonly PropertyKey[]): { offset: number; line: number } | null;
+}
+
+export interface Variable {
+  name: string;
+  value: string;
+  path: string[];
 }
 
 interface Fault {
@@ -41,6 +49,7 @@ export function readYaml(source: string, sources: Sources): YamlFile {
   });
   const lineAt = (offset: number) => lines.linePos(offset).line;
   const faults = problemsIn(document, source, lineAt);
+  const variables: Variable[] = [];
   const { contents } = document;
   const isEmpty = contents === null || (isScalar(contents) && contents.value === null);
   if (!isEmpty && !isMap(contents) && faults.length === 0) {
@@ -57,9 +66,10 @@ export function readYaml(source: string, sources: Sources): YamlFile {
 
   function resolved(value: unknown, path: string[]): unknown {
     if (typeof value === 'string') {
-      return substituted(value, sources, (message) =>
-        faults.push({ line: positionOf(path)?.line ?? null, path, message }),
-      );
+      return substituted(value, sources, {
+        fault: (message) => faults.push({ line: positionOf(path)?.line ?? null, path, message }),
+        variable: (name, given) => variables.push({ name, value: given, path }),
+      });
     }
     if (Array.isArray(value)) return value.map((item, index) => resolved(item, [...path, String(index)]));
     if (typeof value !== 'object' || value === null) return value;
@@ -81,7 +91,7 @@ export function readYaml(source: string, sources: Sources): YamlFile {
     // What has been found on the way may have been found many times.
     faults.splice(0, faults.length, ...aliasesIn(document, lineAt));
   }
-  return { data, faults, positionOf };
+  return { data, faults, variables, positionOf };
 }
 
 function problemsIn(document: Document.Parsed, source: string, lineAt: (offset: number) => number): Fault[] {
@@ -111,21 +121,28 @@ function aliasesIn(document: Document.Parsed, lineAt: (offset: number) => number
   return faults.length > 0 ? faults : [{ line: null, path: [], message: ALIASES, guessed: true }];
 }
 
+interface Told {
+  fault(message: string): void;
+  variable(name: string, value: string): void;
+}
+
 /** Replaces `${NAME}` and `${file:PATH}`; `$${` stands for a literal `${`. What is put in is not looked at again. */
-function substituted(text: string, sources: Sources, fault: (message: string) => void): string {
+function substituted(text: string, sources: Sources, told: Told): string {
+  const { fault } = told;
   return text.replace(/\$\$\{|\$\{([^}]*)\}?/g, (found, name: string | undefined) => {
     if (name === undefined) return '${';
     const path = /^file:(.*)$/s.exec(name)?.[1]?.trim();
     if (path === '') fault('expected a path behind file:');
     else if (!found.endsWith('}') || (path === undefined && !/^[A-Za-z_]\w*$/.test(name))) {
       fault(`expected the name of an environment variable between \${ and }; a literal \${ is written $\${`);
-    } else return path === undefined ? fromEnvironment(name, sources, fault) : fromFile(path, sources, fault);
+    } else return path === undefined ? fromEnvironment(name, sources, told) : fromFile(path, sources, fault);
     return '';
   });
 }
 
-function fromEnvironment(name: string, { environment }: Sources, fault: (message: string) => void): string {
+function fromEnvironment(name: string, { environment }: Sources, { fault, variable }: Told): string {
   const value = environment[name];
+  if (value) variable(name, value);
   if (value === undefined) fault(`expected the environment variable ${name}, but it is not set`);
   return value ?? '';
 }

@@ -50,7 +50,7 @@ export interface Running {
   endInput(): void;
   /** The address of the HTTP listener, from its log line. */
   url(): Promise<string>;
-  stop(signal?: 'SIGTERM' | 'SIGINT' | 'SIGKILL'): Promise<number | null>;
+  stop(signal?: 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGKILL'): Promise<number | null>;
   exited: Promise<number | null>;
 }
 

@@ -53,6 +53,22 @@ describe('redact', () => {
     expect(redact(`"authorization":"Basic ${login}"`, [])).toBe('"authorization":"Basic [redacted]"');
   });
 
+  it('finds a secret as it stands in addresses and forms', () => {
+    const secret = 'ü /+"~\'();q';
+    for (const form of [
+      encodeURIComponent(secret),
+      encodeURI(secret),
+      encodeURIComponent(secret).replace(/%../g, (sign) => sign.toLowerCase()),
+      String(new URLSearchParams({ x: secret })),
+    ])
+      expect(redact(`at ${form} it was`, [secret])).toMatch(/^at (x=)?\[redacted\] it was$/);
+  });
+
+  it('leaves JSON what it is where a number is a secret', () => {
+    const line = JSON.stringify({ a: 4711471, b: [4711471], c: 'is 4711471,', d: 'x:4711471,' });
+    expect(JSON.parse(redact(line, ['4711471']))).toEqual({ a: 0, b: [0], c: 'is [redacted],', d: 'x:0,' });
+  });
+
   it('finds a secret in JSON that stands in JSON', () => {
     const secret = 'quo"te\\d';
     const safe = redact(JSON.stringify({ body: JSON.stringify({ secret }) }), [secret]);

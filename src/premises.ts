@@ -1,0 +1,82 @@
+/** What has to be there before anything begins, and is said first where it is not: modules for this Node, folders to write in. */
+import { constants } from 'node:fs';
+import { access, mkdir } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import Database from 'better-sqlite3';
+import { describe, Fault } from './core/errors.js';
+
+interface Folders {
+  dataDir: string;
+  groupsDir: string;
+}
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+/** Throws Fault `configuration`, before anything is opened or made but the folders themselves. */
+export async function checkPremises(config: Folders): Promise<void> {
+  const problems = [databaseProblem(), ...(await folderProblems(config))].filter((each) => each !== null);
+  if (problems.length > 0) throw new Fault('configuration', problems.join('\n'));
+}
+
+/** null: SQLite's binding can be loaded. */
+export function databaseProblem(): string | null {
+  try {
+    new Database(':memory:').close();
+    return null;
+  } catch (error) {
+    return nativeProblem('better-sqlite3', error);
+  }
+}
+
+/** null: pictures can be decoded. */
+export async function picturesProblem(): Promise<string | null> {
+  try {
+    await import('sharp');
+    return null;
+  } catch (error) {
+    return nativeProblem('sharp', error);
+  }
+}
+
+/** Node gives the versions of its binary interface that module and process have, as numbers. */
+function nativeProblem(name: string, error: unknown): string {
+  const words = describe(error);
+  const [built, wanted] = [...words.matchAll(/NODE_MODULE_VERSION (\d+)/g)].map(([, number]) => number);
+  const remedy = `run "npm rebuild ${name}" in ${ROOT} with this Node, ${process.version}`;
+  if (built === undefined) return `${name} cannot be loaded: ${remedy}. Node says: ${firstLine(words)}`;
+  const versions =
+    wanted === undefined ? '' : ` (its NODE_MODULE_VERSION is ${built}, that of this one ${wanted})`;
+  return `${name} was built for another version of Node${versions}: ${remedy}, or start coterie with the other one.`;
+}
+
+function firstLine(words: string): string {
+  return words.split('\n', 1)[0] ?? '';
+}
+
+/** Those of `data_dir` and `groups_dir` that cannot be used, each in a sentence. They are made where they are not there. */
+export async function folderProblems({ dataDir, groupsDir }: Folders): Promise<string[]> {
+  const found = await Promise.all([
+    folderProblem('data_dir', dataDir),
+    folderProblem('groups_dir', groupsDir),
+  ]);
+  return found.filter((each) => each !== null);
+}
+
+async function folderProblem(key: string, folder: string): Promise<string | null> {
+  try {
+    await mkdir(folder, { recursive: true });
+    await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    return null;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const name = `${key} (${folder})`;
+    if (code === 'EROFS') {
+      return `${name} is read-only: its file system is mounted so. Mount it so that it can be written, or set another folder.`;
+    }
+    if (code === 'EACCES' || code === 'EPERM') {
+      const who = `the user who runs coterie (uid ${process.getuid?.() ?? 'unknown'})`;
+      return `${name} is read-only, or closed, for ${who}: give the folder to that user, or set another one.`;
+    }
+    return `${name} must be a folder that can be read and written: ${describe(error)}`;
+  }
+}
