@@ -10,6 +10,7 @@ import type { Embedder } from './core/embedder.js';
 import type { Log, Metrics } from './core/log.js';
 import type { ModelClient, Prices } from './core/model.js';
 import type { SettingStore, Store } from './core/store.js';
+import { TIMES_AN_ANSWER } from './core/unpacked.js';
 import type { Stream } from './journal/journal.js';
 import type { McpServers } from './mcp/servers.js';
 import type { OpenAiModelOptions } from './models/openai.js';
@@ -74,12 +75,13 @@ function pricesOf(set: { inputPrice?: number | undefined; outputPrice?: number |
 }
 
 /** What writes down voice notes; null if nothing is configured. */
-export async function createTranscriberOf({ transcription, model, network }: Config, log: Log) {
+export async function createTranscriberOf({ transcription, model, limits, network }: Config, log: Log) {
   if (transcription === null) return null;
   const { createTranscriber } = await import('./models/transcription.js');
   return createTranscriber({
     server: transcription,
     timeoutSeconds: model.timeoutSeconds,
+    mostBytes: limits.answerBytes * TIMES_AN_ANSWER,
     outward: createOutward(network.proxies),
     log,
   });

@@ -13,7 +13,7 @@ export interface Outward {
   connect(to: Destination, signal: AbortSignal): Promise<Socket>;
   /** As the global one, also where it leads on. */
   fetch(wishes?: { lookupFor?: LookupFor }): typeof fetch;
-  /** For libraries that ask with undici. */
+  /** For libraries that ask with undici; of an answer it reads no more than one document of a server may hold. */
   dispatcher(): Promise<Dispatcher>;
   /** The proxy that a connection to this server takes, without its login; null: none. */
   proxyFor(to: Pick<Destination, 'host' | 'port' | 'secure'>): string | null;

@@ -38,3 +38,20 @@ function inflating(first: Buffer | null) {
   const isZlib = (head & 0x0f00) === 0x0800 && head % 31 === 0;
   return isGzip || isZlib ? createUnzip() : createInflateRaw();
 }
+
+/** How many times as much as an answer may hold (`limits.answer_bytes`), one line, event or document of a model server may. */
+export const TIMES_AN_ANSWER = 8;
+/** The most that is read of one document of any other server. */
+export const MOST_DOCUMENT_BYTES = 16_000_000;
+
+/** All of a body. Rejects where it is larger than `most` bytes; the connection then ends. */
+export async function wholeOf(body: AsyncIterable<Uint8Array>, most: number): Promise<Buffer> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of body) {
+    bytes += piece.length;
+    if (bytes > most) throw new Error(`its answer is larger than ${most.toLocaleString('en')} bytes`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}

@@ -5,6 +5,7 @@
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Outward } from '../core/outward.js';
+import { NOT_PACKED, unpacked, wholeOf } from '../core/unpacked.js';
 import { asVector, isRecord, parsed } from './vectors.js';
 
 export interface Posted {
@@ -16,8 +17,10 @@ export interface Posted {
 
 /** Shorter than the five seconds for which common servers keep an unused connection. */
 const IDLE_MS = 4_000;
-/** A batch of the largest vectors there are is a tenth of this. */
-const MOST_BYTES = 128_000_000;
+/** Of a vector: one of 10,000 numbers takes less. */
+const BYTES_A_VECTOR = 250_000;
+/** What is said of an error. */
+const LEAST_BOUND = 1_000_000;
 
 export function createHttpClient(baseUrl: string, apiKey: string | null, outward: Outward) {
   const base = baseUrl.replace(/\/+$/, '');
@@ -26,31 +29,33 @@ export function createHttpClient(baseUrl: string, apiKey: string | null, outward
   const request = secure ? httpsRequest : httpRequest;
   const authorization = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
 
-  /** Rejects with Node's own errors, whose messages name neither headers nor key. */
-  const post = (path: string, body: object, signal: AbortSignal) =>
+  /**
+   * Rejects with Node's own errors, whose messages name neither headers nor key. `vectors`: how many are asked for, which
+   * bounds what is read.
+   */
+  const post = (path: string, body: object, { vectors, signal }: { vectors: number; signal: AbortSignal }) =>
     new Promise<Posted>((resolve, reject) => {
       const payload = Buffer.from(JSON.stringify(body));
       const headers = {
         'content-type': 'application/json',
         'content-length': payload.length,
         accept: 'application/json',
+        ...NOT_PACKED,
         ...authorization,
       };
       const sent = request(`${base}${path}`, { method: 'POST', agent, headers, signal }, (response) => {
-        const chunks: Buffer[] = [];
-        let bytes = 0;
-        response.on('data', (chunk: Buffer) => {
-          bytes += chunk.length;
-          if (bytes > MOST_BYTES) sent.destroy(new Error('the answer is too large'));
-          else chunks.push(chunk);
-        });
-        response.on('error', reject);
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode ?? 0,
-            retryAfter: response.headers['retry-after'] ?? null,
-            text: Buffer.concat(chunks).toString('utf8'),
-          }),
+        const most = Math.max(LEAST_BOUND, vectors * BYTES_A_VECTOR);
+        wholeOf(unpacked(response), most).then(
+          (bytes) =>
+            resolve({
+              status: response.statusCode ?? 0,
+              retryAfter: response.headers['retry-after'] ?? null,
+              text: bytes.toString('utf8'),
+            }),
+          (error) => {
+            sent.destroy();
+            reject(error);
+          },
         );
       });
       sent.on('error', reject);

@@ -160,7 +160,8 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
     try {
       const length = dimensions === null || !takesDimensions ? {} : { dimensions };
       const body = { model, input: texts, encoding_format: 'float', ...length };
-      return readAnswer(await http.post('/embeddings', body, connection.signal), texts.length, clock.now());
+      const asked = { vectors: texts.length, signal: connection.signal };
+      return readAnswer(await http.post('/embeddings', body, asked), texts.length, clock.now());
     } catch (error) {
       if (signal.aborted) throw stopped();
       if (timedOut) throw down(`did not answer for ${options.timeoutSeconds} s`);

@@ -91,7 +91,8 @@ export function toUnit(whole: number[], most: number | null = null): Float32Arra
 }
 
 /** Python writes NaN and Infinity into its JSON; they become what they are: no number. undefined: no JSON. */
-export function parsed(text: string): unknown {
+export function parsed(raw: string): unknown {
+  const text = raw.startsWith('\uFEFF') ? raw.slice(1) : raw;
   try {
     return JSON.parse(text);
   } catch {

@@ -57,7 +57,7 @@ export type Asked = AsyncGenerator<ModelEvent, Answer>;
 
 export function createAsker(options: AskerOptions) {
   const { server, place, silenceMs, mostBytes, images, quirks, clock, log, outward } = options;
-  const ways = { now: clock.now, outward };
+  const ways = { now: clock.now, outward, mostBytes };
   const apis = {
     chat: { post: createPost(server, ways), write: createRequestWriter(), reader: createAnswer },
     responses: {

@@ -5,13 +5,12 @@
 import type { Readable } from 'node:stream';
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
+import { TIMES_AN_ANSWER } from '../core/unpacked.js';
 import { parse, record } from './json.js';
 import { errorInAnswer, plainWords, ServerError } from './server-error.js';
 
 /** How long a server may keep the connection open after the end of its answer. */
 const END_MS = 100;
-/** How many times as much as an answer may hold, one line, event or document may take: what is around the words. */
-const AROUND = 8;
 
 /** How a body ended: with the mark `[DONE]`, or without. */
 export type End = 'marked' | 'unmarked';
@@ -27,7 +26,7 @@ export async function* chunksOf(
 ): AsyncGenerator<unknown, End> {
   body.setEncoding('utf8');
   const reader: Reader = body[Symbol.asyncIterator]();
-  const longest = mostBytes * AROUND;
+  const longest = mostBytes * TIMES_AN_ANSWER;
   const events = createEventParser(longest);
   let unread = '';
   let unreadBytes = 0;

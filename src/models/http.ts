@@ -7,7 +7,7 @@ import { request as httpsRequest } from 'node:https';
 import { pipeline, Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import type { Outward } from '../core/outward.js';
-import { NOT_PACKED, unpacked } from '../core/unpacked.js';
+import { NOT_PACKED, TIMES_AN_ANSWER, unpacked } from '../core/unpacked.js';
 import { type Body, byteLengthOf, piecesOf } from './body.js';
 import { connectionError, refusal } from './server-error.js';
 
@@ -16,13 +16,13 @@ const IDLE_MS = 4_000;
 
 /**
  * Sends the body, JSON, and resolves with the open response once its status says success. Never retries. Throws
- * ServerError, whose words name neither headers nor key.
+ * ServerError, whose words name neither headers nor key. Of a refusal it reads eight times `mostBytes` at most.
  */
 export type Post = (body: Body, signal: AbortSignal) => Promise<Readable>;
 
 export function createPost(
   server: { baseUrl: string; apiKey: string | null; headers?: Record<string, string> | undefined },
-  { now, outward }: { now: () => number; outward: Outward },
+  { now, outward, mostBytes }: { now: () => number; outward: Outward; mostBytes: number },
   path = '/chat/completions',
 ): Post {
   const url = new URL(server.baseUrl);
@@ -68,6 +68,6 @@ export function createPost(
     });
     const status = response.statusCode ?? 0;
     if (status >= 200 && status < 300) return unpacked(response);
-    throw await refusal(response, now());
+    throw await refusal(response, now(), mostBytes * TIMES_AN_ANSWER);
   };
 }

@@ -5,9 +5,6 @@ import { describe } from '../core/errors.js';
 import { unpacked } from '../core/unpacked.js';
 import { parse, record, word } from './json.js';
 
-/** Some servers repeat the whole request in an error; of what is longer only this is read, and the connection is closed. */
-const MOST_ERROR_BYTES = 8_000_000;
-
 export interface ServerErrorDetails {
   /**
    * answered: the server said so itself. unreachable: no connection, or it broke before an answer. broken: the
@@ -56,9 +53,16 @@ function connectionWords(error: unknown): string {
   return describe(inner);
 }
 
-/** What a response without success says. */
-export async function refusal(response: IncomingMessage, now: number): Promise<ServerError> {
-  const text = await textOf(unpacked(response));
+/**
+ * What a response without success says. Some servers repeat the whole request in it; of what is longer only so many bytes are
+ * read, and the connection is closed.
+ */
+export async function refusal(
+  response: IncomingMessage,
+  now: number,
+  mostBytes: number,
+): Promise<ServerError> {
+  const text = await textOf(unpacked(response), mostBytes);
   const body = errorBody(parse(text) ?? text);
   const shouldRetry = response.headers['x-should-retry'];
   return new ServerError({
@@ -89,14 +93,14 @@ export function errorInAnswer(chunk: unknown): ServerError {
 }
 
 /** What came of it, also where it is cut or breaks off. */
-async function textOf(body: Readable): Promise<string> {
+async function textOf(body: Readable, mostBytes: number): Promise<string> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const piece of body as AsyncIterable<Buffer>) {
       pieces.push(piece);
       bytes += piece.length;
-      if (bytes > MOST_ERROR_BYTES) break;
+      if (bytes > mostBytes) break;
     }
   } catch {
     // Its status says enough, and what had come may say more.

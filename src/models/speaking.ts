@@ -13,14 +13,15 @@ export function createSpeaker({ server, outward }: { server: AudioServer; outwar
   const { model } = server;
   const redact = createRedactor(server);
   const place = shownUrl(server.baseUrl);
-  const client = createAudioClient(server, { outward });
+  const client = createAudioClient(server, { outward, mostBytes: MOST_BYTES });
 
   return {
     async speak({ text, voice, signal }) {
       try {
         const { audio } = await client();
         const ask = { model, voice, input: text, response_format: 'opus' } as const;
-        return await bytesOf(await audio.speech.create(ask, { signal }));
+        const spoken = await audio.speech.create(ask, { signal });
+        return Buffer.from(await spoken.arrayBuffer());
       } catch (error) {
         const words = signal.aborted ? 'was not waited for' : plainWords(redact(describe(error)));
         const at = `at ${place} (model "${model}", voice "${voice}")`;
@@ -28,15 +29,4 @@ export function createSpeaker({ server, outward }: { server: AudioServer; outwar
       }
     },
   };
-}
-
-async function bytesOf({ body }: Response): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.length;
-    if (bytes > MOST_BYTES) throw new Error('its answer is larger than any voice note');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }

@@ -9,12 +9,14 @@ import type { Destination } from '../core/outward.js';
 type Connect = (to: Destination, signal: AbortSignal) => Promise<Socket>;
 type Done = (error: Error | null, socket: Socket | null) => void;
 
-export function createDispatcher(connect: Connect): () => Promise<Dispatcher> {
+/** `mostBytes`: of an answer; -1: any number, and whoever reads it counts. */
+export function createDispatcher(connect: Connect, mostBytes: number): () => Promise<Dispatcher> {
   let loading: Promise<Dispatcher> | undefined;
   return () => {
     loading ??= import('undici').then(
       ({ Agent }) =>
         new Agent({
+          maxResponseSize: mostBytes,
           connect({ hostname, port, protocol }, done) {
             const secure = protocol === 'https:';
             const host = hostname.replace(/^\[|\]$/g, '');
@@ -31,7 +33,7 @@ export function createDispatcher(connect: Connect): () => Promise<Dispatcher> {
 }
 
 export function createFetch(connect: Connect): typeof fetch {
-  const dispatcher = createDispatcher(connect);
+  const dispatcher = createDispatcher(connect, -1);
   const ask = async (input: unknown, init: unknown) => {
     const { fetch: undiciFetch } = await import('undici');
     return undiciFetch(input as never, { ...(init as object), dispatcher: await dispatcher() });

@@ -5,6 +5,7 @@ import { isIP, type LookupFunction, connect as plainConnect, type Socket } from 
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as secureConnect } from 'node:tls';
 import type { Destination, LookupFor, Outward } from '../core/outward.js';
+import { MOST_DOCUMENT_BYTES } from '../core/unpacked.js';
 import { createDispatcher, createFetch } from './fetch.js';
 import { type Proxies, proxyFor, type Server, shownProxy } from './rules.js';
 import { tunnel } from './tunnel.js';
@@ -77,7 +78,7 @@ export function createOutward(proxies: Proxies): Outward {
         const lookup = await lookupFor?.(to);
         return connect({ ...to, lookup }, signal);
       }),
-    dispatcher: createDispatcher(connect),
+    dispatcher: createDispatcher(connect, MOST_DOCUMENT_BYTES),
     proxyFor(to: Server) {
       const proxy = proxyFor(proxies, to);
       return proxy === null ? null : shownProxy(proxy);

@@ -25,7 +25,7 @@ async function posted(answer: (response: ServerResponse) => void): Promise<unkno
   const { port } = server.address() as AddressInfo;
   const post = createPost(
     { baseUrl: `http://127.0.0.1:${port}/v1`, apiKey: null },
-    { now: () => 0, outward: straight },
+    { now: () => 0, outward: straight, mostBytes: 1_000_000 },
   );
   return post({ text: '{}', slot: 'none', pictures: [] }, new AbortController().signal);
 }

@@ -4,7 +4,7 @@
  * any library it tells whether the server had all of a request when the connection broke, and it costs less than
  * `fetch`, at the start and for each call.
  */
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { Api } from 'grammy/web';
@@ -12,6 +12,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
 import { type Outward, ProxyRefusal } from '../../core/outward.js';
+import { MOST_DOCUMENT_BYTES, NOT_PACKED, unpacked, wholeOf } from '../../core/unpacked.js';
 import { withDeadline } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
 import { backoffMs } from '../kit/supervise.js';
@@ -199,7 +200,7 @@ function createTransport(apiRoot: string, outward: Outward) {
       const sent = request(url, {
         method,
         agent,
-        headers: { ...headers, 'content-length': sizeOf(pieces) },
+        headers: { ...headers, ...NOT_PACKED, 'content-length': sizeOf(pieces) },
         ...(signal === undefined ? {} : { signal }),
       });
       sent.on('error', broken);
@@ -209,7 +210,8 @@ function createTransport(apiRoot: string, outward: Outward) {
       });
       sent.on('response', (response) => {
         status = response.statusCode ?? null;
-        textOf(response).then((text) => {
+        wholeOf(unpacked(response), MOST_DOCUMENT_BYTES).then((bytes) => {
+          const text = bytes.toString('utf8');
           // The server answered before it had read all of it, and does not want the rest.
           if (!whole) sent.destroy();
           resolve({ json: () => parsed(text, status) });
@@ -256,18 +258,6 @@ function* inTurn(pieces: Piece[], onLast: () => void): Generator<Piece> {
     if (index === pieces.length - 1) onLast();
     yield piece;
   }
-}
-
-function textOf(response: IncomingMessage): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = '';
-    response.setEncoding('utf8');
-    response.on('data', (chunk: string) => {
-      text += chunk;
-    });
-    response.on('error', reject);
-    response.on('end', () => resolve(text));
-  });
 }
 
 function parsed(text: string, status: number | null): unknown {
