@@ -77,6 +77,7 @@ import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
 import { createAgents } from './workspace/agents.js';
 import { createPromptFiles } from './workspace/prompt-files.js';
+import { withWorkspace } from './workspace/recall-files.js';
 import { createWorkspace } from './workspace/workspace.js';
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -156,7 +157,9 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     clock,
     zone,
     log,
-    files: createRecallFiles({ groupsDir, archives, log }),
+    files: withWorkspace(createRecallFiles({ groupsDir, archives, log }), {
+      ...{ folder: workspaceFolderOf(config), log },
+    }),
   });
   const serving = platforms ? await createPlatforms(config, { store, personas, audit, log, show }) : [];
   const channels = new Map(serving.map((channel) => [channel.name, channel]));

@@ -12,6 +12,13 @@ export interface Scope {
   readonly personaId: PersonaId;
 }
 
+/** The notes of the workspace, which are the owner's: no chat has such an id. */
+export const WORKSPACE: Scope = { chatId: 'workspace', personaId: 'workspace' };
+
+export function isWorkspace({ chatId }: Scope): boolean {
+  return chatId === WORKSPACE.chatId;
+}
+
 export interface RecallQuery {
   /** What somebody said or asked, verbatim: not a query language. */
   text: string;
@@ -106,7 +113,7 @@ export interface HeardView {
 
 /** The files of a scope as recall reads them. Unreadable ones are left out and logged. */
 export interface RecallFiles {
-  /** Every chat and persona that has a folder. */
+  /** Every chat and persona that has a folder, and the workspace. */
   scopes(): Promise<Scope[]>;
   /** The persona's MEMORY.md, the chat's daily logs, and the persona's archives that were not reset. */
   list(scope: Scope): Promise<RecallFile[]>;

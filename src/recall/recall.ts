@@ -8,15 +8,16 @@ import type { Zone } from '../core/dates.js';
 import type { Embedder } from '../core/embedder.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { memoryPath } from '../core/origin.js';
-import type {
-  Recall,
-  Recalled,
-  RecallFeed,
-  RecallFiles,
-  RecallQuery,
-  RecallResult,
-  Scope,
+import { memoryPath, workspacePath } from '../core/origin.js';
+import {
+  isWorkspace,
+  type Recall,
+  type Recalled,
+  type RecallFeed,
+  type RecallFiles,
+  type RecallQuery,
+  type RecallResult,
+  type Scope,
 } from '../core/recall.js';
 import { wordsBy } from '../core/transcript.js';
 import type { HeardMessage } from '../core/view.js';
@@ -215,10 +216,11 @@ export function createRecall(options: {
   }
 
   /** A line of a file is from outside as its file says. */
-  async function withOrigin({ chatId }: Scope, recalled: Recalled): Promise<Recalled> {
+  async function withOrigin(scope: Scope, recalled: Recalled): Promise<Recalled> {
     const { source, text } = recalled;
     if (source.kind === 'message') return recalled;
-    const origin = await feed.originIn(memoryPath(chatId, source.file), () => text);
+    const path = isWorkspace(scope) ? workspacePath(source.file) : memoryPath(scope.chatId, source.file);
+    const origin = await feed.originIn(path, () => text);
     return origin === 'outside' ? { ...recalled, outside: true } : recalled;
   }
 

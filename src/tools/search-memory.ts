@@ -1,12 +1,13 @@
 /**
  * `search_memory`: what was said and noted before, in whatever words. The scope is the caller's own, made by the
- * gateway: there is no parameter for another chat or persona.
+ * gateway: there is no parameter for another chat or persona. What an owner asks for in a control chat is looked for in the
+ * notes of the workspace, too.
  */
 import * as z from 'zod';
 import { localMidnight, type Zone } from '../core/dates.js';
-import type { Recall } from '../core/recall.js';
+import { type Recall, type Recalled, type RecallResult, WORKSPACE } from '../core/recall.js';
 import { isFromOutside, recalledLine } from '../core/recalled.js';
-import type { Tool } from '../core/tool.js';
+import { isOwnersOrder, type Tool } from '../core/tool.js';
 import { isDay } from './dates.js';
 import { done, failed, shown } from './results.js';
 
@@ -38,22 +39,42 @@ export function searchMemory(recall: Recall, zone: Zone): Tool<z.infer<typeof pa
         return failed('since and until must be real days, written YYYY-MM-DD.');
       }
       const { chatId, personaId } = context.authorisation;
-      const result = await recall.search(
-        { chatId, personaId },
-        {
-          text: query,
-          limit,
-          now: context.now,
-          ...(since ? { since: startOf(since, zone) } : {}),
-          ...(until ? { until: startOf(until, zone, 1) } : {}),
-        },
-        context.signal,
-      );
-      if (result.hits.length === 0) return done('Nothing was found. Other words may find more.');
-      const found = done(shown(result.hits.map((hit) => recalledLine(hit, zone)).join('\n')));
-      return result.hits.some(isFromOutside) ? { ...found, outside: true } : found;
+      const asked = {
+        ...{ text: query, limit, now: context.now },
+        ...(since ? { since: startOf(since, zone) } : {}),
+        ...(until ? { until: startOf(until, zone, 1) } : {}),
+      };
+      const own = await recall.search({ chatId, personaId }, asked, context.signal);
+      const notes = (await isOwnersOrder(context.authorisation))
+        ? await recall.search(WORKSPACE, asked, context.signal)
+        : NOTHING;
+      const hits = merged(own.hits, notes.hits.map(ofWorkspace)).slice(0, limit);
+      if (hits.length === 0) return done('Nothing was found. Other words may find more.');
+      const found = done(shown(hits.map((hit) => recalledLine(hit, zone)).join('\n')));
+      return hits.some(isFromOutside) ? { ...found, outside: true } : found;
     },
   };
+}
+
+const NOTHING: Pick<RecallResult, 'hits'> = { hits: [] };
+
+/** Each list in its own order. */
+function merged(own: readonly Recalled[], notes: readonly Recalled[]): Recalled[] {
+  const hits: Recalled[] = [];
+  const left = [...notes];
+  for (const hit of own) {
+    while (left[0] !== undefined && left[0].relevance > hit.relevance) hits.push(...left.splice(0, 1));
+    hits.push(hit);
+  }
+  return [...hits, ...left];
+}
+
+/** So that nobody takes a day of it for one of the chat. */
+function ofWorkspace(hit: Recalled): Recalled {
+  const { source } = hit;
+  return source.kind === 'message'
+    ? hit
+    : { ...hit, source: { ...source, file: `workspace/${source.file}` } };
 }
 
 /** When a day begins, or one so many days later. */

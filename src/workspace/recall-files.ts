@@ -1,0 +1,80 @@
+/**
+ * What recall indexes of the workspace, beside the memory of personas: MEMORY.md, and the notes and days of `memory/`, as
+ * they were imported or written. Agents work there, too, so no link is followed.
+ */
+import { lstatSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { entriesBelow, within } from '../core/beneath.js';
+import { describe } from '../core/errors.js';
+import { isMissing } from '../core/file-access.js';
+import type { Log } from '../core/log.js';
+import { isWorkspace, type RecallFile, type RecallFiles, WORKSPACE } from '../core/recall.js';
+import { documentAt } from './inside.js';
+
+const MOST_FILES = 5_000;
+const ROOT_FILES = /^MEMORY(?:\.imported(?:-\d{1,9})?)?\.md$/;
+const NOTES = /^memory\/(?:[^/]+\/)*[^/.][^/]*\.md$/;
+
+/** The files of personas, and those of the workspace in a scope of its own. `folder`: `data/workspace`. */
+export function withWorkspace(
+  personas: RecallFiles,
+  { folder, log }: { folder: string; log: Log },
+): RecallFiles {
+  /** The folder itself may be a link of an operator's. */
+  const rootOf = () => realpath(folder);
+
+  async function list(): Promise<RecallFile[]> {
+    const files: RecallFile[] = [];
+    const real = await rootOf();
+    await within(real, [], async (root) => {
+      for await (const { kind, path } of entriesBelow(root, (entry) => isAround(entry.path))) {
+        if (kind !== 'file' || !isNote(path)) continue;
+        if (files.length === MOST_FILES) break;
+        const stamped = stampOf(join(real, path));
+        if (stamped !== null) files.push({ file: path, ...stamped });
+      }
+    });
+    return files.sort((one, other) => (one.file < other.file ? -1 : 1));
+  }
+
+  async function orNothing<Value>(what: Promise<Value>, otherwise: Value): Promise<Value> {
+    return what.catch((error: unknown) => {
+      if (!isMissing(error)) {
+        log.warn({ folder, error: describe(error) }, 'passed over by recall, for it cannot be read');
+      }
+      return otherwise;
+    });
+  }
+
+  return {
+    scopes: async () => [...(await personas.scopes()), WORKSPACE],
+    list: (scope) => (isWorkspace(scope) ? orNothing(list(), []) : personas.list(scope)),
+    async read(scope, file) {
+      if (!isWorkspace(scope)) return personas.read(scope, file);
+      if (!isNote(file)) return null;
+      return (
+        (
+          await orNothing(
+            rootOf().then((real) => documentAt(real, file)),
+            null,
+          )
+        )?.toString('utf8') ?? null
+      );
+    },
+  };
+}
+
+function isNote(path: string): boolean {
+  return ROOT_FILES.test(path) || NOTES.test(path);
+}
+
+function isAround(path: string): boolean {
+  return path === 'memory' || path.startsWith('memory/');
+}
+
+function stampOf(path: string): Omit<RecallFile, 'file'> | null {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined || found.size === 0) return null;
+  return { stamp: `${found.mtimeMs}-${found.size}-${found.ino}`, bytes: found.size };
+}
