@@ -119,7 +119,7 @@ export const LANGUAGES: Language[] = [
       ],
     ],
     smallTalk: split(
-      "good night :)|shall we cook spaghetti|good morning!|haha that's funny|how are you today?|thanks, that helps a lot|I'm so tired, what a day|let's watch a film tonight|did you sleep well?|ok, see you later|it's raining again|what shall we eat tonight?|tell me a joke|you are the best|I'm going for a walk now|do you want some coffee?|what are you up to?|nice weather today, isn't it|tell me something funny|let's play a word game|should we go to the market later?|I'm bored|you always make me laugh|do you like board games?|coffee first, then we talk",
+      "good night :)|shall we cook spaghetti|good morning!|haha that's funny|how are you today?|thanks, that helps a lot|I'm so tired, what a day|let's watch a film tonight|did you sleep well?|ok, see you later|it's raining again|what shall we eat tonight?|tell me a joke|you are the best|I'm going for a walk now|do you want some coffee?|what are you up to?|nice weather today, isn't it|tell me something funny|let's play a word game|should we go to the market later?|I'm bored|you always make me laugh|do you like board games?|coffee first, then we talk|off to bed now, sleep tight|just got home from work, feet are killing me|my tea went cold again|finally friday!|the sun is out, lovely|dinner was delicious|I can't stop yawning|this song is stuck in my head|what a boring meeting that was|my phone is almost empty|I need a shower first|monday mornings are the worst|that made my day|I overslept this morning|let me grab a snack real quick|brb, someone's at the door|you won't believe how hungry I am|the bus was late again|it's freezing outside|I'm on the sofa with a blanket|had a long day, my head hurts|just woke up|can't sleep, too hot|weekend at last|guess I'll make some soup|that was a good laugh|I should really clean the kitchen|wish me luck|sweet dreams|time for lunch",
     ),
     remarks: [
       ['Clara from the orchestra broke her arm skating.', "I'm visiting Clara tomorrow"],
@@ -215,7 +215,7 @@ export const LANGUAGES: Language[] = [
       ],
     ],
     smallTalk: split(
-      'gute Nacht :)|sollen wir Spaghetti kochen|guten Morgen!|haha, sehr witzig|wie geht es dir heute?|danke, das hilft mir sehr|bin total müde, was für ein Tag|lass uns heute Abend einen Film schauen|hast du gut geschlafen?|ok, bis später|es regnet schon wieder|was wollen wir heute essen?|erzähl mir einen Witz|magst du einen Kaffee?|was essen wir heute?|erzähl mir was Lustiges|spielen wir ein Brettspiel?|mir ist langweilig|lass uns auf den Markt gehen',
+      'gute Nacht :)|sollen wir Spaghetti kochen|guten Morgen!|haha, sehr witzig|wie geht es dir heute?|danke, das hilft mir sehr|bin total müde, was für ein Tag|lass uns heute Abend einen Film schauen|hast du gut geschlafen?|ok, bis später|es regnet schon wieder|was wollen wir heute essen?|erzähl mir einen Witz|magst du einen Kaffee?|was essen wir heute?|erzähl mir was Lustiges|spielen wir ein Brettspiel?|mir ist langweilig|lass uns auf den Markt gehen|ab ins Bett, schlaf gut|endlich Feierabend|der Kaffee ist schon wieder kalt|mir tun die Füße weh|die Sonne scheint, herrlich|das Essen war lecker|ich muss noch duschen|endlich Wochenende!|habe heute verschlafen|der Bus kam wieder zu spät|ich sitze auf dem Sofa mit einer Decke|drück mir die Daumen|so kalt draußen heute',
     ),
     remarks: [
       ['Friederike hat im Juni ihre Prüfung geschafft.', 'Morgen treffe ich Friederike'],
@@ -306,7 +306,7 @@ export const LANGUAGES: Language[] = [
       ],
     ],
     smallTalk: split(
-      'buenas noches :)|¿cocinamos espaguetis?|¡buenos días!|jaja qué gracioso|¿cómo estás hoy?|gracias, me ayuda mucho|qué cansado estoy, vaya día|vamos a ver una película esta noche|¿has dormido bien?|vale, hasta luego|está lloviendo otra vez|¿qué cenamos hoy?|cuéntame un chiste|¿quieres un café?|¿jugamos a un juego?|estoy aburrido|vamos al mercado|cuéntame algo gracioso',
+      'buenas noches :)|¿cocinamos espaguetis?|¡buenos días!|jaja qué gracioso|¿cómo estás hoy?|gracias, me ayuda mucho|qué cansado estoy, vaya día|vamos a ver una película esta noche|¿has dormido bien?|vale, hasta luego|está lloviendo otra vez|¿qué cenamos hoy?|cuéntame un chiste|¿quieres un café?|¿jugamos a un juego?|estoy aburrido|vamos al mercado|cuéntame algo gracioso|me voy a la cama, que descanses|por fin viernes|el café se ha enfriado|qué hambre tengo|hace sol, qué bonito|la cena estaba muy rica|me duele la cabeza|el autobús ha llegado tarde otra vez|acabo de despertarme|deséame suerte',
     ),
     remarks: [
       ['Rosalía dejó su trabajo en el hospital.', 'mañana como con Rosalía'],
@@ -401,7 +401,7 @@ export const LANGUAGES: Language[] = [
       ],
     ],
     smallTalk: split(
-      "bonne nuit :)|on fait des spaghettis ?|bonjour !|haha trop drôle|comment ça va aujourd'hui ?|merci, ça m'aide beaucoup|je suis crevé, quelle journée|on regarde un film ce soir ?|tu as bien dormi ?|ok, à plus tard|il pleut encore|qu'est-ce qu'on mange ce soir ?|raconte-moi une blague|tu veux un café ?|on joue à un jeu ?|je m'ennuie|on va au marché ?|raconte-moi quelque chose de drôle",
+      "bonne nuit :)|on fait des spaghettis ?|bonjour !|haha trop drôle|comment ça va aujourd'hui ?|merci, ça m'aide beaucoup|je suis crevé, quelle journée|on regarde un film ce soir ?|tu as bien dormi ?|ok, à plus tard|il pleut encore|qu'est-ce qu'on mange ce soir ?|raconte-moi une blague|tu veux un café ?|on joue à un jeu ?|je m'ennuie|on va au marché ?|raconte-moi quelque chose de drôle|je vais au lit, dors bien|enfin vendredi|mon café est froid|j'ai trop faim|il fait beau, c'est super|le dîner était délicieux|j'ai mal à la tête|le bus était encore en retard|je viens de me réveiller|souhaite-moi bonne chance",
     ),
     remarks: [
       ['Camille veut devenir vétérinaire.', 'Je vois Camille demain'],
@@ -462,7 +462,7 @@ export const LANGUAGES: Language[] = [
       ],
     ],
     smallTalk: split(
-      'спокойной ночи :)|давай сварим спагетти|доброе утро!|хаха, смешно|как дела сегодня?|спасибо, очень помогло|я так устал, ну и день|давай посмотрим фильм вечером|ты хорошо спал?|ладно, до скорого|опять дождь|что будем есть вечером?|расскажи анекдот|хочешь кофе?|давай поиграем в игру|мне скучно|пойдём на рынок?|расскажи что-нибудь смешное',
+      'спокойной ночи :)|давай сварим спагетти|доброе утро!|хаха, смешно|как дела сегодня?|спасибо, очень помогло|я так устал, ну и день|давай посмотрим фильм вечером|ты хорошо спал?|ладно, до скорого|опять дождь|что будем есть вечером?|расскажи анекдот|хочешь кофе?|давай поиграем в игру|мне скучно|пойдём на рынок?|расскажи что-нибудь смешное|я в кровать, спи сладко|наконец-то пятница|кофе опять остыл|я такой голодный|солнце вышло, красота|ужин был вкусный|голова болит|автобус опять опоздал|только что проснулся|пожелай мне удачи',
     ),
     remarks: [
       ['Аграфена учится на ветеринара.', 'завтра встречаюсь с Аграфеной'],
@@ -511,7 +511,7 @@ export const LANGUAGES: Language[] = [
       ],
     ],
     smallTalk: split(
-      'おやすみ :)|スパゲッティを作ろうか|おはよう!|はは、面白い|今日は元気?|ありがとう、助かった|疲れた、大変な一日だった|今夜映画を見よう|よく眠れた?|じゃあまたね|また雨だ|今夜何を食べる?|冗談を言って|コーヒー飲む?|ゲームをしよう|退屈だな|市場に行こうか|何か面白い話をして',
+      'おやすみ :)|スパゲッティを作ろうか|おはよう!|はは、面白い|今日は元気?|ありがとう、助かった|疲れた、大変な一日だった|今夜映画を見よう|よく眠れた?|じゃあまたね|また雨だ|今夜何を食べる?|冗談を言って|コーヒー飲む?|ゲームをしよう|退屈だな|市場に行こうか|何か面白い話をして|もう寝るね|やっと金曜日だ|コーヒーが冷めちゃった|お腹すいた|いい天気だね|夕食おいしかった|頭が痛い|電車がまた遅れた|今起きたところ|眠れない',
     ),
     remarks: [
       ['沙織さんは獣医になりたいと言っていた。', '明日沙織さんに会うんだ'],

@@ -44,6 +44,8 @@ export type Source =
 
 export interface Recalled {
   text: string;
+  /** Of a long text, the part that has to do with the query. */
+  excerpt?: string;
   /** When it was said, or noon of the log's day; null if unknown. */
   at: number | null;
   source: Source;

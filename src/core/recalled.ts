@@ -13,8 +13,8 @@ export function isFromOutside({ outside, answers }: Recalled): boolean {
 const MOST_CHARS = 1_000;
 
 /** `- 2026-03-04 10:15, Ann: text`. Always a single line, so that no text can pose as another entry. */
-export function recalledLine({ text, at, source }: Recalled, zone: Zone): string {
-  const line = oneLine(text);
+export function recalledLine({ text, excerpt, at, source }: Recalled, zone: Zone): string {
+  const line = oneLine(excerpt ?? text);
   const words = line.length <= MOST_CHARS ? line : `${cutAt(line, MOST_CHARS)} …`;
   const when = at === null ? '' : `${zone.time(at)}, `;
   switch (source.kind) {

@@ -6,7 +6,7 @@ import type { Scope } from '../core/recall.js';
 import type { FileChunk } from './file-chunks.js';
 import { BUILDING, DEAD, FIRST_LINE, type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
 import type { IndexedView, MessagePage } from './index-port.js';
-import { indexTerms, ownTerms } from './terms.js';
+import { indexTerms, ownTerms, PERSONAL, traitsOf } from './terms.js';
 
 export interface Origin {
   number: number;
@@ -27,6 +27,7 @@ export interface NewChunk {
   at: number | null;
   author: string;
   length: number;
+  traits: number;
   heardAfter: number;
 }
 
@@ -75,8 +76,8 @@ export function createChunks(db: IndexDatabase) {
 
   function addChunk(chunk: NewChunk, terms: string[], file: FileChunk | null): boolean {
     const added = change(
-      `INSERT OR IGNORE INTO chunk (id, origin, at, author, length, heard_after, text, line, tier, message)
-       VALUES (@id, @origin, @at, @author, @length, @heardAfter, @text, @line, @tier, @message)`,
+      `INSERT OR IGNORE INTO chunk (id, origin, at, author, length, traits, heard_after, text, line, tier, message)
+       VALUES (@id, @origin, @at, @author, @length, @traits, @heardAfter, @text, @line, @tier, @message)`,
       { text: null, line: null, tier: null, message: null, ...file, ...chunk },
     );
     if (added.changes === 0) {
@@ -209,7 +210,7 @@ export function createChunks(db: IndexDatabase) {
           if (id < 1 || id >= FIRST_LINE) return [];
           const terms = indexTerms(text);
           const place = { id: scope * SCOPE_SPAN + id, scope, origin: origin.number };
-          const chunk = { ...message, ...place, length: terms.length };
+          const chunk = { ...message, ...place, length: terms.length, traits: traitsOf(text) };
           return addChunk(chunk, [...terms, ...ownTerms(text)], null) ? [chunk] : [];
         });
         if (last !== undefined) {
@@ -248,7 +249,12 @@ export function createChunks(db: IndexDatabase) {
           const terms = indexTerms(file.text);
           const id = scope * SCOPE_SPAN + FIRST_LINE + line;
           const { at, author } = file;
-          const chunk = { id, scope, origin: number, at, author, length: terms.length, heardAfter: 0 };
+          // A note is about somebody, although it is not told in the first person.
+          const traits = traitsOf(file.text) | (author === '' ? PERSONAL : 0);
+          const chunk = {
+            ...{ id, scope, origin: number, at, author, traits },
+            ...{ length: terms.length, heardAfter: 0 },
+          };
           if (addChunk(chunk, [...terms, ...ownTerms(file.text)], file)) added++;
         }
         change('UPDATE origin SET chunks = chunks + ? WHERE number = ?', added, number);

@@ -8,6 +8,8 @@ import { localMidnight, type Zone } from '../core/dates.js';
 export interface Span {
   from: number;
   until: number;
+  /** Of a day: when it is told most often, on that day and the next. */
+  soon?: Span;
 }
 
 const DAY_MS = 86_400_000;
@@ -40,6 +42,8 @@ const AGO: [pattern: RegExp, from: number, until: number][] = [
 const TOLD_BEFORE_MS = 3 * DAY_MS;
 const TOLD_AFTER_MS = 10 * DAY_MS;
 
+const TOLD_SOON_MS = 2 * DAY_MS;
+
 /** The time spans in which a message about the mentioned dates was probably said. */
 export function datesIn(text: string, now: number, zone: Zone): Span[] {
   const spans: Span[] = [];
@@ -71,7 +75,8 @@ function spanOf(named: { year?: string; month?: string; day?: string }, now: num
     return { from: midnight(year, month, 1), until: midnight(year, month + 1, 1) + TOLD_AFTER_MS };
   }
   const from = midnight(year, month, Number(named.day));
-  return { from: from - TOLD_BEFORE_MS, until: from + DAY_MS + TOLD_AFTER_MS };
+  const soon = { from, until: from + TOLD_SOON_MS };
+  return { from: from - TOLD_BEFORE_MS, until: from + DAY_MS + TOLD_AFTER_MS, soon };
 }
 
 function monthNumber(name: string): number {

@@ -8,7 +8,7 @@ import Database from 'better-sqlite3';
 export type IndexDatabase = ReturnType<typeof open>;
 
 /** Increases with every change of the tables, and of how text becomes terms. */
-export const VERSION = 3;
+export const VERSION = 4;
 
 /** A scope's chunks are numbered from its number times this: messages by their ids, then lines of files. */
 export const SCOPE_SPAN = 2 ** 32;
@@ -48,6 +48,7 @@ const TABLES = `
     at INTEGER,
     author TEXT NOT NULL,
     length INTEGER NOT NULL,
+    traits INTEGER NOT NULL,
     heard_after INTEGER NOT NULL DEFAULT 0,
     embedded INTEGER NOT NULL DEFAULT 0,
     text TEXT,

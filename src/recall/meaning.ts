@@ -39,6 +39,7 @@ export function addMeaning(
   const best = found.reduce((most, { score }) => Math.max(most, score), 0) || 1;
   const gains = inTalk(table, standard, weights);
   const byIndex = new Map(found.map((scored) => [scored.index, scored]));
+  const then = new Set(question.dates.flatMap((span) => table.within(span)));
   const least = gains === null ? 0 : leastOf(gains, largest(gains));
   for (let index = 0; index < table.size; index++) {
     const gain = gains?.[index] ?? 0;
@@ -49,7 +50,12 @@ export function addMeaning(
       found.push(scored);
     }
     scored.score +=
-      weights.meaning * believed * best * gain * factor(table, question, index, weights.meaningDate, weights);
+      weights.meaning *
+      believed *
+      best *
+      gain *
+      factor(table, question, index, weights) *
+      (then.has(index) ? weights.meaningDate : 1);
     const outstanding = Math.min(1, ((standard[index] ?? 0) - expected) / weights.meaningOver);
     if (outstanding > 0) {
       scored.share = Math.max(

@@ -2,6 +2,8 @@
 import type { Zone } from '../core/dates.js';
 import type { RecallQuery } from '../core/recall.js';
 import { datesIn } from './dates.js';
+import { isEveryday } from './everyday.js';
+import { membersOf } from './kinds.js';
 import type { ScopeTable } from './scope-table.js';
 import type { ScopeTables } from './scope-tables.js';
 import type { Question } from './scoring.js';
@@ -13,6 +15,8 @@ const MOST_TERMS = 64;
 const FRAME = 0.5;
 /** Of words that were said just before, in the search for what goes on from them. */
 const AROUND = 0.6;
+/** Of what a word stands for: football, where sports are asked for. */
+const MEMBER = 0.5;
 
 export function questionWords(
   tables: ScopeTables,
@@ -35,17 +39,23 @@ export function questionWords(
     return {
       positions,
       weight,
-      said: weight === 1 && said?.length !== 0 && !isEnding(term.text) ? kind : null,
+      said: weight === 1 && said?.length !== 0 && !saysLittle(term.text) ? kind : null,
     };
   });
   const known = new Set(all.map(({ text }) => text));
   const around = subjectTerms(query.around ?? '', MOST_TERMS)
     .filter(({ text }) => !known.has(text) && !table.authorsByTerm.has(text))
     .map((term) => ({ positions: tables.occurrences(scope, table, term), weight: AROUND, said: null }));
+  const members = others
+    .filter(({ text }) => subject.has(text))
+    .map(({ text }) => {
+      const unsaid = membersOf(text).filter((member) => !known.has(member));
+      return { positions: tables.anyOf(scope, table, unsaid), weight: MEMBER, said: null };
+    });
   const own = ownTerms(query.text).map((text) => tables.occurrences(scope, table, { text, begins: false }));
   const asked = new Set(names.flatMap(({ text }) => table.authorsByTerm.get(text) ?? []));
   return {
-    terms: [...found, ...around].flatMap(({ positions, ...term }) =>
+    terms: [...found, ...around, ...members].flatMap(({ positions, ...term }) =>
       positions === null ? [] : [{ positions, ...term }],
     ),
     own: own.filter((positions) => positions !== null),
@@ -61,6 +71,6 @@ function capitalised(text: string): string[] {
 }
 
 /** Groups of Japanese signs with an ending in them are many, and each of them is rare by chance. */
-function isEnding(term: string): boolean {
-  return /\p{sc=Hiragana}/u.test(term);
+function saysLittle(term: string): boolean {
+  return isEveryday(term) || /\p{sc=Hiragana}/u.test(term);
 }

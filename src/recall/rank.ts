@@ -15,6 +15,9 @@ import {
   WEIGHTS,
 } from './scoring.js';
 
+/** How many messages away a neighbour may be, on each side. */
+const NEIGHBOURS = 2;
+
 export function rank(table: ScopeTable, question: Question, weights = WEIGHTS): Scored[] {
   const { size } = table;
   if (size === 0) return [];
@@ -22,6 +25,7 @@ export function rank(table: ScopeTable, question: Question, weights = WEIGHTS): 
   // A question of one common word is easily matched by chance.
   const sure = Math.min(1, ideal / Math.log(1 + size));
   const rare = rareOf(size, question.terms, ideal);
+  const most = question.terms.some(({ said }) => said !== null) ? Number.POSITIVE_INFINITY : EVERYDAY_SHARE;
   const own = wordScores(table, question, weights);
   const sessions = sessionScores(table, question.terms);
   const best = largest(own);
@@ -29,24 +33,45 @@ export function rank(table: ScopeTable, question: Question, weights = WEIGHTS): 
   const found: Scored[] = [];
   for (const index of reached(table, own, best)) {
     if (!question.wanted(index)) continue;
-    const before = table.beside(index, -1);
-    const after = table.beside(index, 1);
-    const at = (position: number) => (position < 0 ? 0 : (own[position] ?? 0));
-    const further =
-      (before < 0 ? 0 : at(table.beside(before, -1))) + (after < 0 ? 0 : at(table.beside(after, 1)));
     const session = (sessions[table.sessions[index] ?? 0] ?? 0) / (bestSession || 1);
+    const leaning = Math.min(1, weights.leaning / (table.lengths[index] || 1));
     let score =
-      at(index) +
-      weights.before * at(before) +
-      weights.after * at(after) +
-      weights.further * further +
-      weights.session * best * session;
-    score *= factor(table, question, index, weights.date, weights);
-    if (score > 0)
-      found.push({ index, score, share: ideal > 0 ? (sure * score) / ideal : 0, rare: rare.has(index) });
+      (own[index] ?? 0) +
+      weights.before * beside(table, own, index, -1, weights) +
+      weights.after * beside(table, own, index, 1, weights) +
+      weights.session * leaning * best * Math.sqrt(session);
+    score *= factor(table, question, index, weights);
+    if (!(score > 0)) continue;
+    const share = ideal > 0 ? Math.min(most, (sure * score) / ideal) : 0;
+    found.push({ index, score, share, rare: rare.has(index) });
   }
   if (question.meaning !== null) addMeaning(table, found, question, question.meaning, weights);
   return found.sort((a, b) => b.score - a.score || b.index - a.index);
+}
+
+/**
+ * The score of what stands before or after, less with every word that lies between the middles of both: a short message
+ * is understood from what surrounds it, a long one says all by itself, and says too much to explain its neighbours.
+ */
+function beside(
+  table: ScopeTable,
+  own: Float32Array,
+  index: number,
+  direction: 1 | -1,
+  weights: typeof WEIGHTS,
+): number {
+  let sum = 0;
+  let words = (table.lengths[index] ?? 0) / 2;
+  let other = index;
+  for (let step = 0; step < NEIGHBOURS; step++) {
+    other = table.beside(other, direction);
+    if (other < 0) break;
+    const length = table.lengths[other] ?? 0;
+    const answers = table.asks(direction < 0 ? other : index) ? 1 : weights.unasked;
+    sum += answers * Math.exp(-(words + length / 2) / weights.apart) * (own[other] ?? 0);
+    words += length;
+  }
+  return sum;
 }
 
 /** What a chunk would score that had every word which the question is about. */
@@ -55,6 +80,9 @@ function idealOf(size: number, terms: Term[]): number {
   const counted = about.length > 0 ? about : terms;
   return counted.reduce((sum, { positions }) => sum + rarity(size, distinct(positions)), 0);
 }
+
+/** A message of everyday words alone is certain to be about nothing that was told. */
+const EVERYDAY_SHARE = 1.3;
 
 /** What somebody was told of once, long ago: words in few chunks of many, and no small part of the question. */
 const RARE = { chunks: 2, among: 100, amongForName: 12, part: 0.2 };
@@ -71,8 +99,12 @@ function rareOf(size: number, terms: Term[], ideal: number): Set<number> {
   return new Set([...parts].filter(([, part]) => part >= RARE.part).map(([index]) => index));
 }
 
-/** BM25 of each chunk by itself, plus the bonus for adjacent terms. */
-function wordScores(table: ScopeTable, { terms, own }: Question, weights: typeof WEIGHTS): Float32Array {
+/** BM25 of each chunk by itself. A date is a term, too: what was said then has it. */
+function wordScores(
+  table: ScopeTable,
+  { terms, own, dates }: Question,
+  weights: typeof WEIGHTS,
+): Float32Array {
   const scores = new Float32Array(table.size);
   const average = table.terms / table.size || 1;
   const norm = (index: number) =>
@@ -83,18 +115,17 @@ function wordScores(table: ScopeTable, { terms, own }: Question, weights: typeof
       scores[index] = (scores[index] ?? 0) + weight;
     });
   }
-  terms.forEach(({ positions, weight: share }, n) => {
+  for (const { positions, weight: share } of terms) {
     const weight = share * rarity(table.size, distinct(positions));
     eachPosition(positions, (index, times) => {
       scores[index] = (scores[index] ?? 0) + (weight * times * (weights.k1 + 1)) / (times + norm(index));
     });
-    const next = terms[n + 1];
-    if (next === undefined || weights.pair === 0) return;
-    const both = common(positions, next.positions);
-    const rare = Math.min(share, next.weight) * weights.pair * rarity(table.size, both.length);
-    for (const index of both)
-      scores[index] = (scores[index] ?? 0) + (rare * (weights.k1 + 1)) / (1 + norm(index));
-  });
+  }
+  for (const span of dates.flatMap((date) => [date, ...(date.soon ? [date.soon] : [])])) {
+    const said = table.within(span);
+    const weight = weights.date * rarity(table.size, said.length);
+    for (const index of said) scores[index] = (scores[index] ?? 0) + weight;
+  }
   return scores;
 }
 
@@ -118,7 +149,7 @@ function sessionScores(table: ScopeTable, terms: Term[]): Float32Array {
   return scores;
 }
 
-/** Chunks with a score, and up to two neighbours on each side; if there are very many, only around the best. */
+/** Chunks with a score, and their neighbours; if there are very many, only around the best. */
 function reached(table: ScopeTable, own: Float32Array, best: number): Set<number> {
   const least = leastOf(own, best);
   const positions = new Set<number>();
@@ -127,11 +158,12 @@ function reached(table: ScopeTable, own: Float32Array, best: number): Set<number
     if (score === 0 || score < least) continue;
     positions.add(index);
     for (const direction of [1, -1] as const) {
-      const beside = table.beside(index, direction);
-      if (beside < 0) continue;
-      positions.add(beside);
-      const further = table.beside(beside, direction);
-      if (further >= 0) positions.add(further);
+      let other = index;
+      for (let step = 0; step < NEIGHBOURS; step++) {
+        other = table.beside(other, direction);
+        if (other < 0) break;
+        positions.add(other);
+      }
     }
   }
   return positions;
@@ -159,23 +191,11 @@ function distinct(positions: Occurrences): number {
   return count;
 }
 
-function common(a: Occurrences, b: Occurrences): number[] {
-  const both: number[] = [];
-  for (let n = 0, m = 0; n < a.length && m < b.length; ) {
-    const left = a[n] ?? 0;
-    const right = b[m] ?? 0;
-    if (left === right && both.at(-1) !== left) both.push(left);
-    if (left <= right) n++;
-    else m++;
-  }
-  return both;
-}
-
 /**
  * A logistic curve fitted to measurements: for questions about a conversation, its best chunk; and for questions about
  * other conversations, which it cannot answer, its best chunk as well. At the middle both are equally frequent.
  */
-const MIDDLE = 1.1;
+const MIDDLE = 1;
 const STEEPNESS = 3.5;
 
 /** Maps the matched share of the question to the probability that memory knows the answer. */

@@ -23,6 +23,7 @@ import { wordsBy } from '../core/transcript.js';
 import type { HeardMessage } from '../core/view.js';
 import { isAfter } from '../core/view.js';
 import { createBackground } from './background.js';
+import { endOf, excerptsFor } from './excerpt.js';
 import { createFileIndexing } from './file-indexing.js';
 import { findMissing, readIndexed } from './first-look.js';
 import type { Ranked } from './index-port.js';
@@ -169,8 +170,12 @@ export function createRecall(options: {
         // What was heard while the thread was starting need not wait: it runs now.
         if (stopWaiting !== null) indexLater();
       });
-    const hits = await shown(scope, query, ranked, limit);
-    return { hits: await withQuestions(scope, query, ranked, hits), by: byVectors ? 'both' : 'keywords' };
+    const hits = await withQuestions(scope, query, ranked, await shown(scope, query, ranked, limit));
+    const excerptOf = excerptsFor(query.text);
+    return {
+      hits: hits.map((hit) => withExcerpt(hit, excerptOf(hit.text))),
+      by: byVectors ? 'both' : 'keywords',
+    };
   }
 
   async function refreshed(scope: Scope, { except }: RecallQuery): Promise<void> {
@@ -307,6 +312,15 @@ export function createRecall(options: {
       await Promise.all([indexing.stop(), vectors?.stop()]);
       await index.close();
     },
+  };
+}
+
+function withExcerpt(hit: Recalled, excerpt: string | null): Recalled {
+  const end = hit.answers && endOf(hit.answers.text);
+  return {
+    ...hit,
+    ...(excerpt === null ? {} : { excerpt }),
+    ...(hit.answers && end ? { answers: { ...hit.answers, excerpt: end } } : {}),
   };
 }
 

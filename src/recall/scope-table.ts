@@ -2,7 +2,8 @@
  * Everything that ranking needs to know of a scope's chunks, in columns in memory: author, time, and neighbours. Loaded
  * when a scope is searched, then updated with what is added.
  */
-import { indexTerms } from './terms.js';
+import type { Span } from './dates.js';
+import { ASKS, indexTerms, PERSONAL } from './terms.js';
 
 export interface ChunkFacts {
   /** Its number in the scope; messages by their ids, then lines of files. */
@@ -14,6 +15,8 @@ export interface ChunkFacts {
   author: string;
   /** In terms. */
   length: number;
+  /** `ASKS`, `PERSONAL`. */
+  traits: number;
   /** For a message: after which one it was heard. */
   heardAfter: number;
 }
@@ -35,6 +38,7 @@ export class ScopeTable {
   /** NaN if unknown. */
   times: Float64Array;
   lengths: Uint16Array;
+  traits: Uint8Array;
   heardAfter: Float64Array;
   /** Author numbers. */
   authors: Uint16Array;
@@ -53,6 +57,7 @@ export class ScopeTable {
     this.origins = new Int32Array(capacity);
     this.times = new Float64Array(capacity);
     this.lengths = new Uint16Array(capacity);
+    this.traits = new Uint8Array(capacity);
     this.heardAfter = new Float64Array(capacity);
     this.authors = new Uint16Array(capacity);
     this.sessions = new Int32Array(capacity);
@@ -62,7 +67,7 @@ export class ScopeTable {
     return this.authorNumbers.size;
   }
 
-  add({ chunk, origin, at, author, length, heardAfter }: ChunkFacts): void {
+  add({ chunk, origin, at, author, length, traits, heardAfter }: ChunkFacts): void {
     const index = this.firstFrom(chunk);
     if (index < this.size && this.chunks[index] === chunk) return;
     if (this.size === this.chunks.length) this.grow();
@@ -73,6 +78,7 @@ export class ScopeTable {
     this.origins[index] = origin;
     this.times[index] = at ?? Number.NaN;
     this.lengths[index] = counted;
+    this.traits[index] = traits;
     this.heardAfter[index] = heardAfter;
     this.authors[index] = this.authorNumber(author);
     const session = this.sessionOf(index);
@@ -116,9 +122,27 @@ export class ScopeTable {
     return -1;
   }
 
+  asks(index: number): boolean {
+    return ((this.traits[index] ?? 0) & ASKS) !== 0;
+  }
+
+  isPersonal(index: number): boolean {
+    return ((this.traits[index] ?? 0) & PERSONAL) !== 0;
+  }
+
+  /** The chunks from that time. */
+  within({ from, until }: Span): number[] {
+    const found: number[] = [];
+    for (let index = 0; index < this.size; index++) {
+      const at = this.times[index] ?? Number.NaN;
+      if (at >= from && at < until) found.push(index);
+    }
+    return found;
+  }
+
   private columns() {
-    const { chunks, origins, times, lengths, heardAfter, authors, sessions } = this;
-    return [chunks, origins, times, lengths, heardAfter, authors, sessions];
+    const { chunks, origins, times, lengths, traits, heardAfter, authors, sessions } = this;
+    return [chunks, origins, times, lengths, traits, heardAfter, authors, sessions];
   }
 
   private grow(): void {
@@ -131,6 +155,7 @@ export class ScopeTable {
     this.origins = grown(this.origins, new Int32Array(capacity));
     this.times = grown(this.times, new Float64Array(capacity));
     this.lengths = grown(this.lengths, new Uint16Array(capacity));
+    this.traits = grown(this.traits, new Uint8Array(capacity));
     this.heardAfter = grown(this.heardAfter, new Float64Array(capacity));
     this.authors = grown(this.authors, new Uint16Array(capacity));
     this.sessions = grown(this.sessions, new Int32Array(capacity));

@@ -17,7 +17,7 @@ const MOST_OCCURRENCES = 20_000;
 /** Words that begin alike and are compared with one that nobody said. */
 const MOST_COMPARED = 2_000;
 
-const COLUMNS = 'id, origin, at, author, length, heard_after AS heardAfter';
+const COLUMNS = 'id, origin, at, author, length, traits, heard_after AS heardAfter';
 type Row = Omit<NewChunk, 'scope'>;
 
 export type ScopeTables = ReturnType<typeof createScopeTables>;
@@ -83,12 +83,22 @@ export function createScopeTables(db: IndexDatabase) {
         text,
         terms.map((term) => term.slice(prefix.length)),
       );
-      const found = words.map((word) => occurrences(scope, table, { text: word, begins: false }));
-      if (found.some((positions) => positions === null)) return null;
-      const all = found.flatMap((positions) => [...(positions ?? [])]);
-      return Int32Array.from(all).sort();
+      return anyOf(scope, table, words);
     },
+
+    anyOf,
   };
+
+  /** Where any of the words occurs; null if that is almost everywhere. */
+  function anyOf(scope: number, table: ScopeTable, words: string[]): Int32Array | null {
+    const all: number[] = [];
+    for (const text of words) {
+      const positions = occurrences(scope, table, { text, begins: false });
+      if (positions === null || all.length + positions.length > MOST_OCCURRENCES) return null;
+      for (const position of positions) all.push(position);
+    }
+    return Int32Array.from(all).sort();
+  }
 
   /** In ascending order, repeated for each occurrence; null for a term that occurs almost everywhere. */
   function occurrences(scope: number, table: ScopeTable, { text, begins }: Term): Int32Array | null {

@@ -12,7 +12,10 @@ export interface Term {
   positions: Occurrences;
   /** 1: the question is about it. Less: it only says how it is asked, or was said just before. */
   weight: number;
-  /** It was said as it stands in the question, which is about it; of a name less proof is asked that it is rare. */
+  /**
+   * It was said as it stands in the question, which is about it, and it is no word of every day; of a name less proof is
+   * asked that it is rare.
+   */
   said: 'name' | 'word' | null;
 }
 
@@ -49,26 +52,30 @@ export interface Scored {
 }
 
 export const WEIGHTS = {
-  /** Saturation: messages are short, so repeating a word adds hardly anything. */
-  k1: 0.7,
-  /** Length normalisation: low, because long messages also say more. */
-  b: 0.35,
-  /** Bonus for two terms that are adjacent, as in the question. */
-  pair: 0.5,
+  /** Saturation: how much it adds that a word is repeated. */
+  k1: 1.2,
+  /** Length normalisation: a long message has many words by chance. */
+  b: 0.6,
   /** Bonus for what is said to be one's own, as in the question: "my dog". */
-  own: 0.5,
-  /** Share from the message before: the answer to a question follows it and need not repeat its words. */
-  before: 0.5,
-  /** Share from the message after, which may be the answer. */
-  after: 0.1,
-  /** Share from two messages away, in both directions: people stay with a subject for a few messages. */
-  further: 0.2,
+  own: 0.25,
+  /** The share of the score of what stands before: an answer need not repeat the words of its question. */
+  before: 1,
+  /** Of what stands after, which may be the answer. */
+  after: 0.3,
+  /** Where nothing was asked, this much of it. */
+  unasked: 0.5,
+  /** The share falls to a third with so many words between the middles of both. */
+  apart: 25,
   /** A session about the subject raises everything said in it, by at most this share of the best score. */
   session: 0.7,
+  /** A message of more words than these stands for itself: its session raises it less. */
+  leaning: 50,
   /** Factor for messages by somebody whom the question names. */
-  speaker: 1.3,
-  /** Factor for messages from the time that the question mentions. */
-  date: 3,
+  speaker: 1.4,
+  /** Factor for what nobody says of himself: facts are mostly told in the first person. */
+  impersonal: 0.8,
+  /** What was said at the time that the question mentions has a word more, of this weight. */
+  date: 1,
   /** A message of a word or two says little, whatever it matches: it keeps this share of its score. */
   short: 0.6,
   /** Added for each further term. */
@@ -89,17 +96,16 @@ export const WEIGHTS = {
 /** If very many chunks match a word of the question, only about this many are examined closely. */
 const MOST_SEEDS = 3_000;
 const BINS = 1_024;
-/** For who said it, when, and how much it says. */
+/** For who said it, of whom, and how much it says. */
 export function factor(
   table: ScopeTable,
-  { asked, dates }: Question,
+  { asked }: Question,
   index: number,
-  date: number,
   weights: typeof WEIGHTS,
 ): number {
   let product = Math.min(1, weights.short + weights.shortStep * (table.lengths[index] ?? 0));
   if (asked.has(table.authors[index] ?? -1)) product *= weights.speaker;
-  if (within(dates, table.times[index])) product *= date;
+  if (!table.isPersonal(index)) product *= weights.impersonal;
   return product;
 }
 
@@ -124,8 +130,4 @@ export function largest(scores: Float32Array): number {
   let most = 0;
   for (const score of scores) if (score > most) most = score;
   return most;
-}
-
-function within(dates: Span[], at: number | undefined): boolean {
-  return at !== undefined && dates.some((span) => at >= span.from && at < span.until);
 }

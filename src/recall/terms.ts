@@ -82,6 +82,29 @@ export function ownTerms(text: string): string[] {
   return [...own];
 }
 
+/** Traits of a text, as bits: it asks something; its author tells of himself. */
+export const ASKS = 1;
+export const PERSONAL = 2;
+
+/** "I", "my" and "we" in the languages that write them. */
+const FIRST_PERSON = new Set(
+  `i im me my mine we us our ours ich mich mir mein meine meinen meinem meiner meines wir uns unser unsere unseren unserem
+  unserer yo mí mi mis mío mía conmigo nosotros nosotras nos nuestro nuestra nuestros nuestras je j moi mon ma mes nous
+  notre io mio mia miei mie noi nostro nostra nostri nostre eu mim meu minha meus minhas nós nosso nossa nossos nossas ik
+  mij mijn wij ons onze я меня мне мной мой моя моё мое мои моего моей моему моим мою мы нас нам нами наш наша наше наши
+  нашего нашей нашему нашу أنا انا نحن`.split(/\s+/),
+);
+const UNSPACED_FIRST_PERSON = /[我私僕俺]|わたし|ぼく|나[는의도]|내가|저[는의도]|제가|우리/u;
+
+export function traitsOf(text: string): number {
+  const asks = /[?？؟]/.test(text) ? ASKS : 0;
+  const plain = plainly(text);
+  for (const [run] of plain.matchAll(RUN)) {
+    if (FIRST_PERSON.has(run)) return asks | PERSONAL;
+  }
+  return UNSPACED_FIRST_PERSON.test(plain) ? asks | PERSONAL : asks;
+}
+
 function plainly(text: string): string {
   return text.slice(0, LONGEST_TEXT).normalize('NFKC').toLowerCase();
 }

@@ -23,7 +23,9 @@ export function askingOf(message: string): Asking {
   if (has('told')) return 'question';
   if (!has('own') && (has('phatic') || has('moment')) && !hasContent(text)) return 'small talk';
   // Without a mark only what begins like a question, or asks of one's own before it says more: "c'est quand mon train".
-  const asksOfOwn = has('own') && kindsIn(text.split(/[,.;:!]/, 1)[0] ?? '')('asks');
+  // "You won't believe how tired I am" says it.
+  const opening = runsOf(text.split(/[,.;:!]/, 1)[0] ?? '').slice(0, OPENING_WORDS);
+  const asksOfOwn = has('own') && kindsIn(opening.join(' '))('asks');
   const isClear =
     UNSPACED.test(text) || asksOfOwn || (opensWith(text, 'asks') && !opensWith(text, 'exclaims'));
   const asks = has('asks') && (MARK.test(text) || isClear);
@@ -32,6 +34,9 @@ export function askingOf(message: string): Asking {
   if (!MARK.test(text)) return 'remark';
   return has('own') ? 'question' : 'perhaps';
 }
+
+/** A question without a mark asks by then. */
+const OPENING_WORDS = 3;
 
 /** Words too few to say what a question is about, apart from those that only ask. */
 const SHORT_WORDS = 5;
