@@ -102,23 +102,28 @@ function stepsOfChat(source: Source, chatId: string, files: Found[], names: Name
     passOver(source, from);
     return [];
   });
-  return [...steps, ...stepsOfPresent(chatId, files)];
+  return withPresent(steps, chatId, files);
 }
 
 /** AGENTS.md and USER.md are what it knows, SOUL.md who it is: of the persona that is always there. */
-function stepsOfPresent(chatId: string, files: Found[]): Step[] {
+function withPresent(steps: Step[], chatId: string, files: Found[]): Step[] {
   const called = (name: string) => files.filter(({ below }) => below.join('/') === name);
   const place = 'groups' as const;
+  const to = [chatId, 'default', 'MEMORY.md'];
   const souls = called('SOUL.md').map(
     ({ from }): Step => ({ from, place, to: [chatId, 'default', 'PERSONA.md'] }),
   );
   const known = [...called('AGENTS.md'), ...called('USER.md')];
-  const [first, ...others] = known;
-  if (first === undefined) return souls;
+  // Beside a file of the older layout it would be read by nobody: it becomes one with it.
+  const older = steps.find((step) => step.to.join('/') === to.join('/'));
+  const others = older === undefined ? known.slice(1) : known;
   const more = others.map(({ from }) => ({
     ...{ from, heading: from.at(-1) === 'USER.md' ? 'About the user' : 'Further memory' },
   }));
-  return [...souls, { from: first.from, place, to: [chatId, 'default', 'MEMORY.md'], more }];
+  if (older !== undefined)
+    return [...steps.map((step) => (step === older ? { ...older, more } : step)), ...souls];
+  const [first] = known;
+  return [...steps, ...souls, ...(first === undefined ? [] : [{ from: first.from, place, to, more }])];
 }
 
 /** A persona is there once it has this file. */

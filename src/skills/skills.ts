@@ -126,7 +126,8 @@ export function createSkills({ folder, log, ...host }: SkillsParts): Skills {
     if (now === told) return;
     told = now;
     for (const { name, why } of problems) log.warn({ skill: name, why }, 'a skill is not offered');
-    for (const { name, why } of remarks) log.warn({ skill: name, why }, 'a skill is offered otherwise');
+    for (const { name, why } of remarks)
+      log.warn({ skill: name, why }, 'a skill is offered, but not as its file has it');
   }
 
   return {

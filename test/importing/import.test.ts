@@ -427,6 +427,25 @@ describe('the present layout of MicroClaw', () => {
   });
 });
 
+test('both layouts of MicroClaw for one chat become one memory', async () => {
+  const { run, files, text } = await setUp({
+    'from/groups/4711/1/MEMORY.md': 'Old.\n',
+    'from/groups/telegram/4711/AGENTS.md': 'New.\n',
+    'from/groups/telegram/4711/USER.md': 'A gardener.\n',
+  });
+  const { done } = await run();
+  expect(await files()).toEqual(['groups/telegram_4711/default/MEMORY.md']);
+  expect(await text('groups/telegram_4711/default/MEMORY.md')).toBe(
+    'Old.\n\n\n# Further memory\n\nNew.\n\n\n# About the user\n\nA gardener.\n',
+  );
+  expect(done).toMatchObject([
+    {
+      kind: 'new',
+      from: ['groups/4711/1/MEMORY.md', 'groups/telegram/4711/AGENTS.md', 'groups/telegram/4711/USER.md'],
+    },
+  ]);
+});
+
 describe('a persona', () => {
   const personaOf = async (files: Record<string, string>) => {
     const here = await setUp(
