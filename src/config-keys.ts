@@ -195,6 +195,7 @@ export const configKeys = z.strictObject({
     allow: toolGroups().default(['memory', 'search', 'clipboard', 'schedules', 'reactions', 'send']),
     chats: z.record(z.string(), allowance(), expected('ids of chats, each with allow')).default({}),
     channels: z.record(z.string(), allowance(), expected('names of channels, each with allow')).default({}),
+    max_offered: whole(1).default(128),
     reactions: choice('off', 'groups', 'everywhere').default('groups'),
     shell: section({
       sandbox: choice('bubblewrap', 'none').default('bubblewrap'),

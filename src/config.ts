@@ -272,7 +272,7 @@ function resolveConfig(
           }
         : null,
     tools: {
-      ...keys.tools,
+      ...camel(keys.tools),
       shell: camel(keys.tools.shell),
       web: camel(keys.tools.web),
     },

@@ -37,6 +37,7 @@ import {
   storeSetting,
   withTraces,
 } from './store/sqlite/inspect.js';
+import { leftOutOf } from './turn-tools.js';
 
 type Finding = { state: 'ok' | 'warning' | 'failed'; text: string };
 
@@ -114,8 +115,10 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
     await check('model', () => checkModel(config, store));
     await check('speech', () => checkSpeech(config));
     await check('embeddings', () => checkEmbeddings(config));
+    const offered: string[] = [];
     for (const server of config.mcp.servers)
-      await check(`mcp ${server.name}`, () => checkMcp(server, config));
+      await check(`mcp ${server.name}`, () => checkMcp(server, config, offered));
+    await check('tools', async () => checkOffered(config, offered));
   } finally {
     await store.close();
   }
@@ -335,7 +338,18 @@ async function checkEmbeddings(config: Config): Promise<Finding[]> {
   }
 }
 
-async function checkMcp(server: ServerSettings, config: Config): Promise<Finding[]> {
+/** Only where there is something to say. */
+function checkOffered({ tools }: Config, names: readonly string[]): Finding[] {
+  const leftOut = leftOutOf(tools, names);
+  if (leftOut.length === 0) return [];
+  const text =
+    `one request offers ${tools.maxOffered} (tools.max_offered), so ${leftOut.length} are left out: ${leftOut.join(', ')}; ` +
+    'list under mcp.servers.NAME.tools those that are needed';
+  return [{ state: 'warning', text }];
+}
+
+/** `offered`: the names of tools of all servers, to which those of this one are added. */
+async function checkMcp(server: ServerSettings, config: Config, offered: string[]): Promise<Finding[]> {
   const { checkServer } = await import('./mcp/check.js');
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const redact = createRedactor(secretsOf(config));
@@ -349,6 +363,7 @@ async function checkMcp(server: ServerSettings, config: Config): Promise<Finding
   });
   const { tools } = config;
   if (checked.state === 'failed') return [checked];
+  offered.push(...checked.tools);
   const allowances = [tools, ...Object.values(tools.chats), ...Object.values(tools.channels)];
   const isAllowed = allowances.some(({ allow }) => allow.includes('mcp'));
   const unused = isAllowed ? [] : ['no chat has its tools: add mcp to tools.allow, or to that of a chat'];

@@ -102,15 +102,16 @@ export function createToolsFor(parts: Parts): ToolsFor {
   const { config, settings } = parts;
   const forFiles = memoryTools(parts.memory, settings.tier1By);
   const groups = groupsOf(parts);
-  const setOf = keptSets({ ...groups, memory: () => forFiles });
+  const { maxOffered } = config.tools;
+  const setOf = keptSets({ ...groups, memory: () => forFiles }, maxOffered);
   const ofItself = agentMemoryTools(parts);
   const ofBoth = [readTieredMemory(parts.memory), ...ofItself];
   // What an agent makes is referred to by its result, and sent to nobody.
   const kept = [keepArtifact(parts)];
   const ofAgents = { ...groups, artifacts: () => kept };
-  const setOfSubAgent = keptSets({ ...ofAgents, memory: () => ofBoth });
+  const setOfSubAgent = keptSets({ ...ofAgents, memory: () => ofBoth }, maxOffered);
   // Nobody's persona stands behind a program's task.
-  const setOfProgram = keptSets({ ...ofAgents, memory: () => ofItself });
+  const setOfProgram = keptSets({ ...ofAgents, memory: () => ofItself }, maxOffered);
   const mayReact = reactionsIn(parts);
   return (turn) => {
     if (turn.draft) return toolSet(draftTools(turn.draft, settings.tier1By));
@@ -220,15 +221,53 @@ function reactionsIn({ channels, config: { tools } }: Parts) {
 }
 
 /** Sets are kept, for describing tools takes time; a group whose list is another one makes a new set. */
-function keptSets(groups: Groups): (names: readonly ToolGroup[]) => ToolSet {
+function keptSets(groups: Groups, maxOffered: number): (names: readonly ToolGroup[]) => ToolSet {
   const kept = new Map<string, { lists: (readonly AnyTool[])[]; set: ToolSet }>();
   return (names) => {
     const key = names.join();
-    const lists = names.map((name) => groups[name]?.(names) ?? []);
+    const inOrder = [...names.filter((name) => name !== 'mcp'), ...names.filter((name) => name === 'mcp')];
+    const lists = inOrder.map((name) => groups[name]?.(names) ?? []);
     const before = kept.get(key);
     if (before?.lists.every((list, n) => list === lists[n])) return before.set;
-    const set = toolSet(lists.flat());
+    const all = lists.flat();
+    const offered = all.slice(0, maxOffered);
+    const leftOut = all.slice(offered.length).map(({ name }) => name);
+    const set = { ...toolSet(offered), ...(leftOut.length > 0 && { leftOut }) };
     kept.set(key, { lists, set });
     return set;
   };
+}
+
+/** How many tools of the gateway's own each group has, for `doctor`, which makes none of them. */
+const OWN_TOOLS: Record<ToolGroup, number> = {
+  ...{
+    memory: 4,
+    search: 1,
+    clipboard: 1,
+    schedules: 5,
+    reactions: 1,
+    send: 1,
+    files: 5,
+    export: 1,
+    shell: 1,
+    web: 1,
+  },
+  ...{ mcp: 0, agents: 1, artifacts: 1, skills: 1 },
+};
+
+/** Of the tools of servers, in their order, those that have no place in a request of any chat that has them. */
+export function leftOutOf(
+  { allow, chats, channels, maxOffered }: Config['tools'],
+  names: readonly string[],
+): string[] {
+  const allowances = [{ allow }, ...Object.values(chats), ...Object.values(channels)];
+  const own = allowances.filter((each) => each.allow.includes('mcp')).map((each) => ownTools(each.allow));
+  return own.length === 0 ? [] : [...new Set(names)].slice(Math.max(0, maxOffered - Math.max(...own)));
+}
+
+function ownTools(allow: readonly ToolGroup[]): number {
+  const groups = new Set(allow);
+  // Files of skills are read by a tool of the group itself where there is none for files.
+  const reading = groups.has('skills') && !groups.has('files') ? 1 : 0;
+  return [...groups].reduce((sum, group) => sum + OWN_TOOLS[group], reading);
 }

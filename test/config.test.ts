@@ -61,6 +61,7 @@ describe('where the configuration is', () => {
         allow: ['memory', 'search', 'clipboard', 'schedules', 'reactions', 'send'],
         chats: {},
         channels: {},
+        maxOffered: 128,
         reactions: 'groups',
         shell: { sandbox: 'bubblewrap', network: false, env: [], timeoutSeconds: 60, memoryMb: 512 },
         web: { timeoutSeconds: 20, maxBytes: 2_000_000, allowHosts: [] },

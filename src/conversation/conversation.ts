@@ -18,6 +18,7 @@ import { createWindowCopies } from './context/window.js';
 import type { Deliver } from './deliver/deliver.js';
 import { createNews } from './deliver/news.js';
 import { postOnce } from './deliver/say.js';
+import { toolsTelling } from './deliver/tools-left-out.js';
 import { type DigestPlan, keepDigests } from './digests/digests.js';
 import { createBudgets } from './purses.js';
 import { createCommandLane } from './receive/command-lane.js';
@@ -79,9 +80,12 @@ export interface InsideEvent {
 const REST_MS = 2_000;
 const NO_RESULT_IN_TIME = 'Nothing came of this in time, so it is over.';
 
-export function createConversation(given: Omit<Services, 'budgets'> & { deliver: Deliver }): Conversation {
-  const { store, channels, deliver, clock, log, settings } = given;
-  const tellOwners = createNews(given);
+type Given = Omit<Services, 'budgets'> & { deliver: Deliver };
+
+export function createConversation(parts: Given): Conversation {
+  const { store, channels, deliver, clock, log, settings } = parts;
+  const tellOwners = createNews(parts);
+  const given: Given = { ...parts, toolsFor: toolsTelling(parts.toolsFor, tellOwners) };
   const budgets = createBudgets({ ...given, tell: tellOwners }, settings.limits);
   const services = { ...given, budgets };
   const windowCopies = createWindowCopies(store);

@@ -183,6 +183,8 @@ export interface ToolSet {
   descriptions: ToolDescription[];
   /** Roughly what the descriptions take of the model's context window, in tokens. */
   tokens: number;
+  /** The names of tools that it would hold, did they not go beyond what one request may offer. Left out: none. */
+  leftOut?: readonly string[];
   /** Of an agent: the external tools that there are and it does not have. Calling one is refused as leaving the machine is. */
   withheld?: readonly AnyTool[];
 }

@@ -9,7 +9,9 @@ import type { Processes } from './process-transport.js';
 import type { ServerSettings } from './settings.js';
 import { oneLine } from './words.js';
 
-export type Check = { state: 'ok'; text: string; remarks: string[] } | { state: 'failed'; text: string };
+export type Check =
+  /** `tools`: as personas have them. */
+  { state: 'ok'; text: string; remarks: string[]; tools: string[] } | { state: 'failed'; text: string };
 
 interface Parts {
   version: string;
@@ -38,8 +40,14 @@ export async function checkServer(settings: ServerSettings, parts: Parts): Promi
       const free = tools.filter(({ needsApproval }) => !needsApproval).length;
       const how = 'command' in settings ? 'a process' : 'over HTTP';
       const text = `${how}, revision ${connection.revision}, ${tools.length} tools, ${free} of them without approval`;
-      if (tools.length > 0) return { state: 'ok', text, remarks };
-      return { state: 'ok', text, remarks: [...remarks, 'it offers no tool that personas could use'] };
+      const names = tools.map(({ name }) => name);
+      if (tools.length > 0) return { state: 'ok', text, remarks, tools: names };
+      return {
+        state: 'ok',
+        text,
+        tools: names,
+        remarks: [...remarks, 'it offers no tool that personas could use'],
+      };
     } finally {
       await connection.close();
     }

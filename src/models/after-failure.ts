@@ -12,6 +12,7 @@ import type { ChatRequest } from './request.js';
 import type { ServerErrorDetails } from './server-error.js';
 import type { RequestSize } from './token-counts.js';
 import { saysTooLong } from './too-long.js';
+import { toolLimitIn } from './tool-limit.js';
 import { modelKey } from './week-store.js';
 
 export interface FailureOptions {
@@ -54,6 +55,12 @@ export async function afterFailure(
   const details = { ...error, words: redact(error.words) };
   const { words } = details;
 
+  const mostTools = details.kind === 'answered' ? toolLimitIn(sent, details) : null;
+  if (mostTools !== null) {
+    log.warn({ server: place, model, mostTools, words }, 'the model server takes fewer tools in one request');
+    await quirks.limitTools(modelKey(place, model), mostTools);
+    return 'without what was refused';
+  }
   const quirk = details.kind === 'answered' ? refusedParameter(sent, details) : null;
   const size = sizeOf(request);
   const { code, retry } = classify(details, size.estimated);

@@ -116,6 +116,12 @@ export function createAsker(options: AskerOptions) {
   const withTemperature = (request: ModelRequest): ModelRequest =>
     server.temperature === undefined ? request : { temperature: server.temperature, ...request };
 
+  /** No more tools than the server takes; the caller has put first what matters most. */
+  function withFewerTools(request: ModelRequest, model: string): ModelRequest {
+    const most = quirks.get(modelKey(place, model))?.mostTools ?? request.tools.length;
+    return most < request.tools.length ? { ...request, tools: request.tools.slice(0, most) } : request;
+  }
+
   /** Until there is an answer, an empty one too. */
   return async function* ask(
     { request, outputTokens, before, isRaised }: Question,
@@ -128,7 +134,13 @@ export function createAsker(options: AskerOptions) {
     let withoutPictures = false;
     for (;;) {
       const refused = await leftOut(model, request, withoutPictures);
-      const sent = chatRequest(withTemperature(request), to, outputTokens, refused, server.extra);
+      const sent = chatRequest(
+        withFewerTools(withTemperature(request), model),
+        to,
+        outputTokens,
+        refused,
+        server.extra,
+      );
       if (signal.aborted) throw stoppedRequest(serverTitle(place, model));
       try {
         const { post, write, reader } = apis[sent.api];

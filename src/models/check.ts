@@ -39,6 +39,12 @@ export async function checkModel(server: CheckedServer): Promise<{ identity: str
     if (other !== name)
       learnt.push(...windowWarnings(window.known(other)).map((text) => `${other}: ${text}`));
   }
+  const mostTools = quirks.get(key)?.mostTools;
+  if (mostTools !== undefined) {
+    learnt.push(
+      `it has refused more than ${mostTools} tools in one request; this is forgotten now, and learnt again where it holds`,
+    );
+  }
   // A server that was upgraded is asked for everything again.
   for (const model of modelsIn(quirks, place)) await quirks.set(modelKey(place, model), null);
   await window.forget();

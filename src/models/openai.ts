@@ -30,6 +30,8 @@ import { createSizer } from './token-counts.js';
 import { modelKey } from './week-store.js';
 
 const ANSWER_BYTES = 2_000_000;
+/** Of tools that are left out, in what owners are told. */
+const MOST_NAMED = 40;
 
 export interface OpenAiModelOptions {
   server: ModelServer;
@@ -167,7 +169,13 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   /** What an owner should hear: without tools there is no memory, and less of a window is less of a conversation. */
   function noticesFor({ model = server.name, tools }: ModelRequest): { notices?: Notice[] } {
     const notices = [...window.notices(model)];
-    if (tools.length > 0 && quirks.get(modelKey(place, model))?.refused.includes('tools')) {
+    const known = quirks.get(modelKey(place, model));
+    if (known?.mostTools !== undefined && known.mostTools < tools.length) {
+      const leftOut = tools.slice(known.mostTools).map(({ name }) => `\`${name}\``);
+      const text = `${titleOf(model)} takes only ${known.mostTools} tools in one request, so these are left out: ${leftOut.slice(0, MOST_NAMED).join(', ')}${leftOut.length > MOST_NAMED ? ` and ${leftOut.length - MOST_NAMED} more` : ''}. List under mcp.servers.NAME.tools those that are needed, or set tools.max_offered.`;
+      notices.push({ key: `fewer tools: ${modelKey(place, model)}`, text });
+    }
+    if (tools.length > 0 && known?.refused.includes('tools')) {
       const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name). It is tried again once an hour, and at once after \`coterie doctor\`.`;
       notices.push({ key: `no tools: ${modelKey(place, model)}`, text });
     }

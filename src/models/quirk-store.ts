@@ -46,31 +46,49 @@ export type Quirk = (typeof QUIRKS)[number];
 /** Where it is stored: one text, which the clients of several servers may share. */
 export type QuirkStorage = WeekStorage;
 
+interface Known {
+  refused: Quirk[];
+  /** How many tools it takes in one request, where it has refused more. */
+  mostTools?: number;
+}
+
 /** By `modelKey`: what was refused. */
-export interface QuirkStore extends WeekStore<{ refused: Quirk[] }> {
+export interface QuirkStore extends WeekStore<Known> {
   add(key: string, quirk: Quirk): Promise<void>;
   remove(key: string, quirk: Quirk): Promise<void>;
+  limitTools(key: string, most: number): Promise<void>;
 }
 
 export function createQuirkStore(storage: QuirkStorage, clock: Clock, log: Log): QuirkStore {
   const kept = createWeekStore(storage, { read, what: 'what model servers refuse' }, clock, log);
+  const known = (key: string): Known => kept.get(key) ?? { refused: [] };
 
   return {
     ...kept,
 
     async add(key, quirk) {
       await kept.loaded();
-      const refused = kept.get(key)?.refused ?? [];
-      if (!refused.includes(quirk)) await kept.set(key, { refused: [...refused, quirk] });
+      const before = known(key);
+      if (before.refused.includes(quirk)) return;
+      await kept.set(key, { ...before, refused: [...before.refused, quirk] });
     },
 
     async remove(key, quirk) {
-      const refused = kept.get(key)?.refused.filter((each) => each !== quirk) ?? [];
-      await kept.set(key, refused.length === 0 ? null : { refused });
+      const before = known(key);
+      const refused = before.refused.filter((each) => each !== quirk);
+      const isEmpty = refused.length === 0 && before.mostTools === undefined;
+      await kept.set(key, isEmpty ? null : { ...before, refused });
+    },
+
+    async limitTools(key, mostTools) {
+      await kept.loaded();
+      await kept.set(key, { ...known(key), mostTools });
     },
   };
 }
 
-function read({ refused }: Record<string, unknown>): { refused: Quirk[] } | null {
-  return Array.isArray(refused) ? { refused: QUIRKS.filter((quirk) => refused.includes(quirk)) } : null;
+function read({ refused, mostTools }: Record<string, unknown>): Known | null {
+  if (!Array.isArray(refused)) return null;
+  const isBound = typeof mostTools === 'number' && Number.isInteger(mostTools) && mostTools > 0;
+  return { refused: QUIRKS.filter((quirk) => refused.includes(quirk)), ...(isBound && { mostTools }) };
 }

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, it } from 'vitest';
 import { type Remote, startEverything } from '../fakes/mcp/remote.js';
-import { type FakeModel, startFakeModel } from '../fakes/model.js';
+import { type FakeModel, type FakeModelOptions, startFakeModel } from '../fakes/model.js';
 import { eventually, type Home, makeHome, run } from '../harness/gateway.js';
 import { EVERYTHING } from '../harness/mcp.js';
 
@@ -19,8 +19,14 @@ afterEach(async () => {
   await home.remove();
 });
 
-async function configured(servers: object, allow = ['memory', 'mcp']): Promise<void> {
-  model = await startFakeModel();
+const many = (count: number) => ({ command: process.execPath, args: [FAKE, 'many', String(count)] });
+
+async function configured(
+  servers: object,
+  allow = ['memory', 'mcp'],
+  options: FakeModelOptions = {},
+): Promise<void> {
+  model = await startFakeModel(options);
   home = await makeHome({
     model: { base_url: model.url, name: 'scripted' },
     log: { format: 'json', level: 'info' },
@@ -116,4 +122,54 @@ it('doctor says of each server whether it can be used, and what to do', async ()
     expect.stringMatching(/^failed {2}mcp away: .*; look at url, headers and oauth of mcp\.servers\.away/),
   ]);
   expect(doctor.out()).not.toContain('hush-hush');
+});
+
+it('of more tools than a request may offer the last are left out, which owners and doctor are told', async () => {
+  const servers = { one: many(60), two: many(60), three: many(60) };
+  await configured(servers, ['memory', 'search', 'mcp'], {
+    server: {
+      name: 'OpenAI',
+      // julep-ai/julep#330
+      rules: ({ tools = [] }) =>
+        tools.length <= 128
+          ? null
+          : {
+              status: 400,
+              body: {
+                error: {
+                  message: `Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length ${tools.length} instead.`,
+                  ...{ type: 'invalid_request_error', param: 'tools', code: 'array_above_max_length' },
+                },
+              },
+            },
+    },
+    reply: ({ tools = [] }) => `${tools.length} tools`,
+  });
+  const chat = run(home, ['chat']);
+  // On a machine that is busy with other things, not all of them are there at first.
+  for (let n = 1; !chat.out().includes('default: 128 tools'); n += 1) {
+    chat.write('how many?\n');
+    await eventually(() => (chat.out().match(/default: /g) ?? []).length >= n, `reply ${n}`);
+  }
+  await chat.saw('There are more tools than the 128');
+  chat.endInput();
+  expect(await chat.exited).toBe(0);
+  const offered = model.requests.at(-1)?.body.tools?.map((tool) => tool.function.name) ?? [];
+  expect(offered.slice(0, 5)).toEqual([
+    ...['read_tiered_memory', 'write_tiered_memory', 'read_memory', 'write_memory', 'search_memory'],
+  ]);
+  const by = (server: string) => offered.filter((name) => name.startsWith(`mcp_${server}_`)).length;
+  expect([by('one'), by('two'), by('three')]).toEqual([60, 60, 3]);
+  expect(model.requests.every(({ body }) => (body.tools?.length ?? 0) <= 128)).toBe(true);
+
+  const doctor = run(home, ['doctor']);
+  await doctor.exited;
+  const [line = ''] = doctor
+    .out()
+    .split('\n')
+    .filter((each) => each.includes(' tools: '));
+  expect(line).toMatch(/^warning tools: one request offers 128 .*, so 57 are left out: mcp_three_/);
+  const named = line.match(/mcp_three_[\w-]+/g) ?? [];
+  expect(named).toHaveLength(57);
+  expect(named.filter((name) => offered.includes(name))).toEqual([]);
 });

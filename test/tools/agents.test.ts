@@ -23,7 +23,7 @@ import { authorise, mayActAnywhere } from '../../src/tools/authorise.js';
 import { manageClipboard } from '../../src/tools/clipboard.js';
 import { memoryTools } from '../../src/tools/memory.js';
 import { sendMessage } from '../../src/tools/send-message.js';
-import { createToolsFor } from '../../src/turn-tools.js';
+import { createToolsFor, leftOutOf } from '../../src/turn-tools.js';
 import { listeningLog, memoryIn } from '../groups/support.js';
 import { askerWho } from '../harness/asker.js';
 import { foldersIn } from '../harness/folders.js';
@@ -113,6 +113,36 @@ describe('the tools of an agent', () => {
       ...{ chatKind: 'group', allowed: [...TOOL_GROUPS], ...turn },
     });
   };
+  const foreign = Array.from({ length: 200 }, (_, n) => ({
+    ...{ name: `mcp_s_${n}`, description: 'x', risk: 'medium', parameters: { type: 'object' } },
+    execute: async () => ({ content: 'x', failed: false }),
+  }));
+
+  test('own tools come first, then those of servers in their order, no more than one request offers', async () => {
+    const set = await setFor({ kind: 'answer' }, { maxOffered: 30 }, { tools: () => foreign });
+    expect(set.tools).toHaveLength(30);
+    const own = set.tools.filter(({ name }) => !name.startsWith('mcp_')).length;
+    expect(set.tools.slice(own).map(({ name }) => name)).toEqual(
+      foreign.slice(0, 30 - own).map(({ name }) => name),
+    );
+    expect(set.leftOut).toEqual(foreign.slice(30 - own).map(({ name }) => name));
+    expect(set.descriptions).toHaveLength(30);
+    expect(
+      (await setFor({ kind: 'answer' }, {}, { tools: () => foreign.slice(0, 5) })).leftOut,
+    ).toBeUndefined();
+  });
+
+  test.each(TOOL_GROUPS)('doctor knows how many tools %s has', async (group) => {
+    const allow = [group, 'mcp'] as const;
+    const tools = { allow: [...allow], maxOffered: 100 };
+    const turn = { kind: 'answer', allowed: [...allow] } as const;
+    const set = await setFor(turn, tools, { tools: () => foreign });
+    const names = foreign.map(({ name }) => name);
+    // Without a delegation nobody has agents here.
+    const spare = group === 'agents' ? names.slice(99) : set.leftOut;
+    expect(leftOutOf({ ...TOOLS_CONFIG, ...tools }, names)).toEqual(spare);
+  });
+
   const namesFor = async (turn: Partial<TurnKind>, changes: Partial<Config['tools']> = {}) =>
     (await setFor(turn, changes)).tools.map(({ name }) => name).sort();
   const ALWAYS = ['read_memory', 'read_tiered_memory', 'write_memory'];

@@ -74,7 +74,10 @@ function tools() {
         inputSchema: OBJECT,
       }));
     case 'many':
-      return Array.from({ length: 50 }, (_, n) => ({ name: `tool-${n}`, inputSchema: OBJECT }));
+      return Array.from({ length: Number(detail) || 50 }, (_, n) => ({
+        name: `tool-${n}`,
+        inputSchema: OBJECT,
+      }));
     case 'changes':
     case 'stateless-changes':
       return [
