@@ -37,8 +37,8 @@ export function artifactOperations(artifacts: Artifacts): Operation[] {
 }
 
 function headersOf({ type, name }: FoundArtifact): Record<string, string> {
-  const [bare = ''] = type.toLowerCase().split(/\s*;/, 1);
-  const plain = MIME.test(bare) ? bare : 'application/octet-stream';
+  const [bare = ''] = type.toLowerCase().split(';', 1);
+  const plain = MIME.test(bare.trimEnd()) ? bare.trimEnd() : 'application/octet-stream';
   const how = SHOWN.test(plain) ? 'inline' : 'attachment';
   return {
     'Content-Type': plain.startsWith('text/') ? `${plain}; charset=utf-8` : plain,

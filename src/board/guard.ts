@@ -20,7 +20,7 @@ export function allowed(
   }
   if (open) return 'yes';
   if (listener.token !== null) {
-    const given = /^Bearer +(.+?)\s*$/i.exec(authorization ?? '')?.[1] ?? '';
+    const given = /^Bearer +(.+)$/i.exec(authorization ?? '')?.[1]?.trim() ?? '';
     return areEqual(given, listener.token) ? 'yes' : { status: 401, error: 'a bearer token is needed' };
   }
   if (isLoopback(listener.host) && !isLoopback(hostOf(`http://${host}`, 'hostname') ?? '')) {

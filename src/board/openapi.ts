@@ -75,7 +75,7 @@ function operationObject(each: Operation): object {
   ];
   return {
     summary: says,
-    operationId: `${method.toLowerCase()}${path.replace(/[^A-Za-z0-9]+(\w)/g, (_, letter: string) => letter.toUpperCase()).replace(/\W/g, '')}`,
+    operationId: `${method.toLowerCase()}${path.replace(/(?<![^A-Za-z0-9])[^A-Za-z0-9]+(\w)/g, (_, letter: string) => letter.toUpperCase()).replace(/\W/g, '')}`,
     ...(isOpen && { security: [] }),
     ...(described.length > 0 && { parameters: described }),
     ...(body && {

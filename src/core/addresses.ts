@@ -52,7 +52,7 @@ export function refusalOf(url: URL, trusted: readonly string[]): string | null {
 
 /** The name or the address in a URL as a socket takes it: without brackets, and without the dot of a whole name. */
 export function hostOf(url: URL): string {
-  return url.hostname.replace(/\.+$/, '').replace(/^\[|\]$/g, '');
+  return url.hostname.replace(/(?<!\.)\.+$/, '').replace(/^\[|\]$/g, '');
 }
 
 /** Whether a name means this machine, whatever it is looked up as. */

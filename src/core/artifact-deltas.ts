@@ -63,7 +63,7 @@ export function wordsSoFar(text: string): string {
 }
 
 const NAMES = ['json', 'artifact_deltas'];
-const OPENING = /^ {0,3}(`{3,}|~{3,})[ \t]*(.*?)[ \t\r]*$/;
+const OPENING = /^ {0,3}(`{3,}|~{3,})(.*)$/;
 /** At the beginning; the indentation of the first line stays. */
 const BLANK_LINES = /^(?:[ \t]*\r?\n)+/;
 const BEGINNING = '{"artifact_deltas"';
@@ -87,7 +87,7 @@ function fencesOf(text: string): Fence[] {
     const line = text.slice(at, next < 0 ? text.length : next);
     const marked = isMarked(line) ? OPENING.exec(line) : null;
     const marks = marked?.[1] ?? '';
-    const name = marked?.[2] ?? '';
+    const name = marked?.[2]?.trim() ?? '';
     if (open === null && marks !== '' && !(marks.startsWith('`') && name.includes('`'))) {
       const fence = { start: at, inner: after, body: null, end: null };
       // A line that is not ended may still become another one.

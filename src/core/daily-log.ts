@@ -58,7 +58,7 @@ export async function recentDays(
 }
 
 /** A line that looks like the heading of a day, which the text of a day must not hold. */
-const FORGED_DAY = /^(?=[^\S\n]*--- \d{4}-\d{2}-\d{2} ---[^\S\n]*$)/gm;
+const FORGED_DAY = /^(?=[^\S\r\n\u2028\u2029]*--- \d{4}-\d{2}-\d{2} ---[^\S\r\n\u2028\u2029]*$)/gm;
 
 /** The days as included in a prompt. `maxChars` includes headings and the markers of single days. */
 export function digest(days: Day[], maxChars: number, limit = 'daily-max-chars'): string {

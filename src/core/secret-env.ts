@@ -5,7 +5,7 @@
 
 const NAMED_SO =
   /key|token|secret|passw|passphrase|passcode|pwd|credential|auth|cookie|session|private|signature|webhook|dsn|(?:^|_)(?:pass|pin|pat|otp)(?:_|$)/i;
-const LOGIN_IN_ADDRESS = /:\/\/[^\s/@]*:[^\s/@]+@/;
+const LOGIN_IN_ADDRESS = /:\/\/[^\s/@:]*:[^\s/@]+@/;
 /** Letters and digits in a run: a word has no digits, a number no letters, and a date or a version is shorter. */
 const RUN = /[A-Za-z0-9+=_-]{16,}/g;
 

@@ -23,7 +23,7 @@ const BYTES_A_VECTOR = 250_000;
 const LEAST_BOUND = 1_000_000;
 
 export function createHttpClient(baseUrl: string, apiKey: string | null, outward: Outward) {
-  const base = baseUrl.replace(/\/+$/, '');
+  const base = baseUrl.replace(/(?<!\/)\/+$/, '');
   const secure = base.startsWith('https:');
   const agent = outward.agent(secure, { idleMs: IDLE_MS });
   const request = secure ? httpsRequest : httpRequest;
@@ -128,7 +128,7 @@ function reasonIn(text: string): string {
   const fields = found.flatMap((part) => [part.message, part.error, part.detail]);
   const words =
     fields.find((field) => typeof field === 'string') ??
-    (body === undefined ? text.replace(/<[^>]*>/g, ' ') : text);
+    (body === undefined ? text.replace(/<[^<>]*>/g, ' ') : text);
   return String(words).replace(/\s+/g, ' ').trim().slice(0, 300) || 'no reason given';
 }
 

@@ -176,7 +176,7 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
     const advice = isLasting
       ? ' Check embeddings.base_url, embeddings.api_key and embeddings.model.'
       : ' Check embeddings.base_url, embeddings.model and that the server runs.';
-    const message = `${title} ${what.replace(/[.\s]+$/, '')}.${advice}`;
+    const message = `${title} ${what.replace(/(?<![.\s])[.\s]+$/, '')}.${advice}`;
     return new (isLasting ? LastingFault : Fault)('embedding_unavailable', message, cause);
   }
 

@@ -26,7 +26,8 @@ export interface ReadHead {
 /** The whole heading line; `name` was chosen by a person, the rest is ours. */
 export const MESSAGE_HEADING = /^(?<mark>## )(?<name>.*)(?<rest> · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->)$/;
 /** Also where the heading would be taken for one only by a lenient reader: indented, or before spaces of any kind. */
-const FORGED_HEADING = /^(?=[^\S\n]*\\*## .* · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->[^\S\n]*$)/gm;
+const FORGED_HEADING =
+  /^(?=[^\S\r\n\u2028\u2029]*\\*## .* · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->[^\S\r\n\u2028\u2029]*$)/gm;
 
 export function headText(head: ArchiveHead, extent: Extent | null, zone: Zone): string {
   const matter = {

@@ -134,7 +134,7 @@ function archivePieces(whole: string): { bytes: string; ours: boolean }[] {
   const pieces = [{ bytes: whole.slice(0, whole.length - body.length), ours: true }];
   let said = '';
   for (const line of linesOf(body)) {
-    const bare = line.replace(/[\r\n]+$/, '');
+    const bare = line.replace(/(?<![\r\n])[\r\n]+$/, '');
     const heading = line.startsWith('## ') ? MESSAGE_HEADING.exec(decode(bare))?.groups : undefined;
     if (heading === undefined) {
       said += line;

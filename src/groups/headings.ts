@@ -63,7 +63,7 @@ export function findHeadings(source: string, breaksOpenFence: RegExp | null): He
     } else if (HASHES.test(text)) {
       headings.push({ start, bodyStart: next, title: hashTitle(text) });
     } else if (paragraph !== null && UNDERLINE.test(text)) {
-      const title = source.slice(paragraph, start).replace(/[ \t]*[\r\n]+[ \t]*/g, ' ');
+      const title = source.slice(paragraph, start).replace(/(?<![ \t])[ \t]*[\r\n]+[ \t]*/g, ' ');
       headings.push({ start: paragraph, bodyStart: next, title: trimBlanks(title) });
     } else if (!BREAK.test(text)) {
       if (CONTAINER.test(text)) inContainer = true;

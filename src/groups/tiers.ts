@@ -44,7 +44,7 @@ const DASH = '(?:\\xe2\\x80[\\x92-\\x95]|\\xe2\\x88\\x92|-{1,2}|:)';
 const words = (term: string) => `(?:(?:${SPACE}*${DASH}${SPACE}*|${SPACE}+)${term}(?:[ \\t]|-)?term)?:?`;
 const TITLE = `tier${SPACE}*(?:1${words('long')}|2${words('(?:mid|medium)')}|3${words('short')})`;
 const TIER_TITLE = new RegExp(`^${TITLE}$`, 'i');
-const TIER_LINE = new RegExp(`^ {0,3}#{1,2}[ \\t]+${TITLE}[ \\t]*#*[ \\t]*$`, 'i');
+const TIER_LINE = new RegExp(`^ {0,3}#{1,2}[ \\t]+${TITLE}(?:[ \\t]*#+)?[ \\t]*$`, 'i');
 
 export function parseMemory(file: Buffer): ParsedMemory {
   const whole = file.toString('latin1');

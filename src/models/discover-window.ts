@@ -13,7 +13,7 @@ export async function discoverWindow(baseUrl: string, model: string, ask: AskJso
   const base = new URL(baseUrl);
   const known = knownWindow(base.hostname, model);
   if (known !== null) return known;
-  const v1 = base.pathname.replace(/\/+$/, '');
+  const v1 = base.pathname.replace(/(?<!\/)\/+$/, '');
   const at = (path: string) => {
     const url = new URL(base);
     url.pathname = path;

@@ -100,7 +100,7 @@ export function stoppedRequest(title: string): Fault {
 }
 
 function whatHappened(error: ServerErrorDetails): string {
-  const words = error.words.replace(/[.\s]+$/, '');
+  const words = error.words.replace(/(?<![.\s])[.\s]+$/, '');
   if (error.kind === 'unreachable') return `could not be reached: ${words}`;
   if (error.kind !== 'answered') return words;
   return error.status === undefined ? `answered: ${words}` : `answered with ${error.status}: ${words}`;

@@ -26,7 +26,7 @@ export function createPost(
   path = '/chat/completions',
 ): Post {
   const url = new URL(server.baseUrl);
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}${path}`;
+  url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, '')}${path}`;
   const secure = url.protocol === 'https:';
   const agent = outward.agent(secure, { idleMs: IDLE_MS });
   const request = secure ? httpsRequest : httpRequest;

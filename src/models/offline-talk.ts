@@ -6,7 +6,7 @@ const HELP =
 
 /** The first that fits answers. Shorter and more particular ones stand first. */
 const ANSWERS: { to: RegExp; reply: string }[] = [
-  { to: /^(\p{Emoji_Presentation}|\p{Extended_Pictographic}|\s|\u200d|\ufe0f)+$/u, reply: '🙂' },
+  { to: /^(?:[\p{Emoji_Presentation}\p{Extended_Pictographic}\s]|\u200d|\ufe0f)+$/u, reply: '🙂' },
   {
     to: /\b(who|what) are you\b|\bare you (a |an )?(bot|ai|human|real|person|machine|robot)\b|\bwhich model\b/i,
     reply: 'I am the built-in offline model: a small set of rules, no language model and no person.',

@@ -65,5 +65,5 @@ function patternOf(secret: string): string {
 export function shownUrl(url: string): string {
   if (!URL.canParse(url)) return 'an address that is no URL';
   const { origin, pathname } = new URL(url);
-  return `${origin}${pathname.replace(/\/+$/, '')}`;
+  return `${origin}${pathname.replace(/(?<!\/)\/+$/, '')}`;
 }

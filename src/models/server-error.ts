@@ -168,8 +168,8 @@ const MOST_PAGE_CHARS = 10_000;
 export function plainWords(text: string): string {
   const plain = text
     .slice(0, MOST_PAGE_CHARS)
-    .replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, ' ')
-    .replace(/<[^>]*>/g, ' ')
+    .replace(/<(script|style)\b[\s\S]*?(?:<\/\1>|$)/gi, ' ')
+    .replace(/<[^<>]*>/g, ' ')
     .replace(/\s+/g, ' ')
     .trim();
   return plain.slice(0, 300) || 'an empty body';

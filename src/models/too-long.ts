@@ -27,7 +27,7 @@ const TOO_LONG_CODES = new Set(['1261']);
 /** Where the most tokens stand in the words. */
 const NUMBERS = [
   /maximum (?:context|prompt|model|input) length (?:is|of) (?:only )?([\d,_]+)/i,
-  /([\d,_]+) maximum context length/i,
+  /(?<![\d,_])([\d,_]+) maximum context length/i,
   /context (?:length|size|window)(?: is| of)? only ([\d,_]+)/i,
   /available context size \(?([\d,_]+)/i,
   /model'?s context length \(?([\d,_]+)/i,

@@ -63,7 +63,7 @@ function formsOf(secret: string): string[] {
 function inBase64(secret: string): string[] {
   return [0, 1, 2].flatMap((before) => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(secret)]);
-    const whole = bytes.toString('base64').replace(/=+$/, '');
+    const whole = bytes.toString('base64').replace(/(?<!=)=+$/, '');
     const own = whole.slice(before === 0 ? 0 : before + 1, bytes.length % 3 === 0 ? undefined : -1);
     return own.length < SHORTEST_IN_BASE64 ? [] : [own, own.replaceAll('+', '-').replaceAll('/', '_')];
   });

@@ -7,7 +7,7 @@ const MOST_BYTES = 64_000;
 /** Its text, without the line end that editors add. Throws an Error that says what was expected, never what is in it. */
 export function readSecretFile(path: string): string {
   const bytes = bytesOf(path);
-  const text = new TextDecoder('utf-8').decode(bytes).replace(/[\r\n]+$/, '');
+  const text = new TextDecoder('utf-8').decode(bytes).replace(/(?<![\r\n])[\r\n]+$/, '');
   if (/[\0\ufffd]/.test(text)) throw new Error(`expected text in the file ${path}`);
   if (text === '') throw new Error(`expected a value in the file ${path}, but it is empty`);
   return text;

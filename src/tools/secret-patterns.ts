@@ -61,14 +61,14 @@ a Doppler token: dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[\w-]+\.)?[A-Za-z0-9]{40,}
 a 1Password key: ops_eyJ[A-Za-z0-9+/]{60,}|A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}
 an age key: AGE-SECRET-KEY-1[A-Z0-9]{50,}
 a wallet key: [xyz]prv[1-9A-HJ-NP-Za-km-z]{100,}
-a JSON web token: eyJ[\w-]{8,4000}\.[\w-]{8,}[\w.-]*
+a JSON web token: (?<!eyJ[\w-]{1,100})eyJ[\w-]{8,4000}\.[\w-]{8,}[\w.-]*
 a login in an address: [a-z][a-z0-9+.-]{1,30}://[^\s/:@?#"'\x60<>|]{0,200}:[^\s/?#"'\x60<>|]{1,200}@[^\s/@:]
 an authenticator secret: otpauth(?:-migration)?://[^\s]{0,300}?(?:secret|data)=[\w%=-]{16,}
 `;
 
 /** Known by what stands around them. The name of the group says what its text must look like. */
 export const POSITIONS = String.raw`
-a private key: (?:-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}|PuTTY-User-Key-File-\d)(?:(?!-----)(?:\\n|(?!\\n)[\s\S])){0,600}?(?<anything>[A-Za-z0-9+/]{12,}={0,2})
+a private key: (?:-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}|PuTTY-User-Key-File-\d)(?:(?!----)(?:\\n|(?!\\n)[\s\S])){0,400}?(?<anything>[A-Za-z0-9+/]{12,}={0,2})
 a card number: (?<![\p{L}\p{N}+_]|\d[.,-]|\d{4} |[A-Z]{2}\d{2} (?:[A-Z]{4} )?)(?<card>\d{4}([ .-]?)\d{4}\2\d{4}\2\d{4}|\d{4}([ .-]?)\d{6}\3\d{4,5})(?![\p{L}\p{N}_]|[.-]\d)
 a password: WIFI:(?:[A-Z]:[^;\n]{0,64};){0,4}P:(?<anything>[^;\n]{4,64});
 a PIN: BEGINSPIN(?:NUMBER)(?<anything>\d{4})(?![\d\p{L}]|[-\/.:]\d)

@@ -94,7 +94,7 @@ const SHAPES = patternsOf(tables.SHAPES, 'g', '(?<![A-Za-z0-9])');
 const ANY_SHAPE = new RegExp(SHAPES.map(({ pattern }) => pattern.source).join('|'));
 const POSITIONS = [...patternsOf(tables.POSITIONS, 'gu'), ...patternsOf(tables.POSITIONS_IN_ANY_CASE, 'giu')];
 /** Stars or dots, or the name of a variable, where the secret would be. */
-const MASKED = /[*•]{3}|\.{3}|:(?:\$\{?\w+\}?|\{+[^}]*\}+|%\w+%|\[[^\]]*\]|x{3,}|_+)@/i;
+const MASKED = /[*•]{3}|\.{3}|:(?:\$\{?\w+\}?|\{+[^{}]*\}+|%\w+%|\[[^[\]]*\]|x{3,}|_+)@/i;
 const CHECKS = new Map<string, (value: string) => boolean>([
   ['shape', (value) => !MASKED.test(value)],
   ['password', looksLikePassword],
@@ -229,7 +229,7 @@ function valueAt(rest: string, from: number): Value | null {
 function bareValueAt(rest: string, at: number, quoted: boolean): Value | null {
   const line = rest.slice(at).split('\n', 1)[0] ?? '';
   const word = WORD.exec(line)?.[0] ?? '';
-  const text = word.replace(/^[*_]+|[*_.,:;'’”»)\]}]+$/g, '');
+  const text = word.replace(/^[*_]+|(?<![*_.,:;'’”»)\]}])[*_.,:;'’”»)\]}]+$/g, '');
   const after = line.slice(word.length);
   const alone =
     /^\s*$|^\s*[;&|<>"`/(*]/.test(after) ||
@@ -284,5 +284,5 @@ function cellsOf(line: string): string[] {
 }
 
 function unquoted(value: string): string {
-  return value.replace(/^["'`*]+|["'`*.,;]+$/g, '');
+  return value.replace(/^["'`*]+|(?<!["'`*.,;])["'`*.,;]+$/g, '');
 }

@@ -97,7 +97,7 @@ function withoutValues(task: unknown): unknown {
 }
 
 const ENVIRONMENT = /"env"\s*:\s*\{/g;
-const NAME_OF_PAIR = /\s*,?\s*"[^"\\]*"\s*:\s*/y;
+const NAME_OF_PAIR = /\s*(?:,\s*)?"[^"\\]*"\s*:\s*/y;
 const VALUE_OF_PAIR = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)|[^\s",}]+/sy;
 
 /** The same of a text that holds the task, whether it is whole or not. */

@@ -9,6 +9,7 @@ import type {
   InboundEvent,
   InboundMessage,
 } from '../../core/message.js';
+import { boundedEvent } from '../kit/door.js';
 import { typedForm } from './commands.js';
 import { type Directory, holdsManagement, type Place, placeOf } from './directory.js';
 import type { Me } from './identity.js';
@@ -44,6 +45,11 @@ const COMMAND = 2;
 const PRESS = 3;
 
 export function inbound(kind: string, payload: unknown, known: Known): InboundEvent | null {
+  const event = eventOf(kind, payload, known);
+  return event && boundedEvent(event);
+}
+
+function eventOf(kind: string, payload: unknown, known: Known): InboundEvent | null {
   switch (kind) {
     case 'MESSAGE_CREATE':
       return messageOf(payload, known);

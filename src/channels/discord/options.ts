@@ -16,7 +16,7 @@ export const discordOptions = z.object(
       .pipe(z.string().regex(/^[^\s/?#]+$/, expected(TOKEN))),
     api_root: z
       .url({ protocol: /^https?$/, ...expected(`the address of Discord's API, like ${PUBLIC_API}`) })
-      .transform((address) => address.replace(/\/+$/, ''))
+      .transform((address) => address.replace(/(?<!\/)\/+$/, ''))
       .default(PUBLIC_API),
     bots: truth().default(false),
     faces: z.enum(['always', 'company'], expected('always or company')).default('always'),

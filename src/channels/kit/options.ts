@@ -99,6 +99,6 @@ export function address(what: string, protocol: RegExp) {
 /** The address of an API, to which paths are added: without a slash at its end. */
 export function apiAddress(what: string, standard: string) {
   return webAddress(`${what}, like ${standard}`)
-    .transform((root) => root.replace(/\/+$/, ''))
+    .transform((root) => root.replace(/(?<!\/)\/+$/, ''))
     .default(standard);
 }

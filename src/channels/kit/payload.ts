@@ -6,6 +6,8 @@
  * has, and is read for every message (docs/decisions/0019).
  */
 
+import { boundedText } from './door.js';
+
 /** What a value says, read as one form; undefined where it has another. Never throws. */
 export type Reader<T> = (value: unknown) => T | undefined;
 /** What a reader reads. */
@@ -16,7 +18,8 @@ type Payload<Needed extends Fields, Other extends Fields> = { [Key in keyof Need
   [Key in keyof Other]?: Read<Other[Key]> | undefined;
 };
 
-export const text: Reader<string> = (value) => (typeof value === 'string' ? value : undefined);
+/** No longer than what is read of a message. */
+export const text: Reader<string> = (value) => (typeof value === 'string' ? boundedText(value) : undefined);
 export const flag: Reader<boolean> = (value) => (typeof value === 'boolean' ? value : undefined);
 export const whole: Reader<number> = (value) => (Number.isSafeInteger(value) ? (value as number) : undefined);
 export const decimal: Reader<number> = (value) => (Number.isFinite(value) ? (value as number) : undefined);

@@ -4,6 +4,7 @@
  * it becomes events or nothing. Messages of bots, service messages and kinds we do not know are nothing.
  */
 import type { InboundChoice, InboundEvent, InboundMessage } from '../../core/message.js';
+import { boundedEvent } from '../kit/door.js';
 import { nameOf, senderOf } from './author.js';
 import type { OurBot, Receiver } from './bots.js';
 import { saidIn } from './content.js';
@@ -23,7 +24,7 @@ export function inbound(
     const event = eventOf(update, { bot, ours });
     if (event === null || (event.kind === 'moved' && moves.has(event.from))) return [];
     if (event.kind === 'moved') moves.add(event.from);
-    return event;
+    return boundedEvent(event);
   });
 }
 

@@ -26,7 +26,8 @@ export function createPipe({ input, output }: { input: Readable; output: Writabl
         if (!(signal.aborted && isCutShort(error))) throw error;
       }
     },
-    show: (name, part) => write(output, withoutControls(`${name}: ${part.text.replace(/\n+$/, '')}\n`)),
+    show: (name, part) =>
+      write(output, withoutControls(`${name}: ${part.text.replace(/(?<!\n)\n+$/, '')}\n`)),
     interject: (write) => write(),
     close: async () => {
       input.destroy();

@@ -135,7 +135,7 @@ export function createPrompt(parts: {
     read,
     show(name, part) {
       const text = colours ? terminalText(part) : withoutControls(part.text);
-      const reply = `${styled(styles('1', '35'), `${withoutControls(name)}:`)} ${text.replace(/\n+$/, '')}\n`;
+      const reply = `${styled(styles('1', '35'), `${withoutControls(name)}:`)} ${text.replace(/(?<!\n)\n+$/, '')}\n`;
       return new Promise((resolve, reject) => {
         stopAnimation();
         above(() => output.write(reply, (error) => (error ? reject(error) : resolve())));

@@ -71,7 +71,7 @@ export function connect(parts: ConnectionParts): Connection {
     shouldSyncHistoryMessage: ({ syncType }) => syncType === INITIAL_BOOTSTRAP,
     markOnlineOnConnect: false,
     emitOwnEvents: false,
-    shouldIgnoreJid: (jid) => /@(broadcast|newsletter|bot)$/.test(jid),
+    shouldIgnoreJid: (jid) => jid === 'status@broadcast' || /@(newsletter|bot)$/.test(jid),
   });
 
   let finish: (reason: unknown) => void = () => {};

@@ -227,10 +227,22 @@ function placeIn(what: string, place: Place): string {
   return bracketed(what, [name, address, caption, where].filter(Boolean).join(', '));
 }
 
-function contactIn({ displayName, vcard }: Contact): string {
-  const numbers = [...(vcard ?? '').matchAll(/^[^\n:]*\bTEL\b[^\n:]*:(.+)$/gim)];
-  const listed = numbers.slice(0, 5).map(([, number]) => number?.trim());
-  return [displayName, ...listed].filter(Boolean).join(', ');
+function contactIn({ displayName, vcard = '' }: Contact): string {
+  return [displayName, ...numbersIn(vcard)].filter(Boolean).join(', ');
+}
+
+const MOST_NUMBERS = 5;
+
+/** `item1.TEL;waid=4917…:+49 17…`: a property, its parameters, and behind the colon what it is (RFC 6350). */
+function numbersIn(vcard: string): string[] {
+  const numbers: string[] = [];
+  for (const line of vcard.split('\n')) {
+    const colon = line.indexOf(':');
+    if (colon < 0 || !/\bTEL\b/i.test(line.slice(0, colon))) continue;
+    numbers.push(line.slice(colon + 1).trim());
+    if (numbers.length === MOST_NUMBERS) break;
+  }
+  return numbers;
 }
 
 /** Every kind of content may have one. */

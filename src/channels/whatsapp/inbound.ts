@@ -3,6 +3,7 @@
  * Service messages, what we sent ourselves, and everything that is no chat with people are nothing.
  */
 import type { Attachment, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
+import { boundedEvent } from '../kit/door.js';
 import { mentioning } from '../kit/mentions.js';
 import { albumOf, contentOf, type File, isSecondFile, labelOf, type Said, saidIn } from './content.js';
 import { isSamePerson, numberOf, type Person, plainJid, userOf } from './jid.js';
@@ -15,6 +16,11 @@ const REVOKE = 0;
 const MESSAGE_EDIT = 14;
 
 export function inbound(message: unknown, known: Known): InboundEvent | null {
+  const event = eventOf(message, known);
+  return event && boundedEvent(event);
+}
+
+function eventOf(message: unknown, known: Known): InboundEvent | null {
   const envelope = readMessage(message);
   const content = contentOf(envelope?.message);
   if (envelope === undefined || content === null || known.sentByUs(envelope.key.id)) return null;

@@ -20,7 +20,7 @@ import { openEdit } from './edits.js';
 import type { Groups } from './groups.js';
 import type { HandIn } from './hand-in.js';
 import { inbound } from './inbound.js';
-import { isGroup, personOf, plainJid, userOf } from './jid.js';
+import { isGroup, isList, personOf, plainJid, userOf } from './jid.js';
 import { type Known, type Me, originOf } from './origin.js';
 import { isOwnId } from './own-ids.js';
 import { type Context, readMessage } from './payload.js';
@@ -140,7 +140,11 @@ export function createIntake({ cache, groups, receipts, handIn, secrets, clock, 
     const content = contentOf(message.message);
     const text = event.text || (content ? labelOf(content) : '');
     cache.notePerson(personOf(sender.address, sender.otherAddress), sender.name);
-    cache.noteMessage(addresses, { key: message.key, text, author: sender.address });
+    // What came through a list is answered where it is read.
+    const key = isList(message.key.remoteJid ?? '')
+      ? { remoteJid: chat.address, fromMe: false, id: event.platformMessageId }
+      : message.key;
+    cache.noteMessage(addresses, { key, text, author: sender.address });
     const context: Context | undefined = (content && saidIn(content)?.context) ?? undefined;
     cache.noteLifetime(addresses, context?.expiration ?? 0);
   }

@@ -31,6 +31,11 @@ export function isGroup(jid: string): boolean {
   return jid.endsWith('@g.us');
 }
 
+/** A list of people, to each of whom a message goes by itself. Everybody's status is none. */
+export function isList(jid: string): boolean {
+  return /^\d{1,30}@broadcast$/.test(jid);
+}
+
 export function isLid(jid: string): boolean {
   return jid.endsWith('@lid');
 }

@@ -1,6 +1,15 @@
 /** Where a message comes from: its chat and its sender, by all that is known of them. Pure, and total. */
 import type { InboundChat, InboundMessage } from '../../core/message.js';
-import { addressesOf, isGroup, isSamePerson, numberOf, type Person, personOf, plainJid } from './jid.js';
+import {
+  addressesOf,
+  isGroup,
+  isList,
+  isSamePerson,
+  numberOf,
+  type Person,
+  personOf,
+  plainJid,
+} from './jid.js';
 import type { Envelope } from './payload.js';
 
 /** The account that we are linked to. */
@@ -34,8 +43,9 @@ export interface Origin {
 }
 
 export function originOf(envelope: Envelope, known: Known): Origin | null {
-  const { key, messageTimestamp, pushName, verifiedBizName } = envelope;
+  const { messageTimestamp, pushName, verifiedBizName } = envelope;
   const { me } = known;
+  const key = whereReadOf(envelope);
   const remote = plainJid(key.remoteJid);
   if (remote === null) return null;
   const chatPerson = isGroup(remote) ? null : chatPersonOf(remote, key.remoteJidAlt, known);
@@ -57,6 +67,16 @@ export function originOf(envelope: Envelope, known: Known): Origin | null {
     person,
     sentAt: (messageTimestamp ?? 0) * 1000,
   };
+}
+
+/**
+ * What somebody sends to a list of people stands in the direct chat with each of them; the list itself is no chat. Whom
+ * our own account has sent such a message to is not told.
+ */
+function whereReadOf({ key }: Envelope): Envelope['key'] {
+  const { remoteJid, fromMe, participant, participantAlt, ...rest } = key;
+  if (!isList(remoteJid) || fromMe === true || participant === undefined) return key;
+  return { ...rest, remoteJid: participant, remoteJidAlt: participantAlt, fromMe: false };
 }
 
 /** The other person of a direct chat. In what our account sent, the second address may be our own. */

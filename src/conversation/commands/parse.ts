@@ -54,7 +54,7 @@ export function isUndo(text: string, mentionsBot: boolean): boolean {
 function isJust(word: string, text: string, mentionsBot: boolean): boolean {
   return (
     withoutMention(text, mentionsBot)
-      .replace(/[\s.!]+$/, '')
+      .replace(/(?<![\s.!])[\s.!]+$/, '')
       .toLowerCase() === word
   );
 }
@@ -78,7 +78,7 @@ function digitValue(digit: string): number {
 
 function withoutMention(text: string, mentionsBot: boolean): string {
   const said = visible(text).replaceAll(JOINERS, '');
-  return mentionsBot ? said.replace(/^@\S+\s+|\s+@\S+$/u, '') : said;
+  return mentionsBot ? said.replace(/^@\S+\s+|(?<!\s)\s+@\S+$/u, '') : said;
 }
 
 function visible(text: string): string {

@@ -32,14 +32,14 @@ export function wordsToSpeak(parts: readonly Part[], most: number): string | nul
     .replace(LIST_SIGN, '')
     .replace(/[^\S\n]+/g, ' ')
     .replace(/ ?\n ?/g, '\n')
-    .replace(/ +(?=[.,;:!?…])/g, '')
+    .replace(/(?<! ) +(?=[.,;:!?…])/g, '')
     .replace(/\n{3,}/g, '\n\n')
     .trim();
   return /[\p{L}\p{N}]/u.test(words) && words.length <= most ? words : null;
 }
 
 /** `https://www.example.org/a?b=c` is heard as `example.org`. */
-const ADDRESS = /\bhttps?:\/\/(?:www\.)?([^\s/?#:]+)[^\s)\]>]*?(?=[.,;:!?]*(?:[\s)\]>]|$))/giu;
+const ADDRESS = /\bhttps?:\/\/(?:www\.)?([^\s/?#:]+)(?:[^\s)\]>]*[^\s)\]>.,;:!?])?/giu;
 /** Not as a literal: the compiler takes this flag only for a later target. */
 const SETS = 'v';
 /** Signs with the marks that shape them, flags and keycaps; digits and ordinary signs stay. */
@@ -47,7 +47,7 @@ const emoji = once(
   () => new RegExp('\\p{RGI_Emoji}|\\p{Extended_Pictographic}[\\ufe0f\\u200d\\p{EMod}]*', `g${SETS}`),
 );
 /** What stands before the items of a list, and lines that are only drawn. */
-const LIST_SIGN = /^[^\S\n]*(?:[•◦▪‣·*–—-](?=\s)|[─━—_*-]{3,}[^\S\n]*$)/gmu;
+const LIST_SIGN = /^[^\S\r\n\u2028\u2029]*(?:[•◦▪‣·*–—-](?=\s)|[─━—_*-]{3,}[^\S\r\n\u2028\u2029]*$)/gmu;
 
 function withoutCode({ text, marks }: Part): string {
   let words = '';

@@ -34,7 +34,7 @@ export async function choiceReceipt(
   const { chat, sender, platformMessageId, value } = press;
   const by = { id: senderId, name: sender.name, administrator: sender.administrator };
   const offer = await services.store.offer(value.replace(/\.\d+$/, ''), now);
-  const option = offer?.options[Number(/\d+$/.exec(value)?.[0])];
+  const option = offer?.options[Number(/(?<!\d)\d+$/.exec(value)?.[0])];
   const giver = { chat: { ...chat, id: chatId }, channel, sender: by };
   if (offer && option && !(await mayTake(services, giver, offer, [option]))) return 'not yours';
   return {

@@ -77,7 +77,7 @@ export function turnedTo(words: string, present: readonly Called[]): PersonaId[]
   );
 }
 
-const CONNECTOR = /^[\s,、，&+/@]*(?:and|und|et|y|e|i|en|og|och|ve|和|跟|と)?[\s,、，&+/@]*$/u;
+const CONNECTOR = /^[\s,、，&+/@]*(?:(?:and|und|et|y|e|i|en|og|och|ve|和|跟|と)[\s,、，&+/@]*)?$/u;
 
 function isConnector(between: string): boolean {
   return between !== '' && between.length < 12 && CONNECTOR.test(between);

@@ -53,8 +53,8 @@ function isNothingBut(text: string, name: string): boolean {
 /** As people say them: without emoji and brackets, and without what only says that it is a bot. */
 function callable(names: readonly string[]): string[] {
   const found = names.flatMap((each) => {
-    const plain = withoutSigns(each.replaceAll(/\([^)]*\)|\[[^\]]*\]/gu, ' '));
-    const short = plain.replace(/(?<=\p{Ll})Bot$/u, '').replace(/[\s_-]+(?:bot|ai)$/iu, '');
+    const plain = withoutSigns(each.replaceAll(/\([^()]*\)|\[[^[\]]*\]/gu, ' '));
+    const short = plain.replace(/(?<=\p{Ll})Bot$/u, '').replace(/(?<![\s_-])[\s_-]+(?:bot|ai)$/iu, '');
     return [each.trim(), plain, short].map(fold);
   });
   return [...new Set(found)].filter((name) => /[\p{L}\p{N}]/u.test(name));

@@ -73,7 +73,7 @@ export function webFetch(parts: WebFetchParts): Tool<z.infer<typeof parameters>>
     timeoutMs: limitMs + GRACE_MS,
     reachesOut({ url }) {
       const page = pageAddress(url.trim());
-      return page === null ? null : { kind: 'host', host: page.hostname.replace(/\.+$/, '') };
+      return page === null ? null : { kind: 'host', host: page.hostname.replace(/(?<!\.)\.+$/, '') };
     },
     async execute({ url }, context) {
       if (context.authorisation === undefined)
