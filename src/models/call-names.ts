@@ -25,7 +25,7 @@ export function fits(nameOrId: string): boolean {
 export function calledName(name: string, offered: ReadonlySet<string>): string {
   if (offered.has(name)) return name;
   const [beforeToken = ''] = name.slice(0, MOST_READ).split(/<[|｜]/u, 1);
-  const plain = beforeToken.replace(/^[\s"'`]+/, '').replace(/["'`\s]+$/, '');
+  const plain = beforeToken.replace(/^[\s"'`]+/, '').replace(/(?<!["'`\s])["'`\s]+$/, '');
   const bare = plain.replace(NAMESPACE, '');
   const unnumbered = bare.replace(CALL_NUMBER, '');
   const found = [plain, bare, unnumbered].find((each) => offered.has(each));

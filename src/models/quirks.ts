@@ -23,7 +23,7 @@ const CACHE_MARK = /\bprompt_cache_breakpoint\b|\bcache_control\b/;
 
 /** A server that takes only what it knows, and does not say what it does not know. */
 const UNKNOWN_FIELD =
-  /\b(unknown|unrecogni[sz]ed|unexpected|unsupported|extra|additional)\b[^.]*\b(field|parameter|argument|propert(y|ies)|input|key|name)s?\b/i;
+  /\b(unknown|unrecogni[sz]ed|unexpected|unsupported|extra|additional)\b[^.]{0,200}\b(field|parameter|argument|propert(y|ies)|input|key|name)s?\b/i;
 
 /** Beside the name of a field: it is this that is not taken, and not what it holds this time. */
 const NOT_TAKEN =
@@ -57,11 +57,11 @@ const NO_TOOLS = [
 
 /** Anthropic's models behind LiteLLM and Bedrock: calls in the history want the tools beside them. */
 const TOOLS_WANTED =
-  /\btools=?[`'"]? (param|field)[^.]*\b(passed in|defined)|\btoolConfig field must be defined\b/i;
+  /\btools=?[`'"]? (param|field)[^.]{0,200}\b(passed in|defined)|\btoolConfig field must be defined\b/i;
 
 /** Bedrock: a model may take tools, and stream, but not both. */
 const NO_STREAM =
-  /\bstream(ing)?\b[^.]*\b(un|not )support|(\bnot|n't) support[^.]*\bstream(ing)?\b|\bstream(ing)?\b[^.]*\bnot (enabled|available|allowed)/i;
+  /\bstream(ing)?\b[^.]{0,200}\b(un|not )support|(\bnot|n't) support[^.]{0,200}\bstream(ing)?\b|\bstream(ing)?\b[^.]{0,200}\bnot (enabled|available|allowed)/i;
 
 /** Which part of `sent` this refusal is about; null when it is about something else. */
 export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails): Quirk | null {
@@ -119,14 +119,14 @@ const NO_SYSTEM = [
   /\brole:? ?['"`]?system['"`]?( is)? (not|un)[ -]?(support|allow|permit|recogni)/i,
   /\bsupport\w*( the| a)? (['"`]system['"`]|system (role|message|prompt|instruction))/i,
   /\bdeveloper instruction is not enabled\b/i,
-  /\bonly (?:(?!system)[\w, ])+ roles are supported\b/i,
+  /\bonly (?:(?!system)[\w, ]){1,100} roles are supported\b/i,
   /\brole['"`]?\]?: input should be 'user' or 'assistant'/i,
   /\b(unexpected|unknown|invalid|unsupported) (message )?role:? ?['"`]?system\b/i,
 ];
 /** Templates that know no results of tools. */
 const NO_RESULTS =
-  /\bonly [\w, ]*\bsystem\b[\w, ]* roles are supported\b|\brole:? ?['"`]?tool['"`]?( is)? (not|un)[ -]?(support|allow|permit|recogni)/i;
-const IN_TURNS = /\broles must alternate\b|\bmust alternate between\b[^.]*\buser\b/i;
+  /\bonly [\w, ]{0,100}\bsystem\b[\w, ]{0,100} roles are supported\b|\brole:? ?['"`]?tool['"`]?( is)? (not|un)[ -]?(support|allow|permit|recogni)/i;
+const IN_TURNS = /\broles must alternate\b|\bmust alternate between\b[^.]{0,200}\buser\b/i;
 
 /** Whatever the status: llama.cpp says so with 500, LM Studio within a stream. */
 function refusedRole(sent: ChatRequest, words: string): Quirk | null {
@@ -154,14 +154,14 @@ function refusedReasoning(sent: ChatRequest, { param, words }: ServerErrorDetail
 /** Words about the whole of it: there is no such path, or not for this model, or not all that we need of it. */
 const RESPONSES = String.raw`(?:/responses\b|\bresponses (?:api|endpoint|path|route)\b)`;
 const NO_RESPONSES = new RegExp(
-  String.raw`${RESPONSES}[^.]*\b(?:not|un)[ -]?(?:support|availab|enabl|found|implement|allow)|\b(?:not|un)[ -]?(?:support|availab|enabl)[^.]*${RESPONSES}`,
+  String.raw`${RESPONSES}[^.]{0,200}\b(?:not|un)[ -]?(?:support|availab|enabl|found|implement|allow)|\b(?:not|un)[ -]?(?:support|availab|enabl)[^.]{0,200}${RESPONSES}`,
   'i',
 );
 const OURS = ['include', 'store'];
 /** A stand-in of the API that takes one text. */
 const ONE_TEXT = /\binput\b['"`]?:? (should|must) be a (valid )?string\b/i;
 const OPTIONAL = ['temperature', 'prompt_cache_key'] as const;
-const THEIR_ITEMS = /\bencrypted[ _]content\b|\bitem\b[^.]*\b(rs|fc|msg)_/i;
+const THEIR_ITEMS = /\bencrypted[ _]content\b|\bitem\b[^.]{0,200}\b(rs|fc|msg)_/i;
 
 function refusedByResponses(sent: ChatRequest, { status, param, words }: ServerErrorDetails): Quirk | null {
   const isEchoed = sent.messages.some((message) => echoFor(message, sent.echoesTo)?.items !== undefined);
@@ -193,7 +193,7 @@ function refusesChoice(
 
 /** The names of what DeepSeek, Kimi, Gemini, OpenRouter and Anthropic's models behind a proxy want back. */
 const ECHOED =
-  /\breasoning_(content|details)\b|\bthought_?signatures?\b|\b(redacted_)?thinking\b[^.]*\bblocks?\b/i;
+  /\breasoning_(content|details)\b|\bthought_?signatures?\b|\b(redacted_)?thinking\b[^.]{0,200}\bblocks?\b/i;
 const WANTED = /\b(missing|must|requires?d?|expected|passed back)\b/i;
 const ORDER = /\bunexpected role '?user'? after role '?tool\b/i;
 
@@ -241,8 +241,8 @@ const NONE_TAKEN = [
   ),
   /\bnot a (multi-?modal|vision)\b/i,
   /\bat most 0 image/i,
-  /\bunknown variant\b[^.]*\bimage/i,
-  /\bcontent\b[^.]*\b(must be|should be|expected|is not)\b[^.]*\bstring\b/i,
+  /\bunknown variant\b[^.]{0,200}\bimage/i,
+  /\bcontent\b[^.]{0,200}\b(must be|should be|expected|is not)\b[^.]{0,200}\bstring\b/i,
   /\bmmproj\b|\bmissing data required for image input\b/i,
 ];
 

@@ -103,8 +103,8 @@ export function slowTextsFor({ source, flags }: Pick<Expression, 'source' | 'fla
   ];
 }
 
-const MOST_BEGINNINGS = 12;
-const MOST_LETTERS = 12;
+const MOST_BEGINNINGS = 8;
+const MOST_LETTERS = 8;
 
 function alternativesIn(node: AST.Pattern | AST.Alternative | AST.Element): AST.Alternative[] {
   switch (node.type) {
