@@ -16,7 +16,8 @@ export interface ExportedMessage {
   edited?: true;
   /** It is a reaction: `text` says with what. */
   reaction?: true;
-  reply_to?: { author: string; text: string };
+  /** `told`: only whoever replied says that it was said. */
+  reply_to?: { author: string; text: string; told?: true };
   /** Whose words it only forwards; empty if that is not known. */
   forwarded_from?: string;
   files?: ExportedFile[];
@@ -56,7 +57,13 @@ export function exportedMessage(
     text: words ?? text,
     ...(edited && { edited: true }),
     ...(reaction && { reaction: true }),
-    ...(replyTo && { reply_to: { author: replyTo.senderName, text: replyTo.text } }),
+    ...(replyTo && {
+      reply_to: {
+        author: replyTo.senderName,
+        text: replyTo.text,
+        ...(replyTo.told && { told: true as const }),
+      },
+    }),
     ...(forwardedFrom !== undefined && { forwarded_from: forwardedFrom }),
     ...(files.length > 0 && { files }),
   };

@@ -40,7 +40,10 @@ export interface InboundMessage {
    */
   twin?: string;
   replyTo: ReplyTo | null;
-  /** Set for a forward: whose words `text` holds, '' where the platform does not say. Never a command or an answer. */
+  /**
+   * Set for a forward, and for what a program made that somebody sends: whose words `text` holds, '' where the platform
+   * does not say. Never a command or an answer.
+   */
   forwardedFrom?: string;
   /** The same for all items of an album, which the platform delivers one by one. Left out if it is none. */
   album?: string;
@@ -90,6 +93,13 @@ export interface ReplyTo {
   text: string;
   /** As in `InboundMessage`. */
   forwardedFrom?: string;
+  /**
+   * Only the sender's client says what that message says and by whom: it is believed where the message is known here.
+   * Left out: the platform says it.
+   */
+  told?: true;
+  /** It stands in another chat, so nobody in this one has said it. */
+  elsewhere?: true;
   /** Sent by our own account: a reply to it counts as a mention and addresses the persona that wrote it. */
   ours: boolean;
   /** The persona that wrote it, if the sending account reveals that. */

@@ -47,6 +47,8 @@ export interface StoredMessage {
 export interface StoredReply {
   senderName: string;
   text: string;
+  /** Nothing but the message that replies says so. */
+  told?: true;
   ours: boolean;
   /** The persona that wrote the replied-to message, if it is one of ours and known. */
   personaId: PersonaId | null;

@@ -40,9 +40,9 @@ const QUOTED_CHARS = 20;
 const NEAR = 300;
 /** The end of an unfinished text that may become one of the signs. */
 const HALF_SIGN =
-  /(?:<(?:[\w/|｜][^>\n]{0,250})?|\[(?:[A-Za-z_/]{0,18}|Called [\w-]{0,64}(?: [a-z]{0,4} ?)?)|`{1,2}|`{3,}[a-z_]{0,20}[ \t]{0,4})$/u;
+  /(?:<(?:[\w/|｜][^>\n]{0,250})?|\[(?:[A-Za-z_/]{0,18}|Called [\w-]{0,64}(?: [a-z]{0,4} ?)?)|(?<!`)(?:`{1,2}|`{3,}[a-z_]{0,20}[ \t]{0,4}))$/u;
 const HALF_CALL =
-  /^\s*\[?\s*\{\s*(?:"?\w{0,20}$|"(?:name|type|function|tool_name|tool|arguments|parameters)")/u;
+  /^\s*(?:\[\s*)?\{\s*(?:"?\w{0,20}$|"(?:name|type|function|tool_name|tool|arguments|parameters)")/u;
 
 type Part =
   /** Said as it stands. `mayChange`: more text may make code of it. */

@@ -9,7 +9,7 @@ const TOO_LONG = [
   /context_(length|window)_exceeded|exceed_context_size/i,
   /maximum (context|prompt|model|input) length/i,
   /(context|model'?s context) (length|size|window|limit)\b.*\b(exceed|only|reduce|overflow)/i,
-  /\b(exceed|larger|longer|greater|overflow)\w*\b.*\bcontext[ _-]?(length|size|window|limit)\b/i,
+  /\b(exceed|larger|longer|greater|overflow)\w*\b.{0,200}\bcontext[ _-]?(length|size|window|limit)\b/i,
   /\b(prompt|input|messages?)\b.{0,40}\b(is|are) too (long|large)\b/i,
   /\bprompt too long\b/i,
   /\binput token count\b.*\bexceeds\b/i,

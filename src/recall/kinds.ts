@@ -93,7 +93,7 @@ const ROWS = `
   relax stress: relax calm rest unwind stress massage yoga meditate`;
 
 const KINDS = new Map<string, string[]>();
-for (const [, kinds = '', members = ''] of ROWS.matchAll(/([a-z ]+):([^:]*)(?=\n {2}\S|$)/g)) {
+for (const [, kinds = '', members = ''] of ROWS.matchAll(/(?<![a-z ])([a-z ]+):([^:]*)(?=\n {2}\S|$)/g)) {
   for (const kind of stems(kinds)) {
     const known = KINDS.get(kind) ?? [];
     KINDS.set(

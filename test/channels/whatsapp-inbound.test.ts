@@ -115,7 +115,6 @@ describe('who writes where', () => {
 
   test.each([
     ['status@broadcast'],
-    ['123@broadcast'],
     ['123@newsletter'],
     ['867@bot'],
     ['0@s.whatsapp.net'],
@@ -124,6 +123,18 @@ describe('who writes where', () => {
     [''],
   ])('%s is no chat with people', (remoteJid) => {
     expect(inbound(from({ remoteJid, remoteJidAlt: undefined }, { conversation: 'x' }), known)).toBeNull();
+  });
+
+  test('what somebody sends to a list of people is read in the chat with them', () => {
+    const toList = { remoteJid: '1700000000@broadcast', remoteJidAlt: undefined };
+    const listed = { ...toList, participant: '2001:7@lid', participantAlt: ANNA };
+    expect(read(from(listed, { conversation: 'party on Friday' }))).toMatchObject({
+      chat: { address: ANNA, otherAddress: ANNA_LID, kind: 'direct', title: 'Anna' },
+      sender: { address: ANNA, name: 'Anna' },
+      text: 'party on Friday',
+    });
+    expect(inbound(from(toList, { conversation: 'x' }), known)).toBeNull();
+    expect(inbound(from({ ...listed, fromMe: true }, { conversation: 'x' }), known)).toBeNull();
   });
 
   test('what we sent ourselves is nothing', () => {
@@ -278,7 +289,13 @@ describe('what was said', () => {
       const quoting = { stanzaId, participant, quotedMessage: { imageMessage: {} } };
       return read(from(key, { extendedTextMessage: { text: 'x', contextInfo: quoting } })).replyTo;
     };
-    const ours = { platformMessageId: messageId(MARK, '5'), senderName: 'Olga', text: '[image]', ours: true };
+    const ours = {
+      platformMessageId: messageId(MARK, '5'),
+      senderName: 'Olga',
+      text: '[image]',
+      told: true,
+      ours: true,
+    };
     expect(reply(messageId(MARK, '5'), '9000@lid')).toEqual(ours);
     expect(reply('3A0102030405060708', '9000@lid')).toMatchObject({ ours: false });
     expect(reply(messageId(markOf(Buffer.from('an earlier link')), '5'), '9000@lid')).toMatchObject({
@@ -355,6 +372,7 @@ describe('files of a message that is replied to', () => {
       platformMessageId: messageId(MARK, '5'),
       senderName: '',
       text: '',
+      told: true,
       ours: true,
     });
     expect(read(from(inGroup, replyTo('3A01', null, null))).replyTo).toMatchObject({ ours: false });
@@ -425,9 +443,10 @@ describe('what was changed', () => {
   });
 });
 
-test('300 kB of text go through as they are', () => {
+test('of 300 kB of text the first 65,536 characters go through, and a marker', () => {
   const text = 'x😀'.repeat(100_000);
-  expect(read(said(text)).text).toBe(text);
+  const read65k = `${text.slice(0, 65_536)}\n\n<<truncated due to message-max-chars=65536>>`;
+  expect(read(said(text)).text).toBe(read65k);
 });
 
 test('whatever stands in a field, nothing is thrown', () => {

@@ -52,7 +52,7 @@ const content = {
   components: list(anything),
 };
 const forwarded = {
-  message_reference: record({}, { message_id: id, type: whole }),
+  message_reference: record({}, { message_id: id, channel_id: id, type: whole }),
   message_snapshots: list(record({ message: record({}, content) }, {})),
 };
 const message = record(

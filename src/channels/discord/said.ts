@@ -52,13 +52,15 @@ export function replyOf(message: Message, around: Around): ReplyTo | null {
   const platformMessageId = replied?.id ?? reference?.message_id;
   if (platformMessageId === undefined) return null;
   const { author } = replied ?? {};
+  const isElsewhere = ![undefined, message.channel_id].includes(reference?.channel_id);
   return {
     platformMessageId,
     senderName: author === undefined ? '' : nameOf(author),
     text: replied === undefined ? '' : repliedText(replied, around),
     // Discord does not say whose words they were.
     ...(replied && forwardedIn(replied).length > 0 ? { forwardedFrom: '' } : {}),
-    ours: replied !== undefined && isOurs(replied, around),
+    ...(isElsewhere ? { elsewhere: true } : {}),
+    ours: !isElsewhere && replied !== undefined && isOurs(replied, around),
   };
 }
 

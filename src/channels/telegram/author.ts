@@ -38,3 +38,19 @@ export function originName({ sender_user, sender_user_name, sender_chat, chat }:
   const known = sender_user ?? sender_chat ?? chat;
   return known === undefined ? (sender_user_name ?? '') : nameOf(known);
 }
+
+/**
+ * Whose words a message holds that its sender did not write: those of a forward, or of the bot by way of which it was made
+ * (`@gif cats`). Empty where Telegram does not say; undefined: they are the sender's own.
+ */
+export function foreignWriterOf({
+  forward_origin: origin,
+  via_bot: bot,
+  is_automatic_forward: isPost,
+}: Pick<Message, 'forward_origin' | 'via_bot'> & { is_automatic_forward?: boolean | undefined }):
+  | string
+  | undefined {
+  if (origin !== undefined) return originName(origin);
+  if (bot !== undefined) return nameOf(bot);
+  return isPost ? '' : undefined;
+}

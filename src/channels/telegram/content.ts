@@ -4,7 +4,7 @@
  */
 import type { Attachment, InboundMessage } from '../../core/message.js';
 import { mentioning } from '../kit/mentions.js';
-import { originName } from './author.js';
+import { foreignWriterOf } from './author.js';
 import type { OurBot, Receiver } from './bots.js';
 import { filesIn } from './files.js';
 import { labelOf, tellingLabelOf } from './label.js';
@@ -43,7 +43,7 @@ export function saidIn(
   };
 }
 
-/** The words with whom they are for. What somebody forwards was said to somebody else: it calls none of us. */
+/** The words with whom they are for. What somebody else wrote calls none of us. */
 function spoken(
   words: string,
   message: Message,
@@ -51,9 +51,8 @@ function spoken(
 ): Omit<Said, 'attachments'> {
   // What is said to a persona's own bot alone is said to that persona.
   const own = direct && bot.personaId !== undefined ? [bot] : [];
-  const forwarded = message.forward_origin ?? (message.is_automatic_forward ? {} : undefined);
-  if (forwarded !== undefined) {
-    const forwardedFrom = originName(forwarded);
+  const forwardedFrom = foreignWriterOf(message);
+  if (forwardedFrom !== undefined) {
     return { text: words, mentionsBot: false, ...addressing(own), forwardedFrom };
   }
   const { text, bots, called } = mentionsIn(words, message, ours);

@@ -1,6 +1,6 @@
 /** What a message answers: the message, as far as Telegram sent it along, and its files. Pure. */
 import type { Attachment, ReplyTo } from '../../core/message.js';
-import { nameOf, originName, senderOf } from './author.js';
+import { foreignWriterOf, nameOf, originName, senderOf } from './author.js';
 import type { Receiver } from './bots.js';
 import { wordsOf } from './content.js';
 import { filesIn } from './files.js';
@@ -31,12 +31,13 @@ function here(message: Message, receiver: Receiver): ReplyTo | null {
   const replied = repliedIn(message);
   if (replied === undefined) return null;
   const sender = senderOf({ ...replied, chat }, receiver);
+  const writer = foreignWriterOf(replied);
   // A part that Telegram chose by itself says less than the whole.
   const chosen = quote?.is_manual ? quote.text : '';
   return {
     senderName: sender?.name ?? (replied.from ? nameOf(replied.from) : ''),
     text: chosen || itemOf(message) || wordsOf(replied) || labelOf(replied) || quote?.text || '',
-    ...(replied.forward_origin && { forwardedFrom: originName(replied.forward_origin) }),
+    ...(writer === undefined ? {} : { forwardedFrom: writer }),
     ...sentBy(replied.from?.id, replied.message_id, chat, receiver),
   };
 }
@@ -60,7 +61,12 @@ function elsewhere({ chat, external_reply: replied, quote }: Message, receiver: 
     return { ...said, ...sentBy(origin.sender_user?.id, number, chat, receiver) };
   }
   // Also of what one of our bots said there: here, nobody turns to it by that.
-  return { ...said, platformMessageId: `${there?.id ?? 'elsewhere'}/${number ?? ''}`, ours: false };
+  return {
+    ...said,
+    platformMessageId: `${there?.id ?? 'elsewhere'}/${number ?? ''}`,
+    elsewhere: true,
+    ours: false,
+  };
 }
 
 /** What one of our bots sent is stored under the id that this bot gave it when it was sent. */

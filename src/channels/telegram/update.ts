@@ -100,13 +100,21 @@ const message = naming(
       edit_date: whole,
       media_group_id: text,
       forward_origin: origin,
+      via_bot: user,
       is_automatic_forward: flag,
       message_thread_id: whole,
       is_topic_message: flag,
       reply_to_message: naming(
         record(
           { message_id: whole },
-          { date: whole, ...author, ...content, forward_origin: origin, forum_topic_created: nested },
+          {
+            date: whole,
+            ...author,
+            ...content,
+            forward_origin: origin,
+            via_bot: user,
+            forum_topic_created: nested,
+          },
         ),
       ),
       reply_to_checklist_task_id: whole,

@@ -171,6 +171,17 @@ function wordsOf(content: Whole): string {
   return bracketed(OTHERS[other] ?? UNKNOWN, undefined);
 }
 
+/** Whether somebody chose it among what another account offered: then it is that account's words. */
+export function isChosen(content: Content): boolean {
+  const { buttonsResponseMessage, templateButtonReplyMessage, listResponseMessage } = content;
+  return Boolean(
+    buttonsResponseMessage ??
+      templateButtonReplyMessage ??
+      listResponseMessage ??
+      content.interactiveResponseMessage,
+  );
+}
+
 /** A button or a line of a list that somebody chose, and what a business wrote beside its buttons. */
 function answerIn(content: Content): string {
   const { listMessage } = content;

@@ -5,7 +5,16 @@
 import type { Attachment, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
 import { boundedEvent } from '../kit/door.js';
 import { mentioning } from '../kit/mentions.js';
-import { albumOf, contentOf, type File, isSecondFile, labelOf, type Said, saidIn } from './content.js';
+import {
+  albumOf,
+  contentOf,
+  type File,
+  isChosen,
+  isSecondFile,
+  labelOf,
+  type Said,
+  saidIn,
+} from './content.js';
 import { isSamePerson, numberOf, type Person, plainJid, userOf } from './jid.js';
 import { type Known, nameOf, type Origin, originOf, titleOf, whoIs } from './origin.js';
 import { type Content, type Context, type Envelope, readMessage } from './payload.js';
@@ -32,7 +41,11 @@ function eventOf(message: unknown, known: Known): InboundEvent | null {
   if (said === null) return null;
   const album = albumOf(content);
   const event = messageOf(said, envelope, origin, known);
-  return album === null ? event : { ...event, album };
+  return {
+    ...event,
+    ...(album === null ? {} : { album }),
+    ...(isChosen(content) ? { forwardedFrom: '', mentionsBot: false } : {}),
+  };
 }
 
 function messageOf(said: Said, envelope: Envelope, origin: Origin, known: Known): InboundMessage {
@@ -179,6 +192,8 @@ function replyOf(context: Context, writer: Person, known: Known): ReplyTo | null
     senderName: name ?? '',
     text: quoted === null ? '' : labelOf(quoted),
     ...(quoted !== null && isForwardIn(saidIn(quoted)?.context ?? {}) ? { forwardedFrom: '' } : {}),
+    // Both are written by whoever replies.
+    told: true,
     ours: known.sentByUs(stanzaId) || (ofAccount && !ofThemselves && stanzaId.startsWith('3EB0')),
   };
 }

@@ -148,10 +148,11 @@ export function userLine(message: StoredMessage, perspective: Perspective): stri
   const { author, replyTo } = message;
   const at = perspective.zone.time(message.sentAt);
   if (author.kind === 'gateway') return eventLine(message, author.about, at);
-  const quoted = replyTo
-    ? `${element('in_reply_to', { sender: replyTo.senderName }, quote(replyTo.text))}\n`
-    : '';
   const sender = author.kind === 'person' ? author.name : perspective.nameOf(author.id);
+  const proof = replyTo?.told ? { told_by: sender } : {};
+  const quoted = replyTo
+    ? `${element('in_reply_to', { sender: replyTo.senderName, ...proof }, quote(replyTo.text))}\n`
+    : '';
   const id = perspective.namesIds && isOfPerson(message) ? { id: String(message.id) } : {};
   const edited = message.edited ? { changes: 'an earlier message' } : {};
   // Of a forward the element inside says so.

@@ -92,6 +92,13 @@ export function repliesOf({ raw }: Connection) {
     return findReply.get({ turnId })?.tainted !== 0;
   }
 
+  function isKnown(platformMessageId: string, there: Place): boolean {
+    return (
+      findSent.get(there.chatId, platformMessageId) !== undefined ||
+      heard(platformMessageId, there) !== undefined
+    );
+  }
+
   function heard(platformMessageId: string, there: Place): HeardRow | undefined {
     const which = { ...there, platformMessageId };
     return findEdited.get(which) ?? findFirst.get(which);
@@ -103,11 +110,25 @@ export function repliesOf({ raw }: Connection) {
       { platformMessageId, senderName, text, ours, ...replyTo }: NonNullable<ReceiptOf<'message'>['replyTo']>,
       there: Place,
     ): Quoted {
-      if (!ours && senderName === '' && text === '') return replyTold(platformMessageId, there);
+      const isSilent = !ours && senderName === '' && text === '';
+      if (isSilent || (replyTo.told && isKnown(platformMessageId, there))) {
+        return replyTold(platformMessageId, there);
+      }
+      const personaOf = replyTo.personaId ?? null;
+      if (replyTo.told || replyTo.elsewhere) {
+        const told = replyTo.told && { told: true as const };
+        const reply = {
+          senderName: whoseWords(senderName, replyTo.forwardedFrom),
+          text,
+          ours,
+          personaId: personaOf,
+        };
+        return { reply: { ...reply, ...told }, isTainted: text !== '' };
+      }
       if (!ours) {
         const found = heard(platformMessageId, there);
         const from = replyTo.forwardedFrom ?? found?.forwardedFrom;
-        const personaId = replyTo.personaId ?? null;
+        const personaId = personaOf;
         const isTainted = from !== undefined && from !== null ? true : taintOf(found, text);
         return { reply: { senderName: whoseWords(senderName, from), text, ours, personaId }, isTainted };
       }

@@ -9,6 +9,8 @@ export function createReach(allowHosts: readonly string[], network: Network): Lo
   const allowed = allowHosts.flatMap((listed) => allowedHost(listed) ?? []);
   return async ({ host, port }) => {
     const { signal } = new AbortController();
-    return onlyTo(await checkedAddresses(host.replace(/\.+$/, ''), port, { allowed, network, signal }));
+    return onlyTo(
+      await checkedAddresses(host.replace(/(?<!\.)\.+$/, ''), port, { allowed, network, signal }),
+    );
   };
 }
