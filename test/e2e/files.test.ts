@@ -36,8 +36,8 @@ it('are written, found, read and sent', async () => {
   expect(await ask('edit_file', { path: 'notes/a.md', old_string: 'two', new_string: 'three' })).toContain(
     'changed',
   );
-  expect(await ask('glob', { pattern: '**/*.md' })).toContain('\nnotes/a.md\n');
-  expect(await ask('grep', { pattern: 'thr.e' })).toContain('\nnotes/a.md:2: three\n');
+  expect(await ask('glob', { pattern: '**/*.md' })).toContain('\nnotes/a.md');
+  expect(await ask('grep', { pattern: 'thr.e' })).toContain('\nnotes/a.md:2: three');
   expect(await ask('read_file', { path: '../../../../config.yaml' })).toContain('Permission denied');
   await mkdir(join(on.home.folder, OWN), { recursive: true });
   await writeFile(join(on.home.folder, OWN, 'chart.png'), SMALL_PNG);
