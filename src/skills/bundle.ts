@@ -133,9 +133,10 @@ function valuesOf(matter: string): Values {
   return found;
 }
 
-/** Many write `description: Use it for this: that`, which is no YAML without quotes. */
+/** Many write `description: Use it for this: that`, which is no YAML without quotes, and indent JSON by tabs. */
 function quoted(matter: string): string {
-  return matter.replace(
+  const spaced = matter.replace(/^\t+/gm, (tabs) => '  '.repeat(tabs.length));
+  return spaced.replace(
     /^(name|description|license|compatibility):[ \t]+([^\s"'|>[{&*!#][^\r\n]*)/gm,
     (_, key: string, value: string) => `${key}: ${JSON.stringify(value.trim())}`,
   );

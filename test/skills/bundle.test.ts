@@ -78,6 +78,8 @@ describe('a skill that others made', () => {
     expect(conditions(`metadata: ${JSON.stringify({ [key]: asked })}`)).toEqual(expected);
     expect(conditions(`metadata: '${JSON.stringify({ [key]: asked })}'`)).toEqual(expected);
     expect(conditions(`metadata:\n  ${key}: '${JSON.stringify(asked)}'`)).toEqual(expected);
+    const lines = JSON.stringify({ [key]: asked }, null, '\t');
+    expect(conditions(`metadata: ${lines.slice(0, -1)}\t}`)).toEqual(expected);
   });
 
   it('names the newest of OpenClaw’s names first', () => {
