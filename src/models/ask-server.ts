@@ -3,6 +3,7 @@
  * one, or a fault.
  */
 import type { Clock } from '../core/clock.js';
+import { Fault } from '../core/errors.js';
 import type { ModelEvent, ModelRequest } from '../core/model.js';
 import type { Outward } from '../core/outward.js';
 import { afterFailure, type FailureOptions } from './after-failure.js';
@@ -112,6 +113,14 @@ export function createAsker(options: AskerOptions) {
     }
   }
 
+  /** Where a request is refused all the same, what was left out of it was not the reason. */
+  async function forgetBut(model: string, known: readonly Quirk[]): Promise<void> {
+    const key = modelKey(place, model);
+    for (const quirk of quirks.get(key)?.refused ?? []) {
+      if (!known.includes(quirk)) await quirks.remove(key, quirk);
+    }
+  }
+
   /** A caller's temperature counts more than the configured one. */
   const withTemperature = (request: ModelRequest): ModelRequest =>
     server.temperature === undefined ? request : { temperature: server.temperature, ...request };
@@ -132,8 +141,10 @@ export function createAsker(options: AskerOptions) {
     const to = { server: place, model };
     let attempts = 1;
     let withoutPictures = false;
+    let known: readonly Quirk[] | undefined;
     for (;;) {
       const refused = await leftOut(model, request, withoutPictures);
+      known ??= quirks.get(modelKey(place, model))?.refused ?? [];
       const sent = chatRequest(
         withFewerTools(withTemperature(request), model),
         to,
@@ -158,7 +169,10 @@ export function createAsker(options: AskerOptions) {
         if (signal.aborted) throw stoppedRequest(serverTitle(place, model));
         if (!(error instanceof ServerError)) throw error;
         const failed = { request, model, sent, refused, isRaised, attempts };
-        const next = await afterFailure(options, failed, error.details);
+        const next = await afterFailure(options, failed, error.details).catch(async (fault) => {
+          if (fault instanceof Fault && fault.code === 'model_refused') await forgetBut(model, known ?? []);
+          throw fault;
+        });
         if (next === 'without pictures') withoutPictures = true;
         if (typeof next !== 'object') continue;
         attempts += 1;

@@ -31,7 +31,7 @@ const NOT_TAKEN =
 
 /** A temperature is also a word of conversations. */
 const TEMPERATURE =
-  /\btemperature\b[^.]{0,80}\b(deprecated|must be|only|unsupported|(not|n't) (support|allow|permit))|\b(unsupported|unknown|unrecogni[sz]ed|unexpected|invalid|bad|extra)\b[^.]{0,60}\btemperature\b|\bno temperature\b/i;
+  /\btemperature\b[^.]{0,80}(\b(deprecated|must be|only|unsupported)\b|(\bnot|n't) (support|allow|permit))|\b(unsupported|unknown|unrecogni[sz]ed|unexpected|invalid|bad|extra)\b[^.]{0,60}\btemperature\b|\bno temperature\b/i;
 
 /** Tools in general, never one of them; calls at the same time are another matter. */
 const TOOLS = String.raw`(?<!parallel )['"\x60]?(?:tools|tool[ _-](?:use|calls?|calling)|functions|function[ _-]call(?:s|ing)?)\b['"\x60]?`;

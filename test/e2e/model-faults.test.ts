@@ -1,6 +1,9 @@
 /** The real gateway with model servers that do not end, pack what they send, or refuse what they take a moment later. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type FakeModel, lastUserText, type ModelScript, startFakeModel } from '../fakes/model.js';
+import { gemma } from '../fakes/model-servers/gemma.js';
+import { groq } from '../fakes/model-servers/groq.js';
+import { type ModelServer, tokensIn } from '../fakes/model-servers/server.js';
 import { ANNA } from '../fakes/telegram-chats.js';
 import { type Stage, stage } from '../harness/telegram.js';
 
@@ -70,4 +73,49 @@ describe('a server that', () => {
   ])('%s is answered with its own words', async (_, said, words) => {
     expect(await ask(said)).toBe(words);
   });
+});
+
+describe.each<[string, () => ModelServer]>([
+  ['whose template knows no system message', () => gemma({ on: 'LM Studio' })],
+  ['whose arguments fit no schema once', () => groq({ fails: (n) => n === 0, wrong: 'arguments' })],
+])('a model %s', (_, server) => {
+  test('answers, and is offered tools from then on, too', async () => {
+    const other = await stage({ model: { server: server() } });
+    try {
+      await other.start();
+      other.telegram.say({ text: 'hello' });
+      // What stands in the system message names the elements that messages stand in, too.
+      expect((await other.replies(ANNA.id, 1))[0]).toMatch(/^echo: (.*\n)?hello$/);
+      other.telegram.say({ text: 'again' });
+      expect((await other.replies(ANNA.id, 2))[1]).toMatch(/again$/);
+      expect(other.model.requests.at(-1)?.body.tools?.length).toBeGreaterThan(0);
+    } finally {
+      await other.close();
+    }
+  });
+});
+
+test('words in a rare script, /reset and plain words make the window of nobody smaller', async () => {
+  const counting: ModelServer = {
+    name: 'a server that counts three tokens for a rare letter',
+    rules: (body) => {
+      const rare = JSON.stringify(body.messages).match(/[\u1300-\u13ff]/g)?.length ?? 0;
+      return { text: 'Yes.', usage: { prompt_tokens: tokensIn(body) + 3 * rare, completion_tokens: 1 } };
+    },
+  };
+  const other = await stage({ model: { server: counting } });
+  try {
+    const gateway = await other.start();
+    other.telegram.say({ text: 'ᎣᏏᏲ ᏙᎯᏧ '.repeat(450) });
+    await other.replies(ANNA.id, 1);
+    other.telegram.say({ text: '/reset' });
+    await other.replies(ANNA.id, 2);
+    for (let n = 0; n < 3; n++) {
+      other.telegram.say({ text: `${'rain on the old bridges and tea '.repeat(100)} ${n}` });
+      await other.replies(ANNA.id, 3 + n);
+    }
+    expect(gateway.err()).not.toContain('context window');
+  } finally {
+    await other.close();
+  }
 });

@@ -5,7 +5,7 @@ import type { ModelReply } from '../fakes/model.js';
 import { groq } from '../fakes/model-servers/groq.js';
 import { openai } from '../fakes/model-servers/openai.js';
 import { refuse } from '../fakes/model-servers/server.js';
-import { answered, ask, type Bench, LOOK_UP, openBench } from './helpers.js';
+import { answered, ask, type Bench, fault, LOOK_UP, openBench } from './helpers.js';
 
 let bench: Bench;
 afterEach(async () => {
@@ -49,6 +49,16 @@ describe('a refusal that is sampling teaches nothing, and is asked anew', () => 
     expect(hasTools()).toBe(true);
     expect(bench.quirks.read()).not.toContain('"responses"');
   });
+});
+
+test('what was left out in vain was not the reason', async () => {
+  const message = 'small does not support tools';
+  bench = await openBench(refuse(400, { message }));
+  expect((await fault(bench.client, withTools())).code).toBe('model_refused');
+  expect(bench.fake.count()).toBe(2);
+  bench.fake.reply('Tea.');
+  expect((await answered(bench.client, withTools())).notices).toBeUndefined();
+  expect(hasTools()).toBe(true);
 });
 
 describe('what was refused is tried again after an hour', () => {
