@@ -8,7 +8,7 @@ import type { ModelMessage, ToolDescription } from '../core/model.js';
 import { calledName } from './call-names.js';
 import { createTicks, fenceAt, type Ticks } from './code-spans.js';
 import { channelAt, channelEnd, mayBeChannel, ownHeadEnd, tokenAt } from './control-tokens.js';
-import { parse, record } from './json.js';
+import { argumentsJson, parse, record } from './json.js';
 import { type BlockReader, callsIn, createBlockReader, jsonEnd, type WrittenCall } from './written-calls.js';
 
 export interface Said {
@@ -262,7 +262,7 @@ function elementPart(place: Place, at: number, isFirst: boolean): Part | null {
   MARKED_ELEMENT.lastIndex = at;
   const match = ELEMENT.exec(text) ?? MARKED_ELEMENT.exec(text);
   if (match === null) return null;
-  const [whole, slash, name = ''] = match;
+  const [whole, slash, name = '', attributes] = match;
   const end = at + whole.length;
   const closing = `</${name}>`;
   const line = text.slice(end, end + NEAR).split('\n', 1)[0] ?? '';
@@ -272,6 +272,10 @@ function elementPart(place: Place, at: number, isFirst: boolean): Part | null {
   // A turn begins behind the end of a sentence; whoever speaks of one is in the middle of it.
   if (around.isInSentence && /[^\s.!?。！？…]\s+$|["'“”‘’«(]$/u.test(around.before)) {
     return { kind: 'words', end: closed < 0 ? end : end + closed + closing.length };
+  }
+  // At the beginning of a line, a tag alone that a sentence goes on with.
+  if (slash === '' && attributes === undefined && closed < 0 && /^ +[^\s<]/u.test(line)) {
+    return { kind: 'words', end };
   }
   if (slash !== '') return { kind: 'cut', end };
   // In the middle of a line the model repeats what it was shown: that was said, and only its tags go.
@@ -322,12 +326,14 @@ function tokenPart(place: Place, at: number, isFirst: boolean): Part {
   return kind === 'end' && next.test(text) ? { kind: 'cut', end: next.lastIndex } : { kind: 'over' };
 }
 
-/** A token in quotes or between blanks, in a sentence; the tag of HTML, which a `<s>` has opened. */
+/** A token in quotes or between blanks, in a sentence; one that is an item of a list; the tag of HTML, which a `<s>` has opened. */
 function isSpokenOf(text: string, at: number, end: number, { before, after }: Around): boolean {
   const tag = text.slice(at, end).toLowerCase();
-  if (tag === '<s>') return /<\/s>/iu.test(text.slice(end, end + NEAR));
-  if (tag === '</s>') return /<s>/iu.test(text.slice(Math.max(0, at - NEAR), at));
-  if (/["'“”‘’«»()]$/u.test(before) && /^["'“”‘’«»()]/u.test(after)) return true;
+  // As the first token of a text, a server has left it there.
+  if (tag === '<s>') return at > 0 || /<\/s>/iu.test(text.slice(end, end + NEAR));
+  if (tag === '</s>' && /<s>/iu.test(text.slice(Math.max(0, at - NEAR), at))) return true;
+  if (/["'“”‘’«»()*_|]$/u.test(before) && /^["'“”‘’«»()*_|]/u.test(after)) return true;
+  if (/^\s*(?:[-*+>|]|#{1,6}|\d{1,3}[.)])\s+$/u.test(before)) return true;
   const isApart = before.trim() === '' ? before === '' && at === 0 : /[\s(]$/u.test(before);
   return isApart && /^(?:[.,;:!?)]|\s+[^\s<[])/u.test(after);
 }
@@ -348,7 +354,7 @@ function argumentsAs(given: WrittenCall['given'], tool: ToolDescription | undefi
   if ('json' in given) return given.json;
   const properties = record(tool?.parameters.properties) ?? {};
   const values = Object.entries(given.texts).map(([key, text]) => [key, asTyped(text, properties[key])]);
-  return JSON.stringify(Object.fromEntries(values));
+  return argumentsJson(Object.fromEntries(values));
 }
 
 /** A text where the schema wants one, or says nothing; else what it is as JSON. */

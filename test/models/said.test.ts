@@ -165,6 +165,18 @@ test('values in tags become what the schema says they are', () => {
   ]);
 });
 
+test('a value that is nested too deep is no JSON', () => {
+  const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+  for (const text of [
+    `<function=write_memory><parameter=tags>${deep}</parameter></function>`,
+    `<tool_call>{"name": "write_memory", "arguments": {"tags": ${deep}}}</tool_call>`,
+  ]) {
+    const [call] = read(text).calls;
+    expect(call?.name).toBe('write_memory');
+    expect(() => JSON.parse(call?.arguments ?? '')).toThrow();
+  }
+});
+
 test('the end of a tag inside JSON is a word', () => {
   const content = 'the tag </tool_call> and <|im_end|> and ``` and {"';
   const call = JSON.stringify({ name: 'write_memory', arguments: { content } });
@@ -304,6 +316,12 @@ test.each([
   'Here is the JSON: {"name": "write_memory", "arguments": {}}',
   '```json\n{"name": "write_memory", "arguments": {"content": "figs"}}\n```',
   'An <event> and a <summary> are tags.',
+  '- <|im_end|>\n- <|eot_id|>\n\n1. </s>\n\n### <|im_start|>\n',
+  '| <|im_end|> | ends a turn |\n|<|eot_id|>| too |',
+  'There are **<|im_end|>** and _<|eot_id|>_ as well.',
+  'A Vec<s> of them, and a Map<s, t>.',
+  '<user_message> is the element in which you speak.',
+  'It is in\n<tool_result> elements.',
   ' blanks around, and nothing else \n',
   '[Called it a day with {joy}',
   '',
