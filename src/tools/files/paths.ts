@@ -5,7 +5,8 @@
  * `skills/` for the skills, for reading alone.
  */
 import { randomUUID } from 'node:crypto';
-import { chmod, type FileHandle, lstat, realpath, rename, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { chmod, type FileHandle, lstat, open, realpath, rename, rm } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
 import {
   DEEPEST,
@@ -277,6 +278,44 @@ export async function usedBy(
   });
   return { ...used, isOver: !counted || isOver() };
 }
+
+/**
+ * Takes from the files of a folder that whoever runs them has the rights of their owner or group, where they have changed
+ * since a time (ms): what a command leaves would run as the gateway's user, whoever of the machine started it.
+ */
+export async function withoutSetId(folder: string, since: number): Promise<void> {
+  await within(folder, [], async (root) => {
+    for await (const entry of entriesBelow(root)) {
+      const path = entryOf(entry.folder, entry.name);
+      const found = entry.kind === 'file' ? await lstat(path).catch(() => null) : null;
+      if (found !== null && (found.mode & SET_ID) !== 0 && found.ctimeMs >= since) await withoutSetIdAt(path);
+    }
+  });
+}
+
+/** Of the very file, also where another command puts a link in its place meanwhile. */
+async function withoutSetIdAt(path: string): Promise<void> {
+  const isLinux = process.platform === 'linux';
+  const flags = constants.O_NOFOLLOW | (isLinux ? O_PATH : constants.O_RDONLY | constants.O_NONBLOCK);
+  const handle = await open(path, flags).catch(() => null);
+  if (handle === null) return;
+  try {
+    const found = await handle.stat();
+    if (!found.isFile() || (found.mode & SET_ID) === 0) return;
+    const mode = found.mode & 0o777;
+    await (isLinux ? chmod(`/proc/self/fd/${handle.fd}`, mode) : handle.chmod(mode));
+  } catch (error) {
+    // Another user's: no command of ours has made it.
+    if (codeOf(error) !== 'EPERM') throw error;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** S_ISUID and S_ISGID (inode(7)). */
+const SET_ID = 0o6000;
+/** Names a file without the right to read it (open(2)); Node has no constant for it. */
+const O_PATH = 0o10000000;
 
 function refuseReadOnly(places: Places, { folder, isReadOnly }: Root): void {
   if (!isReadOnly) return;

@@ -48,23 +48,26 @@ export function findBubblewrap(path = process.env.PATH ?? ''): string | null {
   return places.map((folder) => join(folder, 'bwrap')).find(isExecutable) ?? null;
 }
 
-/** What stands before the command. */
+/** Its options. */
 export async function bubblewrapArguments(order: SandboxOrder): Promise<string[]> {
   const { places, network, cwd } = order;
   const hidden = await found(order.hidden);
+  const amongPrograms = hidden.filter(({ path }) => SYSTEM.some((folder) => isBelow(path, folder)));
   const settings = network ? [...SETTINGS, ...NETWORK_SETTINGS] : SETTINGS;
   return [
     ...ISOLATION,
     ...(network ? ['--share-net'] : []),
     ...(await Promise.all(SYSTEM.map(asItIs))).flat(),
     ...settings.flatMap((path) => ['--ro-bind-try', path, path]),
-    ...masking(hidden.filter(({ path }) => SYSTEM.some((folder) => isBelow(path, folder)))),
+    ...masking(amongPrograms),
     ...['--proc', '/proc', '--dev', '/dev', '--size', String(SHARED_MEMORY_BYTES), '--tmpfs', '/dev/shm'],
     ...['--perms', '1777', '--size', String(TMP_BYTES), '--tmpfs', '/tmp', '--symlink', '../tmp', '/var/tmp'],
     ...binding(places, hidden),
     // Of the kernel's settings in /proc/sys the user root could change those of the whole machine.
     ...['/proc', '/dev', '/'].flatMap((path) => ['--remount-ro', path]),
-    ...['--chdir', insideAs(places, cwd), '--json-status-fd', String(STATUS_DESCRIPTOR), '--'],
+    // What is laid over a hidden folder lies in memory, without a bound.
+    ...amongPrograms.flatMap(({ path, isFolder }) => (isFolder ? ['--remount-ro', path] : [])),
+    ...['--chdir', insideAs(places, cwd), '--json-status-fd', String(STATUS_DESCRIPTOR)],
   ];
 }
 

@@ -5,13 +5,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../../core/clock.js';
 import { usedBy } from '../files/paths.js';
 import type { Quota } from '../files/places.js';
 import { STATUS_DESCRIPTOR } from './bubblewrap.js';
 import { keepEnds } from './output.js';
-import { countProcesses, processesWith } from './processes.js';
+import { countProcesses, heldInRemovedFiles, processesWith } from './processes.js';
 
 export interface CommandOrder {
   command: string;
@@ -34,6 +34,8 @@ export interface CommandLimits {
   processes: number;
   /** Of each file that is written. */
   fileBytes: number;
+  /** Of all files together that are removed and still open, also of those that never had a name. */
+  removedBytes: number;
 }
 
 export interface CommandOutcome {
@@ -41,7 +43,7 @@ export interface CommandOutcome {
   stderr: string;
   /** null: it was ended. */
   code: number | null;
-  ended: 'by itself' | 'too long' | 'stopped' | 'too many processes' | 'too much written';
+  ended: 'by itself' | 'too long' | 'stopped' | 'too many processes' | 'too much written' | 'too much held';
   /** Nothing was run, for there was no sandbox to run it in. */
   unsafe?: true;
 }
@@ -62,6 +64,8 @@ const SHELLS: { path: string; blockBytes: number; before: string }[] = [
   { path: '/bin/sh', blockBytes: 512, before: '' },
 ];
 const MARK = 'COTERIE_COMMAND';
+/** Where bubblewrap reads its options. */
+const ARGUMENTS_DESCRIPTOR = 4;
 
 export async function runCommand(
   order: CommandOrder,
@@ -118,8 +122,17 @@ function start({ command, sandbox, cwd, env, limits, id }: CommandOrder): ChildP
   const { path: shell, blockBytes, before } = found;
   const run = `${before}${limiting(limits, blockBytes)} exec "$0" -c "$1"`;
   if (sandbox !== null) {
-    const given = [...sandbox.arguments, shell, '-c', run, shell, command];
-    return spawn(sandbox.program, given, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] });
+    // Its own command line can be read inside (/proc/1/cmdline): the paths of the machine do not stand there.
+    const given = ['--args', String(ARGUMENTS_DESCRIPTOR), '--', shell, '-c', run, shell, command];
+    const child = spawn(sandbox.program, given, {
+      ...{ env, detached: true },
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
+    });
+    const to = child.stdio[ARGUMENTS_DESCRIPTOR] as Writable | null | undefined;
+    // Whoever cannot read them does not run anything, and says so by its exit.
+    to?.on('error', () => {});
+    to?.end(sandbox.arguments.map((each) => `${each}\0`).join(''));
+    return child;
   }
   return spawn(shell, ['-c', `${ENDS_WITH_US} ${run}`, shell, command], {
     ...{ cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] },
@@ -151,7 +164,7 @@ async function watch(
   { pid }: ChildProcess,
   clock: Clock,
   signal: AbortSignal,
-  end: (why: 'too many processes' | 'too much written') => void,
+  end: (why: 'too many processes' | 'too much written' | 'too much held') => void,
 ): Promise<void> {
   if (pid === undefined) return;
   let measureAt = clock.now() + MEASURE_MS;
@@ -161,6 +174,7 @@ async function watch(
     if ((await countProcesses(pid, limits.processes + 1)) > limits.processes) end('too many processes');
     const began = clock.now();
     if (began < measureAt) continue;
+    if ((await heldInRemovedFiles(pid, limits.processes)) > limits.removedBytes) end('too much held');
     for (const { folder, quota } of bounded) {
       const used = await usedBy(folder, quota).catch(() => null);
       if (used?.isOver) end('too much written');

@@ -10,7 +10,7 @@ import type { Clock } from '../../core/clock.js';
 import { commandEnv } from '../../core/command-env.js';
 import { redactor } from '../../core/secret-env.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
-import { findFolder, MEDIA, PathRefusal, usedBy } from '../files/paths.js';
+import { findFolder, MEDIA, PathRefusal, usedBy, withoutSetId } from '../files/paths.js';
 import { type Folders, isWithin, type Places, type Quota, SKILLS } from '../files/places.js';
 import { writingInPlaces } from '../files/run.js';
 import { failed } from '../results.js';
@@ -37,6 +37,8 @@ export interface ShellParts {
 }
 
 const MOST_PROCESSES = 128;
+/** In files that nobody can find any more: as much as a folder of a persona's may hold. */
+const MOST_REMOVED_BYTES = 200_000_000;
 /** Of one file, in a folder without a bound of its own. */
 const LARGEST_FILE = 2_000_000_000;
 /** Beyond the deadline of a command: to begin, and to end. */
@@ -98,6 +100,8 @@ async function run(
   const bounds = await boundsOf(places, real);
   const seconds = Math.min(timeout_seconds ?? settings.timeoutSeconds, settings.timeoutSeconds);
   const order = { places, hidden: folders.hidden, network: settings.network, cwd: real };
+  // The disk’s clock may be a little behind.
+  const began = clock.now() - 1_000;
   const { env, refused: unset } = commandEnv(context.authorisation?.agent?.env ?? {});
   const outcome = await runCommand(
     {
@@ -111,11 +115,16 @@ async function run(
         megabytes: settings.memoryMb,
         processes: MOST_PROCESSES,
         fileBytes: bounds.fileBytes,
+        removedBytes: MOST_REMOVED_BYTES,
       },
       id: parts.newId(),
     },
     { clock, signal: context.signal },
   );
+  for (const { folder, isReadOnly, quota } of places.roots) {
+    // In what is the gateway's own there are none; in an operator's folder there may be some for a reason.
+    if (!isReadOnly) await withoutSetId(folder, quota === null ? began : 0);
+  }
   if (outcome.unsafe) return refused(context, await whyNot(outcome));
   return told(withoutSecrets(outcome, env), seconds, unset);
 }
@@ -215,6 +224,8 @@ function endOf(code: number | null, ended: CommandOutcome['ended'], seconds: num
       return 'ended with all that it started: it was stopped';
     case 'too many processes':
       return `ended with all that it started: it had more than ${MOST_PROCESSES} processes`;
+    case 'too much held':
+      return 'ended with all that it started: it held too much in files that it had removed';
     case 'too much written':
       return 'ended with all that it started: your working folder is full';
     default:

@@ -189,6 +189,29 @@ describe.each(['bubblewrap', 'none'] as const)('with sandbox: %s', (sandbox) => 
       expect(await readdir(join(home, WORK))).not.toContain('f1');
     });
 
+    test('that holds much in removed files, with a name or without, is ended', async () => {
+      const { run } = await setUp({ sandbox, timeoutSeconds: 40 });
+      const hold =
+        'for n in 3 4 5 6; do eval "exec $n> f$n"; rm f$n; head -c 70000000 /dev/zero >&$n; done; sleep 30; echo unbounded';
+      const held = await run(hold);
+      expect(held.content).toContain('it held too much in files that it had removed');
+      expect(held.content).not.toContain('unbounded');
+      const few = await run('exec 3> f; rm f; head -c 7000000 /dev/zero >&3; sleep 1.5; echo fine');
+      expect(few.content).toContain('fine');
+    }, 60_000);
+
+    test('leaves no file that runs with the rights of its owner', async () => {
+      const { run, home } = await setUp({ sandbox });
+      await run(
+        'mkdir -p d; cp /bin/true d/a; chmod 6755 d/a; cp d/a b; chmod 4711 b; chmod 2755 d; ls -l d/a',
+      );
+      for (const [path, mode] of [
+        ['d/a', 0o755],
+        ['b', 0o711],
+      ] as const)
+        expect((await lstat(join(home, WORK, path))).mode & 0o7777).toBe(mode);
+    });
+
     test('without an authorisation is not run', async () => {
       const { call, tool, home } = await setUp({ sandbox });
       expect((await call(tool, { command: 'touch x' }, { authorisation: undefined })).failed).toBe(true);
@@ -216,6 +239,13 @@ describeWithBubblewrap('the sandbox', () => {
     expect((await run('cat /proc/1/environ /proc/[0-9]*/environ | tr "\\0" "\\n"')).content).not.toContain(
       'hush',
     );
+  });
+
+  test('does not show its own command line with the paths of the machine', async () => {
+    const { run, home } = await setUp();
+    const { content } = await run('cat /proc/[0-9]*/cmdline | tr "\\0" " "');
+    expect(content).toContain('--args');
+    expect(content).not.toContain(home);
   });
 
   test('can be written to in the working folder and /tmp alone, each for itself', async () => {
