@@ -28,6 +28,20 @@ export function oneLine(text: string, most: number): string {
     : characters.join('');
 }
 
+/** Letters, and what stands between them in names: on no platform a link, a mention, a number to call or a mark. */
+const PLAIN_NAME =
+  /^(?=.*\p{L})(?!.*\p{N}{5})(?:[\p{L}\p{M}\p{N}\p{Extended_Pictographic} '’-]|\ufe0f|\u200d)+$/u;
+const NAME_CHARS = 60;
+
+/**
+ * Somebody's name, in a sentence of the gateway's own: as its letters, on one line. `[x](https://…)`, `@everyone`, `notes.md`
+ * and `**x**` stand as code, of which no platform makes anything.
+ */
+export function nameInWords(name: string): string {
+  const line = oneLine(name, NAME_CHARS) || '?';
+  return PLAIN_NAME.test(line) ? line : code(line);
+}
+
 /** A line of a Markdown file without its list marker. */
 export function withoutBullet(line: string): string {
   return line.trim().replace(/^(?:[-*+]|\d{1,9}[.)])\s+/, '');

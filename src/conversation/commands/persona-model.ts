@@ -1,5 +1,6 @@
 /** `/persona model NAME MODEL`: gives a persona a language model of its own. */
 import type { ModelChoice } from '../../core/model.js';
+import { nameInWords } from '../quoting.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 
 export async function setModel(
@@ -16,7 +17,7 @@ export async function setModel(
     return { text: `${model} is not among the models that can be chosen here.\n\n${modelsIn(services)}` };
   }
   const set = await personas.setModel(command.chat.id, name, model);
-  return { text: set.ok ? `${set.persona.name} now uses the model ${model}.` : set.reason };
+  return { text: set.ok ? `${nameInWords(set.persona.name)} now uses the model ${model}.` : set.reason };
 }
 
 function modelsIn({ facts, settings }: CommandServices): string {

@@ -8,6 +8,7 @@ import { filledIn, type Persona, personaName } from '../../core/persona.js';
 import type { CommandEffect } from '../../core/route-store.js';
 import { firstWords } from '../greeting.js';
 import { presentIn, userIn } from '../participants.js';
+import { nameInWords } from '../quoting.js';
 import type { Command, CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { words } from './parse.js';
 import { nameIn, setModel } from './persona-model.js';
@@ -92,8 +93,8 @@ async function list(call: CommandCall, { personas }: CommandServices): Promise<C
   const all = await personas.list(command.chat.id);
   const present = presentIn(command.chat, all);
   const names = all.map(({ id, name }) => {
-    if (id === command.chat.activePersona) return `${name} (active)`;
-    return present.includes(id) ? `${name} (here)` : name;
+    if (id === command.chat.activePersona) return `${nameInWords(name)} (active)`;
+    return present.includes(id) ? `${nameInWords(name)} (here)` : nameInWords(name);
   });
   const text = `Personas: ${names.join(', ')}. Use /persona switch NAME to switch.`;
   const others = all.filter(({ id }) => id !== command.chat.activePersona);
@@ -115,10 +116,10 @@ async function show(
   const found = await personas.find(command.chat.id, name);
   if (!found) return notFound(name);
   const lines = [
-    `**${found.name}** (\`${found.id}\`)`,
+    `**${nameInWords(found.name)}** (\`${found.id}\`)`,
     `Model: ${found.model ?? `${facts.model} (the gateway’s)`}`,
     found.temperature === null ? '' : `Temperature: ${found.temperature}`,
-    found.aliases.length === 0 ? '' : `Also called: ${found.aliases.join(', ')}`,
+    found.aliases.length === 0 ? '' : `Also called: ${found.aliases.map(nameInWords).join(', ')}`,
     found.from === null ? '' : `Takes after: ${found.from}`,
     `Files: \`groups/${command.chat.id}/${found.id}/\``,
     '',
@@ -140,7 +141,7 @@ async function switchTo(
   const found = await personas.find(command.chat.id, name);
   if (!found) return notFound(name);
   await personas.ensure(command.chat.id, found.id);
-  return nowActive(call, services, found, `Switched to ${found.name}.`);
+  return nowActive(call, services, found, `Switched to ${nameInWords(found.name)}.`);
 }
 
 async function create(call: CommandCall, services: CommandServices, args: string[]): Promise<CommandAnswer> {
@@ -159,7 +160,7 @@ async function create(call: CommandCall, services: CommandServices, args: string
       ? await personas.find(command.chat.id, name)
       : null;
   if (!there) return { text: made.ok ? '' : made.reason };
-  return nowActive(call, services, there, `Created persona ${there.name} and switched to it.`);
+  return nowActive(call, services, there, `Created persona ${nameInWords(there.name)} and switched to it.`);
 }
 
 async function remove(
@@ -200,7 +201,7 @@ async function invite(call: CommandCall, services: CommandServices, args: string
   await personas.ensure(chat.id, found.id);
   const invited = { ...chat, invited: [...(chat.invited ?? []), found.id] };
   return appearing(call, services, found, invited, {
-    text: `${found.name} is here now. Call it by its name to talk with it.`,
+    text: `${nameInWords(found.name)} is here now. Call it by its name to talk with it.`,
     effects: [{ kind: 'invite', chatId: chat.id, personaId: found.id }],
   });
 }
@@ -217,14 +218,14 @@ async function leave(
   const found = await personas.find(chat.id, name);
   if (!found) return notFound(name);
   const gone = { kind: 'leave' as const, chatId: chat.id, personaId: found.id };
-  const text = `${found.name} has left. Its memory is kept; /persona invite brings it back.`;
+  const text = `${nameInWords(found.name)} has left. Its memory is kept; /persona invite brings it back.`;
   const others = presentIn(chat, all).filter((id) => id !== found.id);
   if (found.id !== presentIn(chat, all)[0]) return { text, effects: [gone] };
   // Another persona must be active: the next one present, or `default`.
   const next = others[0] ?? DEFAULT_PERSONA;
-  if (next === found.id) return { text: `${found.name} is the only one here, so it stays.` };
+  if (next === found.id) return { text: `${nameInWords(found.name)} is the only one here, so it stays.` };
   return {
-    text: `${text} You are talking with ${personaName(all, next)} now.`,
+    text: `${text} You are talking with ${nameInWords(personaName(all, next))} now.`,
     effects: [gone, { kind: 'activate', chatId: chat.id, personaId: next }],
   };
 }
@@ -261,6 +262,6 @@ async function appearing(
 
 function notFound(name: string): CommandAnswer {
   return {
-    text: `There is no persona named ${name} here. /persona lists them; /persona new ${name} makes one.`,
+    text: `There is no persona named ${nameInWords(name)} here. /persona lists them; /persona new ${nameInWords(name)} makes one.`,
   };
 }

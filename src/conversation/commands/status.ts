@@ -2,6 +2,7 @@
 import { sizeInWords } from '../../core/bytes.js';
 import { personaName } from '../../core/persona.js';
 import { presentIn } from '../participants.js';
+import { nameInWords } from '../quoting.js';
 import { type Command, changesNothing } from './command.js';
 
 export const status: Command = {
@@ -21,7 +22,7 @@ export const status: Command = {
     const last = await services.store.lastReply(room);
     const lines = [
       `coterie ${services.facts.version}, running for ${duration(now - services.facts.startedAt)}`,
-      `Persona: ${persona?.name ?? chat.activePersona}${others.length === 0 ? '' : ` (also here: ${others.join(', ')})`}`,
+      `Persona: ${nameInWords(persona?.name ?? chat.activePersona)}${others.length === 0 ? '' : ` (also here: ${others.map(nameInWords).join(', ')})`}`,
       `Model: ${persona?.model ?? services.facts.model}`,
       `Channel: ${chat.channel}, ${channel?.connected ? 'connected' : 'not connected'}`,
       `Last reply here: ${last ? services.zone.time(last.at) : 'none yet'}`,

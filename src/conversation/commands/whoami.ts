@@ -1,5 +1,6 @@
 /** `/whoami`: the ids that an operator needs, and whether the sender is an owner. */
 import { roomParts } from '../../core/ids.js';
+import { nameInWords } from '../quoting.js';
 import { type Command, changesNothing } from './command.js';
 
 export const whoami: Command = {
@@ -10,7 +11,7 @@ export const whoami: Command = {
   async run({ command, isOwner }) {
     const { threadId } = roomParts(command.room);
     const lines = [
-      `You are ${command.sender.name} (\`${command.sender.id}\`).`,
+      `You are ${nameInWords(command.sender.name)} (\`${command.sender.id}\`).`,
       `This chat is \`${command.chat.id}\`${threadId === null ? '' : `, topic \`${threadId}\``}.`,
       isOwner ? 'You are an owner.' : 'You are not an owner.',
     ];
