@@ -105,7 +105,9 @@ export async function placesOfPersona(folders: Folders, { chatId, personaId }: T
     ...rootsOf(skills),
   ];
   const closed = await realOnes(folders.hidden);
-  const showsSkills = skills.length > 0;
+  // In the place of a file nothing can be shown, and nobody could remove it.
+  const showsSkills =
+    skills.length > 0 && (await lstat(join(start, SKILLS)).catch(() => null))?.isFile() !== true;
   return { kind: 'persona', start, runsCommands: true, roots, media, skills, showsSkills, closed };
 }
 

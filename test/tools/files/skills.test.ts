@@ -164,6 +164,14 @@ test('a turn without skills sees none, and has a folder of that name like any ot
   expect((await home.call(read, { path: 'skills/weather/SKILL.md' })).content).toContain('my own');
 });
 
+test('a file of that name stays what it is, and keeps no command from running', async () => {
+  const { call, put } = await setUp('persona', 'bubblewrap');
+  await put(`${WORK}/skills`, 'a file');
+  expect((await call('read', { path: 'skills' })).content).toContain('a file');
+  const { content } = await call('shell', { command: 'cat skills' });
+  expect(content).not.toContain('is in the way');
+});
+
 test('a project with a folder of that name keeps it', async () => {
   const { call, put, at } = await setUp('agent');
   await put('project/skills/weather/a.md', 'of the project');
