@@ -290,8 +290,9 @@ function channelPart({ text, isWhole }: Place, at: number, isFirst: boolean): Pa
   const channel = channelAt(text, at);
   if (channel === null) return null;
   const { name, to, isTurn, end } = channel;
-  const open = text.indexOf('{', end);
-  const json = to === null || open < 0 ? null : jsonEnd(text, open, text.length);
+  const opening = /\s{0,20}(?=\{)/uy;
+  opening.lastIndex = end;
+  const json = to !== null && opening.test(text) ? jsonEnd(text, opening.lastIndex, text.length) : null;
   const over = json ?? channelEnd(text, end);
   if (to !== null) {
     const given = text.slice(end, over).trim();

@@ -248,6 +248,12 @@ describe('tokens of chat templates', () => {
       expect(['text', 'thoughts'].some((each) => each.startsWith(part.trim()))).toBe(true);
   });
 
+  test('a call without JSON ends where its message does', () => {
+    const text =
+      '<|channel|>commentary to=python<|message|>print(1)<|call|><|start|>assistant<|channel|>final<|message|>text with {braces}<|return|>';
+    expect(read(text)).toMatchObject({ text: 'text with {braces}', failed: 'It could not be read.' });
+  });
+
   test('a preamble is said, thoughts are not', () => {
     const text =
       '<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>analysis<|message|>hm<|end|>';
