@@ -108,6 +108,9 @@ function checked(data: unknown, eventName: string | null): unknown {
   return chunk;
 }
 
+/** What stands in an event that only keeps the connection alive, where it is no JSON; mostly nothing. */
+const HEARTBEAT = /^\W{0,3}(ping|heartbeat|keep-?alive)?\W{0,3}$/i;
+
 interface ServerEvent {
   data: unknown;
   name: string | null;
@@ -124,14 +127,15 @@ function createEventParser(longest: number) {
   let seen = false;
   let sample = '';
 
-  /** The event of the lines so far; null where there are none. */
+  /** The event of the lines so far; null where there is none. */
   function rest(): ServerEvent | null {
-    if (parts.length === 0) return null;
-    const value = parse(parts.join('\n'));
-    if (value === undefined)
-      throw new ServerError({ kind: 'broken', words: 'sent an event that is not JSON' });
+    const text = parts.join('\n');
     parts = [];
     bytes = 0;
+    if (HEARTBEAT.test(text)) return null;
+    const value = parse(text);
+    if (value === undefined)
+      throw new ServerError({ kind: 'broken', words: 'sent an event that is not JSON' });
     return { data: value, name };
   }
 

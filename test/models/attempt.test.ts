@@ -156,6 +156,8 @@ const HEARTBEATS: [string, string][] = [
   ['comments', ': OPENROUTER PROCESSING\n\n'],
   ['blank lines', '\n\n'],
   ['pings', 'event: ping\ndata: {"type": "ping"}\n\n'],
+  ['pings that are no JSON', 'event: ping\ndata: ping\n\n'],
+  ['events of nothing', 'data:\n\ndata: [PING]\n\n'],
   ['empty deltas', chunk({ delta: {}, finish_reason: null })],
   ['deltas of a role', chunk({ delta: { role: 'assistant', content: '' } })],
   ['deltas of nothing', chunk({ delta: { content: null, reasoning_content: '', tool_calls: [] } })],
