@@ -21,7 +21,8 @@ export interface Said {
 }
 
 /** Wherever something else than words may begin. */
-const SIGN = /`+|~{3,}|<(?=[\w/|｜])|\[(?=TOOL_CALLS\]|TOOL_RESULTS\]|AVAILABLE_TOOLS\]|\/?INST\]|Called )/gu;
+const SIGN =
+  /`+|~{3,}|<(?=[\w/|｜])|\[(?=TOOL_CALLS\]|TOOL_RESULTS\]|AVAILABLE_TOOLS\]|\/?INST\]|Called |[A-Za-z_][\w.-]{0,99}\()/gu;
 /** Elements of the gateway, and results as chat templates have them: whatever stands in them, nobody said it. */
 const ELEMENT =
   /<(\/?)(user_message|own_message|first_message|in_reply_to|task_completed|tool_result|tool_response|tool_output|function_results?|recalled|memory_now|summary_so_far|possible_speaker)(\s[^<>]{0,1000})?>/iuy;
@@ -29,7 +30,7 @@ const ELEMENT =
 const MARKED_ELEMENT =
   /<()(event|forwarded|conversation|summary)(\s(?:about|untrusted|from|at)="[^<>]{0,1000})>/iuy;
 /** A fence that says it is a call, wherever in a line it begins. */
-const CALL_FENCE = /`{3,}(?:tool_?calls?|function_?calls?|tool_use)[ \t]*\n/iuy;
+const CALL_FENCE = /`{3,}(?:tool_?calls?|function_?calls?|tool_use|tool_code)[ \t]*\n/iuy;
 /** What stands before a fence in its line, also in a list or a quotation. */
 const LINE_BEGIN = /(?:^|\n)[ \t>]{0,20}$/u;
 const MOST_INDENT = 21;
@@ -40,7 +41,7 @@ const QUOTED_CHARS = 20;
 const NEAR = 300;
 /** The end of an unfinished text that may become one of the signs. */
 const HALF_SIGN =
-  /(?:<(?:[\w/|｜][^>\n]{0,250})?|\[(?:[A-Za-z_/]{0,18}|Called [\w-]{0,64}(?: [a-z]{0,4} ?)?)|(?<!`)(?:`{1,2}|`{3,}[a-z_]{0,20}[ \t]{0,4}))$/u;
+  /(?:<(?:[\w/|｜][^>\n]{0,250})?|\[(?:[\w./-]{0,100}|Called [\w-]{0,64}(?: [a-z]{0,4} ?)?)|(?<!`)(?:`{1,2}|`{3,}[a-z_]{0,20}[ \t]{0,4}))$/u;
 const HALF_CALL =
   /^\s*(?:\[\s*)?\{\s*(?:"?\w{0,20}$|"(?:name|type|function|tool_name|tool|arguments|parameters)")/u;
 

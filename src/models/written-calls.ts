@@ -3,9 +3,10 @@
  * parser missed it. The forms are those of the models' published chat templates: Hermes and Qwen (`<tool_call>`), Qwen3-Coder
  * and Llama (`<function=…>`), Mistral (`[TOOL_CALLS]`), DeepSeek and Kimi (tokens around name and JSON), Anthropic and
  * MiniMax (`<invoke>`), GLM (`<arg_key>`), Llama 3 (`<|python_tag|>`), Phi and Granite (`<|tool_call|>`), Cohere
- * (`<|START_ACTION|>`), and a fence that says it is one. Pure; the time it takes grows with the text and not faster.
+ * (`<|START_ACTION|>`), Python (`python-calls.ts`), and a fence that says it is one. Pure; the time it takes grows with the text and not faster.
  */
 import { argumentsJson, parse, record } from './json.js';
+import { type PythonCalls, pythonCallsAt } from './python-calls.js';
 
 /** Arguments as JSON where the form has JSON, else as texts by name: the tool's schema says what they are. */
 export interface WrittenCall {
@@ -34,7 +35,12 @@ const RETOLD = /\[Called ([\w-]{1,64}) with (?=\{)/uy;
 
 /** With what a body begins that is a call, and no word about calls. */
 const BEGINS_CALL =
-  /\s*(?:[{[]|```|<function=|<(?:[\w|｜]{1,20}[:|｜])?invoke name=|<[|｜]?tool[_▁]call[_▁]begin|(?:functions\.)?[\w.-]{1,64}(?::\d+)?\s*(?:\n?<arg_key>|<[|｜]tool[_▁]|\{|\n\s*\{)|call:[\w-]{1,64}\{|function<[|｜]tool[_▁]sep)/uy;
+  /\s*(?:[{[]|```|<function=|<(?:[\w|｜]{1,20}[:|｜])?invoke name=|<[|｜]?tool[_▁]call[_▁]begin|(?:functions\.)?[\w.-]{1,64}(?::\d+)?\s*(?:\n?<arg_key>|<[|｜]tool[_▁]|\{|\n\s*\{)|call:[\w-]{1,64}\{|(?:print\s?\(\s?)?[A-Za-z_][\w.]{0,99}\(|function<[|｜]tool[_▁]sep)/uy;
+
+/** A list of calls in Python. */
+const PYTHON = /\[([A-Za-z_][\w.-]{0,99})\(/uy;
+/** The same, or one alone, as the whole of a body. */
+const PYTHON_BODY = /^\[?\s{0,4}[A-Za-z_][\w.-]{0,99}\s?\(/u;
 
 /** GLM's form of a call without arguments. */
 const NAME_ALONE = /\s*([\w-]{1,64})\s*/uy;
@@ -132,6 +138,8 @@ export function createBlockReader(text: string, isOffered: (name: string) => boo
       }
       const tag = matchAt(PYTHON_TAG, text, at);
       if (tag !== null) return listed(text, at + tag[0].length);
+      const python = matchAt(PYTHON, text, at);
+      if (python !== null) return isOffered(python[1] ?? '') ? inPython(text, at) : null;
       const retold = matchAt(RETOLD, text, at);
       if (retold === null) return null;
       const from = at + retold[0].length;
@@ -196,6 +204,18 @@ function listed(text: string, from: number): WrittenBlock {
   }
 }
 
+/** null: it only looks like calls. */
+function inPython(text: string, at: number): WrittenBlock | null {
+  const found = pythonCallsAt(text, at);
+  if (found === null) return null;
+  if (found === 'open') return { end: text.length, calls: null, isOpen: true };
+  return { end: found.end, calls: writtenIn(found), isOpen: false };
+}
+
+function writtenIn({ calls }: PythonCalls): WrittenCall[] {
+  return calls.map(({ name, json }) => ({ name, given: { json } }));
+}
+
 /** The calls in a body, whatever stands around it; null where it is anything else. */
 export function callsIn(body: string): WrittenCall[] | null {
   const plain = unfenced(body.trim());
@@ -206,6 +226,10 @@ export function callsIn(body: string): WrittenCall[] | null {
     /^(?:<[|｜])?(?:tool[_▁]call[_▁]begin|function<[|｜]tool[_▁]sep|[\w.:-]{1,80}<[|｜]tool[_▁])/u.test(plain)
   ) {
     return withTokens(plain);
+  }
+  if (PYTHON_BODY.test(plain)) {
+    const found = pythonCallsAt(plain, 0);
+    return found === null || found === 'open' || found.end < plain.length ? null : writtenIn(found);
   }
   if (/^[{[]/u.test(plain)) return inJson(plain);
   const keyed = /^([\w.-]{1,64})\s*(?=<arg_key>|$)/u.exec(plain);

@@ -63,6 +63,10 @@ const FORMS: Record<string, string> = {
   MiniMax: invoked('', 'minimax:tool_call'),
   Kimi: `<|tool_calls_section_begin|><|tool_call_begin|>functions.write_memory:0<|tool_call_argument_begin|>${ARGUMENTS}<|tool_call_end|><|tool_calls_section_end|>`,
   GLM: '<tool_call>write_memory\n<arg_key>scope</arg_key>\n<arg_value>chat_daily</arg_value>\n<arg_key>content</arg_key>\n<arg_value>figs</arg_value>\n</tool_call>',
+  'Llama 4, Python': '[write_memory(scope="chat_daily", content="figs")]',
+  'Gemma, Python': `${FENCE}tool_code\nwrite_memory(scope='chat_daily', content='figs')\n${FENCE}`,
+  'Gemini, Python': `${FENCE}tool_code\nprint(default_api.write_memory(scope="chat_daily", content="figs"))\n${FENCE}`,
+  'OLMo, Python': '<function_calls>\nwrite_memory(scope="chat_daily", content="figs")\n</function_calls>',
   'a fence of its own': `${FENCE}tool_call\n${CALL}\n${FENCE}`,
   Granite: `<|tool_call|>[${CALL}]`,
   Phi: `<|tool_call|>${CALL}<|/tool_call|>`,
@@ -119,7 +123,8 @@ describe.each(FORM_NAMES)('%s', (form) => {
 
   test('of a tool that is not offered it is cut, and the model is told', () => {
     const found = read(written.replaceAll('write_memory', 'fly_away'), TOOLS);
-    if (form.includes('nothing else')) return;
+    // Lists in brackets and names with parentheses are also words.
+    if (form.includes('nothing else') || form.startsWith('Llama 4')) return;
     expect(found).toMatchObject({ text: '', calls: [] });
     expect(found.failed).toBe('There is no tool named fly_away.');
   });
@@ -145,6 +150,8 @@ test('several calls, also side by side, of which one is unknown', () => {
     `<tool_call>${CALL}\n${list}\n${unknown}</tool_call>`,
     `[TOOL_CALLS][${CALL}, ${list}, ${unknown}]`,
     `<|python_tag|>${CALL}; ${list}; ${unknown}`,
+    '[write_memory(content="figs"), list_tasks(), fly()]',
+    '<function_calls>\nwrite_memory(content="figs")\nlist_tasks()\nfly()\n</function_calls>',
   ]) {
     expect(read(text).calls.map(({ name }) => name)).toEqual(['write_memory', 'list_tasks', 'fly']);
   }
@@ -175,6 +182,16 @@ test('a value that is nested too deep is no JSON', () => {
     expect(call?.name).toBe('write_memory');
     expect(() => JSON.parse(call?.arguments ?? '')).toThrow();
   }
+});
+
+test('literals of Python become JSON', () => {
+  const values = `content='it\\'s "so"\\n\\u00e9', times=-3, loud=True, tags=['a', "b", {'c': None, "d": 1.5}], scope='''x, y)]'''`;
+  expect(asObjects(read(`Fine. [write_memory(${values})] `))).toEqual([
+    {
+      ...{ name: 'write_memory', content: 'it\'s "so"\né', times: -3, loud: true },
+      ...{ tags: ['a', 'b', { c: null, d: 1.5 }], scope: 'x, y)]' },
+    },
+  ]);
 });
 
 test('the end of a tag inside JSON is a word', () => {
@@ -330,6 +347,8 @@ test.each([
   'It is in\n<tool_result> elements.',
   ' blanks around, and nothing else \n',
   '[Called it a day with {joy}',
+  'See [write_memory(…)](https://example.org), [write_memory(content)] and [f(x) = y] or [fly(to="x")].',
+  '```python\nwrite_memory(content="figs")\n```',
   '',
 ])('%j stays as it is', (text) => {
   expect(read(text)).toEqual({ text, calls: [], failed: null, isOpen: false });
