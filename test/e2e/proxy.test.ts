@@ -84,14 +84,18 @@ describe('by network.proxy', () => {
         ? `it says: ${JSON.stringify(messages.at(-1)?.content).match(/words of a page/)}`
         : { calls: [{ name: 'web_fetch', arguments: { url: `${site.url}/x` } }] },
     );
-    platform.say({
-      ...{ from: ANNA, in: DIRECT, text: 'read the page' },
-      ...(hasFiles ? { image: { bytes: SMALL_PNG, mimeType: 'image/png' } } : {}),
-    });
+    // Sent before the picture: a picture taints the turn, and then only hosts that a person named are fetched without asking.
+    platform.say({ from: ANNA, in: DIRECT, text: `read ${site.url}/x` });
     const [, reply, note] = await on.replies(DIRECT, 3);
     expect(reply?.text).toBe('it says: words of a page');
     expect(note?.files).toEqual(['voice note, 2 s']);
-    if (hasFiles) expect(JSON.stringify(on.model.requests[0]?.body.messages.at(-1))).toContain('image/png');
+    if (hasFiles) {
+      platform.say({ from: ANNA, in: DIRECT, text: '', image: { bytes: SMALL_PNG, mimeType: 'image/png' } });
+      const showsPicture = () =>
+        JSON.stringify(on.model.requests.at(-1)?.body.messages).includes('image/png');
+      await eventually(showsPicture, 'the model sees the picture');
+      await on.replies(DIRECT, 5);
+    }
 
     const asked = (address: string) =>
       fake.targets.filter((target) => target.endsWith(`:${new URL(address).port}`));

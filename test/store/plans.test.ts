@@ -79,6 +79,9 @@ const COUNTS_ALL_THAT_WAS_HEARD = /^\s*select\s+count\(\*\) filter .* as archive
 /** Jobs are counted for a page of metrics, and read through where words are erased. */
 const READS_ALL_JOBS = /^select (state, count\(\*\) as jobs|id, prompt) from job /;
 
+/** `/memory forget` leaves out the transcripts of other chats' tasks. It goes through all files of agents anyway. */
+const READS_ALL_TASKS = /^select id from task where chat_id <> \?$/;
+
 let place: Place;
 let connection: Connection;
 const prepared = new Set<string>();
@@ -116,6 +119,7 @@ function grows(detail: string, sql: string): boolean {
   if (scanned === 'heard' && COUNTS_ALL_THAT_WAS_HEARD.test(sql)) return false;
   if (scanned === 'view' && LOOKS_AT_RESETS.test(sql)) return false;
   if (scanned === 'job' && READS_ALL_JOBS.test(sql)) return false;
+  if (scanned === 'task' && READS_ALL_TASKS.test(sql)) return false;
   return !OF_WHAT_WAITS.some((index) => detail.endsWith(`INDEX ${index}`));
 }
 
