@@ -82,6 +82,12 @@ export function createAgents({
     return origins.originIn(spacePath(agent, chatId, file), () => text);
   }
 
+  /** Of the whole of it: what a prompt shows may end before the note that says so. */
+  async function originOfFile(of: AgentSpace, name: string): Promise<Origin> {
+    const bytes = await documentAt(await space(of), name);
+    return originIn(of, name, bytes?.toString('utf8') ?? '');
+  }
+
   return {
     async find(given) {
       const { files } = await agentsIn(folder);
@@ -111,8 +117,8 @@ export function createAgents({
         const longTerm = await files.text(MEMORY, max, ['internal-space-memory-max-chars', max]);
         const daily = await files.days(DAYS, today, DAILY);
         const found = await Promise.all([
-          originIn(of, MEMORY, longTerm),
-          ...daysOf(daily).map(({ date, text }) => originIn(of, dayFile(date), text)),
+          originOfFile(of, MEMORY),
+          ...daysOf(daily).map(({ date }) => originOfFile(of, dayFile(date))),
         ]);
         return { longTerm, daily, origin: originOf(found.map((origin) => ({ origin }))) };
       } catch (error) {

@@ -1,7 +1,18 @@
 /** Agents on disk: their files, read for every task; their internal space, which they may write; their transcripts. */
-import { appendFile, mkdir, readdir, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  mkdir,
+  readdir,
+  readFile,
+  realpath,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { noted } from '../../src/core/origin.js';
 import { agentFindings } from '../../src/workspace/agent-files.js';
 import { agentsOf, dataFolder } from './support.js';
 
@@ -170,6 +181,19 @@ describe('an internal space', () => {
     );
     await put(`${at}/MEMORY.md`, ` ${'m'.repeat(12_000)}\n`);
     expect((await agents.memory(sharedOf('utility'), TODAY)).longTerm).toBe('m'.repeat(12_000));
+  });
+
+  it('says where it comes from, also where the end of a line that says so is cut off', async () => {
+    const { data } = await dataFolder();
+    const agents = agentsOf(data);
+    const own = { agent: 'utility', chatId: 'test_1' };
+    await agents.append(own, TODAY, noted('x'.repeat(4_000), 'outside'), NEVER);
+    expect(await agents.memory(own, TODAY)).toMatchObject({ origin: 'outside' });
+    expect(await agents.read(own, { date: TODAY })).toMatchObject({ origin: 'outside' });
+    expect(await agents.memory(sharedOf('utility'), TODAY)).toEqual(NOTHING);
+    expect(await agents.space(own)).toBe(join(await realpath(data), 'agents/utility/chats/test_1'));
+    for (const chatId of ['../x', '', '.', 'a/b'])
+      await expect(agents.space({ agent: 'utility', chatId })).rejects.toThrow(/not the id of a chat/);
   });
 
   it('takes one line more a time, loses none of those that come together, and takes none twice', async () => {
