@@ -283,7 +283,7 @@ function resolveConfig(
     digests: keys.digests,
     network: {
       proxies: proxiesOf(keys.network, environment, (message) => new Fault('configuration', message)),
-      attemptMs: keys.network.connect_attempt_seconds * 1000,
+      attemptMs: Math.round(keys.network.connect_attempt_seconds * 1000),
     },
     /** null: the journal goes to no stream. */
     redisUrl: keys.redis.url,

@@ -45,6 +45,7 @@ export function createFetch(connect: Connect): typeof fetch {
 function whenOpen(socket: Socket, secure: boolean, done: Done): void {
   const failed = (error: Error) => done(error, null);
   const open = () => {
+    socket.setNoDelay(true);
     socket.off('error', failed);
     done(null, socket);
   };

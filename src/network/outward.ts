@@ -31,6 +31,8 @@ export function createOutward(proxies: Proxies): Outward {
   /** For an agent; resolves when TLS stands, too. */
   async function made(secure: boolean, wanted: Wanted, raw: Promise<Socket>): Promise<Socket> {
     const socket = await raw;
+    // As Node does with its own: small pieces do not wait for more.
+    socket.setNoDelay(true);
     return secure ? encrypted(socket, wanted) : socket;
   }
 

@@ -14,7 +14,7 @@ export interface NamedProxy {
   password: string;
   /** The key or the variable that names it. */
   source: string;
-  /** Its address as it was written, login included. */
+  /** Its whole address, login included, as it was written. */
   address: string;
 }
 
@@ -66,7 +66,7 @@ export function proxyOf(written: string, source: string): NamedProxy | null {
     user,
     password: secret,
     source,
-    address,
+    address: url,
   };
 }
 

@@ -24,7 +24,7 @@ export async function tunnel(
   } catch (error) {
     if (signal?.aborted || error instanceof ProxyRefusal) throw error;
     const why = error instanceof AggregateError ? (error.errors[0] as Error) : (error as Error);
-    throw new ProxyRefusal(`${nameOf(proxy)} cannot be used: ${why.message}`, { cause: error });
+    throw new ProxyRefusal(`${nameOf(proxy)} cannot be used: ${why.message}`);
   }
 }
 

@@ -86,7 +86,15 @@ describe('the proxy', () => {
   });
 
   test('has a login as it was written in the address', () => {
-    expect(proxyOf('http://me%40x:p%3Aq@proxy.lan', 'x')).toMatchObject({ user: 'me@x', password: 'p:q' });
+    expect(proxyOf('http://me%40x:p%3Aq@proxy.lan', 'x')).toMatchObject({
+      user: 'me@x',
+      password: 'p:q',
+      address: 'http://me%40x:p%3Aq@proxy.lan',
+    });
+    // Without a scheme, too: what hides passwords finds them in whole addresses.
+    expect(proxyOf('me:hunter2@proxy.lan:1', 'x')).toMatchObject({
+      address: 'http://me:hunter2@proxy.lan:1',
+    });
   });
 });
 
