@@ -29,6 +29,8 @@ const ELEMENT =
 /** Some of their names are words of HTML: those count with attributes of ours. */
 const MARKED_ELEMENT =
   /<()(event|forwarded|conversation|summary)(\s(?:about|untrusted|from|at)="[^<>]{0,1000})>/iuy;
+/** As an element of what was said at a time: `NAME` and `TIME` stand in words about one. */
+const TIMED = /\sat="[^"]*\d/u;
 /** A fence that says it is a call, wherever in a line it begins. */
 const CALL_FENCE = /`{3,}(?:tool_?calls?|function_?calls?|tool_use|tool_code)[ \t]*\n/iuy;
 /** What stands before a fence in its line, also in a list or a quotation. */
@@ -270,8 +272,9 @@ function elementPart(place: Place, at: number, isFirst: boolean): Part | null {
   const closed = slash === '' ? line.indexOf(closing) : -1;
   const around = aroundOf(place, at, closed < 0 ? end : end + closed + closing.length);
   if (around === 'undecided') return { kind: 'undecided' };
-  // A turn begins behind the end of a sentence; whoever speaks of one is in the middle of it.
-  if (around.isInSentence && /[^\s.!?。！？…]\s+$|["'“”‘’«(]$/u.test(around.before)) {
+  // A turn begins behind the end of a sentence, and has a time; whoever speaks of one is in the middle of it, or quotes it.
+  const spokenOf = TIMED.test(attributes ?? '') ? /["'“”‘’«(]$/u : /[^\s.!?。！？…]\s+$|["'“”‘’«(]$/u;
+  if (around.isInSentence && spokenOf.test(around.before)) {
     return { kind: 'words', end: closed < 0 ? end : end + closed + closing.length };
   }
   // At the beginning of a line, a tag alone that a sentence goes on with.
