@@ -23,6 +23,7 @@ import { type DigestPlan, keepDigests } from './digests/digests.js';
 import { createBudgets } from './purses.js';
 import { createCommandLane } from './receive/command-lane.js';
 import { createPace } from './receive/pace.js';
+import { createPastes } from './receive/pastes.js';
 import { receive } from './receive/receive.js';
 import { createStrangers } from './receive/strangers.js';
 import { createArbiter } from './rooms/arbiter.js';
@@ -102,6 +103,7 @@ export function createConversation(parts: Given): Conversation {
   const scheduler = createScheduler(services, debounceMs, run);
   const commands = createCommandLane({ ...services, windows, scheduler });
   const strangers = createStrangers({ clock, log });
+  const pastes = createPastes();
   const pace = createPace(settings.limits.messagesPerMinute);
   const alarms = new Map<string, () => void>();
   let stopping = false;
@@ -178,6 +180,7 @@ export function createConversation(parts: Given): Conversation {
         { ...services, windows },
         strangers,
         pace,
+        pastes,
         batch,
       );
       for (const chat of posted) deliver.wake(chat);

@@ -259,6 +259,8 @@ export interface Channel {
   /** Sets our reaction to a message; repeating it changes nothing. Never throws. */
   react?(to: Recipient, platformMessageId: string, emoji: string, options: SendOptions): Promise<SendResult>;
 
+  /** How many characters people's clients send in one message; a longer text they cut into several. Left out: any number. */
+  readonly typedAtMost?: readonly number[];
   /** Shows `Part.choices` as buttons. Elsewhere the text says what to answer. */
   readonly buttons?: true;
 

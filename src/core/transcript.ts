@@ -44,6 +44,19 @@ export interface StoredMessage {
   tainted?: true;
 }
 
+const PASTE = /^paste:(\d+):/;
+
+/** The album of the parts into which a client cut a text; `most`: the characters that fit into one. */
+export function pasteAlbum(most: number, firstId: string): string {
+  return `paste:${most}:${firstId}`;
+}
+
+/** How many characters fit into one part, if an album is one of such parts; null for any other. */
+export function mostInPart(album: string | undefined): number | null {
+  const most = PASTE.exec(album ?? '')?.[1];
+  return most === undefined ? null : Number(most);
+}
+
 export interface StoredReply {
   senderName: string;
   text: string;

@@ -165,7 +165,7 @@ export interface WorkbenchOptions {
   /** The channel shows choices as buttons. */
   buttons?: true;
   /** What it can beside sending. */
-  can?: Pick<Channel, 'voiceNotes' | 'react' | 'reactions' | 'mark' | 'findSent'>;
+  can?: Pick<Channel, 'typedAtMost' | 'voiceNotes' | 'react' | 'reactions' | 'mark' | 'findSent'>;
   /** What the channel may send; left out: as much as there is. */
   limits?: Partial<ChannelLimits>;
   /** The names under which people see the bot. */

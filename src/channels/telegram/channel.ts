@@ -86,6 +86,7 @@ export function createTelegram(
       perChatPerSecond: { direct: 1, group: 20 / 60 },
     },
     buttons: true,
+    typedAtMost: [4_096],
     compose(markdown, spare) {
       const parts = compose(markdown, spare);
       return options.richMessages === 'auto' ? withSource(parts, markdown) : parts;

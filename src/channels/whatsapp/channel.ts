@@ -132,6 +132,7 @@ export function createWhatsApp(host: Host): WhatsApp {
   return {
     name: 'whatsapp',
     recognisesResends: true,
+    typedAtMost: [65_536],
     limits: {
       messagesPerSecond: options.messagesPerSecond,
       perChatBurst: options.perChatBurst,

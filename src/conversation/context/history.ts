@@ -8,7 +8,7 @@ import { element, elementAround, escaped, UNTRUSTED } from '../../core/elements.
 import type { PersonaId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage } from '../../core/model.js';
 import { TASK_COMPLETED } from '../../core/task.js';
-import { isOfPerson, type Step, type StoredMessage } from '../../core/transcript.js';
+import { isOfPerson, mostInPart, type Step, type StoredMessage } from '../../core/transcript.js';
 import type { HeardMessage, Position } from '../../core/view.js';
 import { reactionLine, retold } from './retold.js';
 
@@ -216,6 +216,8 @@ export function asOne<M extends Placed>(items: readonly M[]): M {
   const [first, ...others] = items;
   if (first === undefined) throw new Error('an album without items');
   if (others.length === 0) return first;
+  const most = mostInPart(first.album);
+  if (most !== null) return { ...first, text: parts(items, most) };
   const captions = items.flatMap(({ words = '' }) => (words === '' ? [] : [words]));
   return {
     ...first,
@@ -224,6 +226,15 @@ export function asOne<M extends Placed>(items: readonly M[]): M {
     attachments: items.flatMap(({ attachments = [] }) => attachments),
     replyTo: items.find(({ replyTo }) => replyTo !== null)?.replyTo ?? null,
   };
+}
+
+/** A client cuts at the last character that fits, or at white space before it, which is lost. */
+function parts(items: readonly StoredMessage[], most: number): string {
+  return items.reduce((whole, { text }, n) => {
+    const before = items[n - 1]?.text ?? '';
+    const isWhole = n === 0 || before.length >= most - 1 || /\s$/.test(before) || /^\s/.test(text);
+    return whole + (isWhole ? '' : ' ') + text;
+  }, '');
 }
 
 function isSameAlbum(one: Placed, other: Placed): boolean {

@@ -23,6 +23,7 @@ import { type ApartServices, apartReceipt } from './apart.js';
 import { choiceReceipt, chosenInWords } from './choices.js';
 import { askAtTheDoor, isKnownChat, isWithThemselves, type Visitor } from './entrance.js';
 import { isTooMuch, type Pace } from './pace.js';
+import type { Pastes } from './pastes.js';
 import type { Strangers } from './strangers.js';
 import { turnAway } from './turned-away.js';
 
@@ -50,15 +51,17 @@ export async function receive(
   services: ApartServices,
   strangers: Strangers,
   pace: Pace | null,
+  pastes: Pastes,
   batch: InboundBatch,
 ): Promise<Accepted> {
-  const { store, clock, metrics } = services;
+  const { store, clock, metrics, channels } = services;
   const { channel, account, cursor, cursorFor } = batch;
   const intake: Intake = { now: clock.now(), turnedAway: [], posted: [], ended: new Set(), refused: [] };
   const receipts: Receipt[] = [];
   for (const event of batch.events) {
     const receipt = await receiptOf(services, strangers, pace, batch, event, intake);
-    if (receipt) receipts.push(receipt);
+    const fits = channels.get(channel)?.typedAtMost;
+    if (receipt) receipts.push(pastes.noted(receipt, { now: intake.now, fits }));
   }
   const received = await store.receive({
     channel,
