@@ -5,7 +5,7 @@
  */
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
-import { join, sep } from 'node:path';
+import { basename, dirname, join, sep } from 'node:path';
 import { sizeInWords } from '../core/bytes.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
@@ -206,17 +206,27 @@ async function* bundlesIn(
       if (isTooMuch()) return;
       const childReal = realOf(join(real, child));
       const place = `${name}/${child}`;
-      if (childReal === null || !isBelow(childReal, bound)) {
+      const childBound = childReal === null ? null : boundOf(childReal, bound);
+      if (childReal === null || childBound === null) {
         problem(place, childReal === null ? 'it is a link that leads nowhere' : LEADS_OUT);
         continue;
       }
       const childFile = fileIn(childReal);
       if (childFile === null) continue;
       isGroup = true;
-      yield { place, name: child, folder: childReal, bound, file: childFile };
+      yield { place, name: child, folder: childReal, bound: childBound, file: childFile };
     }
     if (inner !== null && !isGroup) problem(name, 'it has no SKILL.md');
   }
+}
+
+/**
+ * Programs keep a skill once, in `.agents/skills`, and link to it from the folder of skills of each: a link from a group may lead
+ * into any folder that is called so. null: it leads elsewhere.
+ */
+function boundOf(real: string, bound: string): string | null {
+  if (isBelow(real, bound)) return bound;
+  return basename(dirname(real)) === 'skills' && fileIn(real) !== null ? real : null;
 }
 
 /** The real path of a bundle's file; null: there is none. */

@@ -181,6 +181,31 @@ it('are taken from groups, and by links that an operator made; each once', async
   expect(problems).toEqual([{ name: 'agents/out', why: OUT }]);
 });
 
+it('are taken from a group of links to the folder in which programs keep them', async () => {
+  const kept = join(home, 'home/.agents/skills');
+  for (const name of ['one', 'two']) {
+    await mkdir(join(kept, name), { recursive: true });
+    await writeFile(join(kept, name, 'SKILL.md'), text(name));
+  }
+  await mkdir(join(home, 'home/.claude/skills'), { recursive: true });
+  await symlink('../../.agents/skills/one', join(home, 'home/.claude/skills/one'));
+  await symlink(join(home, 'home/.claude/skills'), join(folder, 'claude'));
+  await mkdir(join(folder, 'mine'));
+  await symlink(join(kept, 'two'), join(folder, 'mine/two'));
+  // Not a skill itself, and a file that is not its own.
+  await symlink(kept, join(folder, 'mine/all'));
+  await mkdir(join(kept, 'three'));
+  await writeFile(join(home, 'secret.md'), text('three'));
+  await symlink(join(home, 'secret.md'), join(kept, 'three/SKILL.md'));
+  await symlink(join(kept, 'three'), join(folder, 'mine/three'));
+  const { skills, problems } = await skillsOn().list();
+  expect(skills.map(({ name, place }) => [name, place])).toEqual([
+    ['one', 'claude/one'],
+    ['two', 'mine/two'],
+  ]);
+  expect(problems).toEqual(['all', 'three'].map((name) => ({ name: `mine/${name}`, why: OUT })));
+});
+
 it('are loaded by whom their file says', async () => {
   await put('deploy', text('deploy', 'disable-model-invocation: true\n'));
   await put('rules', text('rules', 'user-invocable: false\n'));
