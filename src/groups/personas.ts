@@ -66,7 +66,7 @@ export function createPersonas({ groupsDir, log, clock, mostInChat, models }: Pe
     if (source !== null && !(await library()).includes(source)) return notInLibrary(from ?? '');
     const here = await list(chatId);
     if (here.some((persona) => persona.id === id)) return taken(id);
-    const alike = lookalike(name, here) ?? lookalike(name, await othersInLibrary(id));
+    const alike = lookalike(name, here) ?? lookalike(name, await othersInLibrary([id, source]));
     if (alike !== null) {
       return refuse(`${quoted(name)} reads like the name ${quoted(alike)}; please choose another name.`);
     }
@@ -81,9 +81,9 @@ export function createPersonas({ groupsDir, log, clock, mostInChat, models }: Pe
     return accept(chatId, id);
   }
 
-  /** A new persona may be called as the one of the library that it becomes. */
-  async function othersInLibrary(id: PersonaId): Promise<Persona[]> {
-    return Promise.all((await library()).filter((other) => other !== id).map(asInLibrary));
+  /** A new persona may be called as the one of the library that it becomes, or takes after. */
+  async function othersInLibrary(own: readonly (PersonaId | null)[]): Promise<Persona[]> {
+    return Promise.all((await library()).filter((other) => !own.includes(other)).map(asInLibrary));
   }
 
   async function remove(chatId: ChatId, name: string): Promise<Outcome> {

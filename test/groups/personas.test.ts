@@ -202,6 +202,19 @@ describe('create', () => {
     expect(await personas.find(CHAT, 'Lun\u0430')).toMatchObject({ id: 'max' });
   });
 
+  it('may be called as the library persona that it takes after says, whose file has another name', async () => {
+    const { personas } = await setUp({
+      'personas/garden-help.md': '---\nname: Gardener\n---\nA gardener.\n',
+      'personas/other.md': '---\nname: Anna\n---\n',
+    });
+    expect(await personas.create(CHAT, 'Anna', 'garden-help')).toMatchObject({ ok: false });
+    expect(await personas.create(CHAT, 'Gardener', null)).toMatchObject({ ok: false });
+    expect(await personas.create(CHAT, 'Gardener', 'garden-help')).toMatchObject({
+      ok: true,
+      persona: { id: 'gardener', name: 'Gardener', character: 'A gardener.' },
+    });
+  });
+
   it('inherits from a library persona by another name', async () => {
     const { personas, read } = await setUp({
       'personas/sage.md':
