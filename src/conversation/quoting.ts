@@ -30,7 +30,7 @@ export function oneLine(text: string, most: number): string {
 
 /** Letters, and what stands between them in names: on no platform a link, a mention, a number to call or a mark. */
 const PLAIN_NAME =
-  /^(?=.*\p{L})(?!.*\p{N}{5})(?:[\p{L}\p{M}\p{N}\p{Extended_Pictographic} '’-]|\ufe0f|\u200d)+$/u;
+  /^(?=.*\p{L})(?!.*\p{N}{5})(?:[\p{L}\p{M}\p{N}\p{Extended_Pictographic} ,!?&'’-]|\ufe0f|\u200d)+$/u;
 const NAME_CHARS = 60;
 
 /**

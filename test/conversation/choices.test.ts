@@ -84,7 +84,7 @@ describe('a button', () => {
     expect(buttons().map(({ label }) => label)).toEqual(['Luna', 'Мáрлоу the *second*']);
     for (const { value } of buttons()) expect(value).toMatch(/^[A-Za-z0-9.-]{1,60}$/);
     expect(await presses('Мáрлоу the *second*')).toBe('taken');
-    expect(last()).toBe('Switched to Мáрлоу the *second*.');
+    expect(last()).toBe('Switched to `Мáрлоу the *second*`.');
     expect(await active()).toBe('marlow');
     expect(on.asked).toEqual([]);
   });
