@@ -1,5 +1,6 @@
 /** What a message shows, in our words: its text with names for ids, in brackets what is neither words nor a file. Pure. */
 import type { Attachment, ReplyTo } from '../../core/message.js';
+import { bracketed } from '../kit/bracketed.js';
 import { mentioning } from '../kit/mentions.js';
 import { componentsText } from './components.js';
 import type { Directory, Place } from './directory.js';
@@ -68,7 +69,7 @@ function repliedText(replied: Shown, around: Around): string {
   return [replied, ...forwardedIn(replied)]
     .flatMap((content) => [
       ...shown(content, around),
-      ...(content.attachments ?? []).map(({ filename }) => (filename ? `[file ${filename}]` : '[file]')),
+      ...(content.attachments ?? []).map(({ filename }) => bracketed(filename ? `file ${filename}` : 'file')),
     ])
     .join('\n');
 }
@@ -123,7 +124,7 @@ function isOurRole(role: string, { me, directory, place }: Around): boolean {
 function postTitle({ id }: Message, { directory, place }: Around): string[] {
   if (place.threadId === null || id !== place.threadId) return [];
   const title = directory.channel(place.threadId)?.name;
-  return title === undefined ? [] : [`[post: ${title}]`];
+  return title === undefined ? [] : [bracketed(`post: ${title}`)];
 }
 
 function forwardedIn({ message_reference, message_snapshots = [] }: Shown): Content[] {
@@ -139,7 +140,7 @@ function shown(content: Content, around: Around): string[] {
     inWords(content.content ?? '', names),
     ...built,
     ...(isSpoken ? ['[voice message]'] : []),
-    ...sticker_items.map(({ name }) => (name ? `[sticker ${name}]` : '[sticker]')),
+    ...sticker_items.map(({ name }) => bracketed(name ? `sticker ${name}` : 'sticker')),
     ...(poll === undefined ? [] : [pollText(poll)]),
     // What bots and webhooks say in boxes; a preview of a link is of another type.
     ...embeds
@@ -151,7 +152,7 @@ function shown(content: Content, around: Around): string[] {
 function pollText({ question, answers = [] }: NonNullable<Content['poll']>): string {
   const choices = answers.flatMap(({ poll_media }) => poll_media?.text || []);
   const asked = question?.text ? `poll ${question.text}` : 'poll';
-  return choices.length === 0 ? `[${asked}]` : `[${asked}: ${choices.join(' / ')}]`;
+  return bracketed(choices.length === 0 ? asked : `${asked}: ${choices.join(' / ')}`);
 }
 
 function namesIn({ mentions = [] }: Content, { me, directory, place }: Around): Names {

@@ -3,6 +3,7 @@
  * what somebody sent, even if it cannot see it. Pure.
  */
 import { sizeInWords } from '../../core/bytes.js';
+import { bracketed } from '../kit/bracketed.js';
 import { nameOf } from './author.js';
 import { titleOf } from './files.js';
 import type { Content } from './update.js';
@@ -35,15 +36,15 @@ export function labelOf(content: Content): string | null {
   const label = tellingLabelOf(content);
   if (label !== null) return label;
   const words = showingWords(content) ?? unknownWords(content);
-  return words === null ? null : `[${words}]`;
+  return words === null ? null : bracketed(words);
 }
 
 /** Only of what people tell with it, so that it is worth hearing in a group; null for anything else. */
 export function tellingLabelOf(content: Content): string | null {
   const { checklist } = content;
-  if (checklist) return [`[checklist ${checklist.title ?? ''}]`, ...tasksOf(checklist)].join('\n');
+  if (checklist) return [bracketed(`checklist ${checklist.title ?? ''}`), ...tasksOf(checklist)].join('\n');
   const words = tellingWords(content);
-  return words === null ? null : `[${words}]`;
+  return words === null ? null : bracketed(words);
 }
 
 function tellingWords(content: Content): string | null {

@@ -3,6 +3,7 @@
  * content holds, nothing throws.
  */
 import { normalizeMessageContent, proto } from '@whiskeysockets/baileys';
+import { bracketed as inBrackets } from '../kit/bracketed.js';
 import {
   type Contact,
   type Content,
@@ -228,7 +229,7 @@ function thingIn(content: Content): string {
 }
 
 function bracketed(what: string, details: string | undefined): string {
-  return details ? `[${what}: ${details}]` : `[${what}]`;
+  return inBrackets(details ? `${what}: ${details}` : what);
 }
 
 function placeIn(what: string, place: Place): string {
