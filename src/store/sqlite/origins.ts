@@ -3,8 +3,8 @@ import { hasMarker } from '../../core/cut.js';
 import { lineKey, linesOfText, type Origins } from '../../core/origin.js';
 import type { Connection } from './connection.js';
 
-/** Of one file; no prompt shows as many lines of one. */
-const MOST_LINES = 5_000;
+/** Of one file: with more of them it is from outside as a whole, for what was dropped could stand in it still. */
+const MOST_LINES = 20_000;
 const WHOLE = '';
 
 export type MarkLines = (file: string, lines: readonly string[] | null) => void;
@@ -15,13 +15,14 @@ export function lineMarkerOf({ raw }: Pick<Connection, 'raw'>): MarkLines {
     insert into outside_line (file, line, n)
     values (@file, @line, (select coalesce(max(n), 0) + 1 from outside_line where file = @file))
     on conflict do update set n = excluded.n`);
-  const dropOldest = raw.prepare<[object]>(`
-    delete from outside_line where file = @file and line <> '${WHOLE}' and n <= (
-      select n from outside_line where file = @file order by n desc limit 1 offset ${MOST_LINES})`);
+  const count = raw.prepare<[object], number>('select count(*) from outside_line where file = @file').pluck();
+  const drop = raw.prepare<[object]>('delete from outside_line where file = @file');
   return (file, lines) => {
     const keys = lines === null ? [WHOLE] : lines.flatMap((line) => lineKey(line) ?? []);
     for (const line of new Set(keys)) mark.run({ file, line });
-    if (keys.length > 0) dropOldest.run({ file });
+    if (keys.length === 0 || (count.get({ file }) ?? 0) <= MOST_LINES) return;
+    drop.run({ file });
+    mark.run({ file, line: WHOLE });
   };
 }
 
