@@ -38,6 +38,8 @@ describe('no host is', () => {
       '3.50.de',
       'Node.js',
       'done.Then I went',
+      'wait.Is it so',
+      'Yes.No.',
     ],
     ...[
       'joe@evil.example',

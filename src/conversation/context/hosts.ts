@@ -65,6 +65,8 @@ function isAddress(name: string): boolean {
   const labels = name.toLowerCase().split('.');
   if (name.length > LONGEST_HOST || labels.some(({ length }) => length > LONGEST_LABEL)) return false;
   const [top = '', second = ''] = labels.toReversed();
+  // Where the blank behind a sentence is missing: `Wait.Is it so?`
+  if (/^\p{Lu}\p{Ll}/u.test(name.slice(-top.length))) return false;
   if (labels[0] === 'www' && labels.length > 2) return /^\p{L}{2,}$/u.test(top);
   return TOP_LEVEL.has(top) && /\p{L}/u.test(second);
 }
