@@ -67,9 +67,9 @@ export function createAnswer(): AnswerReader {
   const besides: Record<string, unknown> = {};
   let bytes = 0;
 
-  function addCall(piece: Record<string, unknown>) {
+  function addCall(piece: Record<string, unknown>): boolean {
     calls ??= createCallsReader();
-    calls.add(piece);
+    return calls.add(piece);
   }
 
   return {
@@ -86,21 +86,22 @@ export function createAnswer(): AnswerReader {
       // A whole message is complete, whether its server says why it ended or not.
       finish = word(choice.finish_reason) ?? finish ?? (whole === null ? null : 'stop');
       if (said === null) return 'nothing';
-      const callBytes = calls?.bytes() ?? 0;
-      let thought = false;
+      let saidMore = false;
       for (const [name, field] of Object.entries(said)) {
-        thought ||= THOUGHT.test(name) && isSaying(field);
+        saidMore ||= THOUGHT.test(name) && isSaying(field);
         // Calls are counted for themselves.
         if (name !== 'tool_calls') bytes += bytesOf(field);
         if (!NOT_KEPT.includes(name)) addField(besides, name, field);
       }
-      for (const call of Array.isArray(said.tool_calls) ? said.tool_calls : []) addCall(record(call) ?? {});
+      for (const call of Array.isArray(said.tool_calls) ? said.tool_calls : []) {
+        saidMore = addCall(record(call) ?? {}) || saidMore;
+      }
       const legacy = record(said.function_call);
-      if (legacy !== null) addCall({ index: 0, function: legacy });
+      if (legacy !== null) saidMore = addCall({ index: 0, function: legacy }) || saidMore;
       const piece = textOf(said.content) + (word(said.refusal) ?? '');
       text += piece;
       if (isVisible(piece)) return 'text';
-      return thought || (calls?.bytes() ?? 0) > callBytes ? 'more' : 'nothing';
+      return saidMore ? 'more' : 'nothing';
     },
 
     bytes: () => bytes + (calls?.bytes() ?? 0),

@@ -6,7 +6,7 @@
 import type { ModelMessage, ToolCall } from '../core/model.js';
 import { calledName, fits } from './call-names.js';
 import { addField } from './echo.js';
-import { argumentsJson, bytesOf, parse, record, word } from './json.js';
+import { argumentsJson, bytesOf, isVisible, parse, record, word } from './json.js';
 
 export interface PartialCall extends ToolCall {
   besides: Record<string, unknown>;
@@ -16,7 +16,8 @@ export interface PartialCall extends ToolCall {
 const CALL_BYTES = 50;
 
 export interface CallsReader {
-  add(piece: Record<string, unknown>): void;
+  /** Whether it said more: blanks say nothing. */
+  add(piece: Record<string, unknown>): boolean;
   /** What they hold so far. */
   bytes(): number;
   /** Only what can be called: a name is the least. */
@@ -45,6 +46,7 @@ export function createCallsReader(): CallsReader {
         if (index !== null) byIndex.set(index, call);
       }
       bytes += Buffer.byteLength(args);
+      let saidMore = isVisible(args) || (name !== '' && call.name !== name);
       if (call.name !== name) bytes += Buffer.byteLength(name);
       if (call.id === '') call.id = id;
       if (call.name !== name) call.name += name;
@@ -52,7 +54,9 @@ export function createCallsReader(): CallsReader {
       for (const [field, value] of Object.entries(besidesOf(piece))) {
         bytes += bytesOf(value);
         addField(call.besides, field, value);
+        saidMore ||= bytesOf(value) > 0;
       }
+      return saidMore;
     },
 
     bytes: () => bytes,

@@ -108,8 +108,8 @@ function checked(data: unknown, eventName: string | null): unknown {
   return chunk;
 }
 
-/** What stands in an event that only keeps the connection alive, where it is no JSON; mostly nothing. */
-const HEARTBEAT = /^\W{0,3}(ping|heartbeat|keep-?alive)?\W{0,3}$/i;
+/** What stands in an event that only keeps the connection alive, JSON or not; mostly nothing. */
+const HEARTBEAT = /^\W{0,3}(ping|heartbeat|keep-?alive|null)?\W{0,3}$/i;
 
 interface ServerEvent {
   data: unknown;
@@ -152,7 +152,7 @@ function createEventParser(longest: number) {
         const part = line.slice(5).trim();
         if (part.startsWith('[DONE]')) return 'end';
         const value = parts.length === 0 ? parse(part) : undefined;
-        if (value !== undefined) return { data: value, name };
+        if (value !== undefined) return HEARTBEAT.test(part) && name !== 'error' ? null : { data: value, name };
         parts.push(part);
         bytes += Buffer.byteLength(part) + 1;
         if (bytes > longest) throw endless(longest);
