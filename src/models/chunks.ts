@@ -152,7 +152,8 @@ function createEventParser(longest: number) {
         const part = line.slice(5).trim();
         if (part.startsWith('[DONE]')) return 'end';
         const value = parts.length === 0 ? parse(part) : undefined;
-        if (value !== undefined) return HEARTBEAT.test(part) && name !== 'error' ? null : { data: value, name };
+        if (value !== undefined)
+          return HEARTBEAT.test(part) && name !== 'error' ? null : { data: value, name };
         parts.push(part);
         bytes += Buffer.byteLength(part) + 1;
         if (bytes > longest) throw endless(longest);

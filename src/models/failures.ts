@@ -15,7 +15,7 @@ const ACCOUNT_LIMIT = /tokens per minute|\bTPM\b/i;
 /** The model was offered tools and wrote nonsense: sampling, which may end better the next time (Groq, Gemini). */
 const BAD_CALLS: readonly string[] = ['tool_use_failed', MALFORMED_CALL];
 const BAD_CALL =
-  /\btool call validation failed\b|\bfailed to call a function\b|\bfailed_generation\b|\bmodel called a tool\b|\bparameters for tool\b[^.]*\bdid not match\b/i;
+  /\btool call validation failed\b|\bfailed to call a function\b|\bfailed_generation\b|\bmodel called a tool\b|\bparameters for tool\b[^.]*\bdid not match\b|\btool[ _-](?:call )?arguments\b|\barguments (?:of|for) (?:the )?(?:tool|function)\b/i;
 
 /** What OpenAI says of a prompt that its filter took for something else; the same prompt mostly passes the next time. */
 const FLAGGED = /\binvalid_prompt\b|\b(was|were|been) flagged\b/i;

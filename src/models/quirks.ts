@@ -122,6 +122,11 @@ const NO_SYSTEM = [
   /\bonly (?:(?!system)[\w, ]){1,100} roles are supported\b/i,
   /\brole['"`]?\]?: input should be 'user' or 'assistant'/i,
   /\b(unexpected|unknown|invalid|unsupported) (message )?role:? ?['"`]?system\b/i,
+  /['"`]system['"`]? (role|message)s?( is| are)? (not|un)[ -]?(support|allow|enabl|permit|accept|recogni)/i,
+  /['"`]system['"`] is not (a|an|one of)\b[^.]{0,40}(\brole\b|['"`]user\b)/i,
+  /\bsupport\w* role:? ?['"`]?system\b/i,
+  /\binvalid value: ['"`]system['"`]/i,
+  /\binput tag ['"`]system['"`] found using ['"`]role\b/i,
 ];
 /** Templates that know no results of tools. */
 const NO_RESULTS =
@@ -173,7 +178,10 @@ function refusedByResponses(sent: ChatRequest, { status, param, words }: ServerE
   if (sent.marks !== undefined && CACHE_MARK.test(`${param} ${words}`)) return 'cache_marks';
   const named = OPTIONAL.find((name) => name === param && sent.parameters[name] !== undefined);
   if (named) return named;
-  const isOurs = OURS.some((name) => name === param || new RegExp(`['"\`]${name}['"\`]`).test(words));
+  // Where it names the parameter itself, such a word is one of a conversation.
+  const isOurs = OURS.some(
+    (name) => name === param || (param === undefined && new RegExp(`['"\`]${name}['"\`]`).test(words)),
+  );
   if (isOurs && NOT_TAKEN.test(words)) return 'responses';
   const isOneText = (param ?? 'input') === 'input' && ONE_TEXT.test(words);
   return isOneText || NO_RESPONSES.test(words) ? 'responses' : null;

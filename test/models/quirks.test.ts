@@ -103,6 +103,8 @@ describe('what a refusal is about', () => {
       "tool call validation failed: attempted to call tool 'look_up' which was not in request.tools",
     ],
     [400, undefined, 'Tool choice is none, but model called a tool'],
+    [400, undefined, 'Invalid tool arguments: extra fields not permitted: temperature'],
+    [400, undefined, "unexpected property 'max_tokens' in the arguments of tool look_up"],
     [
       400,
       'tools',
@@ -208,6 +210,15 @@ describe('roles that a template does not know', () => {
     [400, 'Developer instruction is not enabled for models/gemma-3-27b-it'],
     [400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."],
     [400, "role 'system' is not supported on this model"],
+    [400, "The 'system' role is not supported by this model."],
+    [400, "'system' is not a valid role for this model"],
+    [400, "Invalid 'messages[0].role': 'system' is not one of ['user', 'assistant']"],
+    [400, "Invalid value: 'system'. Supported values are: 'user' and 'assistant'."],
+    [400, 'Model does not support role: system'],
+    [
+      422,
+      "Input tag 'system' found using 'role' does not match any of the expected tags: 'user', 'assistant'",
+    ],
     [422, "messages.0.role: Input should be 'user' or 'assistant'"],
   ])('%s %j is about the system message', (status, words) => {
     expect(refusedParameter(instructed, { kind: 'answered', status, words })).toBe('system_role');

@@ -46,6 +46,12 @@ describe('how many it takes is learnt from its words, and the request asked anew
     [32, (given) => `Too many tools: ${given}. Maximum is 32.`],
     [20, (given) => `This model supports up to 20 tools, got ${given}`],
     [128, (given) => `The number of tools (${given}) exceeds the maximum of 128`],
+    [64, () => "'tools' : maximum number of items is 64"],
+    [64, () => '`tools` must not contain more than 64 elements'],
+    [50, (given) => `Invalid value for tools: length ${given} > 50`],
+    [64, () => 'Only 64 tools are supported'],
+    // It does not say how many.
+    [75, () => 'Too many tools'],
   ])('%s', async (most, words, more) => {
     bench = await openBench('Tea.', {}, taking(most, words, more));
     const first = await answered(bench.client, request);
@@ -66,6 +72,9 @@ describe('how many it takes is learnt from its words, and the request asked anew
     'Invalid schema for function: array too long',
     'The maximum number of tokens is 64',
     'Please use at most 12 images',
+    "Invalid 'tools[3].function.name': string too long. Expected a string with maximum length 64",
+    'tools.0.function.parameters.required: List should have at most 64 items',
+    'Too many requests: tools are limited to 5 requests per minute',
   ])('%j teaches nothing of the kind', async (words) => {
     bench = await openBench({ status: 400, body: { error: { message: words } } });
     await answered(bench.client, request).catch(() => null);
