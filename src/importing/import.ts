@@ -88,13 +88,18 @@ async function take(
     pieces.push(Buffer.from(`\n\n# ${heading}\n\n`), body);
     from.push(names.join('/'));
   }
-  const hint = step.hint === undefined ? {} : { hint: step.hint };
   if (step.place === 'workspace' && (await leadsOut(order.workspace, names))) {
     return { kind: 'impossible', path, why: 'a folder on the way is a link that leads out', from };
   }
   const whole = { ...content, bytes: Buffer.concat(pieces) };
-  return { ...(await put(target, path, whole, step.isAlwaysBeside === true)), from, ...hint };
+  const outcome = await put(target, path, whole, step.isAlwaysBeside === true);
+  if (step.hint === undefined) return { ...outcome, from };
+  const isItself = outcome.kind !== 'beside' && outcome.path === path;
+  return { ...outcome, from, hint: isItself ? step.hint : BESIDE };
 }
+
+const BESIDE =
+  'The library has another persona of that name: give this file a name of its own there, and it is one, too.';
 
 function isText(bytes: Buffer): boolean {
   return isUtf8(bytes) && !bytes.includes(0);

@@ -43,7 +43,8 @@ function step(
   name: string | null,
   more: NonNullable<Step['more']>,
 ): Step {
-  const called = name ?? 'NAME';
+  // A command could not say one with quotes in it.
+  const called = name === null || /["“”„]/.test(name) ? 'NAME' : name;
   const spoken = /\s/.test(called) ? `"${called}"` : called;
   return {
     ...{ from, place: 'groups', to: ['personas', `${id}.md`], isBodyAlone: true, more },

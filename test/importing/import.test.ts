@@ -534,6 +534,19 @@ describe('the rest', () => {
   });
 });
 
+test('a persona of a name that the library has is beside it, and no command is told that would make the other one', async () => {
+  const { run } = await setUp({
+    'groups/personas/fern.md': 'mine',
+    'from/SOUL.md': 'Be kind.',
+    'from/IDENTITY.md': '- Name: Fern\n',
+  });
+  for (const kind of ['beside', 'same']) {
+    const made = (await run()).done.find(({ path }) => path.includes('/personas/'));
+    expect(made).toMatchObject({ kind, hint: expect.stringContaining('a name of its own') });
+    expect(made?.hint).not.toContain('/persona new');
+  }
+});
+
 describe('a dry run', () => {
   test.each([
     ['nothing there', {}],
