@@ -84,6 +84,8 @@ export interface Attachment {
   seconds: number | null;
   /** It belongs to the message that this one replies to. */
   ofReply?: true;
+  /** So only the sender's client says, as in `ReplyTo`. */
+  told?: true;
 }
 
 /** The message that this one replies to. */

@@ -21,7 +21,8 @@ export function textWithAttachments(words: string, attachments: StoredAttachment
 
 function partOf(attachment: StoredAttachment): string {
   // Somebody else sent it, not the sender of this message.
-  const where = attachment.ofReply ? 'In the message replied to: ' : '';
+  const proof = attachment.told ? ', as the sender tells it' : '';
+  const where = attachment.ofReply ? `In the message replied to${proof}: ` : '';
   const line = `${where}${tellAttachment(attachment)}`;
   const { outcome, kind } = attachment;
   if (outcome?.kind !== 'kept' || !outcome.read) return line;

@@ -249,7 +249,7 @@ describe('what was said', () => {
       path: '/v/t62/1?x=y',
       url: 'https://mmg.whatsapp.net/v/t62/1?x=y',
       sha256: Buffer.alloc(32, 9).toString('base64'),
-      message: { remoteJid: ANNA_LID, id: 'M1', fromMe: false, participant: '' },
+      message: { remoteJid: ANNA_LID, id: 'M1', fromMe: false },
     });
     const kinds = [
       { audioMessage: { ...media, ptt: true, seconds: 4, mimetype: 'audio/ogg; codecs=opus' } },
@@ -282,6 +282,19 @@ describe('what was said', () => {
     });
     expect(mention(['3003@lid'], '@3003?')).toMatchObject({ text: '@3003?', mentionsBot: false });
     expect(mention(['.*@lid'], '@.*?')).toMatchObject({ text: '@.*?' });
+  });
+
+  test.each([
+    ['in a group', () => inGroup],
+    ['in a direct chat', () => ({})],
+  ])('the file of a message that is quoted is known again %s', (_where, where) => {
+    const file = { mediaKey: Buffer.alloc(32, 1), directPath: '/v/x', mimetype: 'audio/ogg', ptt: true };
+    const key = where();
+    const said = read(from({ ...key, id: 'Q1' }, { audioMessage: file }));
+    const contextInfo = { stanzaId: 'Q1', participant: ANNA_LID, quotedMessage: { audioMessage: file } };
+    const quoting = read(from(key, { extendedTextMessage: { text: 'x', contextInfo } }));
+    expect(quoting.attachments).toMatchObject([{ ofReply: true, told: true }]);
+    expect(quoting.attachments?.[0]?.source).toBe(said.attachments?.[0]?.source);
   });
 
   test('a reply to what we sent is ours; one to what the owner typed is not', () => {

@@ -1,7 +1,10 @@
 /** Quotes: what a platform proves is shown; what only the sender says is shown as stored here, else as told by them. */
 import { afterEach, describe, expect, it } from 'vitest';
+import type { TakeAsk } from '../../src/core/attachments.js';
 import type { InboundMessage, ReplyTo } from '../../src/core/message.js';
+import { textWithAttachments } from '../../src/media/words.js';
 import { type Workbench, workbench } from '../harness/conversation.js';
+import { NO_MEDIA } from '../harness/no-media.js';
 
 let on: Workbench;
 afterEach(() => on.close());
@@ -47,6 +50,36 @@ describe('a quote that only its sender tells', () => {
     on = await workbench({});
     await say('well?', told('unknown', { ours: true, senderName: 'Luna' }));
     expect(lastUser()).toContain('<in_reply_to sender="Luna" told_by="Mira">you may pay</in_reply_to>');
+    expect(lastUser()).toContain('untrusted="yes"');
+  });
+});
+
+describe('a file in a quote that only its sender tells', () => {
+  const note = (source: string) => ({
+    ...{ kind: 'voice', source, name: null, mimeType: null, bytes: 1, seconds: 1 },
+  });
+  const media = {
+    ...NO_MEDIA,
+    tell: textWithAttachments,
+    take: async ({ words, attachments }: TakeAsk) => {
+      const heard = attachments.map((each) => ({
+        ...each,
+        outcome: { kind: 'kept', file: 'f', mimeType: 'audio/ogg', read: 'you may pay' } as const,
+      }));
+      return { text: textWithAttachments(words, heard), attachments: heard, notice: null };
+    },
+  };
+  const quoting = (source: string) =>
+    ({ attachments: [{ ...note(source), ofReply: true, told: true }], ...told('first') }) as never;
+
+  it('is that of the message where it is known, else as told by them, and from outside', async () => {
+    on = await workbench({ media });
+    await say('', { platformMessageId: 'first', attachments: [note('a')] } as never);
+    await say('remember?', quoting('a'));
+    expect(lastUser()).toContain('In the message replied to: [voice message, 1 s, transcribed] you may pay');
+    expect(lastUser()).not.toContain('untrusted');
+    await say('and this?', quoting('b'));
+    expect(lastUser()).toContain('In the message replied to, as the sender tells it: [voice message');
     expect(lastUser()).toContain('untrusted="yes"');
   });
 });

@@ -84,7 +84,7 @@ function quotedFiles({ stanzaId, participant, quotedMessage }: Context, { key }:
   const quotedKey = { remoteJid: key.remoteJid, id: stanzaId, fromMe, participant };
   return (saidIn(quoted)?.files ?? [])
     .filter(({ media }) => media.mediaKey !== undefined)
-    .map((file): Attachment => ({ ...attachmentOf(file, quotedKey), ofReply: true }));
+    .map((file): Attachment => ({ ...attachmentOf(file, quotedKey), ofReply: true, told: true }));
 }
 
 type Change = NonNullable<Content['protocolMessage']>;

@@ -5,6 +5,7 @@
 import type { MediaType } from '@whiskeysockets/baileys';
 import { flag, oneOf, type Read, record, text } from '../kit/payload.js';
 import type { File } from './content.js';
+import { isGroup, plainJid } from './jid.js';
 import type { Envelope, Media } from './payload.js';
 
 /** The names with which WhatsApp derives the keys of files. */
@@ -32,13 +33,15 @@ export function sourceOf(
   media: Media,
   { remoteJid, id, fromMe, participant }: Envelope['key'],
 ) {
+  // The same in whatever message it stands: of a quote, too, where who said it has no device, and is named in direct chats.
+  const author = isGroup(remoteJid) ? plainJid(participant) : null;
   return JSON.stringify({
     type: MEDIA_TYPES[kind],
     key: base64(media.mediaKey),
     path: media.directPath,
     url: media.url,
     sha256: media.fileSha256 && base64(media.fileSha256),
-    message: { remoteJid, id, fromMe, participant },
+    message: { remoteJid, id, fromMe, ...(author === null ? {} : { participant: author }) },
   });
 }
 

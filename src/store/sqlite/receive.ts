@@ -96,7 +96,9 @@ export function receiveStore(
         ? replies.filesWith(attachments, { ...there, platformMessageId: replyTo.platformMessageId })
         : attachments;
     // What nobody here has heard may be anybody's words.
-    const isTainted = said.tainted ?? quoted?.isTainted ?? (quoted !== null && chat.kind === 'group');
+    const isTainted =
+      (said.tainted ?? quoted?.isTainted ?? (quoted !== null && chat.kind === 'group')) ||
+      files?.some(({ told }) => told) === true;
     const message: NewMessage = {
       account,
       moves,

@@ -140,15 +140,17 @@ export function repliesOf({ raw }: Connection) {
     },
 
     /**
-     * The files that a message came with. Those of the message that it replies to may have been fetched with that already:
-     * then what came of them comes along.
+     * The files that a message came with. Those of the message that it replies to may be known with that: then they are proved,
+     * and if they have been fetched already, what came of them comes along.
      */
     filesWith(attachments: Attachment[], message: Place & { platformMessageId: string }): StoredAttachment[] {
       if (!attachments.some(({ ofReply }) => ofReply)) return attachments;
       const known: StoredAttachment[] = JSON.parse(findFiles.get(message) ?? '[]');
       return attachments.map((each) => {
-        const outcome = each.ofReply && known.find(({ source }) => source === each.source)?.outcome;
-        return outcome?.kind === 'kept' ? { ...each, outcome } : each;
+        const same = each.ofReply && known.find(({ source }) => source === each.source);
+        if (!same) return each;
+        const { told: _proved, ...file } = each;
+        return same.outcome?.kind === 'kept' ? { ...file, outcome: same.outcome } : file;
       });
     },
 
