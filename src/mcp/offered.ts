@@ -9,7 +9,7 @@ import { escaped } from '../core/elements.js';
 import { isNestedDeeper } from '../core/nesting.js';
 import type { JsonSchema } from '../core/tool.js';
 import { checkSchema, isObject } from './schema.js';
-import { MOST_DESCRIPTION_CHARS, MOST_NAME_CHARS, MOST_TOOLS, type ServerSettings } from './settings.js';
+import { MOST_DESCRIPTION_CHARS, MOST_NAME_CHARS, type ServerSettings } from './settings.js';
 import { oneLine, plainText } from './words.js';
 
 export interface OfferedTool {
@@ -58,8 +58,6 @@ export function offerOf(
     if (seen.has(own)) remarks.push(`a second tool named ${called} is left out`);
     else if (tools.has(name))
       remarks.push(`the tool ${called} is left out: another one is called ${name} too`);
-    else if (tools.size >= MOST_TOOLS)
-      remarks.push(`the tool ${called} is left out: ${MOST_TOOLS} are enough`);
     else {
       const checked = checkSchema(each.inputSchema);
       if ('wrong' in checked) remarks.push(`the tool ${called} is left out: ${checked.wrong}`);

@@ -27,13 +27,11 @@ export interface RemoteSettings extends Common {
 
 export type ServerSettings = ProcessSettings | RemoteSettings;
 
-/** Of one server no more tools are offered: every one is described to the model in every request. */
-export const MOST_TOOLS = 100;
 /** Of one; the protocol allows 128 (specification 2025-11-25, tools: names). */
 export const MOST_NAME_CHARS = 256;
 /** Names that a server has had in one run: what each of them was is kept. */
 export const MOST_NAMES = 1_000;
-/** Of its list no more are even looked at. */
+/** Of its list no more are even looked at; how many of them a request offers is bounded over all servers. */
 export const MOST_LISTED = 1_000;
 export const MOST_PAGES = 50;
 export const MOST_DESCRIPTION_CHARS = 4_000;

@@ -26,14 +26,17 @@ describe('a name', () => {
 });
 
 describe('a list', () => {
-  it('of more tools than are offered is cut, and what is not wanted does not count', () => {
+  it('of many tools is whole, and only what is wanted of it where that is said', () => {
     const listed = Array.from({ length: 150 }, (_, n) => ({ name: `t${n}`, inputSchema: OBJECT }));
-    const all = offerOf(SETTINGS, listed);
-    expect(all.tools).toHaveLength(100);
-    expect(all.remarks).toHaveLength(21);
-    expect(all.remarks.at(-1)).toBe('and 30 more of this kind');
+    expect(offerOf(SETTINGS, listed)).toMatchObject({ tools: { length: 150 }, remarks: [] });
     const { tools, remarks } = offerOf({ ...SETTINGS, tools: ['t149'] }, listed);
     expect([tools.map(({ own }) => own), remarks]).toEqual([['t149'], []]);
+  });
+
+  it('of many that cannot be offered is told of in part', () => {
+    const listed = Array.from({ length: 50 }, (_, n) => ({ name: `t${n}`, inputSchema: { type: 'array' } }));
+    const { tools, remarks } = offerOf(SETTINGS, listed);
+    expect([tools, remarks.length, remarks.at(-1)]).toEqual([[], 21, 'and 30 more of this kind']);
   });
 
   it('does not let a tool that is left out stand in for another one', () => {
