@@ -63,7 +63,7 @@ export function wordsSoFar(text: string): string {
 }
 
 const NAMES = ['json', 'artifact_deltas'];
-const OPENING = /^ {0,3}(`{3,}|~{3,})(.*)$/;
+const OPENING = /^ {0,3}(`{3,}|~{3,})([^\r]*)\r*$/;
 /** At the beginning; the indentation of the first line stays. */
 const BLANK_LINES = /^(?:[ \t]*\r?\n)+/;
 const BEGINNING = '{"artifact_deltas"';

@@ -28,8 +28,10 @@ const ASK_AGAIN_MS = 60 * 60_000;
 const QUICK_TRIES = 3;
 /** Shorter requests fail for other reasons. */
 const LONG = 1_500;
-/** An empty answer says more only of a request that is so much longer than any that was answered. */
+/** One empty answer says more only of a request that is so much longer than any that was answered. */
 const NOTICEABLY_LONGER = 1.1;
+/** Two of them, of one that is at least this part of the longest. */
+const ABOUT_AS_LONG = 0.9;
 /** A server that cuts keeps half of its window at least. */
 const KEPT_OF_WINDOW = 0.5;
 
@@ -78,7 +80,7 @@ export interface ContextWindow {
     usage: Usage | null,
   ): Promise<boolean>;
   /** Whether an answer without any words or count is what a server says to a request beyond its window. */
-  isOverflow(model: string, size: RequestSize): boolean;
+  isOverflow(model: string, size: RequestSize, empty: 'once' | 'twice'): boolean;
   notices(model: string): Notice[];
   /** All that is known; `set` by the operator, null for nothing. What was learnt only as long as it holds. */
   known(model: string): KnownWindow & { set: number | null };
@@ -203,10 +205,11 @@ export function createContextWindow(options: {
       return false;
     },
 
-    isOverflow(model, { estimated }) {
+    isOverflow(model, { estimated }, empty) {
       if (estimated < LONG) return false;
       const { told } = known(model);
-      return estimated > (told === null ? seenOf(model).longest * NOTICEABLY_LONGER : told * LESS);
+      const longer = empty === 'once' ? NOTICEABLY_LONGER : ABOUT_AS_LONG;
+      return estimated > (told === null ? seenOf(model).longest * longer : told * LESS);
     },
 
     notices(model) {

@@ -101,7 +101,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
       const first = yield* ask(asGiven(request), signal, shown);
       const size = sizeOf(request);
       const isNothing = isEmpty(first) && !first.failedCall && first.usage === null;
-      if (isNothing && window.isOverflow(asked, size)) throw overflow(titleOf(asked));
+      if (isNothing && window.isOverflow(asked, size, 'once')) throw overflow(titleOf(asked));
       const { messages, cacheKey: chat } = request;
       const cut = !isNothing && (await window.answered(asked, { size, messages, chat }, first.usage));
       const isWhole = !isEmpty(first) && !isCutAtLimit(first.finish) && !first.failedCall;
@@ -163,7 +163,10 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
       yield* eventsTo(shown, first.text);
       return null;
     }
-    throw isCutAtLimit(answer.finish) ? wordlessAnswer(title, limitOf(request)) : emptyAnswer(title);
+    if (isCutAtLimit(answer.finish)) throw wordlessAnswer(title, limitOf(request));
+    const isNothing = why === 'empty' && first.usage === null && answer.usage === null;
+    const isOverflow = isNothing && window.isOverflow(request.model ?? server.name, sizeOf(request), 'twice');
+    throw isOverflow ? overflow(title) : emptyAnswer(title);
   }
 
   /** What an owner should hear: without tools there is no memory, and less of a window is less of a conversation. */

@@ -224,7 +224,7 @@ it('an archive whose write is killed counts for nothing, and no message comes to
 it('a copy that is killed leaves nothing lying about for good', async () => {
   const archives = join(folder, 'archive');
   const first = await on.start();
-  for (let n = 0; n < 3; n++) await say(' and so on'.repeat(10_000));
+  for (let n = 0; n < 3; n++) await say(' and so on'.repeat(6_500));
   const { begun, close } = await inTheMaking(archives, 'default.md');
   on.telegram.say({ text: '/archive' });
   await begun;

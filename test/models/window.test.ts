@@ -502,13 +502,17 @@ describe('a stream without any content', () => {
     expect((await answered(client, ask(prose(3_000)))).text).toBe('Yes.');
   });
 
-  test('to a short one, or one that is hardly longer than what was answered, is an empty answer', async () => {
+  test('to a short one is an empty answer; twice to one about as long as the longest that was answered, it may not fit', async () => {
     const { client, fake } = await open(undefined);
     fake.reply({ text: 'Yes.', usage: null });
     await answered(client, ask(prose(9_000)));
     fake.reply({ deltas: [], finish: 'stop', usage: null });
     expect((await fault(client, ask('hello'))).code).toBe('model_empty');
-    expect((await fault(client, ask(prose(9_100)))).code).toBe('model_empty');
+    expect((await fault(client, ask(prose(7_000)))).code).toBe('model_empty');
+    const before = fake.count();
+    expect((await fault(client, ask(prose(9_100)))).code).toBe('context_too_long');
+    expect(fake.count()).toBe(before + 2);
+    expect(client.contextTokens()).toBe(128_000);
   });
 });
 
