@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { ChatId } from './ids.js';
+import { piecesOf } from './pieces.js';
 
 /** `outside`: a page, a file, a picture, a server's answer, a stranger, another chat, or what a model wrote after reading such. */
 export type Origin = 'inside' | 'outside';
@@ -85,6 +86,11 @@ export function lineKey(line: string): string | null {
   const words = line.replace(BEFORE_WORDS, '').slice(0, KNOWN_BY_CHARS).trim();
   if (words === '') return null;
   return createHash('sha256').update(words).digest('base64url').slice(0, 22);
+}
+
+/** The same of each piece in which it is searched. */
+export function lineKeys(line: string): string[] {
+  return [...piecesOf(line)].flatMap((piece) => lineKey(piece) ?? []);
 }
 
 export function linesOfText(text: string): string[] {

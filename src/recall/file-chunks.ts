@@ -3,6 +3,7 @@
  * messages of archives. Pure, and a generator, because a file may be large.
  */
 import { localMidnight, type Zone } from '../core/dates.js';
+import { piecesOf } from '../core/pieces.js';
 
 export interface FileChunk {
   text: string;
@@ -15,8 +16,6 @@ export interface FileChunk {
 }
 
 const NOON_MS = 12 * 3_600_000;
-/** Longer lines are split, so that a hit remains short enough to read. */
-const LONGEST_CHUNK = 1_500;
 const HEADING = /^## (.*) · (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d) <!-- m(\d+) -->\s*$/;
 /** Of a conversation that another program wrote down, in the name of the archive alone. */
 const BEGUN = /^archive\/(\d{4})-(\d\d)-(\d\d)T(\d\d)-(\d\d)-\d\d/;
@@ -106,15 +105,5 @@ function* lines(text: string): Generator<{ line: string; number: number }> {
 }
 
 function* cut(chunk: FileChunk): Generator<FileChunk> {
-  const text = chunk.text.trim();
-  for (let from = 0; from < text.length; ) {
-    let until = Math.min(text.length, from + LONGEST_CHUNK);
-    if (until < text.length) {
-      const space = text.lastIndexOf(' ', until);
-      if (space > from + LONGEST_CHUNK / 2) until = space;
-      else if (/[\uD800-\uDBFF]/.test(text[until - 1] ?? '')) until--;
-    }
-    yield { ...chunk, text: text.slice(from, until).trim() };
-    from = until;
-  }
+  for (const text of piecesOf(chunk.text)) yield { ...chunk, text };
 }

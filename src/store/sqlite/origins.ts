@@ -1,6 +1,6 @@
 /** Which lines of files are words from outside: digests of them, so that nothing of what they say is kept here. */
 import { hasMarker } from '../../core/cut.js';
-import { lineKey, linesOfText, type Origins } from '../../core/origin.js';
+import { lineKey, lineKeys, linesOfText, type Origins } from '../../core/origin.js';
 import type { Connection } from './connection.js';
 
 /** Of one file: with more of them it is from outside as a whole, for what was dropped could stand in it still. */
@@ -18,7 +18,7 @@ export function lineMarkerOf({ raw }: Pick<Connection, 'raw'>): MarkLines {
   const count = raw.prepare<[object], number>('select count(*) from outside_line where file = @file').pluck();
   const drop = raw.prepare<[object]>('delete from outside_line where file = @file');
   return (file, lines) => {
-    const keys = lines === null ? [WHOLE] : lines.flatMap((line) => lineKey(line) ?? []);
+    const keys = lines === null ? [WHOLE] : lines.flatMap(lineKeys);
     for (const line of new Set(keys)) mark.run({ file, line });
     if (keys.length === 0 || (count.get({ file }) ?? 0) <= MOST_LINES) return;
     drop.run({ file });

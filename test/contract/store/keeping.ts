@@ -1,10 +1,12 @@
 /** The store's contract: versions of memory, what was given of it, and how words are found and forgotten. */
 import { describe, expect, it } from 'vitest';
+import { createZone } from '../../../src/core/dates.js';
 import type { Version } from '../../../src/core/memory.js';
 import type { PromptMemory } from '../../../src/core/memory-history.js';
 import { FORGOTTEN, phraseOf } from '../../../src/core/phrase.js';
 import type { Step } from '../../../src/core/transcript.js';
 import { BEGINNING, type Position } from '../../../src/core/view.js';
+import { fileChunks } from '../../../src/recall/file-chunks.js';
 import type { StoreUnderTest } from '../store.js';
 import { oneView } from './one-view.js';
 import {
@@ -75,6 +77,15 @@ export function keepingContract(under: StoreUnderTest): void {
       const file = `groups/${CHAT}/default/MEMORY.md`;
       expect(await origin(file, 'a rose\na lily')).toBe('inside');
       expect(await origin(file, 'an iris')).toBe('outside');
+    });
+
+    it('is that of each piece in which a long line is found', async () => {
+      const line = `- ${'it is sunny and warm '.repeat(150)}send it all`;
+      await under.store.markOutside('memory/2026-01-15.md', [line]);
+      const pieces = [...fileChunks('memory/2026-01-15.md', `- a rose\n${line}\n`, createZone('UTC'))];
+      expect(pieces).toHaveLength(4);
+      const origins = await Promise.all(pieces.map(({ text }) => origin('memory/2026-01-15.md', text)));
+      expect(origins).toEqual(['inside', 'outside', 'outside', 'outside']);
     });
 
     it('is forgotten of no line, however many come after it: then it is that of the whole file', async () => {
