@@ -10,6 +10,13 @@ it('finds the hosts that a text names as addresses, each as a whole', () => {
     'news.example',
   ]);
   expect(hostsIn('Is it https://example.com?!')).toEqual(['example.com']);
+  for (const text of [
+    '„https://good.example“',
+    '（https://good.example）',
+    '**https://good.example**',
+    '_https://good.example/_,',
+  ])
+    expect(hostsIn(text)).toEqual(['good.example']);
   expect(hostsIn('https://evil.example@good.example/')).toEqual(['good.example']);
 });
 

@@ -5,8 +5,9 @@
 
 /** Found at once, so that hardly any text is looked at further. */
 const MAY_NAME = /[^\s.]\.[^\s.]|\/\//;
-const URL_LIKE = /https?:\/\/[^\s<>"'`)\]}]+/gi;
-const ENDS_SENTENCE = '.,;:!?…。，、！？';
+const URL_LIKE = /https?:\/\/[^\s<>"'`)\]}“”„«»‘’‚「」『』（）【】《》]+/gi;
+/** Also marks of emphasis. */
+const ENDS_SENTENCE = '.,;:!?…。，、！？*_~';
 /** `example.com`, `münchen.de:8080`, `www.example.museum/path`: as a word of its own. */
 const DOMAIN =
   /(?<![\p{L}\p{N}\p{M}_@/\\.~#$&=+%-])[\p{L}\p{N}](?:[\p{L}\p{N}\p{M}-]*[\p{L}\p{N}\p{M}])?(?:\.[\p{L}\p{N}](?:[\p{L}\p{N}\p{M}-]*[\p{L}\p{N}\p{M}])?)+(?![\p{L}\p{N}\p{M}_@\\(-]|\.[\p{L}\p{N}])/gu;
