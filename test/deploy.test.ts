@@ -35,6 +35,9 @@ test('compose.yaml waits for a stop, and mounts what the program writes to', asy
     expect(Object.keys(volumes)).toContain(volume?.split(':')[0]);
   }
   expect(coterie.read_only).toBe(true);
+  // Docker mounts a tmpfs with noexec (moby: daemon/oci_linux.go), with which nothing that npx fetches can be started.
+  const home = coterie.tmpfs.find((each: string) => each.startsWith('/home/node'));
+  expect(home?.split(':')[1]?.split(',')).toContain('exec');
 });
 
 /** The keys of a unit with all their values, in order. */
