@@ -176,8 +176,13 @@ const SHORTEST_HIDDEN = 6;
 
 /** What no line of a log holds: the secrets, and whatever was taken from the environment, as nobody knows what it is. */
 export function hiddenInLogs(config: Config): string[] {
-  const values = config.variables.map(({ value }) => value);
+  const values = config.variables.flatMap(({ value }) => [value, ...asAddress(value)]);
   return [...secretsOf(config), ...values.filter(({ length }) => length >= SHORTEST_HIDDEN)];
+}
+
+/** As addresses are shown: names of hosts in small letters, nothing behind the path. */
+function asAddress(value: string): string[] {
+  return URL.canParse(value) ? [new URL(value).href.replace(/\/$/, '')] : [];
 }
 
 /** Of headers and variables. */

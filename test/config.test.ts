@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import * as z from 'zod';
-import { isSecretOption, loadConfig, secretsOf } from '../src/config.js';
+import { hiddenInLogs, isSecretOption, loadConfig, secretsOf } from '../src/config.js';
 import { configKeys } from '../src/config-keys.js';
 import { Fault } from '../src/core/errors.js';
 import { createRedactor } from '../src/operating/redact.js';
@@ -398,6 +398,13 @@ describe('values from the environment', () => {
     );
     expect(config.dataDir).toBe('/srv/x-n');
     expect(config.board).toMatchObject({ port: 9000, token: `\${literal}` });
+  });
+
+  it('are hidden in logs, addresses also in the form in which they are shown', async () => {
+    const { config } = await load(`model: { base_url: "\${URL}", name: "\${NAME}" }\n`, {
+      ...{ URL: 'HTTP://Models.Example:80/v1/', NAME: 'a-model' },
+    });
+    expect(hiddenInLogs(config)).toEqual(expect.arrayContaining(['http://models.example/v1', 'a-model']));
   });
 
   it('are faults when they are not set or not named, each with its line, beside all others', async () => {
