@@ -1,5 +1,6 @@
 /** The waits that Discord asks for: kept to, however long, and never run against, however short they are said to be. */
 import { afterEach, expect, test } from 'vitest';
+import { createLimits } from '../../src/channels/discord/limits.js';
 import { CHANNEL, garden, openStage, type Stage } from './discord-stage.js';
 
 const HOURS_MS = 3 * 3_600_000;
@@ -76,4 +77,15 @@ test('so is any other call, whoever makes it again', async () => {
   stage.fake.heal();
   await stage.clock.advance(60_000);
   expect(await send()).toMatchObject({ kind: 'sent' });
+});
+
+test('an answer to a call that was made before a wait does not end it', async () => {
+  stage = await openStage();
+  const { clock } = stage;
+  const limits = createLimits(clock);
+  limits.refused('a', true, { reason: '', code: null, status: 429, retryAfterMs: HOURS_MS });
+  limits.served('a');
+  expect(limits.reason('b')?.retryAfterMs).toBe(HOURS_MS);
+  await clock.advance(HOURS_MS);
+  expect(limits.reason('b')).toBe(null);
 });

@@ -45,10 +45,11 @@ export function createLimits(clock: Clock) {
       return { ...failure, reason, retryAfterMs };
     },
 
-    /** Such a call was answered. */
+    /** Such a call was answered. One that was made before the wait began does not end it. */
     served(kind: string): void {
-      rows.delete(kind);
-      rows.delete(ALL);
+      for (const key of [kind, ALL]) {
+        if ((rows.get(key)?.until ?? 0) <= clock.now()) rows.delete(key);
+      }
     },
   };
 }
