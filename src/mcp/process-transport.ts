@@ -3,6 +3,7 @@
  * its own, so that it ends with everything that it has started, and it sees nothing of our environment but what is listed.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { stripVTControlCharacters } from 'node:util';
 import { deserializeMessage, serializeMessage, type Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
@@ -44,11 +45,13 @@ export function createProcessTransport(
   const { name, command, args, env, cwd } = settings;
   const told = boundedLog(log, clock);
   // Of a long line no more is looked at than what is shown and a secret that begins in it.
-  const shown = (text: string) => oneLine(redact(cutAt(text, LOOKED_AT)));
+  const shown = (text: string) => oneLine(redact(stripVTControlCharacters(cutAt(text, LOOKED_AT))));
   let child: ChildProcess | null = null;
   let closing: Promise<void> | null = null;
   let isOver = false;
   let ending: string | null = null;
+  /** It took no more from us, and has ended or is about to. */
+  let isDeaf = false;
   /** The last lines that it wrote to standard error, as they are shown. */
   const said: string[] = [];
   let hasSaidAll = false;
@@ -75,7 +78,7 @@ export function createProcessTransport(
         });
         // Not `close`: what it has started may hold its output open.
         child.once('exit', (code, signal) => {
-          if (closing === null) {
+          if (closing === null || isDeaf) {
             ending = `it ended with ${signal ?? `the code ${code}`}`;
             log.warn({ mcp: name, code, signal }, 'a server of tools has ended by itself');
           }
@@ -90,7 +93,11 @@ export function createProcessTransport(
       if (!input || isOver || !input.writable)
         throw Object.assign(new Error('the server has ended'), { code: 'ESRCH' });
       await new Promise<void>((resolve, reject) => {
-        input.write(serializeMessage(message), (error) => (error ? reject(error) : resolve()));
+        input.write(serializeMessage(message), (error) => {
+          if (!error) return resolve();
+          isDeaf ||= closing === null;
+          reject(error);
+        });
       });
     },
     close() {

@@ -169,11 +169,25 @@ it('doctor quotes the line with which a server of tools ended', async () => {
     console.error('MY_TOKEN=' + process.argv[1]);
     require('/no/such/module-of-tools');`;
   home = await makeHome({
-    mcp: { servers: { broken: { command: process.execPath, args: ['-e', crash] } } },
+    mcp: {
+      servers: {
+        broken: { command: process.execPath, args: ['-e', crash] },
+        colourful: { command: 'sh', args: ['-c', "printf '\\033[31mError: no key\\033[0m\\n' >&2; exit 4"] },
+        // It takes nothing from us before it ends.
+        killed: {
+          command: 'sh',
+          args: ['-c', 'exec 0<&-; echo "Error: no room" >&2; sleep 0.3; kill -9 $$'],
+        },
+      },
+    },
   });
   const checked = run(home, ['doctor']);
   expect(await checked.exited).toBe(1);
   expect(checked.out()).toMatch(
     /^failed +mcp broken: .*it ended with the code 1; it said: Error: Cannot find module '\/no\/such\/module-of-tools'/m,
   );
+  expect(checked.out()).toMatch(
+    /^failed +mcp colourful: .*it ended with the code 4; it said: Error: no key;/m,
+  );
+  expect(checked.out()).toMatch(/^failed +mcp killed: .*it ended with SIGKILL; it said: Error: no room;/m);
 });
