@@ -21,6 +21,7 @@ export async function copySpan(
   file: { name: string; head: ArchiveHead },
 ): Promise<number> {
   const { room, personaId, chat, personas } = subject;
+  const path = memoryPath(chat.id, `archive/${file.name}`);
   let written = 0;
   let isOutside = false;
 
@@ -38,7 +39,11 @@ export async function copySpan(
         overheard: 0,
       });
       written += page.messages.length;
-      isOutside ||= page.messages.some(({ tainted }) => tainted);
+      if (!isOutside && page.messages.some(({ tainted }) => tainted)) {
+        isOutside = true;
+        // Before the file is there: a process that dies then leaves none without its mark.
+        await services.store.markOutside(path, null);
+      }
       yield page.messages.map((message) => ({
         id: message.id,
         name: nameOf(message),
@@ -52,8 +57,6 @@ export async function copySpan(
   }
 
   await services.archives.write(file.head, file.name, pages());
-  const path = memoryPath(chat.id, `archive/${file.name}`);
-  if (isOutside) await services.store.markOutside(path, null);
   services.log.info(
     { chat: chat.id, room, file: file.name, messages: written },
     'a conversation was archived',
