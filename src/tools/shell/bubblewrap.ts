@@ -41,6 +41,8 @@ export const PATH_INSIDE = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 const SKILLS_INSIDE = join(HOME_INSIDE, SKILLS);
 /** Where bubblewrap says how it went: without an exit code there, nothing was run. */
 export const STATUS_DESCRIPTOR = 3;
+/** Where it reads `forbiddenCalls`. */
+export const FILTER_DESCRIPTOR = 5;
 
 /** Where the program is; null: it is not installed. */
 export function findBubblewrap(path = process.env.PATH ?? ''): string | null {
@@ -68,6 +70,7 @@ export async function bubblewrapArguments(order: SandboxOrder): Promise<string[]
     // What is laid over a hidden folder lies in memory, without a bound.
     ...amongPrograms.flatMap(({ path, isFolder }) => (isFolder ? ['--remount-ro', path] : [])),
     ...['--chdir', insideAs(places, cwd), '--json-status-fd', String(STATUS_DESCRIPTOR)],
+    ...['--seccomp', String(FILTER_DESCRIPTOR)],
   ];
 }
 

@@ -9,9 +9,10 @@ import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../../core/clock.js';
 import { usedBy } from '../files/paths.js';
 import type { Quota } from '../files/places.js';
-import { STATUS_DESCRIPTOR } from './bubblewrap.js';
+import { FILTER_DESCRIPTOR, STATUS_DESCRIPTOR } from './bubblewrap.js';
 import { keepEnds } from './output.js';
 import { countProcesses, heldInRemovedFiles, processesWith } from './processes.js';
+import { forbiddenCalls } from './seccomp.js';
 
 export interface CommandOrder {
   command: string;
@@ -126,18 +127,23 @@ function start({ command, sandbox, cwd, env, limits, id }: CommandOrder): ChildP
     const given = ['--args', String(ARGUMENTS_DESCRIPTOR), '--', shell, '-c', run, shell, command];
     const child = spawn(sandbox.program, given, {
       ...{ env, detached: true },
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
     });
-    const to = child.stdio[ARGUMENTS_DESCRIPTOR] as Writable | null | undefined;
-    // Whoever cannot read them does not run anything, and says so by its exit.
-    to?.on('error', () => {});
-    to?.end(sandbox.arguments.map((each) => `${each}\0`).join(''));
+    give(child, ARGUMENTS_DESCRIPTOR, sandbox.arguments.map((each) => `${each}\0`).join(''));
+    give(child, FILTER_DESCRIPTOR, forbiddenCalls());
     return child;
   }
   return spawn(shell, ['-c', `${ENDS_WITH_US} ${run}`, shell, command], {
     ...{ cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] },
     env: { ...env, [MARK]: id },
   });
+}
+
+/** What bubblewrap reads before it runs anything: where it cannot, it runs nothing, and says so by its exit. */
+function give(child: ChildProcess, descriptor: number, what: string | Buffer): void {
+  const to = (child.stdio[descriptor] ?? null) as Writable | null;
+  to?.on('error', () => {});
+  to?.end(what);
 }
 
 /**

@@ -279,6 +279,14 @@ describeWithBubblewrap('the sandbox', () => {
     expect((await run('mount -t tmpfs none /tmp')).failed).toBe(true);
   });
 
+  test('gets no memory that belongs to no process', async () => {
+    const { run } = await setUp();
+    const ask = (call: string) => run(`perl -e '${call} // print "refused: $!"'`);
+    expect((await ask('shmget(0, 100_000_000, 01600)')).content).toContain('refused: Function not impl');
+    expect((await ask('msgget(0, 01600)')).content).toContain('refused: Function not impl');
+    expect((await run('perl -e "print fork() // 0 ? q(runs) : q()"')).content).toContain('runs');
+  });
+
   test('has no network, unless it is allowed', async () => {
     const server = createServer((socket) => socket.end('hello\n')).listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
