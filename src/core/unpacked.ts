@@ -22,20 +22,21 @@ export function unpacked(response: IncomingMessage): Readable {
   response.once('readable', () => {
     const first: Buffer | null = response.read();
     if (first !== null) response.unshift(first);
-    pipeline(response, form === 'br' ? unbrotli() : inflating(first), plain, () => {});
+    pipeline(response, unpacker(form, first), plain, () => {});
   });
   return plain;
 }
 
-function unbrotli() {
-  return createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH });
-}
-
-/** Some servers call `deflate` what has no header (RFC 9110, 8.4.1.2): one of zlib is a multiple of 31. */
-function inflating(first: Buffer | null) {
-  const head = first !== null && first.length > 1 ? first.readUInt16BE(0) : 0;
-  const isGzip = head === 0x1f8b;
-  const isZlib = (head & 0x0f00) === 0x0800 && head % 31 === 0;
+/**
+ * Some servers call `deflate` what has no header (RFC 9110, 8.4.1.2): one of zlib is a multiple of 31, and where only its
+ * first byte is there, that says 8 (RFC 1950, 2.2).
+ */
+function unpacker(form: string, first: Buffer | null) {
+  if (form === 'br') return createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH });
+  if (form !== 'deflate') return createUnzip();
+  const head = first !== null && first.length > 1 ? first.readUInt16BE(0) : (first?.[0] ?? 0) * 256;
+  const isGzip = head >> 8 === 0x1f;
+  const isZlib = (head & 0x0f00) === 0x0800 && (first?.length === 1 || head % 31 === 0);
   return isGzip || isZlib ? createUnzip() : createInflateRaw();
 }
 

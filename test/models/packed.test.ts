@@ -67,12 +67,14 @@ test('nothing packed is asked for', async () => {
   expect(fake.requests[0]?.headers['accept-encoding']).toBe('identity');
 });
 
-/** Answers every request with these bytes. */
-async function serving(form: string, bytes: Buffer, status = 200): Promise<string> {
+/** Answers every request with these bytes; `split`: the first by itself, a moment earlier. */
+async function serving(form: string, bytes: Buffer, status = 200, split = false): Promise<string> {
   const server = createServer((request, response: ServerResponse) => {
     request.resume();
     response.writeHead(status, { 'content-encoding': form, 'content-type': 'application/json' });
-    response.end(bytes);
+    if (!split) return response.end(bytes);
+    response.write(bytes.subarray(0, 1));
+    return setTimeout(() => response.end(bytes.subarray(1)), 50);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   close.push(() => {
@@ -83,6 +85,19 @@ async function serving(form: string, bytes: Buffer, status = 200): Promise<strin
 }
 
 const PACK = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync };
+
+test.each([
+  ['gzip', gzipSync],
+  ['deflate', deflateSync],
+  ['deflate', deflateRawSync],
+  ['br', brotliCompressSync],
+] as const)('the first byte of what is packed may come alone (%s)', async (form, pack) => {
+  const text = 'data: {"choices": [{"delta": {"content": "Tea."}, "finish_reason": "stop"}]}\n\n';
+  const baseUrl = await serving(form, pack(text), 200, true);
+  const bench = await open({ text: 'never' });
+  const client = bench.another({ server: { baseUrl, apiKey: null, name: 'm' }, maxAttempts: 1 });
+  expect((await answered(client, ask('?'))).text).toBe('Tea.');
+});
 
 describe.each(['gzip', 'deflate', 'br'] as const)('what unpacks to much more (%s)', (form) => {
   test.each([
