@@ -65,4 +65,25 @@ describe('the halves of a paste', () => {
     expect(shown).toContain('abeta and the rest</user_message>');
     expect(shown.match(/<user_message/g)).toHaveLength(1);
   });
+
+  it('also where others speak between them', async () => {
+    const clock = manualClock();
+    on = await workbench({ can: TYPED, clock });
+    const chat = { address: '-5', kind: 'group' as const, title: 'Garden' };
+    const ben = { chat, sender: { address: '2', name: 'Ben', administrator: false } };
+    await on.say(`${'a'.repeat(4_095)}b`, { chat, mentionsBot: true });
+    await clock.advance(400);
+    await on.say('what a long text', ben);
+    await on.say(`${'c'.repeat(4_095)}d`, { ...ben, mentionsBot: true });
+    await clock.advance(400);
+    await on.say('eta', { chat });
+    await on.say('elta', ben);
+    await clock.advance(3_000);
+    await on.settled();
+    const shown = on.asked.at(-1)?.messages.at(-1)?.content ?? '';
+    expect(on.asked).toHaveLength(1);
+    expect(shown).toContain('abeta</user_message>');
+    expect(shown).toContain('cdelta</user_message>');
+    expect(shown.match(/<user_message/g)).toHaveLength(3);
+  });
 });

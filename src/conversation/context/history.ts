@@ -198,18 +198,22 @@ function quote(words: string): string {
 type Placed = StoredMessage & { position?: Position };
 
 /**
- * Neighbours that are to be shown as one. Only what was heard together is: an item that comes later changes nothing of
- * what was shown before.
+ * Neighbours that are to be shown as one, and parts of a paste whatever others said between them. Only what was heard
+ * together is: an item that comes later changes nothing of what was shown before.
  */
 export function albumsOf<M extends Placed>(messages: readonly M[]): M[][] {
   const groups: M[][] = [];
   for (const message of messages) {
-    const last = groups.at(-1);
-    if (last?.[0] !== undefined && isSameAlbum(last[0], message)) last.push(message);
-    else groups.push([message]);
+    const near = mostInPart(message.album) === null ? groups.slice(-1) : groups.slice(-BETWEEN_PARTS);
+    const same = near.findLast(([first]) => first !== undefined && isSameAlbum(first, message));
+    if (same === undefined) groups.push([message]);
+    else same.push(message);
   }
   return groups;
 }
+
+/** How many messages are looked back on for a part. */
+const BETWEEN_PARTS = 10;
 
 /** Its captions first, then a line for each file, in the order in which they came. */
 export function asOne<M extends Placed>(items: readonly M[]): M {
