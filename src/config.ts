@@ -157,7 +157,11 @@ export function secretsOf(config: Config): string[] {
   const secretVariables = config.variables.filter(({ name }) => isSecretName(name));
   const found = [...config.secretFiles.map(({ text }) => text), ...secretVariables.map(({ value }) => value)];
   collect(config, false);
-  return found;
+  for (const proxy of [config.network.proxies.plain, config.network.proxies.secure]) {
+    // A login of one word is a key.
+    if (proxy?.password === '') found.push(proxy.user, new URL(proxy.address).username);
+  }
+  return found.filter((each) => each !== '');
 
   function collect(value: unknown, isSecret: boolean): void {
     if (typeof value === 'string') found.push(...(isSecret ? [value] : secretsInAddress(value)));

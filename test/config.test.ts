@@ -400,6 +400,13 @@ describe('values from the environment', () => {
     expect(config.board).toMatchObject({ port: 9000, token: `\${literal}` });
   });
 
+  it('of a proxy are secrets where they are the only word of its login', async () => {
+    const { config } = await load('network: { proxy: "http://key%21-4711@proxy.lan:3128" }\n', {});
+    expect(secretsOf(config)).toEqual(expect.arrayContaining(['key!-4711', 'key%21-4711']));
+    const other = await load('network: { proxy: "http://anna:hush@proxy.lan:3128" }\n', {});
+    expect(secretsOf(other.config)).not.toContain('anna');
+  });
+
   it('are hidden in logs, addresses also in the form in which they are shown', async () => {
     const { config } = await load(`model: { base_url: "\${URL}", name: "\${NAME}" }\n`, {
       ...{ URL: 'HTTP://Models.Example:80/v1/', NAME: 'a-model' },
