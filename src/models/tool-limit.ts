@@ -14,7 +14,9 @@ const ABOUT_ELSE =
  */
 const MOST =
   /(?:\b(?:max(?:imum|items)?|limit(?:ed)?|at most|up to|more than|only|exceed(?:s|ed)?|greater than|longer than|less than or equal to)\b|<=|>)[^\d]{0,40}\b(\d{1,4})\b/gi;
-const TOO_MANY = /\btoo many (?:tools|functions)\b/i;
+const TOO_MANY = /\btoo many (?:tools|functions)\b(?! (?:were |are )?(?:call|us|invok|execut|run))/i;
+/** Where it does not say how many, that is not the reason if so few are too many. */
+const LEAST_GUESSED = 8;
 
 /** null: it refuses something else. Where it does not say how many it takes, half of what it was sent. */
 export function toolLimitIn(
@@ -26,6 +28,9 @@ export function toolLimitIn(
   if ((!isNamed && !ABOUT_TOOLS.test(words)) || ABOUT_ELSE.test(words)) return null;
   const said = [...words.matchAll(MOST)].map(([, most]) => Number(most));
   const isTooMany = TOO_MANY.test(words) || (isNamed && code === 'array_above_max_length');
-  if (said.length === 0 && isTooMany) return Math.floor(sent.tools.length / 2) || null;
+  if (said.length === 0 && isTooMany) {
+    const half = Math.floor(sent.tools.length / 2);
+    return half < LEAST_GUESSED ? null : half;
+  }
   return said.find((most) => most > 0 && most < sent.tools.length) ?? null;
 }

@@ -74,6 +74,7 @@ describe('how many it takes is learnt from its words, and the request asked anew
     'Please use at most 12 images',
     "Invalid 'tools[3].function.name': string too long. Expected a string with maximum length 64",
     'tools.0.function.parameters.required: List should have at most 64 items',
+    'Too many tools were called at once',
     'Too many requests: tools are limited to 5 requests per minute',
   ])('%j teaches nothing of the kind', async (words) => {
     bench = await openBench({ status: 400, body: { error: { message: words } } });
