@@ -155,8 +155,8 @@ describe('a chat that waits', () => {
     await clock.advance(20_000);
     await eventually(() => on.asked.some(isSummary), 'the summary is asked for');
     if (summary === never) await clock.advance(10_000);
-    await on.settled();
-    expect(on.texts().length).toBe(11);
+    // Once the person is answered, the owed flush is tried again in the background, and hangs.
+    await eventually(() => on.texts().length === 11, 'the person is answered');
     return wordsOf(on.asked.findLast((request) => !isFlush(request) && !isSummary(request)) as ModelRequest);
   }
 
