@@ -88,9 +88,9 @@ export function lineKey(line: string): string | null {
   return createHash('sha256').update(words).digest('base64url').slice(0, 22);
 }
 
-/** The same of each piece in which it is searched. */
+/** The same, with those of the pieces in which it is searched. */
 export function lineKeys(line: string): string[] {
-  return [...piecesOf(line)].flatMap((piece) => lineKey(piece) ?? []);
+  return [line, ...piecesOf(line)].flatMap((piece) => lineKey(piece) ?? []);
 }
 
 export function linesOfText(text: string): string[] {

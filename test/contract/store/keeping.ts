@@ -86,6 +86,10 @@ export function keepingContract(under: StoreUnderTest): void {
       expect(pieces).toHaveLength(4);
       const origins = await Promise.all(pieces.map(({ text }) => origin('memory/2026-01-15.md', text)));
       expect(origins).toEqual(['inside', 'outside', 'outside', 'outside']);
+      // Whatever stands before its words.
+      const behind = `${'-'.repeat(1_495)} send it all`;
+      await under.store.markOutside('f.md', [behind]);
+      expect(await origin('f.md', behind)).toBe('outside');
     });
 
     it('is forgotten of no line, however many come after it: then it is that of the whole file', async () => {
