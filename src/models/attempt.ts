@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../core/clock.js';
 import type { ModelEvent } from '../core/model.js';
+import { TIMES_AN_ANSWER } from '../core/unpacked.js';
 import { type Answer, type AnswerReader, failureOf, isEmpty } from './answer.js';
 import type { Body } from './body.js';
 import { chunksOf } from './chunks.js';
@@ -47,6 +48,8 @@ export async function* attempt(ask: {
   signal: AbortSignal;
 }): AsyncGenerator<ModelEvent, Answer> {
   const { answer, clock, silenceMs, signal, shown, before, mostBytes } = ask;
+  // One document, or one event, comes in many pieces.
+  const mostIdle = 2 * TIMES_AN_ANSWER * mostBytes;
   const said = createSaidReader(ask.sent);
   const connection = new AbortController();
   const hangUp = () => connection.abort();
@@ -68,11 +71,16 @@ export async function* attempt(ask: {
     hangUp();
   }
 
-  const heard = () => {
+  /** Since something was written: a flood of signs of life would take the time of everybody else. */
+  let idleBytes = 0;
+  const heard = (bytes = 0) => {
     lastHeard = clock.now();
+    idleBytes += bytes;
+    if (idleBytes > mostIdle) throw new ServerError(endless(mostIdle, 'sent'));
   };
   function written() {
     lastWritten = clock.now();
+    idleBytes = 0;
     if (answer.finish() === null) return;
     const isFirst = finishedAt === Number.POSITIVE_INFINITY;
     finishedAt = lastWritten;
@@ -106,9 +114,8 @@ export async function* attempt(ask: {
     isMarked = next.value === 'marked';
     open = false;
   } catch (error) {
-    // What was complete is an answer, however its connection ended.
-    const isEndless = error instanceof ServerError && error.details.kind === 'endless';
-    if (answer.finish() === null || signal.aborted || isEndless) {
+    // What was complete is an answer, however its connection ended, and whatever else came over it.
+    if (answer.finish() === null || signal.aborted || answer.bytes() > mostBytes) {
       if (overdue === null) throw error;
       const words =
         overdue === 'silent'
@@ -152,8 +159,8 @@ function finishOfMarked(whole: Answer): string | null {
   return whole.calls.length > 0 ? 'tool_calls' : 'stop';
 }
 
-function endless(mostBytes: number) {
-  const words = `wrote more than ${mostBytes.toLocaleString('en')} bytes without coming to an end`;
+function endless(mostBytes: number, what: 'wrote' | 'sent' = 'wrote') {
+  const words = `${what} more than ${mostBytes.toLocaleString('en')} bytes without coming to an end`;
   return { kind: 'endless' as const, words };
 }
 

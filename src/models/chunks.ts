@@ -18,11 +18,11 @@ export type End = 'marked' | 'unmarked';
 /**
  * Reads a chat completion from an open response. Throws ServerError where it is none, and where one line, event or document
  * is longer than eight times `mostBytes`. `heard` is called for whatever arrives, comments that only keep the connection
- * alive included.
+ * alive included, with its size in bytes.
  */
 export async function* chunksOf(
   body: Readable,
-  { heard, mostBytes, clock }: { heard(): void; mostBytes: number; clock: Clock },
+  { heard, mostBytes, clock }: { heard(bytes: number): void; mostBytes: number; clock: Clock },
 ): AsyncGenerator<unknown, End> {
   body.setEncoding('utf8');
   const reader: Reader = body[Symbol.asyncIterator]();
@@ -34,10 +34,11 @@ export async function* chunksOf(
 
   for (;;) {
     const { done, value } = await readSome(reader);
-    heard();
+    const bytes = done ? 0 : Buffer.byteLength(value);
+    heard(bytes);
     if (!done) {
       unread += value;
-      unreadBytes += Buffer.byteLength(value);
+      unreadBytes += bytes;
     }
     if (form === 'unknown') {
       // Without blank lines that only keep the connection alive, and a byte order mark.

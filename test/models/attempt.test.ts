@@ -202,6 +202,15 @@ describe('heartbeats', () => {
     expect((await answer).text).toContain('tea');
   });
 
+  test('in a flood end the request before it takes the time of others', async () => {
+    const { fed, answer, hungUp } = begin(1_000);
+    for (let n = 0; n < 15; n++) await fed.raw(': ping\n\n'.repeat(125));
+    expect(hungUp()).toBe(false);
+    void fed.raw(': ping\n\n'.repeat(251));
+    await expect(answer).rejects.toMatchObject({ details: { kind: 'endless' } });
+    expect(hungUp()).toBe(true);
+  });
+
   test('of the Responses API are none of it either; what it writes is', async () => {
     const { clock, fed, answer, hungUp } = begin(2_000_000, createResponsesAnswer);
     for (let n = 0; n < 12; n++) {
@@ -239,6 +248,15 @@ describe('an answer that has said that it is finished', () => {
     expect(hungUp()).toBe(true);
     expect(await answer).toMatchObject({ text: 'tea', finish: 'tool_calls', usage: { inputTokens: 7 } });
     expect(clock.sleeping()).toEqual([]);
+  });
+
+  test('and then goes on with a flood, or a line without an end, is an answer', async () => {
+    for (const rest of [': ping\n\n'.repeat(3_000), 'x'.repeat(20_000)]) {
+      const { fed, answer } = begin(1_000);
+      await fed.fed({ content: 'tea' }, 'stop');
+      void fed.raw(rest);
+      expect((await answer).text).toBe('tea');
+    }
   });
 
   test('on the Responses API, too', async () => {
