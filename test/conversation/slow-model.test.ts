@@ -54,11 +54,13 @@ async function say(text: string): Promise<void> {
 }
 
 const long = (n: number) => `word-${n} ${'and so it goes on '.repeat(80)}`;
-/** Ends only with the signal. */
+/** Ends only with the signal, also one that was aborted before. */
 const never = (_: ModelRequest, signal: AbortSignal) =>
-  new Promise<Answer>((resolve) =>
-    signal.addEventListener('abort', () => resolve({ fault: 'model_unreachable' })),
-  );
+  new Promise<Answer>((resolve) => {
+    const end = () => resolve({ fault: 'model_unreachable' });
+    if (signal.aborted) end();
+    signal.addEventListener('abort', end);
+  });
 
 describe('where nobody waits', () => {
   it('a flush may take as long as the model does', async () => {
