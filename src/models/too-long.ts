@@ -43,10 +43,10 @@ const LONG = 4_000;
 
 /** Whether it seems to be about the length, so that a shorter request may do. `estimated`: of the request, in tokens. */
 export function isTooLong(error: ServerErrorDetails, estimated: number): boolean {
-  const { status } = error;
-  if (status === 413 || saysTooLong(error)) return true;
-  // Cerebras says nothing at all.
-  return status === 400 && error.isBodyEmpty === true && estimated >= LONG;
+  if (saysTooLong(error)) return true;
+  // A proxy before the server may refuse any size, and Cerebras says nothing at all.
+  const isMute = error.status === 413 || (error.status === 400 && error.isBodyEmpty === true);
+  return isMute && estimated >= LONG;
 }
 
 /** Whether it says that a request does not fit the model, and not what else stands between us and it (a proxy's 413). */

@@ -58,10 +58,15 @@ describe('what a failure means', () => {
     [400, "The input (5000 tokens) is longer than the model's context length (4096 tokens)."],
     [400, 'The number of tokens to keep from the initial prompt is greater than the context length'],
     [400, 'Please reduce the length of the messages or completion.'],
-    [413, 'Request entity too large'],
     [undefined, 'context_length_exceeded'],
   ])('%s %j is too long', (status, words) => {
     expect(answered(status, words)).toEqual({ code: 'context_too_long', retry: false });
+  });
+
+  test('413 without a word of the model is too long where the request is long, and a refusal where it is not', () => {
+    const error = { kind: 'answered', status: 413, words: 'Request entity too large' } as const;
+    expect(classify(error, 40_000)).toEqual({ code: 'context_too_long', retry: false });
+    expect(classify(error, 100)).toEqual({ code: 'model_refused', retry: false });
   });
 
   test('by its code alone', () => {
