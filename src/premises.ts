@@ -4,6 +4,7 @@ import { access, mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, Fault } from './core/errors.js';
+import { keepHandle } from './operating/kept-handles.js';
 
 interface Folders {
   dataDir: string;
@@ -21,7 +22,9 @@ export async function checkPremises(config: Folders): Promise<void> {
 /** null: SQLite's binding can be loaded. */
 export function databaseProblem(): string | null {
   try {
-    new Database(':memory:').close();
+    const database = new Database(':memory:');
+    database.close();
+    keepHandle(database);
     return null;
   } catch (error) {
     return nativeProblem('better-sqlite3', error);
