@@ -3,7 +3,7 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Clock } from '../core/clock.js';
 import type { Outward } from '../core/outward.js';
-import { NOT_PACKED, unpacked } from '../core/unpacked.js';
+import { NOT_PACKED, unpacked, wholeOf } from '../core/unpacked.js';
 import type { AskJson } from './discover-window.js';
 import { parse } from './json.js';
 
@@ -44,17 +44,10 @@ export function createAskJson(
         // What was packed may still be unpacked when the connection has closed.
         question.off('close', closed);
         if (response.statusCode !== 200) return end(null);
-        const pieces: Buffer[] = [];
-        let bytes = 0;
-        const body = unpacked(response);
-        body.on('data', (piece: Buffer) => {
-          pieces.push(piece);
-          bytes += piece.length;
-          if (bytes > MOST_BYTES) end(null);
-        });
-        body.on('error', closed);
-        body.on('close', closed);
-        body.on('end', () => end(parse(Buffer.concat(pieces).toString('utf8')) ?? null));
+        wholeOf(unpacked(response), MOST_BYTES).then(
+          (whole) => end(parse(whole.toString('utf8')) ?? null),
+          closed,
+        );
       });
       question.end(sent ?? undefined);
       // A key that no header can hold throws at once; the chat's own request says what is wrong with it.
