@@ -4,6 +4,7 @@
  * stays stored and is taken up again.
  */
 import type { Offer } from '../../core/access.js';
+import { mayTry } from '../../core/attempts.js';
 import type { Channel } from '../../core/channel.js';
 import { sentenceOf } from '../../core/errors.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -41,8 +42,6 @@ interface LaneServices extends Services {
 
 const RETRY_MS = 1_000;
 const TRIES = 3;
-/** A command during which the process has crashed this often is not run again. */
-const MOST_CRASHES = 5;
 
 export function createCommandLane(services: LaneServices): CommandLane {
   const { store, clock, log, scheduler } = services;
@@ -131,7 +130,7 @@ export function createCommandLane(services: LaneServices): CommandLane {
 async function answerTo(services: LaneServices, command: StoredCommand): Promise<CommandAnswer> {
   const { log, clock } = services;
   const found = commandCalled(command.name);
-  if (command.crashes >= MOST_CRASHES) {
+  if (!mayTry(command.crashes)) {
     log.error(
       { command: command.name, chat: command.chat.id },
       'a command crashed the process too often and is given up',
