@@ -32,12 +32,10 @@ export interface Recipient {
 export interface Part {
   text: string;
   marks: Mark[];
+  /** Where in `text` the gateway's own line on what the answer saved begins. */
+  note?: number;
   /** A file to send with the text below it. It is read from the disk when it is sent. */
   file?: OutgoingFile;
-  /** The Markdown that the text was made of, for a platform that may show more of it than marks can say. */
-  source?: string;
-  /** Where in `text` the gateway's own line begins, on what the answer saved; left out if there is none. */
-  note?: number;
   /** Buttons below the text. A channel without `buttons` never gets any: there, the text says what to answer. */
   choices?: Choice[];
   /** Instead of a message: a reaction to the message with this platform id. The text is empty. */

@@ -2,8 +2,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse } from '../../src/channels/markdown/parse.js';
-import { compose } from '../../src/channels/telegram/outbound.js';
-import { richMessage, withSource } from '../../src/channels/telegram/rich-reply.js';
 import { SEEN } from './reading/platforms.js';
 import { type Letter, visible } from './reading/seen.js';
 
@@ -52,12 +50,9 @@ describe.each(Object.entries(SEEN))('on %s', (_name, seen) => {
   });
 });
 
-test('italic and struck out words, and rich messages, too', () => {
+test('italic and struck out words, too', () => {
   expect(parse('这是*斜体（是）*的，~~删除（这个）~~了').marks).toMatchObject([
     { kind: 'italic' },
     { kind: 'strike' },
   ]);
-  const source = '# 标题\n\n**注意：**请先备份。';
-  const [part] = withSource(compose(source), source);
-  expect(part && richMessage(part, null)?.html).toContain('<strong>注意：</strong>请');
 });

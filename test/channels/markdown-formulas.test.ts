@@ -2,8 +2,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse } from '../../src/channels/markdown/parse.js';
-import { compose } from '../../src/channels/telegram/outbound.js';
-import { richMessage, withSource } from '../../src/channels/telegram/rich-reply.js';
 import { SEEN } from './reading/platforms.js';
 import { type Letter, visible } from './reading/seen.js';
 
@@ -154,12 +152,4 @@ test('code, addresses and what is fenced keep their dollars', () => {
     { kind: 'code' },
   ]);
   expect(parse('    $a_1$ \\(b\\)').text).toBe('$a_1$ \\(b\\)');
-});
-
-test('formulas of rich messages are the same ones', () => {
-  const source = '$$\na_1 \\\\\n- b_2\n$$\n\nwith $P(A|B) < 1$, for $5 and $6';
-  const [part] = withSource(compose(source), source);
-  expect(part && richMessage(part, null)?.html).toBe(
-    '<tg-math-block>a_1 \\\\\n- b_2</tg-math-block>\n<p>with <tg-math>P(A|B) &lt; 1</tg-math>, for $5 and $6</p>',
-  );
 });

@@ -639,7 +639,6 @@ describe('options', () => {
       webhook_url: null,
       webhook_secret: null,
       persona_tokens: {},
-      rich_messages: 'never',
       messages_per_second: 30,
       per_chat_burst: 20,
     });

@@ -39,7 +39,7 @@ export interface Stage {
 export const OPTIONS: Omit<TelegramOptions, 'token' | 'apiRoot'> = {
   ...{ mode: 'polling', webhookUrl: null, webhookSecret: null, personaTokens: {} },
   ...{ messagesPerSecond: 30, perChatBurst: 20, access: { groups: 'listed' } },
-  ...{ linkPreviews: false, streaming: 'edit', richMessages: 'never' },
+  ...{ linkPreviews: false, streaming: 'edit' },
 };
 
 /** A channel of one bot that polls, with its log as lines. */

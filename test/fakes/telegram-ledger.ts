@@ -2,7 +2,7 @@
 import type { Payload } from './telegram-body.js';
 import type { FakeBot } from './telegram-bots.js';
 import type { UploadedFile } from './telegram-form.js';
-import { isUpload, richText, UPLOADS } from './telegram-limits.js';
+import { isUpload, UPLOADS } from './telegram-limits.js';
 
 export interface SentMessage {
   /** As the bot that sent it knows it. */
@@ -14,8 +14,6 @@ export interface SentMessage {
   /** With a document, what stands below it. */
   text: string;
   entities: Payload[];
-  /** Set for a rich message: what it was given as. */
-  rich: string | null;
   document: UploadedFile | null;
   /** Its buttons. */
   markup: unknown;
@@ -66,12 +64,7 @@ export function createLedger(): Ledger {
   const refuse = (description: string) => ({ status: 400, description: `Bad Request: ${description}` });
   const entitiesOf = (payload: Payload) =>
     ((payload.entities ?? payload.caption_entities) as Payload[] | undefined) ?? [];
-  const richOf = ({ rich_message: rich }: Payload) =>
-    rich === undefined ? null : String((rich as Payload).html);
-  const textOf = (payload: Payload) =>
-    payload.rich_message === undefined
-      ? String(payload.text ?? payload.caption ?? '')
-      : richText(richOf(payload) ?? '');
+  const textOf = (payload: Payload) => String(payload.text ?? payload.caption ?? '');
   const threadOf = ({ message_thread_id: thread }: Payload) => (thread === undefined ? null : Number(thread));
 
   /** In a supergroup bots may name each other's messages, since they all have one number. */
@@ -96,7 +89,6 @@ export function createLedger(): Ledger {
         bot: bot.id,
         threadId: threadOf(payload),
         text: textOf(payload),
-        rich: richOf(payload),
         entities: entitiesOf(payload),
         ...fileIn(payload),
         as,
@@ -118,15 +110,13 @@ export function createLedger(): Ledger {
       if (message.document !== null || message.voice !== null)
         return refuse('there is no text in the message to edit');
       const text = textOf(payload);
-      const rich = richOf(payload);
       const entities = entitiesOf(payload);
       // Without buttons in the edit, those that were there go.
       const markup = payload.reply_markup ?? null;
-      const now = JSON.stringify([text, rich, entities, markup]);
-      const before = [message.text, message.rich, message.entities, message.markup];
+      const now = JSON.stringify([text, entities, markup]);
+      const before = [message.text, message.entities, message.markup];
       if (now === JSON.stringify(before)) return refuse(SAME);
       message.text = text;
-      message.rich = rich;
       message.markup = markup;
       message.entities = entities;
       const { messageId, chatId } = message;

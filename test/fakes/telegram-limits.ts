@@ -68,52 +68,6 @@ export function uploadRefusalOf(
   return fault === null ? null : refuse(`can't parse entities: ${fault}`);
 }
 
-/** By the page of rich messages (Bot API 10.1). */
-const RICH_TAGS = new Set(
-  (
-    'a b strong i em u ins s strike del code mark sub sup tg-spoiler tg-math tg-math-block h1 h2 h3 h4 h5 h6 p pre footer ' +
-    'hr br ul ol li blockquote aside table tr th td caption details summary'
-  ).split(' '),
-);
-const EMPTY_TAGS = new Set(['hr', 'br']);
-
-export function richRefusalOf({ rich_message: rich }: Payload): string | null {
-  const { html } = (rich ?? {}) as Payload;
-  if (typeof html !== 'string' || richText(html).trim() === '') return 'Bad Request: message text is empty';
-  if (richText(html).length > 32_768) return 'Bad Request: message is too long';
-  const open: string[] = [];
-  for (const [, end = '', tag = ''] of html.matchAll(/<(\/?)([a-z0-9-]+)[^>]*>/g)) {
-    if (!RICH_TAGS.has(tag)) return `Bad Request: can't parse rich message: unsupported tag ${tag}`;
-    if (EMPTY_TAGS.has(tag)) continue;
-    if (end === '') open.push(tag);
-    else if (open.pop() !== tag) return `Bad Request: can't parse rich message: unexpected end of ${tag}`;
-    if (open.length > 16) return 'Bad Request: RICH_MESSAGE_DEPTH_INVALID';
-  }
-  const columns = [...html.matchAll(/<tr>(.*?)<\/tr>/gs)].map(([row]) => row.split(/<t[hd]\b/).length - 1);
-  if (Math.max(0, ...columns) > 20) return 'Bad Request: RICH_MESSAGE_TABLE_INVALID';
-  if ([...html.matchAll(/<(?:h\d|p|li|tr|pre|blockquote|hr|[uo]l|table)\b/g)].length > 500) {
-    return 'Bad Request: RICH_MESSAGE_BLOCKS_TOO_MANY';
-  }
-  return open.length > 0 ? `Bad Request: can't parse rich message: no end of ${open.join()}` : null;
-}
-
-/** What of it leads somewhere; an address in its words does not, where nothing is detected. */
-export function richLinks(html: string): string {
-  return [...html.matchAll(/\b(?:href|src)="([^"]*)"/g)].map(([, url]) => url).join(' ');
-}
-
-/** What people read of it. */
-export function richText(html: string): string {
-  return html
-    .replace(/<br\s*\/?>|<\/(?:h\d|p|li|tr|pre)>/g, '\n')
-    .replace(/<[^>]*>/g, '')
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&amp;', '&')
-    .trim();
-}
-
 /** An address in a text, as Telegram finds it: the scheme may be missing. */
 const ADDRESS = /https?:\/\/[^\s<>"]+|(?<![\w@.])(?:[\w-]+\.)+[a-z]{2,24}(?![\w])(?:\/[^\s<>"]*)?/i;
 

@@ -13,15 +13,7 @@ import { type Copy, chatOf, type Person, type Said, type Saying } from './telegr
 import { createFloods } from './telegram-floods.js';
 import { MalformedForm } from './telegram-form.js';
 import { createLedger, type Draft, type Edit, type SentMessage } from './telegram-ledger.js';
-import {
-  draftRefusalOf,
-  linkIn,
-  refusalOf,
-  richLinks,
-  richRefusalOf,
-  UPLOADS,
-  uploadRefusalOf,
-} from './telegram-limits.js';
+import { draftRefusalOf, linkIn, refusalOf, UPLOADS, uploadRefusalOf } from './telegram-limits.js';
 import { createPresses, markupRefusalOf, type Press } from './telegram-presses.js';
 import { createReactions, type SetReaction } from './telegram-reactions.js';
 import { createFileStore } from './telegram-store.js';
@@ -154,8 +146,6 @@ interface Settings {
   drafts: boolean;
   /** How long after a press its answer is taken. */
   pressAnswerMs: number;
-  /** Whether it knows rich messages (10.1). */
-  rich: boolean;
   /** What is done in one chat in a second; more is held back, and then a flood. */
   perChatPerSecond: number;
   mostHeldMs: number;
@@ -190,7 +180,6 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     answerDelayMs: options.answerDelayMs ?? 0,
     drafts: true,
     pressAnswerMs: 15_000,
-    rich: true,
     noVoiceIn: [],
     perChatPerSecond: Number.POSITIVE_INFINITY,
     mostHeldMs: 8_000,
@@ -269,7 +258,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   }
 
   function shown(sent: SentMessage): Payload {
-    const { messageId, chatId, bot, text, rich, entities, document, voice, markup, at } = sent;
+    const { messageId, chatId, bot, text, entities, document, voice, markup, at } = sent;
     const { id, is_bot, first_name, username } = bots.all.find((one) => one.id === bot)?.me ?? main.me;
     const message = {
       message_id: messageId,
@@ -278,7 +267,6 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       date: Math.floor(at / 1000),
       ...(markup === null ? {} : { reply_markup: markup }),
     };
-    if (rich !== null) return { ...message, rich_message: { blocks: [] } };
     if (voice !== null) {
       const { seconds: duration, bytes } = voice;
       const file = { file_id: `file-${messageId}`, file_unique_id: `unique-${messageId}` };
@@ -304,9 +292,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   }
 
   function edited(bot: FakeBot, payload: Payload): Outcome {
-    const isText = payload.rich_message === undefined;
-    const altered = isText ? { ...payload, text: settings.alter(String(payload.text)) } : payload;
-    const message = ledger.edit(bot, altered);
+    const message = ledger.edit(bot, { ...payload, text: settings.alter(String(payload.text)) });
     return 'status' in message ? message : { result: shown(message) };
   }
 
@@ -321,7 +307,6 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     const refuse = (description: string | null) =>
       description === null ? null : { status: 400, description };
     if (method === 'sendMessageDraft' && !settings.drafts) return UNKNOWN_METHOD;
-    if (method === 'sendRichMessage' && !settings.rich) return UNKNOWN_METHOD;
     if (TO_A_CHAT.has(method)) {
       const chat = talk.chat(Number(payload.chat_id));
       const outside = bots.refusalFor(bot, chat);
@@ -338,15 +323,9 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     }
     const unfitMarkup = refuse(markupRefusalOf(payload));
     switch (method) {
-      case 'sendRichMessage':
-        return refuse(richRefusalOf(payload));
       case 'sendMessage':
       case 'editMessageText':
-        return (
-          refuse(
-            settings.rich && payload.rich_message !== undefined ? richRefusalOf(payload) : refusalOf(payload),
-          ) ?? unfitMarkup
-        );
+        return refuse(refusalOf(payload)) ?? unfitMarkup;
       case 'sendDocument':
       case 'sendPhoto':
       case 'sendVoice':
@@ -368,15 +347,12 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     const { updates } = bot;
     const refusal = refusalFor(bot, method, payload);
     if (refusal !== null) return refusal;
-    // Rich messages have no switch for previews.
-    const html = (payload.rich_message as Payload | undefined)?.html;
-    const link = linkIn(html === undefined ? payload : { text: richLinks(String(html)) });
+    const link = linkIn(payload);
     if (link !== null && WITH_TEXT.has(method)) fetched.push(link);
     switch (method) {
       case 'getMe':
         return { result: bot.me };
       case 'sendMessage':
-      case 'sendRichMessage':
       case 'sendDocument':
       case 'sendPhoto':
       case 'sendVoice':
@@ -695,7 +671,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
 }
 
 /** Methods whose texts have previews. */
-const WITH_TEXT = new Set(['sendMessage', 'sendRichMessage', 'editMessageText', 'sendMessageDraft']);
+const WITH_TEXT = new Set(['sendMessage', 'editMessageText', 'sendMessageDraft']);
 
 const UNKNOWN_METHOD = { status: 404, description: 'Not Found: method not found' };
 
@@ -703,7 +679,6 @@ const UNKNOWN_METHOD = { status: 404, description: 'Not Found: method not found'
 const TO_A_CHAT = new Set([
   ...[
     'sendMessage',
-    'sendRichMessage',
     'sendDocument',
     'sendPhoto',
     'sendVoice',

@@ -21,8 +21,6 @@ import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
 import { createPresses } from './presses.js';
 import { createReacting } from './reactions.js';
-import { withSource } from './rich-reply.js';
-import { createRichSending } from './rich-send.js';
 import { createSending } from './send.js';
 import { createWebhook } from './webhook.js';
 
@@ -52,8 +50,7 @@ export function createTelegram(
   const { main } = bots;
   const newest = createNewest(bots);
   for (const { address, platformMessageId } of recorded) newest.recorded(address, platformMessageId);
-  const rich = createRichSending(log);
-  const { preview, ...sending } = createSending({ bots, newest, rich, linkPreviews, clock, log });
+  const { preview, ...sending } = createSending({ bots, newest, linkPreviews, clock, log });
   const state = createState(clock);
   const presses = createPresses(log);
   const isAdministrator = createAdministrators(bots, clock);
@@ -74,7 +71,7 @@ export function createTelegram(
 
   const channel: Telegram = {
     ...sending,
-    ...createEditing({ bots, rich, linkPreviews, log }),
+    ...createEditing({ bots, linkPreviews, log }),
     ...createReacting(bots),
     ...createFinding({ bots, newest, clock }),
     ...(options.streaming === 'draft' ? { preview } : {}),
@@ -87,10 +84,7 @@ export function createTelegram(
     },
     buttons: true,
     typedAtMost: [4_096],
-    compose(markdown, spare) {
-      const parts = compose(markdown, spare);
-      return options.richMessages === 'auto' ? withSource(parts, markdown) : parts;
-    },
+    compose,
     status: state.status,
     mark: ({ address }) => newest.mark(address, clock.now()),
     fetch: ({ source }, ask) => fetchFile(bots, source, { ...ask, outward }),

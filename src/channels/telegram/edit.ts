@@ -5,17 +5,14 @@ import type { Bot, Bots } from './bots.js';
 import { isNotModified, sendResult } from './failure.js';
 import { readMessageId } from './message-id.js';
 import { chatId, sendRequest } from './outbound.js';
-import type { RichSending } from './rich-send.js';
-import { nameIn, withNameUnlessOwn } from './send.js';
+import { withNameUnlessOwn } from './send.js';
 
 export function createEditing({
   bots,
-  rich,
   linkPreviews,
   log,
 }: {
   bots: Bots;
-  rich: RichSending;
   linkPreviews: boolean;
   log: Log;
 }): Required<Pick<Channel, 'edit' | 'remove'>> {
@@ -35,16 +32,11 @@ export function createEditing({
       const { signal } = options;
       const said = withNameUnlessOwn(bot, part, options);
       // Without buttons, those that were there go. A message stays in its topic: nothing names that.
-      const asText = sendRequest({ ...to, threadId: null }, said, { linkPreviews });
-      const request = { ...asText, message_id: number };
+      const request = {
+        ...sendRequest({ ...to, threadId: null }, said, { linkPreviews }),
+        message_id: number,
+      };
       const sent: SendResult = { kind: 'sent', platformMessageId };
-      if (part.source !== undefined) {
-        const name = nameIn(said, part, options);
-        const shown = await rich.edit(bot.api, request, { part, name }, signal);
-        if (shown !== null) {
-          return 'failure' in shown && !isNotModified(shown.failure) ? sendResult(shown.failure) : sent;
-        }
-      }
       const done = await bot.api.send(request, (raw, each, ended) => raw.editMessageText(each, ended), {
         signal,
       });

@@ -27,7 +27,6 @@ export const telegramOptions = z
       persona_tokens: z
         .record(z.string(), personaToken, expected('persona ids with the token of a bot each'))
         .default({}),
-      rich_messages: choice('never', 'auto').default('never'),
       messages_per_second: rate().default(30),
       per_chat_burst: rate().default(20),
     },

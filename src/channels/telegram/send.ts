@@ -14,7 +14,6 @@ import { createDrafts } from './drafts.js';
 import { type Failure, isLockedOut, isNotThere, sendResult } from './failure.js';
 import { messageIdOf, type Newest, numberFor } from './message-id.js';
 import { chatId, MAX_CAPTION, type SendRequest, sendRequest, topicOf } from './outbound.js';
-import type { RichSending } from './rich-send.js';
 import { sendFile } from './send-file.js';
 
 /** Of how many messages it is remembered that their words went out before their file. */
@@ -31,14 +30,12 @@ type Sent = { result: SendResult; failure?: Failure };
 export function createSending({
   bots,
   newest,
-  rich,
   linkPreviews,
   clock,
   log,
 }: {
   bots: Bots;
   newest: Newest;
-  rich: RichSending;
   linkPreviews: boolean;
   clock: Clock;
   log: Log;
@@ -64,11 +61,6 @@ export function createSending({
       linkPreviews,
       replyTo: answered === null ? null : String(answered),
     });
-    if (part.source !== undefined) {
-      const name = nameIn(said, part, options);
-      const shown = await rich.send(bot.api, request, { part, name }, signal);
-      if (shown !== null) return sentBy(bot, shown);
-    }
     if (part.file === undefined) return sendText(bot, request, signal);
     return sendWithFile(bot, to, { request, file: part.file }, options);
   }
@@ -150,11 +142,6 @@ export function withNameUnlessOwn(bot: Bot, part: Part, speaker: Speaker): Part 
   if (speaker.appearance === undefined) return part;
   const isOwn = bot.personaId !== null && bot.personaId === speakerOf(speaker);
   return isOwn ? part : named(part, speaker);
-}
-
-/** The name that stands before a part's text; null where none does. */
-export function nameIn(said: Part, part: Part, { appearance }: Speaker): string | null {
-  return said === part ? null : (appearance?.name ?? null);
 }
 
 async function sendText(bot: Bot, request: SendRequest, signal: AbortSignal): Promise<Sent> {

@@ -58,10 +58,10 @@ function isPart(value: unknown): value is Part {
 }
 
 /**
- * Marks are offsets into the text, so they are void when it changes; the gateway's note begins elsewhere then. What the
- * text was made of says the same in other signs, and goes.
+ * Marks are offsets into the text, so they are void when it changes; the gateway's note begins elsewhere then. Older
+ * versions kept the Markdown of a text beside it (`source`): that goes.
  */
-function withoutVoidMarks(part: Part, eraser: Eraser): Part {
+function withoutVoidMarks(part: Part & { source?: string }, eraser: Eraser): Part {
   const { source, ...rest } = part;
   const inLink = part.marks.some((mark) => mark.kind === 'link' && eraser.isIn(mark.url));
   const isTold = inLink || eraser.isIn(part.text) || (source !== undefined && eraser.isIn(source));
