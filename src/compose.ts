@@ -19,8 +19,8 @@ import { OVER, systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
 import type { Fault } from './core/errors.js';
 import { DEFAULT_PERSONA, uniqueIds } from './core/ids.js';
-import { locks } from './core/locks.js';
 import type { Log } from './core/log.js';
+import { locks } from './core/mutex.js';
 import type { Store } from './core/store.js';
 import { createGateway, type Gateway } from './gateway.js';
 import { createArchives } from './groups/archive-files.js';
@@ -192,7 +192,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     folder: artifactsFolderOf(config),
     mediaFolder,
     mostBytes: config.limits.answerBytes,
-    ...{ exclusive, newId },
+    exclusive,
   });
   const skills = createSkills({ folder: skillsFolderOf(config), ...systemHost(), log });
   const settings = settingsOf(config);

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
 import { type Export, exportOf } from './chat-export/export.js';
-import { writeWhole } from './chat-export/files.js';
+import { writePieces } from './chat-export/files.js';
 import { commandConfig, hiddenInLogs } from './config.js';
 import { EXPORT_FORMATS, type ExportFormat } from './core/chat-export.js';
 import { systemClock } from './core/clock.js';
@@ -79,7 +79,7 @@ async function print({ pieces }: Export): Promise<void> {
 async function write({ pieces, messages }: Export, output: string): Promise<void> {
   const file = resolve(output);
   try {
-    await writeWhole(file, pieces());
+    await writePieces(file, pieces());
   } catch (error) {
     throw new Fault('internal', `${file} could not be written`, error);
   }

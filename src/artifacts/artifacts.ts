@@ -4,8 +4,9 @@
  * trusted: no link is followed, and a file of which nothing is known is an artifact all the same, by its name, unless it
  * is hidden.
  */
+
 import { createHash } from 'node:crypto';
-import { type FileHandle, lstat, mkdir, readdir, realpath, rename, rm } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, readdir, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
 import {
@@ -17,10 +18,11 @@ import {
   type NewArtifact,
   type WrittenArtifact,
 } from '../core/artifacts.js';
-import { entryOf, madeWithin, type OpenFolder, openFile, within, writeNew } from '../core/beneath.js';
+import { entryOf, madeWithin, type OpenFolder, openFile, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/bytes.js';
 import { describe, Fault } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
+import { writeWhole } from '../core/write-whole.js';
 import { extensionOf, shownName, typeFor, typeOfFile } from './types.js';
 
 export interface ArtifactsParts {
@@ -32,7 +34,6 @@ export interface ArtifactsParts {
   mostBytes: number;
   /** One writer after the other within a task. */
   exclusive<Result>(name: string, work: () => Promise<Result>): Promise<Result>;
-  newId(): string;
 }
 
 /** Of one task or turn. */
@@ -51,7 +52,7 @@ interface Lying {
 }
 
 export function createArtifacts(parts: ArtifactsParts): Artifacts {
-  const { folder, mediaFolder, mostBytes, exclusive, newId } = parts;
+  const { folder, mediaFolder, mostBytes, exclusive } = parts;
 
   /** null: there is no such folder, or something else stands in its place. */
   async function inTask<T>(taskId: string, use: (task: OpenFolder) => Promise<T>): Promise<T | null> {
@@ -102,9 +103,9 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
     if (standing !== null && !standing.isFile())
       return refused(`something that is no file is called ${file}.`);
     if (signal.aborted) return refused(STOPPED);
-    await writeWhole(task, file, Buffer.from(content), newId);
+    await writeWhole(entryOf(task, file), content);
     const kept: Note = { file, type, title };
-    await writeWhole(task, noteName(id), Buffer.from(`${JSON.stringify(kept)}\n`), newId);
+    await writeWhole(entryOf(task, noteName(id)), `${JSON.stringify(kept)}\n`);
     // Of another type until now.
     for (const old of before) if (old.file !== file) await rm(entryOf(task, old.file), { force: true });
     const ref = { id, ...(title !== null && { title }), type, ref: refTo(taskId, file) };
@@ -122,7 +123,7 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
     const name = `sent-${key.slice(0, 24)}.${extension}`;
     await mkdir(mediaFolder, { recursive: true, mode: 0o700 });
     const root = await realpath(mediaFolder);
-    await within(root, [chatId], (chat) => writeWhole(chat, name, Buffer.from(content), newId), madeWithin);
+    await within(root, [chatId], (chat) => writeWhole(entryOf(chat, name), content), madeWithin);
     return join(root, chatId, name);
   }
 
@@ -270,17 +271,6 @@ async function openPlainly(task: OpenFolder, name: string): Promise<FileHandle |
   } catch (error) {
     if (NOT_THERE.has(codeOf(error))) return null;
     throw error;
-  }
-}
-
-/** All of it or nothing, and for nobody else to read. */
-async function writeWhole(task: OpenFolder, name: string, bytes: Buffer, newId: () => string): Promise<void> {
-  const temporary = `.${newId()}.tmp`;
-  try {
-    await writeNew(task, temporary, bytes);
-    await rename(entryOf(task, temporary), entryOf(task, name));
-  } finally {
-    await rm(entryOf(task, temporary), { force: true });
   }
 }
 

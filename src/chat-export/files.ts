@@ -2,11 +2,12 @@
  * The files that `export_chat` has sent, and those beside questions: `data/exports/<chat_id>/<key>/<name>`. They wait there for their delivery, and go
  * when anything of their chat is forgotten, or two days later at the latest.
  */
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ChatExports, ExportFormat } from '../core/chat-export.js';
 import type { Clock } from '../core/clock.js';
 import type { ChatId } from '../core/ids.js';
+import { writeWhole } from '../core/write-whole.js';
 import { type ExportParts, exportOf } from './export.js';
 
 /** Longer than `delivery.max_age_hours` usually is. */
@@ -30,14 +31,14 @@ export function createExports(
       const name = `${nameSafe(ask.chatId)}-${zone.date(now)}.${ENDINGS[ask.format]}`;
       const path = join(place, name);
       await mkdir(place, { recursive: true, mode: 0o700 });
-      await writeWhole(path, made.pieces());
+      await writePieces(path, made.pieces());
       return { file: { path, name }, messages: made.messages };
     },
     async write({ chatId, key, name, text }) {
       const place = join(folderOf(folder, chatId), nameSafe(key));
       const path = join(place, name);
       await mkdir(place, { recursive: true, mode: 0o700 });
-      await writeWhole(path, [text]);
+      await writeWhole(path, text);
       return { path, name };
     },
     forget: async (chatId) => rm(folderOf(folder, chatId), { recursive: true, force: true }),
@@ -56,25 +57,11 @@ export function createExports(
 
 export const ENDINGS: Record<ExportFormat, string> = { markdown: 'md', json: 'json' };
 
-/** All of it or nothing, and for nobody else to read. */
-export async function writeWhole(
-  path: string,
-  pieces: AsyncIterable<string> | Iterable<string>,
-): Promise<void> {
-  const temporary = `${path}.tmp`;
-  const file = await open(temporary, 'w', 0o600);
-  try {
-    try {
-      for await (const piece of pieces) await file.appendFile(piece);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
+/** Writes an export whole, for its owner alone. */
+export function writePieces(path: string, pieces: AsyncIterable<string> | Iterable<string>): Promise<void> {
+  return writeWhole(path, async (file) => {
+    for await (const piece of pieces) await file.appendFile(piece);
+  });
 }
 
 function folderOf(folder: string, chatId: ChatId): string {

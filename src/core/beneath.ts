@@ -9,7 +9,7 @@ import { join } from 'node:path';
 
 const DESCRIPTORS = '/proc/self/fd';
 const BY_DESCRIPTOR = existsSync(DESCRIPTORS);
-const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 /** Deeper folders are not entered: each one on the way is open meanwhile. */
 export const DEEPEST = 40;
 
@@ -38,17 +38,6 @@ export async function madeWithin(folder: OpenFolder, name: string): Promise<Open
     if (error.code !== 'EEXIST') throw error;
   });
   return openWithin(folder, name);
-}
-
-/** Makes a file that is not there yet, for nobody else to read. When it resolves, it is on the disk. */
-export async function writeNew(folder: OpenFolder, name: string, bytes: Uint8Array): Promise<void> {
-  const handle = await open(entryOf(folder, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-  try {
-    await handle.writeFile(bytes);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 /** Opens a file for reading; null for what is none: pipes, devices and sockets keep nobody waiting. */

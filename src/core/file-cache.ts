@@ -3,6 +3,7 @@
  * message, and they hardly ever change; an edit still applies to the very next reply.
  */
 import { type Stats, statSync } from 'node:fs';
+import { LRUCache } from 'lru-cache';
 
 /** The capacity of one cache, by size of the files (LRU). */
 const MAX_BYTES = 4 * 1024 * 1024;
@@ -17,7 +18,6 @@ type Stamp = Pick<Stats, 'mtimeMs' | 'ctimeMs' | 'size' | 'ino' | 'dev'>;
 
 interface Entry<Value> {
   stamp: Stamp;
-  bytes: number;
   value: Value;
 }
 
@@ -36,45 +36,28 @@ export function readUnlessUnchanged<Value>(
   load: (path: string) => Promise<Value>,
   now: () => number = Date.now,
 ): (path: string) => Promise<Value> {
-  /** In order of use, least recently used first. */
-  const entries = new Map<string, Entry<Value>>();
-  let total = 0;
+  const entries = new LRUCache<string, Entry<Value>>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ stamp }) => stamp.size + ENTRY_BYTES,
+  });
 
   return async (path) => {
     const before = now();
     const found = look(path);
-    const entry = entries.get(path);
-    if (entry !== undefined) forget(path, entry);
-    if (found === 'missing') return missing;
-    if (entry !== undefined && found !== 'unknown' && isSame(entry.stamp, found)) {
-      keep(path, entry);
-      return entry.value;
+    if (found === 'missing') {
+      entries.delete(path);
+      return missing;
     }
+    const entry = entries.get(path);
+    if (entry !== undefined && found !== 'unknown' && isSame(entry.stamp, found)) return entry.value;
+    entries.delete(path);
     const value = await load(path);
     if (found !== 'unknown' && isPast(Math.max(found.mtimeMs, found.ctimeMs), before)) {
       const { mtimeMs, ctimeMs, size, ino, dev } = found;
-      keep(path, { stamp: { mtimeMs, ctimeMs, size, ino, dev }, bytes: size + ENTRY_BYTES, value });
+      entries.set(path, { stamp: { mtimeMs, ctimeMs, size, ino, dev }, value });
     }
     return value;
   };
-
-  function keep(path: string, entry: Entry<Value>): void {
-    // The same path was read twice concurrently.
-    const other = entries.get(path);
-    if (other !== undefined) forget(path, other);
-    if (entry.bytes > MAX_BYTES) return;
-    entries.set(path, entry);
-    total += entry.bytes;
-    for (const [oldest, its] of entries) {
-      if (total <= MAX_BYTES) return;
-      forget(oldest, its);
-    }
-  }
-
-  function forget(path: string, entry: Entry<Value>): void {
-    entries.delete(path);
-    total -= entry.bytes;
-  }
 }
 
 /** Whether a change at `now` or later has another timestamp. */

@@ -7,8 +7,8 @@ import { type FileHandle, lstat, mkdir, readlink, realpath, rm, stat } from 'nod
 import { basename, dirname, resolve } from 'node:path';
 import { Fault } from './errors.js';
 import { codeOf, isMissing, readIfThere, unavailable } from './file-access.js';
-import { type Exclusive, locks } from './locks.js';
-import { openTemporary, removeLeftOvers } from './temporary-files.js';
+import { type Exclusive, locks } from './mutex.js';
+import { openTemporary, removeLeftOvers } from './write-whole.js';
 
 /** A file's new content and a record of the change: stored just before, withdrawn if the file was not replaced. */
 export interface RecordedChange {

@@ -1,5 +1,7 @@
 /** A connection to Redis that opens when it is first needed, says at once that it is lost, and comes back by itself. */
+
 import { Redis } from 'ioredis';
+import { backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import { placeOf } from './server.js';
@@ -23,7 +25,7 @@ export function openRedis(url: string, name: string, clock: Clock) {
     maxRetriesPerRequest: 0,
     connectTimeout: CONNECT_MS,
     socketTimeout: SILENCE_MS,
-    retryStrategy: (times) => Math.min(100 * 2 ** (times - 1), LONGEST_RETRY_MS),
+    retryStrategy: (times) => backoff(times, 100, LONGEST_RETRY_MS),
   });
   redis.on('error', (error: unknown) => {
     lastError = error;

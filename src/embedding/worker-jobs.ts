@@ -2,6 +2,7 @@
  * The jobs that a worker has taken: sorted, embedded a batch at a time, answered. A job leaves the list of those taken
  * in the same transaction that pushes its reply, so that none is lost and none stays.
  */
+import { backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
@@ -56,7 +57,7 @@ const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
 
 function pauseAfter(failures: number): number {
-  return Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS);
+  return backoff(failures, FIRST_WAIT_MS, LONGEST_WAIT_MS);
 }
 
 export function createWorkerJobs(options: WorkerJobsOptions) {
@@ -199,14 +200,14 @@ export function createWorkerJobs(options: WorkerJobsOptions) {
 
   /** undefined: the worker stops, and Redis still does not answer. */
   async function whenRedisWorks<Result>(run: () => Promise<Result>): Promise<Result | undefined> {
-    for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+    for (let failures = 1; ; failures += 1) {
       await connection.connectedAgain(stopping);
       try {
         return await run();
       } catch (error) {
         if (stopping.aborted) return undefined;
         log.warn({ err: error }, 'Redis does not take the answers of this worker; they wait');
-        await clock.sleep(wait, stopping);
+        await clock.sleep(pauseAfter(failures), stopping);
       }
     }
   }

@@ -10,17 +10,17 @@ import { Fault } from '../core/errors.js';
 import { namesIn, readIfThere, readOr, unavailable, unhurried } from '../core/file-access.js';
 import { readUnlessUnchanged } from '../core/file-cache.js';
 import type { ChatId } from '../core/ids.js';
-import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
+import type { Exclusive } from '../core/mutex.js';
 import { composedNames } from '../core/names-on-disk.js';
-import { removeLeftOvers } from '../core/temporary-files.js';
 import { fileUpdater } from '../core/update-file.js';
+import { removeLeftOvers } from '../core/write-whole.js';
 import { archiveName, nameTime, parseArchiveName } from './archive-name.js';
 import { type ReadHead, readHeadText } from './archive-text.js';
 import { writeArchive } from './archive-writer.js';
-import { withFrontMatterKey } from './front-matter.js';
 import { archivesOf } from './memory-files.js';
 import { archiveFile, archiveFolder, fromHere, isChatId } from './paths.js';
+import { withFrontMatterKey } from './yaml-edit.js';
 
 export interface ArchivesOptions {
   groupsDir: string;

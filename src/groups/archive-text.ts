@@ -5,9 +5,9 @@
 import { isMap, stringify } from 'yaml';
 import type { ArchivedMessage, ArchiveHead } from '../core/archive.js';
 import type { Zone } from '../core/dates.js';
+import { splitFrontMatter } from '../core/front-matter.js';
 import type { PersonaId } from '../core/ids.js';
 import { documentOf } from '../core/yaml.js';
-import { splitFrontMatter } from './front-matter.js';
 
 /** What is known only after the whole archive was written. */
 export interface Extent {

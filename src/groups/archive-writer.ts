@@ -7,7 +7,7 @@ import { dirname } from 'node:path';
 import type { ArchivedMessage, ArchiveHead } from '../core/archive.js';
 import type { Zone } from '../core/dates.js';
 import { codeOf, unavailable } from '../core/file-access.js';
-import { openTemporary, type Temporary } from '../core/temporary-files.js';
+import { openTemporary, type Temporary } from '../core/write-whole.js';
 import { type Extent, headText, messageText } from './archive-text.js';
 
 export async function writeArchive(

@@ -4,9 +4,9 @@
  */
 
 import { BOM, decode, encode, linesOf } from '../core/byte-text.js';
+import { splitFrontMatter } from '../core/front-matter.js';
 import { FORGOTTEN, type Phrase } from '../core/phrase.js';
 import { MESSAGE_HEADING } from './archive-text.js';
-import { splitFrontMatter } from './front-matter.js';
 import { parseMemory } from './tiers.js';
 
 export type Kind = 'memory' | 'daily' | 'archive' | 'clipboard' | 'transcript';

@@ -1,5 +1,7 @@
-/** Sets one key of a YAML text and preserves everything else, including comments and order. */
+/** Sets one key of a YAML text, or of a file's front matter, and preserves everything else, including comments and order. */
 import { isMap, isNode, isScalar, stringify } from 'yaml';
+import { decode, encode } from '../core/byte-text.js';
+import { splitFrontMatter } from '../core/front-matter.js';
 import { documentOf } from '../core/yaml.js';
 
 /** null if the text is not a YAML map that can be edited reliably. */
@@ -15,6 +17,13 @@ export function withKey(source: string, key: string, value: string | boolean): s
   const pair = map?.items.find((item) => isScalar(item.key) && item.key.value === key);
   const edited = pair ? replaced(source, pair.value, scalar) : added(source, key, scalar, map?.flow === true);
   return edited !== null && documentOf(edited).get(key) === value ? edited : null;
+}
+
+/** The file with one key of its front matter set; null if that cannot be edited reliably. */
+export function withFrontMatterKey(file: Buffer, key: string, value: string | boolean): Buffer | null {
+  const parts = splitFrontMatter(file.toString('latin1'));
+  const matter = parts && withKey(decode(parts.matter), key, value);
+  return parts && matter !== null ? Buffer.from(parts.opening + encode(matter) + parts.rest, 'latin1') : null;
 }
 
 function replaced(source: string, value: unknown, scalar: string): string | null {

@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { lstat, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
+import { splitFrontMatter } from '../core/front-matter.js';
 import { composed, pathOnDisk } from '../core/names-on-disk.js';
 import { planOfGroups } from './microclaw.js';
 import { planOfSkills, planOfWorkspace } from './openclaw.js';
@@ -107,10 +108,8 @@ function isText(bytes: Buffer): boolean {
 
 /** What stands below the front matter, if there is one. */
 function bodyOf(bytes: Buffer): Buffer {
-  const text = bytes.toString('utf8');
-  if (!/^\uFEFF?---\r?\n/.test(text)) return bytes;
-  const end = /\n---[ \t]*(?:\r?\n|$)/.exec(text);
-  return end === null ? bytes : Buffer.from(text.slice(end.index + end[0].length).trimStart());
+  const parts = splitFrontMatter(bytes.toString('utf8'));
+  return parts === null ? bytes : Buffer.from(parts.body.trimStart());
 }
 
 /** Agents work in the workspace, too, so a folder in it may be a link to anywhere. */

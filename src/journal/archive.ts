@@ -5,7 +5,7 @@
 import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { PRIVATE, writeWhole } from './whole-file.js';
+import { PRIVATE, removeLeftOvers, writeWhole } from '../core/write-whole.js';
 
 export interface Archived {
   id: string;
@@ -62,6 +62,7 @@ export function createArchive(folder: string) {
     async put(entries: readonly Archived[]): Promise<void> {
       if (entries.length === 0) return;
       await mkdir(folder, { recursive: true, mode: 0o700 });
+      if (sound.size === 0) await removeLeftOvers(folder, (name) => NAME.test(name));
       const days = new Map<string, Archived[]>();
       for (const one of entries) {
         const file = join(folder, `${one.day}.jsonl`);

@@ -3,10 +3,12 @@
  * waits for them. Of the processes on one `data_dir`, the one that holds the lock writes; the others' entries are in the
  * same store. What could not be written is made up for, because the store knows what is missing.
  */
+
 import { type Clock, OVER } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { JournalFiles, JournalStore } from '../core/journal.js';
 import type { Log } from '../core/log.js';
+import { createMutex } from '../core/mutex.js';
 import { createWorkingLog } from './working-log.js';
 
 /** Where the entries go beside the files. */
@@ -56,7 +58,7 @@ export function createJournal(parts: JournalParts): Journal {
   let isRunning = false;
   let isDue = false;
   let wake = () => {};
-  let writing: Promise<void> = Promise.resolve();
+  const inTurn = createMutex();
   let streaming: Promise<void> = Promise.resolve();
   let loops: Promise<unknown> = Promise.resolve();
   let prunedAt = 0;
@@ -64,11 +66,7 @@ export function createJournal(parts: JournalParts): Journal {
   const troubles = { files: false, stream: false };
 
   /** One after the other, whoever asks. Throws where the files cannot be written. */
-  function write(): Promise<void> {
-    const next = writing.then(writeAll);
-    writing = next.catch(() => {});
-    return next;
-  }
+  const write = () => inTurn(writeAll);
 
   async function writeAll(): Promise<void> {
     isDue = false;

@@ -2,11 +2,11 @@
  * `data/working.log`: the newest entries of the journal and every pending one, as the store has them now; what leaves it
  * goes to the archive. Nothing is read back from the file: whatever state it is in, it is written anew from the store.
  */
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { JournalEntry, JournalStore, Unfiled } from '../core/journal.js';
+import { removeLeftOvers, writeWhole } from '../core/write-whole.js';
 import { createArchive } from './archive.js';
 import { lineOf } from './line.js';
-import { writeWhole } from './whole-file.js';
 
 const NEWEST = 200;
 /** How many entries go to the archive at once. */
@@ -91,7 +91,8 @@ export function createWorkingLog({ store, folder, clean }: WorkingLogParts) {
       }),
     );
     const text = [...next.values()].map((line) => `${line.text}\n`).join('');
-    await writeWhole(file, (to) => to.writeFile(text));
+    if (written === null) await removeLeftOvers(folder, (name) => name === basename(file));
+    await writeWhole(file, text);
     written = next;
   }
 

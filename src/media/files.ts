@@ -2,16 +2,18 @@
  * The files that came with messages, on the disk: `<folder>/<chat id>/<new id>.<extension>`. No part of a path is a
  * sender's: a chat's id is always a valid folder name, the name is new, the extension follows from the type.
  */
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { MediaFiles } from '../core/media.js';
+import { writeWhole } from '../core/write-whole.js';
 import { extensionOf } from './types.js';
 
 export function createMediaFiles({ folder, newId }: { folder: string; newId: () => string }): MediaFiles {
   return {
     async keep(chatId, bytes, mimeType) {
       const file = `${chatId}/${newId()}.${extensionOf(mimeType)}`;
-      await write(pathOf(folder, file), bytes);
+      await mkdir(join(folder, chatId), { recursive: true });
+      await writeWhole(pathOf(folder, file), bytes);
       return file;
     },
     read: (file) => readFile(pathOf(folder, file)),
@@ -26,23 +28,4 @@ function pathOf(folder: string, file: string): string {
     throw new Error(`${JSON.stringify(file)} names no file of the media folder`);
   }
   return join(folder, file);
-}
-
-/** All of it or nothing: what lies there under its name is whole, also after a power cut. */
-async function write(path: string, bytes: Buffer): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
-  const temporary = `${path}.tmp`;
-  const file = await open(temporary, 'wx');
-  try {
-    try {
-      await file.writeFile(bytes);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
 }

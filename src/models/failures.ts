@@ -1,4 +1,5 @@
 /** What a failed request means: which fault it is, how an operator reads it, whether to ask again and when. Pure. */
+import { backoff } from '../core/backoff.js';
 import { Fault, type FaultCode } from '../core/errors.js';
 import { FILTERED, MALFORMED_CALL } from './answer.js';
 import type { ServerErrorDetails } from './server-error.js';
@@ -55,8 +56,7 @@ export function retryDelay(failures: number, error: ServerErrorDetails, random: 
   const asked = error.retryAfterMs ?? 0;
   // One that asks for no time at all would be asked without a pause.
   if (asked >= FIRST_WAIT_MS) return asked;
-  const backOff = Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_BACK_OFF_MS);
-  return Math.round(backOff * (1 - random() / 4));
+  return backoff(failures, FIRST_WAIT_MS, LONGEST_BACK_OFF_MS, random);
 }
 
 /** `place` is the address as it may be shown; the words of the details hold no secret any more. */

@@ -2,6 +2,7 @@
  * Records what turns saw and did, for `coterie replay`: beside the route, written together some seconds later. Where the disk
  * does not keep up or is full, records are left out, never turns.
  */
+
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { setImmediate as nextPass } from 'node:timers/promises';
@@ -11,6 +12,7 @@ import { type Clock, OVER } from '../core/clock.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { ModelClient, ModelEvent } from '../core/model.js';
+import { createMutex } from '../core/mutex.js';
 import type { RecordedTurn, TurnRecords, TurnSight } from '../core/turn-record.js';
 import { type Asked, type Before, createPrints, lineOf, NOTHING_BEFORE, type RunOfTurn } from './record.js';
 import { beginFile, folderOf, goOnWith, trimRecords } from './record-files.js';
@@ -99,7 +101,7 @@ export function createRecords(parts: RecordsParts): KeptRecords {
   let writtenSinceTrim = 0;
   let toldAt = Number.NEGATIVE_INFINITY;
   /** What touches files, one after the other. */
-  let queue: Promise<unknown> = Promise.resolve();
+  const inTurn = createMutex();
   let writing: Promise<unknown> = Promise.resolve();
   let hurry = new AbortController();
 
@@ -107,12 +109,6 @@ export function createRecords(parts: RecordsParts): KeptRecords {
     if (clock.now() < toldAt + SILENT_MS) return;
     toldAt = clock.now();
     log.warn({ folder, ...fields }, what);
-  }
-
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = queue.then(work);
-    queue = done.catch(() => {});
-    return done;
   }
 
   /** Soon, for a line is a fraction of what a run holds. */
@@ -299,7 +295,10 @@ export function createRecords(parts: RecordsParts): KeptRecords {
       hurry.abort(OVER);
       writeNow();
       const patience = new AbortController();
-      await Promise.race([writing.then(() => queue), clock.sleep(LAST_WRITES_MS, patience.signal)]);
+      await Promise.race([
+        writing.then(() => inTurn(() => {})),
+        clock.sleep(LAST_WRITES_MS, patience.signal),
+      ]);
       patience.abort(OVER);
       hurry = new AbortController();
     },

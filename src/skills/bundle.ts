@@ -4,6 +4,7 @@
  */
 import { cutAt, cutMarker } from '../core/cut.js';
 import { describe } from '../core/errors.js';
+import { splitFrontMatter } from '../core/front-matter.js';
 import { composed } from '../core/names-on-disk.js';
 import { MOST_DESCRIPTION, type Skill } from '../core/skills.js';
 import { dataOf } from '../core/yaml.js';
@@ -48,16 +49,16 @@ export function bundleOf(
   folderName: string,
 ): { ok: true; bundle: Bundle } | { ok: false; why: string } {
   try {
-    const [, matter, body = ''] = FRONT_MATTER.exec(file) ?? [];
-    if (matter === undefined) throw new Broken('it has no front matter between two lines of ---');
-    const values = valuesOf(matter);
+    const parts = splitFrontMatter(file);
+    if (parts === null) throw new Broken('it has no front matter between two lines of ---');
+    const values = valuesOf(parts.matter);
     const name = nameIn(values, folderName);
     const whole = wordsIn(values, 'description').replace(/\s+/g, ' ');
     const openclaw = openclawIn(values);
     const bundle = {
       name,
       description: shortened(whole),
-      body: body.trim(),
+      body: parts.body.trim(),
       conditions: conditionsIn(values, openclaw),
       loadedBy: loadedBy(values),
       remarks: [...tooLong(whole), ...withoutSettings(openclaw)],
@@ -112,8 +113,6 @@ function isSaid(value: unknown, what: 'true' | 'false'): boolean {
   const words = what === 'true' ? ['true', 'yes', 'on'] : ['false', 'no', 'off'];
   return words.includes(String(value).trim().toLowerCase());
 }
-
-const FRONT_MATTER = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)(?<=\n)---[ \t]*(?:\r?\n|$)([\s\S]*)$/;
 
 type Values = Record<string, unknown>;
 

@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { sizeInWords } from '../core/bytes.js';
 import { daysOf } from '../core/daily-log.js';
 import { describe, Fault } from '../core/errors.js';
-import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
 import type { MemoryBudgets } from '../core/memory.js';
+import type { Exclusive } from '../core/mutex.js';
 import { type Origins, originOf, workspacePath } from '../core/origin.js';
 import { fileUpdater } from '../core/update-file.js';
 import {

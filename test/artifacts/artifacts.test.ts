@@ -8,19 +8,18 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createArtifacts } from '../../src/artifacts/artifacts.js';
 import type { Artifacts, NewArtifact } from '../../src/core/artifacts.js';
 import { Fault } from '../../src/core/errors.js';
-import { locks } from '../../src/core/locks.js';
+import { locks } from '../../src/core/mutex.js';
 
 let home: string;
 let folder: string;
 let artifacts: Artifacts;
-let ids = 0;
 const { signal } = new AbortController();
 beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), 'coterie-artifacts-'));
   folder = join(home, 'data/artifacts');
   artifacts = createArtifacts({
     ...{ folder, mediaFolder: join(home, 'data/media'), mostBytes: 1_000 },
-    ...{ exclusive: locks(), newId: () => `n${++ids}` },
+    exclusive: locks(),
   });
 });
 afterEach(() => rm(home, { recursive: true, force: true }));

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { exportOf } from '../../src/chat-export/export.js';
-import { createExports, writeWhole } from '../../src/chat-export/files.js';
+import { createExports, writePieces } from '../../src/chat-export/files.js';
 import type { ChatFeed, ExportFormat } from '../../src/core/chat-export.js';
 import { createZone } from '../../src/core/dates.js';
 import type { Persona } from '../../src/core/persona.js';
@@ -265,6 +265,6 @@ it('lies in a file of its own, whole or not at all, until it was there for long 
     yield 'half';
     throw new Error('the disk is full');
   }
-  await expect(writeWhole(join(folder, 'f.md'), broken())).rejects.toThrow('the disk is full');
+  await expect(writePieces(join(folder, 'f.md'), broken())).rejects.toThrow('the disk is full');
   expect((await readdir(folder)).filter((name) => name.startsWith('f.md'))).toEqual([]);
 });

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { afterEach, describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
 import { createZone } from '../../src/core/dates.js';
-import { locks } from '../../src/core/locks.js';
+import { locks } from '../../src/core/mutex.js';
 import { memoryPath, noted, WAYS_IN, type WayIn, workspacePath } from '../../src/core/origin.js';
 import type { AnyTool } from '../../src/core/tool.js';
 import { requestOf } from '../../src/delegation/request.js';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ArchivedMessage, ArchiveHead } from '../../src/core/archive.js';
 import { createZone } from '../../src/core/dates.js';
-import { locks } from '../../src/core/locks.js';
+import { locks } from '../../src/core/mutex.js';
 import { phraseOf } from '../../src/core/phrase.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { archiveName, parseArchiveName } from '../../src/groups/archive-name.js';

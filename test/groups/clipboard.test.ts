@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
-import { locks } from '../../src/core/locks.js';
+import { locks } from '../../src/core/mutex.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
 import { groupsFolder, listeningLog } from './support.js';
 

@@ -2,7 +2,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { lstat, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { locks } from '../../src/core/locks.js';
+import { locks } from '../../src/core/mutex.js';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import { fileUpdater } from '../../src/core/update-file.js';
 import { BY_TURN, groupsFolder, listeningLog, memoryIn, versionShelf } from './support.js';

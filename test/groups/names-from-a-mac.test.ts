@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
-import { locks } from '../../src/core/locks.js';
+import { locks } from '../../src/core/mutex.js';
 import { phraseOf } from '../../src/core/phrase.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { createClipboard } from '../../src/groups/clipboard.js';

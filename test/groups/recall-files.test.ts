@@ -2,7 +2,7 @@ import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
-import { locks } from '../../src/core/locks.js';
+import { locks } from '../../src/core/mutex.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { createRecallFiles } from '../../src/groups/recall-files.js';
 import { groupsFolder, listeningLog } from './support.js';

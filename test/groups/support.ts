@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Archives } from '../../src/core/archive.js';
 import { createZone } from '../../src/core/dates.js';
-import { type Exclusive, locks } from '../../src/core/locks.js';
 import type { Log } from '../../src/core/log.js';
 import type { Cause, MemoryBudgets, Version, VersionKeeper } from '../../src/core/memory.js';
+import { type Exclusive, locks } from '../../src/core/mutex.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { createMemory } from '../../src/groups/memory.js';
 

@@ -30,11 +30,11 @@ import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault, type FaultCode } from '../../src/core/errors.js';
 import type { Jobs } from '../../src/core/jobs.js';
-import { locks } from '../../src/core/locks.js';
 import type { Log, Metrics } from '../../src/core/log.js';
 import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
 import type { ModelClient, ModelEvent, ModelRequest, Notice, Prices, Usage } from '../../src/core/model.js';
+import { locks } from '../../src/core/mutex.js';
 import type { Recall } from '../../src/core/recall.js';
 import type { Skills } from '../../src/core/skills.js';
 import type { Speech } from '../../src/core/speech.js';
@@ -356,7 +356,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const exports = options.exports?.(store) ?? NO_EXPORTS;
   const artifacts = createArtifacts({
     ...{ folder: join(folder, 'data/artifacts'), mediaFolder: join(folder, 'data/media') },
-    ...{ mostBytes: 2_000_000, exclusive, newId: randomUUID },
+    ...{ mostBytes: 2_000_000, exclusive },
   });
   const skills =
     options.skills ?? createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });

@@ -21,7 +21,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
-import { locks } from '../../src/core/locks.js';
+import { locks } from '../../src/core/mutex.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { isChatId } from '../../src/groups/paths.js';
 import { createPersonas } from '../../src/groups/personas.js';

@@ -1,6 +1,6 @@
 /** `working.log` and its archive, from a real store, whatever state they are in. */
-import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import type { JournalWrite, MattTurn } from '../../src/core/journal.js';
@@ -132,7 +132,11 @@ describe('at the start it is made from the store', () => {
       await rm(file);
       await symlink(join(folder, 'elsewhere'), file);
     },
-    'beside half of a new one': (file) => writeFile(`${file}.partial`, '{"id'),
+    'beside half of a new one': async (file) => {
+      const half = join(dirname(file), '.working.log.1-1.tmp');
+      await writeFile(half, '{"id');
+      await utimes(half, 1, 1);
+    },
   };
   it.each(Object.keys(states))('%s', async (state) => {
     await enter(intent('a'), outcome('a'), intent('b'));

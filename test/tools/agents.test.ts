@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { ZodType } from 'zod';
 import type { Config } from '../../src/config.js';
 import type { AgentSpace, Agents } from '../../src/core/agents.js';
-import { locks } from '../../src/core/locks.js';
+import { locks } from '../../src/core/mutex.js';
 import { originOfNotes } from '../../src/core/origin.js';
 import { BOARD_CHAT } from '../../src/core/task.js';
 import {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { type ZodType, z } from 'zod';
 import { numberedItems } from '../../src/core/clipboard.js';
-import { locks } from '../../src/core/locks.js';
+import { locks } from '../../src/core/mutex.js';
 import type { ToolContext } from '../../src/core/tool.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
 import { manageClipboard } from '../../src/tools/clipboard.js';

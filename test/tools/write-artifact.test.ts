@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ZodType, z } from 'zod';
 import { createArtifacts } from '../../src/artifacts/artifacts.js';
 import { Fault } from '../../src/core/errors.js';
-import { locks } from '../../src/core/locks.js';
+import { locks } from '../../src/core/mutex.js';
 import type { Authorisation, SideMessage, Tool, ToolContext } from '../../src/core/tool.js';
 import { keepArtifact, writeArtifact } from '../../src/tools/write-artifact.js';
 import { askerWho } from '../harness/asker.js';
@@ -38,12 +38,10 @@ let parts: Parameters<typeof writeArtifact>[0];
 beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), 'coterie-write-artifact-'));
   posted = [];
-  let n = 0;
-  const newId = () => `n${++n}`;
   parts = {
     artifacts: createArtifacts({
       ...{ folder: home, mediaFolder: join(home, 'media'), mostBytes: 1_000 },
-      ...{ exclusive: locks(), newId },
+      exclusive: locks(),
     }),
     post: async (aside) => {
       posted.push(aside);

@@ -4,7 +4,7 @@ import { chmod, mkdir, readdir, readFile, stat, symlink, truncate, writeFile } f
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { locks } from '../../src/core/locks.js';
+import { locks } from '../../src/core/mutex.js';
 import { fileUpdater } from '../../src/core/update-file.js';
 import { dataFolder, workspaceIn } from './support.js';
 

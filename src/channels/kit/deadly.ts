@@ -3,10 +3,12 @@
  * read. Where that is suspected, each piece is noted before it is touched and struck out when it was dealt with, however that
  * went; what is still noted after the process has ended was being read then. After a few such ends it is passed over.
  */
+
 import type { Reception } from '../../core/channel.js';
 import type { ChannelState } from '../../core/channel-host.js';
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
+import { createMutex } from '../../core/mutex.js';
 import { onAbort } from './abort.js';
 
 /** As often as a turn is tried that ends the process. */
@@ -41,7 +43,7 @@ export interface DeadlyParts {
 
 export function createDeadly(parts: DeadlyParts): Deadly {
   const { state, name, ask, fields, clock, log, signal } = parts;
-  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = createMutex();
   let ends: Map<string, number> | null = null;
   /** The first is what the starts before this one did not get past. */
   let isFirst = true;
@@ -94,11 +96,7 @@ export function createDeadly(parts: DeadlyParts): Deadly {
   }
 
   return {
-    handle(id, work, passOver) {
-      const handled = last.then(() => handle(id, work, passOver));
-      last = handled.catch(() => {});
-      return handled;
-    },
+    handle: (id, work, passOver) => inTurn(() => handle(id, work, passOver)),
     async clear() {
       ends = new Map();
       await state.set(new Map([[name, null]]));

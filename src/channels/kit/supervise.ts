@@ -2,6 +2,7 @@
  * Keeps work going: what ends is begun again, each time after a longer pause, until the signal aborts. An outage, a
  * refused token and another program on the same account are states to come out of, never reasons to give up.
  */
+import { backoff } from '../../core/backoff.js';
 import type { Clock } from '../../core/clock.js';
 import type { State } from './state.js';
 
@@ -10,7 +11,7 @@ const LONGEST_PAUSE_MS = 60_000;
 
 /** 1 second, then twice as long each time, up to a minute. `failures`: how many there were in a row before. */
 export function backoffMs(failures: number): number {
-  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 10));
+  return backoff(failures + 1, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
 }
 
 /** Why a round of the work ended. */

@@ -8,8 +8,10 @@
  *   - one operation runs at a time: two that read the same session would each undo what the other wrote;
  *   - a message advances the session that decrypted it, and no other (restore-sessions.ts).
  */
+
 import { AsyncResource } from 'node:async_hooks';
 import { DEFAULT_CONNECTION_CONFIG, type SignalDataSet, type SocketConfig } from '@whiskeysockets/baileys';
+import { createMutex } from '../../core/mutex.js';
 import { restoreUnused } from './restore-sessions.js';
 
 type MakeRepository = SocketConfig['makeSignalRepository'];
@@ -35,7 +37,7 @@ export function storingFirst(before: BeforeUse): MakeRepository {
       logger,
       pnToLid,
     );
-    const alone = oneAtATime();
+    const alone = createMutex();
     // The library finds the transaction it is in through the async context. Out here there is none, so an operation
     // inside a send commits by itself, and not when the send is over.
     const outside = new AsyncResource('whatsapp-signal');
@@ -55,7 +57,7 @@ export function storingFirst(before: BeforeUse): MakeRepository {
     // A person's first messages would overtake each other while their two addresses are being noted.
     const { lidMapping } = inner;
     const note = lidMapping.storeLIDPNMappings.bind(lidMapping);
-    const inTurn = oneAtATime();
+    const inTurn = createMutex();
     lidMapping.storeLIDPNMappings = (pairs) => inTurn(() => note(pairs));
 
     return {
@@ -92,14 +94,4 @@ async function withUnusedRestored(keys: Keys, data: SignalDataSet): Promise<Sign
 function withTransactions(keys: Auth['keys']): Keys {
   if ('transaction' in keys) return keys;
   throw new Error('the library gives keys without transactions');
-}
-
-/** Runs what it is given in the order of the calls, each when the one before is over. */
-function oneAtATime() {
-  let last: Promise<unknown> = Promise.resolve();
-  return <T>(work: () => Promise<T>): Promise<T> => {
-    const result = last.then(work);
-    last = result.catch(() => {});
-    return result;
-  };
 }

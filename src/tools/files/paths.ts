@@ -4,9 +4,8 @@
  * are outside of all of them. Relative paths begin in one folder; `media/` stands for what people sent in the chat, and
  * `skills/` for the skills, for reading alone.
  */
-import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { chmod, type FileHandle, lstat, open, realpath, rename, rm } from 'node:fs/promises';
+import { chmod, type FileHandle, lstat, open, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
 import {
   DEEPEST,
@@ -16,12 +15,12 @@ import {
   type OpenFolder,
   openFile,
   within,
-  writeNew,
 } from '../../core/beneath.js';
 import { sizeInWords } from '../../core/bytes.js';
 import { codeOf } from '../../core/file-access.js';
 import { composed, pathOnDisk } from '../../core/names-on-disk.js';
 import type { Skill } from '../../core/skills.js';
+import { writeWhole } from '../../core/write-whole.js';
 import { isWithin, type Places, type Quota, type Root, rootOf, SKILLS } from './places.js';
 
 /** The name under which what people sent is read. */
@@ -207,7 +206,7 @@ export async function findFolder(places: Places, path: string): Promise<FoundFol
  * Writes a file whole or not at all, within the quota of its folder. `expected`: what the writer has read; where the file
  * is another by now, nothing is written.
  */
-export async function writeWhole(
+export async function writeWithin(
   places: Places,
   path: string,
   bytes: Uint8Array,
@@ -227,21 +226,23 @@ export async function writeWhole(
       if (codeOf(error) === 'ENOENT') return null;
       throw error;
     });
-    const newName = `.${randomUUID()}.tmp`;
-    const temporary = entryOf(folder, newName);
-    try {
-      await writeNew(folder, newName, bytes);
-      if (before !== null) await chmod(temporary, before.mode & 0o777);
-      if (expected !== undefined && !(await holds(folder, name, expected))) return 'changed';
+    const check = async () => {
+      if (expected !== undefined && !(await holds(folder, name, expected))) throw CHANGED;
       if (signal.aborted) throw new PathRefusal('Stopped: nothing was written.');
-      await rename(temporary, entryOf(folder, name));
-      return 'written';
-    } finally {
-      await rm(temporary, { force: true });
-    }
+    };
+    const mode = before === null ? undefined : before.mode & 0o777;
+    return writeWhole(entryOf(folder, name), bytes, { mode, check }).then(
+      () => 'written' as const,
+      (error: unknown) => {
+        if (error === CHANGED) return 'changed' as const;
+        throw error;
+      },
+    );
   };
   return within(root.folder, names.slice(0, -1), write, madeWithin).catch(refuse({ shown }));
 }
+
+const CHANGED = Symbol('changed');
 
 /** Reads a file that was opened, and no more than `most` bytes of it, also where it grows meanwhile. */
 export async function readUpTo(handle: FileHandle, most: number): Promise<Buffer> {

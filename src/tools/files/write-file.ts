@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { sizeInWords } from '../../core/bytes.js';
 import type { Tool } from '../../core/tool.js';
 import { done, failed } from '../results.js';
-import { writeWhole } from './paths.js';
+import { writeWithin } from './paths.js';
 import type { Folders } from './places.js';
 import { MOST_BYTES, readText } from './read-file.js';
 import { writingInPlaces } from './run.js';
@@ -30,7 +30,7 @@ export function writeFile(folders: Folders): Tool<z.infer<typeof writeParameters
         async (places) => {
           const bytes = Buffer.from(content);
           if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
-          await writeWhole(places, path, bytes, { signal: context.signal });
+          await writeWithin(places, path, bytes, { signal: context.signal });
           return done(`${path} was written (${sizeInWords(bytes.length)}).`);
         },
         { brings: false },
@@ -78,7 +78,7 @@ export function editFile(folders: Folders): Tool<z.infer<typeof editParameters>>
           const changed = text.slice(0, at) + put + text.slice(at + wanted.length);
           const bytes = bytesOf({ text: changed, bom });
           if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
-          const outcome = await writeWhole(places, path, bytes, { signal: context.signal, expected });
+          const outcome = await writeWithin(places, path, bytes, { signal: context.signal, expected });
           return outcome === 'written'
             ? done(`${path} was changed.`)
             : failed(`Nothing was changed: ${path} has changed meanwhile. Read it again.`);

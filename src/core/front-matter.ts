@@ -1,7 +1,4 @@
 /** Front matter: YAML between two `---` lines at the beginning of a file, as text or as bytes (see `byte-text.ts`). */
-import { decode, encode } from '../core/byte-text.js';
-import { withKey } from './yaml-edit.js';
-
 export interface FrontMatter {
   /** The opening line, with a byte order mark if there is one. */
   opening: string;
@@ -31,11 +28,4 @@ export function splitFrontMatter(file: string): FrontMatter | null {
 
 export function beginsFrontMatter(file: string): boolean {
   return OPENING.test(file);
-}
-
-/** The file with one key of its front matter set; null if that cannot be edited reliably. */
-export function withFrontMatterKey(file: Buffer, key: string, value: string | boolean): Buffer | null {
-  const parts = splitFrontMatter(file.toString('latin1'));
-  const matter = parts && withKey(decode(parts.matter), key, value);
-  return parts && matter !== null ? Buffer.from(parts.opening + encode(matter) + parts.rest, 'latin1') : null;
 }
