@@ -15,7 +15,7 @@ import {
   truth,
   webAddress,
   whole,
-} from './channels/kit/options.js';
+} from './channels/kit/descriptor.js';
 import { CHANNELS } from './channels/list.js';
 import { TOOL_GROUPS } from './core/tool.js';
 import { PROXY_FORM, proxyOf } from './network/rules.js';

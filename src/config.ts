@@ -6,7 +6,7 @@ import { access, readFile } from 'node:fs/promises';
 import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import type * as z from 'zod';
-import type { Camel, Streaming } from './channels/kit/options.js';
+import type { Camel, Streaming } from './channels/kit/descriptor.js';
 import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './conversation/access.js';

@@ -1,7 +1,7 @@
 /** The platforms that are configured. Each one's library is loaded only when its channel is created. */
 import { randomUUID } from 'node:crypto';
 import type { ChannelDescriptor } from './channels/kit/descriptor.js';
-import { named } from './channels/kit/named.js';
+import { withSpeakerName } from './channels/kit/outgoing.js';
 import { CHANNELS } from './channels/list.js';
 import type { Config } from './config.js';
 import { type Audit, GATEWAY } from './core/audit.js';
@@ -66,7 +66,9 @@ function hostFor(
       const sent = await store.delivery(Number(key));
       // The file of a voice note is gone, and a reaction is no message.
       if (sent?.body.speech || sent?.body.reaction) return null;
-      return sent === null ? null : named(sent.body, { appearance: sent.appearance, leads: sent.part === 0 });
+      return sent === null
+        ? null
+        : withSpeakerName(sent.body, { appearance: sent.appearance, leads: sent.part === 0 });
     },
     async personaNames(chat) {
       const present = await personas.list(platformId(channel, chat));

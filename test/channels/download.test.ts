@@ -4,8 +4,7 @@ import type { lookup } from 'node:dns';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type DownloadAsk, download } from '../../src/channels/kit/download.js';
-import { publicLookup } from '../../src/channels/kit/public-lookup.js';
+import { type DownloadAsk, download, publicLookup } from '../../src/channels/kit/download.js';
 import { manualClock } from '../fakes/clock.js';
 import { straight } from '../harness/straight.js';
 

@@ -3,10 +3,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { onAbort, withDeadline } from '../../src/channels/kit/abort.js';
-import { createAsked, isAdministrator } from '../../src/channels/kit/asked.js';
 import { bounded } from '../../src/channels/kit/bounded.js';
-import { createState } from '../../src/channels/kit/state.js';
-import { backoffMs, type Setback, supervise } from '../../src/channels/kit/supervise.js';
+import { createLookupCache, isAdministrator } from '../../src/channels/kit/lookup-cache.js';
+import { backoffMs, createState, type Setback, supervise } from '../../src/channels/kit/supervise.js';
 import { CHANNELS } from '../../src/channels/list.js';
 import { OVER, systemClock } from '../../src/core/clock.js';
 import { manualClock } from '../fakes/clock.js';
@@ -62,7 +61,7 @@ describe('answers that are remembered', () => {
   test('are asked for once at a time, kept as long as is wished, and forgotten', async () => {
     const clock = manualClock();
     let questions = 0;
-    const asked = createAsked(async (key) => `${key}${++questions}`, { most: 2, clock });
+    const asked = createLookupCache(async (key) => `${key}${++questions}`, { most: 2, clock });
     expect(await Promise.all([asked.get('a', 1_000), asked.get('a', 1_000)])).toEqual(['a1', 'a1']);
     await clock.advance(999);
     expect(await asked.get('a', 1_000)).toBe('a1');
@@ -84,7 +83,7 @@ describe('answers that are remembered', () => {
       if (fails) throw new Error('not now');
       return 'yes';
     };
-    const asked = createAsked(ask, { most: 2, clock: manualClock() });
+    const asked = createLookupCache(ask, { most: 2, clock: manualClock() });
     await expect(asked.get('a', 1_000)).rejects.toThrow('not now');
     fails = false;
     expect(await asked.get('a', 1_000)).toBe('yes');
@@ -93,7 +92,7 @@ describe('answers that are remembered', () => {
   test('about administrators: a yes for minutes, a no for seconds', async () => {
     const clock = manualClock();
     let administrators = ['anna'];
-    const asked = createAsked(async () => administrators, { most: 2, clock });
+    const asked = createLookupCache(async () => administrators, { most: 2, clock });
     const is = (name: string) => isAdministrator(asked, 'group', (all) => all.includes(name));
     expect([await is('anna'), await is('ben')]).toEqual([true, false]);
     administrators = ['ben'];

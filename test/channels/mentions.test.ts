@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { createDirectory } from '../../src/channels/discord/directory.js';
 import { inbound as discord } from '../../src/channels/discord/inbound.js';
-import { mentioning } from '../../src/channels/kit/mentions.js';
+import { mentioning } from '../../src/channels/kit/incoming.js';
 import { inbound as telegram } from '../../src/channels/telegram/inbound.js';
 
 const NAME = 'see evil.example';

@@ -1,7 +1,7 @@
 /** A name in bold before a text, on the platforms that have no appearance of its own for a persona. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { named } from '../../src/channels/kit/named.js';
+import { withSpeakerName } from '../../src/channels/kit/outgoing.js';
 import { whatsappText } from '../../src/channels/markdown/whatsapp.js';
 import * as telegram from '../../src/channels/telegram/outbound.js';
 import * as whatsapp from '../../src/channels/whatsapp/outbound.js';
@@ -11,7 +11,7 @@ const appearance = { personaId: 'luna', name: 'Luna', avatar: null };
 describe('a name before the text', () => {
   it('is in bold, on a line of its own, and moves the other marks', () => {
     expect(
-      named(
+      withSpeakerName(
         { text: 'hi there', marks: [{ kind: 'italic', offset: 3, length: 5 }] },
         { appearance, leads: true },
       ),
@@ -26,13 +26,13 @@ describe('a name before the text', () => {
 
   it('stands only before the first part, and only where a appearance is to be seen', () => {
     const part = { text: 'hi', marks: [] };
-    expect(named(part, { appearance, leads: false })).toBe(part);
-    expect(named(part, { leads: true })).toBe(part);
+    expect(withSpeakerName(part, { appearance, leads: false })).toBe(part);
+    expect(withSpeakerName(part, { leads: true })).toBe(part);
   });
 
   it('stands alone below a file without a text', () => {
     const file = { path: '/x', name: 'x.txt' };
-    expect(named({ text: '', marks: [], file }, { appearance, leads: true })).toMatchObject({
+    expect(withSpeakerName({ text: '', marks: [], file }, { appearance, leads: true })).toMatchObject({
       text: 'Luna',
       file,
     });
@@ -46,7 +46,7 @@ describe('a name before the text', () => {
       fc.property(fc.string({ minLength: 1, maxLength: 80 }), fc.nat(9_000), (name, size) => {
         const parts = compose('word '.repeat(size / 5), name.length + 1);
         for (const part of parts) {
-          const sent = named(part, { appearance: { ...appearance, name }, leads: true });
+          const sent = withSpeakerName(part, { appearance: { ...appearance, name }, leads: true });
           expect(lengthOf(sent)).toBeLessThanOrEqual(4_096);
         }
       }),

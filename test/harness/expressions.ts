@@ -7,7 +7,7 @@ import { parseSync, Visitor } from 'oxc-parser';
 const SRC = new URL('../../src/', import.meta.url).pathname;
 
 export interface Expression {
-  /** `channels/kit/label.ts: /…/g` */
+  /** `channels/kit/outgoing.ts: /…/g` */
   name: string;
   source: string;
   flags: string;

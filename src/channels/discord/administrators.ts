@@ -1,6 +1,6 @@
 /** Who manages a guild, asked of Discord and remembered for some minutes; a no only for seconds. */
 import type { Address } from '../../core/message.js';
-import { createAsked, isAdministrator as isYes } from '../kit/asked.js';
+import { createLookupCache, isAdministrator as isYes } from '../kit/lookup-cache.js';
 import { type Base, MOST_NOTED } from './api.js';
 import type { Directory } from './directory.js';
 import { failureOf } from './failure.js';
@@ -12,7 +12,7 @@ const NOT_FOUND = 404;
 /** Rejects when Discord cannot be asked. */
 export function createAdministrators({ api, clock }: Base, directory: Directory) {
   /** By guild and person. */
-  const asked = createAsked(ask, { most: MOST_NOTED, clock });
+  const asked = createLookupCache(ask, { most: MOST_NOTED, clock });
 
   async function rolesOf(guildId: string, sender: Address): Promise<string[] | null> {
     try {

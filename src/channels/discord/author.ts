@@ -4,7 +4,7 @@
  */
 import type { Part, Recipient, SendOptions } from '../../core/channel.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
-import { named } from '../kit/named.js';
+import { withSpeakerName } from '../kit/outgoing.js';
 import { fits } from './outbound.js';
 
 /** The name of our webhooks, and of whoever speaks through one under a name that Discord does not take. */
@@ -37,7 +37,7 @@ export function authorOf({ kind }: Recipient, { appearance }: Shown): Author | n
 /** The part as it is shown where the author's name does not say whose it is. */
 export function withName(part: Part, { appearance, leads }: Shown): Part {
   if (appearance === undefined || !leads || appearance.personaId === DEFAULT_PERSONA) return part;
-  const shown = named(part, { appearance, leads });
+  const shown = withSpeakerName(part, { appearance, leads });
   // What does not fit would not be taken: better without its name than not at all.
   return fits(shown) || !fits(part) ? shown : part;
 }

@@ -1,6 +1,6 @@
 /** Choices as Discord's buttons below a message. Pure. */
 import type { Choice } from '../../core/channel.js';
-import { label } from '../kit/label.js';
+import { buttonLabel } from '../kit/outgoing.js';
 
 const ROW = 1;
 const BUTTON = 2;
@@ -19,7 +19,7 @@ export function componentsOf(choices: readonly Choice[]): ActionRow[] {
   const buttons = choices.slice(0, MOST).map((choice) => ({
     type: BUTTON as typeof BUTTON,
     style: SECONDARY,
-    label: label(choice.label, MOST_LABEL),
+    label: buttonLabel(choice.label, MOST_LABEL),
     custom_id: choice.value,
   }));
   const rows: ActionRow[] = [];

@@ -11,7 +11,7 @@ import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
 import type { Outward } from '../../core/outward.js';
 import { onAbort } from '../kit/abort.js';
-import { createState } from '../kit/state.js';
+import { createState } from '../kit/supervise.js';
 import { createAdministrators } from './administrators.js';
 import { createAnswers } from './answers.js';
 import { createApi } from './api.js';

@@ -13,8 +13,7 @@ import {
   WebSocketShardStatus,
 } from '@discordjs/ws';
 import type { Outward } from '../../core/outward.js';
-import type { State } from '../kit/state.js';
-import { backoffMs } from '../kit/supervise.js';
+import { backoffMs, type State } from '../kit/supervise.js';
 import type { Base } from './api.js';
 import { closedWords, failureOf, isRefusedWith } from './failure.js';
 import type { Identifies } from './identifies.js';

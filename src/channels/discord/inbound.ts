@@ -9,7 +9,7 @@ import type {
   InboundEvent,
   InboundMessage,
 } from '../../core/message.js';
-import { boundedEvent } from '../kit/door.js';
+import { boundedEvent } from '../kit/incoming.js';
 import { typedForm } from './commands.js';
 import { type Directory, holdsManagement, type Place, placeOf } from './directory.js';
 import type { Me } from './identity.js';

@@ -6,7 +6,7 @@ import { describe } from '../../core/errors.js';
 import { platformId } from '../../core/ids.js';
 import type { Address, InboundEvent } from '../../core/message.js';
 import type { Outward } from '../../core/outward.js';
-import type { State } from '../kit/state.js';
+import type { State } from '../kit/supervise.js';
 import type { Answers } from './answers.js';
 import type { Base } from './api.js';
 import { createCatchUp, type Room } from './catch-up.js';

@@ -1,6 +1,6 @@
 /** `channels.discord` of config.yaml. What every channel has (`access`) is added where the schemas are joined. */
 import * as z from 'zod';
-import { expected, rate, truth } from '../kit/options.js';
+import { expected, rate, truth } from '../kit/descriptor.js';
 
 const PUBLIC_API = 'https://discord.com/api';
 

@@ -4,7 +4,7 @@
  * and the rest follows.
  */
 import type { ChoiceOutcome } from '../../core/channel.js';
-import { TOLD } from '../kit/pressed.js';
+import { PRESS_ANSWERS } from '../kit/outgoing.js';
 import type { Base, Call } from './api.js';
 import { CODE, failureOf } from './failure.js';
 import type { Press } from './payload.js';
@@ -74,7 +74,7 @@ export function createPresses({ api, clock, log }: Base) {
   }
 
   async function answer(one: Waiting, became: ChoiceOutcome): Promise<void> {
-    const words = TOLD[became];
+    const words = PRESS_ANSWERS[became];
     if (became !== 'not yours') await inTurn(one, () => takeButtonsAway(one));
     if (words !== null) await inTurn(one, () => tell(one, words));
   }

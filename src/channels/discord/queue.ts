@@ -6,8 +6,7 @@
 import type { Receive, Reception } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import type { InboundEvent } from '../../core/message.js';
-import type { State } from '../kit/state.js';
-import { backoffMs } from '../kit/supervise.js';
+import { backoffMs, type State } from '../kit/supervise.js';
 import type { Answers } from './answers.js';
 import type { Base } from './api.js';
 import type { Identity } from './identity.js';

@@ -1,7 +1,6 @@
 /** What a message shows, in our words: its text with names for ids, in brackets what is neither words nor a file. Pure. */
 import type { Attachment, ReplyTo } from '../../core/message.js';
-import { bracketed } from '../kit/bracketed.js';
-import { mentioning } from '../kit/mentions.js';
+import { bracketed, mentioning } from '../kit/incoming.js';
 import { componentsText } from './components.js';
 import type { Directory, Place } from './directory.js';
 import { attachmentOf, IS_VOICE_MESSAGE } from './files.js';

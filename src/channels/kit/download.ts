@@ -1,18 +1,39 @@
 /**
- * Downloads a file over HTTP: never more of it than was asked for, never waiting for a server that is silent, and from
- * public servers alone, wherever a link or a redirect leads; but for the server that the configuration names.
+ * Looks a name up for a connection, and gives only addresses of public servers. As it is asked by the socket itself,
+ * what was looked at is what is connected to: a name that leads elsewhere the next time gains nothing.
  */
+import { lookup } from 'node:dns';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { refusalOf } from '../../core/addresses.js';
+import type { LookupFunction } from 'node:net';
+import { isPublicAddress, PRIVATE, refusalOf } from '../../core/addresses.js';
 import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { Outward } from '../../core/outward.js';
 import { onAbort } from './abort.js';
-import { NotFollowed, publicLookup } from './public-lookup.js';
+
+/** A link that is not followed, and never will be. Its message says why, without the link. */
+class NotFollowed extends Error {}
+
+/** `resolve`: the system's, as a socket would ask it. */
+export function publicLookup(resolve: typeof lookup = lookup): LookupFunction {
+  return (name, options, done) => {
+    resolve(name, { ...options, all: true }, (error, found) => {
+      if (error) return done(error, '');
+      const open = found.filter(({ address }) => isPublicAddress(address));
+      const [first] = open;
+      if (first === undefined) return done(new NotFollowed(PRIVATE), '');
+      if (options.all) done(null, open);
+      else done(null, first.address, first.family);
+    });
+  };
+}
+
+// Downloads a file over HTTP: never more of it than was asked for, never waiting for a server that is silent, and from
+// public servers alone, wherever a link or a redirect leads; but for the server that the configuration names.
 
 /** No `reason` holds the address, in which there may be a token. `gone`: the link is not one that is followed. */
-export type Download =
+type Download =
   | FetchResult
   /** The server answered with an HTTP status that is no success. */
   | { kind: 'refused'; status: number; reason: string };

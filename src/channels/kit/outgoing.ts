@@ -1,8 +1,9 @@
 /** Reads a file that is to be sent; where that cannot be, says why, in words for the operator. */
 import { readFile, stat } from 'node:fs/promises';
 import { sizeInWords } from '../../core/bytes.js';
-import type { OutgoingFile, SendResult } from '../../core/channel.js';
+import type { Appearance, ChoiceOutcome, OutgoingFile, Part, SendResult } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
+import { once } from '../../core/once.js';
 
 type NotSent = Extract<SendResult, { kind: 'refused' | 'unreachable' }>;
 
@@ -75,3 +76,51 @@ function refused(file: OutgoingFile, what: string): NotSent {
 function words({ name, path }: OutgoingFile, what: string): string {
   return `the file ${JSON.stringify(name)} (${path}) ${what}`;
 }
+
+// The speaker's name in bold before the text, where a platform cannot show another name and picture. Pure.
+
+/** Between the name and the text; `compose` keeps room for both. */
+const BREAK = '\n';
+
+/** With the name before it, if it is the first part and it is to be seen which of several speaks. */
+export function withSpeakerName(
+  part: Part,
+  { appearance, leads }: { appearance?: Appearance | undefined; leads?: boolean },
+): Part {
+  if (appearance === undefined || appearance.alone || !leads) return part;
+  const { text, marks } = part;
+  const before = text === '' ? appearance.name : appearance.name + BREAK;
+  return {
+    ...part,
+    text: before + text,
+    marks: [
+      { kind: 'bold', offset: 0, length: appearance.name.length },
+      ...marks.map((mark) => ({ ...mark, offset: mark.offset + before.length })),
+    ],
+  };
+}
+
+// The label of a button: one line, cut between what people see as characters. Pure.
+
+const characters = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));
+
+/** At most so many UTF-16 units. */
+export function buttonLabel(text: string, most: number): string {
+  const line = text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
+  if (line.length <= most) return line;
+  let cut = '';
+  for (const { segment } of characters().segment(line)) {
+    if (cut.length + segment.length >= most) break;
+    cut += segment;
+  }
+  return `${cut.trimEnd()}…`;
+}
+
+// What whoever pressed a button is told, and nobody else.
+
+/** null: nothing, for what follows says it. */
+export const PRESS_ANSWERS: Readonly<Record<ChoiceOutcome, string | null>> = {
+  taken: null,
+  over: 'This is over.',
+  'not yours': 'This is for somebody else to decide.',
+};

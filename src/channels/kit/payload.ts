@@ -6,7 +6,7 @@
  * has, and is read for every message (docs/decisions/0019).
  */
 
-import { boundedText } from './door.js';
+import { boundedText } from './incoming.js';
 
 /** What a value says, read as one form; undefined where it has another. Never throws. */
 export type Reader<T> = (value: unknown) => T | undefined;

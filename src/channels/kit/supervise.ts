@@ -1,10 +1,29 @@
-/**
- * Keeps work going: what ends is begun again, each time after a longer pause, until the signal aborts. An outage, a
- * refused token and another program on the same account are states to come out of, never reasons to give up.
- */
+/** The status of a channel: connected or not, since when, and what was wrong last. */
+
 import { backoff } from '../../core/backoff.js';
+import type { ChannelStatus } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
-import type { State } from './state.js';
+
+export type State = ReturnType<typeof createState>;
+
+export function createState(clock: Clock) {
+  let status: ChannelStatus = { connected: false, since: clock.now(), lastError: null };
+
+  function become(connected: boolean, lastError: string | null): void {
+    const since = connected === status.connected ? status.since : clock.now();
+    status = { connected, since, lastError };
+  }
+
+  return {
+    up: () => become(true, status.lastError),
+    /** null: nothing was wrong. */
+    down: (reason: string | null) => become(false, reason),
+    status: (): ChannelStatus => status,
+  };
+}
+
+// Keeps work going: what ends is begun again, each time after a longer pause, until the signal aborts. An outage, a
+// refused token and another program on the same account are states to come out of, never reasons to give up.
 
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;

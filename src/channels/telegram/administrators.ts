@@ -1,7 +1,7 @@
 /** Who manages a group: asked of Telegram by the first of our bots that is in it, and remembered for a while. */
 import type { Clock } from '../../core/clock.js';
 import type { Address } from '../../core/message.js';
-import { createAsked, isAdministrator } from '../kit/asked.js';
+import { createLookupCache, isAdministrator } from '../kit/lookup-cache.js';
 import type { Bots } from './bots.js';
 import { isNotThere } from './failure.js';
 import { chatId } from './outbound.js';
@@ -27,7 +27,7 @@ export function createAdministrators(
     return new Set();
   }
 
-  const asked = createAsked(ask, { most: MOST_GROUPS, clock });
+  const asked = createLookupCache(ask, { most: MOST_GROUPS, clock });
   return async (chat, sender) =>
     // Who posts as the group itself is an anonymous administrator of it.
     sender === chat || isAdministrator(asked, chat, (administrators) => administrators.has(sender));

@@ -7,7 +7,7 @@ import type { Channel } from '../../core/channel.js';
 import type { ChannelHost } from '../../core/channel-host.js';
 import { Fault } from '../../core/errors.js';
 import { onAbort } from '../kit/abort.js';
-import { createState } from '../kit/state.js';
+import { createState } from '../kit/supervise.js';
 import { createAdministrators } from './administrators.js';
 import { type Bot, createBots } from './bots.js';
 import { check } from './check.js';

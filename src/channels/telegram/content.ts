@@ -3,7 +3,7 @@
  * Pure.
  */
 import type { Attachment, InboundMessage } from '../../core/message.js';
-import { mentioning } from '../kit/mentions.js';
+import { mentioning } from '../kit/incoming.js';
 import { foreignWriterOf } from './author.js';
 import type { OurBot, Receiver } from './bots.js';
 import { filesIn } from './files.js';

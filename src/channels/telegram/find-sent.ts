@@ -6,7 +6,7 @@
  */
 import type { Channel, FindOptions, FoundSent, Part, Recipient } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
-import { named } from '../kit/named.js';
+import { withSpeakerName } from '../kit/outgoing.js';
 import type { Bot, Bots } from './bots.js';
 import {
   type Failure,
@@ -139,7 +139,7 @@ export function createFinding({
       const mark: Mark = JSON.parse(options.mark);
       // A group that became a supergroup has left its numbers behind; a long text and a file are two messages.
       // The longest text that it can have gone out with: another bot than the speaker's puts the name before it.
-      const isTwo = part.file !== undefined && named(part, options).text.length > MAX_CAPTION;
+      const isTwo = part.file !== undefined && withSpeakerName(part, options).text.length > MAX_CAPTION;
       if (mark.chat !== to.address || isTwo) return { kind: 'untold' };
       const { since = clock.now() } = mark;
       let { asking = [], open = false } = mark.asking === undefined ? begun(mark, to, options) : mark;

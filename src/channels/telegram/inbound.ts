@@ -4,7 +4,7 @@
  * it becomes events or nothing. Messages of bots, service messages and kinds we do not know are nothing.
  */
 import type { InboundChoice, InboundEvent, InboundMessage } from '../../core/message.js';
-import { boundedEvent } from '../kit/door.js';
+import { boundedEvent } from '../kit/incoming.js';
 import { nameOf, senderOf } from './author.js';
 import type { OurBot, Receiver } from './bots.js';
 import { saidIn } from './content.js';

@@ -1,6 +1,6 @@
 /** Choices as Telegram's buttons below a message. Pure. */
 import type { Choice } from '../../core/channel.js';
-import { label } from '../kit/label.js';
+import { buttonLabel } from '../kit/outgoing.js';
 
 /** Longer ones are cut by the app, without a sign of it. */
 const MOST_LABEL = 60;
@@ -15,7 +15,7 @@ export interface Keyboard {
 export function keyboardOf(choices: readonly Choice[]): Keyboard {
   const shown = choices
     .slice(0, MOST)
-    .map((choice) => ({ ...choice, label: label(choice.label, MOST_LABEL) }));
+    .map((choice) => ({ ...choice, label: buttonLabel(choice.label, MOST_LABEL) }));
   return {
     inline_keyboard: rows(shown, ROW).map((row) =>
       row.map((button) => ({ text: button.label, callback_data: button.value })),

@@ -3,7 +3,7 @@
  * what somebody sent, even if it cannot see it. Pure.
  */
 import { sizeInWords } from '../../core/bytes.js';
-import { bracketed } from '../kit/bracketed.js';
+import { bracketed } from '../kit/incoming.js';
 import { nameOf } from './author.js';
 import { titleOf } from './files.js';
 import type { Content } from './update.js';

@@ -1,6 +1,6 @@
 /** The keys below `channels.telegram` of config.yaml that only Telegram has. */
 import * as z from 'zod';
-import { apiAddress, choice, expected, type OptionsOf, rate, webAddress } from '../kit/options.js';
+import { apiAddress, choice, expected, type OptionsOf, rate, webAddress } from '../kit/descriptor.js';
 
 const TOKEN = expected("a bot's token, as @BotFather gave it");
 const token = z

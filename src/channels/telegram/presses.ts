@@ -4,7 +4,7 @@
  */
 import type { ChoiceOutcome, Reception } from '../../core/channel.js';
 import type { Log } from '../../core/log.js';
-import { TOLD } from '../kit/pressed.js';
+import { PRESS_ANSWERS } from '../kit/outgoing.js';
 import { type Bot, logFields } from './bots.js';
 import { pressIdOf } from './message-id.js';
 import { type Press, readUpdate } from './update.js';
@@ -29,7 +29,7 @@ export function createPresses(log: Log) {
 
   async function answer(bot: Bot, press: Press, became: ChoiceOutcome | undefined): Promise<void> {
     const { id, message } = press;
-    const text = became === undefined ? null : TOLD[became];
+    const text = became === undefined ? null : PRESS_ANSWERS[became];
     const told = { callback_query_id: id, ...(text === null ? {} : { text }) };
     const { api } = bot;
     const limits = { ms: ANSWER_MS };

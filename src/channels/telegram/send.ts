@@ -7,8 +7,7 @@ import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
 import { bounded } from '../kit/bounded.js';
-import { named } from '../kit/named.js';
-import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
+import { readOutgoing, withEmptyNote, withSpeakerName } from '../kit/outgoing.js';
 import { type Bot, type Bots, logFields } from './bots.js';
 import { createDrafts } from './drafts.js';
 import { type Failure, isLockedOut, isNotThere, sendResult } from './failure.js';
@@ -141,7 +140,7 @@ function speakerOf({ speaker, appearance }: Speaker): PersonaId | undefined {
 export function withNameUnlessOwn(bot: Bot, part: Part, speaker: Speaker): Part {
   if (speaker.appearance === undefined) return part;
   const isOwn = bot.personaId !== null && bot.personaId === speakerOf(speaker);
-  return isOwn ? part : named(part, speaker);
+  return isOwn ? part : withSpeakerName(part, speaker);
 }
 
 async function sendText(bot: Bot, request: SendRequest, signal: AbortSignal): Promise<Sent> {

@@ -11,7 +11,7 @@ import type { Log } from '../../core/log.js';
 import { reactionText } from '../../core/transcript.js';
 import { onAbort } from '../kit/abort.js';
 import { findFile } from '../kit/outgoing.js';
-import { createState } from '../kit/state.js';
+import { createState } from '../kit/supervise.js';
 import { parse } from '../markdown/parse.js';
 import { createPipe } from './pipe.js';
 import { columnsOf, createPrompt } from './prompt.js';

@@ -8,8 +8,8 @@ import type { ChannelHost } from '../../core/channel-host.js';
 import { describe, Fault } from '../../core/errors.js';
 import { onAbort } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
-import { named } from '../kit/named.js';
-import { createState } from '../kit/state.js';
+import { withSpeakerName } from '../kit/outgoing.js';
+import { createState } from '../kit/supervise.js';
 import { check, meIn } from './account.js';
 import { createCache } from './cache.js';
 import { isEndOfConnection, isOfLibrary } from './closing.js';
@@ -162,7 +162,7 @@ export function createWhatsApp(host: Host): WhatsApp {
 
     voiceNotes: true,
 
-    send: (to, part, options) => sendNow(to, named(part, options), options),
+    send: (to, part, options) => sendNow(to, withSpeakerName(part, options), options),
 
     async react(to, id, emoji, options) {
       const content = reactionTo(cache, to, id, emoji, clock.now());

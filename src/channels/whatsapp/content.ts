@@ -3,7 +3,7 @@
  * content holds, nothing throws.
  */
 import { normalizeMessageContent, proto } from '@whiskeysockets/baileys';
-import { bracketed as inBrackets } from '../kit/bracketed.js';
+import { bracketed as inBrackets } from '../kit/incoming.js';
 import {
   type Contact,
   type Content,

@@ -3,8 +3,8 @@ import type { GroupMetadata } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import { createAsked, isAdministrator } from '../kit/asked.js';
 import { bounded } from '../kit/bounded.js';
+import { createLookupCache, isAdministrator } from '../kit/lookup-cache.js';
 import { isSamePerson, type Person, personOf } from './jid.js';
 
 const MOST_TITLES = 2_000;
@@ -38,7 +38,7 @@ interface Parts {
 export function createGroups({ ask, met, clock, log }: Parts): Groups {
   const titles = bounded<string, string>(MOST_TITLES);
   const failedAt = bounded<string, number>(MOST_GROUPS);
-  const groups = createAsked(askFor, { most: MOST_GROUPS, clock });
+  const groups = createLookupCache(askFor, { most: MOST_GROUPS, clock });
 
   async function askFor(group: string): Promise<GroupMetadata> {
     try {

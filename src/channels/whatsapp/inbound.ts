@@ -3,8 +3,7 @@
  * Service messages, what we sent ourselves, and everything that is no chat with people are nothing.
  */
 import type { Attachment, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
-import { boundedEvent } from '../kit/door.js';
-import { mentioning } from '../kit/mentions.js';
+import { boundedEvent, mentioning } from '../kit/incoming.js';
 import {
   albumOf,
   contentOf,

@@ -1,6 +1,6 @@
 /** The keys below `channels.whatsapp` of config.yaml that only WhatsApp has. */
 import * as z from 'zod';
-import { address, type Camel, expected, rate, truth } from '../kit/options.js';
+import { address, type Camel, expected, rate, truth } from '../kit/descriptor.js';
 
 const version = expected('a version of WhatsApp Web, like 2.3000.1043857760');
 

@@ -9,9 +9,9 @@ import { bounded } from './bounded.js';
 const YES_KEPT_MS = 300_000;
 const NO_KEPT_MS = 3_000;
 
-export type Asked<Answer> = ReturnType<typeof createAsked<Answer>>;
+export type LookupCache<Answer> = ReturnType<typeof createLookupCache<Answer>>;
 
-export function createAsked<Answer>(
+export function createLookupCache<Answer>(
   ask: (key: string) => Promise<Answer>,
   { most, clock }: { most: number; clock: Clock },
 ) {
@@ -50,7 +50,7 @@ export function createAsked<Answer>(
 
 /** Whether somebody is an administrator by the answers: a yes is remembered for minutes, a no for seconds. */
 export async function isAdministrator<Answer>(
-  asked: Asked<Answer>,
+  asked: LookupCache<Answer>,
   key: string,
   isOne: (answer: Answer) => boolean,
 ): Promise<boolean> {

@@ -50,3 +50,24 @@ export function boundedEvent(event: InboundEvent): InboundEvent {
 function boundedName(name: string): string {
   return name.length <= MOST_OF_A_NAME ? name : `${cutAt(name, MOST_OF_A_NAME - 1)}…`;
 }
+
+// A line in brackets, which stands where a message has no words. What it tells is others' words, and stays within it. Pure.
+
+/** `what` may hold anything: it ends neither the line nor the bracket. */
+export function bracketed(what: string): string {
+  const line = what
+    .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+    .replaceAll('[', '(')
+    .replaceAll(']', ')');
+  return `[${line.trim()}]`;
+}
+
+// The names of people that a platform writes into a text where somebody is mentioned: not the sender's own words.
+
+/** Only such a name could be taken for an address. */
+const LIKE_AN_ADDRESS = /[.:]/;
+
+export function mentioning(names: Iterable<string>): { mentions?: string[] } {
+  const mentions = [...new Set(names)].filter((name) => LIKE_AN_ADDRESS.test(name));
+  return mentions.length === 0 ? {} : { mentions };
+}
