@@ -350,7 +350,7 @@ function checkOffered({ tools }: Config, names: readonly string[]): Finding[] {
 
 /** `offered`: the names of tools of all servers, to which those of this one are added. */
 async function checkMcp(server: ServerSettings, config: Config, offered: string[]): Promise<Finding[]> {
-  const { checkServer } = await import('./mcp/check.js');
+  const { checkServer } = await import('./mcp/connection.js');
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const redact = createRedactor(secretsOf(config));
   const checked = await checkServer(server, {

@@ -138,7 +138,7 @@ export async function createMcp(config: Config, version: string, log: Log): Prom
   const redact = createRedactor(secretsOf(config));
   const outward = createOutward(config.network.proxies);
   const reach = await createReachOf(config);
-  return createMcpServers({ settings, version, outward, reach, clock: systemClock, log, redact });
+  return createMcpServers(settings, { version, outward, reach, clock: systemClock, log, redact });
 }
 
 /** Where servers of tools may lead us: where `web_fetch` may go. */

@@ -1,69 +1,69 @@
 /**
- * The servers of tools that the configuration names (Model Context Protocol), and their tools as personas have them: the
- * group `mcp`. Every one is foreign code: a call asks a person unless the operator called it safe, and what it answers is
- * words from outside.
+ * The configured MCP servers and their tools as personas have them: the group `mcp`. Each server is connected in the
+ * background, and again when the connection is lost. It is foreign code: a call asks a person unless the operator called the
+ * tool safe, and an answer is words from outside. A server's faults reach no further than its own calls.
  */
 import type { Clock } from '../core/clock.js';
-import type { Log } from '../core/log.js';
-import type { LookupFor, Outward } from '../core/outward.js';
-import type { AnyTool } from '../core/tool.js';
-import { failed } from './failure.js';
-import type { OfferedTool } from './offered.js';
-import type { Processes } from './process-transport.js';
-import { startServer, type ToolServer } from './server.js';
-import type { ServerSettings } from './settings.js';
-import { oneLine } from './words.js';
+import { describe } from '../core/errors.js';
+import type { AnyTool, ToolResult } from '../core/tool.js';
+import type { Connection, McpHost } from './connection.js';
+import { type OfferedTool, offerOf, wrongArguments } from './offered.js';
+import { failed, failureOf, oneLine, resultOf, UNREACHABLE } from './results.js';
+import { MOST_NAMES, type ServerSettings } from './settings.js';
+import type { Processes } from './stdio.js';
 
 export interface McpServers {
-  /** Begins to connect, in the background; may be called twice. */
+  /** Begins to connect in the background; may be called twice. */
   start(): void;
-  /** As they are now, for a new turn: the same list as long as they are the same. */
+  /** For a new turn: the same list as long as nothing changed. */
   tools(): readonly AnyTool[];
   /**
-   * Resolves when it was tried once to connect to each, and in any case some seconds after the start: the first message
-   * of a run is not answered without tools that are there a moment later, and no server holds up more than that. A turn
-   * with a call that is to be run (one that a person has approved while the gateway was away) waits longer for its tool.
+   * Resolves when each server was tried once, or some seconds after the start. A turn that waits to run an approved call
+   * (`wanted`) waits longer for its tool.
    */
   ready(wanted: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Ends every process, with what it started. */
+  /** Ends every process, with all that it started. */
   stop(): Promise<void>;
 }
 
-interface Parts {
-  settings: readonly ServerSettings[];
-  version: string;
-  outward: Outward;
-  /** Where a server leads us beside its own address. */
-  reach: LookupFor;
-  clock: Clock;
-  log: Log;
-  /** Cuts secrets out of a text. */
-  redact(text: string): string;
+interface ToolServer {
+  readonly name: string;
+  readonly timeoutMs: number;
+  /** The same list as long as nothing changed. */
+  tools(): readonly OfferedTool[];
+  /** Resolves after the first attempt to connect. */
+  tried: Promise<void>;
+  call(tool: OfferedTool, given: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
+  stop(): Promise<void>;
 }
 
 const READY_WITHIN_MS = 3_000;
 const WANTED_WITHIN_MS = 30_000;
-/** Beyond the server's own time: what a call may wait for its connection. */
+/** A call may wait for the connection beyond the server's own timeout. */
 const ASIDE_MS = 15_000;
+const CALL_WAITS_MS = 10_000;
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+/** A connection that held for so long resets the back-off. */
+const STABLE_MS = 30_000;
+/** Between two listings; doubled for a server that goes on changing its tools. */
+const LIST_AGAIN_MS = 1_000;
+const LONGEST_LIST_AGAIN_MS = 600_000;
+const QUICK_CHANGES = 5;
+const CALM_MS = 600_000;
+const MOST_REMARKED = 40;
+const TOO_MANY_NAMES = `it has had ${MOST_NAMES} tools of different names since the start; further ones are left out until the next`;
 
-export function createMcpServers({
-  settings,
-  version,
-  outward,
-  reach,
-  clock,
-  log,
-  redact,
-}: Parts): McpServers {
+export function createMcpServers(settings: readonly ServerSettings[], host: McpHost): McpServers {
+  const { clock, log } = host;
   let servers: ToolServer[] | null = null;
   let startedAt = 0;
-  /** Resolves when each was tried once. */
   let tried: Promise<unknown> = Promise.resolve();
   let areTried = settings.length === 0;
   let isOver = false;
   let lists: (readonly OfferedTool[])[] = [];
   let tools: readonly AnyTool[] = [];
-  /** Who had a name first has it for this run: `a_b` of the server `c` and `b` of `c_a` would be the same. */
+  /** The first server to use a name keeps it: `a_b` of `c` and `b` of `c_a` would be the same. */
   const owners = new Map<string, string>();
   const processes: Processes = new Set();
   const killAll = () => {
@@ -72,9 +72,7 @@ export function createMcpServers({
 
   function start(): void {
     if (servers !== null || isOver || settings.length === 0) return;
-    servers = settings.map((each) =>
-      startServer(each, { version, outward, reach, clock, log, redact, processes }),
-    );
+    servers = settings.map((each) => startServer(each, host, processes));
     process.once('exit', killAll);
     startedAt = clock.now();
     tried = Promise.all(servers.map((server) => server.tried)).then(() => {
@@ -83,19 +81,13 @@ export function createMcpServers({
   }
 
   function toolsOf(server: ToolServer): AnyTool[] {
-    const own = server.tools().filter(({ name }) => {
-      const owner = owners.get(name) ?? server.settings.name;
-      if (owner !== server.settings.name) {
-        log.warn(
-          { mcp: server.settings.name, tool: name },
-          `a tool is left out: ${owner} has one of this name`,
-        );
-        return false;
-      }
-      owners.set(name, owner);
-      return true;
+    return server.tools().flatMap((tool) => {
+      const owner = owners.get(tool.name) ?? server.name;
+      owners.set(tool.name, owner);
+      if (owner === server.name) return [asTool(server, tool)];
+      log.warn({ mcp: server.name, tool: tool.name }, `MCP tool left out: ${owner} has one of this name`);
+      return [];
     });
-    return own.map((tool) => asTool(server, tool));
   }
 
   function currentTools(): readonly AnyTool[] {
@@ -107,24 +99,17 @@ export function createMcpServers({
     return tools;
   }
 
-  /** Waits for them, but never longer than so much time after the start. */
-  async function firstTries(withinMs: number, signal: AbortSignal): Promise<void> {
-    const patience = new AbortController();
-    const enough = AbortSignal.any([patience.signal, signal]);
-    await Promise.race([tried, clock.sleep(startedAt + withinMs - clock.now(), enough)]);
-    patience.abort();
-  }
-
   return {
     start,
     tools: currentTools,
     async ready(wanted, signal) {
       if (areTried || isOver) return;
       start();
-      await firstTries(READY_WITHIN_MS, signal);
+      const until = (ms: number) => orAfter(tried, startedAt + ms - clock.now(), clock, signal);
+      await until(READY_WITHIN_MS);
       const names = currentTools().map(({ name }) => name);
       const isMissing = wanted.some((name) => name.startsWith('mcp_') && !names.includes(name));
-      if (isMissing) await firstTries(WANTED_WITHIN_MS, signal);
+      if (isMissing) await until(WANTED_WITHIN_MS);
     },
     async stop() {
       isOver = true;
@@ -138,19 +123,195 @@ function asTool(server: ToolServer, tool: OfferedTool): AnyTool {
   return {
     name: tool.name,
     description: tool.description,
-    // In the system prompt, not a word of the server's own.
-    hint: `a tool of the server ${JSON.stringify(oneLine(server.settings.name, 60))}`,
+    // The system prompt holds no word of the server's own.
+    hint: `a tool of the server ${JSON.stringify(oneLine(server.name, 60))}`,
     parameters: tool.schema,
-    // Foreign code: also where it is safe, nobody knows whether it only reads.
+    // Foreign code: even a safe tool may do more than read.
     risk: tool.needsApproval ? 'high' : 'medium',
     ...(tool.needsApproval && { isExternal: true }),
-    timeoutMs: server.settings.timeoutMs + ASIDE_MS,
+    timeoutMs: server.timeoutMs + ASIDE_MS,
     isFromOutside: true,
     async execute(given: Record<string, unknown>, { authorisation, signal }) {
-      if (authorisation === undefined)
+      if (authorisation === undefined) {
         return failed('Permission denied: this call carries no authorisation.');
+      }
       if (signal.aborted) return failed('Stopped: nothing was done.');
       return server.call(tool, given, signal);
     },
   };
+}
+
+function startServer(settings: ServerSettings, host: McpHost, processes: Processes): ToolServer {
+  const { name, timeoutMs } = settings;
+  const { clock, log, redact } = host;
+  const over = new AbortController();
+  const listing = createListing(settings, host);
+  let connection: Connection | null = null;
+  let retryNow = new AbortController();
+  let waiting: (() => void)[] = [];
+  let wasTried = () => {};
+  const tried = new Promise<void>((resolve) => {
+    wasTried = resolve;
+  });
+  const running = run();
+
+  async function run(): Promise<void> {
+    let pause = FIRST_PAUSE_MS;
+    let lastFault = '';
+    while (!over.signal.aborted) {
+      const began = clock.now();
+      retryNow = new AbortController();
+      try {
+        await serve();
+        lastFault = '';
+      } catch (error) {
+        const why = oneLine(redact(describe(error)));
+        if (!over.signal.aborted && why !== lastFault) {
+          log.warn({ mcp: name, why }, 'MCP server unavailable; retrying');
+        }
+        lastFault = why;
+      }
+      connection = null;
+      wasTried();
+      if (over.signal.aborted) return;
+      if (clock.now() - began > STABLE_MS) pause = FIRST_PAUSE_MS;
+      await clock.sleep(pause, AbortSignal.any([retryNow.signal, over.signal]));
+      pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+    }
+  }
+
+  /** From the beginning of one connection to its end. */
+  async function serve(): Promise<void> {
+    const { connect } = await import('./connection.js');
+    const made = await connect(settings, host, processes, over.signal);
+    try {
+      const news = listing.take(await made.listTools(over.signal));
+      log.info({ mcp: name, tools: news.length, revision: made.revision }, 'MCP server connected');
+      connection = made;
+      wasTried();
+      for (const go of waiting) go();
+      waiting = [];
+      await Promise.race([made.closed, listAgain(made)]);
+    } finally {
+      connection = null;
+      await made.close();
+    }
+  }
+
+  /** Lists again whenever the server says so; ends with the connection. */
+  async function listAgain(made: Connection): Promise<void> {
+    const ended = new AbortController();
+    void made.closed.then(() => ended.abort());
+    let changes = 0;
+    let lastAt = clock.now();
+    while (!ended.signal.aborted) {
+      await Promise.race([made.changed(), made.closed]);
+      changes = clock.now() - lastAt > CALM_MS + pauseAfter(changes) ? 0 : changes + 1;
+      lastAt = clock.now();
+      await clock.sleep(pauseAfter(changes), ended.signal);
+      if (ended.signal.aborted) return;
+      listing.take(await made.listTools(over.signal));
+    }
+  }
+
+  /** The connection, if there is one within a while. */
+  async function connected(signal: AbortSignal): Promise<Connection | null> {
+    if (connection !== null) return connection;
+    retryNow.abort();
+    const isThere = new Promise<void>((resolve) => waiting.push(resolve));
+    const enough = AbortSignal.any([signal, over.signal]);
+    await orAfter(isThere, Math.min(CALL_WAITS_MS, timeoutMs), clock, enough);
+    return connection;
+  }
+
+  return {
+    name,
+    timeoutMs,
+    tools: listing.tools,
+    tried,
+    async call(tool, given, signal) {
+      const wrong = wrongArguments(tool.schema, given);
+      if (wrong.length > 0) return failed(`These arguments do not fit ${tool.name}: ${wrong.join('; ')}`);
+      const used = await connected(signal);
+      if (signal.aborted) return failed('Stopped: nothing was done.');
+      if (used === null) return failed(UNREACHABLE);
+      const now = listing.tools().find(({ own }) => own === tool.own);
+      if (now === undefined) return failed('The server no longer has this tool. Nothing was done.');
+      if (now.fingerprint !== tool.fingerprint) {
+        return failed(
+          'The server has changed this tool since it was offered to you. Nothing was done; from the next message on you have the new one.',
+        );
+      }
+      try {
+        const result = resultOf(await used.call(tool, given, signal, timeoutMs), redact);
+        return { content: redact(result.content), failed: result.failed };
+      } catch (error) {
+        const { result, isLost } = failureOf(error, timeoutMs / 1000);
+        const why = oneLine(redact(describe(error)));
+        if (!signal.aborted) log.warn({ mcp: name, tool: tool.own, why }, 'MCP call failed');
+        if (isLost) {
+          if (connection === used) connection = null;
+          void used.close();
+        }
+        return { ...result, content: redact(result.content) };
+      }
+    },
+    async stop() {
+      over.abort();
+      await connection?.close();
+      await running;
+    },
+  };
+}
+
+/** The tools of one server over its connections: a tool that changes needs approval until the next start. */
+function createListing(settings: ServerSettings, { log }: McpHost) {
+  const { name: mcp } = settings;
+  let offered: readonly OfferedTool[] = [];
+  const firstFingerprints = new Map<string, string>();
+  const changed = new Set<string>();
+  const remarked = new Set<string>();
+
+  function take(listed: readonly unknown[]): readonly OfferedTool[] {
+    const { tools: found, remarks } = offerOf(settings, listed);
+    const unknown = found.filter(({ own }) => !firstFingerprints.has(own));
+    const tooMany = unknown.slice(Math.max(0, MOST_NAMES - firstFingerprints.size));
+    if (tooMany.length > 0) remarks.push(TOO_MANY_NAMES);
+    const tools = found.filter((tool) => !tooMany.includes(tool));
+    for (const { own, fingerprint } of tools) {
+      const before = firstFingerprints.get(own) ?? fingerprint;
+      firstFingerprints.set(own, before);
+      if (before === fingerprint || changed.has(own)) continue;
+      changed.add(own);
+      log.warn({ mcp, tool: own }, 'MCP tool changed; each call needs approval until the next start');
+    }
+    const now = tools.map((tool) => (changed.has(tool.own) ? { ...tool, needsApproval: true } : tool));
+    if (!isSame(now, offered)) offered = now;
+    for (const remark of remarks) {
+      if (remarked.has(remark) || remarked.size >= MOST_REMARKED) continue;
+      remarked.add(remark);
+      log.warn({ mcp }, `MCP server: ${remark}`);
+    }
+    return offered;
+  }
+
+  return { take, tools: () => offered };
+}
+
+function pauseAfter(changes: number): number {
+  const doublings = Math.max(0, changes - QUICK_CHANGES);
+  return Math.min(LIST_AGAIN_MS * 2 ** Math.min(doublings, 30), LONGEST_LIST_AGAIN_MS);
+}
+
+function isSame(some: readonly OfferedTool[], others: readonly OfferedTool[]): boolean {
+  const key = (tools: readonly OfferedTool[]) =>
+    tools.map(({ name, fingerprint, needsApproval }) => `${name} ${fingerprint} ${needsApproval}`).join('\n');
+  return key(some) === key(others);
+}
+
+/** Waits for `what`, but no longer than `ms`. */
+async function orAfter(what: Promise<unknown>, ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  const patience = new AbortController();
+  await Promise.race([what, clock.sleep(ms, AbortSignal.any([patience.signal, signal]))]);
+  patience.abort();
 }

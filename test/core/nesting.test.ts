@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { parsed } from '../../src/board/body.js';
 import { isNestedDeeper } from '../../src/core/nesting.js';
 import { offerOf } from '../../src/mcp/offered.js';
-import { resultOf } from '../../src/mcp/result.js';
+import { resultOf } from '../../src/mcp/results.js';
 import { createAnswer } from '../../src/models/answer.js';
 import { createResponsesAnswer } from '../../src/models/responses-answer.js';
 import { entryWords } from '../../src/store/sqlite/erasers.js';

@@ -51,7 +51,10 @@ describe('a value of the environment', () => {
     });
     const running = run(home, ['start'], VALUES);
     await running.saw('coterie is up');
-    await eventually(() => running.err().split('a server of tools says').length > said.length, 'all is said');
+    await eventually(
+      () => running.err().split('MCP server wrote to standard error').length > said.length,
+      'all is said',
+    );
     expect(await running.stop('SIGHUP')).toBe(0);
     const audit = (await home.read('data/audit.jsonl')) ?? '';
     expect(audit).toContain('"configuration"');

@@ -77,8 +77,7 @@ export function mcpBench(
   const log: Log = { debug: level('debug'), info: level('info'), warn: level('warn'), error: level('error') };
   const redact = createRedactor(secrets);
   const reach = createReach(allowHosts, systemNetwork(straight));
-  const servers = createMcpServers({
-    settings,
+  const servers = createMcpServers(settings, {
     version: '1.2.3',
     outward: straight,
     reach,

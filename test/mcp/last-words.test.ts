@@ -1,6 +1,6 @@
-/** What servers of tools write when they end, as their runtimes write it, and the line of it that says why. */
+/** What MCP servers write when they end, as their runtimes write it, and the line of it that says why. */
 import { expect, test } from 'vitest';
-import { reasonIn } from '../../src/mcp/last-words.js';
+import { reasonIn } from '../../src/mcp/stdio.js';
 
 test.each<[string, string, string | null]>([
   ['nothing', '', null],

@@ -1,7 +1,6 @@
 /** What of a server's list personas are offered, and which arguments fit: pure. */
 import { describe, expect, it } from 'vitest';
-import { offerOf, toolName } from '../../src/mcp/offered.js';
-import { checkSchema, wrongArguments } from '../../src/mcp/schema.js';
+import { checkSchema, offerOf, toolName, wrongArguments } from '../../src/mcp/offered.js';
 
 const SETTINGS = { name: 's', tools: undefined, safe: [] };
 const OBJECT = { type: 'object' as const, properties: {} };

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
-import { resultOf } from '../../src/mcp/result.js';
+import { resultOf } from '../../src/mcp/results.js';
 import { createRedactor } from '../../src/operating/redact.js';
 import { eventually } from '../harness/gateway.js';
 import {
@@ -136,15 +136,15 @@ describe('a server that', () => {
       expect((await bench.call('mcp_die-call_go')).content).toContain('is unknown');
     }
     expect(Date.now() - begun).toBeLessThan(5_000);
-    expect(logged(/has ended by itself/)).toHaveLength(4);
+    expect(logged(/MCP server exited/)).toHaveLength(4);
   });
 
   it('ends at once, again and again, is said once', async () => {
     bench = mcpBench([fakeServer('ends-at-once')]);
     await bench.ready([], new AbortController().signal);
-    await bench.until(() => logged(/has ended by itself/).length >= 2, 'it was tried again');
+    await bench.until(() => logged(/MCP server exited/).length >= 2, 'it was tried again');
     expect(bench.tools()).toEqual([]);
-    expect(logged(/cannot be used; it is tried again/)).toHaveLength(1);
+    expect(logged(/unavailable; retrying/)).toHaveLength(1);
   });
 
   it('cannot even be started is said, and the others are there', async () => {
@@ -154,21 +154,17 @@ describe('a server that', () => {
     ]);
     await bench.ready([], new AbortController().signal);
     await bench.until(() => bench.tools().length > 0, 'the other is there');
-    expect(logged(/cannot be used.*ENOENT|ENOENT.*cannot be used/)).toHaveLength(1);
+    expect(logged(/unavailable.*ENOENT|ENOENT.*unavailable/)).toHaveLength(1);
   });
 
-  it.each(['large', 'large-tail-id'])(
-    'returns 10 MB (%s) is cut, and the model hears how much',
-    async (mode) => {
-      await open([fakeServer(mode)]);
-      const { content, failed } = await bench.call(`mcp_${mode}_go`);
-      expect(failed).toBe(false);
-      expect(content).toMatch(/^begins ["l]/);
-      expect(content).toMatch(/The server's answer had 10\.\d MB, which is more than is read at once/);
-      expect(content.length).toBeLessThan(61_000);
-      expect((await bench.call(`mcp_${mode}_go`)).content).toMatch(/^begins/);
-    },
-  );
+  it('returns 10 MB loses its connection, the model hears why, and it is there again', async () => {
+    await open([fakeServer('large')]);
+    const { content, failed } = await bench.call('mcp_large_go');
+    expect(failed).toBe(true);
+    expect(content).toMatch(/answer was larger than 4\.0 MB, so it was cut off.*is unknown.*Ask for less/);
+    await bench.until(() => logged(/MCP server connected/).length === 2, 'it was started again');
+    expect(logged(/MCP connection closed/)).toHaveLength(1);
+  });
 
   it('changes its tools: another turn has them; what changed asks a person; what is gone says so', async () => {
     await open([fakeServer('changes', { safe: ['pet', 'change'] })]);
@@ -193,7 +189,7 @@ describe('a server that', () => {
     // For an agent, what nobody has called safe leaves the machine.
     expect(bench.tool('mcp_changes_pet').isExternal).toBe(true);
     expect(bench.tool('mcp_changes_change').isExternal).toBeUndefined();
-    expect(logged(/described otherwise than it was/)).toHaveLength(1);
+    expect(logged(/MCP tool changed/)).toHaveLength(1);
     expect((await bench.call('mcp_changes_pet')).content).toBe('did pet');
   });
 
@@ -215,7 +211,7 @@ describe('a server that', () => {
     expect(bench.names().length).toBeLessThanOrEqual(85);
     expect(logged(/its name has 200\d\d\d characters/).length).toBeLessThan(41);
     expect(logged(/1000 tools of different names since the start/).length).toBeLessThanOrEqual(1);
-    expect(logged(/of a server of tools/).length).toBeLessThanOrEqual(40);
+    expect(logged(/MCP server: /).length).toBeLessThanOrEqual(40);
     expect(JSON.stringify(bench.lines).length).toBeLessThan(100_000);
   });
 
@@ -238,17 +234,17 @@ describe('a server that', () => {
       { ...fakeServer('twins'), name: 'a.b' },
       { ...fakeServer('twins'), name: 'a/b' },
     ]);
-    await bench.until(() => logged(/is connected/).length >= 2, 'both are connected');
+    await bench.until(() => logged(/MCP server connected/).length >= 2, 'both are connected');
     const names = bench.names();
     expect(names).toEqual(['mcp_a_b_twin', 'mcp_a_b_a_b']);
-    expect(logged(/a tool is left out: a[./]b has one of this name/)).toHaveLength(2);
+    expect(logged(/MCP tool left out: a[./]b has one of this name/)).toHaveLength(2);
   });
 
   it('asks for sampling, input and folders gets nothing, which is said once', async () => {
     await open([fakeServer('samples')]);
     expect((await bench.call('mcp_samples_go')).content).toBe('-32601,-32601,-32601');
     await bench.call('mcp_samples_go');
-    expect(logged(/asked for something that it does not get/).map(({ asked }) => asked)).toEqual([
+    expect(logged(/MCP server request refused/).map(({ asked }) => asked)).toEqual([
       'sampling/createMessage',
       'elicitation/create',
       'roots/list',
@@ -258,7 +254,7 @@ describe('a server that', () => {
   it('writes garbage between its messages is understood all the same', async () => {
     await open([fakeServer('garbage')]);
     expect((await bench.call('mcp_garbage_go')).content).toBe('went away');
-    const garbage = logged(/wrote something that is no message/);
+    const garbage = logged(/a line that is not a message/);
     expect(garbage.map(({ line }) => line)).toContain('Welcome to my server!');
     expect(JSON.stringify(bench.lines)).not.toContain('\\u001b');
   });
@@ -268,7 +264,7 @@ describe('a server that', () => {
     async (revision) => {
       await open([fakeServer('old', {}, revision)]);
       expect((await bench.call('mcp_old_go', { text: 'well' })).content).toBe('went well');
-      expect(logged(/is connected/)[0]).toMatchObject({ revision });
+      expect(logged(/MCP server connected/)[0]).toMatchObject({ revision });
     },
   );
 
@@ -281,7 +277,7 @@ describe('a server that', () => {
     await open([fakeServer('stateless'), fakeServer('stateless-asks')]);
     await bench.until(() => bench.tools().length === 2, 'both are there');
     expect((await bench.call('mcp_stateless_go', { text: 'well' })).content).toBe('went well');
-    expect(logged(/is connected/)[0]).toMatchObject({ revision: '2026-07-28' });
+    expect(logged(/MCP server connected/)[0]).toMatchObject({ revision: '2026-07-28' });
     expect(await bench.call('mcp_stateless-asks_go')).toMatchObject({
       failed: true,
       content: expect.stringMatching(/asked for something in return/),
@@ -297,7 +293,7 @@ describe('a server that', () => {
     expect((await callTool(bench.tools()[0] as never, {}, new AbortController().signal)).content).toBe(
       'went away',
     );
-    expect(logged(/a tool without a name is left out/)).toHaveLength(4);
+    expect(logged(/a tool without a name is left out/)).toHaveLength(1);
   });
 
   it('describes itself with 1 MB that orders the model about is quoted, and cut', async () => {
@@ -345,7 +341,7 @@ describe('a server that', () => {
       '[The resource "file:///a", 297 bytes, which is not shown here]\n\n[The resource "file:///b":]\ninside',
       'it broke',
       '{"n":7}',
-      expect.stringContaining('is none that can be read'),
+      expect.stringContaining('cannot be read'),
       'ab[31mcd',
     ]);
   });
