@@ -5,7 +5,7 @@ import { openAudit } from './audit.js';
 import { CHANNELS } from './channels/list.js';
 import { openStore } from './compose.js';
 import { type Config, commandConfig, hiddenInLogs } from './config.js';
-import { NAME_CHARS, WELCOME } from './conversation/commands/pairing.js';
+import { NAME_CHARS, WELCOME } from './conversation/commands/owners.js';
 import { oneLine } from './conversation/quoting.js';
 import type { Applicant, ApprovedKind, PairingRequest } from './core/access.js';
 import { type Audit, OPERATOR } from './core/audit.js';

@@ -26,23 +26,19 @@ import type { McpServers } from './mcp/servers.js';
 import { activateSkill } from './tools/activate-skill.js';
 import { agentMemoryTools } from './tools/agent-memory.js';
 import { manageClipboard } from './tools/clipboard.js';
-import { exportChat } from './tools/export-chat.js';
 import { glob, grep } from './tools/files/find.js';
 import type { Folders } from './tools/files/places.js';
 import { readFile, readSkillFile } from './tools/files/read-file.js';
 import { editFile, writeFile } from './tools/files/write-file.js';
-import { draftTools, memoryTools } from './tools/memory.js';
+import { draftTools, memoryTools, readTieredMemory, searchMemory } from './tools/memory.js';
 import { react } from './tools/react.js';
 import { scheduleTools } from './tools/schedules.js';
-import { searchMemory } from './tools/search-memory.js';
-import { sendMessage } from './tools/send-message.js';
+import { exportChat, keepArtifact, sendMessage, writeArtifact } from './tools/sending.js';
 import { sessionsSpawn } from './tools/sessions-spawn.js';
 import { shell } from './tools/shell/shell.js';
-import { readTieredMemory } from './tools/tiered-memory.js';
 import { systemNetwork } from './tools/web/network.js';
 import { createPageReader } from './tools/web/page-reader.js';
 import { webFetch } from './tools/web/web-fetch.js';
-import { keepArtifact, writeArtifact } from './tools/write-artifact.js';
 
 type Deliver = Parameters<typeof postSideMessage>[0]['deliver'];
 

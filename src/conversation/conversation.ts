@@ -13,7 +13,7 @@ import type { Alarm, Pending } from '../core/route-store.js';
 import type { Work } from '../core/work.js';
 import { expireCall } from './approving.js';
 import { createWindows } from './compaction/windows.js';
-import { consolidateNight } from './consolidation/nights.js';
+import { consolidateNight } from './consolidation/nightly.js';
 import { createWindowCopies } from './context/window.js';
 import type { Deliver } from './deliver/deliver.js';
 import { createNews } from './deliver/news.js';

@@ -10,9 +10,7 @@ import type { Memory } from '../core/memory.js';
 import { noted, originOf } from '../core/origin.js';
 import type { AnyTool, Tool, ToolContext, ToolResult } from '../core/tool.js';
 import { authorise } from './authorise.js';
-import { dayIn, isDay } from './dates.js';
-import { done, doneFrom, failed, runTool, shown, unsaved } from './results.js';
-import { refuseSecret } from './secret-refusal.js';
+import { dayIn, done, doneFrom, failed, isDay, refuseSecret, runTool, shown, unsaved } from './results.js';
 
 interface Parts {
   agents: Pick<Agents, 'read' | 'append'>;

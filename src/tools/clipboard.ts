@@ -11,8 +11,7 @@ import { entryLine } from '../core/entry.js';
 import { noted, originOfNotes } from '../core/origin.js';
 import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
 import { type Allowed, authorise } from './authorise.js';
-import { done, doneFrom, failed, runTool, shown, unsaved } from './results.js';
-import { refuseSecret } from './secret-refusal.js';
+import { done, doneFrom, failed, refuseSecret, runTool, shown, unsaved } from './results.js';
 
 const NAME = 'manage_clipboard';
 

@@ -1,5 +1,8 @@
 /** The results of tools, and how a file that cannot be read or written becomes one. */
+
+import * as z from 'zod';
 import { cutWithMarker } from '../core/cut.js';
+import { createZone } from '../core/dates.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Origin } from '../core/origin.js';
 import type { ToolContext, ToolResult } from '../core/tool.js';
@@ -54,4 +57,45 @@ export async function runTool(
     context.log.warn({ tool: name, error: describe(error) }, 'a tool could not do its work');
     return failure(`${name} failed: ${error.sentence} Nothing was changed.`);
   }
+}
+
+// What a model is told that would have written a secret into a file. Nobody, and no log, gets the secret itself.
+
+/** null when the content holds no secret that is not in `known`, the text it replaces. */
+export async function refuseSecret(
+  name: string,
+  content: string,
+  known: string,
+  context: ToolContext,
+  place = 'memory',
+): Promise<ToolResult | null> {
+  // Its many expressions are made at the first write, not at the start of the gateway.
+  const { secretIn } = await import('./secrets.js');
+  const secret = secretIn(content, known);
+  if (secret === null) return null;
+  const { kind, line } = secret;
+  context.log.info({ tool: name, kind, line }, `a secret was kept out of ${place}`);
+  return failed(
+    `Nothing was written, for line ${line} of the content holds ${kind}, and ${place} keeps no secrets. ` +
+      'Write it again without it; where it is kept may be said, the secret itself may not.',
+  );
+}
+
+// Days as the daily log names its files.
+
+const DAY_MS = 86_400_000;
+
+/** The day that `now` falls on in a zone, as YYYY-MM-DD. */
+export function dayIn(timezone: string, now: number): string {
+  return createZone(timezone).date(now);
+}
+
+/** From one day to another, both as YYYY-MM-DD; negative where the other is earlier. */
+export function daysBetween(from: string, to: string): number {
+  return Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS);
+}
+
+/** `YYYY-MM-DD`, and a day that the calendar has. */
+export function isDay(date: string): boolean {
+  return z.iso.date().safeParse(date).success;
 }

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Artifacts } from '../../src/core/artifacts.js';
 import { Fault } from '../../src/core/errors.js';
 import type { Tool } from '../../src/core/tool.js';
-import { writeArtifact } from '../../src/tools/write-artifact.js';
+import { writeArtifact } from '../../src/tools/sending.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
 let on: Workbench;

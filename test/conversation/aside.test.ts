@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import type { SideMessage } from '../../src/core/tool.js';
-import { sendMessage } from '../../src/tools/send-message.js';
+import { sendMessage } from '../../src/tools/sending.js';
 import { archivesIn } from '../groups/support.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { foldersIn } from '../harness/folders.js';

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Audit } from '../../src/core/audit.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import type { AnyTool } from '../../src/core/tool.js';
-import { sendMessage } from '../../src/tools/send-message.js';
+import { sendMessage } from '../../src/tools/sending.js';
 import { archivesIn } from '../groups/support.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { foldersIn } from '../harness/folders.js';

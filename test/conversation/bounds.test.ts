@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { ModelMessage, ModelRequest } from '../../src/core/model.js';
 import type { AnyTool } from '../../src/core/tool.js';
-import { sendMessage } from '../../src/tools/send-message.js';
+import { sendMessage } from '../../src/tools/sending.js';
 import { archivesIn } from '../groups/support.js';
 import { type Answer, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { foldersIn } from '../harness/folders.js';

@@ -2,7 +2,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { objection } from '../../src/conversation/consolidation/guard.js';
+import { objection } from '../../src/conversation/consolidation/consolidate.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import type { ModelRequest } from '../../src/core/model.js';
 import type { Store } from '../../src/core/store.js';

@@ -1,7 +1,7 @@
 /** Where a window may be cut: laws over random conversations as the store orders them. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { boundaries, cutPlace } from '../../src/conversation/compaction/cut.js';
+import { boundaries, cutPlace } from '../../src/conversation/compaction/chunk.js';
 import type { HeardMessage } from '../../src/core/view.js';
 
 let id = 0;

@@ -14,7 +14,7 @@ import { recordsOf } from '../../src/replay/record-files.js';
 import { createRecords, type KeptRecords } from '../../src/replay/records.js';
 import { shownTurn } from '../../src/replay/shown.js';
 import { withRecords } from '../../src/store/sqlite/inspect.js';
-import { exportChat } from '../../src/tools/export-chat.js';
+import { exportChat } from '../../src/tools/sending.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
 

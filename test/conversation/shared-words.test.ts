@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { sharedWords, wordFinder } from '../../src/conversation/commands/shared-words.js';
+import { sharedWords, wordFinder } from '../../src/conversation/commands/memory-lines.js';
 import { code, oneLine, withFencesClosed } from '../../src/conversation/quoting.js';
 
 const wordsOf = wordFinder();

@@ -6,7 +6,7 @@ import type { InboundMessage } from '../../src/core/message.js';
 import type { ModelRequest } from '../../src/core/model.js';
 import type { Recall, Recalled } from '../../src/core/recall.js';
 import type { AnyTool } from '../../src/core/tool.js';
-import { searchMemory } from '../../src/tools/search-memory.js';
+import { searchMemory } from '../../src/tools/memory.js';
 import { type Answer, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { NO_MEDIA } from '../harness/no-media.js';
 import { NO_RECALL } from '../harness/no-recall.js';

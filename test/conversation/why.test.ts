@@ -3,7 +3,7 @@ import { afterEach, expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
 import type { ModelRequest } from '../../src/core/model.js';
 import type { Recall, Recalled } from '../../src/core/recall.js';
-import { searchMemory } from '../../src/tools/search-memory.js';
+import { searchMemory } from '../../src/tools/memory.js';
 import { type Workbench, workbench } from '../harness/conversation.js';
 import { NO_RECALL } from '../harness/no-recall.js';
 

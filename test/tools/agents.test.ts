@@ -22,7 +22,7 @@ import { agentMemoryTools } from '../../src/tools/agent-memory.js';
 import { authorise, mayActAnywhere } from '../../src/tools/authorise.js';
 import { manageClipboard } from '../../src/tools/clipboard.js';
 import { memoryTools } from '../../src/tools/memory.js';
-import { sendMessage } from '../../src/tools/send-message.js';
+import { sendMessage } from '../../src/tools/sending.js';
 import { createToolsFor, leftOutOf } from '../../src/turn-tools.js';
 import { listeningLog, memoryIn } from '../groups/support.js';
 import { askerWho } from '../harness/asker.js';

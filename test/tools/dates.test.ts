@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dayIn, isDay } from '../../src/tools/dates.js';
+import { dayIn, isDay } from '../../src/tools/results.js';
 
 describe('dayIn', () => {
   it('is the day of the zone', () => {

@@ -4,7 +4,7 @@ import { ZodType, z } from 'zod';
 import type { ChatExports } from '../../src/core/chat-export.js';
 import { createZone } from '../../src/core/dates.js';
 import type { Authorisation, SideMessage, ToolContext } from '../../src/core/tool.js';
-import { exportChat } from '../../src/tools/export-chat.js';
+import { exportChat } from '../../src/tools/sending.js';
 import { askerWho } from '../harness/asker.js';
 import { quietLog } from '../harness/quiet.js';
 

@@ -1,6 +1,6 @@
 /** What leaves the machine, for an agent: it may do that only on an owner's word. */
 import { expect, it } from 'vitest';
-import { type SendMessageParts, sendMessage } from '../../src/tools/send-message.js';
+import { type SendMessageParts, sendMessage } from '../../src/tools/sending.js';
 import { type ShellParts, shell } from '../../src/tools/shell/shell.js';
 import { type WebFetchParts, webFetch } from '../../src/tools/web/web-fetch.js';
 import { TOOLS_CONFIG } from '../harness/tools-config.js';

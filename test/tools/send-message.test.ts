@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ZodType, z } from 'zod';
 import type { Authorisation, SideMessage, ToolContext } from '../../src/core/tool.js';
-import { sendMessage } from '../../src/tools/send-message.js';
+import { sendMessage } from '../../src/tools/sending.js';
 import { archivesIn } from '../groups/support.js';
 import { askerWho } from '../harness/asker.js';
 import { foldersIn } from '../harness/folders.js';

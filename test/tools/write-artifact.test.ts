@@ -8,7 +8,7 @@ import { createArtifacts } from '../../src/artifacts/artifacts.js';
 import { Fault } from '../../src/core/errors.js';
 import { locks } from '../../src/core/mutex.js';
 import type { Authorisation, SideMessage, Tool, ToolContext } from '../../src/core/tool.js';
-import { keepArtifact, writeArtifact } from '../../src/tools/write-artifact.js';
+import { keepArtifact, writeArtifact } from '../../src/tools/sending.js';
 import { askerWho } from '../harness/asker.js';
 import { quietLog } from '../harness/quiet.js';
 

@@ -4,6 +4,7 @@ import type { CommandDescription, OutgoingFile } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import type { Greeting } from '../../core/delivery.js';
 import type { ChatId, RoomId } from '../../core/ids.js';
+import type { MemoryOwner } from '../../core/memory.js';
 import type { Persona } from '../../core/persona.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
@@ -73,3 +74,10 @@ export interface CommandServices extends Services {
 
 export const changesNothing = () => false;
 export const changesAlways = () => true;
+
+// The persona a command means when it names none.
+
+/** The active persona, which owns the memory in question. */
+export function activeHere({ chat }: StoredCommand): MemoryOwner {
+  return { chatId: chat.id, personaId: chat.activePersona };
+}

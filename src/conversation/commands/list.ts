@@ -1,21 +1,14 @@
 /** All chat commands, in the order of `/help`. */
-import { approve, deny } from './approve.js';
-import { archive } from './archive.js';
+
 import type { Command } from './command.js';
-import { help } from './help.js';
 import { memory } from './memory.js';
-import { pairing } from './pairing.js';
+import { approve, deny, pairing } from './owners.js';
 import { persona } from './persona.js';
-import { reset } from './reset.js';
+import { archive, reset, start, stop, voice } from './room.js';
 import { schedule } from './schedule.js';
-import { skill } from './skill.js';
-import { skills } from './skills.js';
-import { start } from './start.js';
-import { status } from './status.js';
-import { stop } from './stop.js';
+import { skill, skills } from './skills.js';
+import { help, status, whoami } from './status.js';
 import { usage } from './usage.js';
-import { voice } from './voice.js';
-import { whoami } from './whoami.js';
 
 export const COMMANDS: readonly Command[] = [
   start,

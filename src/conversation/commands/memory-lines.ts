@@ -1,12 +1,14 @@
 /** Splits what a persona's last answer was given into lines, each with where it is from. Pure. */
-import type { PersonaId } from '../../core/ids.js';
+import { type PersonaId, roomParts } from '../../core/ids.js';
 import type { Tier, Version } from '../../core/memory.js';
 import type { PromptMemory } from '../../core/memory-history.js';
-import type { Step } from '../../core/transcript.js';
+import { type Step, type StoredMessage, wordsBy } from '../../core/transcript.js';
+import { code, oneLine } from '../quoting.js';
+import type { CommandServices } from './command.js';
 
 export type GivenLine = RememberedLine | OtherLine;
 
-export interface RememberedLine {
+interface RememberedLine {
   kind: 'remembered';
   /** As in `Version`. */
   file: string;
@@ -17,7 +19,7 @@ export interface RememberedLine {
   cut: boolean;
 }
 
-export interface OtherLine {
+interface OtherLine {
   kind: 'recalled' | 'summary' | 'found';
   /** A recalled or found line names who said it and when, or its file. */
   text: string;
@@ -144,4 +146,96 @@ function stands(line: RememberedLine, text: string): boolean {
     const trimmed = each.trim();
     return trimmed === line.text || (line.cut && trimmed.startsWith(line.text));
   });
+}
+
+// Describes where a change of memory came from: who said what led to it, and when.
+
+const QUOTE_CHARS = 80;
+const NAME_CHARS = 60;
+
+/** `about` is the line in question: of several messages, the one most similar to it is quoted. */
+/** Also of what was written by a model that had read words from outside: such words may have led to it. */
+export async function sourceOf(
+  version: Version,
+  about: string,
+  services: Pick<CommandServices, 'store' | 'zone'>,
+): Promise<string> {
+  const source = await whence(version, about, services);
+  return version.cause.tainted ? `${source} (${OUTSIDE})` : source;
+}
+
+export const OUTSIDE = 'words from outside had been read then';
+
+async function whence(
+  version: Version,
+  about: string,
+  { store, zone }: Pick<CommandServices, 'store' | 'zone'>,
+): Promise<string> {
+  const noted = `noted ${zone.time(version.at)}`;
+  const { kind, turnId, personaId } = version.cause;
+  if (kind === 'flush') return `${noted}, when older messages were put away`;
+  if (kind === 'night') return `${noted}, when memory was put in order for the night`;
+  const messages = turnId === null ? [] : await store.turnMessages(turnId);
+  const message = closest(messages, about);
+  if (!message) return `${noted}; what was said then is not kept`;
+  // A control chat can write to other chats' memory; what is said there is not for them.
+  if (roomParts(message.room).chatId !== version.chatId) return `${noted}, from another chat`;
+  const { resetAt } = await store.view(message.room, personaId);
+  if (message.id <= resetAt) return `${noted}, in a conversation that was reset since`;
+  const name = wordsBy(message);
+  const quote = code(oneLine(message.text, QUOTE_CHARS));
+  return `from ${oneLine(name, NAME_CHARS)}, ${zone.time(message.sentAt)}: ${quote}`;
+}
+
+function closest(messages: StoredMessage[], about: string): StoredMessage | undefined {
+  const wordsOf = wordFinder();
+  const wanted = wordsOf(about);
+  const shared = (message: StoredMessage) => sharedWords(wanted, wordsOf(message.text)).length;
+  return messages
+    .filter((message) => message.text.trim() !== '')
+    .map((message) => ({ message, score: shared(message) }))
+    .sort((a, b) => b.score - a.score)[0]?.message;
+}
+
+// Finds the words that two texts share: a simple measure that anybody can verify by eye. Pure.
+
+/**
+ * Common words that say nothing about a text's subject, for languages in which the three-letter minimum is not enough.
+ */
+const STOP_WORDS = new Set(
+  (
+    'the and for are was were has have had not but you your yours our his her hers him she they them their its ' +
+    'this that these those there here with from into onto over about what which who whom when where why how ' +
+    'will would can could should shall may might must does did done been being than then too very just also ' +
+    'only some any all each more most such own out off ' +
+    'der die das den dem des ein eine einer einem einen und oder aber ist sind war waren hat haben ich sie wir ' +
+    'ihr mir mich dir dich sich nicht mit von aus bei zum zur auf für als auch noch nur dass wenn wie was wer ' +
+    'les des une est sont dans pour que qui pas avec sur par vous nous ils elle los las una por para con del ' +
+    'como más pero sus esta este'
+  ).split(' '),
+);
+
+/** Alphabets in which words of one or two letters seldom carry meaning. */
+const ALPHABET = /\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic}|\p{Script=Arabic}|\p{Script=Hebrew}/u;
+
+/** Creates the function that finds a text's words by Unicode's rules (by dictionary in scripts without spaces). */
+export function wordFinder(): (text: string) => Set<string> {
+  const segmenter = new Intl.Segmenter('en', { granularity: 'word' });
+  return (text) => {
+    const words = new Set<string>();
+    for (const { segment, isWordLike } of segmenter.segment(text.normalize('NFKC').toLowerCase())) {
+      if (isWordLike && hasWeight(segment)) words.add(segment);
+    }
+    return words;
+  };
+}
+
+function hasWeight(word: string): boolean {
+  const least = ALPHABET.test(word) ? 3 : 2;
+  return Array.from(word).length >= least && !STOP_WORDS.has(word);
+}
+
+/** In the order of `words`. */
+export function sharedWords(words: Set<string>, others: Set<string>): string[] {
+  return [...words].filter((word) => others.has(word));
 }

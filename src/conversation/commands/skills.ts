@@ -1,7 +1,7 @@
 /** `/skills`: what personas can load instructions for; to owners also what was skipped, and why. */
 import type { SkillProblem } from '../../core/skills.js';
 import { code, oneLine } from '../quoting.js';
-import { canLoad } from '../skill-asked.js';
+import { canLoad, SKILL, skillFor } from '../skill-asked.js';
 import { type Command, changesNothing } from './command.js';
 
 const MOST_DESCRIPTION = 200;
@@ -48,3 +48,18 @@ function listed(head: string, lines: string[]): string {
   const rest = more > 0 ? [`- … and ${more} more`] : [];
   return [head, ...lines.slice(0, MOST_LINES), ...rest].join('\n');
 }
+
+// `/skill NAME …`: a person has a skill loaded. Where that can be, it is a message of theirs to the persona (step 1 of the
+// route); here is what they are told where it cannot.
+
+export const skill: Command = {
+  name: SKILL,
+  aliases: [],
+  description: 'Use a skill: its name, then what it is to do',
+  changes: changesNothing,
+  async run({ command: { chat, sender, argument } }, services) {
+    const ask = { chat, personaId: chat.activePersona, senderId: sender.id };
+    const found = await skillFor(services, ask, argument);
+    return { text: found.ok ? 'This could not be used just now. Please send it again.' : found.reason };
+  },
+};

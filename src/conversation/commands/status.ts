@@ -1,5 +1,6 @@
 /** `/status`: what is running and its condition, without secrets. */
 import { sizeInWords } from '../../core/bytes.js';
+import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import { presentIn } from '../participants.js';
 import { nameInWords } from '../quoting.js';
@@ -58,3 +59,39 @@ function duration(ms: number): string {
   if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
   return `${Math.floor(minutes / 1440)} days`;
 }
+
+// `/help`: every command with one line.
+
+export const help: Command = {
+  name: 'help',
+  aliases: [],
+  description: 'Show the commands',
+  changes: changesNothing,
+  async run(_call, { commands }) {
+    const lines = commands.map(({ name, aliases, description }) => {
+      const names = [name, ...aliases].map((each) => `/${each}`).join(', ');
+      return `${names}: ${description}`;
+    });
+    return {
+      text: `${lines.join('\n')}\n\nTo speak to another persona for one message, begin with its name: \`luna: good morning\`.`,
+    };
+  },
+};
+
+// `/whoami`: the ids that an operator needs, and whether the sender is an owner.
+
+export const whoami: Command = {
+  name: 'whoami',
+  aliases: [],
+  description: 'Show your id, this chat’s id and your rights',
+  changes: changesNothing,
+  async run({ command, isOwner }) {
+    const { threadId } = roomParts(command.room);
+    const lines = [
+      `You are ${nameInWords(command.sender.name)} (\`${command.sender.id}\`).`,
+      `This chat is \`${command.chat.id}\`${threadId === null ? '' : `, topic \`${threadId}\``}.`,
+      isOwner ? 'You are an owner.' : 'You are not an owner.',
+    ];
+    return { text: lines.join('\n') };
+  },
+};

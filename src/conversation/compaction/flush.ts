@@ -23,17 +23,19 @@ import { roomForSteps } from '../turn/bounds.js';
 import { tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
 import { type Chunk, nextChunk } from './chunk.js';
-import { unlessDeadly } from './deadly.js';
 import {
   answerTools,
   type CompactionServices,
   flushTools,
+  isTooMuch,
+  MOST_HALVINGS,
   type PaidServices,
+  READ_IN_PART,
   requestTokensFor,
   type Subject,
+  unlessDeadly,
+  unstored,
 } from './subject.js';
-import { isTooMuch, MOST_HALVINGS, READ_IN_PART } from './too-much.js';
-import { unstored } from './unstored.js';
 
 export type FlushEnd =
   /** A completed flush has seen everything up to the position; `cut`: some messages only in part. */

@@ -13,8 +13,7 @@ import { albumsOf, asOne, type Perspective, userLine } from '../context/history.
 import { tokensPerEstimated } from '../context/size.js';
 import type { Services } from '../services.js';
 import { countTokens, spentOn } from '../turn/tokens.js';
-import { requestTokensFor, type Subject } from './subject.js';
-import { isTooMuch, MOST_HALVINGS, READ_IN_PART } from './too-much.js';
+import { isTooMuch, MOST_HALVINGS, READ_IN_PART, requestTokensFor, type Subject } from './subject.js';
 
 /** Every request includes the summary, so it must stay short. */
 const MOST_CHARS = 6_000;

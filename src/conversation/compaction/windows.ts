@@ -7,12 +7,11 @@ import { OVER } from '../../core/clock.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import { BEGINNING, END, type Measured } from '../../core/view.js';
 import { expectedTokens, pressureOf, type Sizes } from '../context/size.js';
-import { copyOnce } from './archive.js';
-import { type CompactionEnd, compact, putAway, type WaitingTurn } from './compact.js';
-import { DEADLINE_MS } from './deadline.js';
+import { type CompactionEnd, compact, copyOnce, putAway, type WaitingTurn } from './compact.js';
 import { createPendingFlushes } from './pending-flushes.js';
 import {
   type CompactionServices,
+  DEADLINE_MS,
   payerOf,
   requestTokensFor,
   type Subject,

@@ -8,7 +8,7 @@ import type { InboundApart } from '../../core/message.js';
 import { personaName } from '../../core/persona.js';
 import type { Receipt } from '../../core/receipt.js';
 import { BEGINNING, END } from '../../core/view.js';
-import { copySpan } from '../compaction/archive.js';
+import { copySpan } from '../compaction/compact.js';
 import type { WindowControl } from '../compaction/windows.js';
 import { forgetCopies } from '../copies.js';
 import { identifyChat } from '../identity.js';

@@ -5,7 +5,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
-import { NAME_CHARS } from '../commands/pairing.js';
+import { NAME_CHARS } from '../commands/owners.js';
 import { oneLine } from '../quoting.js';
 
 export interface Strangers {

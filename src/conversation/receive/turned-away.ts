@@ -8,7 +8,7 @@ import type { Post } from '../../core/delivery.js';
 import { type ChatId, channelOf, platformId } from '../../core/ids.js';
 import type { InboundMessage } from '../../core/message.js';
 import type { Entry } from '../access.js';
-import { NAME_CHARS, pairing } from '../commands/pairing.js';
+import { NAME_CHARS, pairing } from '../commands/owners.js';
 import { withButtons, withNumbers } from '../deliver/choices.js';
 import { chatsOfOwners } from '../owner-chats.js';
 import { oneLine, code as quoted } from '../quoting.js';

@@ -5,8 +5,7 @@
  */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Spoke } from '../../core/memory-history.js';
-import { unlessDeadly } from '../compaction/deadly.js';
-import { payerOf, type Subject, subjectOf, withPurse } from '../compaction/subject.js';
+import { payerOf, type Subject, subjectOf, unlessDeadly, withPurse } from '../compaction/subject.js';
 import type { Windows } from '../compaction/windows.js';
 import type { Services } from '../services.js';
 import { type ConsolidationEnd, consolidate, prepare, tokensUsed } from './consolidate.js';

@@ -1,0 +1,179 @@
+/** `/start`: what Telegram sends when somebody opens a chat with a bot. */
+import { DEFAULT_PERSONA, roomParts } from '../../core/ids.js';
+import type { StoredCommand } from '../../core/receipt.js';
+import { forgetCopies } from '../copies.js';
+import { firstWords, greetingOf } from '../greeting.js';
+import { code, counted, nameInWords } from '../quoting.js';
+import {
+  activeHere,
+  type Command,
+  type CommandAnswer,
+  type CommandCall,
+  type CommandServices,
+  changesAlways,
+  changesNothing,
+  NOT_CHECKED,
+} from './command.js';
+
+const HELP = '/help shows what else I can do.';
+
+export const start: Command = {
+  name: 'start',
+  aliases: [],
+  description: 'Say hello',
+  changes: changesNothing,
+  async run({ command: { chat, room } }, services) {
+    const personas = await services.personas.list(chat.id);
+    const persona =
+      personas.find(({ id }) => id === chat.activePersona) ??
+      personas.find(({ id }) => id === DEFAULT_PERSONA);
+    if (!persona) return { text: `Hello. Just write to me; ${HELP}` };
+    const words = greetingOf(chat, persona);
+    if (words === '') return { text: `Hello, I am ${nameInWords(persona.name)}. Just write to me; ${HELP}` };
+    const first = await firstWords(services, { chat, room, persona, personas });
+    return { text: `${words}\n\n${HELP}`, effects: first ? [{ kind: 'greet', ...first }] : [] };
+  },
+};
+
+// `/reset`: permanently forgets the conversation with the active persona in this room. Memory stays.
+
+export const reset: Command = {
+  name: 'reset',
+  aliases: ['new'],
+  description: 'Forget this conversation; memory stays',
+  changes: changesAlways,
+  async run({ command }, services) {
+    const personaId = command.chat.activePersona;
+    // What is being forgotten must not be written to memory or to another archive meanwhile.
+    await services.windows.halt(command.room, personaId);
+    await markArchives(command, services);
+    // Once more when it is done (command-lane.ts); now, so that nothing stays where a crash comes between.
+    await forgetCopies(services, command.chat.id, personaId).catch((error) => {
+      services.log.error({ err: error, chat: command.chat.id }, 'records of turns could not be removed yet');
+    });
+    return {
+      text: 'Conversation cleared. Principles and per-persona memory are unchanged.',
+      effects: [{ kind: 'reset', room: command.room, personaId, upTo: command.afterMessage }],
+    };
+  },
+};
+
+/** Archive files outlive the store, so they are marked: no index may include them again. */
+async function markArchives(
+  { chat, room }: StoredCommand,
+  { archives, log }: CommandServices,
+): Promise<void> {
+  const { threadId } = roomParts(room);
+  const all = await archives.list(chat.id, chat.activePersona).catch((error) => {
+    log.error(
+      { err: error, chat: chat.id },
+      'the archives of a reset conversation could not be read; none is marked',
+    );
+    return [];
+  });
+  for (const { file } of all.filter((each) => each.threadId === threadId && !each.reset)) {
+    await archives.mark(chat.id, file, 'reset').catch((error) => {
+      const path = archives.shownPath(chat.id, file);
+      log.error(
+        { err: error, path },
+        'an archive could not be marked as reset; remove it, or set `reset: true` in it',
+      );
+    });
+  }
+}
+
+// `/archive`: copies the conversation into the archive folder. The window does not move; the conversation continues.
+
+export const archive: Command = {
+  name: 'archive',
+  aliases: [],
+  description: 'Copy this conversation into the archive folder',
+  // It writes a file to the operator's disk each time.
+  changes: changesAlways,
+  async run({ command }, { archives, windows }) {
+    const { chatId, personaId } = activeHere(command);
+    const copy = await windows.copy(command.room, personaId);
+    if (!copy) return { text: 'There is no conversation here yet to archive.' };
+    if (copy === 'too many') {
+      return { text: 'This was copied too often within the last hour; please try again later.' };
+    }
+    const path = code(archives.shownPath(chatId, copy.file));
+    if (copy.isOld) return { text: `Nothing was said since the last copy: ${path} holds all of it.` };
+    return { text: `Copied ${counted(copy.messages, 'message')} to ${path}. The conversation goes on.` };
+  },
+};
+
+// `/stop`: aborts the running turn at once. In groups only whoever asked, or may change things, may stop an answer. In
+// direct chats it also drops messages that are still being transcribed or have not had their turn yet.
+
+export const stop: Command = {
+  name: 'stop',
+  aliases: [],
+  description: 'Stop the answer that is being written',
+  // Permission is checked below, because the person who asked needs no rights.
+  changes: changesNothing,
+  async run({ command, mayChange }, { store }) {
+    const running = (await store.running(command.room)) ?? (await store.suspended(command.room));
+    if (!running) {
+      const { chat, room, afterMessage } = command;
+      if (chat.kind === 'group' || !(await store.waits(room, afterMessage))) {
+        return { text: 'There is nothing to stop.' };
+      }
+      return { text: 'Stopped.', effects: [{ kind: 'suppress', room, upTo: afterMessage }] };
+    }
+    if (command.chat.kind === 'group' && !running.askers.includes(command.sender.id)) {
+      const permission = await mayChange();
+      if (permission === 'unknown') return { text: NOT_CHECKED };
+      if (permission === 'no') {
+        return { text: 'Only whoever asked, an administrator or an owner can stop this answer.' };
+      }
+    }
+    return { text: 'Stopped.', effects: [{ kind: 'stop', room: command.room, turnId: running.turnId }] };
+  },
+};
+
+// `/voice`: whether replies in this chat are spoken, too.
+
+const CHOICES = ['on', 'off'] as const;
+
+export const voice: Command = {
+  name: 'voice',
+  aliases: [],
+  description: 'Say whether I speak my replies, too; on or off',
+  verbs: [
+    { name: 'on', description: 'My replies come as voice notes, too' },
+    { name: 'off', description: 'My replies are text alone' },
+  ],
+  ofChat: true,
+  changes: (argument) => argument.trim() !== '',
+  audited: (argument) => CHOICES.find((each) => each === argument.trim().toLowerCase()) ?? '',
+  async run({ command }, services) {
+    const argument = command.argument.trim().toLowerCase();
+    const impossible = whyNot(command, services);
+    if (argument === '') return { text: impossible ?? howItIs(command, services) };
+    const chosen = CHOICES.find((each) => each === argument);
+    if (chosen === undefined) return { text: 'Write /voice on or /voice off; /voice alone says how it is.' };
+    if (chosen === 'on' && impossible !== null) return { text: impossible };
+    const text = chosen === 'on' ? ON : OFF;
+    return { text, effects: [{ kind: 'voice', chatId: command.chat.id, voice: chosen }] };
+  },
+};
+
+type Asked = CommandCall['command'];
+
+const ON = 'From now on my replies here come as voice notes, too. Long ones stay text alone.';
+const OFF = 'From now on my replies here are text alone.';
+
+function whyNot({ chat }: Asked, { speech, channels }: CommandServices): CommandAnswer['text'] | null {
+  if (!channels.get(chat.channel)?.voiceNotes) return 'There are no voice notes here.';
+  if (speech === null) return 'I have no voice yet: whoever runs me can give me one.';
+  return null;
+}
+
+function howItIs({ chat }: Asked, { speech }: CommandServices): string {
+  if (chat.voice === 'on')
+    return 'Voice is on: my replies here come as voice notes, too. /voice off ends it.';
+  if (chat.voice === undefined && speech?.whenSpokenTo)
+    return 'I speak when I am spoken to: my reply to a voice note comes as one, too. /voice on: always; /voice off: never.';
+  return 'Voice is off: my replies here are text alone. With /voice on they come as voice notes, too.';
+}
