@@ -3,11 +3,6 @@ import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({
   dialect: 'sqlite',
-  schema: [
-    './src/store/sqlite/schema.ts',
-    './src/store/sqlite/schema-work.ts',
-    './src/store/sqlite/schema-record.ts',
-    './src/store/sqlite/schema-task.ts',
-  ],
+  schema: ['./src/store/sqlite/schema.ts', './src/store/sqlite/schema-work.ts'],
   out: './migrations/sqlite',
 });

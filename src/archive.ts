@@ -17,7 +17,7 @@ import { createLog } from './operating/log.js';
 import { askPassphrase } from './operating/passphrase.js';
 import { restore } from './operating/restore.js';
 import { mediaFolderOf, workFolderOf } from './places.js';
-import { refuseForeign } from './store/sqlite/foreign.js';
+import { refuseForeign } from './store/sqlite/migrate.js';
 import { userName } from './terminal.js';
 
 /** What a restore leaves free: the database in it may grow when it is brought up to date. */

@@ -12,7 +12,7 @@ import { systemClock } from '../../src/core/clock.js';
 import { describe as described } from '../../src/core/errors.js';
 import { restore } from '../../src/operating/restore.js';
 import { unpack } from '../../src/operating/unpack.js';
-import { refuseForeign } from '../../src/store/sqlite/foreign.js';
+import { refuseForeign } from '../../src/store/sqlite/migrate.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { quietLog } from '../harness/quiet.js';
 import { type Crafted, tarball } from '../harness/tarball.js';

@@ -74,7 +74,7 @@ it('syncs the log that SQLite writes, also after it was emptied', async () => {
   connection.flush.begin();
   await connection.flush.done();
   const before = await stat(`${place.file}-wal`);
-  await connection.patiently(() => connection.raw.exec('PRAGMA wal_checkpoint(TRUNCATE)'));
+  await connection.withBusyRetry(() => connection.raw.exec('PRAGMA wal_checkpoint(TRUNCATE)'));
   await connection.write(() => connection.raw.exec('insert into t values (1)'));
   connection.flush.begin();
   await connection.flush.done();

@@ -1,6 +1,6 @@
 /** Copies in memory: the one rule by which they are valid. */
 import { expect, it } from 'vitest';
-import { createMemory } from '../../src/store/sqlite/memory.js';
+import { createMemory } from '../../src/store/sqlite/connection.js';
 
 /** A database of one value, and how often it was asked. */
 function database() {

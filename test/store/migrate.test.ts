@@ -11,8 +11,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inspectSqlite } from '../../src/store/sqlite/inspect.js';
 import { knownMigrations } from '../../src/store/sqlite/migrate.js';
 import * as said from '../../src/store/sqlite/schema.js';
-import * as record from '../../src/store/sqlite/schema-record.js';
-import * as task from '../../src/store/sqlite/schema-task.js';
+import * as record from '../../src/store/sqlite/schema-work.js';
+import * as task from '../../src/store/sqlite/schema-work.js';
 import * as work from '../../src/store/sqlite/schema-work.js';
 import {
   begun,

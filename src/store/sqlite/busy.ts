@@ -1,16 +1,49 @@
-/**
- * What happens while another process holds the database, or when it fails. Reads are tried again; writes wait in a
- * queue, and those requested in passes of the event loop that follow each other run in one transaction. If one of them
- * fails, the transaction is rolled back and each is run again separately.
- */
+/** SQLite's errors as faults that an operator can act on. */
+
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { Clock } from '../../core/clock.js';
-import type { Fault } from '../../core/errors.js';
-import { isBusy, storeFault } from './faults.js';
+import { Fault } from '../../core/errors.js';
 
-export interface Patience {
+const IS_BUSY = ['SQLITE_BUSY', 'SQLITE_LOCKED'];
+const ADVICE: [codes: string[], advice: string][] = [
+  [IS_BUSY, 'another process holds the database. Find it (a backup, an open sqlite3 shell) and end it'],
+  [['SQLITE_FULL'], 'the disk is full. Free some space; nothing was half written, and it goes on by itself'],
+  [['SQLITE_NOTADB'], 'this file is not an SQLite database. Move it away, or restore a backup'],
+  [['SQLITE_CORRUPT'], 'the database is damaged. Stop the gateway and restore a backup'],
+  [['SQLITE_IOERR'], 'the disk failed while reading or writing. Check the disk and the space left on it'],
+  [
+    ['SQLITE_CANTOPEN'],
+    'the database cannot be opened. Check that its folder exists and may be read and written',
+  ],
+  [
+    ['SQLITE_READONLY', 'SQLITE_PERM'],
+    'the database may not be written. Check the owner and the mode of the file and of its folder',
+  ],
+];
+
+/** Codes that indicate bugs pass unchanged. */
+export function storeFault(error: unknown, file: string): unknown {
+  const advice = ADVICE.find(([codes]) => hasCode(error, codes))?.[1];
+  return advice === undefined ? error : new Fault('store_unavailable', `${file}: ${advice}`, error);
+}
+
+function isBusy(error: unknown): boolean {
+  return hasCode(error, IS_BUSY);
+}
+
+/** SQLite's extended codes begin with the code that they extend. */
+function hasCode(error: unknown, codes: string[]): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : null;
+  return typeof code === 'string' && codes.some((each) => code.startsWith(each));
+}
+
+// What happens while another process holds the database, or when it fails. Reads are tried again; writes wait in a
+// queue, and those requested in passes of the event loop that follow each other run in one transaction. If one of them
+// fails, the transaction is rolled back and each is run again separately.
+
+export interface BusyRetry {
   /** Runs `work` outside a transaction, retrying while another process holds the database. */
-  patiently<T>(work: () => T): Promise<T>;
+  withBusyRetry<T>(work: () => T): Promise<T>;
   /**
    * Runs `work` atomically. The result survives a crash of the process, but not always a power cut. `work` may run more
    * than once, so it must depend only on the database. `single`: it is one statement, which needs no transaction.
@@ -33,7 +66,7 @@ const MOST_PASSES = 4;
 const FIRST_PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 100;
 
-export function createPatience(options: {
+export function createBusyRetry(options: {
   file: string;
   clock: Clock;
   busyTimeoutMs: number;
@@ -41,7 +74,7 @@ export function createPatience(options: {
   commit<T>(work: () => T): T;
   /** Why nothing can be done any more; null mostly. */
   ended(): Fault | null;
-}): Patience {
+}): BusyRetry {
   const { file, clock, busyTimeoutMs, commit, ended } = options;
   let waiting: Write[] = [];
   let draining = false;
@@ -110,7 +143,7 @@ export function createPatience(options: {
   }
 
   return {
-    async patiently(work) {
+    async withBusyRetry(work) {
       const giveUpAt = clock.now() + busyTimeoutMs;
       for (let pause = FIRST_PAUSE_MS; ; pause = longer(pause)) {
         const end = ended();

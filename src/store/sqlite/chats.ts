@@ -5,11 +5,11 @@
 import type { ChatRecord, ChatStore } from '../../core/chat-record.js';
 import type { ChatId, PersonaId } from '../../core/ids.js';
 import type { ReceiptOf } from '../../core/receipt.js';
-import { assigned, bound, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { chat } from './schema.js';
+import { assigned, bound, columns, insertInto, type Row } from './sql.js';
 
-type ReceivedChat = ReceiptOf<'message' | 'command'>['chat'];
+type ChatTold = ReceiptOf<'message' | 'command'>['chat'];
 
 /** A chat's row, also in statements that join it with a room. */
 export const CHAT_COLUMNS = `chat.id as chatId, ${columns(
@@ -70,7 +70,7 @@ export function chatsOf({ raw, memory }: Connection) {
     /** How often the chat had moved when it had this address. */
     movesAt: (row: ChatRow | undefined, address: string) => (row ? (leftWith(row, address) ?? row.moves) : 0),
     /** Somebody wrote in the chat: creates it if it is new, keeps title and address current. */
-    talked(received: ReceivedChat, { channel, account }: { channel: string; account: string }): void {
+    talked(received: ChatTold, { channel, account }: { channel: string; account: string }): void {
       const { id, kind, title } = received;
       const row = find(id);
       if (!row) {
@@ -111,12 +111,54 @@ export function chatsOf({ raw, memory }: Connection) {
   };
 }
 
-export function chatStore({ patiently }: Connection, chats: Chats): Pick<ChatStore, 'chat'> {
+export function chatStore({ withBusyRetry: patiently }: Connection, chats: Chats): Pick<ChatStore, 'chat'> {
   return {
     chat: (id) =>
       patiently(() => {
         const row = chats.find(id);
         return row ? toChat(row) : null;
       }),
+  };
+}
+
+// Beside the route: what is under way in a room, for whoever stops it or asks how it stands: who answers, and whom.
+
+interface AskerRow {
+  turnId: string;
+  personaId: PersonaId;
+  asker: ChatId;
+}
+
+export function underWayStore({ raw, read, withBusyRetry: patiently }: Connection): Omit<ChatStore, 'chat'> {
+  const lastOf = raw.prepare<[string], { personaId: PersonaId; at: number }>(`
+    select last_persona as personaId, last_reply_at as at from room
+    where id = ? and last_persona is not null and last_reply_at is not null`);
+  const waiting = raw.prepare<[object]>(`
+    select 1 from message where room_id = @room and state = 'waiting' and id <= @upTo and quiet = 0 limit 1`);
+  // The senders of the messages that the turn answers, or that the exchange began with.
+  const askersOf = (which: string) =>
+    raw.prepare<[string], AskerRow>(`
+      select distinct turn.id as turnId, turn.persona_id as personaId, author_id as asker
+      from turn join message on message.id in (select value from json_each(turn.batch)) or message.id in (
+        select json_extract(json_each.value, '$.id') from room join json_each(room.exchange, '$.said')
+        where room.id = turn.room_id and room.exchange is not null)
+      where turn.id = (${which})`);
+  const running = askersOf(`select id from turn where room_id = ? and state = 'running'`);
+  const suspended = askersOf(`
+    select id from turn where room_id = ? and state in ('suspended', 'ready') order by started_at desc limit 1`);
+
+  const who = (statement: typeof running, room: string) =>
+    read(() => {
+      const rows = statement.all(room);
+      const [first] = rows;
+      if (first === undefined) return null;
+      return { turnId: first.turnId, personaId: first.personaId, askers: rows.map((row) => row.asker) };
+    });
+
+  return {
+    lastReply: (room) => patiently(() => lastOf.get(room) ?? null),
+    running: (room) => who(running, room),
+    suspended: (room) => who(suspended, room),
+    waits: (room, upTo) => patiently(() => waiting.get({ room, upTo }) !== undefined),
   };
 }

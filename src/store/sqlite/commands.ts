@@ -3,22 +3,19 @@
  * transaction with the answer.
  */
 import { Fault } from '../../core/errors.js';
-import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect, RouteStore } from '../../core/route-store.js';
-import type { AskedCalls } from './approvals.js';
 import { type Chats, toChat } from './chats.js';
-import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import type { Questions } from './door.js';
-import type { Greet } from './greetings.js';
 import { type Journal, turnOf } from './journal.js';
-import type { Offers } from './offers.js';
+import type { ShownRecords } from './live.js';
 import { type Deliver, UNKNOWN_IF_IN_DOUBT } from './outbox.js';
+import type { AskedCalls, Offers, Questions } from './questions.js';
 import type { command, turn } from './schema-work.js';
-import type { ShownRecords } from './shown.js';
-import type { TaskCourse } from './task-course.js';
-import { REVISE_ROOM } from './transcript.js';
+import { columns, type Row } from './sql.js';
+import type { TaskCourse } from './task-events.js';
+import { type Greet, REVISE_ROOM } from './transcript.js';
 import { beganBefore, type Views } from './views.js';
 
 type CommandVerbs = Pick<RouteStore, 'takeCommand' | 'finishCommand'>;
@@ -140,7 +137,7 @@ const STOPPED = 'Somebody stopped this before its outcome was known.';
 
 type TurnRow = Pick<Row<typeof turn>, 'id' | 'roomId' | 'personaId' | 'batch'>;
 
-export type Endings = ReturnType<typeof endingsOf>;
+type Endings = ReturnType<typeof endingsOf>;
 
 /** The effects that end turns; each returns the turn that it aborted, if any. To be called within a transaction. */
 export function endingsOf(
@@ -254,5 +251,42 @@ export function endingsOf(
       revise.run(room);
       return aborted?.id ?? null;
     },
+  };
+}
+
+// Step 1 of the route: a room turned out to belong to another chat. Whoever heard it forgets it, as after `/reset`, and
+// what answers in its old chat were given is forgotten too, for some of it may be from there.
+
+export type SplitRoom = (room: RoomId, now: number) => void;
+
+/** To be called within a transaction. */
+export function splitRoomOf({ raw }: Connection, chats: Chats, endings: Endings): SplitRoom {
+  const newestIn = raw.prepare<[RoomId], number>('select newest_message from room where id = ?').pluck();
+  const nextHearer = raw
+    .prepare<[RoomId, PersonaId], PersonaId>(
+      'select persona_id from heard where room_id = ? and persona_id > ? order by persona_id limit 1',
+    )
+    .pluck();
+  const forgetGiven = raw.prepare<[ChatId]>(
+    'delete from given where room_id in (select id from room where chat_id = ?)',
+  );
+
+  // What was to be said in it is nothing for the chat that it belonged to.
+  const cancelJobs = raw.prepare<[object]>(`
+    update job set state = 'cancelled', next_at = null, prompt = '', ended_at = @now
+    where chat_id = @chatId and room_id = @room`);
+
+  return (room, now) => {
+    const { chatId } = roomParts(room);
+    const upTo = newestIn.get(room);
+    const chat = chats.find(chatId);
+    if (upTo === undefined || chat === undefined) return;
+    const hearers = new Set([chat.activePersona]);
+    for (let next = nextHearer.get(room, ''); next !== undefined; next = nextHearer.get(room, next)) {
+      hearers.add(next);
+    }
+    for (const personaId of hearers) endings.reset({ kind: 'reset', room, personaId, upTo }, now);
+    forgetGiven.run(chatId);
+    cancelJobs.run({ chatId, room, now });
   };
 }

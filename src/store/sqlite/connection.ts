@@ -1,18 +1,132 @@
-/**
- * A process's only connection to its database file; every verb of the store uses it. Each verb runs synchronously to
- * its end; only waiting for another process is asynchronous. Writes that are requested closely after each other share
- * one transaction (`busy.ts`), so rooms that are busy at the same time commit together.
- */
+/** Copies of the whole database, consistent, while others go on writing: for backups, and before a migration. */
+import { rename, rm } from 'node:fs/promises';
 import Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
-import { createPatience, type Patience } from './busy.js';
-import { type CopyTo, copier } from './copy.js';
+import { type BusyRetry, createBusyRetry, storeFault } from './busy.js';
 import { type Durable, durableIn, type Flush } from './durable.js';
-import { storeFault } from './faults.js';
-import { createMemory, type Memory } from './memory.js';
 
-export interface Connection extends Omit<Patience, 'drain'> {
+/** Copies everything into a new file; `change`: what is to be taken away of it. */
+type CopyTo = (file: string, change?: (copy: Database.Database) => void) => Promise<void>;
+
+/** The binding's `backup` creates a native object whose collection aborts Node 24 (`keepStatements` in `connection.ts`). */
+function copier({
+  raw,
+  withBusyRetry: patiently,
+}: Pick<BusyRetry, 'withBusyRetry'> & { raw: Database.Database }): CopyTo {
+  return async (copy, change) => {
+    const partial = `${copy}.partial`;
+    try {
+      await rm(partial, { force: true });
+      await patiently(() => void raw.exec(`VACUUM INTO '${partial.replaceAll("'", "''")}'`));
+      if (change) changeCopy(partial, change);
+      await rename(partial, copy);
+    } catch (error) {
+      await rm(partial, { force: true });
+      throw storeFault(error, copy);
+    }
+  };
+}
+
+/** Leaves nothing of what it takes away, neither in the file nor beside it. */
+function changeCopy(file: string, change: (copy: Database.Database) => void): void {
+  const copy = new Database(file);
+  try {
+    copy.exec('pragma journal_mode = delete; pragma secure_delete = on');
+    change(copy);
+    copy.exec('vacuum');
+  } finally {
+    copy.close();
+  }
+}
+
+/**
+ * An in-memory cache of what is read often and seldom changes: chats, aliases, approvals, questions. A cached value is
+ * valid until another process writes to the database (`PRAGMA data_version`) or one of our own writes touches it; a
+ * rollback clears the cache.
+ *
+ * Whether others have written is checked once per pass of the event loop and again in each transaction. Once per pass
+ * suffices: whatever reaches us within a pass was sent before the pass began.
+ */
+type Memory = ReturnType<typeof createMemory>;
+
+const MOST = 10_000;
+
+export function createMemory(dataVersion: () => unknown) {
+  const kept = new Map<string, unknown>();
+  /** Values read within the running transaction: kept when it commits. Null if none is running. */
+  let uncommitted: Map<string, unknown> | null = null;
+  let version: unknown;
+  let asked = false;
+
+  function askWhetherOthersWrote(): void {
+    if (asked) return;
+    const current = dataVersion();
+    if (current !== version) {
+      kept.clear();
+      // Nothing was read in this transaction before; but what was kept until now may have been changed.
+      uncommitted?.clear();
+    }
+    version = current;
+    asked = true;
+    // A transaction ends within the pass and resets this itself.
+    if (uncommitted === null) setImmediate(forget);
+  }
+
+  function forget(): void {
+    asked = false;
+  }
+
+  return {
+    /** The cached value of this name, or what `read` returns. */
+    get<T>(name: string, read: () => T): T {
+      askWhetherOthersWrote();
+      const copies = uncommitted?.has(name) ? uncommitted : kept;
+      if (copies.has(name)) return copies.get(name) as T;
+      const found = read();
+      if (kept.size >= MOST) kept.clear();
+      (uncommitted ?? kept).set(name, found);
+      return found;
+    },
+    /** The value of this name, where it is kept, is being changed into another, which need not be read again. */
+    change<T>(name: string, to: (value: T) => T): void {
+      const copies = uncommitted?.has(name) ? uncommitted : kept;
+      // Where others wrote since it was kept, the next look finds that out, as for what was not changed.
+      if (copies.has(name)) (uncommitted ?? kept).set(name, to(copies.get(name) as T));
+    },
+    /** The value of this name is being changed. */
+    touch(name: string): void {
+      kept.delete(name);
+      uncommitted?.delete(name);
+    },
+    /** Everything is being changed. */
+    clear(): void {
+      kept.clear();
+      uncommitted?.clear();
+    },
+    /** For the connection: a transaction begins, and commits or rolls back. */
+    begin(): void {
+      uncommitted = new Map();
+      asked = false;
+    },
+    commit(): void {
+      for (const [name, value] of uncommitted ?? []) kept.set(name, value);
+      uncommitted = null;
+      asked = false;
+    },
+    rollback(): void {
+      kept.clear();
+      uncommitted = null;
+      asked = false;
+    },
+  };
+}
+
+// A process's only connection to its database file; every verb of the store uses it. Each verb runs synchronously to
+// its end; only waiting for another process is asynchronous. Writes that are requested closely after each other share
+// one transaction (`busy.ts`), so rooms that are busy at the same time commit together.
+
+export interface Connection extends Omit<BusyRetry, 'drain'> {
   readonly file: string;
   readonly raw: Database.Database;
   /** A cache for what is read often and seldom changes. */
@@ -49,7 +163,11 @@ export async function connect(options: {
   const { file, clock, busyTimeoutMs, onDisplaced = () => {} } = options;
   const raw = openFile(file, options.onStatement);
   keepStatements(raw);
-  const { patiently, write, drain } = createPatience({
+  const {
+    withBusyRetry: patiently,
+    write,
+    drain,
+  } = createBusyRetry({
     file,
     clock,
     busyTimeoutMs,
@@ -78,7 +196,7 @@ export async function connect(options: {
   const dataVersion = raw.prepare('PRAGMA data_version').pluck();
   const memory = createMemory(() => dataVersion.get());
   const inTransaction = raw.transaction((work: () => unknown) => work());
-  durable = durableIn(raw, { file, clock, patiently, onDisplaced });
+  durable = durableIn(raw, { file, clock, withBusyRetry: patiently, onDisplaced });
   const { flush, stay } = durable;
   const watchers = new Set<() => void>();
   let seen: unknown = null;
@@ -116,7 +234,7 @@ export async function connect(options: {
     file,
     raw,
     memory,
-    patiently,
+    withBusyRetry: patiently,
     write,
     read: <T>(work: () => T) => patiently(() => inTransaction.deferred(work) as T),
     writeDurably: <T>(work: () => T) =>
@@ -138,7 +256,7 @@ export async function connect(options: {
       watchers.add(watcher);
       return () => void watchers.delete(watcher);
     },
-    copyTo: copier({ raw, patiently }),
+    copyTo: copier({ raw, withBusyRetry: patiently }),
     async close() {
       clearInterval(watching);
       drain();

@@ -1,16 +1,64 @@
 /**
- * What may be acknowledged: what is on the disk, in the file that the path names. Committed data is synced without blocking
- * the event loop: SQLite's own way (`synchronous = FULL`) syncs the write-ahead log within the commit and blocks the
- * process; syncing the same file after the commit is just as durable (docs/decisions/0008). And whoever removes, replaces or
- * moves the file or its log changes nothing for SQLite, which goes on writing into what nobody will open again.
+ * Saves what is in an open database whose file or log is not where it was: what was acknowledged must be in a file that
+ * somebody finds. Synchronous, so that nothing comes between, and once: the process ends afterwards.
  */
-import { realpathSync, statSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
-import type { Fault } from '../../core/errors.js';
-import type { Patience } from './busy.js';
-import { type Displaced, displacedFault, rescue } from './rescue.js';
+import { Fault } from '../../core/errors.js';
+import type { BusyRetry } from './busy.js';
+
+/** What happened, as it is told. */
+type Displaced = { part: 'database' | 'log'; how: 'removed' | 'replaced' };
+
+/** Returns where everything is now. Throws where it could not be saved. */
+function rescue(
+  raw: Database.Database,
+  { file, logFile, displaced, now }: { file: string; logFile: string; displaced: Displaced; now: number },
+): string {
+  const { part, how } = displaced;
+  // Without its log, the file itself can take all of it.
+  if (part === 'log' && how === 'removed' && emptyLog(raw)) return file;
+  const copy = `${file}.rescued-${new Date(now).toISOString().replace(/[:.]/g, '-')}`;
+  mkdirSync(dirname(copy), { recursive: true, mode: 0o700 });
+  // SQLite takes an empty file, and leaves its mode as it is.
+  closeSync(openSync(copy, 'wx', 0o600));
+  try {
+    raw.exec(`VACUUM INTO '${copy.replaceAll("'", "''")}'`);
+  } catch (error) {
+    rmSync(copy, { force: true });
+    throw error;
+  }
+  // The log of the old file, beside a new one, would be read into that at its next opening.
+  if (part === 'database' && how === 'replaced') {
+    for (const left of [logFile, logFile.replace(/-wal$/, '-shm')]) rmSync(left, { force: true });
+  }
+  return copy;
+}
+
+function emptyLog(raw: Database.Database): boolean {
+  const told = raw.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number };
+  return told.busy === 0;
+}
+
+/** What happened, and what is to be done. `kept`: where everything is now; null where it could not be saved, and why. */
+function displacedFault(file: string, { part, how }: Displaced, kept: string | null, cause?: unknown): Fault {
+  const what = part === 'database' ? file : `the write-ahead log of ${file}`;
+  const next =
+    kept === null
+      ? 'what it holds cannot be saved beside it, which is tried again; do not end this process before'
+      : kept === file
+        ? 'everything was brought into the database itself; start again'
+        : `everything up to then is in ${kept}; put the right file in place, and start again`;
+  return new Fault('store_unavailable', `${what} was ${how} while it was open; ${next}`, cause);
+}
+
+// What may be acknowledged: what is on the disk, in the file that the path names. Committed data is synced without blocking
+// the event loop: SQLite's own way (`synchronous = FULL`) syncs the write-ahead log within the commit and blocks the
+// process; syncing the same file after the commit is just as durable (docs/decisions/0008). And whoever removes, replaces or
+// moves the file or its log changes nothing for SQLite, which goes on writing into what nobody will open again.
 
 /** How often it is seen whether the file is in its place, also where nothing is received. */
 const LOOK_EVERY_MS = 2_000;
@@ -29,9 +77,9 @@ export interface Durable {
 /** To be called while the database is being opened. */
 export function durableIn(
   raw: Database.Database,
-  options: { file: string; clock: Clock; onDisplaced(fault: Fault): void } & Pick<Patience, 'patiently'>,
+  options: { file: string; clock: Clock; onDisplaced(fault: Fault): void } & Pick<BusyRetry, 'withBusyRetry'>,
 ): Durable {
-  const { file, clock, onDisplaced, patiently } = options;
+  const { file, clock, onDisplaced, withBusyRetry: patiently } = options;
   const { logFile, displaced } = placeOf(file);
   let log: Promise<FileHandle> | undefined;
   let fault: Fault | null = null;

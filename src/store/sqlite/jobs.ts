@@ -10,11 +10,10 @@ import {
   jobEventId,
   SCHEDULE,
 } from '../../core/jobs.js';
-import { bound, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Waiting } from './receive.js';
-import type { job } from './schema-record.js';
-import type { Walk } from './strides.js';
+import type { job } from './schema-work.js';
+import { bound, columns, insertInto, type Row } from './sql.js';
 
 const COLUMNS = `id chatId n personaId prompt kind value timezone followUp senderId createdAt state nextAt retryOf failures
   senderName tainted why guarded`;
@@ -217,26 +216,6 @@ export function jobStore(connection: Connection, waiting: Waiting): JobStore {
     jobStates: () =>
       read(() => Object.fromEntries(states.all().map(({ state, jobs }) => [state, jobs] as const))),
   };
-}
-
-/** Jobs that have been over for long, with their runs; a chat's newest number stays, so that none is given twice. */
-export function endedJobs({ raw, write }: Connection): Walk<{ before: number }> {
-  const over = raw
-    .prepare<[object], string>(`
-      select id from job where ended_at is not null and ended_at < @before
-        and n < (select max(n) from job as other where other.chat_id = job.chat_id) limit @most + 0`)
-    .pluck();
-  const removeRuns = raw.prepare<[string]>('delete from job_run where job_id = ?');
-  const remove = raw.prepare<[string]>('delete from job where id = ?');
-  return ({ before, most }) =>
-    write(() => {
-      const ids = over.all({ before, most });
-      for (const id of ids) {
-        removeRuns.run(id);
-        remove.run(id);
-      }
-      return ids.length;
-    });
 }
 
 function found(row: JobRow | undefined): Job | null {

@@ -12,25 +12,28 @@ export interface EntryRow {
   finishedAt: number | null;
 }
 
-const ENTRY = 'changed, entry, status, results, finished_at as finishedAt';
+const ENTRY_COLUMNS = 'changed, entry, status, results, finished_at as finishedAt';
 type UnfiledRow = Omit<EntryRow, 'entry'> & { n: number; isStale: number; entry: string | null };
 
-export function journalStore({ raw, read, write, patiently }: Connection, journal: Journal): JournalStore {
+export function journalStore(
+  { raw, read, write, withBusyRetry: patiently }: Connection,
+  journal: Journal,
+): JournalStore {
   const since = raw.prepare<[object], EntryRow>(`
     select * from (
       select * from (
-        select ${ENTRY} from journal where n > @after and changed = n order by n limit (select @most))
+        select ${ENTRY_COLUMNS} from journal where n > @after and changed = n order by n limit (select @most))
       union all
       select * from (
-        select ${ENTRY} from journal where changed > @after and changed <> n order by changed limit (select @most)))
+        select ${ENTRY_COLUMNS} from journal where changed > @after and changed <> n order by changed limit (select @most)))
     order by changed limit (select @most)`);
   const phases = raw.prepare<[object], EntryRow & { mark: number; isFirst: number }>(`
     select * from (
       select * from (
-        select n as mark, 1 as isFirst, ${ENTRY} from journal where n > @after order by n limit (select @most))
+        select n as mark, 1 as isFirst, ${ENTRY_COLUMNS} from journal where n > @after order by n limit (select @most))
       union all
       select * from (
-        select changed as mark, 0 as isFirst, ${ENTRY} from journal
+        select changed as mark, 0 as isFirst, ${ENTRY_COLUMNS} from journal
         where changed > @after and changed <> n and status is not 'pending' order by changed limit (select @most)))
     order by mark limit (select @most)`);
   // What is known already is not read again.
@@ -39,7 +42,7 @@ export function journalStore({ raw, read, write, patiently }: Connection, journa
       case when changed > @after then entry end as entry, case when changed > @after then results end as results
     from journal where filed <> 'archive' order by n`);
   const at = raw.prepare<[string], EntryRow & { n: number }>(`
-    select n, ${ENTRY} from journal where n in (select value from json_each(?)) order by n`);
+    select n, ${ENTRY_COLUMNS} from journal where n in (select value from json_each(?)) order by n`);
   const file = raw.prepare<[string]>(`
     update journal set filed = 'archive'
     where (n, changed) in (select value->>'n', value->>'changed' from json_each(?))`);

@@ -5,9 +5,11 @@
 import { readFileSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
+import { storeFault } from './busy.js';
 import type { Connection } from './connection.js';
 
 /** A migration is identified by the name of drizzle-kit's file: `0003_something`. */
@@ -21,7 +23,7 @@ export async function migrate(
 ): Promise<void> {
   const { folder, clock, log } = options;
   const known = knownMigrations(folder);
-  const applied = await connection.patiently(() => appliedMigrations(connection));
+  const applied = await connection.withBusyRetry(() => appliedMigrations(connection));
   refuseNewer(connection.file, known, applied);
   const pending = known.filter((tag) => !applied.includes(tag));
   const [first] = pending;
@@ -89,4 +91,37 @@ async function removeOldCopies(file: string): Promise<void> {
     .filter((name) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)))
     .sort((a, b) => Number(b.slice(prefix.length)) - Number(a.slice(prefix.length)));
   for (const name of copies.slice(KEPT_COPIES)) await rm(join(dirname(file), name));
+}
+
+// Before a database from elsewhere is opened as ours: whether it is one, whole, and without code of somebody else's.
+// A trigger or a view runs with the statements of whoever has the database open.
+
+interface SchemaRow {
+  type: string;
+  name: string;
+  sql: string | null;
+}
+
+/** Throws Fault `store_unavailable`, and `store_newer` for one of a newer version. */
+export function refuseForeign(file: string, migrationsFolder: string): void {
+  const refuse = (why: string) => new Fault('store_unavailable', `${file} cannot be used: ${why}`);
+  let raw: Database.Database | undefined;
+  try {
+    raw = new Database(file, { readonly: true, fileMustExist: true });
+    raw.exec('pragma trusted_schema = off; pragma cell_size_check = on');
+    const all = raw.prepare<[], SchemaRow>('select type, name, sql from sqlite_master').all();
+    const code = all.find(
+      ({ type, sql }) => type === 'trigger' || type === 'view' || /^\s*create\s+virtual/i.test(sql ?? ''),
+    );
+    if (code) throw refuse(`it holds a ${code.type} that is not ours (${JSON.stringify(code.name)})`);
+    const applied = appliedMigrations({ raw, file });
+    if (applied.length === 0) throw refuse('it is no database of coterie');
+    refuseNewer(file, knownMigrations(migrationsFolder), applied);
+    const [state] = raw.prepare<[], string>('pragma quick_check(1)').pluck().all();
+    if (state !== 'ok') throw refuse(`it is damaged (${state})`);
+  } catch (error) {
+    throw storeFault(error, file);
+  } finally {
+    raw?.close();
+  }
 }

@@ -9,16 +9,16 @@ import type { Address } from '../../core/message.js';
 import type { Attempt, RouteStore } from '../../core/route-store.js';
 import type { ChannelStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
-import { columns, fromJson, listed, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Journal } from './journal.js';
 import type { outbox } from './schema-work.js';
+import { columns, fromJson, listed, type Row } from './sql.js';
 
 /** The destination of a delivery, and when it was created. */
 export type Destination = Omit<Post, 'delivery' | 'precedes'>;
 
 /** An entry's state, apart from its content. */
-export interface Standing {
+export interface DeliveryState {
   /** The part that is shown already, and how often the process crashed while sending it. */
   shown?: { part: ShownPart; crashes: number } | undefined;
   precedes?: number | undefined;
@@ -38,7 +38,7 @@ export const NO_WORDS = '{"text":"","marks":[]}';
 const DELIVERY_ORDER = 'case when precedes is null then id else precedes - 0.5 end';
 
 /** What is given for each new entry, apart from its destination. */
-const GIVEN = `origin personaId speaker part body face replyTo createdAt attempts uncertainCrashes state platformMessageId shownKey
+const NEW_ENTRY = `origin personaId speaker part body face replyTo createdAt attempts uncertainCrashes state platformMessageId shownKey
     precedes leaseOwner leaseUntil mark`;
 
 export type Deliver = ReturnType<typeof deliverOf>;
@@ -47,12 +47,12 @@ export type Deliver = ReturnType<typeof deliverOf>;
 export function deliverOf({ raw }: Connection, journal: Journal) {
   const insert = raw
     .prepare<[object], number>(`
-      insert into outbox (chat_id, channel, address, thread_id, kind, ${listed(GIVEN)})
-      select @chatId, @channel, @address, @threadId, @kind, ${fromJson(GIVEN)}
+      insert into outbox (chat_id, channel, address, thread_id, kind, ${listed(NEW_ENTRY)})
+      select @chatId, @channel, @address, @threadId, @kind, ${fromJson(NEW_ENTRY)}
       from json_each(@rows) where true on conflict do nothing returning id`)
     .pluck();
 
-  function rowOf(delivery: NewDelivery & Standing, send: Attempt | null, now: number) {
+  function rowOf(delivery: NewDelivery & DeliveryState, send: Attempt | null, now: number) {
     const { shown, appearance, precedes, body, personaId, origin, speaker, part, replyTo } = delivery;
     const { attempts, mark, ...doubt } = inDoubt(delivery, now);
     return {
@@ -77,7 +77,7 @@ export function deliverOf({ raw }: Connection, journal: Journal) {
 
   function insertRows(
     { now, ...to }: Destination,
-    deliveries: (NewDelivery & Standing)[],
+    deliveries: (NewDelivery & DeliveryState)[],
     send: Attempt | null,
   ): number[] {
     const rows = deliveries.map((delivery, n) => rowOf(delivery, n === 0 ? send : null, now));
@@ -90,7 +90,7 @@ export function deliverOf({ raw }: Connection, journal: Journal) {
     /** With `send`, the first is claimed, marked as being sent, and returned. */
     put(
       to: Destination,
-      deliveries: (NewDelivery & Standing)[],
+      deliveries: (NewDelivery & DeliveryState)[],
       send: Attempt | null = null,
     ): Delivery | null {
       const [first] = deliveries;
@@ -102,7 +102,7 @@ export function deliverOf({ raw }: Connection, journal: Journal) {
       return send ? asDelivery(ids[0] ?? 0, to, first) : null;
     },
     /** Ignores a duplicate of (origin, persona, part): then false. */
-    putOnce: (to: Destination, delivery: NewDelivery & Standing) =>
+    putOnce: (to: Destination, delivery: NewDelivery & DeliveryState) =>
       insertRows(to, [delivery], null).length === 1,
   };
 }
@@ -114,7 +114,7 @@ function isOfTurn({ origin, personaId }: NewDelivery): boolean {
 
 /** If it is unknown whether the part arrived, it counts as tried once, and is looked for from that time on. */
 function inDoubt(
-  { shown }: Standing,
+  { shown }: DeliveryState,
   now: number,
 ): Pick<Delivery, 'createdAt' | 'attempts' | 'uncertainCrashes' | 'mark'> {
   if (shown === undefined || shown.part.platformMessageId !== null) {
@@ -126,7 +126,7 @@ function inDoubt(
 }
 
 /** The delivery's state before the attempt that begins. */
-function asDelivery(id: number, { now, ...to }: Destination, entry: NewDelivery & Standing): Delivery {
+function asDelivery(id: number, { now, ...to }: Destination, entry: NewDelivery & DeliveryState): Delivery {
   const { shown, precedes: _, ...delivery } = entry;
   const first: Delivery = {
     ...delivery,
@@ -144,9 +144,9 @@ export const DELIVERY = columns(
   `id origin personaId speaker part body face replyTo chatId channel address threadId kind createdAt attempts
     uncertainCuts uncertainCrashes notBefore platformMessageId shownKey mark`,
 );
-type Whole = Row<typeof outbox>;
+type OutboxColumns = Row<typeof outbox>;
 export type OutboxRow = Omit<
-  Whole,
+  OutboxColumns,
   'state' | 'finishedAt' | 'error' | 'precedes' | 'leaseOwner' | 'leaseUntil'
 >;
 
@@ -174,8 +174,8 @@ export function outboxStore(
   greet: (greeting: Greeting, now: number) => void,
   journal: Journal,
 ): OutboxVerbs {
-  const { raw, patiently, write } = connection;
-  const next = raw.prepare<[ChatId], OutboxRow & Pick<Whole, 'state' | 'leaseOwner' | 'leaseUntil'>>(`
+  const { raw, withBusyRetry: patiently, write } = connection;
+  const next = raw.prepare<[ChatId], OutboxRow & Pick<OutboxColumns, 'state' | 'leaseOwner' | 'leaseUntil'>>(`
     select ${DELIVERY}, ${columns('state leaseOwner leaseUntil')} from outbox
     where chat_id = ? and finished_at is null order by ${DELIVERY_ORDER} limit 1`);
   // Excludes an entry that a reset has forgotten: there is nothing left to send again.

@@ -1,16 +1,102 @@
-/** Steps 2 and 3 of the route: what there is to do in a room, and a turn that begins there, as the room was seen. */
-import { Fault } from '../../core/errors.js';
-import type { PersonaId, RoomId } from '../../core/ids.js';
-import type { RouteStore } from '../../core/route-store.js';
-import type { StoredMessage } from '../../core/transcript.js';
-import type { AddUsage } from './amounts.js';
-import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
-import { IS_FREE, UNFINISHED } from './claims.js';
-import type { Connection } from './connection.js';
-import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
+/**
+ * Steps 2 and 3 of the route: claims of rooms. One is held while the room has an owner and the claim's fence, which moves on
+ * with every claim and abort, and when the waiting messages change. A new turn is begun with its claim at once (`rooms.ts`);
+ * here one is claimed to go on, or for slow work before.
+ */
 
-type Begin = Parameters<RouteStore['begin']>[0];
-type Asked = Pick<Begin, 'seen' | 'lease' | 'exchange' | 'spent'>;
+import { Fault } from '../../core/errors.js';
+import { channelOf, type PersonaId, type RoomId } from '../../core/ids.js';
+import type { PendingCommand } from '../../core/receipt.js';
+import type { Alarm, Pending, RouteStore } from '../../core/route-store.js';
+import type { Step, StoredMessage } from '../../core/transcript.js';
+import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
+import type { Connection } from './connection.js';
+import type { Journal } from './journal.js';
+import type { ShownRecords } from './live.js';
+import type { turn as turnTable } from './schema-work.js';
+import { columns, excluded, insertInto, type Row } from './sql.js';
+import { MESSAGE_COLUMNS, type MessageRow, REVISE_ROOM, toMessage } from './transcript.js';
+import type { AddUsage } from './values.js';
+
+/** The room is free, or ours, or its lease has expired; `@owner`, `@now`. */
+const IS_FREE = '(lease_owner is null or lease_owner = @owner or lease_until <= @now)';
+/** `@room` and `@fence` are a claim that is held. */
+export const IS_HELD = 'room.id = @room and room.fence = @fence and room.lease_owner is not null';
+/** Whoever held it. */
+export const FREE_ROOM = 'update room set lease_owner = null where id = ?';
+/** The turn to resume in a room: it was interrupted, or the result it waited for has come. */
+const UNFINISHED = `coalesce(
+  (select id from turn where room_id = room.id and state = 'running'),
+  (select id from turn where room_id = room.id and state in ('suspended', 'ready') and state = 'ready'
+    order by started_at limit 1))`;
+
+type UnfinishedRow = Pick<
+  Row<typeof turnTable>,
+  'id' | 'personaId' | 'startedAt' | 'attempts' | 'crashes' | 'batch'
+>;
+
+export function claimStore(
+  { raw, write }: Connection,
+  shown: ShownRecords,
+): Pick<RouteStore, 'claim' | 'renew' | 'release' | 'keepFiles'> {
+  const lease = raw.prepare<[object]>(`
+    update room set lease_owner = @owner, lease_until = @until, fence = fence + 1
+    where id = @room and fence = @fence and ${IS_FREE}`);
+  const unfinished = raw.prepare<[RoomId], UnfinishedRow>(`
+    select ${columns('id personaId startedAt attempts crashes batch', 'turn')}
+    from room join turn on turn.id = ${UNFINISHED} where room.id = ?`);
+  const goOn = raw.prepare<[string]>(`
+    update turn set state = 'running', waits_for = null, waits_until = null where id = ? and state = 'ready'`);
+  const steps = raw.prepare<[string], string>('select body from step where turn_id = ? order by n').pluck();
+  const batchOf = raw.prepare<[string], MessageRow>(`
+    select ${MESSAGE_COLUMNS} from message
+    where id in (select value from json_each(?)) and state <> 'waiting' order by id`);
+  const renew = raw.prepare<[object]>(`update room set lease_until = @until where ${IS_HELD}`);
+  const release = raw.prepare<[object]>(`update room set lease_owner = null where ${IS_HELD}`);
+  const setFiles = raw
+    .prepare<[object], string>(`
+      update message set text = @text, attachments = @attachments, tainted = max(tainted, @tainted)
+      where id = @id and room_id = @room and exists (select 1 from room where ${IS_HELD})
+      returning state`)
+    .pluck();
+  const reviseRoom = raw.prepare<[RoomId]>(REVISE_ROOM);
+
+  return {
+    claim: ({ room, fence }, { owner, now, leaseMs }) =>
+      write(() => {
+        if (lease.run({ room, fence, owner, now, until: now + leaseMs }).changes === 0) return null;
+        const claim = { room, fence: fence + 1 };
+        const row = unfinished.get(room);
+        if (!row) return { claim, turn: null, batch: [] };
+        goOn.run(row.id);
+        const { batch, ...turn } = row;
+        const done: Step[] = steps.all(row.id).map((body) => JSON.parse(body));
+        return {
+          claim,
+          turn: { ...turn, steps: done, shown: shown.find(row.id).parts },
+          batch: batchOf.all(batch).map(toMessage),
+        };
+      }),
+
+    renew: ({ room, fence }, now, leaseMs) =>
+      write(() => renew.run({ room, fence, until: now + leaseMs }).changes === 1, 'single'),
+
+    release: ({ room, fence }) => write(() => void release.run({ room, fence }), 'single'),
+
+    keepFiles: ({ room, fence }, { id, text, attachments, tainted }) =>
+      write(() => {
+        const files = { text, attachments: JSON.stringify(attachments), tainted: tainted ? 1 : 0 };
+        const state = setFiles.get({ room, fence, id, ...files });
+        if (state === 'done') reviseRoom.run(room);
+        return state !== undefined;
+      }),
+  };
+}
+
+// Steps 2 and 3 of the route: what there is to do in a room, and a turn that begins there, as the room was seen.
+
+type StartTurn = Parameters<RouteStore['begin']>[0];
+type RoomAsk = Pick<StartTurn, 'seen' | 'lease' | 'exchange' | 'spent'>;
 
 /** More messages than this would not fit a prompt; the rest goes to the next turn. */
 const MOST_WAITING = 500;
@@ -36,7 +122,7 @@ type LookRow = ChatRow & {
 } & (WaitingRow | { id: null });
 
 export function roomStore(
-  { raw, patiently, write }: Connection,
+  { raw, withBusyRetry: patiently, write }: Connection,
   addUsage: AddUsage,
 ): Pick<RouteStore, 'look' | 'begin' | 'note'> {
   // Usually one message waits. What else does is read after the fence: later changes move that on.
@@ -76,7 +162,7 @@ export function roomStore(
   function takeAndHear(
     room: RoomId,
     heardAfter: number,
-    { turn, noted, hearers }: Pick<Begin, 'noted' | 'hearers'> & { turn: Begin['turn'] | null },
+    { turn, noted, hearers }: Pick<StartTurn, 'noted' | 'hearers'> & { turn: StartTurn['turn'] | null },
   ): void {
     const taken = turn?.taken ?? [];
     const all = [...taken, ...noted];
@@ -95,7 +181,7 @@ export function roomStore(
   }
 
   /** Claims the room for the turn, or for no longer than this takes. Returns its newest message. */
-  function occupied(statement: typeof occupyForTurn, asked: Asked, forBots: boolean | undefined) {
+  function occupied(statement: typeof occupyForTurn, asked: RoomAsk, forBots: boolean | undefined) {
     const { room, fence } = asked.seen;
     const { owner, now, leaseMs } = asked.lease;
     return statement.get({
@@ -105,7 +191,7 @@ export function roomStore(
     });
   }
 
-  function charge({ seen, lease, spent }: Asked): void {
+  function charge({ seen, lease, spent }: RoomAsk): void {
     if (!spent) return;
     const { usage, ...whose } = spent;
     addUsage({ room: seen.room, ...whose }, { turns: 0, ...usage }, lease.now);
@@ -163,4 +249,142 @@ export function roomStore(
 
 function toWaiting(row: WaitingRow): StoredMessage {
   return row.isLate === 1 ? { ...toMessage(row), late: true } : toMessage(row);
+}
+
+// Recovery: finds all pending work when a process starts, or when another one has written.
+
+/**
+ * After this many crashes a turn is a suspect and runs alone. From then on a crash counts against it only if no other
+ * turn was answered since the process started: otherwise a gateway that is killed repeatedly from outside would give up
+ * good messages. At most `MOST_FORGIVEN` crashes are forgiven.
+ */
+const SUSPECT = 3;
+const MOST_FORGIVEN = 5;
+
+const PROCESS_ENDED = 'The gateway ended while this ran: its outcome is unknown. It is not done again.';
+
+type RecoveryVerbs = Pick<RouteStore, 'recover' | 'pending'>;
+
+/** Another process holds it, and its lease is valid; `@owner`, `@now`. */
+const IS_OTHERS = 'lease_owner is not null and lease_owner <> @owner and lease_until > @now';
+/** A dead process held it: an earlier one with our name, or one whose lease expired. */
+const IS_LEFT = '(lease_owner = @owner or lease_until <= @now)';
+
+export function recoveryStore({ raw, read, write }: Connection, journal: Journal): RecoveryVerbs {
+  const rooms = (from: string) =>
+    raw
+      .prepare<[object], RoomId>(`
+      select room.id from ${from} and not (${IS_OTHERS})`)
+      .pluck();
+  // Fewest crashes first: no suspect is tried twice before every other turn was tried once.
+  const unfinished = raw
+    .prepare<[object], RoomId>(`
+      select room.id from turn join room on room.id = turn.room_id
+      where turn.state = 'running' and not (${IS_OTHERS}) order by crashes, started_at`)
+    .pluck();
+  const ready = rooms(`turn join room on room.id = turn.room_id
+    where turn.state in ('suspended', 'ready') and turn.state = 'ready'`);
+  const goingOn = rooms('room where exchange is not null');
+  const waiting = raw
+    .prepare<[object], RoomId>(`
+      select room_id from message join room on room.id = message.room_id
+      where message.state = 'waiting' and not (${IS_OTHERS}) group by room_id order by min(message.id)`)
+    .pluck();
+  const commands = raw.prepare<[object], PendingCommand>(`
+    select id, room_id as room from command
+    where finished_at is null and (state = 'waiting' or not (${IS_OTHERS}))
+    order by id`);
+  const chats = raw
+    .prepare<[object], string>(`
+      select distinct chat_id from outbox as entry
+      where finished_at is null and not exists (
+        select 1 from outbox
+        where outbox.chat_id = entry.chat_id and finished_at is null and state = 'sending' and ${IS_OTHERS})`)
+    .pluck();
+  const alarms = raw.prepare<[], Alarm & { room: RoomId }>(`
+    select waits_for as waitsFor, waits_until as at, room_id as room from turn
+    where waits_for is not null and state = 'suspended' and waits_until is not null`);
+
+  const leftRooms = raw.prepare<[object], { id: RoomId; owner: string; turnId: string | null }>(`
+    select room.id, lease_owner as owner, turn.id as turnId
+    from room left join turn on turn.room_id = room.id and turn.state = 'running'
+    where lease_owner is not null and ${IS_LEFT}`);
+  const answeredSince = raw.prepare<[number]>('select 1 from room where last_reply_at >= ? limit 1');
+  const forgive = raw.prepare<[string]>(`
+    update turn set forgiven = forgiven + 1 where id = ? and crashes >= ${SUSPECT} and forgiven < ${MOST_FORGIVEN}`);
+  const blame = raw.prepare<[string]>('update turn set crashes = crashes + 1 where id = ?');
+  const doubtShown = raw.prepare<[string]>(`
+    update shown set crashes = crashes + 1
+    where turn_id = ? and exists (select 1 from json_each(parts) where value->>'platformMessageId' is null)`);
+  const free = raw.prepare<[RoomId]>(FREE_ROOM);
+  const suspects = raw.prepare<[], { id: string; room: RoomId; leaseOwner: string | null }>(`
+    select turn.id, room.id as room, lease_owner as leaseOwner from turn join room on room.id = turn.room_id
+    where turn.state = 'running' and crashes >= ${SUSPECT}`);
+  const clear = raw.prepare<[string]>(`update turn set crashes = ${SUSPECT}, forgiven = 0 where id = ?`);
+  const startOf = raw.prepare<[string], string>('select value from setting where key = ?').pluck();
+  const noteStart = raw.prepare<[object]>(`
+    ${insertInto('setting', 'key value')} on conflict do update set ${excluded('value')}`);
+  const freeCommands = raw.prepare<[object]>(`
+    update command set state = 'waiting', crashes = crashes + 1, lease_owner = null
+    where finished_at is null and state = 'running' and (lease_owner is null or ${IS_LEFT})`);
+  const freeEntries = raw.prepare<[object]>(`
+    update outbox set state = 'waiting', uncertain_crashes = uncertain_crashes + 1, lease_owner = null
+    where finished_at is null and state = 'sending' and (lease_owner is null or ${IS_LEFT})`);
+
+  function pendingIn(channels: string[], ask: { owner: string; now: number }): Pending {
+    const isOurs = (id: string) => channels.includes(channelOf(id));
+    const all = [unfinished, ready, goingOn, waiting].flatMap((statement) => statement.all(ask));
+    return {
+      rooms: [...new Set(all)].filter(isOurs),
+      commands: commands.all(ask).filter(({ room }) => isOurs(room)),
+      chats: chats.all(ask).filter(isOurs),
+      alarms: alarms
+        .all()
+        .filter(({ room }) => isOurs(room))
+        .map(({ waitsFor, at }) => ({ waitsFor, at })),
+    };
+  }
+
+  /** Releases the rooms that a dead process held, together with the turns it was running. */
+  function freeRooms(held: { id: RoomId; turnId: string | null }[], startedAt: number): void {
+    const othersWereAnswered = answeredSince.get(startedAt) !== undefined;
+    clearSuspects(held.map(({ id }) => id));
+    for (const { id, turnId } of held) {
+      free.run(id);
+      if (turnId === null) continue;
+      doubtShown.run(turnId);
+      if (!othersWereAnswered || forgive.run(turnId).changes === 0) blame.run(turnId);
+    }
+  }
+
+  /**
+   * If a process crashed while it worked on others and not on the suspects, something else caused it: the crashes
+   * counted since they run alone are taken back. If it worked only on suspects, each of them may be the cause in turn.
+   */
+  function clearSuspects(held: RoomId[]): void {
+    const all = suspects.all();
+    if (held.every((id) => all.some(({ room }) => room === id))) return;
+    for (const { id, leaseOwner } of all) if (leaseOwner === null) clear.run(id);
+  }
+
+  return {
+    recover: ({ owner, channels, now }) =>
+      write(() => {
+        journal.sendsLeft();
+        const left = leftRooms.all({ owner, now });
+        for (const dead of new Set([owner, ...left.map((room) => room.owner)])) {
+          const startedAt = Number(startOf.get(`recovered.${dead}`) ?? now);
+          freeRooms(
+            left.filter((room) => room.owner === dead),
+            startedAt,
+          );
+          journal.interruptLeft(dead, PROCESS_ENDED, now);
+        }
+        noteStart.run({ key: `recovered.${owner}`, value: String(now) });
+        freeCommands.run({ owner, now });
+        freeEntries.run({ owner, now });
+        return pendingIn(channels, { owner, now });
+      }),
+    pending: ({ owner, channels, now }) => read(() => pendingIn(channels, { owner, now })),
+  };
 }

@@ -1,12 +1,13 @@
 /** The tables of the store on SQLite: work on messages, access, and small values. */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
-import type { ApprovedKind, OfferedOption, PairingRequest } from '../../core/access.js';
 import type { Appearance, Part } from '../../core/channel.js';
 import type { ShownPart } from '../../core/delivery.js';
+import type { JournalEntry, Results } from '../../core/journal.js';
+import type { TaskEvent, TaskRequest, TaskResult } from '../../core/task.js';
 import type { Step } from '../../core/transcript.js';
 
-const flag = (name: string) => integer(name, { mode: 'boolean' });
+export const flag = (name: string) => integer(name, { mode: 'boolean' });
 
 // ── Work ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -146,81 +147,6 @@ export const outbox = sqliteTable(
   ],
 );
 
-// ── Access ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-/**
- * Senders who were given a code, and groups that mentioned us; one row each. A sender's request that ended before its
- * time expired at `requested_at`; of one who was refused that is in `expires_at`, and `requested_at` is until when they
- * are not answered. Of one who was let in, `expires_at` is 0.
- */
-export const pairing = sqliteTable(
-  'pairing',
-  {
-    id: text('id').primaryKey(),
-    kind: text('kind', { enum: ['sender', 'group'] })
-      .$type<PairingRequest['kind']>()
-      .notNull(),
-    channel: text('channel').notNull(),
-    /** Empty for a group. */
-    code: text('code').notNull(),
-    name: text('name').notNull(),
-    requestedAt: integer('requested_at').notNull(),
-    expiresAt: integer('expires_at'),
-    /** Where, and under which name, a sender is told of the approval: as for the code. */
-    speaker: text('speaker').notNull(),
-    /** Of a group: the chat that it is part of (a Discord server), else itself. */
-    chatId: text('chat_id').notNull(),
-    address: text('address').notNull(),
-    threadId: text('thread_id'),
-  },
-  (t) => [uniqueIndex('pairing_by_code').on(t.code).where(sql`${t.code} <> ''`)],
-);
-
-/** Kept when revoked. */
-export const approval = sqliteTable('approval', {
-  id: text('id').primaryKey(),
-  kind: text('kind', { enum: ['sender', 'group', 'unknown'] })
-    .$type<ApprovedKind>()
-    .notNull(),
-  owner: flag('owner').notNull(),
-  approvedAt: integer('approved_at').notNull(),
-  revokedAt: integer('revoked_at'),
-});
-
-/** A pending question to somebody in a room; a plain yes from them becomes the command. */
-export const question = sqliteTable(
-  'question',
-  {
-    id: integer('id').primaryKey({ autoIncrement: true }),
-    roomId: text('room_id').notNull(),
-    senderId: text('sender_id').notNull(),
-    /** The message that led to it. */
-    askedBy: text('asked_by').notNull(),
-    name: text('name').notNull(),
-    argument: text('argument').notNull(),
-    until: integer('until').notNull(),
-    /** The buttons that ask the same; null if there are none. */
-    offer: text('offer'),
-  },
-  (t) => [uniqueIndex('question_of').on(t.roomId, t.senderId)],
-);
-
-/** Buttons below a message: one of them becomes a command, once. */
-export const offer = sqliteTable(
-  'offer',
-  {
-    key: text('key').primaryKey(),
-    roomId: text('room_id').notNull(),
-    /** For whom they are; empty: for whoever may run the command. */
-    senderId: text('sender_id').notNull(),
-    options: text('options', { mode: 'json' }).$type<OfferedOption[]>().notNull(),
-    until: integer('until').notNull(),
-    /** Null until one is taken, or the question has ended otherwise. */
-    endedAt: integer('ended_at'),
-  },
-  (t) => [index('offer_open').on(t.roomId).where(sql`${t.endedAt} is null`)],
-);
-
 /** A result that arrived before the turn that waits for it was suspended. */
 export const earlyResult = sqliteTable('early_result', {
   waitsFor: text('waits_for').primaryKey(),
@@ -229,62 +155,210 @@ export const earlyResult = sqliteTable('early_result', {
   at: integer('at').notNull(),
 });
 
-// ── Small values ────────────────────────────────────────────────────────────────────────────────────────────
+// Tables beside the route: the journal, calls that wait for a person, and jobs.
 
-/** Totals per day, so that a report costs the same however much was said. */
-export const usage = sqliteTable(
-  'usage',
+/** The record of what personas were told and did; `data/working.log` is made from it. */
+export const journal = sqliteTable(
+  'journal',
   {
+    /** The first value of `changed`. */
+    n: integer('n').primaryKey(),
+    /** As in the entry. */
+    id: text('id').notNull(),
     chatId: text('chat_id').notNull(),
-    /** A date, as its first millisecond in UTC. */
-    day: integer('day').notNull(),
+    /** Null: of no room. */
+    roomId: text('room_id'),
     personaId: text('persona_id').notNull(),
-    turns: integer('turns').notNull(),
-    inputTokens: integer('input_tokens').notNull(),
-    outputTokens: integer('output_tokens').notNull(),
-    /** Of the input tokens. */
-    cachedTokens: integer('cached_tokens').notNull().default(0),
-    /** In millionths of the money in which prices are given. */
-    cost: integer('cost').notNull().default(0),
+    /** The turn it belongs to; null: none. */
+    turnId: text('turn_id'),
+    /** Null for events. */
+    status: text('status', { enum: ['pending', 'completed', 'interrupted'] }),
+    /** The process that carries it out; null for events. */
+    owner: text('owner'),
+    /** Grows with every change of any entry, so that each has a number of its own. */
+    changed: integer('changed').notNull(),
+    /** Without what the outcome adds. */
+    entry: text('entry', { mode: 'json' }).$type<JournalEntry>().notNull(),
+    results: text('results', { mode: 'json' }).$type<Results>(),
+    at: integer('at').notNull(),
+    finishedAt: integer('finished_at'),
+    /** Where a file shows it: `log` = `working.log`; `archive`; `stale` = the archive, as it was before its last change. */
+    filed: text('filed', { enum: ['log', 'archive', 'stale'] })
+      .notNull()
+      .default('log'),
   },
-  (t) => [primaryKey({ columns: [t.chatId, t.day, t.personaId] }), index('usage_day').on(t.day)],
+  (t) => [
+    uniqueIndex('journal_by_id').on(t.id),
+    uniqueIndex('journal_changed').on(t.changed).where(sql`${t.changed} <> ${t.n}`),
+    index('journal_pending').on(t.owner).where(sql`${t.status} = 'pending' and ${t.owner} is not null`),
+    index('journal_of_room').on(t.roomId),
+    index('journal_unfiled').on(t.n).where(sql`${t.filed} <> 'archive'`),
+  ],
 );
 
-/** What one person used in a day in all chats: only where there is a limit for it. */
-export const spent = sqliteTable(
-  'spent',
+/** A tool call that waits, or waited, for a person. */
+export const askedCall = sqliteTable(
+  'asked_call',
   {
-    /** As in `usage`. */
-    day: integer('day').notNull(),
-    personId: text('person_id').notNull(),
-    tokens: integer('tokens').notNull(),
-    cost: integer('cost').notNull(),
+    id: text('id').primaryKey(),
+    waitsFor: text('waits_for').notNull(),
+    roomId: text('room_id').notNull(),
+    chatId: text('chat_id').notNull(),
+    personaId: text('persona_id').notNull(),
+    turnId: text('turn_id').notNull(),
+    callId: text('call_id').notNull(),
+    tool: text('tool').notNull(),
+    arguments: text('arguments').notNull(),
+    why: text('why').notNull(),
+    askedAt: integer('asked_at').notNull(),
+    until: integer('until').notNull(),
+    /** Null while nobody has decided. */
+    decision: text('decision', { enum: ['approved', 'denied', 'expired', 'ended'] }),
+    decidedBy: text('decided_by'),
+    /** The command that decided. */
+    commandId: integer('command_id'),
+    decidedAt: integer('decided_at'),
   },
-  (t) => [primaryKey({ columns: [t.day, t.personId] })],
+  (t) => [index('asked_call_open').on(t.chatId).where(sql`${t.decision} is null`)],
 );
 
-export const setting = sqliteTable('setting', {
-  key: text('key').primaryKey(),
-  value: text('value').notNull(),
-});
-
-/** A channel's own values: credentials, session keys. */
-export const channelState = sqliteTable(
-  'channel_state',
+/** Schedules: what a persona is to be told, and when. */
+export const job = sqliteTable(
+  'job',
   {
-    channel: text('channel').notNull(),
-    name: text('name').notNull(),
+    id: text('id').primaryKey(),
+    chatId: text('chat_id').notNull(),
+    /** The number by which people and models name it: counted per chat. */
+    n: integer('n').notNull(),
+    roomId: text('room_id').notNull(),
+    personaId: text('persona_id').notNull(),
+    prompt: text('prompt').notNull(),
+    kind: text('kind', { enum: ['cron', 'once'] }).notNull(),
+    /** A cron line, or an ISO 8601 time. */
     value: text('value').notNull(),
+    timezone: text('timezone').notNull(),
+    /** The persona's own idea: quiet hours hold. */
+    followUp: flag('follow_up').notNull(),
+    /** Whose words led to it; empty: nobody's. */
+    senderId: text('sender_id').notNull(),
+    createdAt: integer('created_at').notNull(),
+    /** parked: it failed too often. */
+    state: text('state', { enum: ['active', 'paused', 'parked', 'done', 'cancelled'] }).notNull(),
+    /** When it is due next; null: never again. */
+    nextAt: integer('next_at'),
+    /** The slot for which it is tried again, and how often it has failed in a row. */
+    retryOf: integer('retry_of'),
+    failures: integer('failures').notNull().default(0),
+    /** The sender's name; empty if it is not known. */
+    senderName: text('sender_name').notNull().default(''),
+    /** Set while words from outside stood before the model. */
+    tainted: flag('tainted').notNull().default(false),
+    /** Why it is parked. */
+    why: text('why', { enum: ['failed', 'persona', 'access'] }),
+    /** When it was done or cancelled. */
+    endedAt: integer('ended_at'),
+    /** Whoever set it could be told to have access by their id, so that it is asked again when it is due. */
+    guarded: flag('guarded').notNull().default(false),
   },
-  (t) => [primaryKey({ columns: [t.channel, t.name] })],
+  (t) => [
+    uniqueIndex('job_number').on(t.chatId, t.n),
+    index('job_due').on(t.nextAt).where(sql`${t.state} = 'active' and ${t.nextAt} is not null`),
+    index('job_over').on(t.endedAt).where(sql`${t.endedAt} is not null`),
+  ],
 );
 
-export const cursor = sqliteTable(
-  'cursor',
+/** When a job ran; at most once per slot and try. */
+export const jobRun = sqliteTable(
+  'job_run',
   {
-    channel: text('channel').notNull(),
-    account: text('account').notNull(),
-    value: text('value').notNull(),
+    jobId: text('job_id').notNull(),
+    /** The time for which it was due. */
+    slot: integer('slot').notNull(),
+    attempt: integer('attempt').notNull(),
+    firedAt: integer('fired_at').notNull(),
+    /** The event that it became, by its id in `receive`. */
+    eventId: text('event_id').notNull(),
+    outcome: text('outcome', { enum: ['running', 'answered', 'failed', 'skipped'] }).notNull(),
+    finishedAt: integer('finished_at'),
   },
-  (t) => [primaryKey({ columns: [t.channel, t.account] })],
+  (t) => [
+    primaryKey({ columns: [t.jobId, t.slot, t.attempt] }),
+    index('job_run_open').on(t.jobId).where(sql`${t.outcome} = 'running'`),
+    index('job_run_fired').on(t.firedAt),
+  ],
+);
+
+// Tables of tasks: what was asked for, what is kept of their course, and what they were told meanwhile.
+
+export const task = sqliteTable(
+  'task',
+  {
+    /** Grows with every task. */
+    n: integer('n').primaryKey(),
+    id: text('id').notNull(),
+    agent: text('agent').notNull(),
+    status: text('status', {
+      enum: ['pending', 'running', 'completed', 'error', 'stopped', 'interrupted'],
+    }).notNull(),
+    createdAt: integer('created_at').notNull(),
+    startedAt: integer('started_at'),
+    completedAt: integer('completed_at'),
+    /** The process that runs it, and until when without a word of it. */
+    leaseOwner: text('lease_owner'),
+    leaseUntil: integer('lease_until'),
+    /** Of whoever submitted it, with the hash of the body; null: none, or none any more. */
+    idempotencyKey: text('idempotency_key'),
+    idempotencyHash: text('idempotency_hash'),
+    /** To which it belongs. */
+    chatId: text('chat_id').notNull(),
+    /** Where a persona delegated it; null, as all that follows: a program gave it. */
+    roomId: text('room_id'),
+    personaId: text('persona_id'),
+    /** The turn and the call that gave it. */
+    turnId: text('turn_id'),
+    callId: text('call_id'),
+    senderId: text('sender_id'),
+    tainted: flag('tainted'),
+    error: text('error'),
+    goal: text('goal').notNull(),
+    result: text('result', { mode: 'json' }).$type<TaskResult>(),
+    /** Last, because it may be long and a list leaves it out. */
+    request: text('request', { mode: 'json' }).$type<TaskRequest>().notNull(),
+  },
+  (t) => [
+    uniqueIndex('task_by_id').on(t.id),
+    uniqueIndex('task_by_key').on(t.idempotencyKey).where(sql`${t.idempotencyKey} is not null`),
+    index('task_pending').on(t.n, t.roomId).where(sql`${t.status} = 'pending'`),
+    index('task_running').on(t.leaseOwner).where(sql`${t.status} = 'running'`),
+    index('task_delegated')
+      .on(t.roomId)
+      .where(sql`${t.roomId} is not null and ${t.status} in ('pending', 'running')`),
+  ],
+);
+
+/** The newest of each task. */
+export const taskEvent = sqliteTable(
+  'task_event',
+  {
+    /** `task.n` */
+    task: integer('task').notNull(),
+    n: integer('n').notNull(),
+    body: text('body', { mode: 'json' }).$type<TaskEvent>().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.task, t.n] })],
+);
+
+/** What a task was told while it was not over. */
+export const taskMessage = sqliteTable(
+  'task_message',
+  {
+    /** `task.n` */
+    task: integer('task').notNull(),
+    n: integer('n').notNull(),
+    mode: text('mode', { enum: ['steer', 'followup', 'collect'] }).notNull(),
+    text: text('text').notNull(),
+    at: integer('at').notNull(),
+    taken: flag('taken').notNull().default(false),
+  },
+  (t) => [primaryKey({ columns: [t.task, t.n] })],
 );

@@ -7,6 +7,7 @@
  */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
+import type { ApprovedKind, OfferedOption, PairingRequest } from '../../core/access.js';
 import type { Exchange } from '../../core/exchange.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Cause, Tier } from '../../core/memory.js';
@@ -249,4 +250,139 @@ export const outsideLine = sqliteTable(
     n: integer('n').notNull(),
   },
   (t) => [primaryKey({ columns: [t.file, t.line] }), index('outside_line_order').on(t.file, t.n)],
+);
+
+// ── Access ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * Senders who were given a code, and groups that mentioned us; one row each. A sender's request that ended before its
+ * time expired at `requested_at`; of one who was refused that is in `expires_at`, and `requested_at` is until when they
+ * are not answered. Of one who was let in, `expires_at` is 0.
+ */
+export const pairing = sqliteTable(
+  'pairing',
+  {
+    id: text('id').primaryKey(),
+    kind: text('kind', { enum: ['sender', 'group'] })
+      .$type<PairingRequest['kind']>()
+      .notNull(),
+    channel: text('channel').notNull(),
+    /** Empty for a group. */
+    code: text('code').notNull(),
+    name: text('name').notNull(),
+    requestedAt: integer('requested_at').notNull(),
+    expiresAt: integer('expires_at'),
+    /** Where, and under which name, a sender is told of the approval: as for the code. */
+    speaker: text('speaker').notNull(),
+    /** Of a group: the chat that it is part of (a Discord server), else itself. */
+    chatId: text('chat_id').notNull(),
+    address: text('address').notNull(),
+    threadId: text('thread_id'),
+  },
+  (t) => [uniqueIndex('pairing_by_code').on(t.code).where(sql`${t.code} <> ''`)],
+);
+
+/** Kept when revoked. */
+export const approval = sqliteTable('approval', {
+  id: text('id').primaryKey(),
+  kind: text('kind', { enum: ['sender', 'group', 'unknown'] })
+    .$type<ApprovedKind>()
+    .notNull(),
+  owner: flag('owner').notNull(),
+  approvedAt: integer('approved_at').notNull(),
+  revokedAt: integer('revoked_at'),
+});
+
+/** A pending question to somebody in a room; a plain yes from them becomes the command. */
+export const question = sqliteTable(
+  'question',
+  {
+    id: integer('id').primaryKey({ autoIncrement: true }),
+    roomId: text('room_id').notNull(),
+    senderId: text('sender_id').notNull(),
+    /** The message that led to it. */
+    askedBy: text('asked_by').notNull(),
+    name: text('name').notNull(),
+    argument: text('argument').notNull(),
+    until: integer('until').notNull(),
+    /** The buttons that ask the same; null if there are none. */
+    offer: text('offer'),
+  },
+  (t) => [uniqueIndex('question_of').on(t.roomId, t.senderId)],
+);
+
+/** Buttons below a message: one of them becomes a command, once. */
+export const offer = sqliteTable(
+  'offer',
+  {
+    key: text('key').primaryKey(),
+    roomId: text('room_id').notNull(),
+    /** For whom they are; empty: for whoever may run the command. */
+    senderId: text('sender_id').notNull(),
+    options: text('options', { mode: 'json' }).$type<OfferedOption[]>().notNull(),
+    until: integer('until').notNull(),
+    /** Null until one is taken, or the question has ended otherwise. */
+    endedAt: integer('ended_at'),
+  },
+  (t) => [index('offer_open').on(t.roomId).where(sql`${t.endedAt} is null`)],
+);
+
+// ── Small values ────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Totals per day, so that a report costs the same however much was said. */
+export const usage = sqliteTable(
+  'usage',
+  {
+    chatId: text('chat_id').notNull(),
+    /** A date, as its first millisecond in UTC. */
+    day: integer('day').notNull(),
+    personaId: text('persona_id').notNull(),
+    turns: integer('turns').notNull(),
+    inputTokens: integer('input_tokens').notNull(),
+    outputTokens: integer('output_tokens').notNull(),
+    /** Of the input tokens. */
+    cachedTokens: integer('cached_tokens').notNull().default(0),
+    /** In millionths of the money in which prices are given. */
+    cost: integer('cost').notNull().default(0),
+  },
+  (t) => [primaryKey({ columns: [t.chatId, t.day, t.personaId] }), index('usage_day').on(t.day)],
+);
+
+/** What one person used in a day in all chats: only where there is a limit for it. */
+export const spent = sqliteTable(
+  'spent',
+  {
+    /** As in `usage`. */
+    day: integer('day').notNull(),
+    personId: text('person_id').notNull(),
+    tokens: integer('tokens').notNull(),
+    cost: integer('cost').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.day, t.personId] })],
+);
+
+export const setting = sqliteTable('setting', {
+  key: text('key').primaryKey(),
+  value: text('value').notNull(),
+});
+
+/** A channel's own values: credentials, session keys. */
+export const channelState = sqliteTable(
+  'channel_state',
+  {
+    channel: text('channel').notNull(),
+    name: text('name').notNull(),
+    value: text('value').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.channel, t.name] })],
+);
+
+export const cursor = sqliteTable(
+  'cursor',
+  {
+    channel: text('channel').notNull(),
+    account: text('account').notNull(),
+    value: text('value').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.channel, t.account] })],
 );

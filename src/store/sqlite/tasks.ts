@@ -1,34 +1,35 @@
 /** Tasks: added within their bounds, claimed by one process, and ended together with what is told of it. */
 import type { Results } from '../../core/journal.js';
-import type {
-  NewTask,
-  TaskAdded,
-  TaskBounds,
-  TaskEnd,
-  TaskEvent,
-  TaskMessage,
-  TaskStore,
-} from '../../core/task.js';
-import { MOST_EVENTS } from '../../core/task.js';
-import type { AskedCalls } from './approvals.js';
-import { bound, columns, insertInto } from './columns.js';
-import type { Connection } from './connection.js';
-import type { Journal } from './journal.js';
-import type { Waiting } from './receive.js';
-import { OPEN_TASK, type OpenTask, type TaskCourse } from './task-course.js';
 import {
-  IS_DELEGATED,
+  MOST_EVENTS,
+  type NewTask,
+  type TaskAdded,
+  type TaskBounds,
+  type TaskEnd,
+  type TaskEvent,
+  type TaskMessage,
+  type TaskStore,
+} from '../../core/task.js';
+import type { Connection } from './connection.js';
+import { IS_DELEGATED, type Journal } from './journal.js';
+import type { AskedCalls } from './questions.js';
+import type { Waiting } from './receive.js';
+import { bound, columns, insertInto } from './sql.js';
+import {
   IS_HELD_TASK,
   LISTED,
   type ListedRow,
   NEW_TASK,
+  OPEN_TASK,
+  type OpenTask,
   rowOf,
   TASK,
+  type TaskCourse,
   type TaskRow,
+  type TaskSignal,
   toListed,
   toTask,
-} from './task-rows.js';
-import type { TaskSignal } from './task-signal.js';
+} from './task-events.js';
 import { beganBefore } from './views.js';
 
 /** So long the same key is the same task. */
@@ -45,7 +46,7 @@ export function taskStore(
   signal: TaskSignal,
   { journal, asked, waiting }: { journal: Journal; asked: AskedCalls; waiting: Waiting },
 ): TaskStore {
-  const { raw, read, write, patiently } = connection;
+  const { raw, read, write, withBusyRetry: patiently } = connection;
   const keyed = raw.prepare<[object], KeyedRow>(`
     select ${columns(`${TASK} idempotencyHash`)} from task
     where idempotency_key = @key and created_at > @since and status <> 'interrupted'`);

@@ -3,6 +3,8 @@
  * the route, and spans, for flushes and archives. Reads only what is shown: what the persona's view of the room leaves. And
  * how a message is stored, for whoever adds one.
  */
+
+import type { Greeting } from '../../core/delivery.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
@@ -16,9 +18,10 @@ import {
   type ViewRecord,
   type ViewStore,
 } from '../../core/view.js';
-import { columns, type Row } from './columns.js';
+import type { ChatRow, Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import type { message, view } from './schema.js';
+import { columns, type Row } from './sql.js';
 
 // ── Messages ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -159,7 +162,7 @@ interface LineRow extends HeardRow {
   steps: string | null;
 }
 
-const LINE_COLUMNS = `
+const LINE_WITH_STEPS = `
   case when author_kind = 'persona' and author_id = @personaId then (
     select json_group_array(body) from (
       select body from step
@@ -178,12 +181,12 @@ const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) =>
     order by heard_after ${order}, message_id ${order} limit ${limit} + 0)`;
 
 export function transcriptStore(
-  { raw, patiently, read }: Connection,
+  { raw, withBusyRetry: patiently, read }: Connection,
   findView: FindView,
 ): Pick<RouteStore, 'window'> & Pick<ViewStore, 'span' | 'hasOtherRooms'> {
   const lines = (heard: string) =>
     raw.prepare<[object], LineRow>(`
-      select ${LINE_COLUMNS} from (${heard}) as line cross join message on message.id = line.message_id`);
+      select ${LINE_WITH_STEPS} from (${heard}) as line cross join message on message.id = line.message_id`);
   const newest = lines(
     `${heardBetween(1, 'desc', '@limit')} union all ${heardBetween(0, 'desc', '@overheard')}`,
   );
@@ -199,7 +202,7 @@ export function transcriptStore(
         // on, so a result built from them is not used again.
         const view = findView(room, personaId);
         const from = behindReset(view, isAfter(after, view.windowAfter) ? after : view.windowAfter);
-        const ask = asked(view, from, END, { limit: limit + 1, overheard, except });
+        const ask = linesAsked(view, from, END, { limit: limit + 1, overheard, except });
         const found = inOrder(newest.all(ask));
         const toIt = found.filter(({ addressed }) => addressed === 1);
         if (toIt.length <= limit) return { view, ...spanOf(found, false) };
@@ -222,7 +225,11 @@ export function transcriptStore(
     span: ({ room, personaId, after, upTo, limit, overheard }) =>
       read(() => {
         const view = findView(room, personaId);
-        const ask = asked(view, behindReset(view, after), upTo, { limit: limit + 1, overheard, except: [] });
+        const ask = linesAsked(view, behindReset(view, after), upTo, {
+          limit: limit + 1,
+          overheard,
+          except: [],
+        });
         const found = oldestAddressed.all(ask);
         const toIt = found.slice(0, limit);
         const more = found.length > limit;
@@ -239,7 +246,7 @@ interface LinesAsk {
   except: readonly number[];
 }
 
-function asked(view: ViewRecord, after: Position, to: Position, { except, ...most }: LinesAsk) {
+function linesAsked(view: ViewRecord, after: Position, to: Position, { except, ...most }: LinesAsk) {
   return {
     ...most,
     room: view.room,
@@ -278,3 +285,67 @@ function spanOf(rows: LineRow[], more: boolean): Span {
   }
   return { messages: rows.map(toHeard), steps, more };
 }
+
+export function speakOf({ raw }: Pick<Connection, 'raw'>): Speak {
+  const say = raw.prepare<[object]>(`
+    insert into message (room_id, chat_id, account, moves, author_kind, author_id, author_name, administrator, text,
+      sent_at, received_at, mentions_bot, edited, state, turn_id, reaction, tainted)
+    values (@room, @chatId, @account, @moves, 'persona', @personaId, @personaId, 0, @text,
+      @now, @now, 0, 0, 'done', @turnId, @reaction, @tainted)`);
+  const hear = raw.prepare<[object]>(`
+    insert into heard (room_id, persona_id, addressed, heard_after, message_id)
+    select @room, value->>0, value->>1, @id - 1, @id from json_each(@rows)`);
+
+  return (
+    { chatId, account, moves },
+    { room, personaId, text, wordless, tainted, turnId, addressed, hearers, now },
+  ) => {
+    const said = {
+      ...{ room, chatId, account, moves, personaId, text, now, turnId },
+      reaction: wordless ? 1 : 0,
+      tainted: tainted ? 1 : 0,
+    };
+    const id = Number(say.run(said).lastInsertRowid);
+    const toWhom = new Set([personaId, ...addressed]);
+    const overheard = hearers.filter((hearer) => !toWhom.has(hearer));
+    const rows = [...[...toWhom].map((hearer) => [hearer, 1]), ...overheard.map((hearer) => [hearer, 0])];
+    hear.run({ room, id, rows: JSON.stringify(rows) });
+    return id;
+  };
+}
+
+/** Adds words of a persona to the transcript: its reply, or its greeting. To be called within a transaction. Returns the message's id. */
+export type Speak = (chat: Pick<ChatRow, 'chatId' | 'account' | 'moves'>, spoken: Spoken) => number;
+
+export interface Spoken {
+  room: RoomId;
+  personaId: PersonaId;
+  text: string;
+  /** It is a reaction, not words. */
+  wordless?: boolean;
+  /** It answers words from outside. */
+  tainted?: boolean;
+  turnId: string | null;
+  /** The other personas to whom it is addressed, and those who overhear it. */
+  addressed: PersonaId[];
+  hearers: PersonaId[];
+  now: number;
+}
+
+export function greetOf({ raw }: Pick<Connection, 'raw'>, chats: Chats, speak: Speak): Greet {
+  // A persona may be greeted with before anybody has written anything in the room.
+  const newest = raw.prepare<[object]>(`
+    insert into room (id, chat_id, newest_message) values (@room, @chatId, @id)
+    on conflict do update set newest_message = max(newest_message, excluded.newest_message)`);
+
+  return (greeting, now) => {
+    const { room } = greeting;
+    const { chatId } = roomParts(room);
+    const chat = chats.find(chatId);
+    if (!chat) return;
+    const id = speak(chat, { ...greeting, turnId: null, addressed: [], now });
+    newest.run({ room, chatId, id });
+  };
+}
+
+export type Greet = (greeting: Greeting, now: number) => void;

@@ -13,11 +13,11 @@ import {
   type ViewRecord,
   type ViewStore,
 } from '../../core/view.js';
-import type { AddUsage } from './amounts.js';
-import { columns, excluded, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { archived } from './schema.js';
+import { columns, excluded, insertInto, type Row } from './sql.js';
 import { type FindView, REVISE_ROOM } from './transcript.js';
+import type { AddUsage } from './values.js';
 
 /** A reset forgets a whole turn if any message that it answers is at or before the reset mark. */
 export function beganBefore(upTo: string): string {
@@ -77,7 +77,7 @@ export function viewStore(
   views: Views,
   addUsage: AddUsage,
 ): Omit<ViewStore, 'span' | 'hasOtherRooms'> {
-  const { raw, read, patiently, write } = connection;
+  const { raw, read, withBusyRetry: patiently, write } = connection;
   const revise = raw.prepare<[string]>(REVISE_ROOM);
   const revision = raw.prepare<[string], number>('select revision from room where id = ?').pluck();
   const roomsHeard = raw

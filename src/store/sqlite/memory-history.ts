@@ -1,13 +1,108 @@
-/**
- * Traces messages for `/memory why` and `coterie doctor`, so that people can verify what became of them; and who spoke,
- * for the nightly consolidation.
- */
+/** Which lines of files are words from outside: digests of them, so that nothing of what they say is kept here. */
+import { hasMarker } from '../../core/cut.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { Fate, MemoryHistoryStore, Spoke, Trace } from '../../core/memory-history.js';
+import type { Fate, MemoryHistoryStore, PromptMemory, Spoke, Trace } from '../../core/memory-history.js';
+import { addedLines, lineKey, lineKeys, linesOfText, memoryPath, type Origins } from '../../core/origin.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { isAfter, type Position } from '../../core/view.js';
 import type { Connection } from './connection.js';
+import type { version } from './schema.js';
+import { bound, columns, insertInto, type Row } from './sql.js';
 import { type FindView, MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
+
+/** Of one file: with more of them it is from outside as a whole, for what was dropped could stand in it still. */
+const MOST_LINES = 20_000;
+const WHOLE = '';
+
+type MarkLines = (file: string, lines: readonly string[] | null) => void;
+
+/** To be called within a transaction. */
+export function lineMarkerOf({ raw }: Pick<Connection, 'raw'>): MarkLines {
+  const mark = raw.prepare<[object]>(`
+    insert into outside_line (file, line, n)
+    values (@file, @line, (select coalesce(max(n), 0) + 1 from outside_line where file = @file))
+    on conflict do update set n = excluded.n`);
+  const count = raw.prepare<[object], number>('select count(*) from outside_line where file = @file').pluck();
+  const drop = raw.prepare<[object]>('delete from outside_line where file = @file');
+  return (file, lines) => {
+    const keys = lines === null ? [WHOLE] : lines.flatMap(lineKeys);
+    for (const line of new Set(keys)) mark.run({ file, line });
+    if (keys.length === 0 || (count.get({ file }) ?? 0) <= MOST_LINES) return;
+    drop.run({ file });
+    mark.run({ file, line: WHOLE });
+  };
+}
+
+export function originStore({ raw, read, write }: Connection, markLines: MarkLines): Origins {
+  const marked = raw.prepare<[string], string>('select line from outside_line where file = ?').pluck();
+
+  return {
+    markOutside: (file, lines) => write(() => markLines(file, lines)),
+    async originIn(file, textNow) {
+      const keys = new Set(await read(() => marked.all(file)));
+      if (keys.size === 0) return 'inside';
+      const text = await textNow();
+      if (text.trim() === '') return 'inside';
+      // Of a line that was cut nobody knows whether it is one of them.
+      if (keys.has(WHOLE) || hasMarker(text)) return 'outside';
+      return linesOfText(text).some((line) => keys.has(lineKey(line) ?? '-')) ? 'outside' : 'inside';
+    },
+  };
+}
+
+// The versions of memory files, and the memory that a persona was last given.
+
+/** How many changes of one persona's memory in a chat are kept and can be undone. */
+const KEPT_VERSIONS = 200;
+
+type Versions = Pick<MemoryHistoryStore, 'keepVersion' | 'dropVersion' | 'versions' | 'promptMemory'>;
+
+/** Of what a persona was given for its last answer in a room. */
+export const PROMPT_SNAPSHOT = 'memory dailyLog recalled summary';
+const VERSION = 'id chatId personaId file tier before after at cause';
+type VersionRow = Omit<Row<typeof version>, 'n' | 'undone' | 'tier'> &
+  Pick<typeof version.$inferSelect, 'tier'>;
+
+export function versionStore({ raw, read, write }: Connection, markLines: MarkLines): Versions {
+  const keep = raw.prepare<[object]>(insertInto('version', VERSION));
+  const dropOldest = raw.prepare<[object]>(`
+    delete from version where chat_id = @chatId and persona_id = @personaId and n <= (
+      select n from version where chat_id = @chatId and persona_id = @personaId
+      order by n desc limit 1 offset ${KEPT_VERSIONS})`);
+  const drop = raw.prepare<[string]>('delete from version where id = ?');
+  // SQLite recompiles a statement whenever a bare LIMIT parameter is bound, but not for an expression: hence the sum.
+  const newest = (which: string) =>
+    raw.prepare<[object], VersionRow>(`
+      select ${columns(VERSION)} from version where n in (
+        select n from version where chat_id = @chatId ${which} and undone = 0 order by n desc limit @most + 0)
+      order by n desc`);
+  const given = raw.prepare<[string, string], PromptMemory>(`
+    select ${columns(PROMPT_SNAPSHOT)} from given where room_id = ? and persona_id = ?`);
+
+  return {
+    keepVersion: (kept) =>
+      write(() => {
+        keep.run(bound(kept));
+        const { cause, chatId, file, before, after } = kept;
+        // Where the write then fails, marks of lines that stand nowhere do no harm.
+        if (cause.tainted) markLines(memoryPath(chatId, file), addedLines(before, after));
+        dropOldest.run({ chatId: kept.chatId, personaId: kept.personaId });
+      }),
+    dropVersion: (id) => write(() => void drop.run(id), 'single'),
+    versions: ({ chatId, personaId, most, turnId = null }) =>
+      read(() => {
+        const whose = personaId === null ? '' : 'and persona_id = @personaId';
+        const by = turnId === null ? '' : `and cause->>'turnId' = @turnId`;
+        return newest(`${whose} ${by}`)
+          .all({ chatId, personaId, most, turnId })
+          .map((row) => ({ ...row, cause: JSON.parse(row.cause) }));
+      }),
+    promptMemory: (room, personaId) => read(() => given.get(room, personaId) ?? null),
+  };
+}
+
+// Traces messages for `/memory why` and `coterie doctor`, so that people can verify what became of them; and who spoke,
+// for the nightly consolidation.
 
 export type Traces = Pick<
   MemoryHistoryStore,
@@ -30,7 +125,7 @@ const WINDOW_AFTER = '(coalesce(window_heard, 0), coalesce(window_message, 0))';
 const FLUSHED_TO = '(coalesce(flushed_heard, 0), coalesce(flushed_message, 0))';
 
 /** The number of messages examined before other work may run. */
-const AT_ONCE = 5_000;
+const TRACED_AT_ONCE = 5_000;
 
 export function traceStore({ raw, read }: Pick<Connection, 'raw' | 'read'>, findView: FindView): Traces {
   const newestId = raw.prepare<[], number | null>('select max(id) from message').pluck();
@@ -157,13 +252,13 @@ export function traceStore({ raw, read }: Pick<Connection, 'raw' | 'read'>, find
         const from = until;
         const page = await read(() =>
           below
-            .all({ chatId, below: from, atLeast: from - AT_ONCE })
+            .all({ chatId, below: from, atLeast: from - TRACED_AT_ONCE })
             .filter(({ text }) => wanted.phrase.isIn(text))
             .slice(0, most - found.length)
             .flatMap((row) => tracesOf(row, wanted.personaId)),
         );
         found.push(...page);
-        until -= AT_ONCE;
+        until -= TRACED_AT_ONCE;
         await new Promise((resolve) => setImmediate(resolve));
       }
       return found;
@@ -183,7 +278,7 @@ export function traceStore({ raw, read }: Pick<Connection, 'raw' | 'read'>, find
       const found = new Map<string, Spoke>();
       let below = (await read(() => newestId.get() ?? 0)) + 1;
       while (below > 0) {
-        const stride = { below, atLeast: below - AT_ONCE, since };
+        const stride = { below, atLeast: below - TRACED_AT_ONCE, since };
         const page = await read(() => ({ rows: spoke.all(stride), newest: newestOf.get(stride) ?? since }));
         for (const row of page.rows) {
           const key = `${roomParts(row.room).chatId}\n${row.personaId}`;
@@ -191,7 +286,7 @@ export function traceStore({ raw, read }: Pick<Connection, 'raw' | 'read'>, find
         }
         // Messages are in the order of their receipt, but for some that piled up while the gateway was away.
         if (page.newest < since) break;
-        below -= AT_ONCE;
+        below -= TRACED_AT_ONCE;
         await new Promise((resolve) => setImmediate(resolve));
       }
       return [...found.values()];

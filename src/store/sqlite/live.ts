@@ -5,23 +5,24 @@
  */
 import type { NewDelivery, ShownPart } from '../../core/delivery.js';
 import type { RouteStore } from '../../core/route-store.js';
+import type { ChannelStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import {
   DELIVERY,
   type Deliver,
+  type DeliveryState,
   type Destination,
   type OutboxRow,
-  type Standing,
   toDelivery,
   UNKNOWN,
 } from './outbox.js';
 
 /** Appended to a stopped reply; and how long a text may be so that this still fits on any platform. */
-const STOPPED = ' …\n(stopped)';
+const STOPPED_MARK = ' …\n(stopped)';
 const ROOM_BELOW = 1_800;
 
 /** What is shown of a turn, as stored. */
-export interface Shown {
+interface Shown {
   parts: ShownPart[];
   crashes: number;
 }
@@ -50,13 +51,13 @@ export function shownOf({ raw }: Connection, deliver: Deliver) {
       const fits = last.body.text.length <= ROOM_BELOW;
       const entries = parts.map((part, n) => {
         const isEnd = fits && part === last;
-        const body = isEnd ? { ...part.body, text: part.body.text + STOPPED } : part.body;
+        const body = isEnd ? { ...part.body, text: part.body.text + STOPPED_MARK } : part.body;
         return { ...entryOf(id, personaId, part, n), body, shown: { part, crashes } };
       });
       deliver.put(to, entries);
       if (fits) return;
       // A separate entry, so that a reset, which drops the turn's unsent entries, keeps it.
-      const body = { text: STOPPED.trim(), marks: [] };
+      const body = { text: STOPPED_MARK.trim(), marks: [] };
       deliver.put(to, [{ ...entryOf(id, personaId, last, 0), origin: `notice:${id}`, body }]);
     },
   };
@@ -67,7 +68,7 @@ export function withShown(
   turn: { id: string; personaId: string },
   { parts, crashes }: Shown,
   deliveries: NewDelivery[],
-): (NewDelivery & Standing)[] {
+): (NewDelivery & DeliveryState)[] {
   if (parts.length === 0) return deliveries;
   const isOwn = (delivery: NewDelivery) =>
     delivery.origin === `turn:${turn.id}` && delivery.personaId === turn.personaId;
@@ -109,7 +110,7 @@ const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, attempts = 
 
 export function shownStore({
   raw,
-  patiently,
+  withBusyRetry: patiently,
   write,
 }: Connection): Pick<RouteStore, 'show' | 'found' | 'shownAfter' | 'retract'> {
   const note = raw.prepare<[object]>(`
@@ -159,5 +160,65 @@ export function shownStore({
     shownAfter: ({ origin, personaId, part }) =>
       patiently(() => shownAfter.all({ origin, personaId: personaId ?? '', part }).map(toDelivery)),
     retract: (ids, now) => write(() => void retract.run({ ids: JSON.stringify(ids), now }), 'single'),
+  };
+}
+
+// Step 7 of the route: which messages of a platform are known here, for whoever looks there for one of ours that may have
+// arrived.
+
+/** How many of a store's newest entries tell what a channel sent last. */
+const NEWEST_ENTRIES = 3_000;
+/** Of a chat beside the one that is asked about. */
+const IN_THE_SAME_ROW = `(chat.id = @chatId or chat.kind = 'direct' and exists (
+  select 1 from chat as asked where asked.id = @chatId and asked.kind = 'direct'
+    and asked.channel = chat.channel and asked.account = chat.account))`;
+
+export function recordedStore({
+  raw,
+  withBusyRetry: patiently,
+}: Connection): Pick<RouteStore, 'recordedIn'> & Pick<ChannelStore, 'newestSent'> {
+  const recordedIn = raw
+    .prepare<[object], string | null>(`
+      select platform_message_id from outbox where chat_id = @chatId and platform_message_id > '${UNKNOWN}'
+      union all
+      select null from outbox where chat_id = @chatId and finished_at is null and mark is not null
+      union all
+      -- Given up or dropped, and nothing newer of the same speaker is known.
+      select null from outbox
+      where chat_id = @chatId and platform_message_id = '${UNKNOWN}' and finished_at is not null and mark is not null
+        and not exists (
+          select 1 from outbox as newer
+          where newer.chat_id = @chatId and newer.platform_message_id > '${UNKNOWN}'
+            and newer.persona_id = outbox.persona_id and newer.finished_at > outbox.finished_at)
+      union all
+      select value->>'platformMessageId'
+      from shown join turn on turn.id = shown.turn_id join room on room.id = turn.room_id, json_each(shown.parts)
+      where room.chat_id = @chatId
+      union all
+      -- An account may number the messages of all its direct chats in one row.
+      select platform_message_id from message join chat on chat.id = message.chat_id
+      where message.id > (select max(id) from message) - ${NEWEST_ENTRIES} and platform_message_id is not null
+        and ${IN_THE_SAME_ROW}
+      union all
+      select platform_message_id from command join chat on chat.id = command.chat_id
+      where command.id > (select max(id) from command) - ${NEWEST_ENTRIES} and ${IN_THE_SAME_ROW}
+      union all
+      select platform_message_id from outbox join chat on chat.id = outbox.chat_id
+      where outbox.id > (select max(id) from outbox) - ${NEWEST_ENTRIES} and platform_message_id > '${UNKNOWN}'
+        and ${IN_THE_SAME_ROW}`)
+    .pluck();
+  const newestSent = raw.prepare<[string], { address: string; platformMessageId: string }>(`
+    select address, platform_message_id as platformMessageId from outbox
+    where id > (select max(id) from outbox) - ${NEWEST_ENTRIES} and +channel = ?
+      and +platform_message_id > '${UNKNOWN}'`);
+
+  return {
+    recordedIn: (chatId) =>
+      patiently(() => {
+        const ids = recordedIn.all({ chatId });
+        const known = ids.filter((id) => id !== null);
+        return { ids: new Set(known), uncertain: ids.length - known.length };
+      }),
+    newestSent: (channel) => patiently(() => newestSent.all(channel)),
   };
 }
