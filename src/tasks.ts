@@ -56,7 +56,7 @@ export interface TaskWiring {
 export function createTaskParts(parts: Parts): TaskWiring {
   const { config } = parts;
   let runner: Promise<Runner> | null = null;
-  const followers = once(async () => (await import('./delegation/followers.js')).createFollowers());
+  const followers = once(async () => (await import('./delegation/tasks.js')).createFollowers());
 
   async function loadRunner(): Promise<Runner> {
     const { createRunner } = await import('./delegation/runner.js');

@@ -1,16 +1,15 @@
-/**
- * How a task ends: the one place where its result is stored, in one transaction with what the journal says of it and with
- * what its persona is told.
- */
+/** The sentences of a task's end, and how it is summed up. Pure. */
 
 import { deltasIn } from '../core/artifact-deltas.js';
 import type { Artifacts } from '../core/artifacts.js';
 import type { Clock } from '../core/clock.js';
-import { channelOf, type RoomId, roomParts } from '../core/ids.js';
-import { callEntryId } from '../core/journal.js';
+import { cutAt } from '../core/cut.js';
+import { channelOf, DEFAULT_PERSONA, type RoomId, roomParts } from '../core/ids.js';
+import { callEntryId, type JournalWrite, type Results } from '../core/journal.js';
 import type { Log } from '../core/log.js';
 import type { Personas } from '../core/persona.js';
 import {
+  BOARD_CHAT,
   TASK_COMPLETED,
   type Task,
   type TaskEnd,
@@ -19,12 +18,90 @@ import {
   type TaskStore,
   taskEventId,
 } from '../core/task.js';
-import type { Followers } from './followers.js';
-import { endOfCall, endOfProgramsTask } from './journal.js';
+import type { Followers } from './tasks.js';
 import type { ViapReport } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
 import { type OutcomeEnd, outcomeTold } from './viap/told.js';
-import { INTERRUPTED, summaryOf } from './words.js';
+
+const MOST_SUMMARY_CHARS = 200;
+
+const INTERRUPTED = 'The gateway stopped while this task ran. It is not run again by itself.';
+export const NO_TASK = 'What this task was given can no longer be read.';
+
+export function timeIsUp(minutes: number): string {
+  const amount = minutes === 1 ? 'a minute' : `${Math.round(minutes * 100) / 100} minutes`;
+  return `The time for this task, ${amount}, was used up before it was done.`;
+}
+
+/** The first sentence, or the first line where that is shorter. */
+export function summaryOf(text: string): string {
+  const line = text
+    .slice(0, MOST_SUMMARY_CHARS * 20)
+    .split('\n')
+    .map((each) => each.replace(/^[\s#>*-]+/, '').trim())
+    .find((each) => each !== '' && !/^(`{3,}|~{3,})/.test(each));
+  if (line === undefined) return '';
+  const sentence = /^.*?[.!?…](?=\s|$)/u.exec(line)?.[0] ?? line;
+  return sentence.length <= MOST_SUMMARY_CHARS ? sentence : `${cutAt(sentence, MOST_SUMMARY_CHARS - 1)}…`;
+}
+
+// What the journal says of tasks. One that a persona gave is the call that gave it; one of a program is an entry of its own,
+// from its beginning to its end, and an event. Pure.
+
+const OF_PROGRAMS = { chatId: BOARD_CHAT, room: BOARD_CHAT, personaId: DEFAULT_PERSONA } as const;
+
+/** To be stored before anything else is done for it. */
+export function beginningOfProgramsTask({ id, agent, goal }: Task, now: number): JournalWrite {
+  return {
+    ...{ kind: 'intent', ...OF_PROGRAMS, turnId: id },
+    entry: {
+      ...{ id: entryIdOf(id), type: 'MattTurn', agent, parent_event_id: null },
+      ...{ timestamp_intent: new Date(now).toISOString(), status: 'pending', reasoning: '' },
+      ...{ action: { tool: 'task', goal }, results: null },
+    },
+  };
+}
+
+function endOfProgramsTask(
+  { id, agent }: Task,
+  { status, result, error, now }: Pick<TaskEnd, 'status' | 'result' | 'error' | 'now'>,
+): JournalWrite[] {
+  const results: Results = error === null ? { output: result?.text ?? '' } : { error };
+  const content = {
+    ...{ status: status === 'completed' ? 'success' : status, task_id: id },
+    ...(error === null ? { summary: result?.summary ?? '' } : { error }),
+  };
+  return [
+    { kind: 'outcome', id: entryIdOf(id), status: endedAs(status), results, at: now },
+    {
+      ...{ kind: 'event', ...OF_PROGRAMS, turnId: id },
+      entry: {
+        ...{ id: `evt-task-${id}`, type: 'GUPPIEvent', agent, timestamp_event: new Date(now).toISOString() },
+        ...{ event_type: 'TaskCompleted', source: 'GUPPI', content, action_id: entryIdOf(id) },
+      },
+    },
+  ];
+}
+
+/** Of the call that gave the task; the event that its room gets says the rest. */
+function endOfCall(
+  { turnId, callId }: TaskParent,
+  { report, error, status, now }: { report: unknown } & Pick<TaskEnd, 'error' | 'status' | 'now'>,
+): JournalWrite {
+  const results: Results = error === null ? { output: report } : { error };
+  return { kind: 'outcome', id: callEntryId(turnId, callId), status: endedAs(status), results, at: now };
+}
+
+function endedAs(status: TaskEnd['status']): 'completed' | 'interrupted' {
+  return status === 'interrupted' ? 'interrupted' : 'completed';
+}
+
+function entryIdOf(taskId: string): string {
+  return `turn-${taskId}`;
+}
+
+// How a task ends: the one place where its result is stored, in one transaction with what the journal says of it and with
+// what its persona is told.
 
 export interface EndParts {
   store: Pick<TaskStore, 'finishTask'>;
@@ -47,7 +124,7 @@ export type Outcome =
   | { kind: 'error'; reason: string }
   | { kind: 'interrupted' };
 
-export interface Ending {
+interface Ending {
   task: Task;
   /** null: a program's task, or one that cannot be read any more. */
   viap: ViapTask | null;

@@ -1,8 +1,8 @@
 /**
- * One task from top to bottom: the agent, its place, the request, then the model with its tools, as often as somebody says
- * something more, and the end. It ends with this in every case: with an answer, a fault, because its time is used up, or
- * because the gateway stops.
+ * A task that runs in this process, between whoever watches over it (runner.ts) and whoever does it (run-task.ts): what
+ * ends it, and what ends its current request.
  */
+import { setMaxListeners } from 'node:events';
 import type { AgentDefinition, Agents, SessionLine } from '../core/agents.js';
 import { type Clock, OVER } from '../core/clock.js';
 import { Fault, sentenceOf } from '../core/errors.js';
@@ -14,19 +14,112 @@ import type { AgentPlace, ToolsFor } from '../core/tool.js';
 import type { Step } from '../core/transcript.js';
 import type { Work, WorkEnd } from '../core/work.js';
 import type { Workspace } from '../core/workspace.js';
-import { findArtifact } from './artifact-check.js';
-import { type EndParts, endTask, type Outcome } from './end.js';
-import type { Followers } from './followers.js';
-import { beginningOfProgramsTask } from './journal.js';
-import { nextMessages } from './messages.js';
-import { type Folders, placeOf, type TaskGiver } from './place.js';
-import { type RequestParts, requestOf } from './request.js';
-import type { Running } from './running.js';
-import { startTimeBudget, type TimeBudget } from './time-budget.js';
-import { completeReport } from './viap/complete.js';
-import { failureReport, readReport, repairRequest } from './viap/report.js';
+import { beginningOfProgramsTask, type EndParts, endTask, NO_TASK, type Outcome, timeIsUp } from './end.js';
+import { type Folders, findArtifact, placeOf, type TaskGiver } from './place.js';
+import { openingRequest, type RequestParts } from './request.js';
+import type { Followers } from './tasks.js';
+import { completeReport, failureReport, readReport, repairRequest } from './viap/report.js';
 import { readViapTask, type ViapTask } from './viap/task.js';
-import { NO_TASK, timeIsUp } from './words.js';
+
+/**
+ * over: it was stopped, or another process has taken it, so that nothing is stored of it any more; timeout: its time is
+ * used up; shutdown: the gateway ends.
+ */
+type EndReason = 'over' | 'timeout' | 'shutdown';
+
+export interface Running {
+  readonly task: Task;
+  /** Why it has to end; null: it need not. */
+  why(): EndReason | null;
+  end(why: EndReason): void;
+  /** A new message comes first: ends the current request. */
+  steer(): void;
+  /** The signal for a request: aborts when that was steered, or when the task has to end. */
+  request(): AbortSignal;
+}
+
+export function createRunning(task: Task): Running {
+  let reason: EndReason | null = null;
+  let current = newController();
+  return {
+    task,
+    why: () => reason,
+    end(why) {
+      // What is stored of it no more stays so, whatever comes after.
+      if (reason === null || why === 'over') reason = why;
+      current.abort(why);
+    },
+    steer: () => current.abort('steer'),
+    request() {
+      if (reason === null) current = newController();
+      return current.signal;
+    },
+  };
+}
+
+function newController(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
+}
+
+// The time that a task may take. While it waits for a person, none of it is used.
+
+interface TimeLimit {
+  /** It waits for a person, or goes on. */
+  waits(isWaiting: boolean): void;
+  /** The task is over: nothing expires any more. */
+  end(): void;
+}
+
+function startTimeLimit(clock: Clock, ms: number, expire: () => void): TimeLimit {
+  let left = ms;
+  let since = clock.now();
+  let isOver = false;
+  let cancel: (() => void) | null = clock.after(left, expire);
+
+  function pause(): void {
+    if (cancel === null) return;
+    cancel();
+    cancel = null;
+    left -= Math.max(0, clock.now() - since);
+  }
+
+  function goOn(): void {
+    if (cancel !== null || isOver) return;
+    since = clock.now();
+    cancel = clock.after(Math.max(0, left), expire);
+  }
+
+  return {
+    waits: (isWaiting) => (isWaiting ? pause() : goOn()),
+    end() {
+      isOver = true;
+      cancel?.();
+      cancel = null;
+    },
+  };
+}
+
+// What a task is told while it runs: which of the waiting messages come next. Pure.
+
+interface NextMessages {
+  /** As one message of the user's. */
+  text: string;
+  ns: number[];
+}
+
+/** What steers comes first, all of it together; then what follows up, one by one; at last what was collected, together. */
+function nextMessages(waiting: readonly TaskMessage[]): NextMessages | null {
+  const of = (mode: TaskMessage['mode']) => waiting.filter((message) => message.mode === mode);
+  const next = [of('steer'), of('followup').slice(0, 1), of('collect')].find(({ length }) => length > 0);
+  if (next === undefined) return null;
+  return { text: next.map(({ text }) => text).join('\n'), ns: next.map(({ n }) => n) };
+}
+
+// One task from top to bottom: the agent, its place, the request, then the model with its tools, as often as somebody says
+// something more, and the end. It ends with this in every case: with an answer, a fault, because its time is used up, or
+// because the gateway stops.
 
 export interface TaskParts extends EndParts, Omit<RequestParts, 'agents' | 'workspace'> {
   store: TaskStore;
@@ -47,7 +140,7 @@ const DEFAULT_MINUTES = 30;
 const REST_MS = 2_000;
 
 /** A task with all that is needed to work on it, and how far it has come. */
-interface Course {
+interface TaskRun {
   running: Running;
   agent: AgentDefinition;
   place: AgentPlace;
@@ -74,7 +167,7 @@ export async function runTask(parts: TaskParts, running: Running): Promise<void>
     await endTask(parts, { task, viap, outcome, tainted: false }, parts.owner);
   };
   if (read?.ok === false) return fail(NO_TASK);
-  let course: Course;
+  let course: TaskRun;
   try {
     const found = await parts.agents.find(task.agent);
     if (!found.ok) return await fail(found.reason);
@@ -83,7 +176,7 @@ export async function runTask(parts: TaskParts, running: Running): Promise<void>
     parts.log.error({ err: error, task: task.id }, 'a task could not be begun');
     return fail(sentenceOf(error));
   }
-  const budget = startTimeBudget(parts.clock, course.minutes * MINUTE_MS, () => running.end('timeout'));
+  const budget = startTimeLimit(parts.clock, course.minutes * MINUTE_MS, () => running.end('timeout'));
   try {
     await goOn(parts, course, budget);
   } finally {
@@ -102,7 +195,7 @@ async function begin(
   running: Running,
   agent: AgentDefinition,
   viap: ViapTask | null,
-): Promise<Course> {
+): Promise<TaskRun> {
   const { task } = running;
   const { workspace, agents, folders, clock } = parts;
   const { isOwner, isAmongOwners } = await parts.whoGave(task);
@@ -114,7 +207,7 @@ async function begin(
     },
     isOwner,
   });
-  const { messages, origin } = await requestOf(parts, {
+  const { messages, origin } = await openingRequest(parts, {
     ...{ task, agent, place, viap, now: clock.now() },
     isOwners: isAmongOwners,
     tools: toolsOf(parts, task, agent),
@@ -151,7 +244,7 @@ function toolsOf({ toolsFor }: TaskParts, task: Task, agent: AgentDefinition): R
 }
 
 /** One request after the other, until there is an end. */
-async function goOn(parts: TaskParts, course: Course, budget: TimeBudget): Promise<void> {
+async function goOn(parts: TaskParts, course: TaskRun, budget: TimeLimit): Promise<void> {
   const { running } = course;
   let signal = running.request();
   // While it waited to begin, there was no request that this could have ended.
@@ -187,8 +280,8 @@ async function goOn(parts: TaskParts, course: Course, budget: TimeBudget): Promi
 /** Asks the model, and takes over what it said and did. */
 async function request(
   parts: TaskParts,
-  course: Course,
-  budget: TimeBudget,
+  course: TaskRun,
+  budget: TimeLimit,
   signal: AbortSignal,
 ): Promise<WorkEnd> {
   const { running, agent, place, messages } = course;
@@ -248,7 +341,7 @@ async function settled(
 /** What somebody has said meanwhile comes next. */
 async function hear(
   { store, owner }: TaskParts,
-  course: Course,
+  course: TaskRun,
   modes: readonly TaskMessage['mode'][] = ['steer', 'followup', 'collect'],
 ): Promise<'told' | 'nothing' | 'lost'> {
   const { id } = course.running.task;
@@ -260,7 +353,7 @@ async function hear(
 }
 
 /** The model has answered, and nobody says anything more: that is the end, if it is the report that was asked for. */
-async function answer(parts: TaskParts, course: Course, text: string): Promise<'over' | 'goes on'> {
+async function answer(parts: TaskParts, course: TaskRun, text: string): Promise<'over' | 'goes on'> {
   const { viap } = course;
   if (viap === null) return end(parts, course, { kind: 'answered', text });
   const read = readReport(text, viap.taskId);
@@ -279,7 +372,7 @@ async function answer(parts: TaskParts, course: Course, text: string): Promise<'
 
 /** Of a persona's task, the gateway writes the report itself. */
 async function failed(
-  course: Course,
+  course: TaskRun,
   parts: TaskParts,
   where: string,
   reason: string,
@@ -295,13 +388,13 @@ async function failed(
   };
 }
 
-function factsOf({ running, steps, place, wasExternalRefused }: Course, viap: ViapTask, parts: TaskParts) {
+function factsOf({ running, steps, place, wasExternalRefused }: TaskRun, viap: ViapTask, parts: TaskParts) {
   const startedAt = running.task.startedAt ?? running.task.createdAt;
   const endedAt = parts.clock.now();
   return { task: viap, steps, place, startedAt, endedAt, wasExternalRefused, findFile: findArtifact };
 }
 
-async function end(parts: TaskParts, course: Course, outcome: Outcome): Promise<'over' | 'goes on'> {
+async function end(parts: TaskParts, course: TaskRun, outcome: Outcome): Promise<'over' | 'goes on'> {
   const { running, viap, tainted } = course;
   const { task } = running;
   const ended = await endTask(parts, { task, viap, outcome, tainted }, parts.owner);
@@ -311,7 +404,7 @@ async function end(parts: TaskParts, course: Course, outcome: Outcome): Promise<
 }
 
 /** What is new among the messages is added to the transcript of the session. */
-async function log({ agents, clock }: TaskParts, course: Course): Promise<void> {
+async function log({ agents, clock }: TaskParts, course: TaskRun): Promise<void> {
   const { running, agent, place, messages, logged } = course;
   const clean = redactor(place.env);
   const ts = clock.now();

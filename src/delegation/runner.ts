@@ -5,8 +5,7 @@
 import { OVER } from '../core/clock.js';
 import type { Task, TaskOrigin } from '../core/task.js';
 import { endTask } from './end.js';
-import { runTask, type TaskParts } from './run-task.js';
-import { type Running, runningTask } from './running.js';
+import { createRunning, type Running, runTask, type TaskParts } from './run-task.js';
 import { readViapTask } from './viap/task.js';
 
 export interface Runner {
@@ -97,7 +96,7 @@ export function createRunner(parts: RunnerParts): Runner {
   }
 
   function begin(task: Task): void {
-    const run = runningTask(task);
+    const run = createRunning(task);
     followers.saw(task.id, [{ at: task.startedAt ?? clock.now(), kind: 'status', status: 'running' }]);
     const done = finished(run).then(() => {
       running.delete(task.id);

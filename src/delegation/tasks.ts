@@ -6,15 +6,15 @@ import {
   ENDED,
   type Task,
   type TaskBounds,
+  type TaskEvent,
   type TaskProgress,
   type TaskStore,
   type Tasks,
   type TaskWish,
 } from '../core/task.js';
-import type { Follower, Followers } from './followers.js';
 import { canonical } from './viap/objects.js';
 
-export interface TasksParts {
+interface TasksParts {
   store: Pick<
     TaskStore,
     'addTask' | 'task' | 'tasks' | 'taskEvents' | 'addTaskMessage' | 'stopTask' | 'watchTasks'
@@ -116,4 +116,86 @@ async function somethingNew(clock: Clock, follower: Follower, signal: AbortSigna
 /** The same for two wishes that say the same, in whatever order their fields stand. */
 function hashOf({ goal, agent, request }: TaskWish): string {
   return createHash('sha256').update(canonical({ goal, agent, request })).digest('hex');
+}
+
+// Who follows tasks in this process, and what they have not read yet. Nobody waits for a follower: of what it does not
+// read, the oldest is forgotten. The end is not kept here: it stands in the store.
+
+export interface Followers {
+  /** Something happened to a task. */
+  saw(taskId: string, events: readonly TaskEvent[]): void;
+  /** The task may be over: whoever follows it looks. */
+  ended(taskId: string): void;
+  join(taskId: string): Follower;
+}
+
+interface Follower {
+  /** What happened since it was asked last, in order. */
+  read(): TaskEvent[];
+  /** Resolves at once where something can be read, else as soon as something happens, or the signal aborts. */
+  wait(signal: AbortSignal): Promise<void>;
+  leave(): void;
+}
+
+/** Events are shared by all who follow a task, so a follower costs no more than this many references. */
+const MOST_UNREAD = 200;
+
+interface Unread {
+  events: TaskEvent[];
+  /** It may be over, which nobody has looked at yet. */
+  mayBeOver: boolean;
+  wake(): void;
+}
+
+export function createFollowers(): Followers {
+  const followed = new Map<string, Set<Unread>>();
+  const of = (taskId: string) => followed.get(taskId) ?? [];
+
+  return {
+    saw(taskId, events) {
+      for (const follower of of(taskId)) {
+        follower.events.push(...events);
+        if (follower.events.length > MOST_UNREAD)
+          follower.events.splice(0, follower.events.length - MOST_UNREAD);
+        follower.wake();
+      }
+    },
+
+    ended(taskId) {
+      for (const follower of of(taskId)) {
+        follower.mayBeOver = true;
+        follower.wake();
+      }
+    },
+
+    join(taskId) {
+      const all = followed.get(taskId) ?? new Set();
+      followed.set(taskId, all);
+      const unread: Unread = { events: [], mayBeOver: false, wake() {} };
+      all.add(unread);
+      return {
+        read() {
+          const { events } = unread;
+          unread.events = [];
+          unread.mayBeOver = false;
+          return events;
+        },
+        wait: (signal) =>
+          new Promise((resolve) => {
+            const done = () => {
+              unread.wake = () => {};
+              signal.removeEventListener('abort', done);
+              resolve();
+            };
+            if (signal.aborted || unread.mayBeOver || unread.events.length > 0) return resolve();
+            unread.wake = done;
+            signal.addEventListener('abort', done, { once: true });
+          }),
+        leave() {
+          all.delete(unread);
+          if (all.size === 0 && followed.get(taskId) === all) followed.delete(taskId);
+        },
+      };
+    },
+  };
 }

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadHistory, saveHistory } from '../../src/channels/terminal/history.js';
+import { loadHistory, saveHistory } from '../../src/channels/terminal/prompt.js';
 
 let folder: string;
 beforeEach(async () => {

@@ -7,7 +7,7 @@ import { createZone } from '../../src/core/dates.js';
 import { locks } from '../../src/core/mutex.js';
 import { memoryPath, noted, WAYS_IN, type WayIn, workspacePath } from '../../src/core/origin.js';
 import type { AnyTool } from '../../src/core/tool.js';
-import { requestOf } from '../../src/delegation/request.js';
+import { openingRequest } from '../../src/delegation/request.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
 import { manageClipboard } from '../../src/tools/clipboard.js';
 import { scheduleTools } from '../../src/tools/schedules.js';
@@ -193,7 +193,7 @@ const CASES: Record<
   async request(outside) {
     await open();
     const origin = outside ? ('outside' as const) : ('inside' as const);
-    const asked = await requestOf(
+    const asked = await openingRequest(
       {
         agents: { memory: async () => ({ longTerm: 'roses', daily: '', origin }) },
         workspace: { shown: async () => expect.unreachable() },

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { summaryOf } from '../../src/delegation/words.js';
+import { summaryOf } from '../../src/delegation/end.js';
 import { type Stage, stage } from './support.js';
 
 const block = (content: string) =>

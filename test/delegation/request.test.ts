@@ -4,12 +4,12 @@ import { createZone } from '../../src/core/dates.js';
 import { planText } from '../../src/core/plan.js';
 import type { Skill } from '../../src/core/skills.js';
 import type { Task } from '../../src/core/task.js';
-import { requestOf } from '../../src/delegation/request.js';
+import { openingRequest } from '../../src/delegation/request.js';
 
 const NO_PLAN = { goal: 'go', request: { messages: [], plan: null, artifacts: [], memory: [], viap: null } };
 
 async function promptOf(task: object, tools: string[] = [], skills: Skill[] = []): Promise<string> {
-  const { messages } = await requestOf(
+  const { messages } = await openingRequest(
     {
       agents: { memory: async () => ({ longTerm: '', daily: '', origin: 'inside' }) },
       workspace: {

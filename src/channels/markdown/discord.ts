@@ -1,16 +1,179 @@
-/**
- * A part in Discord's markup. Pure. What its reader sees is the part's text, save for U+200B where Discord has no
- * other way: between `@` and `everyone` or `here`, between backticks in code, and between markers of emphasis
- * that would run together.
- */
+/** Text, code and addresses, escaped so that Discord shows them unchanged. Pure. */
+
 import type { Part } from '../../core/channel.js';
-import { withMarkupEncoded } from './address.js';
-import { blocksOf } from './blocks.js';
-import { codeSpan, escaped, GAP, startEscaped } from './discord-escape.js';
-import { supported } from './discord-runs.js';
-import { createItems, type Item } from './items.js';
-import { nest } from './nest.js';
-import { isPlain, type Run, startOf, textOf, withoutStart } from './runs.js';
+import { isOwnLabel, isWeb, shownAddress, withMarkupEncoded } from './address.js';
+import {
+  addSpaced,
+  blocksOf,
+  createItems,
+  type Item,
+  isPlain,
+  nest,
+  normalised,
+  type Run,
+  type Style,
+  splitAtLinks,
+  startOf,
+  textOf,
+  without,
+  withoutStart,
+} from './lines.js';
+
+/** An invisible character that separates what would be markup, where Discord knows no backslash. */
+const GAP = '\u200b';
+
+/** `]` only within a link's label: elsewhere it ends nothing. */
+const SPECIAL = /[\\*_~`|<[]|(?<=<)@|:(?=\/\/|[\w+-]+:)/g;
+const SPECIAL_IN_LABEL = /[\\*_~`|<[\]]|(?<=<)@|:(?=\/\/|[\w+-]+:)/g;
+
+/** So that `<@1>`, `:smile:` and `https://` stay text. `@everyone` cannot be escaped by a backslash. */
+function escaped(text: string, isLabel = false): string {
+  const written = text.replace(isLabel ? SPECIAL_IN_LABEL : SPECIAL, '\\$&');
+  return written.includes('@') ? written.replace(/@(?=everyone|here)/g, `@${GAP}`) : written;
+}
+
+const START = /^(\s*)(?:((?:#+|-#|[-+])(?=\s|$)|>)|(\d+)(?=\.(?:\s|$)))/;
+
+/** At the beginning of a line, where headings, lists, quotes and small print begin. */
+function startEscaped(text: string): string {
+  return text.replace(START, (_all, space: string, marker?: string, number?: string) =>
+    marker === undefined ? `${space}${number}\\` : `${space}\\${marker}`,
+  );
+}
+
+/** Three backticks would be a fence, so no two may follow each other inside a span of two. */
+function codeSpan(code: string): string {
+  if (!code.includes('`')) return `\`${code}\``;
+  const separated = code.replace(/`(?=`)/g, `\`${GAP}`);
+  return `\`\`${separated.startsWith('`') ? ' ' : ''}${separated}${separated.endsWith('`') ? ' ' : ''}\`\``;
+}
+
+/** In letters of its name, generously. */
+const LONGEST_EMOJI = 64;
+
+/** A piece of text: words, or an address as it is to be written. */
+interface Piece {
+  kind: 'words' | 'address';
+  text: string;
+}
+
+/**
+ * Splits text at the addresses that Discord makes links of by itself. None may have a backslash in it, and to Discord
+ * it goes on to the next space: so it is put into angle brackets where no space follows, and after a colon, with which
+ * it would look like an emoji. Where that is impossible it stays text. `before` and `after` are its neighbours.
+ */
+function splitAtAddresses({ text, styles }: Run, before: string, after: string): Piece[] {
+  if (!text.includes('://')) return [{ kind: 'words', text }];
+  const pieces: Piece[] = [];
+  let from = 0;
+  for (const found of text.matchAll(/https?:\/\/[^\s<]+/g)) {
+    const address = withoutEnd(found[0]);
+    const end = found.index + found[0].length;
+    const isEnd = end < text.length ? text[end] !== '<' : /^(?:\s|$)/.test(after);
+    // The markers of emphasis after it would be taken for a part of the address.
+    const isLast = styles.length === 0 || end === found.index + address.length || !/[*~\\]/.test(address);
+    const isAlone =
+      isEnd && isLast && !/:[\w+-]*$/.test((before + text.slice(0, found.index)).slice(-LONGEST_EMOJI));
+    if (!isAddress(address) || (!isAlone && address.includes('>'))) continue;
+    if (found.index > from) pieces.push({ kind: 'words', text: text.slice(from, found.index) });
+    pieces.push({ kind: 'address', text: isAlone ? address : `<${address}>` });
+    from = found.index + address.length;
+  }
+  if (from < text.length) pieces.push({ kind: 'words', text: text.slice(from) });
+  return pieces;
+}
+
+function isAddress(text: string): boolean {
+  return /\/\/.+[^.,:;"'\]]$/.test(text) && !/@(?:everyone|here)/.test(text);
+}
+
+/** Punctuation after it belongs to the sentence, and so does a bracket that was not opened in it. */
+function withoutEnd(address: string): string {
+  let end = address.length;
+  while (end > 0 && isPunctuation(address, end - 1)) end -= 1;
+  return address.slice(0, end);
+}
+
+function isPunctuation(address: string, at: number): boolean {
+  const last = address[at] ?? '';
+  return last === ')' ? !address.includes('(') : '.,:;"\'!?]'.includes(last);
+}
+
+// The runs of a line as Discord can show them. Discord finds the end of emphasis by its markers alone, even inside code
+// or an address, or after a backslash: so a run that holds such a marker is taken out of that emphasis.
+
+/** Without `mayLink` every address is shown after its label. */
+function supported(line: readonly Run[], mayLink: boolean): Run[] {
+  return withAddressesShown(normalised(split(line)), mayLink);
+}
+
+/** Addresses and markers in the text become runs of their own, outside of the emphasis that they would end. */
+function split(line: readonly Run[]): Run[] {
+  const runs: Run[] = [];
+  for (const [index, run] of line.entries()) {
+    if (run.kind !== 'text') {
+      runs.push(withoutConflicts(run));
+      continue;
+    }
+    const [before, after] = [line[index - 1]?.text ?? '', line[index + 1]?.text ?? ''];
+    for (const { kind, text } of splitAtAddresses(run, before, after)) {
+      if (kind === 'address') runs.push(withoutConflicts({ ...run, kind: 'raw', text }));
+      else splitAtMarkers(runs, run, text);
+    }
+  }
+  return runs;
+}
+
+function splitAtMarkers(runs: Run[], run: Run, words: string): void {
+  if (run.styles.length === 0) {
+    addSpaced(runs, run, words);
+    return;
+  }
+  for (const text of words.match(/[*~\\]+|[^*~\\]+/g) ?? [])
+    addSpaced(runs, withoutConflicts({ ...run, text }), text);
+}
+
+function withoutConflicts(run: Run): Run {
+  if (run.styles.length === 0) return run;
+  const conflicting: Style[] = [];
+  if (run.text.includes('*')) conflicting.push('bold', 'italic');
+  if (run.text.includes('\\')) conflicting.push('italic');
+  if (run.text.includes('~')) conflicting.push('strike');
+  return without(run, conflicting);
+}
+
+/** Where Discord would not make a link, the address is shown after the label. */
+function withAddressesShown(runs: Run[], mayLink: boolean): Run[] {
+  if (!runs.some((run) => run.styles.includes('link'))) return runs;
+  const shown: Run[] = [];
+  for (const part of splitAtLinks(runs)) {
+    const url = part[0]?.styles.includes('link') ? part[0].url : null;
+    const label = textOf(part);
+    if (url === null || (mayLink && isWeb(url) && isLabel(part))) {
+      shown.push(...part);
+      continue;
+    }
+    shown.push(...part.map((run) => without(run, ['link'])));
+    if (!isOwnLabel(label, url)) shown.push({ kind: 'raw', text: ` (${address(url)})`, styles: [], url: '' });
+  }
+  return normalised(shown);
+}
+
+/** Discord makes no link with an address in its label, for it may lead elsewhere; brackets only in pairs, and not in code. */
+function isLabel(runs: readonly Run[]): boolean {
+  const text = textOf(runs);
+  if (text.includes('://') || runs.some((run) => run.kind === 'code' && /[[\]]/.test(run.text))) return false;
+  return /^(?:[^[\]]|\[[^[\]]*\])*$/.test(text);
+}
+
+function address(url: string): string {
+  if (isWeb(url)) return `<${withMarkupEncoded(url)}>`;
+  return escaped(shownAddress(url));
+}
+
+// A part in Discord's markup. Pure. What its reader sees is the part's text, save for U+200B where Discord has no
+// other way: between `@` and `everyone` or `here`, between backticks in code, and between markers of emphasis
+// that would run together.
 
 /** Discord draws its bullets by depth, the same as ours. */
 const BULLETS = ['•', '◦', '▪'];

@@ -5,9 +5,8 @@
  * end of the text, counts already. Pure; takes time in proportion to the text.
  */
 import type { StateCore, Token } from 'markdown-it';
-import { type Span, spansIn } from './formula-spans.js';
 
-export interface Formula {
+interface Formula {
   /** As it stands in the source, with its delimiters. */
   raw: string;
   /** The same without what a quote or a list puts before its lines. */
@@ -18,7 +17,7 @@ export interface Formula {
 }
 
 /** What a parser is given along with the source. */
-export type FormulaEnv = Record<PropertyKey, unknown> & { formulas?: Formula[] };
+type FormulaEnv = Record<PropertyKey, unknown> & { formulas?: Formula[] };
 
 /** Code points that no text has: a formula is named by its number between them. */
 const MARK = /\ufdd0(\d{1,9})\ufdd1/g;
@@ -102,4 +101,218 @@ function withoutMargin(raw: string, before: string): string {
     .map((line) => line.length - line.trimStart().length);
   const indent = indents.reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
   return [first, ...lines.map((line) => line.slice(Math.min(indent, line.length)))].join('\n');
+}
+
+// Where formulas stand in a Markdown source (`formulas.ts`). Pure.
+
+interface Span {
+  start: number;
+  end: number;
+  /** How long its delimiters are; 0 for what belongs to the formula. */
+  opener: number;
+  closer: number;
+  /** Where the line begins in which it does. */
+  lineStart: number;
+}
+
+interface Sign {
+  /** A delimiter, a run of backticks, or `\n` for a blank line. */
+  kind: string;
+  at: number;
+  end: number;
+  lineStart: number;
+}
+
+/** All that matters. What is escaped, an address and the target of a link are taken whole, so that nothing in them is seen. */
+const SIGN =
+  /\\(?:begin|end)\{[A-Za-z]{1,30}\*?\}|\\[^\n]|`+|\$+|https?:\/\/[^\s<>\\`]+|\]\([^()\s]*\)|\n[ \t>]*(?=\n|$)/g;
+const CLOSERS: Readonly<Record<string, string>> = { $: '$', $$: '$$', '\\(': '\\)', '\\[': '\\]' };
+const LONGEST = 4_000;
+
+function spansIn(source: string): Span[] {
+  return outsideOfFences(source).flatMap(([from, to]) => spansBetween(source, from, to));
+}
+
+function spansBetween(source: string, from: number, to: number): Span[] {
+  const signs = signsBetween(source, from, to);
+  const next = followers(signs);
+  const spans: Span[] = [];
+  for (let at = 0; at < signs.length; at += 1) {
+    const sign = signs[at];
+    if (sign === undefined) break;
+    const blank = next('\n', at);
+    const paragraph = signs[blank]?.at ?? to;
+    if (sign.kind.startsWith('`')) {
+      const end = next(sign.kind, at);
+      if (end < blank) at = end;
+      continue;
+    }
+    const closer = CLOSERS[sign.kind] ?? environmentEnd(sign.kind);
+    if (closer === null) continue;
+    const end = next(closer, at);
+    const closing = signs[end];
+    const isWithin = closing !== undefined && end < blank && !(closer === '$' && next('$$', at) < end);
+    const span = isWithin || mayCross(source, sign, closing) ? closed(source, sign, closing) : null;
+    const found = span ?? (isWithin ? null : halfFormula(source, sign, paragraph));
+    if (found === null) continue;
+    spans.push(found);
+    while ((signs[at + 1]?.at ?? found.end) < found.end) at += 1;
+  }
+  return spans;
+}
+
+function signsBetween(source: string, from: number, to: number): Sign[] {
+  let lineStart = from;
+  let looked = from;
+  return [...source.slice(from, to).matchAll(SIGN)].map(({ 0: text, index }): Sign => {
+    const at = from + index;
+    const lineEnd = source.slice(looked, at).lastIndexOf('\n');
+    if (lineEnd >= 0) lineStart = looked + lineEnd + 1;
+    looked = at;
+    return { kind: text.startsWith('\n') ? '\n' : text, at, end: at + text.length, lineStart };
+  });
+}
+
+/** The number of the next sign of a kind behind one; asked for in order, so that each place is passed once. */
+function followers(signs: readonly Sign[]): (kind: string, at: number) => number {
+  const places = new Map<string, { all: number[]; passed: number }>();
+  for (const [at, { kind }] of signs.entries()) {
+    const known = places.get(kind);
+    if (known === undefined) places.set(kind, { all: [at], passed: 0 });
+    else known.all.push(at);
+  }
+  return (kind, at) => {
+    const found = places.get(kind);
+    if (found === undefined) return Number.POSITIVE_INFINITY;
+    while ((found.all[found.passed] ?? Number.POSITIVE_INFINITY) <= at) found.passed += 1;
+    return found.all[found.passed] ?? Number.POSITIVE_INFINITY;
+  };
+}
+
+function environmentEnd(kind: string): string | null {
+  return kind.startsWith('\\begin{') ? kind.replace('\\begin', '\\end') : null;
+}
+
+function closed(source: string, opening: Sign, closing: Sign | undefined): Span | null {
+  if (closing === undefined || closing.end - opening.at > LONGEST) return null;
+  const span = spanOf(opening, closing.end, closing.end - closing.at);
+  const content = source.slice(opening.end, closing.at);
+  if (opening.kind.startsWith('\\begin')) return span;
+  if (content.trim() === '') return null;
+  const [before, after] = [source[opening.at - 1] ?? '', source[closing.end] ?? ''];
+  const isOne =
+    opening.kind === '$'
+      ? isInDollars(content, before, after) && !crossesCells(source, opening, content)
+      : opening.kind === '$$'
+        ? isMath(content)
+        : isInBrackets(opening.kind, content, before, after);
+  return isOne ? span : null;
+}
+
+function spanOf({ kind, at, end, lineStart }: Sign, to: number, closer: number): Span {
+  const isEnvironment = kind.startsWith('\\begin');
+  const lengths = isEnvironment ? { opener: 0, closer: 0 } : { opener: end - at, closer };
+  return { start: at, end: to, lineStart, ...lengths };
+}
+
+/** Blank lines are in a formula alone that begins a line and holds what can be nothing else. */
+function mayCross(source: string, opening: Sign, closing: Sign | undefined): boolean {
+  if (closing === undefined || opening.kind === '$' || opening.kind === '\\(') return false;
+  if (!beginsLine(source, opening)) return false;
+  return closing.end - opening.at <= LONGEST && isCertain(source.slice(opening.end, closing.at));
+}
+
+const MOST_INDENT = 100;
+
+/** What quotes and items begin with. */
+const MARGIN = /^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*$/;
+
+function beginsLine(source: string, { at, lineStart }: Sign): boolean {
+  return at - lineStart <= MOST_INDENT && MARGIN.test(source.slice(lineStart, at));
+}
+
+/**
+ * Of what has no end in its paragraph: all that follows, where it is what a model is writing now or can be nothing else. Within a
+ * line the line must be the last one.
+ */
+function halfFormula(source: string, opening: Sign, paragraph: number): Span | null {
+  if (paragraph - opening.at > LONGEST) return null;
+  const content = source.slice(opening.end, paragraph);
+  if (content.includes('](')) return null;
+  const isLast = source.slice(paragraph, paragraph + LONGEST).trim() === '';
+  if (content.trim() === '') {
+    return isLast && opening.kind.startsWith('\\') ? spanOf(opening, opening.end, 0) : null;
+  }
+  const before = source[opening.at - 1] ?? '';
+  const isOne =
+    opening.kind === '$'
+      ? isLast && isCertain(content) && !content.includes('\n') && isInDollars(content.trim(), before, '')
+      : opening.kind === '\\('
+        ? isLast && !content.includes('\n') && isInBrackets(opening.kind, content, before, '')
+        : isCertain(content) || (isLast && isBegun(source, opening, content));
+  return isOne ? spanOf(opening, paragraph, 0) : null;
+}
+
+function isBegun(source: string, opening: Sign, content: string): boolean {
+  return isMath(content) && (opening.kind === '\\[' || beginsLine(source, opening));
+}
+
+/** Commands, exponents, braces: nobody writes them in prose. */
+function isCertain(content: string): boolean {
+  return /\\[A-Za-z]|[\^{}]/.test(content);
+}
+
+/** Signs of a formula, or too short for prose. */
+function isMath(content: string): boolean {
+  if (isCertain(content)) return true;
+  if (/`|\*\*|__|~~|\p{sc=Han}|\p{sc=Hiragana}|\p{sc=Katakana}|\p{sc=Hangul}/u.test(content)) return false;
+  return /[\\_=<>+*/|]/.test(content) || !/\s/.test(content.trim()) || !/\p{L}{4}/u.test(content);
+}
+
+/** Dollars are mostly money: a formula has no space inside beside them, and, if it could be prose, no letter or digit outside. */
+function isInDollars(content: string, before: string, after: string): boolean {
+  if (/^\s|\s$/.test(content)) return false;
+  // `${a}/${b}` and `$(a)/$(b)` are variables.
+  if (after === '{' || (after === '(' && content.startsWith('('))) return false;
+  if (isCertain(content)) return true;
+  if (/[A-Za-z0-9]/.test(before) || /[A-Za-z0-9]/.test(after) || content.includes('\n')) return false;
+  return !(/^\d/.test(content) && /\s\S*\p{L}{2}/u.test(content)) && isMath(content);
+}
+
+/** A row of a table ends where its cell does. */
+function crossesCells(source: string, { lineStart }: Sign, content: string): boolean {
+  if (!/\s\|\s/.test(content)) return false;
+  return /^[ \t>]{0,100}\|/.test(source.slice(lineStart, lineStart + MOST_INDENT + 1));
+}
+
+/** `\[1\]` and `\[label\](address)` are brackets that somebody kept from being links; `plural\(s\)` is prose. */
+function isInBrackets(kind: string, content: string, before: string, after: string): boolean {
+  if (kind === '\\[' && (after === '(' || /^[\d\s,;–-]*$/.test(content))) return false;
+  if (/[A-Za-z0-9]/.test(before) && !isCertain(content) && !/[_=<>+*/|]/.test(content)) return false;
+  return isMath(content);
+}
+
+const FENCE = /^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(`{3,}|~{3,})(.*)$/;
+
+/** From and to, for each stretch between blocks of code. */
+function outsideOfFences(source: string): [number, number][] {
+  if (!source.includes('```') && !source.includes('~~~')) return [[0, source.length]];
+  const stretches: [number, number][] = [];
+  let from = 0;
+  let fence: string | null = null;
+  let at = 0;
+  for (const line of source.split('\n')) {
+    const [, run = '', rest = ''] = FENCE.exec(line) ?? [];
+    const end = at + line.length + 1;
+    if (fence === null && run !== '' && !(run.startsWith('`') && rest.includes('`'))) {
+      fence = run;
+      stretches.push([from, at]);
+    } else if (fence !== null && run.startsWith(fence) && rest.trim() === '') {
+      fence = null;
+      from = end;
+    }
+    at = end;
+  }
+  if (fence === null) stretches.push([Math.min(from, source.length), source.length]);
+  return stretches;
 }

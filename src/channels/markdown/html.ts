@@ -4,9 +4,7 @@
  */
 import type { Part } from '../../core/channel.js';
 import { isLinkable } from './address.js';
-import { type Block, blocksOf } from './blocks.js';
-import { nest } from './nest.js';
-import type { Run } from './runs.js';
+import { type Block, blocksOf, nest, type Run } from './lines.js';
 
 const TAGS = { bold: 'strong', italic: 'em', strike: 's' };
 

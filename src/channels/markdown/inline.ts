@@ -1,9 +1,58 @@
-/** The inside of a paragraph, heading or table cell: emphasis, code, links, images, line breaks. */
+/** Collects text and the marks on it, for `render.ts` and `inline.ts`. */
+
 import type { Token } from 'markdown-it';
+import type { Mark, Part } from '../../core/channel.js';
 import { decoded, mayBeHidden } from './address.js';
 import { formulaOf } from './formulas.js';
-import { scripted } from './tags.js';
-import { createWriter, type Writer } from './writer.js';
+
+/** What a mark says, without where. */
+type Style = Mark extends infer Each ? (Each extends Mark ? Omit<Each, 'offset' | 'length'> : never) : never;
+
+export type Writer = ReturnType<typeof createWriter>;
+
+export function createWriter() {
+  const pieces: string[] = [];
+  let length = 0;
+  const marks: Mark[] = [];
+  const depth = new Map<Mark['kind'], number>();
+
+  return {
+    length: () => length,
+    write(text: string): void {
+      pieces.push(text);
+      length += text.length;
+    },
+    /** Marks from `start` to here. */
+    mark(start: number, style: Style): void {
+      const where = { offset: start, length: length - start };
+      if (where.length > 0) marks.push(Object.assign(where, style));
+    },
+    /** Begins emphasis of a kind, or a link. */
+    enter(kind: Mark['kind']): void {
+      depth.set(kind, (depth.get(kind) ?? 0) + 1);
+    },
+    /** Ends it. True when it was the outermost of its kind: only that one is worth a mark. */
+    leave(kind: Mark['kind']): boolean {
+      const left = (depth.get(kind) ?? 1) - 1;
+      depth.set(kind, left);
+      return left === 0;
+    },
+    isInside: (kind: Mark['kind']) => (depth.get(kind) ?? 0) > 0,
+    /** What was written since then, where a piece began. */
+    since(start: number): string {
+      let text = '';
+      for (let at = pieces.length - 1; text.length < length - start; at -= 1)
+        text = (pieces[at] ?? '') + text;
+      return text;
+    },
+    done: (): Part => ({
+      text: pieces.join(''),
+      marks: marks.sort((one, other) => one.offset - other.offset || other.length - one.length),
+    }),
+  };
+}
+
+// The inside of a paragraph, heading or table cell: emphasis, code, links, images, line breaks.
 
 function emphasisOf({ tag }: Token): 'bold' | 'italic' | 'strike' {
   return tag === 'strong' ? 'bold' : tag === 'em' ? 'italic' : 'strike';
@@ -129,4 +178,26 @@ function writeTarget(writer: Writer, start: number, url: string): void {
   } else if (label !== '' && label !== shown && shown !== '') {
     writer.write(` (${shown})`);
   }
+}
+
+/** In Unicode's small letters where there are all of them, else with a sign before it. */
+function scripted(kind: 'sub' | 'sup', content: string): string {
+  const small = [...content].map((letter) => SMALL[kind].get(letter));
+  if (!small.includes(undefined)) return small.join('');
+  const sign = kind === 'sub' ? '_' : '^';
+  const isOne = /^[\p{L}\p{N}\p{M}]+$/u.test(content) || /^[([].*[)\]]$/su.test(content);
+  return isOne ? sign + content : `${sign}(${content})`;
+}
+
+const SMALL = {
+  sub: lettersOf('0123456789+-−=()aehijklmnoprstuvxβγρφχ ', '₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓᵦᵧᵨᵩᵪ '),
+  sup: lettersOf(
+    '0123456789+-−=()abcdefghijklmnoprstuvwxyzABDEGHIJKLMNOPRTUVWβγδθφχ ',
+    '⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂᵝᵞᵟᶿᵠᵡ ',
+  ),
+};
+
+function lettersOf(letters: string, small: string): Map<string, string> {
+  const forms = [...small];
+  return new Map([...letters].map((letter, at) => [letter, forms[at] ?? letter]));
 }

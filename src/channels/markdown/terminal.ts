@@ -4,7 +4,7 @@
  */
 import type { Mark, Part } from '../../core/channel.js';
 import { isOwnLabel } from './address.js';
-import { endOf, spansOf } from './spans.js';
+import { endOf, spansOf } from './lines.js';
 
 const STYLES: Record<Mark['kind'], string> = {
   bold: '1',

@@ -1,15 +1,215 @@
-/**
- * A part in WhatsApp's markup. Pure. WhatsApp has no escapes, no links with labels, no lists in lists and no
- * languages of code: a link is `label (address)`, marks that it could not show where they are (within a word) are left
- * out, and characters of the text that it would take for markup are put between U+2060, which is invisible.
- */
+/** Shields characters of a text that WhatsApp would take for markup. Pure. */
+
 import type { Part } from '../../core/channel.js';
-import { blocksOf } from './blocks.js';
-import { createItems, type Item } from './items.js';
-import { nest } from './nest.js';
-import { isPlain, type Run, type Style, startOf, textOf, withoutStart } from './runs.js';
-import { JOINER, type Piece, withMarkersShielded } from './whatsapp-escape.js';
-import { MARKERS, supported } from './whatsapp-runs.js';
+import { isOwnLabel, shownAddress, withMarkupEncoded } from './address.js';
+import {
+  addSpaced,
+  blocksOf,
+  createItems,
+  type Item,
+  isPlain,
+  nest,
+  normalised,
+  type Run,
+  type Style,
+  splitAtLinks,
+  startOf,
+  textOf,
+  without,
+  withoutStart,
+} from './lines.js';
+
+/**
+ * WORD JOINER, which is invisible. WhatsApp has no escapes, and does not document which letters may stand beside a
+ * marker; between two of these, none is at the edge of a word. The price: they are in what is copied.
+ */
+const JOINER = '\u2060';
+
+/** A piece of a line: a marker of ours, text that is no markup, or what must stay as it is. */
+interface Piece {
+  kind: 'marker' | 'words' | 'fixed';
+  text: string;
+}
+
+/** The line, with marker characters in its text shielded where they could begin or end markup. */
+function withMarkersShielded(pieces: readonly Piece[]): string {
+  let line = '';
+  for (const piece of pieces) line += piece.text;
+  if (!pieces.some((piece) => piece.kind === 'words' && /[*_~`]/.test(piece.text))) return line;
+  const opens = new Map<string, number>();
+  const closes = new Map<string, number>();
+  for (const { 0: character, index } of line.matchAll(/[*_~`]/g)) {
+    if (mayOpen(line, index) && !opens.has(character)) opens.set(character, index);
+    if (mayClose(line, index)) closes.set(character, index);
+  }
+  let offset = 0;
+  const shielded = pieces.map(({ kind, text }) => {
+    const start = offset;
+    offset += text.length;
+    if (kind !== 'words') return text;
+    return text.replace(/[*_~`]/g, (character, at: number) => {
+      const position = start + at;
+      const begins = mayOpen(line, position) && (closes.get(character) ?? -1) > position;
+      const ends = mayClose(line, position) && (opens.get(character) ?? position) < position;
+      return begins || ends ? JOINER + character + JOINER : character;
+    });
+  });
+  return shielded.join('').replaceAll(JOINER + JOINER, JOINER);
+}
+
+function mayOpen(line: string, at: number): boolean {
+  if (line[at] === '`') return true;
+  return !isWord(line[at - 1]) && at + 1 < line.length && !/\s/.test(line[at + 1] ?? ' ');
+}
+
+function mayClose(line: string, at: number): boolean {
+  if (line[at] === '`') return true;
+  return !isWord(line[at + 1]) && at > 0 && !/\s/.test(line[at - 1] ?? ' ');
+}
+
+/** Only beside these it is certain that no marker opens or closes. */
+function isWord(letter: string | undefined): boolean {
+  return letter !== undefined && /[a-z0-9]/i.test(letter);
+}
+
+// The runs of a line as WhatsApp can show them. A marker opens after whitespace or punctuation and right before a word,
+// and closes the other way round: emphasis for which that does not hold, or which has its own marker inside, is left
+// out, and so is emphasis on code and addresses. Chinese, Japanese and Korean have no spaces there: a hair space, the
+// narrowest that there is, makes room for the marker.
+
+const MARKERS = { bold: '*', italic: '_', strike: '~' };
+
+const EMPHASIS = ['bold', 'italic', 'strike'] as const;
+const WORD_END = /[\p{L}\p{N}\p{M}]$/u;
+const WORD_START = /^[\p{L}\p{N}\p{M}]/u;
+const MARKER_START = /^[*_~`]/;
+const MARKER_END = /[*_~`]$/;
+
+function supported(line: readonly Run[]): Run[] {
+  const apart = setApart(withAddressesShown(normalised(line)));
+  let runs = normalised(splitAtAddresses(apart).map(codeOrWords));
+  for (const style of EMPHASIS) runs = openable(runs, style);
+  return normalised(runs);
+}
+
+const HAIR_SPACE = '\u200a';
+const CJK =
+  /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Bopomofo}\u3000-\u303f\uff00-\uffef]/u;
+
+/** With a hair space where a marker would stand beside such a letter. */
+function setApart(runs: readonly Run[]): readonly Run[] {
+  if (!runs.some((run) => CJK.test(run.text))) return runs;
+  const apart: Run[] = [];
+  for (const run of runs) {
+    const last = apart.at(-1);
+    if (last !== undefined && isCrowded(last, run)) {
+      const styles = run.styles.filter((style) => last.styles.includes(style));
+      apart.push({ kind: 'space', text: HAIR_SPACE, styles, url: '' });
+    }
+    apart.push(run);
+  }
+  return apart;
+}
+
+function isCrowded(before: Run, after: Run): boolean {
+  const isOpened = isMarked(after, before) && endsInWord(before);
+  const isClosed = isMarked(before, after) && beginsWithWord(after);
+  return (isOpened || isClosed) && CJK.test(lastOf(before.text) + after.text.slice(0, 2));
+}
+
+/** Whether a marker stands between them, that belongs to the one. */
+function isMarked({ kind, styles }: Run, other: Run): boolean {
+  return (kind === 'code' && other.kind === 'text') || styles.some((style) => !other.styles.includes(style));
+}
+
+function lastOf(text: string): string {
+  return Array.from(text.slice(-2)).at(-1) ?? '';
+}
+
+/** The address after the label, unless the label is the address: of that, WhatsApp makes a link by itself. */
+function withAddressesShown(runs: Run[]): Run[] {
+  if (!runs.some((run) => run.styles.includes('link'))) return runs;
+  const shown: Run[] = [];
+  for (const part of splitAtLinks(runs)) {
+    shown.push(...part.map((run) => without(run, ['link'])));
+    const [first] = part;
+    if (!first?.styles.includes('link') || isOwnLabel(textOf(part), first.url)) continue;
+    const address = withMarkupEncoded(shownAddress(first.url));
+    shown.push({ kind: 'space', text: ' ', styles: [], url: '' });
+    shown.push({ kind: 'text', text: `(${address})`, styles: [], url: '' });
+  }
+  return shown;
+}
+
+/** Addresses become runs of their own, without the marks in them: no marker of ours may be in one or right after it. */
+function splitAtAddresses(line: readonly Run[]): readonly Run[] {
+  const text = textOf(line);
+  if (!text.includes('://')) return line;
+  const runs: Run[] = [];
+  const addresses = text.matchAll(/https?:\/\/[^\s`]+/gi);
+  let found = addresses.next().value;
+  let at = 0;
+  for (const run of line) {
+    const end = at + run.text.length;
+    for (let from = at; from < end; ) {
+      const isIn = found !== undefined && found.index <= from;
+      const edge = found === undefined ? end : isIn ? found.index + found[0].length : found.index;
+      const to = Math.min(end, edge);
+      const shown = run.text.slice(from - at, to - at);
+      if (isIn) runs.push({ ...without(run, EMPHASIS), kind: 'raw', text: shown });
+      else addSpaced(runs, run, shown);
+      if (isIn && to === edge) found = addresses.next().value;
+      from = to;
+    }
+    at = end;
+  }
+  return runs;
+}
+
+/** Code within a word, or beside an address or a backtick, is shown as text. */
+function codeOrWords(run: Run, index: number, line: readonly Run[]): Run {
+  if (run.kind !== 'code') return run;
+  const [before, after] = [line[index - 1], line[index + 1]];
+  const isWithin = endsInWord(before) || beginsWithWord(after);
+  const isBesideBacktick = before?.text.endsWith('`') || after?.text.startsWith('`');
+  const isBesideAddress = before?.kind === 'raw' || after?.kind === 'raw';
+  return isWithin || isBesideBacktick || isBesideAddress ? { ...run, kind: 'text' } : without(run, EMPHASIS);
+}
+
+function endsInWord(run: Run | undefined): boolean {
+  return run !== undefined && WORD_END.test(run.text.slice(-2));
+}
+
+function beginsWithWord(run: Run | undefined): boolean {
+  return run !== undefined && WORD_START.test(run.text);
+}
+
+/** Without the style where WhatsApp would show its markers instead. */
+function openable(runs: Run[], style: keyof typeof MARKERS): Run[] {
+  if (!runs.some((run) => run.styles.includes(style))) return runs;
+  const kept = [...runs];
+  for (let from = 0, to = 0; from < runs.length; from = to) {
+    to = from + 1;
+    if (!runs[from]?.styles.includes(style)) continue;
+    while (runs[to]?.styles.includes(style)) to += 1;
+    const span = runs.slice(from, to);
+    if (isShown(textOf(span), MARKERS[style], runs[from - 1], runs[to])) continue;
+    for (const [index, run] of span.entries()) kept[from + index] = without(run, [style]);
+  }
+  return kept;
+}
+
+function isShown(text: string, marker: string, before: Run | undefined, after: Run | undefined): boolean {
+  if (text.includes(marker) || before?.kind === 'raw' || after?.kind === 'raw') return false;
+  // A marker character in the text may have to be shielded, and then no letter is at the edge.
+  if (MARKER_START.test(text) || MARKER_END.test(text)) return false;
+  if (MARKER_END.test(before?.text ?? '') || MARKER_START.test(after?.text ?? '')) return false;
+  return !endsInWord(before) && !beginsWithWord(after);
+}
+
+// A part in WhatsApp's markup. Pure. WhatsApp has no escapes, no links with labels, no lists in lists and no
+// languages of code: a link is `label (address)`, marks that it could not show where they are (within a word) are left
+// out, and characters of the text that it would take for markup are put between U+2060, which is invisible.
 
 /**
  * Wider tables are written row by row. A bubble on a phone holds some 30 letters of fixed width; where the lines of a

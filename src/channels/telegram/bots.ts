@@ -1,4 +1,11 @@
-/** Our bots: the main one, and one for every persona that has a token. Together they are one account. */
+/**
+ * Ids of messages as the rest of the gateway knows them, made of the numbers that Telegram gives them. In a supergroup a
+ * message has the same number for every bot; elsewhere each bot has numbers of its own: there, an id is the id of a
+ * persona's bot, a colon and the number. And the newest of these numbers, as far as we were told: a bot's messages are
+ * counted in one row over all its direct chats and basic groups, those of a supergroup in a row of its own, and they
+ * only grow. From these, a send that was cut off is looked for (`find-sent.ts`).
+ */
+
 import type { Recipient } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
@@ -7,8 +14,63 @@ import type { Address } from '../../core/message.js';
 import type { Outward } from '../../core/outward.js';
 import { onAbort, withDeadline } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
+import { createLookupCache, isAdministrator } from '../kit/lookup-cache.js';
 import { type BotApi, createBotApi } from './api.js';
+import { isNotThere } from './failure.js';
 import type { TelegramOptions } from './options.js';
+import { chatId } from './outbound.js';
+
+/** The ids of supergroups and channels are below this. */
+const SHARED_BELOW = -1_000_000_000_000;
+
+/**
+ * The message's number, and which persona's bot has it: null for the main bot, and where all have the same. null for an
+ * id that is none of a message (a button that was pressed).
+ */
+export function readMessageId(id: string): { bot: number | null; number: number } | null {
+  const [, bot, number] = /^(?:(\d{1,15}):)?(-?\d{1,15})$/.exec(id) ?? [];
+  if (number === undefined) return null;
+  return { bot: bot === undefined ? null : Number(bot), number: Number(number) };
+}
+
+/** The id of a message that one of our bots knows by that number. */
+export function messageIdOf(
+  { id, personaId }: Pick<OurBot, 'id' | 'personaId'>,
+  number: number | string,
+): string {
+  return personaId === undefined ? String(number) : `${id}:${number}`;
+}
+
+/** The id of a press on a button, among those of messages. */
+export function pressIdOf(bot: Pick<OurBot, 'id' | 'personaId'>, { id }: { id: string }): string {
+  return messageIdOf(bot, `press-${id}`);
+}
+
+/** Whether all bots have the same numbers for the messages of a chat. */
+export function isShared(chat: Address | number): boolean {
+  const id = Number(chat);
+  // A public group or channel may be addressed by its name.
+  return Number.isNaN(id) || id < SHARED_BELOW;
+}
+
+/** The id of a message that a bot was told of by that number. */
+export function idOf(number: number, chat: { id: number }, bot: OurBot): string {
+  return isShared(chat.id) ? String(number) : messageIdOf(bot, number);
+}
+
+/** The message's number to one bot in a chat; null where that bot does not know it. */
+export function numberFor(
+  { id, personaId }: Pick<OurBot, 'id' | 'personaId'>,
+  chat: Address,
+  messageId: string,
+): number | null {
+  const read = readMessageId(messageId);
+  if (read === null) return null;
+  const own = personaId === undefined ? null : id;
+  return read.bot === own || isShared(chat) ? read.number : null;
+}
+
+// Our bots: the main one, and one for every persona that has a token. Together they are one account.
 
 /** One of our bots, as messages name it. */
 export interface OurBot {
@@ -154,4 +216,33 @@ function createBot(
 /** Which of several bots a line of the log is about. */
 export function logFields(personaId: PersonaId | null): { channel: string; persona?: PersonaId } {
   return personaId === null ? { channel: 'telegram' } : { channel: 'telegram', persona: personaId };
+}
+
+// Who manages a group: asked of Telegram by the first of our bots that is in it, and remembered for a while.
+
+/** Of how many groups it is remembered. */
+const MOST_GROUPS = 1_000;
+
+/** Whether somebody is one of them. Rejects when Telegram cannot be asked. */
+export function createAdministrators(
+  { all: bots }: Bots,
+  clock: Clock,
+): (chat: Address, sender: Address) => Promise<boolean> {
+  async function ask(chat: Address): Promise<Set<Address>> {
+    const group = { chat_id: chatId(chat) };
+    for (const [index, { api }] of bots.entries()) {
+      try {
+        const members = await api.call((raw, ended) => raw.getChatAdministrators(group, ended));
+        return new Set(members.map((member) => String(member.user.id)));
+      } catch (error) {
+        if (index === bots.length - 1 || !isNotThere(api.failure(error))) throw error;
+      }
+    }
+    return new Set();
+  }
+
+  const asked = createLookupCache(ask, { most: MOST_GROUPS, clock });
+  return async (chat, sender) =>
+    // Who posts as the group itself is an anonymous administrator of it.
+    sender === chat || isAdministrator(asked, chat, (administrators) => administrators.has(sender));
 }

@@ -1,16 +1,204 @@
-/**
- * What a message says, for `inbound.ts`: its words with whom they mention, its files, or a label for what is neither.
- * Pure.
- */
+/** Who speaks, and whose words somebody passes on, for `inbound.ts`. Pure. */
+
+import { sizeInWords } from '../../core/bytes.js';
 import type { Attachment, InboundMessage } from '../../core/message.js';
-import { mentioning } from '../kit/incoming.js';
-import { foreignWriterOf } from './author.js';
-import type { OurBot, Receiver } from './bots.js';
-import { filesIn } from './files.js';
-import { labelOf, tellingLabelOf } from './label.js';
-import { messageIdOf } from './message-id.js';
+import { bracketed, mentioning } from '../kit/incoming.js';
+import { messageIdOf, type OurBot, type Receiver } from './bots.js';
+import { filesIn, titleOf } from './files.js';
 import { markdownOf } from './rich.js';
-import { type Content, FILE_FIELDS, type Message } from './update.js';
+import { type Author, type Content, FILE_FIELDS, type Message, type Origin } from './update.js';
+
+/**
+ * Who speaks; null for bots. For who posts as a chat (an anonymous administrator as the group itself, a channel in its
+ * discussion group) Telegram names a bot of its own as the sender, and the chat beside it.
+ */
+export function senderOf(
+  message: Author & Pick<Message, 'chat'>,
+  { ours }: Pick<Receiver, 'ours'>,
+): InboundMessage['sender'] | null {
+  const { from, sender_chat: as, chat } = message;
+  if (as !== undefined) {
+    const administrator = as.id === chat.id;
+    const signature = administrator ? message.author_signature : undefined;
+    return { address: String(as.id), name: signature || nameOf(as), administrator };
+  }
+  if (from === undefined || from.is_bot || ours.some(({ id }) => id === from.id)) return null;
+  return { address: String(from.id), name: nameOf(from), administrator: false };
+}
+
+/** Of a person or of a chat. */
+export function nameOf(one: {
+  id: number;
+  title?: string | undefined;
+  first_name?: string | undefined;
+  last_name?: string | undefined;
+  username?: string | undefined;
+}): string {
+  const name = [one.first_name, one.last_name].filter(Boolean).join(' ').trim();
+  return one.title || name || one.username || String(one.id);
+}
+
+/** Empty where Telegram does not say. Who hides their account behind a forward is a name alone. */
+export function originName({ sender_user, sender_user_name, sender_chat, chat }: Origin): string {
+  const known = sender_user ?? sender_chat ?? chat;
+  return known === undefined ? (sender_user_name ?? '') : nameOf(known);
+}
+
+/**
+ * Whose words a message holds that its sender did not write: those of a forward, or of the bot by way of which it was made
+ * (`@gif cats`). Empty where Telegram does not say; undefined: they are the sender's own.
+ */
+export function foreignWriterOf({
+  forward_origin: origin,
+  via_bot: bot,
+  is_automatic_forward: isPost,
+}: Pick<Message, 'forward_origin' | 'via_bot'> & { is_automatic_forward?: boolean | undefined }):
+  | string
+  | undefined {
+  if (origin !== undefined) return originName(origin);
+  if (bot !== undefined) return nameOf(bot);
+  return isPost ? '' : undefined;
+}
+
+// What stands in the place of words for what is neither words nor a file: a line in brackets, so that a persona knows
+// what somebody sent, even if it cannot see it. Pure.
+
+/** Fields beside the content, and what is said in the place of people: of these a person expects no answer. */
+const BESIDE = new Set(
+  `from sender_chat chat direct_messages_topic receiver_user sender_business_bot forward_origin forward_from
+  forward_from_chat reply_to_message external_reply quote reply_to_story via_bot guest_bot_caller_user
+  guest_bot_caller_chat link_preview_options reply_markup entities caption_entities suggested_post_info
+  origin`.split(/\s+/),
+);
+
+/** Service messages: of these nobody expects that they are heard. */
+const SERVICE = new Set(
+  `new_chat_members new_chat_member new_chat_participant left_chat_member left_chat_participant chat_owner_left
+  chat_owner_changed new_chat_title new_chat_photo delete_chat_photo group_chat_created supergroup_chat_created
+  channel_chat_created message_auto_delete_timer_changed pinned_message migrate_to_chat_id migrate_from_chat_id
+  community_chat_added community_chat_removed community_chat_joined managed_bot_created
+  suggested_post_approved suggested_post_approval_failed suggested_post_declined suggested_post_paid
+  suggested_post_refunded successful_payment refunded_payment users_shared user_shared chat_shared connected_website
+  write_access_allowed passport_data proximity_alert_triggered boost_added chat_background_set forum_topic_created
+  forum_topic_edited forum_topic_closed forum_topic_reopened general_forum_topic_hidden general_forum_topic_unhidden
+  giveaway_created giveaway_completed gift_upgrade_sent poll_option_added poll_option_deleted
+  paid_message_price_changed direct_message_price_changed video_chat_scheduled video_chat_started video_chat_ended
+  video_chat_participants_invited web_app_data`.split(/\s+/),
+);
+
+/** null for a service message, and for what holds nothing at all. */
+export function labelOf(content: Content): string | null {
+  const label = tellingLabelOf(content);
+  if (label !== null) return label;
+  const words = showingWords(content) ?? unknownWords(content);
+  return words === null ? null : bracketed(words);
+}
+
+/** Only of what people tell with it, so that it is worth hearing in a group; null for anything else. */
+function tellingLabelOf(content: Content): string | null {
+  const { checklist } = content;
+  if (checklist) return [bracketed(`checklist ${checklist.title ?? ''}`), ...tasksOf(checklist)].join('\n');
+  const words = tellingWords(content);
+  return words === null ? null : bracketed(words);
+}
+
+function tellingWords(content: Content): string | null {
+  const { venue, location, contact, poll, giveaway, giveaway_winners: drawn } = content;
+  // A venue also comes with a location.
+  if (venue) {
+    const where = [venue.address, coordinates(venue.location) || coordinates(location)];
+    return words('place', venue.title, ...where);
+  }
+  if (location) return words(location.live_period ? 'live location' : 'location', coordinates(location));
+  if (contact) {
+    const name = [contact.first_name, contact.last_name].filter(Boolean).join(' ');
+    return words('contact', name, contact.phone_number);
+  }
+  if (poll) {
+    const options = (poll.options ?? []).map(({ text }) => text).join('; ');
+    return `${words('poll', poll.question)}${options && `: ${options}`}`;
+  }
+  if (giveaway) return words('giveaway', '', winners(giveaway.winner_count), giveaway.prize_description);
+  if (drawn) return words('result of a giveaway', '', winners(drawn.winner_count), drawn.prize_description);
+  return changeOfTasks(content);
+}
+
+function changeOfTasks({ checklist_tasks_done: done, checklist_tasks_added: added }: Content): string | null {
+  const checklist = (done ?? added)?.checklist_message?.checklist;
+  const named = (ids: number[] | undefined, how: string) => {
+    const tasks = (checklist?.tasks ?? []).filter(({ id }) => id !== undefined && ids?.includes(id));
+    return tasks.length === 0 ? '' : `${how}: ${tasks.map(({ text }) => text).join('; ')}`;
+  };
+  if (done) {
+    const now = named(done.marked_as_done_task_ids, 'done');
+    return words('checklist', checklist?.title, now, named(done.marked_as_not_done_task_ids, 'not done'));
+  }
+  const tasks = added?.tasks?.map(({ text }) => text).join('; ');
+  return added ? words('checklist', checklist?.title, tasks && `added: ${tasks}`) : null;
+}
+
+function tasksOf({ tasks = [] }: NonNullable<Content['checklist']>): string[] {
+  return tasks.map(({ text, completion_date: done }) => `- [${done ? 'x' : ' '}] ${text}`);
+}
+
+function showingWords(content: Content): string | null {
+  const { voice, video, video_note, audio, document, sticker, dice, game, story, paid_media: paid } = content;
+  // A live photo also comes with a photo, an animation with a document.
+  if (content.live_photo) return 'live photo';
+  if (content.photo) return 'photo';
+  if (voice) return words('voice message', '', seconds(voice.duration));
+  if (video_note) return words('round video message', '', seconds(video_note.duration));
+  if (video) return words('video', '', seconds(video.duration));
+  if (content.animation) return 'animation';
+  if (audio) return words('audio', titleOf(audio), seconds(audio.duration));
+  if (document) {
+    const { file_name: name, file_size: bytes } = document;
+    return words('document', name, bytes === undefined ? '' : sizeInWords(bytes));
+  }
+  if (sticker) return words('sticker', sticker.emoji);
+  if (dice) return words('dice', dice.emoji, dice.value === undefined ? '' : `shows ${dice.value}`);
+  if (game) return words('game', game.title);
+  if (story) return words('story', story.chat && `of ${nameOf(story.chat)}`);
+  if (paid) return words('paid media', '', paid.star_count === undefined ? '' : `${paid.star_count} Stars`);
+  return giftWords(content);
+}
+
+function giftWords({ gift, unique_gift: unique, invoice }: Content): string | null {
+  if (gift) return words('gift', gift.gift?.sticker?.emoji, gift.text);
+  if (unique) {
+    const { base_name: name, number } = unique.gift ?? {};
+    return words('unique gift', `${name ?? ''}${number === undefined ? '' : ` #${number}`}`, unique.text);
+  }
+  return invoice ? words('invoice', invoice.title) : null;
+}
+
+/** Telegram goes on: nobody who sends something new is met with silence. */
+function unknownWords({ holds = [] }: Content): string | null {
+  if (holds.some((field) => SERVICE.has(field))) return null;
+  const kind = holds.find((field) => !BESIDE.has(field) && /^\w{1,64}$/.test(field));
+  return kind === undefined ? null : `a message of a kind I do not know: ${kind}`;
+}
+
+/** As far as there is a name, and more to say. */
+function words(kind: string, name?: string, ...more: (string | undefined)[]): string {
+  return [name ? `${kind} ${name}` : kind, ...more.filter(Boolean)].join(', ');
+}
+
+function coordinates({ latitude, longitude }: NonNullable<Content['location']> = {}): string {
+  return latitude === undefined || longitude === undefined ? '' : `${latitude}, ${longitude}`;
+}
+
+function winners(count: number | undefined): string {
+  return count === undefined ? '' : count === 1 ? '1 winner' : `${count} winners`;
+}
+
+function seconds(duration: number | undefined): string {
+  if (duration === undefined) return '';
+  return duration < 60 ? `${duration} s` : `${Math.floor(duration / 60)} min ${duration % 60} s`;
+}
+
+// What a message says, for `inbound.ts`: its words with whom they mention, its files, or a label for what is neither.
+// Pure.
 
 /** `/cmd@SomeBot` at the start of a message: the command, and the handle. */
 const OPENING_COMMAND = /^(\/\w{1,64})(@\w+)(?=\s|$)/;

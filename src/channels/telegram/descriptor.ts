@@ -1,7 +1,22 @@
-/** Telegram, for the list of channels. */
-import { describeChannel } from '../kit/descriptor.js';
-import { telegramIds } from './ids.js';
+/** What a Telegram id tells by its form. Pure. */
+import { describeChannel, type IdForms } from '../kit/descriptor.js';
 import { telegramOptions } from './options.js';
+
+/**
+ * From https://core.telegram.org/api/bots/ids: people (and bots) are 1 to 1099511627775, and all that is negative, down
+ * to -4000000000000, is a group, a supergroup or a channel. A chat with a person has the person's id.
+ */
+const telegramIds: IdForms = {
+  expected: 'telegram_123456789 for a person, telegram_-1001234567890 for a group',
+  kindOf(address) {
+    if (!/^-?[1-9]\d{0,12}$/.test(address)) return null;
+    const id = Number(address);
+    if (id < -4_000_000_000_000 || id > 1_099_511_627_775) return null;
+    return id < 0 ? 'group' : 'sender';
+  },
+};
+
+// Telegram, for the list of channels.
 
 export const telegram = describeChannel({
   name: 'telegram',

@@ -1,5 +1,17 @@
 /** The files of a message, as attachments. Pure. */
+
+import { open } from 'node:fs/promises';
+import { isAbsolute } from 'node:path';
+import { InputFile } from 'grammy/web';
+import type { FetchResult, OutgoingFile } from '../../core/channel.js';
+import { describe } from '../../core/errors.js';
 import type { Attachment } from '../../core/message.js';
+import type { Outward } from '../../core/outward.js';
+import { download } from '../kit/download.js';
+import type { BotApi } from './api.js';
+import type { Bots } from './bots.js';
+import { type Failure, isKindRefused, isUnwanted } from './failure.js';
+import { MOST_CAPTION, type SendRequest } from './outbound.js';
 import { blockFilesIn } from './rich.js';
 import type { Content, Files } from './update.js';
 
@@ -50,4 +62,206 @@ function isPicture(mimeType: string | undefined): boolean {
 export function titleOf(audio: NonNullable<Files['audio']>): string | undefined {
   if (audio.performer && audio.title) return `${audio.performer} – ${audio.title}`;
   return audio.title || audio.performer || audio.file_name;
+}
+
+// Fetches a file that came with a message: Telegram is asked where it is, and then for the file. An operator's own Bot
+// API server that runs with `--local` has put it on its disk and gives no other way to it.
+
+/** No longer there, and never again. */
+const GONE = [404, 410];
+
+/** `source`: as in an attachment, which only the bot that received it may fetch. Never throws. */
+export async function fetchFile(
+  bots: Pick<Bots, 'withId'>,
+  source: string,
+  { maxBytes, signal, outward }: { maxBytes: number; signal: AbortSignal; outward: Outward },
+): Promise<FetchResult> {
+  const { bot, fileId } = readSource(source);
+  const api = bots.withId(bot)?.api;
+  if (api === undefined) return { kind: 'gone', reason: 'the bot that was told of it is none of ours' };
+  let path: unknown;
+  let size: unknown;
+  try {
+    const file = await api.call((raw, ended) => raw.getFile({ file_id: fileId }, ended), { signal });
+    ({ file_path: path, file_size: size } = file);
+  } catch (error) {
+    const { reason, code, description } = api.failure(error);
+    // Telegram limits what bots may fetch, whatever we would take.
+    if (code === 400 && /file is too big/i.test(description)) return { kind: 'too large' };
+    return { kind: code === 400 || code === 403 ? 'gone' : 'unreachable', reason };
+  }
+  if (typeof path !== 'string') return { kind: 'gone', reason: 'Telegram does not say where the file is' };
+  if (typeof size === 'number' && size > maxBytes) return { kind: 'too large' };
+
+  if (isAbsolute(path)) {
+    // Telegram's own server never gives one, and whoever stood between it and us must not read our disk.
+    if (api.isPublic) return { kind: 'gone', reason: 'Telegram names a file on a disk' };
+    return readLocal(path, maxBytes);
+  }
+
+  const address = api.fileAddress(path);
+  const loaded = await api.call(
+    (_raw, ended) =>
+      download(address, {
+        server: "Telegram's file server",
+        maxBytes,
+        signal: ended,
+        trusted: [new URL(address).origin],
+        outward,
+      }),
+    { signal, bytes: maxBytes },
+  );
+  if (loaded.kind === 'refused') {
+    return { kind: GONE.includes(loaded.status) ? 'gone' : 'unreachable', reason: loaded.reason };
+  }
+  if (loaded.kind === 'fetched' && typeof size === 'number' && loaded.bytes.length < size) {
+    return { kind: 'unreachable', reason: `only ${loaded.bytes.length} of ${size} bytes arrived` };
+  }
+  return loaded;
+}
+
+/** The bot in it, null for the main one, and the file's id for that bot. */
+function readSource(source: string): { bot: number | null; fileId: string } {
+  const [, bot, fileId] = /^(\d{1,15}):(.*)$/s.exec(source) ?? [];
+  return bot === undefined || fileId === undefined
+    ? { bot: null, fileId: source }
+    : { bot: Number(bot), fileId };
+}
+
+/** The server may run on another machine, or as another user: that is the operator's to mend. */
+async function readLocal(path: string, maxBytes: number): Promise<FetchResult> {
+  try {
+    const file = await open(path);
+    try {
+      const { size } = await file.stat();
+      if (size > maxBytes) return { kind: 'too large' };
+      const bytes = await file.readFile();
+      return bytes.length > maxBytes ? { kind: 'too large' } : { kind: 'fetched', bytes };
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    const where = `the Bot API server has put the file on its own disk, at ${path}`;
+    const what = 'that folder must be readable for the gateway under the same path';
+    return { kind: 'unreachable', reason: `${where}; ${what} (${describe(error)})` };
+  }
+}
+
+// Whether Telegram shows a file as a photo: its kind and size, by its first bytes, whatever its name says. Pure.
+
+const MOST_BYTES = 10_000_000;
+const MOST_WIDTH_AND_HEIGHT = 10_000;
+const MOST_RATIO = 20;
+
+interface Size {
+  width: number;
+  height: number;
+}
+
+function isPhoto(bytes: Buffer): boolean {
+  if (bytes.length > MOST_BYTES) return false;
+  const size = sizeOf(bytes);
+  if (size === null) return false;
+  const { width, height } = size;
+  const [short, long] = [Math.min(width, height), Math.max(width, height)];
+  return short > 0 && width + height <= MOST_WIDTH_AND_HEIGHT && long <= short * MOST_RATIO;
+}
+
+/** null for what is neither a JPEG, a PNG nor a WebP, and for one that ends before it says its size. */
+function sizeOf(bytes: Buffer): Size | null {
+  const at = (from: number, to: number) => bytes.toString('latin1', from, to);
+  try {
+    if (at(0, 3) === '\xff\xd8\xff') return ofJpeg(bytes);
+    if (at(0, 8) === '\x89PNG\r\n\x1a\n' && at(12, 16) === 'IHDR') {
+      return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };
+    }
+    if (at(0, 4) === 'RIFF' && at(8, 12) === 'WEBP') return ofWebp(bytes);
+  } catch {
+    // It ends too early.
+  }
+  return null;
+}
+
+/** Segments follow one another until the one of the frame, in which the size stands. */
+function ofJpeg(bytes: Buffer): Size | null {
+  for (let at = 2; bytes[at] === 0xff; ) {
+    const kind = bytes.readUInt8(at + 1);
+    // The markers of frames are C0 to CF; three of them are something else.
+    const isFrame = kind >= 0xc0 && kind <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(kind);
+    if (isFrame) return { width: bytes.readUInt16BE(at + 7), height: bytes.readUInt16BE(at + 5) };
+    // Any number of these may stand before a marker.
+    at += kind === 0xff ? 1 : 2 + bytes.readUInt16BE(at + 2);
+  }
+  return null;
+}
+
+/** Three kinds of WebP say it each in its own way. */
+function ofWebp(bytes: Buffer): Size | null {
+  switch (bytes.toString('latin1', 12, 16)) {
+    case 'VP8 ':
+      return { width: bytes.readUInt16LE(26) & 0x3fff, height: bytes.readUInt16LE(28) & 0x3fff };
+    case 'VP8L': {
+      const bits = bytes.readUInt32LE(21);
+      return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
+    }
+    case 'VP8X':
+      // A moving one would stand still.
+      if ((bytes.readUInt8(20) & 0x02) !== 0) return null;
+      return { width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 };
+    default:
+      return null;
+  }
+}
+
+// A file that is sent: as what it is, where Telegram takes it so (a voice note, a photo), else as a document.
+
+/** With the text of the request below it. Never rejects. */
+export async function sendFile(
+  api: BotApi,
+  request: SendRequest,
+  file: OutgoingFile,
+  { bytes, signal }: { bytes: Buffer; signal: AbortSignal },
+): Promise<{ answer: { message_id?: unknown } } | { failure: Failure }> {
+  const limits = { signal, bytes: bytes.length, mostText: MOST_CAPTION };
+  // Each upload needs its own.
+  const input = () => new InputFile(bytes, formName(file.name));
+  if (file.voiceSeconds !== undefined) {
+    const duration = Math.max(1, Math.round(file.voiceSeconds));
+    const spoken = await api.send(
+      request,
+      (raw, each, ended) =>
+        raw.sendVoice({ ...captionRequest(each), voice: new InputFile(bytes, file.name), duration }, ended),
+      limits,
+    );
+    if (!('failure' in spoken) || !isKindRefused(spoken.failure)) return spoken;
+    // Who wants no voice notes wants them of no other bot either; but the words below one are not lost with it.
+    const isWordless = request.text.trim() === '';
+    if (isUnwanted(spoken.failure) && isWordless) return spoken;
+  } else if (isPhoto(bytes)) {
+    const shown = await api.send(
+      request,
+      (raw, each, ended) => raw.sendPhoto({ ...captionRequest(each), photo: input() }, ended),
+      limits,
+    );
+    if (!('failure' in shown && isKindRefused(shown.failure))) return shown;
+  }
+  return api.send(
+    request,
+    (raw, each, ended) => raw.sendDocument({ ...captionRequest(each), document: input() }, ended),
+    limits,
+  );
+}
+
+/** The payload of what sends a file, but for that: the text is its caption, of which Telegram fetches no links. */
+function captionRequest({ text, entities, link_preview_options: _, ...rest }: SendRequest) {
+  if (text.trim() === '') return rest;
+  return { ...rest, caption: text, ...(entities === undefined ? {} : { caption_entities: entities }) };
+}
+
+/**
+ * A file's name as it must be written in a form: Telegram decodes percent signs there, and cuts at semicolons. What is
+ * not ASCII is left as it is.
+ */
+function formName(name: string): string {
+  return name.trim().replace(/[\p{Cc}%;"\\]/gu, encodeURIComponent);
 }

@@ -1,17 +1,132 @@
 /**
- * Telegram's updates in our words, as they come from `intake.ts` and go to step 1 of the route: who speaks
- * (`author.ts`), what they say (`content.ts`), what they answer (`reply.ts`). Pure, and total: whatever an update holds,
- * it becomes events or nothing. Messages of bots, service messages and kinds we do not know are nothing.
+ * In a basic group several copies of a message reach us, one for each of our bots and under ids that differ
+ * (`message-id.ts`). What they have in common tells which are copies of one.
  */
-import type { InboundChoice, InboundEvent, InboundMessage } from '../../core/message.js';
+import { createHash } from 'node:crypto';
+import type { Attachment, InboundChoice, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
+import { bounded } from '../kit/bounded.js';
 import { boundedEvent } from '../kit/incoming.js';
-import { nameOf, senderOf } from './author.js';
-import type { OurBot, Receiver } from './bots.js';
-import { saidIn } from './content.js';
-import { copyKeyOf } from './copies.js';
-import { idOf, isShared, messageIdOf, pressIdOf } from './message-id.js';
-import { repliedFilesOf, replyOf } from './reply.js';
+import { idOf, isShared, messageIdOf, type OurBot, pressIdOf, type Receiver } from './bots.js';
+import { foreignWriterOf, labelOf, nameOf, originName, saidIn, senderOf, wordsOf } from './content.js';
+import { filesIn } from './files.js';
 import { type Message, type Press, type Reaction, readUpdate, type Stopped } from './update.js';
+
+/** Of how many messages copies are recognised: they come within seconds. */
+const MOST_COPIED = 1_000;
+
+/**
+ * The same for all copies of a message, and for two messages that nothing but their numbers tells apart. `words`: what
+ * it shows, whatever it is. Pure.
+ */
+function copyKeyOf(message: Message, words: string, sender: string): string {
+  const { chat, date, reply_to_message: replied, quote } = message;
+  const { photo = [], voice, video, video_note, animation, audio, document, live_photo } = message;
+  // The id of a file is another one for each bot, but not this one.
+  const files = [...photo, voice, video, video_note, animation, audio, document, live_photo]
+    .map((file) => file?.file_unique_id)
+    .filter((id) => id !== undefined);
+  const reply = replied && [replied.from?.id, replied.date, replied.text ?? replied.caption];
+  const said = [words, files, quote?.text];
+  return createHash('sha256')
+    .update(JSON.stringify([chat.id, sender, date, said, reply ?? null]))
+    .digest('base64url');
+}
+
+/**
+ * Tells equal messages of one second apart: those of one bot are numbered in the order in which it got them. One that
+ * it gets again keeps its number.
+ */
+export function numberCopies(): (message: InboundMessage, twin: string) => InboundMessage {
+  const idsByKey = bounded<string, string[]>(MOST_COPIED);
+  return (message, twin) => {
+    const { platformMessageId } = message;
+    const ids = idsByKey.get(twin) ?? [];
+    if (!ids.includes(platformMessageId)) ids.push(platformMessageId);
+    idsByKey.set(twin, ids);
+    return { ...message, twin: `${twin}-${ids.indexOf(platformMessageId)}` };
+  };
+}
+
+// What a message answers: the message, as far as Telegram sent it along, and its files. Pure.
+
+function replyOf(message: Message, receiver: Receiver): ReplyTo | null {
+  return here(message, receiver) ?? elsewhere(message, receiver);
+}
+
+/** Of a message that is answered. Only the bot that received the answer may fetch them. */
+function repliedFilesOf(message: Message): Attachment[] {
+  const replied = repliedIn(message) ?? message.external_reply ?? {};
+  return filesIn(replied).map((file) => ({ ...file, ofReply: true }));
+}
+
+/** In a topic, Telegram calls every message a reply to the service message that opened the topic: that is none. */
+function repliedIn(message: Message): Message['reply_to_message'] {
+  const { reply_to_message: replied } = message;
+  if (replied?.forum_topic_created !== undefined) return undefined;
+  if (message.is_topic_message && replied?.message_id === message.message_thread_id) return undefined;
+  return replied;
+}
+
+function here(message: Message, receiver: Receiver): ReplyTo | null {
+  const { chat, quote } = message;
+  const replied = repliedIn(message);
+  if (replied === undefined) return null;
+  const sender = senderOf({ ...replied, chat }, receiver);
+  const writer = foreignWriterOf(replied);
+  // A part that Telegram chose by itself says less than the whole.
+  const chosen = quote?.is_manual ? quote.text : '';
+  return {
+    senderName: sender?.name ?? (replied.from ? nameOf(replied.from) : ''),
+    text: chosen || itemOf(message) || wordsOf(replied) || labelOf(replied) || quote?.text || '',
+    ...(writer === undefined ? {} : { forwardedFrom: writer }),
+    ...sentBy(replied.from?.id, replied.message_id, chat, receiver),
+  };
+}
+
+/** Of a checklist or a poll somebody may answer a single line. */
+function itemOf(message: Message): string | undefined {
+  const { checklist, poll } = message.reply_to_message ?? {};
+  const { reply_to_checklist_task_id: task, reply_to_poll_option_id: option } = message;
+  const line =
+    checklist?.tasks?.find(({ id }) => id !== undefined && id === task) ??
+    poll?.options?.find(({ persistent_id: id }) => id !== undefined && id === option);
+  return line?.text;
+}
+
+/** A message of another chat, or of another topic of this one: of its words there is nothing but what is quoted. */
+function elsewhere({ chat, external_reply: replied, quote }: Message, receiver: Receiver): ReplyTo | null {
+  if (replied === undefined) return null;
+  const { origin = {}, chat: there, message_id: number } = replied;
+  const said = { senderName: originName(origin), text: quote?.text || labelOf(replied) || '' };
+  if (there?.id === chat.id && number !== undefined) {
+    return { ...said, ...sentBy(origin.sender_user?.id, number, chat, receiver) };
+  }
+  // Also of what one of our bots said there: here, nobody turns to it by that.
+  return {
+    ...said,
+    platformMessageId: `${there?.id ?? 'elsewhere'}/${number ?? ''}`,
+    elsewhere: true,
+    ours: false,
+  };
+}
+
+/** What one of our bots sent is stored under the id that this bot gave it when it was sent. */
+function sentBy(
+  from: number | undefined,
+  number: number,
+  chat: Message['chat'],
+  { bot, ours }: Receiver,
+): Pick<ReplyTo, 'platformMessageId' | 'ours' | 'personaId'> {
+  const author = ours.find(({ id }) => id === from);
+  if (author === undefined) return { platformMessageId: idOf(number, chat, bot), ours: false };
+  const platformMessageId = isShared(chat.id) ? messageIdOf(author, number) : idOf(number, chat, bot);
+  const { personaId } = author;
+  return { platformMessageId, ours: true, ...(personaId === undefined ? {} : { personaId }) };
+}
+
+// Telegram's updates in our words, as they come from `intake.ts` and go to step 1 of the route: who speaks
+// (`author.ts`), what they say (`content.ts`), what they answer (`reply.ts`). Pure, and total: whatever an update holds,
+// it becomes events or nothing. Messages of bots, service messages and kinds we do not know are nothing.
 
 /** Telegram reports a move in the old chat and in the new one; within one batch it becomes one event. */
 export function inbound(

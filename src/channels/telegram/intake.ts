@@ -3,20 +3,21 @@
  * next question, which tells Telegram that we have it. What is not stored is given again. (`webhook.ts` receives by being
  * called.)
  */
-import type { Receive } from '../../core/channel.js';
+
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { ChoiceOutcome, Receive, Reception, Webhook } from '../../core/channel.js';
 import type { ChannelState } from '../../core/channel-host.js';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
+import { PRESS_ANSWERS } from '../kit/outgoing.js';
 import { backoffMs, type Setback, type State, supervise } from '../kit/supervise.js';
-import { type Bot, type Bots, logFields, type OurBot } from './bots.js';
-import type { numberCopies } from './copies.js';
+import { type Bot, type Bots, logFields, type OurBot, pressIdOf } from './bots.js';
 import { isWebhookInTheWay } from './failure.js';
-import { inbound } from './inbound.js';
-import type { Newest } from './message-id.js';
-import type { Presses } from './presses.js';
-import { createStuck, type Stuck } from './stuck.js';
-import { ALLOWED_UPDATES } from './update.js';
+import { inbound, type numberCopies } from './inbound.js';
+import { type Called, createCalled, createStuck, type Stuck } from './stuck.js';
+import { ALLOWED_UPDATES, type Press, readUpdate } from './update.js';
+import type { Newest } from './was-delivered.js';
 
 /** How long Telegram keeps a question that it has no answer to. */
 const PATIENCE_SECONDS = 30;
@@ -30,7 +31,7 @@ const AT_ONCE_MS = 500;
 const MOST_AHEAD = 10;
 
 /** What one of our bots takes in with. */
-export interface Intake {
+interface Intake {
   bot: Bot;
   bots: Bots;
   receive: Receive;
@@ -46,7 +47,7 @@ export interface Intake {
 }
 
 /** The bot as it logged in, and the account that all our bots are together. */
-export interface Login {
+interface Login {
   our: OurBot;
   account: string;
 }
@@ -164,14 +165,14 @@ function offsetAfter(updates: unknown[], offset: number): number {
 }
 
 /** Resolves when it is known who receives, and which names a message may mention. */
-export async function logIn({ bot, bots, signal }: Intake): Promise<Login> {
+async function logIn({ bot, bots, signal }: Intake): Promise<Login> {
   const [our, main] = await Promise.all([bot.identity(signal), bots.main.identity(signal)]);
   await bots.loggedIn(signal);
   return { our, account: String(main.id) };
 }
 
 /** Resolves when what the updates hold is stored, with the offset, if there is one; rejects when it could not be. */
-export async function store(
+async function store(
   { bot, bots, receive, numbered, presses, newest }: Intake,
   { our, account }: Login,
   updates: unknown[],
@@ -197,7 +198,7 @@ function isPress(update: unknown): boolean {
 }
 
 /** What is kept of one bot from start to start, to tell what ends the process. */
-export function keptOf({ bot, receive, kept, clock, log, signal }: Intake, { our, account }: Login) {
+function keptOf({ bot, receive, kept, clock, log, signal }: Intake, { our, account }: Login) {
   return {
     state: kept,
     id: our.id,
@@ -208,7 +209,7 @@ export function keptOf({ bot, receive, kept, clock, log, signal }: Intake, { our
 }
 
 /** Nothing of it is read; the offset moves on behind it, if there is one. */
-export async function passOver(
+async function passOver(
   { receive }: Intake,
   { our, account }: Login,
   passedOver: string,
@@ -219,7 +220,7 @@ export async function passOver(
 }
 
 /** A round that fails is begun again after a pause, until the signal aborts. Never rejects. */
-export function keepReceiving(
+function keepReceiving(
   { bot, state, clock, log, signal }: Intake,
   round: (failures: number) => Promise<void>,
 ): Promise<void> {
@@ -237,4 +238,151 @@ export function keepReceiving(
     clock,
     signal,
   });
+}
+
+// Receiving by being called. Telegram sends one update at a time for each chat, and sends it again unless it gets
+// 200, which it gets only when the update is stored.
+
+const PATH = '/telegram/webhook';
+
+/** Somebody else may set another one. */
+const LOOK_AGAIN_MS = 300_000;
+
+export function createWebhook(url: string, secret: string) {
+  let receiving: { intake: Intake; login: Login; called: Called } | null = null;
+  const storing = new Set<Promise<void>>();
+
+  /** Keeps it set. Ends when the signal aborts and what Telegram called with is stored. Never rejects. */
+  async function keep(intake: Intake): Promise<void> {
+    const { bot, state, clock, log, signal } = intake;
+    const { api } = bot;
+    let isSet = false;
+    await keepReceiving(intake, async () => {
+      const login = await logIn(intake);
+      receiving = { intake, login, called: receiving?.called ?? createCalled(keptOf(intake, login)) };
+      if (!isSet) {
+        const wanted = { url, secret_token: secret, allowed_updates: ALLOWED_UPDATES };
+        await api.call((raw, ended) => raw.setWebhook(wanted, ended), { signal });
+        isSet = true;
+      }
+      state.up();
+      await clock.sleep(LOOK_AGAIN_MS, signal);
+      if (signal.aborted) return;
+      const info = await api.call((raw, ended) => raw.getWebhookInfo(ended), { signal });
+      if (info.url === url) return;
+      isSet = false;
+      log.warn(
+        { channel: 'telegram' },
+        'another webhook was set for this bot, or ours was removed; setting ours again',
+      );
+    });
+    await Promise.allSettled(storing);
+    // What could not be said of this end makes the next starts more careful, no more.
+    await receiving?.called
+      .end()
+      .catch((error) => log.debug({ reason: describe(error) }, 'the end was not kept'));
+  }
+
+  const admits = (given: string | null) => given !== null && isSame(given, secret);
+
+  /** A call of Telegram's. */
+  async function handle(body: unknown, givenSecret: string | null): Promise<number> {
+    if (!admits(givenSecret)) return 401;
+    if (typeof body !== 'object' || body === null || !('update_id' in body)) return 400;
+    // Not started, not logged in, or stopping: Telegram keeps the update and comes again.
+    if (receiving === null || receiving.intake.signal.aborted) return 503;
+    const stored = takeIn(receiving, body);
+    storing.add(stored);
+    try {
+      await stored;
+      return 200;
+    } catch (error) {
+      receiving.intake.log.error(
+        { channel: 'telegram', reason: describe(error) },
+        'an update could not be stored; Telegram will send it again',
+      );
+      return 500;
+    } finally {
+      storing.delete(stored);
+    }
+  }
+
+  async function takeIn(
+    { intake, login, called }: NonNullable<typeof receiving>,
+    body: { update_id: unknown },
+  ): Promise<void> {
+    const id = String(body.update_id);
+    const it = () => store(intake, login, [body]);
+    const deadly = await called.begin();
+    await (deadly?.handle(id, it, () => passOver(intake, login, id)) ?? it());
+  }
+
+  const webhook: Webhook = { path: PATH, secretHeader: 'x-telegram-bot-api-secret-token', admits, handle };
+  return { webhook, keep };
+}
+
+/** Compares digests, so that neither the time taken nor the length tells anything. */
+function isSame(given: string, secret: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(secret));
+}
+
+// What somebody is told who pressed a button below a message of ours. Until a press is answered,
+// the button looks as if it were working; so it is answered as soon as it is stored, and then the buttons are taken away.
+
+/** A press that is not answered within this is not waited for at a stop, either. */
+const ANSWER_MS = 10_000;
+
+type Presses = ReturnType<typeof createPresses>;
+
+export function createPresses(log: Log) {
+  const underWay = new Set<Promise<void>>();
+
+  /** Best effort: what is lost of it costs whoever pressed a moment. */
+  async function quietly(bot: Bot, call: Promise<unknown>): Promise<void> {
+    try {
+      await call;
+    } catch (error) {
+      const { reason } = bot.api.failure(error);
+      log.debug({ ...logFields(bot.personaId), reason }, 'whoever pressed a button could not be answered');
+    }
+  }
+
+  async function answer(bot: Bot, press: Press, became: ChoiceOutcome | undefined): Promise<void> {
+    const { id, message } = press;
+    const text = became === undefined ? null : PRESS_ANSWERS[became];
+    const told = { callback_query_id: id, ...(text === null ? {} : { text }) };
+    const { api } = bot;
+    const limits = { ms: ANSWER_MS };
+    await quietly(
+      bot,
+      api.call((raw, ended) => raw.answerCallbackQuery(told, ended), limits),
+    );
+    if (message === undefined || became === undefined || became === 'not yours') return;
+    const which = { chat_id: message.chat.id, message_id: message.message_id };
+    await quietly(
+      bot,
+      api.call((raw, ended) => raw.editMessageReplyMarkup(which, ended), {
+        ...limits,
+        chat: String(message.chat.id),
+      }),
+    );
+  }
+
+  return {
+    /** Answers every press among the updates, which are stored. Returns at once. */
+    answer(bot: Bot, updates: readonly unknown[], { choices }: Pick<Reception, 'choices'>): void {
+      for (const update of updates) {
+        const press = readUpdate(update)?.callback_query;
+        if (press === undefined) continue;
+        const answering = answer(bot, press, choices?.get(pressIdOf(bot.our(), press)));
+        underWay.add(answering);
+        void answering.finally(() => underWay.delete(answering));
+      }
+    },
+    /** Resolves when all are answered. */
+    async idle(): Promise<void> {
+      await Promise.all(underWay);
+    },
+  };
 }

@@ -1,15 +1,53 @@
-/** A reply in parts, and a part as the request to sendMessage by which `send.ts` sends it. Pure. */
-import type { Mark, Part, Recipient } from '../../core/channel.js';
+/** Choices as Telegram's buttons below a message. Pure. */
+import type { Choice, Mark, Part, Recipient } from '../../core/channel.js';
+import { buttonLabel } from '../kit/outgoing.js';
 import { cut } from '../markdown/cut.js';
 import { parse } from '../markdown/parse.js';
-import { type Keyboard, keyboardOf } from './keyboard.js';
+
+/** Longer ones are cut by the app, without a sign of it. */
+const MOST_LABEL = 60;
+const MOST = 100;
+const ROW = { most: 3, characters: 24 };
+
+/** The payload of a message's buttons. */
+export interface Keyboard {
+  inline_keyboard: { text: string; callback_data: string }[][];
+}
+
+export function keyboardOf(choices: readonly Choice[]): Keyboard {
+  const shown = choices
+    .slice(0, MOST)
+    .map((choice) => ({ ...choice, label: buttonLabel(choice.label, MOST_LABEL) }));
+  return {
+    inline_keyboard: rows(shown, ROW).map((row) =>
+      row.map((button) => ({ text: button.label, callback_data: button.value })),
+    ),
+  };
+}
+
+/** Short ones stand beside each other, as far as a row has room for them. */
+function rows<Each extends { label: string }>(
+  buttons: readonly Each[],
+  { most, characters: wide }: { most: number; characters: number },
+): Each[][] {
+  const all: Each[][] = [];
+  for (const button of buttons) {
+    const row = all.at(-1) ?? [];
+    const width = [...row, button].reduce((sum, each) => sum + each.label.length, 0);
+    if (row.length > 0 && row.length < most && width <= wide) row.push(button);
+    else all.push([button]);
+  }
+  return all;
+}
+
+// A reply in parts, and a part as the request to sendMessage by which `send.ts` sends it. Pure.
 
 /** Wider tables are written row by row: a phone breaks longer lines of fixed width, so that no columns are seen. */
 export const TABLE_WIDTH = 38;
 /** In UTF-16 units, without the markup. */
 export const MAX_TEXT = 4096;
 /** The same for the caption of a file. */
-export const MAX_CAPTION = 1024;
+export const MOST_CAPTION = 1024;
 const GENERAL_TOPIC = 1;
 /** Telegram ignores more. */
 const MAX_ENTITIES = 100;

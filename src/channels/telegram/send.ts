@@ -1,19 +1,77 @@
 /**
- * Where the route ends: what goes out, sent by the bot whose words it is. Where that bot is not allowed to, another of
- * ours sends it, with the speaker's name before the text where several may speak.
+ * Drafts: what a persona is writing, shown in a private chat as no message yet, with a button to stop it. Where
+ * Telegram does not take one, this process tries none again.
  */
+import { createHash } from 'node:crypto';
+import type { ReactionTypeEmoji } from 'grammy/types';
 import type { Channel, OutgoingFile, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
 import { bounded } from '../kit/bounded.js';
 import { readOutgoing, withEmptyNote, withSpeakerName } from '../kit/outgoing.js';
-import { type Bot, type Bots, logFields } from './bots.js';
-import { createDrafts } from './drafts.js';
-import { type Failure, isLockedOut, isNotThere, sendResult } from './failure.js';
-import { messageIdOf, type Newest, numberFor } from './message-id.js';
-import { chatId, MAX_CAPTION, type SendRequest, sendRequest, topicOf } from './outbound.js';
-import { sendFile } from './send-file.js';
+import { type Bot, type Bots, logFields, messageIdOf, numberFor, readMessageId } from './bots.js';
+import {
+  type Failure,
+  isLockedOut,
+  isMethodUnknown,
+  isNotModified,
+  isNotThere,
+  sendResult,
+} from './failure.js';
+import { sendFile } from './files.js';
+import { chatId, MOST_CAPTION, type SendRequest, sendRequest, topicOf } from './outbound.js';
+import type { Newest } from './was-delivered.js';
+
+const MOST_CHATS = 10_000;
+
+function createDrafts(log: Log, linkPreviews: boolean) {
+  let isKnownToServer = true;
+  /** By bot and chat. */
+  const refused = bounded<string, true>(MOST_CHATS);
+
+  /** Whether this bot has drafts in that chat; where another may have, the failure that says so. Never throws. */
+  return async function showDraft(
+    bot: Bot,
+    to: Recipient,
+    part: Part,
+    { key, signal }: Pick<SendOptions, 'key' | 'signal'>,
+  ): Promise<boolean | { failure: Failure }> {
+    const where = `${bot.our().id}/${to.address}`;
+    if (to.kind !== 'direct' || part.file !== undefined || !isKnownToServer || refused.get(where))
+      return false;
+    const request = draftRequest(to, part, key, linkPreviews);
+    if (request === null) return false;
+    const done = await bot.api.send(request, (raw, draft, ended) => raw.sendMessageDraft(draft, ended), {
+      signal,
+    });
+    if (!('failure' in done)) return true;
+    const { failure } = done;
+    const { reason, code } = failure;
+    log.debug({ channel: 'telegram', reason }, 'a draft was not shown');
+    // A flood or an outage passes, and the next draft shows what this one did not.
+    if (code === null || code === 429 || code >= 500) return true;
+    if (isMethodUnknown(failure)) isKnownToServer = false;
+    else if (isLockedOut(failure) || isNotThere(failure)) return { failure };
+    else refused.set(where, true);
+    return false;
+  };
+}
+
+/** The payload of sendMessageDraft; null where the chat has no drafts. */
+function draftRequest(to: Recipient, part: Part, key: string, linkPreviews: boolean) {
+  const { chat_id, ...said } = sendRequest(to, part, { linkPreviews });
+  if (typeof chat_id !== 'number') return null;
+  return { chat_id, draft_id: draftIdOf(key), can_stop: true as const, ...said };
+}
+
+/** Any number but zero, the same for the same key. */
+function draftIdOf(key: string): number {
+  return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
+}
+
+// Where the route ends: what goes out, sent by the bot whose words it is. Where that bot is not allowed to, another of
+// ours sends it, with the speaker's name before the text where several may speak.
 
 /** Of how many messages it is remembered that their words went out before their file. */
 const MOST_SAID = 1_000;
@@ -75,7 +133,7 @@ export function createSending({
     const { bytes } = read;
     let below = request;
     // The text goes below the file. One that is too long for that goes before it, as a message of its own.
-    if (request.text.length > MAX_CAPTION) {
+    if (request.text.length > MOST_CAPTION) {
       if (!wordsSaid.get(key)) {
         const said = await sendText(bot, request, signal);
         if (said.result.kind !== 'sent') return said;
@@ -137,7 +195,7 @@ function speakerOf({ speaker, appearance }: Speaker): PersonaId | undefined {
 }
 
 /** A persona's own bot has its name already; another bot puts the name before the text, where it is to be seen. */
-export function withNameUnlessOwn(bot: Bot, part: Part, speaker: Speaker): Part {
+function withNameUnlessOwn(bot: Bot, part: Part, speaker: Speaker): Part {
   if (speaker.appearance === undefined) return part;
   const isOwn = bot.personaId !== null && bot.personaId === speakerOf(speaker);
   return isOwn ? part : withSpeakerName(part, speaker);
@@ -156,4 +214,109 @@ function sentBy(bot: Bot, done: { answer: { message_id?: unknown } } | { failure
   }
   const reason = 'Telegram answers without a message';
   return { result: { kind: 'unreachable', reason, taken: 'unknown' } };
+}
+
+// Messages that are there already: changed and taken back, each by the bot that sent it.
+
+export function createEditing({
+  bots,
+  linkPreviews,
+  log,
+}: {
+  bots: Bots;
+  linkPreviews: boolean;
+  log: Log;
+}): Required<Pick<Channel, 'edit' | 'remove'>> {
+  /** The bot that sent a message, and its number there. */
+  function authorOf(platformMessageId: string): { bot: Bot; number: number } | null {
+    const id = readMessageId(platformMessageId);
+    const bot = id === null ? undefined : bots.withId(id.bot);
+    return id === null || bot === undefined ? null : { bot, number: id.number };
+  }
+
+  return {
+    async edit(to, platformMessageId, part, options) {
+      const author = authorOf(platformMessageId);
+      if (author === null) return { kind: 'refused', reason: 'no bot of ours has sent this message' };
+      if (part.file !== undefined) return { kind: 'refused', reason: 'a message with a file is not edited' };
+      const { bot, number } = author;
+      const { signal } = options;
+      const said = withNameUnlessOwn(bot, part, options);
+      // Without buttons, those that were there go. A message stays in its topic: nothing names that.
+      const request = {
+        ...sendRequest({ ...to, threadId: null }, said, { linkPreviews }),
+        message_id: number,
+      };
+      const sent: SendResult = { kind: 'sent', platformMessageId };
+      const done = await bot.api.send(request, (raw, each, ended) => raw.editMessageText(each, ended), {
+        signal,
+      });
+      if ('failure' in done) return isNotModified(done.failure) ? sent : sendResult(done.failure);
+      const { answer } = done;
+      const text: unknown = typeof answer === 'object' && 'text' in answer ? answer.text : undefined;
+      if (typeof text === 'string' && visible(text) === visible(done.request.text)) return sent;
+      return { kind: 'refused', reason: 'Telegram shows another text than it was given' };
+    },
+
+    async remove(to, platformMessageId, { signal }) {
+      const author = authorOf(platformMessageId);
+      if (author === null) return;
+      const { api } = author.bot;
+      const request = { chat_id: chatId(to.address), message_id: author.number };
+      try {
+        await api.call((raw, ended) => raw.deleteMessage(request, ended), { signal, chat: to.address });
+      } catch (error) {
+        const { reason } = api.failure(error);
+        log.debug({ channel: 'telegram', reason }, 'a message was not taken back');
+      }
+    },
+  };
+}
+
+/** Telegram changes what nobody sees: white space, and characters without a form. */
+function visible(text: string): string {
+  return text.replace(/(?:[\s\p{Cc}\p{Cf}]|\u030a|\u0333|\u033f)+/gu, '');
+}
+
+// Reactions of our bots: those that Telegram lets bots choose from, set by the bot of the persona that reacts.
+
+type TelegramEmoji = ReactionTypeEmoji['emoji'];
+
+/** https://core.telegram.org/bots/api#reactiontypeemoji; a group may allow fewer of them. */
+export const REACTIONS: readonly TelegramEmoji[] = [
+  ...(['👍', '👎', '❤', '🔥', '🥰', '👏', '😁', '🤔', '🤯', '😱', '🤬', '😢', '🎉', '🤩', '🤮'] as const),
+  ...(['💩', '🙏', '👌', '🕊', '🤡', '🥱', '🥴', '😍', '🐳', '❤‍🔥', '🌚', '🌭', '💯', '🤣', '⚡'] as const),
+  ...(['🍌', '🏆', '💔', '🤨', '😐', '🍓', '🍾', '💋', '🖕', '😈', '😴', '😭', '🤓', '👻', '👨‍💻'] as const),
+  ...(['👀', '🎃', '🙈', '😇', '😨', '🤝', '✍', '🤗', '🫡', '🎅', '🎄', '☃', '💅', '🤪', '🗿'] as const),
+  ...(['🆒', '💘', '🙉', '🦄', '😘', '💊', '🙊', '😎', '👾', '🤷‍♂', '🤷', '🤷‍♀', '😡'] as const),
+];
+
+export function createReacting(bots: Bots): Required<Pick<Channel, 'react' | 'reactions'>> {
+  return {
+    reactions: REACTIONS,
+
+    async react(to, platformMessageId, sign, { speaker, signal }) {
+      const emoji = REACTIONS.find((each) => each === sign);
+      if (emoji === undefined) return { kind: 'refused', reason: `Telegram has no reaction ${sign}` };
+      let refused: SendResult = { kind: 'refused', reason: 'no bot of ours knows this message' };
+      for (const bot of bots.senders(to, speaker)) {
+        const number = numberFor(bot.our(), to.address, platformMessageId);
+        if (number === null) continue;
+        const request = { chat_id: chatId(to.address), message_id: number };
+        const reaction = [{ type: 'emoji' as const, emoji }];
+        try {
+          await bot.api.call((raw, ended) => raw.setMessageReaction({ ...request, reaction }, ended), {
+            signal,
+            chat: to.address,
+          });
+          return { kind: 'sent', platformMessageId };
+        } catch (error) {
+          const failure = bot.api.failure(error);
+          refused = sendResult(failure);
+          if (!isNotThere(failure) && !(bot.personaId !== null && isLockedOut(failure))) return refused;
+        }
+      }
+      return refused;
+    },
+  };
 }

@@ -1,10 +1,23 @@
-/**
- * The terminal chat without a terminal: one message a line, the next after the reply to the one before, and
- * `<persona>: <text>` as replies. What it writes is read by programs, so it is the model's Markdown as it is.
- */
+/** What the terminal channel reads from and writes to: a pipe, or a prompt with a person at it. */
+
 import type { Readable, Writable } from 'node:stream';
+import type { Part, Reception } from '../../core/channel.js';
 import { withoutControls } from '../markdown/terminal.js';
-import type { Dialogue } from './dialogue.js';
+
+export interface Dialogue {
+  /** Hands over every line that is not blank, until the input ends or `signal` aborts. */
+  read(take: (line: string) => Promise<Reception>, signal: AbortSignal): Promise<void>;
+  /** Resolves when the output has taken it, rejects when it cannot. */
+  show(name: string, part: Part): Promise<void>;
+  /** Shows for some seconds that a reply is being made, and what is written of it, where that is given. */
+  thinking?(written?: string): void;
+  /** Lets something else write to the same terminal, without tearing what is being typed. */
+  interject(write: () => void): void;
+  close(): Promise<void>;
+}
+
+// The terminal chat without a terminal: one message a line, the next after the reply to the one before, and
+// `<persona>: <text>` as replies. What it writes is read by programs, so it is the model's Markdown as it is.
 
 export function createPipe({ input, output }: { input: Readable; output: Writable }): Dialogue {
   return {

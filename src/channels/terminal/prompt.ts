@@ -1,15 +1,48 @@
-/**
- * The terminal chat for a person: a prompt that keeps what is being typed while replies and log lines appear
- * above it, line history, colours where the terminal has them, and, while the model works, a spinner with the end of
- * what it has written so far. What is printed cannot be taken back, so the reply itself comes when it is final.
- */
+/** The lines that were typed, kept in a file for the next chat: one a line, oldest first. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import type { Reception } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
+import { phraseOf } from '../../core/phrase.js';
 import { styled, terminalText, withoutControls } from '../markdown/terminal.js';
-import type { Dialogue } from './dialogue.js';
-import { loadHistory, MOST_LINES, saveHistory } from './history.js';
+import type { Dialogue } from './pipe.js';
+
+const MOST_LINES = 500;
+/** Pasted documents are not what somebody looks for with the arrow keys. */
+const LONGEST = 2000;
+
+/** Newest first, as readline has it. A file that cannot be read is an empty history. */
+export async function loadHistory(file: string): Promise<string[]> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .slice(-MOST_LINES)
+    .reverse();
+}
+
+export async function saveHistory(file: string, newestFirst: string[]): Promise<void> {
+  const lines = withoutForgotten(newestFirst)
+    .filter((line) => line.length <= LONGEST)
+    .slice(0, MOST_LINES);
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, `${lines.reverse().join('\n')}\n`, { mode: 0o600 });
+}
+
+/** What somebody wanted forgotten may be in the history, too, not least in the command that named it. */
+function withoutForgotten(lines: string[]): string[] {
+  const phrases = lines.flatMap((line) => {
+    const named = /^\s*\/memory\s+(?:forget|yes)\s+(.*\S)/i.exec(line)?.[1]?.replace(/^["“„']|["”“']$/g, '');
+    return named ? [phraseOf(named)] : [];
+  });
+  return lines.filter((line) => !phrases.some((phrase) => phrase.isIn(line)));
+}
+
+// The terminal chat for a person: a prompt that keeps what is being typed while replies and log lines appear
+// above it, line history, colours where the terminal has them, and, while the model works, a spinner with the end of
+// what it has written so far. What is printed cannot be taken back, so the reply itself comes when it is final.
 
 const FRAMES = [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'];
 const FRAME_MS = 120;

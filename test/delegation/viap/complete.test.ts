@@ -8,9 +8,13 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AgentPlace } from '../../../src/core/tool.js';
 import type { Step } from '../../../src/core/transcript.js';
-import { findArtifact } from '../../../src/delegation/artifact-check.js';
-import { completeReport, type Facts } from '../../../src/delegation/viap/complete.js';
-import { readReport, type ViapReport } from '../../../src/delegation/viap/report.js';
+import { findArtifact } from '../../../src/delegation/place.js';
+import {
+  completeReport,
+  type Facts,
+  readReport,
+  type ViapReport,
+} from '../../../src/delegation/viap/report.js';
 import { LEAST_REPORT, taskOf } from './fixtures.js';
 
 let folder: string;

@@ -1,13 +1,9 @@
-/**
- * Whether a message has arrived whose send was cut off, or whose process ended meanwhile. Telegram has no key by which it
- * would know a message again, but it tells a bot which numbers are messages of its own: whoever asks it to leave the
- * buttons of a message as they are changes nothing, and is answered in one of three ways. Numbers only grow, so only those
- * after the newest one known before the send are asked about. Why it is so: docs/decisions/0026.
- */
 import type { Channel, FindOptions, FoundSent, Part, Recipient } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
+import type { Address } from '../../core/message.js';
+import { bounded } from '../kit/bounded.js';
 import { withSpeakerName } from '../kit/outgoing.js';
-import type { Bot, Bots } from './bots.js';
+import { type Bot, type Bots, isShared, messageIdOf, type OurBot, readMessageId } from './bots.js';
 import {
   type Failure,
   isForeign,
@@ -18,9 +14,111 @@ import {
   isNotThere,
   sendResult,
 } from './failure.js';
-import { keyboardOf } from './keyboard.js';
-import { isShared, messageIdOf, type Newest, type SendMark } from './message-id.js';
-import { chatId, MAX_CAPTION } from './outbound.js';
+import { chatId, keyboardOf, MOST_CAPTION } from './outbound.js';
+
+/** A message of ours, and when its send began. */
+export interface Sent {
+  number: number;
+  begunAt: number;
+}
+
+/** What is known when a send begins; stored with it, as JSON. */
+export interface SendMark {
+  /** When it began, ms. */
+  at: number;
+  chat: Address;
+  /** The newest number known, by the bot's id. */
+  newest: [bot: number, number: number][];
+}
+
+export type Newest = ReturnType<typeof createNewest>;
+
+export function createNewest(bots: Pick<Bots, 'all' | 'withId'>) {
+  const ofBots = new Map<number, number>();
+  const ofGroups = bounded<Address, number>(MOST_GROUPS);
+  const lastSent = { ofBots: new Map<number, Sent>(), ofGroups: bounded<Address, Sent>(MOST_GROUPS) };
+
+  function number({ id }: Pick<OurBot, 'id'>, chat: Address): number | undefined {
+    return isShared(chat) ? ofGroups.get(chat) : ofBots.get(id);
+  }
+
+  function set({ id }: Pick<OurBot, 'id'>, chat: Address, newest: number): void {
+    if (isShared(chat)) ofGroups.set(chat, newest);
+    else ofBots.set(id, newest);
+  }
+
+  function learn(bot: Pick<OurBot, 'id'>, chat: Address, told: number): void {
+    set(bot, chat, Math.max(told, number(bot, chat) ?? 0));
+  }
+
+  return {
+    /** The newest number in the row that a bot's messages in a chat are counted in. */
+    number,
+
+    /** Our newest message in that row. */
+    lastSent: ({ id }: Pick<OurBot, 'id'>, chat: Address): Sent | undefined =>
+      isShared(chat) ? lastSent.ofGroups.get(chat) : lastSent.ofBots.get(id),
+
+    /** Of a send that begins now; null when nothing is known. */
+    mark(chat: Address, now: number): string | null {
+      const newest = bots.all.flatMap((bot): SendMark['newest'] => {
+        const known = number(bot.our(), chat);
+        return known === undefined ? [] : [[bot.our().id, known]];
+      });
+      return newest.length === 0 ? null : JSON.stringify({ at: now, chat, newest } satisfies SendMark);
+    },
+
+    /** From the store. */
+    recorded(address: Address, platformMessageId: string): void {
+      const id = readMessageId(platformMessageId);
+      const bot = id && bots.withId(id.bot);
+      if (id && bot) learn(bot.our(), address, id.number);
+    },
+
+    /** From a bot's updates, whoever may have written them. */
+    heard(bot: OurBot, updates: readonly unknown[]): void {
+      for (const update of updates) {
+        for (const { chat, number } of numbersIn(update)) learn(bot, String(chat), number);
+      }
+    },
+
+    /** From a message that was sent. */
+    sent(address: Address, platformMessageId: string, begunAt: number): void {
+      const id = readMessageId(platformMessageId);
+      const bot = id && bots.withId(id.bot)?.our();
+      if (!id || !bot) return;
+      if (id.number < (number(bot, address) ?? 0) - ANOTHER_ROW) set(bot, address, id.number);
+      else learn(bot, address, id.number);
+      const sent = { number: id.number, begunAt };
+      if (isShared(address)) lastSent.ofGroups.set(address, sent);
+      else lastSent.ofBots.set(bot.id, sent);
+    },
+  };
+}
+
+/** In an update of any kind: what it brings, and what that is about (the message of a button that was pressed). */
+function numbersIn(update: unknown): { chat: number; number: number }[] {
+  const brought = fieldsOf(update);
+  return [...brought, ...brought.map((each) => Object(each).message)].flatMap((each) => {
+    const { message_id: number, chat } = Object(each);
+    const id: unknown = Object(chat).id;
+    return typeof number === 'number' && typeof id === 'number' ? [{ chat: id, number }] : [];
+  });
+}
+
+function fieldsOf(value: unknown): unknown[] {
+  return typeof value === 'object' && value !== null ? Object.values(value) : [];
+}
+
+const MOST_GROUPS = 10_000;
+
+/** A number this far below the newest is of another bot than before: only then a row begins anew. */
+const ANOTHER_ROW = 1_000;
+
+// Whether a message has arrived whose send was cut off, or whose process ended meanwhile. Telegram has no key by which it
+// would know a message again, but it tells a bot which numbers are messages of its own: whoever asks it to leave the
+// buttons of a message as they are changes nothing, and is answered in one of three ways. Numbers only grow, so only those
+// after the newest one known before the send are asked about. Why it is so: docs/decisions/0026.
 
 /** How many questions one search has, and of how many numbers it goes through: most are known to be other messages. */
 const MOST_QUESTIONS = 60;
@@ -139,7 +237,7 @@ export function createFinding({
       const mark: Mark = JSON.parse(options.mark);
       // A group that became a supergroup has left its numbers behind; a long text and a file are two messages.
       // The longest text that it can have gone out with: another bot than the speaker's puts the name before it.
-      const isTwo = part.file !== undefined && withSpeakerName(part, options).text.length > MAX_CAPTION;
+      const isTwo = part.file !== undefined && withSpeakerName(part, options).text.length > MOST_CAPTION;
       if (mark.chat !== to.address || isTwo) return { kind: 'untold' };
       const { since = clock.now() } = mark;
       let { asking = [], open = false } = mark.asking === undefined ? begun(mark, to, options) : mark;

@@ -1,0 +1,351 @@
+/** A part in spans, each with the same marks throughout: what every rendering begins with. */
+import type { Mark, Part } from '../../core/channel.js';
+
+interface Span {
+  start: number;
+  end: number;
+  /** The outer ones first. */
+  marks: readonly Mark[];
+}
+
+/** Of the whole text, in order, none empty. Marks may come in any order, cross, and reach beyond the text. */
+export function spansOf({ text, marks }: Part): Span[] {
+  const waiting = marks
+    .filter((mark) => mark.length > 0)
+    .sort((one, other) => one.offset - other.offset || other.length - one.length);
+  const edges = new Uint32Array(2 * waiting.length + 2);
+  edges[0] = text.length;
+  for (const [index, mark] of waiting.entries()) {
+    edges[2 * index + 2] = Math.min(mark.offset, text.length);
+    edges[2 * index + 3] = Math.min(endOf(mark), text.length);
+  }
+  edges.sort();
+
+  const spans: Span[] = [];
+  let open: Mark[] = [];
+  let next = 0;
+  let start = 0;
+  for (const end of edges) {
+    if (end === start) continue;
+    if (open.some((mark) => endOf(mark) <= start)) open = open.filter((mark) => endOf(mark) > start);
+    for (let mark = waiting[next]; mark !== undefined && mark.offset <= start; mark = waiting[next]) {
+      open = [...open, mark];
+      next += 1;
+    }
+    spans.push({ start, end, marks: open });
+    start = end;
+  }
+  return spans;
+}
+
+export function endOf(mark: Mark): number {
+  return mark.offset + mark.length;
+}
+
+// Runs: pieces of a line of text, each with the same styles throughout. Renderings are written from them.
+
+export type Style = 'link' | 'strike' | 'bold' | 'italic';
+
+export interface Run {
+  /** `raw` is markup of the platform already. */
+  kind: 'text' | 'space' | 'code' | 'raw';
+  text: string;
+  styles: readonly Style[];
+  /** Where it leads, with `link` among its styles. */
+  url: string;
+}
+
+/** Whitespace at either end as a run of its own. */
+export function addSpaced(runs: Run[], { kind, styles, url }: Omit<Run, 'text'>, text: string): void {
+  if (text === '') return;
+  const bare = text.trim();
+  const from = bare === '' ? text.length : text.indexOf(bare);
+  const to = from + bare.length;
+  if (from > 0) runs.push({ kind: 'space', text: text.slice(0, from), styles, url });
+  if (bare !== '') runs.push({ kind, text: bare, styles, url });
+  if (to < text.length) runs.push({ kind: 'space', text: text.slice(to), styles, url });
+}
+
+function isBlank(runs: readonly Run[]): boolean {
+  return runs.every((run) => run.kind === 'space');
+}
+
+/** Text alone, in no style. */
+export function isPlain(runs: readonly Run[]): boolean {
+  return runs.every((run) => run.styles.length === 0 && (run.kind === 'text' || run.kind === 'space'));
+}
+
+/** The line as a reader sees it. */
+export function textOf(runs: readonly Run[]): string {
+  let text = '';
+  for (const run of runs) text += run.text;
+  return text;
+}
+
+/** How a line begins, as far as it is text without style, and then an `x` for the rest. */
+export function startOf(runs: readonly Run[]): string {
+  let start = '';
+  for (const run of runs) {
+    if (run.kind !== 'space' && (run.kind !== 'text' || run.styles.length > 0)) return `${start}x`;
+    start += run.text;
+  }
+  return start;
+}
+
+/** Without as many characters, in the place of which the marker of a list item is written. */
+export function withoutStart(runs: readonly Run[], length: number): readonly Run[] {
+  if (length === 0) return runs;
+  const rest: Run[] = [];
+  let left = length;
+  for (const run of runs) {
+    const taken = Math.min(left, run.text.length);
+    left -= taken;
+    if (taken === 0) rest.push(run);
+    else if (taken < run.text.length) addSpaced(rest, run, run.text.slice(taken));
+  }
+  return rest;
+}
+
+/** Whitespace loses the styles that the words beside it do not have; runs with the same styles become one. */
+export function normalised(runs: readonly Run[]): Run[] {
+  const forth: Run[] = [];
+  for (const run of runs) forth.push(withStylesOf(run, forth.at(-1)));
+  const back: Run[] = [];
+  for (let index = forth.length - 1; index >= 0; index -= 1) {
+    const run = forth[index];
+    if (run === undefined) continue;
+    const after = back.at(-1);
+    const kept = withStylesOf(run, after);
+    if (after === undefined || !isAlike(kept, after)) back.push(kept);
+    else back[back.length - 1] = { ...after, text: kept.text + after.text };
+  }
+  return back.reverse();
+}
+
+/** Whitespace, with only those styles that the run beside it has, too. */
+function withStylesOf(run: Run, beside: Run | undefined): Run {
+  if (run.kind !== 'space' || run.styles.length === 0) return run;
+  const styles = run.styles.filter((style) => beside !== undefined && hasStyle(beside, style, run.url));
+  return styles.length === run.styles.length ? run : { ...run, styles };
+}
+
+function isAlike(one: Run, other: Run): boolean {
+  if (one.kind !== other.kind || one.styles.length !== other.styles.length) return false;
+  return one.styles.every((style) => hasStyle(other, style, one.url));
+}
+
+function hasStyle(run: Run, style: Style, url: string): boolean {
+  return run.styles.includes(style) && (style !== 'link' || run.url === url);
+}
+
+export function without(run: Run, unwanted: readonly Style[]): Run {
+  if (!run.styles.some((style) => unwanted.includes(style))) return run;
+  return { ...run, styles: run.styles.filter((style) => !unwanted.includes(style)) };
+}
+
+/** Each link with all of its runs, and what is between links. */
+export function splitAtLinks(runs: readonly Run[]): Run[][] {
+  const parts: Run[][] = [];
+  let last: Run | undefined;
+  for (const run of runs) {
+    const isLink = run.styles.includes('link');
+    const goesOn = last?.styles.includes('link') === isLink && (!isLink || last.url === run.url);
+    if (goesOn) parts.at(-1)?.push(run);
+    else parts.push([run]);
+    last = run;
+  }
+  return parts;
+}
+
+// A part as lines, for platforms that have their markup within the text: each line in runs with the same styles
+// throughout, and blocks of code between the lines. Emphasis that crosses the end of a line is on both lines, since not
+// every platform lets it go on.
+
+export type Block =
+  | { kind: 'line'; quoted: boolean; runs: Run[] }
+  | { kind: 'pre'; language: string; text: string };
+
+/** A line that a quote touches is quoted whole; a block of code is never within a quote. */
+export function blocksOf(part: Part): Block[] {
+  const { text } = part;
+  const blocks: Block[] = [];
+  let runs: Run[] = [];
+  let quoted = false;
+  /** Where the last block of code ended: the line end right after it belongs to it. */
+  let fenced = -1;
+
+  function endLine(): void {
+    if (!quoted) endQuote(blocks);
+    const goesOn = !isBlank(runs) || isQuoted(blocks.at(-1));
+    blocks.push({ kind: 'line', quoted: quoted && goesOn, runs });
+    runs = [];
+    quoted = false;
+  }
+
+  for (const { start, end, marks } of spansOf(part)) {
+    if (start < fenced) continue;
+    const pre = marks.find((mark) => mark.kind === 'pre');
+    if (pre !== undefined) {
+      if (runs.length > 0) endLine();
+      endQuote(blocks);
+      fenced = Math.min(endOf(pre), text.length);
+      blocks.push({ kind: 'pre', language: pre.language, text: text.slice(start, fenced) });
+      continue;
+    }
+    const style = marks.length === 0 ? PLAIN : styleOf(marks);
+    const inQuote = marks.some((mark) => mark.kind === 'quote');
+    for (let at = start; at < end; ) {
+      const found = text.indexOf('\n', at);
+      const to = found === -1 || found > end ? end : found;
+      const shown = text.slice(at, to);
+      addSpaced(runs, style, shown);
+      const endsHere = to < end && to !== fenced;
+      // An empty line in the middle of a quote belongs to it, too.
+      if (inQuote && (shown.trim() !== '' || (endsHere && isBlank(runs)))) quoted = true;
+      if (endsHere) endLine();
+      at = to + 1;
+    }
+  }
+  if (runs.length > 0) endLine();
+  return blocks;
+}
+
+function isQuoted(block: Block | undefined): boolean {
+  return block?.kind === 'line' && block.quoted;
+}
+
+/** Empty lines at the end of a quote do not belong to it. */
+function endQuote(blocks: Block[]): void {
+  for (let at = blocks.length - 1; at >= 0; at -= 1) {
+    const block = blocks[at];
+    if (block?.kind !== 'line' || !block.quoted || !isBlank(block.runs)) return;
+    block.quoted = false;
+  }
+}
+
+const PLAIN: Omit<Run, 'text'> = { kind: 'text', styles: [], url: '' };
+
+function styleOf(marks: readonly Mark[]): Omit<Run, 'text'> {
+  let kind: Run['kind'] = 'text';
+  let url = '';
+  const styles: Style[] = [];
+  for (const mark of marks) {
+    if (mark.kind === 'code') kind = 'code';
+    else if (mark.kind !== 'quote' && mark.kind !== 'pre' && !styles.includes(mark.kind)) {
+      styles.push(mark.kind);
+      if (mark.kind === 'link') url = mark.url;
+    }
+  }
+  return { kind, styles, url };
+}
+
+// Writes runs with styles as markers that open and close as brackets do.
+
+interface Markers {
+  open(style: Style, run: Run): void;
+  close(style: Style, run: Run): void;
+  text(run: Run): void;
+}
+
+/** The outer ones first, where they begin and end together. */
+const ORDER: readonly Style[] = ['link', 'strike', 'bold', 'italic'];
+
+export function nest(runs: readonly Run[], markers: Markers): void {
+  const open: { style: Style; run: Run }[] = [];
+
+  function closeDownTo(depth: number): void {
+    while (open.length > depth) {
+      const last = open.pop();
+      if (last !== undefined) markers.close(last.style, last.run);
+    }
+  }
+
+  for (const [index, run] of runs.entries()) {
+    const ended = open.findIndex((each) => !hasStyle(run, each.style, each.run.url));
+    if (ended !== -1) closeDownTo(ended);
+    // No marker opens before a space.
+    if (run.styles.length > open.length && run.kind !== 'space') {
+      const begun = run.styles.filter((style) => !open.some((each) => each.style === style));
+      for (const style of begun.length > 1 ? outerFirst(begun, runs, index) : begun) {
+        open.push({ style, run });
+        markers.open(style, run);
+      }
+    }
+    markers.text(run);
+  }
+  closeDownTo(0);
+}
+
+/** Of styles that begin together the one that holds longer is the outer one. */
+function outerFirst(styles: Style[], runs: readonly Run[], from: number): Style[] {
+  const lasts = styles.map((style) => {
+    const url = runs[from]?.url ?? '';
+    let end = from + 1;
+    for (let run = runs[end]; run !== undefined && hasStyle(run, style, url); run = runs[end]) end += 1;
+    return { style, end };
+  });
+  lasts.sort((one, other) => other.end - one.end || ORDER.indexOf(one.style) - ORDER.indexOf(other.style));
+  return lasts.map(({ style }) => style);
+}
+
+// Which lines are list items that may be written as a list in the platform's markup: a platform draws bullets by depth
+// and counts numbers itself, so what it shows must be what is in the text.
+
+export interface Item {
+  indent: string;
+  /** `•` or `3.`, say. */
+  marker: string;
+}
+
+interface Open {
+  indent: number;
+  /** The last number, or the bullet; null where a line of this depth could not be shown as an item. */
+  last: number | string | null;
+  /** A blank line followed: the list may go on, but nothing is nested in this item any more. */
+  ended: boolean;
+}
+
+const ITEM = /^( *)([•◦▪]|(?:0|[1-9]\d{0,8})\.) (?=\S)/;
+
+/** `bullets` by depth, the last one for all that is deeper; lists deeper than `deepest` are text. */
+export function createItems(bullets: readonly string[], deepest: number) {
+  let open: Open[] = [];
+
+  /** Whether a list may begin with it there. */
+  function begins(marker: string, indent: number): boolean {
+    const parent = open.at(-1);
+    const isNested =
+      parent !== undefined && parent.last !== null && !parent.ended && indent >= parent.indent + 2;
+    if (indent > 0 && !isNested) return false;
+    return /\d/.test(marker) || marker === bullets[Math.min(open.length, bullets.length - 1)];
+  }
+
+  return {
+    /** The line as an item, or null where it must be written as text. */
+    take(line: string): Item | null {
+      if (line.trim() === '') {
+        open = open.filter((each) => each.indent === 0).map((each) => ({ ...each, ended: true }));
+        return null;
+      }
+      const found = ITEM.exec(line);
+      const indent = found?.[1]?.length ?? line.length - line.trimStart().length;
+      const marker = found?.[2];
+      if (marker === undefined) {
+        open = open.filter((each) => each.indent < indent);
+        return null;
+      }
+      open = open.filter((each) => each.indent <= indent);
+      const sibling = open.at(-1)?.indent === indent ? open.pop() : undefined;
+      const next = typeof sibling?.last === 'number' ? `${sibling.last + 1}.` : sibling?.last;
+      const fits = sibling === undefined ? begins(marker, indent) : marker === next;
+      const isItem = fits && open.length < deepest;
+      const last = /\d/.test(marker) ? Number.parseInt(marker, 10) : marker;
+      open.push({ indent, last: isItem ? last : null, ended: false });
+      return isItem ? { indent: ' '.repeat(indent), marker } : null;
+    },
+    /** A block that is no text ends every list. */
+    end(): void {
+      open = [];
+    },
+  };
+}
