@@ -10,6 +10,7 @@ const { quick, own } = readOptions();
 const parts = [
   'run',
   'statements',
+  ...(own ? ['one-message'] : []),
   'windows',
   ...(own ? ['markdown', 'rooms', 'jobs', 'journal', 'tasks'] : []),
   'streaming',

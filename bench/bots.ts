@@ -19,6 +19,8 @@ export interface GatewaySettings {
   compactAfter?: number;
   /** Where its statements are counted. */
   countsFile?: string;
+  /** Where V8 writes which functions it called, when it ends. */
+  coverageFolder?: string;
 }
 
 const COUNTER = new URL('./count-statements.js', import.meta.url).href;
@@ -42,7 +44,7 @@ export async function gateway(
   processes: Processes,
   { node, main }: Options,
   folder: string,
-  { unbounded, streaming, compactAfter, countsFile }: GatewaySettings,
+  { unbounded, streaming, compactAfter, countsFile, coverageFolder }: GatewaySettings,
 ): Promise<Subject> {
   const servers = await processes.startServers();
   const { telegram, token, model } = await servers.addresses();
@@ -68,6 +70,8 @@ export async function gateway(
     }),
   );
   const args = [...(countsFile ? ['--import', COUNTER] : []), main, 'start'];
-  const environment: Record<string, string> = countsFile ? { COUNTS_FILE: countsFile } : {};
+  const environment: Record<string, string> = {};
+  if (countsFile) environment.COUNTS_FILE = countsFile;
+  if (coverageFolder) environment.NODE_V8_COVERAGE = coverageFolder;
   return { servers, start: () => processes.startBot({ node, args, folder, environment }) };
 }
