@@ -23,7 +23,7 @@ import type { Log } from './core/log.js';
 import { locks } from './core/mutex.js';
 import type { Store } from './core/store.js';
 import { createGateway, type Gateway } from './gateway.js';
-import { createArchives } from './groups/archive-files.js';
+import { createArchives } from './groups/archives.js';
 import { createChatFiles } from './groups/chat-files.js';
 import { createClipboard } from './groups/clipboard.js';
 import { createMemory } from './groups/memory.js';
@@ -69,15 +69,14 @@ import {
   createTranscriberOf,
 } from './servers.js';
 import { channelSettingsOf, modelsFor, settingsOf } from './settings.js';
-import { systemHost } from './skills/host.js';
-import { createSkills } from './skills/skills.js';
+import { createSkills, systemHost } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createDelegating, createTaskParts } from './tasks.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
 import { createAgents } from './workspace/agents.js';
-import { createPromptFiles } from './workspace/prompt-files.js';
 import { withWorkspace } from './workspace/recall-files.js';
+import { createPromptFiles } from './workspace/shown.js';
 import { createWorkspace } from './workspace/workspace.js';
 
 const DAY_MS = 24 * 60 * 60_000;

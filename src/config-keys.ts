@@ -19,7 +19,7 @@ import {
 import { CHANNELS } from './channels/list.js';
 import { TOOL_GROUPS } from './core/tool.js';
 import { PROXY_FORM, proxyOf } from './network/rules.js';
-import { allowedHost } from './tools/web/allowed-hosts.js';
+import { allowedHost } from './tools/web/request.js';
 
 /** Of `tools.web.allow_hosts`. */
 const HOST = 'a host, with or without a port, like nas.lan:8080';

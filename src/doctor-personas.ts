@@ -4,7 +4,7 @@ import type { Config } from './config.js';
 import { namesIn } from './core/file-access.js';
 import type { Log } from './core/log.js';
 import { isChatId } from './groups/paths.js';
-import { personaReader } from './groups/persona-reader.js';
+import { personaReader } from './groups/personas.js';
 import { modelsFor } from './settings.js';
 
 const MOST_TOLD = 50;

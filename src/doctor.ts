@@ -28,8 +28,7 @@ import { agentsFolderOf, mediaFolderOf, skillsFolderOf, workFolderOf, workspaceF
 import { createPlatform, PLATFORMS } from './platforms.js';
 import { databaseProblem, folderProblems, picturesProblem } from './premises.js';
 import { createEmbedder, createModel, createReachOf, createSpeechOf, MODEL_SETTINGS } from './servers.js';
-import { systemHost } from './skills/host.js';
-import { createSkills } from './skills/skills.js';
+import { createSkills, systemHost } from './skills/skills.js';
 import {
   inspectSqlite,
   storedChannelState,
@@ -264,7 +263,7 @@ async function checkSkills(config: Config): Promise<Finding[]> {
 
 /** Each file is read for every task, so a fault in one shows only when somebody wants that agent. */
 async function checkAgents(config: Config): Promise<Finding[]> {
-  const { agentFindings } = await import('./workspace/agent-files.js');
+  const { agentFindings } = await import('./workspace/agent-file.js');
   const { ids, findings } = await agentFindings(agentsFolderOf(config));
   if (findings.length === 0) return [ok(ids.join(', '))];
   return findings.map((text) => ({ state: 'warning', text }));

@@ -143,7 +143,7 @@ export async function createMcp(config: Config, version: string, log: Log): Prom
 
 /** Where servers of tools may lead us: where `web_fetch` may go. */
 export async function createReachOf({ tools, network }: Config) {
-  const { systemNetwork } = await import('./tools/web/network.js');
-  const { createReach } = await import('./tools/web/reach.js');
+  const { systemNetwork } = await import('./tools/web/request.js');
+  const { createReach } = await import('./tools/web/request.js');
   return createReach(tools.web.allowHosts, systemNetwork(createOutward(network.proxies)));
 }

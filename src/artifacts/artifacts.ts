@@ -4,7 +4,6 @@
  * trusted: no link is followed, and a file of which nothing is known is an artifact all the same, by its name, unless it
  * is hidden.
  */
-
 import { createHash } from 'node:crypto';
 import { type FileHandle, lstat, mkdir, readdir, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';

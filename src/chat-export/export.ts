@@ -8,10 +8,8 @@ import type { ChatRecord } from '../core/chat-record.js';
 import type { Zone } from '../core/dates.js';
 import { type RoomId, roomParts } from '../core/ids.js';
 import { type Personas, personaName } from '../core/persona.js';
-import type { Format } from './format.js';
-import { jsonFormat } from './json.js';
-import { exportedMessage } from './lines.js';
-import { markdownFormat } from './markdown.js';
+import type { Format } from './formats.js';
+import { exportedMessage, jsonFormat, markdownFormat } from './formats.js';
 
 export interface ExportParts {
   feed: ChatFeed;

@@ -21,8 +21,7 @@ import type { Log } from '../core/log.js';
 import type { Exclusive } from '../core/mutex.js';
 import { nameOnDisk } from '../core/names-on-disk.js';
 import { fileUpdater } from '../core/update-file.js';
-import { agentClipboards, chatFolder } from './paths.js';
-import { isPersonaId } from './slug.js';
+import { agentClipboards, chatFolder, isPersonaId } from './paths.js';
 
 export interface ClipboardOptions {
   /** `data/clipboard` */

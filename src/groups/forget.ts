@@ -1,19 +1,253 @@
-/** `/memory forget` on disk: finds a phrase in all memory files of a chat, and removes it permanently. */
+/**
+ * Removes a phrase from a memory file: from MEMORY.md, the daily log and clipboards every line that contains it, from
+ * archives only the words. Pure, and on bytes: everything else is preserved.
+ */
+
 import { lstatSync } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { setImmediate as nextPass } from 'node:timers/promises';
+import { isAgentId } from '../core/agents.js';
+import { BOM, decode, encode, linesOf } from '../core/byte-text.js';
 import { describe, Fault } from '../core/errors.js';
-import { readIfThere } from '../core/file-access.js';
+import { isFolder, namesIn, readIfThere } from '../core/file-access.js';
+import { splitFrontMatter } from '../core/front-matter.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { FoundLine, KeptByAgents, Memory, MemoryFile } from '../core/memory.js';
 import type { Exclusive } from '../core/mutex.js';
-import type { Phrase } from '../core/phrase.js';
+import { FORGOTTEN, type Phrase } from '../core/phrase.js';
 import { followLinks, type UpdateFile } from '../core/update-file.js';
 import { removeLeftOvers } from '../core/write-whole.js';
-import { forgetIn, type Kind } from './forget-in-file.js';
-import { agentFolders, filesIn, type MemoryFolder, memoryFolders } from './memory-files.js';
-import { archiveFolder } from './paths.js';
+import { MESSAGE_HEADING } from './archives.js';
+import { agentClipboards, archiveFolder, chatFolder, dailyFolder, isReserved } from './paths.js';
+import { parseMemory } from './tiers.js';
+
+export type Kind = 'memory' | 'daily' | 'archive' | 'clipboard' | 'transcript';
+
+interface Forgotten {
+  /** The removed lines, trimmed, as shown to people. */
+  lines: string[];
+  /** The identical buffer if the phrase does not occur. */
+  left: Buffer;
+}
+
+export function forgetIn(file: Buffer, kind: Kind, phrase: Phrase): Forgotten {
+  if (!phrase.isIn(file.toString('utf8'))) return { lines: [], left: file };
+  if (kind === 'transcript') return forgetSaid(file.toString('utf8'), phrase);
+  const whole = file.toString('latin1');
+  const { lines, left } =
+    kind === 'archive'
+      ? forgetWords(whole, phrase)
+      : forgetLines(whole, phrase, kind === 'memory' ? tierHeadings(file) : new Set());
+  return { lines: lines.map((line) => decode(line).trim()), left: Buffer.from(left, 'latin1') };
+}
+
+/** `headings`: numbers of lines that are kept whatever they contain. */
+function forgetLines(
+  whole: string,
+  phrase: Phrase,
+  headings: Set<number>,
+): { lines: string[]; left: string } {
+  const bom = whole.startsWith(BOM) ? BOM : '';
+  const all = linesOf(whole.slice(bom.length));
+  const gone = new Set<number>();
+  // Removing lines may bring others together that contain the phrase across them, so this repeats until none is left.
+  for (let before = -1; gone.size > before; ) {
+    before = gone.size;
+    const left = [...all.keys()].filter((n) => !gone.has(n));
+    for (const n of linesWith(
+      left.map((n) => all[n] ?? ''),
+      phrase,
+    ).map((at) => left[at] ?? 0)) {
+      if (!headings.has(n)) gone.add(n);
+    }
+  }
+  const lines = all.filter((_, n) => gone.has(n));
+  return { lines, left: bom + all.filter((_, n) => !gone.has(n)).join('') };
+}
+
+/** The lines of the tier headings: without its heading, a tier would become part of the one above. */
+function tierHeadings(file: Buffer): Set<number> {
+  const numbers = new Set<number>();
+  const { source, sections } = parseMemory(file);
+  const headings = sections.filter((section) => section.tier !== null);
+  let at = 0;
+  for (const [n, line] of linesOf(source).entries()) {
+    while (at >= (headings[0]?.bodyStart ?? Infinity)) headings.shift();
+    if (at >= (headings[0]?.start ?? Infinity)) numbers.add(n);
+    at += line.length;
+  }
+  return numbers;
+}
+
+/** The numbers of the lines that contain the phrase, or a part of it where it spans lines. */
+function linesWith(lines: string[], phrase: Phrase): number[] {
+  const texts = lines.map(decode);
+  const found = new Set<number>();
+  let n = 0;
+  let end = texts[0]?.length ?? 0;
+  for (const range of phrase.rangesIn(texts.join(''))) {
+    while (end <= range.start) end += texts[++n]?.length ?? Infinity;
+    found.add(n);
+    while (end < range.end) {
+      end += texts[++n]?.length ?? Infinity;
+      found.add(n);
+    }
+  }
+  return [...found];
+}
+
+function forgetWords(whole: string, phrase: Phrase): { lines: string[]; left: string } {
+  const lines: string[] = [];
+  let left = '';
+  for (const { bytes, ours } of archivePieces(whole)) {
+    const text = decode(bytes);
+    if (ours || !phrase.isIn(text)) {
+      left += bytes;
+      continue;
+    }
+    const all = linesOf(bytes);
+    lines.push(...linesWith(all, phrase).map((n) => all[n] ?? ''));
+    left += encode(phrase.replacedIn(text, FORGOTTEN));
+  }
+  return { lines, left };
+}
+
+/** A line of JSON for each message; what is none goes as a whole. */
+function forgetSaid(whole: string, phrase: Phrase): Forgotten {
+  const lines: string[] = [];
+  const left = whole.split('\n').flatMap((line) => {
+    const said = saidIn(line);
+    if (said === null) {
+      if (!phrase.isIn(line)) return [line];
+      lines.push(line);
+      return [];
+    }
+    const without = phrase.replacedIn(said.content, FORGOTTEN);
+    if (without === said.content) return [line];
+    lines.push(said.content.trim());
+    return [JSON.stringify({ ...said, content: without })];
+  });
+  return { lines, left: Buffer.from(left.join('\n')) };
+}
+
+function saidIn(line: string): { content: string } | null {
+  try {
+    const said: unknown = JSON.parse(line);
+    const content = (said as { content?: unknown } | null)?.content;
+    return typeof content === 'string' ? (said as { content: string }) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Splits an archive: what people said and their names, and our own parts, which must remain parseable. */
+function archivePieces(whole: string): { bytes: string; ours: boolean }[] {
+  const body = splitFrontMatter(whole)?.body ?? whole;
+  const pieces = [{ bytes: whole.slice(0, whole.length - body.length), ours: true }];
+  let said = '';
+  for (const line of linesOf(body)) {
+    const bare = line.replace(/(?<![\r\n])[\r\n]+$/, '');
+    const heading = line.startsWith('## ') ? MESSAGE_HEADING.exec(decode(bare))?.groups : undefined;
+    if (heading === undefined) {
+      said += line;
+      continue;
+    }
+    const nameEnd = bare.length - encode(heading.rest ?? '').length;
+    pieces.push({ bytes: said, ours: false }, { bytes: '## ', ours: true });
+    pieces.push({ bytes: line.slice(3, nameEnd), ours: false }, { bytes: line.slice(nameEnd), ours: true });
+    said = '';
+  }
+  return [...pieces, { bytes: said, ours: false }];
+}
+
+/** A folder that contains such files. */
+export interface MemoryFolder {
+  path: string;
+  /** Relative to the chat's folder. */
+  name: string;
+  kind: Kind;
+  holds(file: string): boolean;
+}
+
+/**
+ * The folders of all personas, including deleted ones, then those of the daily log, the archives and the clipboards.
+ * `clipboardDir`: `data/clipboard`; null: there are none.
+ */
+export async function memoryFolders(
+  groupsDir: string,
+  chatId: ChatId,
+  clipboardDir: string | null,
+): Promise<MemoryFolder[]> {
+  const chat = chatFolder(groupsDir, chatId);
+  const names = (await namesIn(chat)).filter((name) => !name.startsWith('.') && !isReserved(name)).sort();
+  const isMemory = (file: string) => file === 'MEMORY.md';
+  const isText = (file: string) => file.endsWith('.md') && !file.startsWith('.');
+  return [
+    ...names
+      .map((name): MemoryFolder => ({ path: join(chat, name), name, kind: 'memory', holds: isMemory }))
+      // If it is unclear whether it is a folder, it counts as one: reading it reports what is wrong.
+      .filter(({ path }) => isFolder(path, true)),
+    { path: dailyFolder(groupsDir, chatId), name: 'memory', kind: 'daily', holds: isText },
+    { path: archiveFolder(groupsDir, chatId), name: 'archive', kind: 'archive', holds: isText },
+    ...(clipboardDir === null
+      ? []
+      : [
+          {
+            path: chatFolder(clipboardDir, chatId),
+            name: 'clipboard',
+            kind: 'clipboard' as const,
+            holds: isText,
+          },
+          {
+            path: agentClipboards(clipboardDir, chatId),
+            name: 'clipboard/agents',
+            kind: 'clipboard' as const,
+            holds: isText,
+          },
+        ]),
+  ];
+}
+
+/** What agents keep of a chat: they may have put links and folders there, so whatever is no plain file is passed by. */
+export async function agentFolders(
+  agentsDir: string,
+  chatId: ChatId,
+  { isOthers, shared }: KeptByAgents,
+): Promise<MemoryFolder[]> {
+  const agents = (await namesIn(agentsDir)).filter(isAgentId).sort();
+  const folders = agents.flatMap((agent): MemoryFolder[] => {
+    const at = (...names: string[]) => join(agentsDir, agent, ...names);
+    const spaces = [
+      ['chats', basename(chatFolder(agentsDir, chatId))],
+      ...(shared ? [['internal_space']] : []),
+    ];
+    return [
+      ...spaces.flatMap((space) =>
+        [at(...space), at(...space, 'memories')].map((path) => ({
+          ...{ path, name: relative(dirname(agentsDir), path), kind: 'clipboard' as const },
+          holds: (file: string) => file.endsWith('.md') && isPlainFile(join(path, file)),
+        })),
+      ),
+      {
+        ...{ path: at('sessions'), name: `agents/${agent}/sessions`, kind: 'transcript' },
+        holds: (file) =>
+          file.endsWith('.jsonl') && !isOthers(file) && isPlainFile(join(at('sessions'), file)),
+      },
+    ];
+  });
+  return folders.filter(({ path }) => lstatSync(path, { throwIfNoEntry: false })?.isDirectory());
+}
+
+function isPlainFile(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+/** The files of one folder; newest first where names start with a date. */
+export async function filesIn({ path, name, holds }: MemoryFolder): Promise<MemoryFile[]> {
+  const files = (await namesIn(path)).filter(holds).sort().reverse();
+  return files.map((file) => ({ file: `${name}/${file}`, path: join(path, file) }));
+}
 
 /** How many files are examined per pass of the event loop. */
 const AT_ONCE = 50;

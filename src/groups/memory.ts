@@ -5,17 +5,25 @@
  */
 import { join } from 'node:path';
 import { cut, hasMarker } from '../core/cut.js';
-import { datesIn, digest, recentDays } from '../core/daily-log.js';
-import { namesIn, readIfThere, readOr } from '../core/file-access.js';
+import { datesIn, digest, isDayFile, recentDays } from '../core/daily-log.js';
+import { namesIn, readIfThere, readOr, statIfThere } from '../core/file-access.js';
 import { readUnlessUnchanged } from '../core/file-cache.js';
-import type { Memory, MemoryBudgets, MemorySnapshot, SeenTier, Tier } from '../core/memory.js';
+import type {
+  Memory,
+  MemoryBudgets,
+  MemoryFile,
+  MemoryOwner,
+  MemorySnapshot,
+  SeenTier,
+  Tier,
+} from '../core/memory.js';
 import type { Exclusive } from '../core/mutex.js';
 import { memoryPath } from '../core/origin.js';
 import { fileUpdater } from '../core/update-file.js';
+import { archivesOf } from './archives.js';
 import { forgetting } from './forget.js';
-import { filesOfOwner } from './memory-files.js';
 import { type MemoryWritesOptions, memoryWrites } from './memory-writes.js';
-import { archiveFolder, dailyFile, dailyFolder, fromHere, memoryFile } from './paths.js';
+import { archiveFile, archiveFolder, dailyFile, dailyFolder, fromHere, memoryFile } from './paths.js';
 import { isEmpty, parseMemory, tiersBeyond, tierText, wholeText } from './tiers.js';
 
 export interface MemoryOptions extends MemoryWritesOptions {
@@ -128,4 +136,19 @@ function snapshot(bytes: Buffer, maxChars: number): MemorySnapshot {
   const beyond = tiersBeyond(file, leading + shown.kept);
   const seen = (tier: Tier): SeenTier => (beyond.has(tier) ? UNSEEN : { text: tierText(file, tier) });
   return { text: shown.text, seen: { 1: seen(1), 2: seen(2), 3: seen(3) } };
+}
+
+/** The files of one persona's memory in a chat that exist and are not empty. */
+export async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promise<MemoryFile[]> {
+  const { chatId, personaId } = owner;
+  const days = (await namesIn(dailyFolder(groupsDir, chatId))).filter(isDayFile).sort().reverse();
+  const archives = (await archivesOf(groupsDir, owner)).reverse();
+  return [
+    { file: `${personaId}/MEMORY.md`, path: memoryFile(groupsDir, owner) },
+    ...days.map((name) => ({ file: `memory/${name}`, path: join(dailyFolder(groupsDir, chatId), name) })),
+    ...archives.map((name) => ({ file: `archive/${name}`, path: archiveFile(groupsDir, chatId, name) })),
+  ].filter(({ path }) => {
+    const found = statIfThere(path);
+    return found?.isFile() && found.size > 0;
+  });
 }

@@ -1,21 +1,215 @@
-/**
- * Personas on disk: implements the port for steps 3 and 4 of the route and for `/persona`. PERSONA.md is authoritative.
- */
+/** Which names a new persona may have, and which personas of a chat can be taken for one another. Pure. */
+
 import { existsSync } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../core/clock.js';
-import { codeOf, isMissing, namesIn, unavailable } from '../core/file-access.js';
+import { codeOf, isMissing, namesIn, readIfThere, readOr, unavailable } from '../core/file-access.js';
+import { readUnlessUnchanged } from '../core/file-cache.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
+import { readingsOf } from '../core/likeness.js';
 import type { Log } from '../core/log.js';
+import { composedNames, nameOnDisk } from '../core/names-on-disk.js';
 import type { Persona, PersonaRefusal, Personas } from '../core/persona.js';
 import { fileUpdater } from '../core/update-file.js';
-import { personaFolder } from './paths.js';
-import { freshPersonaFile, inherit, NO_FILE, withModel } from './persona-file.js';
-import { faultOf, lookalike, quoted, typedName } from './persona-names.js';
-import { personaReader } from './persona-reader.js';
-import { isPersonaId, slug } from './slug.js';
+import { chatFolder, fromHere, isPersonaId, isReserved, personaFolder, slug } from './paths.js';
+import {
+  freshPersonaFile,
+  inherit,
+  NO_FILE,
+  type PersonaFile,
+  readPersonaFile,
+  usable,
+  withModel,
+} from './persona-file.js';
 import { NEW_MEMORY } from './tiers.js';
+
+/** In code points; the name stands in sentences, lists and on buttons. */
+const MOST_NAME_CHARS = 60;
+
+type Named = Pick<Persona, 'id' | 'name' | 'aliases'>;
+
+/** What belongs to the letter or emoji beside it: joiners, variants, tags of flags. */
+const JOINS = /\u200c|\u200d|\p{Variation_Selector}|[\u{e0020}-\u{e007f}]/u;
+
+/** A name as somebody typed it, on one line, without what nobody sees. */
+export function typedName(name: string): string {
+  return name
+    .replace(/[\p{DI}\p{Bidi_C}]/gu, (sign) => (JOINS.test(sign) ? sign : ''))
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim();
+}
+
+/** Why nobody may be called so, whoever else is here; null: it is a name. */
+export function faultOf(name: string): string | null {
+  const id = slug(name);
+  if (id === '') {
+    return `${quoted(name)} has no letter or digit to name a persona by; please choose another name.`;
+  }
+  if (Array.from(name).length > MOST_NAME_CHARS) {
+    return `${quoted(name)} is longer than ${MOST_NAME_CHARS} characters; please choose a shorter name.`;
+  }
+  return isReserved(id) ? `"${id}" is the name of a folder of mine; please choose another name.` : null;
+}
+
+/** The name of one of them that this one can be taken for; null: it is clearly another. */
+export function lookalike(name: string, personas: readonly Named[]): string | null {
+  const readings = new Set(readingsOf(name));
+  const isTaken = (other: string) => readingsOf(other).some((reading) => readings.has(reading));
+  return personas.flatMap(namesOf).find(isTaken) ?? null;
+}
+
+/** Personas of a chat of which one can be taken for another, in pairs. */
+export function lookalikesAmong(personas: readonly Named[]): [PersonaId, PersonaId][] {
+  const first = new Map<string, PersonaId>();
+  const pairs = new Map<string, [PersonaId, PersonaId]>();
+  for (const persona of personas) {
+    for (const reading of namesOf(persona).flatMap(readingsOf)) {
+      const other = first.get(reading) ?? persona.id;
+      if (other !== persona.id) pairs.set(`${other}/${persona.id}`, [other, persona.id]);
+      else first.set(reading, persona.id);
+    }
+  }
+  return [...pairs.values()];
+}
+
+function namesOf({ id, name, aliases }: Named): string[] {
+  return [name, id, ...aliases];
+}
+
+/** A name in a sentence; a long one is cut. */
+export function quoted(name: string): string {
+  const characters = Array.from(typedName(name));
+  return `"${characters.slice(0, MOST_NAME_CHARS).join('')}${characters.length > MOST_NAME_CHARS ? '…' : ''}"`;
+}
+
+interface Found {
+  /** As it is shown. */
+  path: string;
+  file: PersonaFile;
+  /** With the path before each. */
+  faults: string[];
+}
+
+const NOTHING: Found = { path: '', file: NO_FILE, faults: [] };
+
+/** `models`: those that a persona may have as its own; null: any. */
+export function personaReader(groupsDir: string, log: Log, models: readonly string[] | null) {
+  const libraryFolder = join(groupsDir, 'personas');
+  const fileAt = readUnlessUnchanged<PersonaFile | null>(null, async (path) => {
+    const bytes = await readIfThere(path);
+    return bytes && readPersonaFile(bytes.toString('utf8'));
+  });
+  /** Folders that may contain a persona, by the folder of their chat. */
+  const idsIn = readUnlessUnchanged<PersonaId[]>([], async (folder) =>
+    composedNames(await namesIn(folder))
+      .filter((id) => id !== DEFAULT_PERSONA && isPersonaId(id))
+      .sort(),
+  );
+
+  /** What was logged of a file last. */
+  const told = new Map<string, string>();
+  /** What the personas of a chat were called when they were last compared. */
+  const compared = new Map<ChatId, string>();
+
+  return { list, get, find, library, asInLibrary };
+
+  async function list(chatId: ChatId): Promise<Persona[]> {
+    const found: Persona[] = [];
+    for (const id of [DEFAULT_PERSONA, ...(await listed(chatFolder(groupsDir, chatId), idsIn))]) {
+      const persona = await get(chatId, id);
+      if (persona !== null) found.push(persona);
+    }
+    warnOfLookalikes(chatId, found);
+    return found;
+  }
+
+  /** Whoever makes the files by hand may call two personas alike; people and models will mistake them. */
+  function warnOfLookalikes(chatId: ChatId, personas: Persona[]): void {
+    if (personas.length < 2) return void compared.delete(chatId);
+    const called = JSON.stringify(personas.map(({ id, name, aliases }) => [id, name, ...aliases]));
+    if (compared.get(chatId) === called) return;
+    compared.set(chatId, called);
+    for (const pair of lookalikesAmong(personas)) {
+      const message = 'two personas of a chat can be taken for one another; give one another name or aliases';
+      log.warn({ chat: chatId, personas: pair }, message);
+    }
+  }
+
+  async function get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null> {
+    if (!isPersonaId(personaId)) return null;
+    const own = await read(join(personaFolder(groupsDir, chatId, personaId), 'PERSONA.md'));
+    if (own === null && personaId !== DEFAULT_PERSONA) return null;
+    return inLibrary(personaId, own ?? NOTHING);
+  }
+
+  async function find(chatId: ChatId, name: string): Promise<Persona | null> {
+    const wanted = slug(name);
+    if (wanted === '') return null;
+    const byId = await get(chatId, wanted);
+    if (byId !== null) return byId;
+    const all = await list(chatId);
+    return (
+      all.find((persona) => slug(persona.name) === wanted) ??
+      all.find((persona) => persona.aliases.some((alias) => slug(alias) === wanted)) ??
+      null
+    );
+  }
+
+  /** A persona that has no file in the chat. */
+  async function asInLibrary(personaId: PersonaId): Promise<Persona> {
+    return inLibrary(personaId, NOTHING);
+  }
+
+  async function inLibrary(personaId: PersonaId, own: Found): Promise<Persona> {
+    const from = own.file.from ? slug(own.file.from) : null;
+    const shared = await libraryFile(from ?? personaId);
+    const missing =
+      from !== null && shared === null
+        ? [`${own.path}: "from" names ${JSON.stringify(from)}, which is not in the library`]
+        : [];
+    const faults = [...own.faults, ...missing, ...(shared?.faults ?? [])];
+    return inherit(personaId, from, own.file, shared?.file ?? NO_FILE, faults);
+  }
+
+  /** The ids of the personas in the library, sorted. */
+  async function library(): Promise<PersonaId[]> {
+    const files = composedNames(await listed(libraryFolder, namesIn)).filter((file) => file.endsWith('.md'));
+    return files
+      .map((file) => file.slice(0, -'.md'.length))
+      .filter(isPersonaId)
+      .sort();
+  }
+
+  async function libraryFile(personaId: PersonaId): Promise<Found | null> {
+    if (!isPersonaId(personaId)) return null;
+    return read(join(libraryFolder, nameOnDisk(libraryFolder, `${personaId}.md`)));
+  }
+
+  /** null if the file does not exist. An unreadable one counts as empty, and a warning is logged. */
+  async function read(path: string): Promise<Found | null> {
+    const message = 'a persona file cannot be read; it counts as empty';
+    const found = await readOr(NO_FILE, path, fileAt, log, message);
+    if (found === null) return null;
+    const file = usable(found, models);
+    warnOf(path, file.faults);
+    const shown = fromHere(path);
+    return { path: shown, file, faults: file.faults.map((fault) => `${shown}: ${fault}`) };
+  }
+
+  /** Each file is read for every message, so what is wrong in it is logged when it is something else. */
+  function warnOf(path: string, faults: readonly string[]): void {
+    const now = faults.join('\n');
+    if ((told.get(path) ?? '') === now) return;
+    if (now === '') return void told.delete(path);
+    told.set(path, now);
+    log.warn({ path, faults }, 'unreadable parts of a persona file are ignored');
+  }
+
+  function listed(folder: string, read: (folder: string) => Promise<string[]>): Promise<string[]> {
+    return readOr([], folder, read, log, 'personas cannot be listed, for their folder cannot be read');
+  }
+}
 
 export interface PersonasOptions {
   groupsDir: string;

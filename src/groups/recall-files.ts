@@ -7,9 +7,16 @@ import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import { composedNames } from '../core/names-on-disk.js';
 import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
-import { parseArchiveName } from './archive-name.js';
-import { archiveFile, archiveFolder, chatFolder, dailyFolder, isChatId, personaFolder } from './paths.js';
-import { isPersonaId } from './slug.js';
+import { parseArchiveName } from './archives.js';
+import {
+  archiveFile,
+  archiveFolder,
+  chatFolder,
+  dailyFolder,
+  isChatId,
+  isPersonaId,
+  personaFolder,
+} from './paths.js';
 
 /** How many folders or files are examined per pass of the event loop. */
 const AT_ONCE = 100;

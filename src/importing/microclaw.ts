@@ -4,7 +4,7 @@
  * Its chats and personas are numbers: chats alone are Telegram's, and 1 is the persona that is always there.
  */
 import { composed } from '../core/names-on-disk.js';
-import type { Names, Plan, Step } from './plan.js';
+import type { Names, Plan, Step } from './source.js';
 import { filesBelow, type Source } from './source.js';
 
 /** Folders of a chat that are no personas. */

@@ -1,10 +1,44 @@
-/**
- * What lies in a folder that is brought in: regular files alone, found and read without following a link, and never
- * changed. Whatever else stands there is passed over, with a reason.
- */
+/** What goes where when a folder is brought in. */
 import { lstat } from 'node:fs/promises';
 import { DEEPEST, type Entry, entriesBelow, entryOf, openFile, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/bytes.js';
+
+export type Place = 'groups' | 'workspace' | 'skills';
+
+export interface Step {
+  /** Names from the source's root; null: it is made, of `text` alone, where nothing stands. */
+  from: readonly string[] | null;
+  /** Below `groups/`, `data/workspace` or `data/skills`. */
+  place: Place;
+  to: readonly string[];
+  /** Never under its own name, even where nothing stands there. */
+  isAlwaysBeside?: true;
+  /** Passed over where it is no text. */
+  isTextAlone?: true;
+  /** What stands before the content. */
+  text?: string;
+  /** What stands behind the content: other files of the source, each below a heading of its own. */
+  more?: { from: readonly string[]; heading: string }[];
+  /** Without its front matter, which says nothing here. */
+  isBodyAlone?: true;
+  /** What can be done with it now: a sentence for the operator. */
+  hint?: string;
+}
+
+export interface Plan {
+  steps: Step[];
+  /** What was recognised, for people: `an OpenClaw workspace`. */
+  found: string[];
+}
+
+/** What may be the name of a chat, and of a persona, in `groups/`; and which channels there are. */
+export interface Names {
+  isChatId(name: string): boolean;
+  isPersonaId(name: string): boolean;
+  /** The id of a persona of that name; empty: there is none. */
+  idOf(name: string): string;
+  channels: readonly string[];
+}
 
 export interface Source {
   /** The folder, links followed. */
@@ -118,4 +152,82 @@ function reasonOf(error: unknown): string {
 
 function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
+const MOST_ENTRIES = 100_000;
+/** A folder with more files, of which none was taken, is told as one. */
+const MOST_IN_FOLDER = 200;
+
+/** `taken`: paths from the source's root. */
+export async function passOverRest(source: Source, taken: ReadonlySet<string>): Promise<void> {
+  const told = new Set(source.passedOver.map(({ path }) => path));
+  const rest: string[] = [];
+  const folders = new Set<string>();
+  const filled = new Set<string>();
+  let looked = 0;
+  await within(source.root, [], async (root) => {
+    const enter = ({ name, path }: Entry) => !NOT_ENTERED.has(name) && !told.has(path);
+    for await (const { kind, name, path, isClosed } of entriesBelow(root, enter)) {
+      filled.add(folderOf(path));
+      if (++looked > MOST_ENTRIES) {
+        source.passedOver.push({ path, why: `and all after it: there are more than ${MOST_ENTRIES} files` });
+        return;
+      }
+      if (told.has(path) || taken.has(path)) continue;
+      if (kind !== 'folder') rest.push(path);
+      else if (NOT_ENTERED.has(name)) note(source, path, 'folders of that name are not brought in');
+      else if (isClosed) note(source, path, 'it cannot be read, or lies too deep');
+      else folders.add(path);
+    }
+  });
+  for (const path of folders) if (!filled.has(path)) note(source, path, 'it is empty');
+  const touched = new Set([...taken, ...told].flatMap(foldersAround));
+  const inFolders = new Map<string, string[]>();
+  for (const path of rest.sort()) {
+    const folder = foldersAround(path).find((each) => !touched.has(each)) ?? '';
+    inFolders.set(folder, [...(inFolders.get(folder) ?? []), path]);
+  }
+  for (const [folder, files] of inFolders) {
+    const isOne = folder !== '' && files.length > MOST_IN_FOLDER;
+    if (isOne) note(source, folder, `${files.length} files: ${reasonFor(folder)}`);
+    else for (const path of files) note(source, path, reasonFor(path));
+  }
+}
+
+function note(source: Source, path: string, why: string): void {
+  source.passedOver.push({ path, why });
+}
+
+function folderOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/')));
+}
+
+/** The outermost first. */
+function foldersAround(path: string): string[] {
+  const names = path.split('/').slice(0, -1);
+  return names.map((_, n) => names.slice(0, n + 1).join('/'));
+}
+
+/** As OpenClaw and MicroClaw lay out what has no place here. */
+const REASONS: readonly [RegExp, string][] = [
+  [
+    /^workspace-[^/]+(?:\/|$)/,
+    'it is the workspace of another agent: bring that folder in by itself, if you want it in the place of this one',
+  ],
+  [/(?:^|\/)cron(?:\/|$)/, 'schedules are not brought in: ask a persona for each anew (docs/schedules.md)'],
+  [
+    /(?:^|\/)sessions(?:\/|\.json|$)|\.jsonl$/,
+    'records of sessions are not brought in: what counts of them is in memory',
+  ],
+  [/^agents(?:\/|$)/, 'settings and state of an agent are not brought in (docs/agents.md)'],
+  [/\.(?:db|sqlite3?)(?:-wal|-shm)?$/, 'databases are not brought in'],
+  [
+    /(?:^|\/)(?:credentials|identity|devices|openclaw\.json|clawdbot\.json|config\.ya?ml|mcp\.json|\.env)/,
+    'settings and keys are not brought in: they belong into config.yaml',
+  ],
+  [/(?:^|\/)\.[^/]/, 'it is hidden'],
+];
+
+function reasonFor(path: string): string {
+  return REASONS.find(([pattern]) => pattern.test(path))?.[1] ?? 'nothing here has a place for it';
 }

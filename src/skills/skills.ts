@@ -1,11 +1,8 @@
-/**
- * The bundles below `data/skills`, alone or in groups, as they are now: each folder is looked at for every catalogue, and
- * read when it has changed. Operators put them there, by hand, by a link or by unpacking what others made, so a broken one
- * costs nothing but itself, and no link in one leads out of it.
- */
+/** What a skill's conditions are about: the system that this runs on, its programs, and our environment. */
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
-import { basename, dirname, join, sep } from 'node:path';
+import { basename, delimiter, dirname, isAbsolute, join, sep } from 'node:path';
+import { entriesBelow, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/bytes.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
@@ -19,9 +16,75 @@ import {
   type SkillProblem,
   type Skills,
 } from '../core/skills.js';
-import { bundleOf } from './bundle.js';
-import { type Host, unmet } from './host.js';
-import { instructionsOf } from './instructions.js';
+import { bundleOf, type Conditions } from './bundle.js';
+
+export interface Host {
+  platform: string;
+  /** Whether there is a program of this name that can be run. */
+  has(program: string): boolean;
+  /** Whether this variable of the environment is set to something. */
+  isSet(variable: string): boolean;
+}
+
+export function systemHost(env = process.env, platform: string = process.platform): Host {
+  const folders = (env.PATH ?? '').split(delimiter).filter(isAbsolute);
+  const endings = platform === 'win32' ? ['.exe', '.cmd', '.bat', ''] : [''];
+  return {
+    platform,
+    isSet: (variable) => (env[variable] ?? '') !== '',
+    has: (program) =>
+      folders.some((folder) =>
+        endings.some((ending) => {
+          // By far quicker than to be told of each that is not there: it is asked for every answer.
+          const found = statSync(join(folder, program + ending), { throwIfNoEntry: false });
+          return found?.isFile() === true && (platform === 'win32' || (found.mode & 0o111) !== 0);
+        }),
+      ),
+  };
+}
+
+/** Why a skill cannot be used here: a sentence's end for an operator; null: it can. */
+export function unmet(
+  { platforms, programs, anyPrograms, variables }: Conditions,
+  { platform, has, isSet }: Host,
+): string | null {
+  if (platforms !== null && !platforms.includes(platform)) {
+    return `it is for ${platforms.join(', ') || 'no system at all'}, and this is ${platform}`;
+  }
+  const missing = [...new Set(programs)].filter((program) => !has(program));
+  if (missing.length > 0) return `it needs ${missing.join(', ')}, which is not installed here`;
+  for (const some of anyPrograms) {
+    if (!some.some(has)) return `it needs one of ${some.join(', ')}, and none is installed here`;
+  }
+  const unset = [...new Set(variables)].filter((variable) => !isSet(variable));
+  if (unset.length > 0) return `it needs ${unset.join(', ')} in the environment, which is not set`;
+  return null;
+}
+
+const MOST_FILES = 100;
+
+/** `at`: what its folder is called for whoever reads it. */
+export async function instructionsOf(skill: Skill, body: string, at: string): Promise<string> {
+  const files = (await filesOf(skill)).map((file) => `${at}/${file}`);
+  const more = files.length > MOST_FILES ? ['…and more'] : [];
+  const list = [...files.slice(0, MOST_FILES), ...more].join('\n');
+  const lists = list === '' ? '' : `\n\nIts files (read_file reads them):\n${list}`;
+  return `# Skill: ${skill.name}\n\nIt lies in ${at}.${lists}\n\n${body.replaceAll('{baseDir}', at)}`;
+}
+
+/** Relative to its folder, without links and what is hidden, sorted; one more than is told. */
+async function filesOf({ folder }: Skill): Promise<string[]> {
+  const names: string[] = [];
+  await within(folder, [], async (root) => {
+    const isHidden = (name: string) => name.startsWith('.') || name === 'node_modules';
+    for await (const { kind, name, path } of entriesBelow(root, (entry) => !isHidden(entry.name))) {
+      if (kind !== 'file' || isHidden(name) || path === 'SKILL.md') continue;
+      names.push(path);
+      if (names.length > MOST_FILES) break;
+    }
+  });
+  return names.sort();
+}
 
 export interface SkillsParts extends Host {
   /** `data/skills` */

@@ -18,7 +18,7 @@ import type { Authorisation, SideMessage, Tool, ToolContext, ToolResult } from '
 import { type Authorised, authorise, mayActAnywhere, type Target } from './authorise.js';
 import { isNoMessages, ownFile } from './files/attachment.js';
 import { PathRefusal } from './files/paths.js';
-import { type Folders, type Places, placesOf, placesOfPersona } from './files/places.js';
+import { type Folders, type Places, placesOf, placesOfPersona } from './files/roots.js';
 import { done, failed, refuseSecret, runTool, unsaved } from './results.js';
 
 export interface SendMessageParts {

@@ -15,9 +15,8 @@ import type { MemoryBudgets } from '../core/memory.js';
 import type { Exclusive } from '../core/mutex.js';
 import { type Origin, type Origins, originOf, originOfNotes, spacePath } from '../core/origin.js';
 import { fileUpdater } from '../core/update-file.js';
-import { agentsIn, idIn, readAgent } from './agent-files.js';
-import { documentAt, ownFolder, realPathIn } from './inside.js';
-import { appendLines, readLines, removeSessions } from './sessions.js';
+import { agentsIn, idIn, readAgent } from './agent-file.js';
+import { appendLines, documentAt, ownFolder, readLines, realPathIn, removeSessions } from './inside.js';
 import { createShownFiles } from './shown.js';
 
 export interface AgentsOptions {

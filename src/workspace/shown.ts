@@ -5,6 +5,7 @@
  */
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Agents } from '../core/agents.js';
 import { cut, cutMarker } from '../core/cut.js';
 import { datesIn, digest, recentDays } from '../core/daily-log.js';
 import { Fault } from '../core/errors.js';
@@ -12,6 +13,8 @@ import { readOr } from '../core/file-access.js';
 import { readUnlessUnchanged } from '../core/file-cache.js';
 import type { Log } from '../core/log.js';
 import type { MemoryBudgets } from '../core/memory.js';
+import { addedLines, type Origins, type PromptFiles } from '../core/origin.js';
+import type { Workspace } from '../core/workspace.js';
 import { beginningOf, namesBelow } from './inside.js';
 
 /** The longest budget of any file but MEMORY.md and the days of the log, whose budgets are configured. */
@@ -105,5 +108,36 @@ function readersIn(root: string, chars: number) {
       return { text: found.bytes.toString('utf8').trim(), isWhole: found.isWhole };
     }),
     datesAt: readUnlessUnchanged<string[]>([], async (path) => datesIn(await namesBelow(root, nameOf(path)))),
+  };
+}
+
+export interface PromptFilesParts {
+  workspace: Pick<Workspace, 'shownFiles'>;
+  agents: Pick<Agents, 'shownOf'>;
+  origins: Pick<Origins, 'markOutside'>;
+}
+
+export function createPromptFiles({ workspace, agents, origins }: PromptFilesParts): PromptFiles {
+  return {
+    async watched(agent, write) {
+      const texts = async () => {
+        const spaces = agent === null ? [] : [null, agent.chatId];
+        const found = await Promise.all([
+          workspace.shownFiles(),
+          ...spaces.map((chatId) => agents.shownOf({ agent: agent?.id ?? '', chatId })),
+        ]);
+        return new Map(found.flatMap((files) => [...files]));
+      };
+      const before = await texts();
+      try {
+        return await write();
+      } finally {
+        // Also what a call has written that then failed, or was ended.
+        for (const [file, text] of await texts()) {
+          const lines = addedLines(before.get(file) ?? '', text);
+          if (lines.length > 0) await origins.markOutside(file, lines);
+        }
+      }
+    },
   };
 }

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { createDirectory } from '../../src/channels/discord/directory.js';
 import { inbound as discord } from '../../src/channels/discord/inbound.js';
 import { inbound as telegram } from '../../src/channels/telegram/inbound.js';
+import type { Known } from '../../src/channels/whatsapp/inbound.js';
 import { inbound as whatsapp } from '../../src/channels/whatsapp/inbound.js';
-import type { Known } from '../../src/channels/whatsapp/origin.js';
 import type { InboundEvent } from '../../src/core/message.js';
 
 const MARKER = '<<truncated due to message-max-chars=65536>>';

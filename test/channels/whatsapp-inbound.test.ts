@@ -1,11 +1,10 @@
 import { proto } from '@whiskeysockets/baileys';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { isOwnId, keyOf, markOf, messageId, plainJid } from '../../src/channels/whatsapp/ids.js';
+import type { Known } from '../../src/channels/whatsapp/inbound.js';
 import { inbound } from '../../src/channels/whatsapp/inbound.js';
-import { plainJid } from '../../src/channels/whatsapp/jid.js';
-import type { Known } from '../../src/channels/whatsapp/origin.js';
-import { isOwnId, keyOf, markOf, messageId } from '../../src/channels/whatsapp/own-ids.js';
-import { readSource } from '../../src/channels/whatsapp/source.js';
+import { readSource } from '../../src/channels/whatsapp/media.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import { album, files, replyTo, secondFiles, things, unseen, words } from './whatsapp-payloads.js';
 

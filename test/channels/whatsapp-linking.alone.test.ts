@@ -3,7 +3,7 @@
 import { DEFAULT_CONNECTION_CONFIG } from '@whiskeysockets/baileys';
 import qrcode from 'qrcode';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { check } from '../../src/channels/whatsapp/account.js';
+import { check } from '../../src/channels/whatsapp/credentials.js';
 import { type PairParts, pairByPhone } from '../../src/channels/whatsapp/pair.js';
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';
 import type { FakeWhatsApp } from '../fakes/whatsapp-words.js';

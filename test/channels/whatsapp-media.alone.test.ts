@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WAMessage, WASocket } from '@whiskeysockets/baileys';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fetchFile } from '../../src/channels/whatsapp/download.js';
+import { fetchFile } from '../../src/channels/whatsapp/media.js';
 import type { FetchResult } from '../../src/core/channel.js';
 import type { Attachment } from '../../src/core/message.js';
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';

@@ -4,16 +4,19 @@ import { BufferJSON, proto } from '@whiskeysockets/baileys';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { whatsappText } from '../../src/channels/markdown/whatsapp.js';
-import { createAcks } from '../../src/channels/whatsapp/acks.js';
-import { closingOf, pauseAfter } from '../../src/channels/whatsapp/closing.js';
-import { silenceLibsignal } from '../../src/channels/whatsapp/console-filter.js';
+import {
+  closingOf,
+  createAcks,
+  libraryLog,
+  pauseAfter,
+  silenceLibsignal,
+} from '../../src/channels/whatsapp/connection.js';
 import { contentOf } from '../../src/channels/whatsapp/content.js';
 import { isLinked, openCredentials } from '../../src/channels/whatsapp/credentials.js';
-import { openEdit, type Sealed } from '../../src/channels/whatsapp/edits.js';
-import { libraryLog } from '../../src/channels/whatsapp/library-log.js';
+import { openEdit, type Sealed } from '../../src/channels/whatsapp/inbound.js';
+import { createSecrets } from '../../src/channels/whatsapp/lookup.js';
 import { whatsappOptions } from '../../src/channels/whatsapp/options.js';
 import { compose, messageContent } from '../../src/channels/whatsapp/outbound.js';
-import { createSecrets } from '../../src/channels/whatsapp/secrets.js';
 import type { Log } from '../../src/core/log.js';
 import { sealedEdit } from '../fakes/whatsapp-edits.js';
 import { memoryState, testClock } from './whatsapp-gateway.js';

@@ -1,6 +1,6 @@
 /** What libsignal leaves behind on the sessions that a message did not fit. */
 import { expect, it } from 'vitest';
-import { restoreUnused } from '../../src/channels/whatsapp/restore-sessions.js';
+import { restoreUnused } from '../../src/channels/whatsapp/signal.js';
 
 const session = (used: number, ratchet: string) => ({ indexInfo: { used, closed: -1 }, ratchet });
 const record = (sessions: Record<string, object>) => ({ _sessions: sessions, version: 'v1' });

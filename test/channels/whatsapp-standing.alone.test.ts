@@ -1,7 +1,7 @@
 /** What WhatsApp lets the account do: to whom it may write (tokens, restrictions), and whether people see it as online. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { check } from '../../src/channels/whatsapp/account.js';
-import { createHolds } from '../../src/channels/whatsapp/holds.js';
+import { check } from '../../src/channels/whatsapp/credentials.js';
+import { createHolds } from '../../src/channels/whatsapp/restrictions.js';
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';
 import type { FakeWhatsApp, Peer } from '../fakes/whatsapp-words.js';
 import { eventually, type Gateway, linked, memoryState, messages, testClock } from './whatsapp-gateway.js';

@@ -15,7 +15,7 @@ import {
   unpadRandomMax16,
   writeRandomPadMax16,
 } from '@whiskeysockets/baileys';
-import { restoreUnused } from '../../src/channels/whatsapp/restore-sessions.js';
+import { restoreUnused } from '../../src/channels/whatsapp/signal.js';
 
 type KeyType = keyof SignalDataTypeMap;
 

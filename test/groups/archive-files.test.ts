@@ -6,10 +6,8 @@ import type { ArchivedMessage, ArchiveHead } from '../../src/core/archive.js';
 import { createZone } from '../../src/core/dates.js';
 import { locks } from '../../src/core/mutex.js';
 import { phraseOf } from '../../src/core/phrase.js';
-import { createArchives } from '../../src/groups/archive-files.js';
-import { archiveName, parseArchiveName } from '../../src/groups/archive-name.js';
-import { isoTime } from '../../src/groups/archive-text.js';
-import { slug } from '../../src/groups/slug.js';
+import { archiveName, createArchives, isoTime, parseArchiveName } from '../../src/groups/archives.js';
+import { slug } from '../../src/groups/paths.js';
 import { groupsFolder, listeningLog, memoryIn } from './support.js';
 
 const CHAT = 'telegram_-100';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
-import { MESSAGE_HEADING, messageText } from '../../src/groups/archive-text.js';
+import { MESSAGE_HEADING, messageText } from '../../src/groups/archives.js';
 import { fileChunks } from '../../src/recall/file-chunks.js';
 
 const UTC = createZone('UTC');

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { linesOf } from '../../src/core/byte-text.js';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
-import { forgetIn, type Kind } from '../../src/groups/forget-in-file.js';
+import { forgetIn, type Kind } from '../../src/groups/forget.js';
 
 const without = (text: string, kind: Kind, phrase: string) =>
   forgetIn(Buffer.from(text), kind, phraseOf(phrase)).left.toString();

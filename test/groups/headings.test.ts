@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import markdownIt from 'markdown-it';
 import { describe, expect, it } from 'vitest';
-import { findHeadings, isBlank } from '../../src/groups/headings.js';
+import { findHeadings, isBlank } from '../../src/groups/tiers.js';
 
 const starts = (source: string) => findHeadings(source, null).headings.map((heading) => heading.start);
 const titles = (source: string) => findHeadings(source, null).headings.map((heading) => heading.title);

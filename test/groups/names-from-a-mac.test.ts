@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
 import { locks } from '../../src/core/mutex.js';
 import { phraseOf } from '../../src/core/phrase.js';
-import { createArchives } from '../../src/groups/archive-files.js';
+import { createArchives } from '../../src/groups/archives.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
 import { createPersonas } from '../../src/groups/personas.js';
 import { createRecallFiles } from '../../src/groups/recall-files.js';

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
 import { locks } from '../../src/core/mutex.js';
-import { createArchives } from '../../src/groups/archive-files.js';
+import { createArchives } from '../../src/groups/archives.js';
 import { createRecallFiles } from '../../src/groups/recall-files.js';
 import { groupsFolder, listeningLog } from './support.js';
 

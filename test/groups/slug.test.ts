@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isPersonaId, isReserved, slug } from '../../src/groups/slug.js';
+import { isPersonaId, isReserved, slug } from '../../src/groups/paths.js';
 
 describe('slug', () => {
   it('keeps letters and digits of any script, everything else becomes one dash', () => {

@@ -8,7 +8,7 @@ import { createZone } from '../../src/core/dates.js';
 import type { Log } from '../../src/core/log.js';
 import type { Cause, MemoryBudgets, Version, VersionKeeper } from '../../src/core/memory.js';
 import { type Exclusive, locks } from '../../src/core/mutex.js';
-import { createArchives } from '../../src/groups/archive-files.js';
+import { createArchives } from '../../src/groups/archives.js';
 import { createMemory } from '../../src/groups/memory.js';
 
 const BUDGETS: MemoryBudgets = {

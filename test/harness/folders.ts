@@ -1,6 +1,6 @@
 /** The folders of the tools that work with files, below a `data` folder. */
 import { join } from 'node:path';
-import type { Folders } from '../../src/tools/files/places.js';
+import type { Folders } from '../../src/tools/files/roots.js';
 
 export function foldersIn(data: string, more: Partial<Folders> = {}): Folders {
   return {

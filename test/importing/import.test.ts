@@ -22,10 +22,9 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
 import { locks } from '../../src/core/mutex.js';
-import { createArchives } from '../../src/groups/archive-files.js';
-import { isChatId } from '../../src/groups/paths.js';
+import { createArchives } from '../../src/groups/archives.js';
+import { isChatId, isPersonaId, slug } from '../../src/groups/paths.js';
 import { createPersonas } from '../../src/groups/personas.js';
-import { isPersonaId, slug } from '../../src/groups/slug.js';
 import { importFrom } from '../../src/importing/import.js';
 
 const none = () => {};

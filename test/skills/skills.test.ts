@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Skills } from '../../src/core/skills.js';
-import { type Host, systemHost } from '../../src/skills/host.js';
-import { createSkills } from '../../src/skills/skills.js';
+import { createSkills, type Host, systemHost } from '../../src/skills/skills.js';
 import { quietLog } from '../harness/quiet.js';
 
 let home: string;

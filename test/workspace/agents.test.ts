@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { noted } from '../../src/core/origin.js';
-import { agentFindings } from '../../src/workspace/agent-files.js';
+import { agentFindings } from '../../src/workspace/agent-file.js';
 import { agentsOf, dataFolder } from './support.js';
 
 const NEVER = new AbortController().signal;

@@ -13,7 +13,9 @@ import {
   type SignalDataTypeMap,
 } from '@whiskeysockets/baileys';
 import type { ChannelState } from '../../core/channel-host.js';
-import { VERSION } from './versions.js';
+import { numberOf, personOf, userOf } from './ids.js';
+import type { Me } from './inbound.js';
+import { troublesIn } from './restrictions.js';
 
 export interface Credentials {
   auth: AuthenticationState;
@@ -148,3 +150,36 @@ function encode(value: unknown): string {
 function decode<T>(text: string | undefined): T | null {
   return text === undefined ? null : (JSON.parse(text, BufferJSON.reviver) as T);
 }
+
+/** What the library calls somebody whose name it does not know. */
+const NO_NAME = '~';
+
+/** null until this gateway is linked. */
+export function meIn(creds: AuthenticationCreds): Me | null {
+  const { phone, lid } = personOf(creds.me?.id, creds.me?.lid);
+  if (!isLinked(creds) || phone === null) return null;
+  const name = creds.me?.name?.trim();
+  return { phone, lid, name: name && name !== NO_NAME ? name : null };
+}
+
+/** The name of the account in the store: its number. */
+export function accountOf({ phone }: Me): string {
+  return userOf(phone);
+}
+
+/** For `doctor`. It does not log in: that would end the connection of a gateway that runs. */
+export async function check(state: ChannelState): Promise<{ identity: string; warnings: string[] }> {
+  const creds = await readCredentials(state);
+  const me = creds && meIn(creds);
+  const known = await troublesIn(state);
+  if (!me) {
+    const how =
+      'start the gateway and scan the QR code that it shows (on the phone: Linked devices), or run "coterie pair whatsapp --phone NUMBER"';
+    return { identity: 'not linked', warnings: [`not linked to a phone yet: ${how}`, ...known] };
+  }
+  const number = numberOf({ ...me, lid: null });
+  return { identity: me.name === null ? number : `${number} (${me.name})`, warnings: known };
+}
+
+/** Under this name the channel's state has what was looked up, and when. It is kept when a link is forgotten. */
+export const VERSION = 'version';

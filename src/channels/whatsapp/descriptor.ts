@@ -1,5 +1,5 @@
 /** WhatsApp, for the list of channels; and the QR code that links it. */
-import type { ChannelHost } from '../../core/channel-host.js';
+import type { Log } from '../../core/log.js';
 import { describeChannel } from '../kit/descriptor.js';
 import { whatsappIds } from './ids.js';
 import { whatsappOptions } from './options.js';
@@ -10,25 +10,27 @@ export const whatsapp = describeChannel({
   options: whatsappOptions,
   secrets: [],
   ids: whatsappIds,
-  // It gets whole messages.
+  // Replies are sent as whole messages.
   streaming: ['off', 'edit'],
-  // The number is mostly somebody's own: strangers are let in only where its own section says so.
+  // The number is mostly a person's own, so unknown senders are let in only where its section says so.
   access: { direct: 'closed', groups: 'listed' },
   async create(host) {
     const { createWhatsApp } = await import('./channel.js');
-    return createWhatsApp({ ...host, onQr: (text) => void showQr(text, host) });
+    return createWhatsApp({ ...host, onQr: (text) => void showQr(text, host.show, host.log) });
   },
 });
 
-async function showQr(
-  text: string,
-  { show, log }: Pick<ChannelHost<unknown>, 'show' | 'log'>,
-): Promise<void> {
+async function showQr(text: string, show: (drawn: string) => void, log: Log): Promise<void> {
   log.info({ channel: 'whatsapp' }, `whatsapp qr: ${text}`);
   try {
-    const { drawQr } = await import('./qr.js');
-    show(await drawQr(text, process.stderr.isTTY === true));
+    const { default: qrcode } = await import('qrcode');
+    // A terminal gets black on white; logs, read on a dark ground, light blocks without control characters.
+    const drawn =
+      process.stderr.isTTY === true
+        ? qrcode.toString(text, { type: 'terminal', small: true })
+        : qrcode.toString(text, { type: 'utf8', color: { dark: '#ffffff', light: '#000000' } });
+    show(await drawn);
   } catch (error) {
-    log.warn({ err: error }, 'the QR code could not be drawn');
+    log.warn({ err: error }, 'drawing the QR code failed');
   }
 }

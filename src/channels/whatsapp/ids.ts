@@ -1,6 +1,107 @@
-/** What a WhatsApp id tells by its form. Pure. */
+/**
+ * WhatsApp’s ids: addresses of people and groups (JIDs), the ids of our own messages, and what an id tells by its form. Pure.
+ */
+import { createHash } from 'node:crypto';
 import type { IdForms } from '../kit/descriptor.js';
-import { isGroup, plainJid } from './jid.js';
+
+const ADDRESS = /^([\w.-]+?)(?:_\d+)?(?::\d+)?@(s\.whatsapp\.net|c\.us|hosted\.lid|hosted|lid|g\.us)$/;
+const SERVERS: Record<string, string> = {
+  'c.us': 's.whatsapp.net',
+  hosted: 's.whatsapp.net',
+  'hosted.lid': 'lid',
+};
+/** WhatsApp itself, announcing something. */
+const WHATSAPP = '0@s.whatsapp.net';
+
+/** One person, by whichever of the two forms are known. */
+export interface Person {
+  phone: string | null;
+  lid: string | null;
+}
+
+/** Without the device; null for whatever is neither a person nor a group: broadcasts, channels, assistants. */
+export function plainJid(jid: unknown): string | null {
+  const [, user, server] = (typeof jid === 'string' && ADDRESS.exec(jid)) || [];
+  if (user === undefined || server === undefined) return null;
+  const plain = `${user}@${SERVERS[server] ?? server}`;
+  return plain === WHATSAPP ? null : plain;
+}
+
+export function isGroup(jid: string): boolean {
+  return jid.endsWith('@g.us');
+}
+
+/** A list of people, to each of whom a message goes by itself. Everybody's status is none. */
+export function isList(jid: string): boolean {
+  return /^\d{1,30}@broadcast$/.test(jid);
+}
+
+export function isLid(jid: string): boolean {
+  return jid.endsWith('@lid');
+}
+
+/** The digits before the `@`. */
+export function userOf(jid: string): string {
+  return jid.slice(0, jid.indexOf('@'));
+}
+
+/** From addresses of one person, in any order. */
+export function personOf(...jids: (string | null | undefined)[]): Person {
+  const known = jids
+    .map(plainJid)
+    .filter((jid) => jid !== null)
+    .filter((jid) => !isGroup(jid));
+  return { phone: known.find((jid) => !isLid(jid)) ?? null, lid: known.find(isLid) ?? null };
+}
+
+/** As the core wants it: first the phone form where it is known, then the other one. */
+export function addressesOf({ phone, lid }: Person): { address: string; otherAddress?: string } | null {
+  const address = phone ?? lid;
+  if (address === null) return null;
+  return { address, ...(phone !== null && lid !== null ? { otherAddress: lid } : {}) };
+}
+
+export function isSamePerson(one: Person, jid: string): boolean {
+  return jid === one.phone || jid === one.lid;
+}
+
+/** The phone number as people write it; the other number where there is none. */
+export function numberOf({ phone, lid }: Person): string {
+  return phone === null ? userOf(lid ?? '') : `+${userOf(phone)}`;
+}
+
+/** With this the ids of web clients begin. */
+const WEB = '3EB0';
+const MARK_LENGTH = 8;
+/** 22 characters in all, as usual; enough for numbers up to a million million. */
+const NUMBER_LENGTH = 10;
+
+export function markOf(identityKey: Uint8Array): string {
+  return createHash('sha256').update(identityKey).digest('hex').slice(0, MARK_LENGTH).toUpperCase();
+}
+
+/** `key` is letters, digits and `-`; mostly it is a number. */
+export function messageId(mark: string, key: string): string {
+  const number = /^(0|[1-9]\d{0,11})$/.test(key) ? Number(key) : Number.POSITIVE_INFINITY;
+  const tail =
+    number < 16 ** NUMBER_LENGTH
+      ? number.toString(16).padStart(NUMBER_LENGTH, '0')
+      : // `K` is no hexadecimal digit: such an id is never mistaken for one of a number.
+        `K${Buffer.from(key).toString('hex')}`;
+  return `${WEB}${mark}${tail}`.toUpperCase();
+}
+
+export function isOwnId(mark: string, id: string): boolean {
+  return id.startsWith(`${WEB}${mark}`);
+}
+
+/** The inverse of `messageId`; null for ids of others. */
+export function keyOf(mark: string, id: string): string | null {
+  if (!isOwnId(mark, id)) return null;
+  const tail = id.slice(WEB.length + MARK_LENGTH);
+  if (tail.startsWith('K')) return Buffer.from(tail.slice(1), 'hex').toString();
+  return /^[0-9A-F]{10}$/.test(tail) ? String(Number.parseInt(tail, 16)) : null;
+}
 
 /** A group is `1203…@g.us`, an older one `<phone>-<time>@g.us`. */
 const GROUP = /^\d{5,25}(-\d{5,15})?@g\.us$/;

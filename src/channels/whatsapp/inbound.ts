@@ -2,22 +2,37 @@
  * WhatsApp's messages in our words. Pure, and total: whatever a message holds, it becomes an event or nothing.
  * Service messages, what we sent ourselves, and everything that is no chat with people are nothing.
  */
-import type { Attachment, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
+
+import { aesDecryptGCM, hkdf, proto } from '@whiskeysockets/baileys';
+import type { Attachment, InboundChat, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
 import { boundedEvent, mentioning } from '../kit/incoming.js';
 import {
   albumOf,
+  type Content,
+  type Context,
   contentOf,
+  type Envelope,
   type File,
   isChosen,
   isSecondFile,
   labelOf,
+  readMessage,
   type Said,
   saidIn,
 } from './content.js';
-import { isSamePerson, numberOf, type Person, plainJid, userOf } from './jid.js';
-import { type Known, nameOf, type Origin, originOf, titleOf, whoIs } from './origin.js';
-import { type Content, type Context, type Envelope, readMessage } from './payload.js';
-import { sourceOf } from './source.js';
+import {
+  addressesOf,
+  isGroup,
+  isList,
+  isSamePerson,
+  numberOf,
+  type Person,
+  personOf,
+  plainJid,
+  userOf,
+} from './ids.js';
+import type { Secret } from './lookup.js';
+import { sourceOf } from './media.js';
 
 /** WhatsApp's numbers for the kinds of service messages. */
 const REVOKE = 0;
@@ -206,4 +221,139 @@ function attachmentOf({ kind, media }: File, key: Envelope['key']): Attachment {
     bytes: media.fileLength ?? null,
     seconds: media.seconds || null,
   };
+}
+
+/** The account that we are linked to. */
+export interface Me extends Person {
+  phone: string;
+  name: string | null;
+}
+
+/** What is known apart from the message itself. */
+export interface Known {
+  me: Me;
+  /** Whether a message with this id was sent by us, not by another device of the account. */
+  sentByUs(id: string): boolean;
+  /** The other address of a person. */
+  otherForm(jid: string): string | null;
+  /** What somebody calls themselves. */
+  nameOf(jid: string): string | null;
+  titleOf(group: string): string | null;
+  /** Who wrote a message in a chat; null where it is not remembered. */
+  authorOf(chat: string, id: string): string | null;
+  /** Whether they may delete what others wrote in a group. */
+  manages(group: string, person: Person): boolean;
+}
+
+/** Who wrote where, and when. */
+export interface Origin {
+  chat: InboundChat;
+  sender: InboundMessage['sender'];
+  person: Person;
+  sentAt: number;
+}
+
+export function originOf(envelope: Envelope, known: Known): Origin | null {
+  const { messageTimestamp, pushName, verifiedBizName } = envelope;
+  const { me } = known;
+  const key = whereReadOf(envelope);
+  const remote = plainJid(key.remoteJid);
+  if (remote === null) return null;
+  const chatPerson = isGroup(remote) ? null : chatPersonOf(remote, key.remoteJidAlt, known);
+  const fromMe = key.fromMe === true;
+  const person = fromMe ? me : (chatPerson ?? whoIs(key.participant, key.participantAlt, known));
+  const addresses = addressesOf(person);
+  if (addresses === null) return null;
+  const own = fromMe ? me.name || pushName : pushName || verifiedBizName;
+  const chat = chatPerson === null ? { address: remote } : addressesOf(chatPerson);
+  if (chat === null) return null;
+  return {
+    chat: { ...chat, kind: chatPerson === null ? 'group' : 'direct' },
+    sender: {
+      ...addresses,
+      ...(fromMe ? { self: true } : {}),
+      name: own?.trim() || nameOf(person, known) || numberOf(person),
+      administrator: false,
+    },
+    person,
+    sentAt: (messageTimestamp ?? 0) * 1000,
+  };
+}
+
+/**
+ * What somebody sends to a list of people stands in the direct chat with each of them; the list itself is no chat. Whom
+ * our own account has sent such a message to is not told.
+ */
+function whereReadOf({ key }: Envelope): Envelope['key'] {
+  const { remoteJid, fromMe, participant, participantAlt, ...rest } = key;
+  if (!isList(remoteJid) || fromMe === true || participant === undefined) return key;
+  return { ...rest, remoteJid: participant, remoteJidAlt: participantAlt, fromMe: false };
+}
+
+/** The other person of a direct chat. In what our account sent, the second address may be our own. */
+function chatPersonOf(remote: string, alternative: string | undefined, known: Known): Person {
+  const { me } = known;
+  if (isSamePerson(me, remote)) return me;
+  const other = plainJid(alternative);
+  return whoIs(remote, other !== null && isSamePerson(me, other) ? undefined : alternative, known);
+}
+
+export function whoIs(jid: string | undefined, alternative: string | undefined, known: Known): Person {
+  const plain = plainJid(jid);
+  if (plain === null) return { phone: null, lid: null };
+  const person = personOf(plain, alternative);
+  return person.phone !== null && person.lid !== null ? person : personOf(plain, known.otherForm(plain));
+}
+
+export function nameOf({ phone, lid }: Person, known: Known): string | null {
+  return (phone && known.nameOf(phone)) || (lid && known.nameOf(lid)) || null;
+}
+
+export function titleOf({ chat, sender, person }: Origin, known: Known): string {
+  if (chat.kind === 'group') return known.titleOf(chat.address) ?? chat.address;
+  const other = personOf(chat.address, chat.otherAddress);
+  if (!sender.self || isSamePerson(person, chat.address)) return sender.name;
+  return nameOf(other, known) ?? numberOf(other);
+}
+
+const SEALED_EDIT = proto.Message.SecretEncryptedMessage.SecretEncType.MESSAGE_EDIT;
+
+export type Sealed = NonNullable<Content['secretEncryptedMessage']>;
+
+/** The same edit in the form that it had before; null where it cannot be read, or is none of its sender's. */
+export function openEdit(sealed: Sealed, editor: Person, secrets: Secret[]): proto.IMessage | null {
+  if (sealed.secretEncType !== SEALED_EDIT) return null;
+  const { targetMessageKey, encPayload, encIv } = sealed;
+  for (const { author, bytes } of secrets) {
+    // Everybody in a group has the secret; only who wrote the message may change it.
+    if (!isSamePerson(editor, author)) continue;
+    for (const info of infosOf(targetMessageKey.id, editor)) {
+      const edited = decrypted(encPayload, encIv, hkdf(bytes, 32, { info }));
+      if (edited !== null) return editOf(targetMessageKey.id, edited);
+    }
+  }
+  return null;
+}
+
+/** The writer stands in it twice, as the author and as the editor, each time in either form of their address. */
+function infosOf(id: string, { lid, phone }: Person): string[] {
+  const forms = [lid, phone].filter((form) => form !== null);
+  return forms.flatMap((author) => forms.map((editor) => `${id}${author}${editor}Message Edit`));
+}
+
+function decrypted(payload: Uint8Array, iv: Uint8Array, key: Uint8Array): proto.Message | null {
+  try {
+    return proto.Message.decode(aesDecryptGCM(payload, key, iv, Buffer.alloc(0)));
+  } catch {
+    return null;
+  }
+}
+
+/** What it changes is said by the envelope, with whose secret it could be opened. */
+function editOf(id: string, message: proto.Message): proto.IMessage {
+  const change = contentOf(message)?.protocolMessage;
+  const editedMessage = change?.editedMessage ?? message;
+  const timestampMs = change?.timestampMs;
+  const edit = { key: { id, fromMe: true }, type: MESSAGE_EDIT, editedMessage };
+  return { protocolMessage: timestampMs === undefined ? edit : { ...edit, timestampMs } };
 }

@@ -8,24 +8,19 @@ import {
   proto,
   unpadRandomMax16,
   type WAMessage,
+  type WAMessageKey,
 } from '@whiskeysockets/baileys';
+import type { Receive, Reception } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
+import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import type { InboundEvent } from '../../core/message.js';
+import type { InboundBatch, InboundEvent } from '../../core/message.js';
 import { bounded } from '../kit/bounded.js';
-import { accountOf } from './account.js';
-import type { Cache } from './cache.js';
-import { contentOf, labelOf, saidIn } from './content.js';
-import { openEdit } from './edits.js';
-import type { Groups } from './groups.js';
-import type { HandIn } from './hand-in.js';
-import { inbound } from './inbound.js';
-import { isGroup, isList, personOf, plainJid, userOf } from './jid.js';
-import { type Known, type Me, originOf } from './origin.js';
-import { isOwnId } from './own-ids.js';
-import { type Context, readMessage } from './payload.js';
-import type { ReadReceipts } from './receipts.js';
-import type { Secrets } from './secrets.js';
+import { type Context, contentOf, labelOf, readMessage, saidIn } from './content.js';
+import { accountOf } from './credentials.js';
+import { isGroup, isList, isOwnId, personOf, plainJid, userOf } from './ids.js';
+import { inbound, type Known, type Me, openEdit, originOf } from './inbound.js';
+import type { Cache, Groups, Secrets } from './lookup.js';
 
 /** How many messages are remembered as taken in. */
 const MOST_TAKEN = 2_000;
@@ -171,7 +166,7 @@ export function createIntake({ cache, groups, receipts, handIn, secrets, clock, 
       if (!message) return;
       await lookUp(message, lookup);
       await take(message, Boolean(stanza.attrs.offline), to);
-      taken.set(nameOf(message), true);
+      taken.set(nameOfMessage(message), true);
     },
 
     async withheld(stanza, to) {
@@ -183,7 +178,7 @@ export function createIntake({ cache, groups, receipts, handIn, secrets, clock, 
     },
 
     async handedOut(message, late, to) {
-      if (taken.get(nameOf(message))) return;
+      if (taken.get(nameOfMessage(message))) return;
       await take(message, late, to);
     },
 
@@ -193,7 +188,7 @@ export function createIntake({ cache, groups, receipts, handIn, secrets, clock, 
   };
 }
 
-function nameOf({ key }: WAMessage): string {
+function nameOfMessage({ key }: WAMessage): string {
   return `${plainJid(key.remoteJid)} ${key.id}`;
 }
 
@@ -243,4 +238,61 @@ function otherAddressOf({ attrs }: BinaryNode, { key }: WAMessage): { remoteJidA
   const other =
     attrs.recipient_pn ?? attrs.peer_recipient_pn ?? attrs.recipient_lid ?? attrs.peer_recipient_lid;
   return other === undefined ? {} : { remoteJidAlt: other };
+}
+
+export type HandIn = ReturnType<typeof createHandIn>;
+
+export function createHandIn(channel: string) {
+  let receive: Receive | null = null;
+  return {
+    /** With what `Channel.start` was given. */
+    begin(to: Receive): void {
+      receive = to;
+    },
+    /** Resolves when the batch is stored; rejects when it could not be. */
+    async store(batch: Omit<InboundBatch, 'channel'>): Promise<Reception> {
+      if (receive === null) throw new Error('taking in has not begun');
+      return receive({ channel, ...batch });
+    },
+  };
+}
+
+/** Receipts for a burst of messages go together. */
+const GATHER_MS = 500;
+
+export interface ReadReceipts {
+  add(key: WAMessageKey): void;
+  stop(): void;
+}
+
+export function createReadReceipts(parts: {
+  tell(keys: WAMessageKey[]): Promise<void>;
+  clock: Clock;
+  log: Log;
+}): ReadReceipts {
+  let keys: WAMessageKey[] = [];
+  let cancel: (() => void) | null = null;
+
+  function flush(): void {
+    cancel = null;
+    const read = keys;
+    keys = [];
+    parts
+      .tell(read)
+      .catch((error) =>
+        parts.log.debug({ channel: 'whatsapp', reason: describe(error) }, 'read receipts were not sent'),
+      );
+  }
+
+  return {
+    add(key) {
+      keys.push(key);
+      cancel ??= parts.clock.after(GATHER_MS, flush);
+    },
+    stop() {
+      cancel?.();
+      cancel = null;
+      keys = [];
+    },
+  };
 }

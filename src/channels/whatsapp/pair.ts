@@ -9,13 +9,18 @@ import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Outward } from '../../core/outward.js';
 import { onAbort } from '../kit/abort.js';
-import { meIn } from './account.js';
-import { closingOf } from './closing.js';
-import { type Connection, connect } from './connection.js';
-import { silenceLibsignal } from './console-filter.js';
-import { type Credentials, forgetLink, openCredentials } from './credentials.js';
-import { numberOf } from './jid.js';
-import { askForCode, onCodeTyped, UNLINKED, Unlinkable } from './linking.js';
+import {
+  askForCode,
+  type Connection,
+  closingOf,
+  connect,
+  onCodeTyped,
+  silenceLibsignal,
+  UNLINKED,
+  Unlinkable,
+} from './connection.js';
+import { type Credentials, forgetLink, meIn, openCredentials } from './credentials.js';
+import { numberOf } from './ids.js';
 import type { WhatsAppOptions } from './options.js';
 import { storingFirst } from './signal.js';
 import { createVersions } from './versions.js';

@@ -5,7 +5,8 @@
 import {
   generateWAMessageContent,
   generateWAMessageFromContent,
-  type proto,
+  proto,
+  type SocketConfig,
   type WAMessage,
   type WASocket,
 } from '@whiskeysockets/baileys';
@@ -16,13 +17,11 @@ import type { Log } from '../../core/log.js';
 import { onAbort } from '../kit/abort.js';
 import type { Bounded } from '../kit/bounded.js';
 import { readOutgoing } from '../kit/outgoing.js';
-import type { Ack } from './acks.js';
-import type { Cache } from './cache.js';
-import { statusOf } from './closing.js';
-import type { Connection } from './connection.js';
-import type { Holds } from './holds.js';
-import { libraryLog } from './library-log.js';
+import { type Ack, type Connection, libraryLog, statusOf } from './connection.js';
+import { keyOf } from './ids.js';
+import type { Cache } from './lookup.js';
 import { messageContent } from './outbound.js';
+import type { Holds } from './restrictions.js';
 
 /** WhatsApp takes larger documents, but nobody wants to wait for them on a phone. */
 export const UPLOADS = { bytes: 100_000_000, platform: 'WhatsApp' };
@@ -80,7 +79,7 @@ export async function send(
     return answered;
   }
   async function written(): Promise<proto.IMessage> {
-    const content = await contentOf(sender.log, socket, part, bytes);
+    const content = await protocolContent(sender.log, socket, part, bytes);
     return messageOf(sender, socket, to, content, options);
   }
   const answered = ack.then((said): Outcome => ({ kind: 'done', ack: said }));
@@ -99,7 +98,7 @@ export async function send(
 }
 
 /** The content of a message for the library's protocol; files are uploaded for it. */
-export function contentOf(
+export function protocolContent(
   log: Log,
   socket: WASocket,
   part: Part,
@@ -196,4 +195,55 @@ function ofCode(code: number, words: string): Result {
 /** `taken: 'no'`, because a resend is never shown twice: WhatsApp recognises it by its id. */
 function unreachable(reason: string): Extract<SendResult, { kind: 'unreachable' }> {
   return { kind: 'unreachable', reason, taken: 'no' };
+}
+
+export interface Resending {
+  sent: Bounded<string, proto.IMessage>;
+  /** What was sent with this key. */
+  sentPart(key: string): Promise<Part | null>;
+  log: Log;
+  signal: AbortSignal;
+}
+
+/** Never rejects: a message that is not found is not sent again. */
+export function resending(
+  { sent, sentPart, log, signal }: Resending,
+  mark: string,
+  socket: () => WASocket,
+): SocketConfig['getMessage'] {
+  async function made(id: string): Promise<proto.IMessage | undefined> {
+    const key = keyOf(mark, id);
+    const part = key === null ? null : await sentPart(key);
+    if (part === null) return undefined;
+    const file = part.file && (await readOutgoing(part.file, UPLOADS, signal));
+    if (file && file.kind !== 'read') return undefined;
+    return protocolContent(log, socket(), part, file?.bytes ?? null);
+  }
+
+  return async ({ id }) => {
+    if (!id) return undefined;
+    try {
+      return sent.get(id) ?? (await made(id));
+    } catch (error) {
+      log.debug({ channel: 'whatsapp', reason: describe(error) }, 'a message could not be made again');
+      return undefined;
+    }
+  };
+}
+
+/** null where the message is not known any more. */
+export function reactionTo(
+  cache: Cache,
+  { address, kind }: Recipient,
+  id: string,
+  emoji: string,
+  now: number,
+): proto.IMessage | null {
+  const known = cache.quotable(address, id)?.key;
+  // In a group the key holds the author, too, so there only a message that came since the start can be named.
+  const key = known ?? (kind === 'direct' ? { remoteJid: address, fromMe: false, id } : null);
+  if (key === null) return null;
+  return {
+    reactionMessage: proto.Message.ReactionMessage.create({ key, text: emoji, senderTimestampMs: now }),
+  };
 }

@@ -8,11 +8,9 @@
  *   - one operation runs at a time: two that read the same session would each undo what the other wrote;
  *   - a message advances the session that decrypted it, and no other (restore-sessions.ts).
  */
-
 import { AsyncResource } from 'node:async_hooks';
 import { DEFAULT_CONNECTION_CONFIG, type SignalDataSet, type SocketConfig } from '@whiskeysockets/baileys';
 import { createMutex } from '../../core/mutex.js';
-import { restoreUnused } from './restore-sessions.js';
 
 type MakeRepository = SocketConfig['makeSignalRepository'];
 type Auth = Parameters<MakeRepository>[0];
@@ -94,4 +92,30 @@ async function withUnusedRestored(keys: Keys, data: SignalDataSet): Promise<Sign
 function withTransactions(keys: Auth['keys']): Keys {
   if ('transaction' in keys) return keys;
   throw new Error('the library gives keys without transactions');
+}
+
+/** A record as libsignal writes it; only what is needed here. */
+interface Written {
+  _sessions: Record<string, { indexInfo: { used: number } }>;
+}
+
+/** `after`, but with every session that did not decrypt the message as it was `before`. Other forms stay as they are. */
+export function restoreUnused(before: unknown, after: unknown): unknown {
+  if (!isWritten(before) || !isWritten(after)) return after;
+  const sessions = Object.entries(after._sessions).map(([key, session]) => {
+    const earlier = before._sessions[key];
+    // libsignal counts up the one that decrypted it.
+    return [key, earlier?.indexInfo.used === session.indexInfo.used ? earlier : session] as const;
+  });
+  return { ...after, _sessions: Object.fromEntries(sessions) };
+}
+
+function isWritten(record: unknown): record is Written {
+  if (typeof record !== 'object' || record === null || !('_sessions' in record)) return false;
+  const sessions: unknown = record._sessions;
+  return (
+    typeof sessions === 'object' &&
+    sessions !== null &&
+    Object.values(sessions).every((session) => typeof session?.indexInfo?.used === 'number')
+  );
 }

@@ -10,11 +10,9 @@ import type { Log } from '../../core/log.js';
 import type { Outward } from '../../core/outward.js';
 import { withDeadline } from '../kit/abort.js';
 import { download } from '../kit/download.js';
-import type { Closing } from './closing.js';
+import type { Closing } from './connection.js';
+import { VERSION } from './credentials.js';
 import type { WhatsAppOptions } from './options.js';
-
-/** Under this name the channel's state has what was looked up, and when. It is kept when a link is forgotten. */
-export const VERSION = 'version';
 
 const LOOK_UP_EVERY_MS = 6 * 3_600_000;
 const PATIENCE_MS = 15_000;

@@ -7,7 +7,7 @@ import { basename, extname, join } from 'node:path';
 import { sizeInWords } from '../../core/bytes.js';
 import type { OutgoingFile } from '../../core/channel.js';
 import { openToRead, PathRefusal } from './paths.js';
-import type { Places } from './places.js';
+import type { Places } from './roots.js';
 
 /** No platform takes more from a bot. */
 const MOST_BYTES = 100_000_000;

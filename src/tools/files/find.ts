@@ -1,14 +1,15 @@
 /** `glob` and `grep`: finding files by name, and lines by a regular expression. */
+
+import { Worker } from 'node:worker_threads';
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
 import type { Slots } from '../../core/concurrency.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import { type FoundFolder, findFolder, isSkills, MEDIA, openToRead, PathRefusal, shownAs } from './paths.js';
-import { type Folders, type Places, SKILLS } from './places.js';
+import { type Folders, type Places, SKILLS } from './roots.js';
 import { inPlaces } from './run.js';
-import type { Found, SearchOrder } from './search.js';
-import { searchInThread } from './search-thread.js';
+import type { Found, SearchOrder } from './search-worker.js';
 
 export interface FindParts {
   folders: Folders;
@@ -198,4 +199,32 @@ function faultOf(attempt: () => unknown): string | null {
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
+}
+
+export type SearchOutcome = { kind: 'found'; found: Found } | { kind: 'too long' } | { kind: 'stopped' };
+
+const MEGABYTES = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 };
+
+/** `entry` is `search-worker.js`, which lies beside the compiled gateway. Throws what the thread threw. */
+export async function searchInThread(
+  order: SearchOrder,
+  { clock, signal, ms, entry }: { clock: Clock; signal: AbortSignal; ms: number; entry: URL },
+): Promise<SearchOutcome> {
+  if (signal.aborted) return { kind: 'stopped' };
+  const thread = new Worker(entry, { workerData: order, resourceLimits: MEGABYTES, env: {}, stdin: false });
+  return new Promise<SearchOutcome>((resolve, reject) => {
+    const stopWaiting = clock.after(ms, () => settle(() => resolve({ kind: 'too long' })));
+    const stop = () => settle(() => resolve({ kind: 'stopped' }));
+    function settle(then: () => void): void {
+      stopWaiting();
+      signal.removeEventListener('abort', stop);
+      void thread.terminate();
+      then();
+    }
+    thread.once('message', (found: Found) => settle(() => resolve({ kind: 'found', found })));
+    thread.once('error', (error) => settle(() => reject(error)));
+    // Where nothing was said, it ended itself.
+    thread.once('exit', () => settle(() => reject(new Error('the thread that searches files ended'))));
+    signal.addEventListener('abort', stop, { once: true });
+  });
 }

@@ -21,7 +21,7 @@ import { codeOf } from '../../core/file-access.js';
 import { composed, pathOnDisk } from '../../core/names-on-disk.js';
 import type { Skill } from '../../core/skills.js';
 import { writeWhole } from '../../core/write-whole.js';
-import { isWithin, type Places, type Quota, type Root, rootOf, SKILLS } from './places.js';
+import { isWithin, type Places, type Quota, type Root, rootOf, SKILLS } from './roots.js';
 
 /** The name under which what people sent is read. */
 export const MEDIA = 'media';

@@ -3,7 +3,7 @@ import type { ToolContext, ToolResult } from '../../core/tool.js';
 import { authorise } from '../authorise.js';
 import { failed } from '../results.js';
 import { PathRefusal } from './paths.js';
-import { type Folders, type Places, placesOf, placesOfSkills } from './places.js';
+import { type Folders, type Places, placesOf, placesOfSkills } from './roots.js';
 
 type Work = (places: Places) => Promise<ToolResult>;
 

@@ -1,8 +1,133 @@
-/**
- * The thread that looks through files for `glob` and `grep`: patterns come from models, and one of them may be made to
- * keep a search busy for ever. `search-thread.ts` starts it for one search, and ends it when it takes too long.
- */
-import { parentPort, workerData } from 'node:worker_threads';
-import { type SearchOrder, searchIn } from './search.js';
+/** Looks through folders, for `glob` and `grep`: which files there are, and which of their lines fit. */
+import { join } from 'node:path';
+import { isMainThread, parentPort, workerData } from 'node:worker_threads';
+import picomatch from 'picomatch';
+import { type Entry, entriesBelow, type OpenFolder, openFile, within } from '../../core/beneath.js';
+import { cutAt } from '../../core/cut.js';
+import { codeOf } from '../../core/file-access.js';
+import { composed } from '../../core/names-on-disk.js';
+import { isNoMessages } from './attachment.js';
+import { readUpTo } from './paths.js';
+import { linesOf, MOST_BYTES, textOf } from './read-write.js';
 
-void searchIn(workerData as SearchOrder).then((found) => parentPort?.postMessage(found));
+export interface SearchOrder {
+  /** Where to look; one alone, or a working folder with what lies at some place in it. */
+  places: SearchPlace[];
+  /** Real paths of folders and files that are passed over. */
+  closed: readonly string[];
+  /** What people sent: the gateway's own copies in it are passed over. null: there is none. */
+  media: string | null;
+  /** The path of a single file, instead of all that is there. */
+  file: string | null;
+  /** Which files; null: all but hidden ones. */
+  glob: string | null;
+  /** Which lines; null: only the names of files. */
+  lines: { source: string; flags: string } | null;
+  /** What is looked at, and how much is found. */
+  most: { entries: number; found: number };
+}
+
+interface SearchPlace {
+  root: string;
+  /** Real folders below the root. */
+  names: string[];
+  /** What stands before its paths where they are told, and where they are matched. */
+  before: string;
+  matched: string;
+}
+
+export interface Found {
+  /** Paths, or `path:line: text`, sorted by path. */
+  found: string[];
+  /** How many more there are, as far as was looked. */
+  more: number;
+  /** There were more files than are looked at. */
+  isPartial: boolean;
+}
+
+/** What other programs keep beside what people work on. */
+const PASSED_OVER = new Set(['node_modules', '.git']);
+const LONGEST_LINE = 300;
+const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP']);
+
+export async function searchIn(order: SearchOrder): Promise<Found> {
+  const { places, closed, media, file, glob, lines, most } = order;
+  const matches = picomatch(composed(glob ?? '**/*'));
+  const fits = (path: string) => matches(composed(path));
+  const expression = lines && new RegExp(lines.source, lines.flags);
+  const found: Found = { found: [], more: 0, isPartial: false };
+  let looked = 0;
+  for (const { root, names, before, matched } of places) {
+    const look = async (folder: OpenFolder) => {
+      const isClosed = ({ path }: Entry) => closed.includes(join(root, ...names, path));
+      const isCopy = ({ name, path }: Entry) =>
+        media !== null && isNoMessages(name) && join(root, ...names, path) === join(media, name);
+      const enter = (entry: Entry) =>
+        file === null &&
+        !PASSED_OVER.has(entry.name) &&
+        !(before === '' && isPlaceOf(places, entry)) &&
+        !isClosed(entry);
+      const hits: { path: string; lines: string[] }[] = [];
+      for await (const entry of entriesBelow(folder, enter)) {
+        looked++;
+        if (looked > most.entries) {
+          found.isPartial = true;
+          break;
+        }
+        if (
+          entry.kind !== 'file' ||
+          isClosed(entry) ||
+          isCopy(entry) ||
+          !(file === null ? fits(matched + entry.path) : entry.path === file)
+        )
+          continue;
+        const path = before + entry.path;
+        const held = expression === null ? [path] : await linesIn(entry, path, expression, most.found);
+        if (held.length > 0) hits.push({ path, lines: held });
+      }
+      hits.sort((one, other) => (one.path < other.path ? -1 : 1));
+      for (const line of hits.flatMap((hit) => hit.lines)) {
+        if (found.found.length < most.found) found.found.push(line);
+        else found.more++;
+      }
+    };
+    await within(root, names, look).catch((error: unknown) => {
+      // What has gone since its path was looked up, or is a link by now, holds nothing.
+      if (!GONE.has(codeOf(error))) throw error;
+    });
+  }
+  return found;
+}
+
+/** The folder in whose place another one is looked through. */
+function isPlaceOf(places: SearchPlace[], { path }: Entry): boolean {
+  return places.some(({ before }) => before === `${path}/`);
+}
+
+async function linesIn(
+  { folder, name }: Entry,
+  path: string,
+  expression: RegExp,
+  most: number,
+): Promise<string[]> {
+  // What has gone meanwhile, or may not be read, holds nothing.
+  const handle = await openFile(folder, name).catch(() => null);
+  if (handle === null) return [];
+  try {
+    const { size } = await handle.stat();
+    const text = size > MOST_BYTES ? null : textOf(await readUpTo(handle, MOST_BYTES));
+    if (text === null) return [];
+    const found: string[] = [];
+    for (const [n, line] of linesOf(text.text).entries()) {
+      if (!expression.test(line)) continue;
+      if (found.length === most) break;
+      found.push(`${path}:${n + 1}: ${line.length > LONGEST_LINE ? `${cutAt(line, LONGEST_LINE)}…` : line}`);
+    }
+    return found;
+  } finally {
+    await handle.close();
+  }
+}
+
+// In a thread of its own: patterns come from models, and one may keep a search busy for ever. `find.ts` ends the thread in time.
+if (!isMainThread) void searchIn(workerData as SearchOrder).then((found) => parentPort?.postMessage(found));

@@ -8,7 +8,7 @@ import { accessSync, constants } from 'node:fs';
 import { lstat, readlink, realpath } from 'node:fs/promises';
 import { delimiter, dirname, join, relative } from 'node:path';
 import { AGENTS_MEDIA_INSIDE, HOME_INSIDE, MEDIA } from '../files/paths.js';
-import { isBelow, isWithin, type Places, SKILLS } from '../files/places.js';
+import { isBelow, isWithin, type Places, SKILLS } from '../files/roots.js';
 
 export interface SandboxOrder {
   places: Places;

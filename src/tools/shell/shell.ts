@@ -2,21 +2,20 @@
  * `shell`: a command in the persona's working folder (an agent's: in the folders of its task), in a sandbox. Without one it is refused, unless the configuration
  * says in as many words that there is to be none.
  */
-import { lstat, mkdir, rmdir, symlink, unlink } from 'node:fs/promises';
+import { lstat, mkdir, rmdir, symlink, unlink, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { commandEnv } from '../../core/command-env.js';
 import { redactor } from '../../core/secret-env.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { findFolder, MEDIA, PathRefusal, usedBy, withoutSetId } from '../files/paths.js';
-import { type Folders, isWithin, type Places, type Quota, SKILLS } from '../files/places.js';
+import { type Folders, isWithin, type Places, type Quota, SKILLS } from '../files/roots.js';
 import { writingInPlaces } from '../files/run.js';
 import { failed } from '../results.js';
 import { bubblewrapArguments, bubblewrapFault, findBubblewrap, insideAs, PATH_INSIDE } from './bubblewrap.js';
 import { type CommandOutcome, runCommand } from './command.js';
-import { fillWorkspace } from './workspace.js';
 
 export interface ShellParts {
   folders: Folders;
@@ -237,4 +236,21 @@ function endOf(code: number | null, ended: CommandOutcome['ended'], seconds: num
 function signalOf(code: number): string {
   const found = Object.entries(constants.signals).find(([, number]) => number === code - 128);
   return found === undefined ? '' : `: ended by ${found[0]}`;
+}
+
+const FILES = ['MEMORY.md', 'USER.md'];
+
+export async function fillWorkspace(folder: string, skillsFolder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  for (const each of [join(folder, 'memory'), skillsFolder]) await unlessThere(mkdir(each, { mode: 0o700 }));
+  for (const file of FILES) await unlessThere(writeFile(join(folder, file), '', { flag: 'wx', mode: 0o600 }));
+  // Relative, so that it holds when data_dir is moved.
+  await unlessThere(symlink(relative(folder, skillsFolder), join(folder, 'skills')));
+}
+
+/** Anything of that name may be somebody's own, a link that leads nowhere, too. */
+async function unlessThere(making: Promise<unknown>): Promise<void> {
+  await making.catch((error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  });
 }

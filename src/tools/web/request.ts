@@ -1,18 +1,137 @@
-/**
- * Asks servers for a page, from redirect to redirect. Each address is looked at anew: whoever answers for it has to be
- * public, or allowed by the operator, and the connection goes to the very addresses that were looked at.
- */
+/** `tools.web.allow_hosts`: hosts beside us that may be fetched all the same, each with a port or without one. Pure. */
+
 import type { LookupAddress } from 'node:dns';
+import { lookup, Resolver } from 'node:dns/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { isIP } from 'node:net';
+import { isIP, isIPv6, type LookupFunction, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { hostOf, isLocalName, isPublicAddress, reachedBy } from '../../core/addresses.js';
 import { cutAt } from '../../core/cut.js';
 import { nameInPrompt } from '../../core/elements.js';
-import { type AllowedHost, isAllowed } from './allowed-hosts.js';
-import type { Network } from './network.js';
-import * as refusals from './not-fetched.js';
-import { NotFetched } from './not-fetched.js';
+import type { LookupFor, Outward } from '../../core/outward.js';
+
+export interface AllowedHost {
+  /** As `hostOf` gives it. */
+  host: string;
+  /** null: any. */
+  port: number | null;
+}
+
+/** `nas.lan`, `nas.lan:8080`, `192.168.1.5`, `fd00::5`, `[fd00::5]:8080`, `http://nas.lan`; null for anything else. */
+export function allowedHost(listed: string): AllowedHost | null {
+  const given = listed.trim().replace(/^https?:\/\/([^/]*)\/?$/i, '$1');
+  const entry = isIPv6(given) ? `[${given}]` : given;
+  const [, host = '', port] = /^(\[[^\]]*\]|[^:/?#@\s]+)(?::(\d{1,5}))?$/.exec(entry) ?? [];
+  const address = port === undefined ? `http://${host}` : `http://${host}:${port}`;
+  if (host === '' || !URL.canParse(address)) return null;
+  return { host: hostOf(new URL(address)), port: port === undefined ? null : Number(port) };
+}
+
+/** `host` is a name, or the address that a name led to. */
+export function isAllowed(allowed: readonly AllowedHost[], host: string, port: number): boolean {
+  const same = isIPv6(host) ? hostOf(new URL(`http://[${host}]`)) : host;
+  return allowed.some((each) => each.host === same && (each.port === null || each.port === port));
+}
+
+export class NotFetched extends Error {}
+
+export const NO_ADDRESS =
+  'That is no address of a page: it has to begin with http:// or https:// and name a server. Nothing was fetched.';
+export const WITH_LOGIN = 'Addresses with a user name or a password in them are not fetched.';
+/** One sentence for what is not there and for what may not be reached, so that nobody learns which names are in use. */
+export const NOT_PUBLIC = 'No public server was found at that address, so nothing was fetched.';
+export const REDIRECTED_AWAY = 'The address leads on to one that is no page of the web. Nothing was fetched.';
+export const ENDLESS_REDIRECTS =
+  'The address leads on and on to others, more than five times. Nothing was fetched.';
+export const UNREACHABLE = 'The server could not be reached. Nothing was fetched.';
+export const BAD_CERTIFICATE =
+  'The server could not prove who it is (its certificate is not valid), so nothing was fetched.';
+export const NO_HTTP = 'What the server answered is not HTTP, or far too much of it. Nothing was fetched.';
+export const BROKEN_OFF = 'The connection ended before the page was there. Nothing was fetched.';
+export const NOT_UNPACKED =
+  'The server sent the page compressed in a way that cannot be read. Nothing was fetched.';
+export const STOPPED = 'Stopped: nothing was fetched.';
+
+export function tooSlow(seconds: number): string {
+  return `The server did not send the page within ${seconds} ${seconds === 1 ? 'second' : 'seconds'}. Nothing was fetched.`;
+}
+
+/** `address`: fit to stand in a sentence. */
+export function otherHost(address: string): string {
+  return `The address leads on to another server, which is not followed just now. Where it is needed, fetch it by its own address: ${address}`;
+}
+
+/** What a connection that failed says of it. */
+export function sentenceFor(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (code.startsWith('HPE_')) return NO_HTTP;
+  if (/CERT|SIGNATURE|TLS|SSL|EPROTO/.test(code)) return BAD_CERTIFICATE;
+  return UNREACHABLE;
+}
+
+export interface Network {
+  /**
+   * Every address of a name; none if there is none. `asSystem`: as this machine does it, with its own list of hosts, for
+   * names that the operator allowed.
+   */
+  addressesOf(name: string, asSystem: boolean, signal: AbortSignal): Promise<LookupAddress[]>;
+  /** The addresses of this machine: a public one of them leads behind its firewall. */
+  own(): string[];
+  /** Connects to one of the addresses and to nothing else; behind a proxy to a name whose addresses these were. */
+  connect(to: Destination, signal: AbortSignal): Promise<Socket>;
+}
+
+export interface Destination {
+  /** A name, or the address itself; for the certificate. */
+  host: string;
+  port: number;
+  secure: boolean;
+  /** At least one. */
+  addresses: readonly LookupAddress[];
+}
+
+export function systemNetwork(outward: Pick<Outward, 'connect'>): Network {
+  return {
+    addressesOf,
+    own,
+    connect: ({ addresses, ...to }, signal) => outward.connect({ ...to, lookup: onlyTo(addresses) }, signal),
+  };
+}
+
+const DNS_TIMEOUT_MS = 4_000;
+const DNS_TRIES = 2;
+
+/**
+ * Not through the system's lookup, which holds one of the few threads that also read every file: a name whose servers
+ * are silent would stop the whole gateway.
+ */
+async function addressesOf(name: string, asSystem: boolean, signal: AbortSignal): Promise<LookupAddress[]> {
+  if (asSystem) return lookup(name, { all: true }).catch(() => []);
+  const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES });
+  const cancel = () => resolver.cancel();
+  signal.addEventListener('abort', cancel, { once: true });
+  // A name without addresses of one kind is an error of that kind.
+  const [v4, v6] = await Promise.all([
+    resolver.resolve4(name).catch(() => []),
+    resolver.resolve6(name).catch(() => []),
+  ]);
+  signal.removeEventListener('abort', cancel);
+  return [...v4.map((address) => ({ address, family: 4 })), ...v6.map((address) => ({ address, family: 6 }))];
+}
+
+function own(): string[] {
+  return Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
+}
+
+/** The socket asks nobody else; of a host that is an address it asks nobody at all. */
+export function onlyTo(addresses: readonly LookupAddress[]): LookupFunction {
+  const [first] = addresses;
+  return (_name, { all }, done) => {
+    if (all) done(null, [...addresses]);
+    else done(null, first?.address ?? '', first?.family);
+  };
+}
 
 export interface PageAsk {
   allowed: readonly AllowedHost[];
@@ -43,18 +162,18 @@ const HEADERS = {
 /** Throws NotFetched, and what the connection says while it is used. */
 export async function requestPage(address: string, ask: PageAsk): Promise<Answered> {
   let url = pageAddress(address);
-  if (url === null) throw new NotFetched(refusals.NO_ADDRESS);
+  if (url === null) throw new NotFetched(NO_ADDRESS);
   for (let redirects = 0; ; redirects++) {
     const response = await open(url, ask);
     const { location } = response.headers;
     if (!REDIRECTS.includes(response.statusCode) || location === undefined) return { url, response };
     response.destroy();
-    if (redirects === MOST_REDIRECTS) throw new NotFetched(refusals.ENDLESS_REDIRECTS);
+    if (redirects === MOST_REDIRECTS) throw new NotFetched(ENDLESS_REDIRECTS);
     // Node reads headers as Latin-1; a server that writes others means UTF-8.
     const next = pageAddress(Buffer.from(location, 'latin1').toString(), url.href);
-    if (next === null) throw new NotFetched(refusals.REDIRECTED_AWAY);
+    if (next === null) throw new NotFetched(REDIRECTED_AWAY);
     if (ask.staysOnHost && bareName(next) !== bareName(url)) {
-      throw new NotFetched(refusals.otherHost(addressInPrompt(next)));
+      throw new NotFetched(otherHost(addressInPrompt(next)));
     }
     url = next;
   }
@@ -79,7 +198,7 @@ function bareName(url: URL): string {
 }
 
 async function open(url: URL, ask: PageAsk): Promise<IncomingMessage> {
-  if (url.username !== '' || url.password !== '') throw new NotFetched(refusals.WITH_LOGIN);
+  if (url.username !== '' || url.password !== '') throw new NotFetched(WITH_LOGIN);
   const { network, signal } = ask;
   const host = hostOf(url);
   const secure = url.protocol === 'https:';
@@ -87,7 +206,7 @@ async function open(url: URL, ask: PageAsk): Promise<IncomingMessage> {
   const addresses = await checkedAddresses(host, port, ask);
   if (signal.aborted) throw signal.reason;
   const socket = await network.connect({ host, port, secure, addresses }, signal).catch((error) => {
-    throw signal.aborted ? error : new NotFetched(refusals.sentenceFor(error));
+    throw signal.aborted ? error : new NotFetched(sentenceFor(error));
   });
   return new Promise((resolve, reject) => {
     const sent = (secure ? httpsRequest : httpRequest)(url, {
@@ -99,7 +218,7 @@ async function open(url: URL, ask: PageAsk): Promise<IncomingMessage> {
       // No agent: it would keep connections for others, and may take its proxy from the environment.
       createConnection: () => socket,
     });
-    sent.on('error', (error) => reject(signal.aborted ? error : new NotFetched(refusals.sentenceFor(error))));
+    sent.on('error', (error) => reject(signal.aborted ? error : new NotFetched(sentenceFor(error))));
     sent.on('response', (response) => {
       // Whoever reads gets the error, too; without a listener, one that nobody reads would end the process.
       response.on('error', () => {});
@@ -116,7 +235,7 @@ export async function checkedAddresses(
   { allowed, network, signal }: Omit<PageAsk, 'staysOnHost'>,
 ): Promise<LookupAddress[]> {
   const isNamed = isAllowed(allowed, host, port);
-  if (!isNamed && isLocalName(host)) throw new NotFetched(refusals.NOT_PUBLIC);
+  if (!isNamed && isLocalName(host)) throw new NotFetched(NOT_PUBLIC);
   const family = isIP(host);
   const found =
     family === 0
@@ -126,7 +245,7 @@ export async function checkedAddresses(
   const mayReach = ({ address }: LookupAddress) =>
     isAllowed(allowed, address, port) || (isPublicAddress(address) && !own.includes(reachedBy(address)));
   // One private address among public ones is no accident: which of them is taken is decided elsewhere.
-  if (found.length === 0 || !(isNamed || found.every(mayReach))) throw new NotFetched(refusals.NOT_PUBLIC);
+  if (found.length === 0 || !(isNamed || found.every(mayReach))) throw new NotFetched(NOT_PUBLIC);
   return found;
 }
 
@@ -138,4 +257,15 @@ function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise
     signal.addEventListener('abort', giveUp, { once: true });
     void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
   });
+}
+
+/** `allowHosts`: `tools.web.allow_hosts`. What it gives throws NotFetched where a server may not be reached. */
+export function createReach(allowHosts: readonly string[], network: Network): LookupFor {
+  const allowed = allowHosts.flatMap((listed) => allowedHost(listed) ?? []);
+  return async ({ host, port }) => {
+    const { signal } = new AbortController();
+    return onlyTo(
+      await checkedAddresses(host.replace(/(?<!\.)\.+$/, ''), port, { allowed, network, signal }),
+    );
+  };
 }

@@ -10,13 +10,28 @@ import { nameInPrompt } from '../../core/elements.js';
 import type { Log } from '../../core/log.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
-import { allowedHost } from './allowed-hosts.js';
-import { type Body, readBody } from './body.js';
-import { type ContentKind, decoded, isBinary, kindOf, kindOfBytes, mediaType } from './content.js';
-import type { Network } from './network.js';
-import { NotFetched, STOPPED, tooSlow } from './not-fetched.js';
+import {
+  type Body,
+  type ContentKind,
+  decoded,
+  isBinary,
+  kindOf,
+  kindOfBytes,
+  mediaType,
+  readBody,
+} from './content.js';
 import type { PageReader } from './page-reader.js';
-import { type Answered, addressInPrompt, pageAddress, requestPage } from './request.js';
+import type { Network } from './request.js';
+import {
+  type Answered,
+  addressInPrompt,
+  allowedHost,
+  NotFetched,
+  pageAddress,
+  requestPage,
+  STOPPED,
+  tooSlow,
+} from './request.js';
 
 export interface WebFetchParts {
   settings: { timeoutSeconds: number; maxBytes: number; allowHosts: readonly string[] };

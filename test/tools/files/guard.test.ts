@@ -4,8 +4,7 @@ import { chmod, mkdir, readFile as read, readdir, rm, stat, symlink, truncate } 
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { readFile } from '../../../src/tools/files/read-file.js';
-import { editFile, writeFile } from '../../../src/tools/files/write-file.js';
+import { editFile, readFile, writeFile } from '../../../src/tools/files/read-write.js';
 import { HERE, type Home, MEDIA, makeHome, WORK } from './support.js';
 
 /** All that a persona must not reach lies around its folder, as in a real home. */

@@ -3,7 +3,7 @@ import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { searchIn } from '../../../src/tools/files/search.js';
+import { searchIn } from '../../../src/tools/files/search-worker.js';
 
 test('what has gone, is a file or a link since its path was looked up is passed over, and the rest is found', async () => {
   const root = await mkdtemp(join(tmpdir(), 'coterie-search-'));

@@ -12,8 +12,7 @@ import type { AgentPlace, Authorisation, Tool } from '../../../src/core/tool.js'
 import { createSkills } from '../../../src/skills/skills.js';
 import { activateSkill } from '../../../src/tools/activate-skill.js';
 import { glob, grep } from '../../../src/tools/files/find.js';
-import { readFile, readSkillFile } from '../../../src/tools/files/read-file.js';
-import { editFile, writeFile } from '../../../src/tools/files/write-file.js';
+import { editFile, readFile, readSkillFile, writeFile } from '../../../src/tools/files/read-write.js';
 import { shell } from '../../../src/tools/shell/shell.js';
 import { askerWho } from '../../harness/asker.js';
 import { describeWithBubblewrap } from '../../harness/bubblewrap.js';

@@ -7,7 +7,7 @@ import { build } from 'esbuild';
 import { onTestFinished } from 'vitest';
 import { ZodType } from 'zod';
 import type { Authorisation, Tool, ToolContext, ToolResult } from '../../../src/core/tool.js';
-import type { Folders } from '../../../src/tools/files/places.js';
+import type { Folders } from '../../../src/tools/files/roots.js';
 import { askerWho } from '../../harness/asker.js';
 import { foldersIn } from '../../harness/folders.js';
 

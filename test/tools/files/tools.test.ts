@@ -6,8 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import { createSlots } from '../../../src/core/concurrency.js';
 import { glob, grep } from '../../../src/tools/files/find.js';
-import { readFile } from '../../../src/tools/files/read-file.js';
-import { editFile, writeFile } from '../../../src/tools/files/write-file.js';
+import { editFile, readFile, writeFile } from '../../../src/tools/files/read-write.js';
 import { compileSearch, MEDIA, makeHome, WORK } from './support.js';
 
 let search: Awaited<ReturnType<typeof compileSearch>>;

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
-import type { Folders } from '../../../src/tools/files/places.js';
+import type { Folders } from '../../../src/tools/files/roots.js';
 import { type ShellParts, shell } from '../../../src/tools/shell/shell.js';
 import { describeWithBubblewrap } from '../../harness/bubblewrap.js';
 import { MEDIA, makeHome, WORK } from '../files/support.js';

@@ -3,15 +3,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isPublicAddress } from '../../../src/core/addresses.js';
-import { allowedHost } from '../../../src/tools/web/allowed-hosts.js';
-import { systemNetwork } from '../../../src/tools/web/network.js';
 import {
+  allowedHost,
   ENDLESS_REDIRECTS,
   NO_ADDRESS,
   NOT_PUBLIC,
   REDIRECTED_AWAY,
+  systemNetwork,
   WITH_LOGIN,
-} from '../../../src/tools/web/not-fetched.js';
+} from '../../../src/tools/web/request.js';
 import { straight } from '../../harness/straight.js';
 import { fetchFrom, fetchPage, networkOf, page, sendTo, serve, toolWith } from './support.js';
 

@@ -5,6 +5,7 @@ import { connect } from 'node:tls';
 import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
+import { createPageReader } from '../../../src/tools/web/page-reader.js';
 import {
   BAD_CERTIFICATE,
   BROKEN_OFF,
@@ -13,8 +14,7 @@ import {
   STOPPED,
   tooSlow,
   UNREACHABLE,
-} from '../../../src/tools/web/not-fetched.js';
-import { createPageReader } from '../../../src/tools/web/page-reader.js';
+} from '../../../src/tools/web/request.js';
 import { makeCertificates } from '../../fakes/certificate.js';
 import { manualClock } from '../../fakes/clock.js';
 import { fetchFrom, fetchPage, networkOf, PAGE_WORKER, page, type Site, serve, serveRaw } from './support.js';

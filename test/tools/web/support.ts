@@ -13,8 +13,8 @@ import {
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import type { AnyTool, ToolContext, ToolResult } from '../../../src/core/tool.js';
-import { type Destination, type Network, systemNetwork } from '../../../src/tools/web/network.js';
 import { createPageReader } from '../../../src/tools/web/page-reader.js';
+import { type Destination, type Network, systemNetwork } from '../../../src/tools/web/request.js';
 import { type WebFetchParts, webFetch } from '../../../src/tools/web/web-fetch.js';
 import { askerWho } from '../../harness/asker.js';
 import { quietLog } from '../../harness/quiet.js';

@@ -1,15 +1,67 @@
 /**
- * Fetches a file of a message from WhatsApp's media servers, which keep it, encrypted, for some weeks. After that, the
- * phone of its sender may upload it once again. The library fetches without a limit, cannot be stopped, asks whatever
- * server a sender names, and does not check that the file is whole; so it is done here.
+ * What is needed to fetch a file of a message later, also after a restart: where it is, its key, and the message by which
+ * it can be asked for again when it is gone. Opaque to everybody else.
  */
+
 import { createDecipheriv, createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import { getMediaKeys, type WAMessage, type WASocket } from '@whiskeysockets/baileys';
+import { getMediaKeys, type MediaType, type WAMessage, type WASocket } from '@whiskeysockets/baileys';
 import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { Outward } from '../../core/outward.js';
 import { download } from '../kit/download.js';
-import { readSource, type Source } from './source.js';
+import { flag, oneOf, type Read, record, text } from '../kit/payload.js';
+import type { Envelope, File, Media } from './content.js';
+import { isGroup, plainJid } from './ids.js';
+
+/** The names with which WhatsApp derives the keys of files. */
+const MEDIA_TYPES = {
+  image: 'image',
+  voice: 'audio',
+  audio: 'audio',
+  video: 'video',
+  document: 'document',
+} as const satisfies Record<File['kind'], MediaType>;
+
+const readFields = record(
+  {
+    type: oneOf('image', 'audio', 'video', 'document'),
+    key: text,
+    message: record({ remoteJid: text, id: text }, { fromMe: flag, participant: text }),
+  },
+  { path: text, url: text, sha256: text },
+);
+
+export type Source = Read<typeof readFields>;
+
+export function sourceOf(
+  kind: File['kind'],
+  media: Media,
+  { remoteJid, id, fromMe, participant }: Envelope['key'],
+) {
+  // The same in whatever message it stands: of a quote, too, where who said it has no device, and is named in direct chats.
+  const author = isGroup(remoteJid) ? plainJid(participant) : null;
+  return JSON.stringify({
+    type: MEDIA_TYPES[kind],
+    key: base64(media.mediaKey),
+    path: media.directPath,
+    url: media.url,
+    sha256: media.fileSha256 && base64(media.fileSha256),
+    message: { remoteJid, id, fromMe, ...(author === null ? {} : { participant: author }) },
+  });
+}
+
+/** null for what this program did not write. */
+export function readSource(written: string): Source | null {
+  try {
+    return readFields(JSON.parse(written)) ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function base64(bytes: Uint8Array | undefined): string {
+  return Buffer.from(bytes ?? []).toString('base64');
+}
 
 const MEDIA_HOST = 'mmg.whatsapp.net';
 const MAC_BYTES = 10;

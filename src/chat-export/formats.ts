@@ -1,0 +1,223 @@
+/** A format of exports: what stands before, between and behind the messages, as text that is written as it comes. Pure. */
+
+import { sizeInWords } from '../core/bytes.js';
+import type { ChatRecord } from '../core/chat-record.js';
+import type { Zone } from '../core/dates.js';
+import type { PersonaId } from '../core/ids.js';
+import type { StoredAttachment } from '../core/media.js';
+import { printable, printableJson, printableLine } from '../core/printable.js';
+import type { StoredMessage } from '../core/transcript.js';
+
+export interface ExportHead {
+  chat: Pick<ChatRecord, 'id' | 'channel' | 'kind' | 'title'>;
+  exportedAt: number;
+  since: number | null;
+  until: number | null;
+  zone: Zone;
+  messages: number;
+  /** Whether there are threads, so that the chat itself needs a heading. */
+  hasThreads: boolean;
+}
+
+export interface Format {
+  begin(head: ExportHead): string;
+  /** null: what was said in no thread. */
+  beginRoom(threadId: string | null): string;
+  message(message: ExportedMessage): string;
+  endRoom(): string;
+  end(): string;
+}
+
+export interface ExportedMessage {
+  /** The number by which it is known here, which grows. */
+  id: number;
+  /** ISO 8601, UTC. */
+  at: string;
+  author: { kind: 'person' | 'persona'; id: string; name: string; bot?: true };
+  /** As it is now; empty for one that is only files. */
+  text: string;
+  /** It was changed after it had been taken up. */
+  edited?: true;
+  /** It is a reaction: `text` says with what. */
+  reaction?: true;
+  /** `told`: only whoever replied says that it was said. */
+  reply_to?: { author: string; text: string; told?: true };
+  /** Whose words it only forwards; empty if that is not known. */
+  forwarded_from?: string;
+  files?: ExportedFile[];
+}
+
+export interface ExportedFile {
+  kind: StoredAttachment['kind'];
+  name: string | null;
+  mime_type: string | null;
+  bytes: number | null;
+  /** What was heard in a voice note. */
+  spoken?: string;
+}
+
+export function exportedMessage(
+  message: StoredMessage,
+  nameOf: (personaId: PersonaId) => string,
+): ExportedMessage {
+  const {
+    id,
+    sentAt,
+    author,
+    text,
+    words,
+    edited,
+    reaction,
+    replyTo,
+    forwardedFrom,
+    attachments = [],
+  } = message;
+  const files = attachments.filter(({ ofReply }) => !ofReply).map(fileOf);
+  return {
+    id,
+    at: new Date(sentAt).toISOString(),
+    author: authorOf(author, nameOf),
+    // Where there are files, `text` also says what is in them.
+    text: words ?? text,
+    ...(edited && { edited: true }),
+    ...(reaction && { reaction: true }),
+    ...(replyTo && {
+      reply_to: {
+        author: replyTo.senderName,
+        text: replyTo.text,
+        ...(replyTo.told && { told: true as const }),
+      },
+    }),
+    ...(forwardedFrom !== undefined && { forwarded_from: forwardedFrom }),
+    ...(files.length > 0 && { files }),
+  };
+}
+
+function authorOf(
+  author: StoredMessage['author'],
+  nameOf: (personaId: PersonaId) => string,
+): ExportedMessage['author'] {
+  if (author.kind === 'persona') return { kind: 'persona', id: author.id, name: nameOf(author.id) };
+  if (author.kind === 'gateway') return { kind: 'person', id: '', name: author.about };
+  const { id, name, bot } = author;
+  return { kind: 'person', id, name, ...(bot && { bot }) };
+}
+
+function fileOf({ kind, name, mimeType, bytes, outcome }: StoredAttachment): ExportedFile {
+  const spoken = kind === 'voice' && outcome?.kind === 'kept' ? outcome.read : undefined;
+  return { kind, name, mime_type: mimeType, bytes, ...(spoken !== undefined && { spoken }) };
+}
+
+export function jsonFormat(): Format {
+  let isFirstRoom = true;
+  let isFirst = true;
+  const time = (at: number | null) => (at === null ? null : new Date(at).toISOString());
+  return {
+    begin({ chat, exportedAt, since, until, zone, messages }) {
+      const { id, channel, kind, title } = chat;
+      const head = {
+        format: 'coterie-chat',
+        version: 1,
+        chat: { id, channel, kind, title },
+        timezone: zone.name,
+        exported_at: time(exportedAt),
+        since: time(since),
+        until: time(until),
+        messages,
+      };
+      return `${printableJson(head).slice(0, -1)},"rooms":[`;
+    },
+    beginRoom(threadId) {
+      const comma = isFirstRoom ? '' : ',';
+      isFirstRoom = false;
+      isFirst = true;
+      return `${comma}\n{"thread":${printableJson(threadId)},"messages":[`;
+    },
+    message(message) {
+      const comma = isFirst ? '' : ',';
+      isFirst = false;
+      return `${comma}\n${printableJson(message)}`;
+    },
+    endRoom: () => '\n]}',
+    end: () => '\n]}\n',
+  };
+}
+
+export function markdownFormat({ zone, hasThreads }: Pick<ExportHead, 'zone' | 'hasThreads'>): Format {
+  let day = '';
+  const level = hasThreads ? '###' : '##';
+
+  function dayOf(at: number): string {
+    const date = zone.date(at);
+    if (date === day) return '';
+    day = date;
+    return `${level} ${date}\n\n`;
+  }
+
+  return {
+    begin(head) {
+      const { chat, exportedAt, since, until, messages } = head;
+      const from = since === null ? [] : [`- From: ${zone.time(since)}`];
+      const to = until === null ? [] : [`- Until: ${zone.time(until)}`];
+      const facts = [
+        `- Chat: \`${chat.id}\``,
+        `- Exported: ${zone.time(exportedAt)} (times are of ${zone.name})`,
+        ...from,
+        ...to,
+        `- Messages: ${messages}`,
+      ];
+      return `# ${literal(chat.title) || `\`${chat.id}\``}\n\n${facts.join('\n')}\n\n`;
+    },
+    beginRoom(threadId) {
+      day = '';
+      if (!hasThreads) return '';
+      return threadId === null ? '## In the chat itself\n\n' : `## Thread ${literal(threadId)}\n\n`;
+    },
+    message(message) {
+      const at = Date.parse(message.at);
+      return `${dayOf(at)}${whoAndWhen(message, zone.time(at).slice(11))}\n\n${bodyOf(message)}\n\n`;
+    },
+    endRoom: () => '',
+    end: () => '',
+  };
+}
+
+function whoAndWhen({ author, edited, forwarded_from }: ExportedMessage, time: string): string {
+  const forwarding =
+    forwarded_from === undefined ? '' : `, forwarding ${literal(forwarded_from) || 'somebody'}`;
+  return `**${literal(author.name) || 'nobody'}**${forwarding}, ${time}${edited ? ' (edited)' : ''}`;
+}
+
+function bodyOf({ text, reply_to, files = [] }: ExportedMessage): string {
+  const quoted =
+    reply_to === undefined
+      ? []
+      : [`_In reply to ${literal(reply_to.author)}:_`, `> ${excerpt(reply_to.text)}`];
+  const said = text === '' ? [] : printable(text).split('\n');
+  const told = files.flatMap(fileLines);
+  const blocks = [quoted, said, told].filter((lines) => lines.length > 0);
+  return blocks
+    .map((lines) => lines.map((line) => (line === '' ? '>' : `> ${line}`)).join('\n'))
+    .join('\n>\n');
+}
+
+function fileLines({ kind, name, bytes, spoken }: ExportedFile): string[] {
+  const called = name === null ? '' : ` ${literal(name)}`;
+  const size = bytes === null ? '' : `, ${sizeInWords(bytes)}`;
+  const line = `_[${kind}${called}${size}]_`;
+  return spoken === undefined ? [line] : [line, '', ...printable(spoken).split('\n')];
+}
+
+const EXCERPT_CHARS = 200;
+
+function excerpt(text: string): string {
+  const signs = Array.from(printableLine(text).replace(/ +/g, ' ').trim());
+  return signs.length <= EXCERPT_CHARS ? signs.join('') : `${signs.slice(0, EXCERPT_CHARS).join('')} …`;
+}
+
+/** A name as a name, whatever signs of Markdown or HTML stand in it. */
+function literal(name: string): string {
+  return printableLine(name)
+    .trim()
+    .replace(/[\\`*_{}[\]()<>#~|!&]/g, '\\$&');
+}

@@ -1,0 +1,313 @@
+/**
+ * Archives on disk: their names, their text, and the files. A file is written atomically, however long the conversation is; afterwards only its front matter changes.
+ */
+
+import { rmSync } from 'node:fs';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { isMap, stringify } from 'yaml';
+import type { ArchivedMessage, ArchiveFile, ArchiveHead, Archives } from '../core/archive.js';
+import type { Zone } from '../core/dates.js';
+import { Fault } from '../core/errors.js';
+import { codeOf, namesIn, readIfThere, readOr, unavailable, unhurried } from '../core/file-access.js';
+import { readUnlessUnchanged } from '../core/file-cache.js';
+import { splitFrontMatter } from '../core/front-matter.js';
+import type { ChatId, PersonaId } from '../core/ids.js';
+import type { Log } from '../core/log.js';
+import type { MemoryOwner } from '../core/memory.js';
+import type { Exclusive } from '../core/mutex.js';
+import { composed, composedNames } from '../core/names-on-disk.js';
+import { fileUpdater } from '../core/update-file.js';
+import { openTemporary, removeLeftOvers, type Temporary } from '../core/write-whole.js';
+import { documentOf } from '../core/yaml.js';
+import { archiveFile, archiveFolder, fromHere, isChatId, isPersonaId } from './paths.js';
+import { withFrontMatterKey } from './yaml-edit.js';
+
+export interface ArchiveName {
+  time: string;
+  /** The number among those of the same moment. */
+  number: number;
+  personaId: PersonaId;
+}
+
+export function nameTime(zone: Zone, at: number): string {
+  const seconds = new Date(at).toISOString().slice(17, 19);
+  return `${zone.time(at).replace(' ', 'T').replace(':', '-')}-${seconds}`;
+}
+
+export function archiveName({ time, number, personaId }: ArchiveName): string {
+  return `${time}${number === 1 ? '' : `_${number}`}-${personaId}.md`;
+}
+
+/** null for any other name, including one that would lead out of the folder. */
+export function parseArchiveName(file: string): ArchiveName | null {
+  const parts = /^(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)(?:_([1-9]\d{0,8}))?-(.+)\.md$/u.exec(composed(file));
+  const [, time, number = '1', personaId] = parts ?? [];
+  if (time === undefined || personaId === undefined || !isPersonaId(personaId)) return null;
+  const name = { time, number: Number(number), personaId };
+  return archiveName(name) === composed(file) ? name : null;
+}
+
+export function oldestFirst(a: ArchiveName, b: ArchiveName): number {
+  if (a.time !== b.time) return a.time < b.time ? -1 : 1;
+  return a.number - b.number;
+}
+
+/** What is known only after the whole archive was written. */
+export interface Extent {
+  messages: number;
+  from: number;
+  until: number;
+}
+
+export interface ReadHead {
+  threadId: string | null;
+  personaId: PersonaId;
+  flushed: boolean;
+  reset: boolean;
+}
+
+/** The whole heading line; `name` was chosen by a person, the rest is ours. */
+export const MESSAGE_HEADING = /^(?<mark>## )(?<name>.*)(?<rest> · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->)$/;
+/** Also where the heading would be taken for one only by a lenient reader: indented, or before spaces of any kind. */
+const FORGED_HEADING =
+  /^(?=[^\S\r\n\u2028\u2029]*\\*## .* · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->[^\S\r\n\u2028\u2029]*$)/gm;
+
+export function headText(head: ArchiveHead, extent: Extent | null, zone: Zone): string {
+  const matter = {
+    chat: head.chatId,
+    ...(head.threadId === null ? {} : { thread: head.threadId }),
+    persona: head.personaId,
+    ...(extent === null ? {} : { from: isoTime(zone, extent.from), until: isoTime(zone, extent.until) }),
+    messages: extent?.messages ?? 0,
+    reason: oneLine(head.reason),
+    flushed: head.flushed,
+  };
+  return `---\n${stringify(matter, { lineWidth: 0 })}---\n\n# Conversation with ${oneLine(head.personaName) || head.personaId}\n`;
+}
+
+/** The text as it was said; only a line that looks like one of our headings is escaped with a backslash. */
+export function messageText(message: ArchivedMessage, zone: Zone): string {
+  const heading = `## ${oneLine(message.name) || '?'} · ${zone.time(message.sentAt)} <!-- m${message.id} -->`;
+  return `\n${heading}\n\n${message.text.replace(FORGED_HEADING, '\\')}\n`;
+}
+
+/** null if it is not the beginning of an archive. */
+export function readHeadText(beginning: string): ReadHead | null {
+  const parts = splitFrontMatter(beginning);
+  if (parts === null) return null;
+  const document = documentOf(parts.matter);
+  if (document.errors.length > 0 || !isMap(document.contents)) return null;
+  const persona: unknown = document.get('persona');
+  const thread: unknown = document.get('thread');
+  if (typeof persona !== 'string' && typeof persona !== 'number') return null;
+  return {
+    personaId: String(persona),
+    threadId: typeof thread === 'string' || typeof thread === 'number' ? String(thread) : null,
+    flushed: document.get('flushed') === true,
+    reset: document.get('reset') === true,
+  };
+}
+
+/** `2026-11-22T10:15:00+01:00` */
+export function isoTime(zone: Zone, at: number): string {
+  const local = `${zone.time(at).replace(' ', 'T')}:${new Date(at).toISOString().slice(17, 19)}`;
+  const minutes = Math.round((Date.parse(`${local}Z`) - at) / 60_000);
+  const size = Math.abs(minutes);
+  const two = (number: number) => String(number).padStart(2, '0');
+  return `${local}${minutes < 0 ? '-' : '+'}${two(Math.floor(size / 60))}:${two(size % 60)}`;
+}
+
+function oneLine(text: string): string {
+  return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
+}
+
+export async function writeArchive(
+  path: string,
+  head: ArchiveHead,
+  pages: AsyncIterable<ArchivedMessage[]>,
+  zone: Zone,
+): Promise<void> {
+  const body = await onDisk(path, async () => {
+    await mkdir(dirname(path), { recursive: true });
+    return openTemporary(path);
+  });
+  try {
+    let extent: Extent | null = null;
+    for await (const page of pages) {
+      extent = page.reduce(extended, extent);
+      const text = page.map((message) => messageText(message, zone)).join('');
+      await onDisk(path, () => body.file.appendFile(text));
+    }
+    const start = headText(head, extent, zone);
+    await onDisk(path, () => writeWhole(path, start, body));
+  } finally {
+    await discard(body);
+  }
+}
+
+function extended(extent: Extent | null, { sentAt }: ArchivedMessage): Extent {
+  if (extent === null) return { messages: 1, from: sentAt, until: sentAt };
+  return {
+    messages: extent.messages + 1,
+    from: Math.min(extent.from, sentAt),
+    until: Math.max(extent.until, sentAt),
+  };
+}
+
+async function writeWhole(path: string, head: string, body: Temporary): Promise<void> {
+  const whole = await openTemporary(path);
+  try {
+    await whole.file.writeFile(head);
+    for await (const chunk of body.file.createReadStream({ start: 0, autoClose: false })) {
+      await whole.file.writeFile(chunk);
+    }
+    await whole.file.sync();
+    await rename(whole.path, path);
+  } catch (error) {
+    await discard(whole);
+    throw error;
+  }
+  await whole.file.close();
+  // A new file's name is on the disk only once its folder is synced; a new folder's, once its parent is.
+  await syncFolder(dirname(path));
+  await syncFolder(dirname(dirname(path)));
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  try {
+    const handle = await open(folder, 'r');
+    await handle.sync().finally(() => handle.close());
+  } catch (error) {
+    // Some file systems cannot sync folders; nothing more can be done there.
+    if (!['EINVAL', 'EPERM', 'EISDIR', 'ENOTSUP'].includes(codeOf(error))) throw error;
+  }
+}
+
+async function discard({ path, file }: Temporary): Promise<void> {
+  await file.close();
+  await rm(path, { force: true });
+}
+
+async function onDisk<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw unavailable('write', path, error);
+  }
+}
+
+export interface ArchivesOptions {
+  groupsDir: string;
+  zone: Zone;
+  /** Shared with memory, which erases text in the same files. */
+  exclusive: Exclusive;
+  log: Log;
+}
+
+const HEAD_BYTES = 16 * 1024;
+/** How many front matters are read per pass of the event loop. */
+const AT_ONCE = 50;
+/** How many reserved names are remembered; two of the same second come close together. */
+const KNOWN_NAMES = 1_000;
+
+export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOptions): Archives {
+  const update = fileUpdater(exclusive);
+  /** Paths that were handed out; their files may not exist yet. */
+  const reserved = new Set<string>();
+  /** null if it is not the beginning of an archive. */
+  const headAt = readUnlessUnchanged<ReadHead | 'missing' | null>('missing', async (path) => {
+    const bytes = await readIfThere(path, HEAD_BYTES);
+    return bytes === null ? 'missing' : readHeadText(bytes.toString('utf8'));
+  });
+
+  return {
+    async newName(head) {
+      const there = new Set(composedNames(await namesIn(archiveFolder(groupsDir, head.chatId))));
+      for (let number = 1; ; number++) {
+        const file = archiveName({ time: nameTime(zone, head.at), number, personaId: head.personaId });
+        const path = pathOf(head.chatId, file);
+        if (there.has(file) || reserved.has(path)) continue;
+        if (reserved.size >= KNOWN_NAMES) reserved.clear();
+        reserved.add(path);
+        return file;
+      }
+    },
+
+    async write(head, file, pages) {
+      const path = pathOf(head.chatId, file);
+      // Under the folder's lock, so that text erased meanwhile does not reappear in a new file.
+      await exclusive(archiveFolder(groupsDir, head.chatId), async () => {
+        // No later write would find a temporary file left by a crash, because its name is never used again.
+        await removeLeftOvers(dirname(path), (name) => parseArchiveName(name) !== null);
+        await writeArchive(path, head, pages, zone);
+      });
+    },
+
+    async mark(chatId, file, mark) {
+      const path = pathOf(chatId, file);
+      await update(path, (bytes) => {
+        if (bytes === null) return null;
+        const marked = withFrontMatterKey(bytes, mark, true);
+        if (marked === null)
+          log.warn({ path, mark }, 'an archive was not marked, because its front matter cannot be read');
+        return marked;
+      });
+    },
+
+    async remove(chatId, file) {
+      const path = pathOf(chatId, file);
+      await exclusive(archiveFolder(groupsDir, chatId), async () => {
+        await removeLeftOvers(dirname(path), (name) => name === file);
+        try {
+          // Synchronous, so that nobody changes the file between reading and writing it.
+          rmSync(path, { force: true });
+        } catch (error) {
+          throw unavailable('write', path, error);
+        }
+      });
+    },
+
+    async list(chatId, personaId) {
+      const found: ArchiveFile[] = [];
+      for await (const file of unhurried(await archivesOf(groupsDir, { chatId, personaId }), AT_ONCE)) {
+        const head = await headOf(pathOf(chatId, file));
+        if (head?.personaId === personaId) found.push({ file, ...head });
+      }
+      return found;
+    },
+
+    async find(chatId, file) {
+      if (!isChatId(chatId) || parseArchiveName(file) === null) return null;
+      const head = await headOf(pathOf(chatId, file));
+      return head && { file, ...head };
+    },
+
+    shownPath: (chatId, file) => fromHere(pathOf(chatId, file)),
+  };
+
+  async function headOf(path: string): Promise<ReadHead | null> {
+    const message = 'an archive is passed over, for it cannot be read';
+    const head = await readOr('missing', path, headAt, log, message);
+    if (head === null) log.warn({ path }, 'an archive is ignored, because its front matter cannot be read');
+    return head === 'missing' ? null : head;
+  }
+
+  function pathOf(chatId: ChatId, file: string): string {
+    if (parseArchiveName(file) === null) {
+      const shown = JSON.stringify(file.slice(0, 120));
+      throw new Fault('memory_unavailable', `${shown} is not the name of an archive`);
+    }
+    return archiveFile(groupsDir, chatId, file);
+  }
+}
+
+/** The names of one persona's archives, oldest first. */
+export async function archivesOf(groupsDir: string, { chatId, personaId }: MemoryOwner): Promise<string[]> {
+  return composedNames(await namesIn(archiveFolder(groupsDir, chatId)))
+    .map(parseArchiveName)
+    .filter((name) => name !== null)
+    .filter((name) => name.personaId === personaId)
+    .sort(oldestFirst)
+    .map(archiveName);
+}

@@ -1,0 +1,253 @@
+/** Bytes as text: which encodings are read, what is no text, and lines. Pure. */
+import * as z from 'zod';
+import { sizeInWords } from '../../core/bytes.js';
+import { cutAt } from '../../core/cut.js';
+import type { Tool, ToolResult } from '../../core/tool.js';
+import { done, failed } from '../results.js';
+import { openToRead, PathRefusal, readUpTo, writeWithin } from './paths.js';
+import type { Folders, Places } from './roots.js';
+import { inPlaces, inSkills, writingInPlaces } from './run.js';
+
+export interface Text {
+  text: string;
+  /** What stands before it in the file. */
+  bom: 'utf-8' | 'utf-16le' | null;
+}
+
+const UTF_8 = Buffer.from([0xef, 0xbb, 0xbf]);
+const UTF_16 = Buffer.from([0xff, 0xfe]);
+
+/** null for what is no text in UTF-8, or in UTF-16 with its mark. */
+export function textOf(bytes: Buffer): Text | null {
+  if (bytes.subarray(0, 2).equals(UTF_16)) {
+    const text = decoded('utf-16le', bytes.subarray(2));
+    return text === null ? null : { text, bom: 'utf-16le' };
+  }
+  const bom = bytes.subarray(0, 3).equals(UTF_8) ? 'utf-8' : null;
+  const rest = bom === null ? bytes : bytes.subarray(3);
+  if (rest.includes(0)) return null;
+  const text = decoded('utf-8', rest);
+  return text === null ? null : { text, bom };
+}
+
+export function bytesOf({ text, bom }: Text): Buffer {
+  if (bom === 'utf-16le') return Buffer.concat([UTF_16, Buffer.from(text, 'utf16le')]);
+  return bom === null ? Buffer.from(text) : Buffer.concat([UTF_8, Buffer.from(text)]);
+}
+
+/** Without their ends; a last line that is ended is no empty one more. */
+export function linesOf(text: string): string[] {
+  if (text === '') return [];
+  const lines = text.split(/\r?\n/);
+  if (lines.at(-1) === '') lines.pop();
+  return lines;
+}
+
+/**
+ * Where `wanted` stands in a text, also where it overlaps itself; no more than `most` places. Takes as long as both are,
+ * whatever they are made of (Knuth, Morris and Pratt): what comes with a language may take their product.
+ */
+export function placesIn(text: string, wanted: string, most: number): number[] {
+  const fallback = [0];
+  for (let n = 1, held = 0; n < wanted.length; n++) {
+    while (held > 0 && wanted[n] !== wanted[held]) held = fallback[held - 1] ?? 0;
+    if (wanted[n] === wanted[held]) held++;
+    fallback.push(held);
+  }
+  const found: number[] = [];
+  for (let n = 0, held = 0; n < text.length && found.length < most; n++) {
+    while (held > 0 && text[n] !== wanted[held]) held = fallback[held - 1] ?? 0;
+    if (text[n] === wanted[held]) held++;
+    if (held < wanted.length) continue;
+    found.push(n - wanted.length + 1);
+    held = fallback[held - 1] ?? 0;
+  }
+  return found;
+}
+
+function decoded(encoding: string, bytes: Buffer): string | null {
+  try {
+    return new TextDecoder(encoding, { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/** A larger file is not read: it would have to be in memory as a whole. */
+export const MOST_BYTES = 10_000_000;
+const LINES = 2000;
+const MOST_CHARS = 40_000;
+
+const parameters = z.object({
+  path: z.string().describe('Relative to your working folder; media/… is what people sent here.'),
+  offset: z.int().min(1).optional().describe('The first line to read, counted from 1. Left out: 1.'),
+  limit: z.int().min(1).optional().describe(`How many lines. Left out: ${LINES}.`),
+});
+
+type Parameters = z.infer<typeof parameters>;
+
+export function readFile(folders: Folders): Tool<Parameters> {
+  return {
+    name: 'read_file',
+    description:
+      folders.skills === null
+        ? 'Reads a text file of your working folder, or one that people sent here (media/…).'
+        : 'Reads a text file of your working folder, of a skill (skills/…), or one that people sent here (media/…).',
+    hint: 'read files',
+    parameters,
+    risk: 'low',
+    isFromOutside: true,
+    execute: (given, context) => inPlaces(folders, context, (places) => read(places, given)),
+  };
+}
+
+/** The same for whoever has skills, and no files. */
+export function readSkillFile(folders: Folders): Tool<Parameters> {
+  return {
+    name: 'read_file',
+    description: 'Reads a text file of a skill (skills/…).',
+    hint: 'read files of skills',
+    parameters: parameters.extend({ path: z.string().describe('As the skill names it: skills/…') }),
+    risk: 'low',
+    execute: (given, context) => inSkills(folders, context, (places) => read(places, given)),
+  };
+}
+
+/** A skill's are the operator's words, as the principles are. */
+async function read(places: Places, { path, offset = 1, limit = LINES }: Parameters): Promise<ToolResult> {
+  const { text, isSkill } = await readText(places, path);
+  const result = done(excerpt(path, linesOf(text), offset, limit));
+  return isSkill ? { ...result, inside: true } : result;
+}
+
+/** The text of a file, with the bytes that it was read from. Throws a `PathRefusal` for what is none. */
+export async function readText(
+  places: Places,
+  path: string,
+): Promise<Text & { bytes: Buffer; isSkill: boolean }> {
+  const { handle, bytes: size, isSkill } = await openToRead(places, path);
+  try {
+    const bytes = size > MOST_BYTES ? null : await readUpTo(handle, MOST_BYTES + 1);
+    if (bytes === null || bytes.length > MOST_BYTES) {
+      throw new PathRefusal(
+        `${path} is too large: it has ${sizeInWords(size)}, and at most ${sizeInWords(MOST_BYTES)} can be read.`,
+      );
+    }
+    const text = textOf(bytes);
+    if (text === null) {
+      throw new PathRefusal(`${path} is no text in UTF-8 but a binary file of ${sizeInWords(size)}.`);
+    }
+    return { ...text, bytes, isSkill };
+  } finally {
+    await handle.close();
+  }
+}
+
+/** As many whole lines as fit, with a line before them that says which they are and where to go on. */
+function excerpt(path: string, lines: string[], offset: number, limit: number): string {
+  if (lines.length === 0) return `[${path} is empty.]`;
+  const counted = lines.length === 1 ? '1 line' : `${lines.length} lines`;
+  if (offset > lines.length) return `[${path} has ${counted}: nothing stands at line ${offset}.]`;
+  const shown: string[] = [];
+  let chars = 0;
+  for (const line of lines.slice(offset - 1, offset - 1 + limit)) {
+    if (shown.length > 0 && chars + line.length > MOST_CHARS) break;
+    chars += line.length + 1;
+    shown.push(line.length > MOST_CHARS ? `${cutAt(line, MOST_CHARS)} [… ${line.length} characters]` : line);
+  }
+  const last = offset + shown.length - 1;
+  const which =
+    shown.length === lines.length ? `all ${counted}` : `lines ${offset} to ${last} of ${lines.length}`;
+  const next = last < lines.length ? `; go on with offset ${last + 1}` : '';
+  return `[${path}: ${which}${next}]\n${shown.join('\n')}`;
+}
+
+const path = z.string().describe('Relative to your working folder.');
+
+const writeParameters = z.object({
+  path,
+  content: z.string().describe('The whole file; what stood there is replaced.'),
+});
+
+export function writeFile(folders: Folders): Tool<z.infer<typeof writeParameters>> {
+  return {
+    name: 'write_file',
+    description: 'Writes a text file into your working folder; folders on the way to it are made.',
+    hint: 'write files into a working folder of your own',
+    parameters: writeParameters,
+    risk: 'medium',
+    execute: ({ path, content }, context) =>
+      writingInPlaces(
+        folders,
+        context,
+        async (places) => {
+          const bytes = Buffer.from(content);
+          if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
+          await writeWithin(places, path, bytes, { signal: context.signal });
+          return done(`${path} was written (${sizeInWords(bytes.length)}).`);
+        },
+        { brings: false },
+      ),
+  };
+}
+
+const editParameters = z.object({
+  path,
+  old_string: z.string().min(1).describe('What stands there, exactly and in one place alone.'),
+  new_string: z.string().describe('What is to stand there instead.'),
+});
+
+/** More places are not counted. */
+const MOST_COUNTED = 100;
+
+export function editFile(folders: Folders): Tool<z.infer<typeof editParameters>> {
+  return {
+    name: 'edit_file',
+    description: 'Replaces one passage of a text file in your working folder.',
+    hint: 'change a passage of a file',
+    parameters: editParameters,
+    risk: 'medium',
+    execute: ({ path, old_string, new_string }, context) =>
+      writingInPlaces(
+        folders,
+        context,
+        async (places) => {
+          const { text, bom, bytes: expected } = await readText(places, path);
+          const [wanted, put] = withEndsOf(text, old_string, new_string);
+          const found = placesIn(text, wanted, MOST_COUNTED);
+          const [at] = found;
+          if (at === undefined) {
+            return failed(
+              `Nothing was changed: old_string does not stand in ${path}. It has to match exactly.`,
+            );
+          }
+          if (found.length > 1) {
+            const times =
+              found.length === MOST_COUNTED ? `${MOST_COUNTED} times or more` : `${found.length} times`;
+            return failed(
+              `Nothing was changed: old_string stands ${times} in ${path}. Give more of what stands around the place.`,
+            );
+          }
+          const changed = text.slice(0, at) + put + text.slice(at + wanted.length);
+          const bytes = bytesOf({ text: changed, bom });
+          if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
+          const outcome = await writeWithin(places, path, bytes, { signal: context.signal, expected });
+          return outcome === 'written'
+            ? done(`${path} was changed.`)
+            : failed(`Nothing was changed: ${path} has changed meanwhile. Read it again.`);
+        },
+        { brings: false },
+      ),
+  };
+}
+
+/** Models write line ends as \n, also of a file whose lines all end with \r\n. */
+function withEndsOf(text: string, wanted: string, put: string): [wanted: string, put: string] {
+  if (!text.includes('\r\n') || wanted.includes('\r') || /(?<!\r)\n/.test(text)) return [wanted, put];
+  const inWindows = (words: string) => words.replace(/\r?\n/g, '\r\n');
+  return [inWindows(wanted), inWindows(put)];
+}
+
+function tooLarge(path: string): string {
+  return `Nothing was written: ${path} would have more than ${sizeInWords(MOST_BYTES)}.`;
+}
