@@ -1,7 +1,7 @@
 /** Embedders for the benches of recall: a real server, and two that are made up. */
 
 import { systemClock } from '../src/core/clock.js';
-import type { Embedder } from '../src/core/embedder.js';
+import type { Embedder } from '../src/core/recall.js';
 import { createHttpEmbedder } from '../src/embedding/server.js';
 import { straight } from '../test/harness/straight.js';
 

@@ -5,7 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../src/core/clock.js';
-import type { Embedder } from '../src/core/embedder.js';
+import type { Embedder } from '../src/core/recall.js';
 import { createRedisEmbedder } from '../src/embedding/requester.js';
 import { redisIsInstalled, startRedis } from '../test/fakes/redis.js';
 import { readOptions } from './options.js';

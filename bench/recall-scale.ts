@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../src/core/clock.js';
 import { createZone } from '../src/core/dates.js';
 import type { HeardView, RecallFeed } from '../src/core/recall.js';
-import type { HeardMessage } from '../src/core/view.js';
+import type { HeardMessage } from '../src/core/transcript.js';
 import { createRecall } from '../src/recall/recall.js';
 import { memoryFiles } from '../test/recall/memory-feed.js';
 

@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import Database from 'better-sqlite3';
 import { systemClock } from '../src/core/clock.js';
 import { createZone } from '../src/core/dates.js';
-import type { Embedder } from '../src/core/embedder.js';
+import type { Embedder } from '../src/core/recall.js';
 import { createRecall } from '../src/recall/recall.js';
 import { memoryFeed, memoryFiles } from '../test/recall/memory-feed.js';
 import { realEmbedder } from './embedders.js';

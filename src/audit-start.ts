@@ -5,7 +5,7 @@
  */
 import { hiddenInLogs, isSecretOption, type LoadedConfig } from './config.js';
 import { ACCESS, configKeys } from './config-keys.js';
-import { type Audit, type AuditEntry, GATEWAY } from './core/audit.js';
+import { type Audit, type AuditEntry, GATEWAY } from './core/journal.js';
 import { ONCE } from './core/known-keys.js';
 import { hashOf, plain } from './operating/audit-line.js';
 import { newestEntries } from './operating/audit-read.js';

@@ -1,9 +1,9 @@
 /** The audit log of a configuration, and `coterie audit`, which shows it, filtered, and verifies it. */
 import { type Config, commandConfig, hiddenInLogs } from './config.js';
-import type { Audit } from './core/audit.js';
 import { systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
 import { Fault } from './core/errors.js';
+import type { Audit } from './core/journal.js';
 import type { Log } from './core/log.js';
 import { createAudit } from './operating/audit.js';
 import { type AuditWishes, askedFor, shown } from './operating/audit-ask.js';

@@ -1,6 +1,6 @@
 /** `coterie doctor --message`: where one message went, for each persona that heard it. */
 import { Fault } from './core/errors.js';
-import type { Fate } from './core/memory-history.js';
+import type { Fate } from './core/memory.js';
 import { withTraces } from './store/sqlite/inspect.js';
 
 /**

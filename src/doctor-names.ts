@@ -1,7 +1,6 @@
 /** Files and folders that are two by their bytes and one by their letters: only one of them is found by its name. */
 import { dirname } from 'node:path';
-import { entriesBelow, within } from './core/beneath.js';
-import { sameNames } from './core/names-on-disk.js';
+import { entriesBelow, sameNames, within } from './core/beneath.js';
 
 const MOST_ENTRIES = 50_000;
 const MOST_TOLD = 20;

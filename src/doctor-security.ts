@@ -2,8 +2,8 @@
 import { isIP } from 'node:net';
 import { isLoopback } from './board/loopback.js';
 import type { Config } from './config.js';
-import { isPublicAddress } from './core/addresses.js';
 import { channelOf } from './core/ids.js';
+import { isPublicAddress } from './core/network.js';
 import { PLATFORMS } from './platforms.js';
 
 /** A file or folder that others than its owner can get at: the bits of its mode that they have, as in chmod. */

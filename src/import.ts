@@ -5,8 +5,8 @@
 import { stat } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
 import { commandConfig, secretsOf } from './config.js';
+import { printableLine } from './core/cut.js';
 import { Fault } from './core/errors.js';
-import { printableLine } from './core/printable.js';
 import { enterData } from './data-folder.js';
 import { isChatId, isPersonaId, slug } from './groups/paths.js';
 import { type Imported, importFrom } from './importing/import.js';

@@ -2,11 +2,11 @@
 import { join } from 'node:path';
 import { type Config, commandConfig, hiddenInLogs, secretsOf } from './config.js';
 import { systemClock } from './core/clock.js';
+import { printableJson, printableLine } from './core/cut.js';
 import { createZone } from './core/dates.js';
 import { Fault } from './core/errors.js';
+import type { TurnInStore } from './core/journal.js';
 import type { Log } from './core/log.js';
-import { printableJson, printableLine } from './core/printable.js';
-import type { TurnInStore } from './core/replay.js';
 import { secretsIn } from './models/redact.js';
 import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';

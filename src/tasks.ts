@@ -5,8 +5,8 @@
 import type { Config } from './config.js';
 import { type AccessRules, isOwner } from './conversation/access.js';
 import type { Conversation } from './conversation/conversation.js';
+import { once } from './core/concurrency.js';
 import { channelOf } from './core/ids.js';
-import { once } from './core/once.js';
 import type { Store } from './core/store.js';
 import type { Delegation, Task, Tasks } from './core/task.js';
 import type { TaskGiver } from './delegation/place.js';

@@ -4,14 +4,13 @@ import { postReaction } from './conversation/deliver/react.js';
 import { postSideMessage } from './conversation/deliver/say.js';
 import type { Services } from './conversation/services.js';
 import { toolSet } from './conversation/turn/tools.js';
-import type { Agents } from './core/agents.js';
 import type { Artifacts } from './core/artifacts.js';
-import type { ChatExports } from './core/chat-export.js';
+import type { ChatExports } from './core/chat-record.js';
 import { createSlots } from './core/concurrency.js';
+import type { Outward } from './core/network.js';
 import type { PromptFiles } from './core/origin.js';
-import type { Outward } from './core/outward.js';
-import type { Skills } from './core/skills.js';
-import { BOARD_CHAT, type Delegation } from './core/task.js';
+import type { Skills } from './core/persona.js';
+import { type Agents, BOARD_CHAT, type Delegation } from './core/task.js';
 import {
   type AnyTool,
   type SideMessage,

@@ -1,6 +1,7 @@
 /** What is said of a word that stands where a command should, and is none. */
-import { closest, isNear } from './core/nearest.js';
-import { printableLine } from './core/printable.js';
+
+import { printableLine } from './core/cut.js';
+import { closest, isNear } from './core/known-keys.js';
 
 /** `before`: the commands that it stands behind, as in `pair lst`. */
 export function unknownCommand(word: string, before: readonly string[], known: readonly string[]): string {

@@ -18,7 +18,7 @@ import {
   type WrittenArtifact,
 } from '../core/artifacts.js';
 import { entryOf, madeWithin, type OpenFolder, openFile, within } from '../core/beneath.js';
-import { sizeInWords } from '../core/bytes.js';
+import { sizeInWords } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
 import { writeWhole } from '../core/write-whole.js';

@@ -1,6 +1,6 @@
 /** The body of a request, no more of it than may be, and what is JSON in it. */
 import type { IncomingMessage } from 'node:http';
-import { isNestedDeeper } from '../core/nesting.js';
+import { isNestedDeeper } from '../core/network.js';
 import { MOST_BODY_BYTES } from './door.js';
 
 /** Counted, for what a client declares need not be so. Rejects when it breaks off. */

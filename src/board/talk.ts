@@ -7,7 +7,7 @@ import type { WebSocket } from 'ws';
 import type { z } from 'zod';
 import { OVER } from '../core/clock.js';
 import type { Log } from '../core/log.js';
-import { isNestedDeeper } from '../core/nesting.js';
+import { isNestedDeeper } from '../core/network.js';
 import type { Task, Tasks } from '../core/task.js';
 import { complaintOf } from './complaint.js';
 import { courseOf } from './course.js';

@@ -1,7 +1,7 @@
 /** The plan and the memory of the workspace over HTTP. A tag says which content an edit began from (docs/tasks.md). */
 import * as z from 'zod';
-import { planText } from '../core/plan.js';
-import type { Workspace, WorkspaceFile } from '../core/workspace.js';
+import type { Workspace, WorkspaceFile } from '../core/persona.js';
+import { planText } from '../core/task.js';
 import { type Answer, type Operation, operation, refusal, refused } from './operation.js';
 import { StructuredPlan } from './task-schemas.js';
 

@@ -3,13 +3,11 @@
  * a page at a time, so that a chat of any length takes little memory.
  */
 import { setImmediate as nextPass } from 'node:timers/promises';
-import type { ChatFeed, ExportAsk } from '../core/chat-export.js';
-import type { ChatRecord } from '../core/chat-record.js';
+import type { ChatFeed, ChatRecord, ExportAsk } from '../core/chat-record.js';
 import type { Zone } from '../core/dates.js';
 import { type RoomId, roomParts } from '../core/ids.js';
 import { type Personas, personaName } from '../core/persona.js';
-import type { Format } from './formats.js';
-import { exportedMessage, jsonFormat, markdownFormat } from './formats.js';
+import { exportedMessage, type Format, jsonFormat, markdownFormat } from './formats.js';
 
 export interface ExportParts {
   feed: ChatFeed;

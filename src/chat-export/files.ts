@@ -4,7 +4,7 @@
  */
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ChatExports, ExportFormat } from '../core/chat-export.js';
+import type { ChatExports, ExportFormat } from '../core/chat-record.js';
 import type { Clock } from '../core/clock.js';
 import type { ChatId } from '../core/ids.js';
 import { writeWhole } from '../core/write-whole.js';

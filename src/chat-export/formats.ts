@@ -1,11 +1,10 @@
 /** A format of exports: what stands before, between and behind the messages, as text that is written as it comes. Pure. */
 
-import { sizeInWords } from '../core/bytes.js';
 import type { ChatRecord } from '../core/chat-record.js';
+import { printable, printableJson, printableLine, sizeInWords } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
 import type { PersonaId } from '../core/ids.js';
 import type { StoredAttachment } from '../core/media.js';
-import { printable, printableJson, printableLine } from '../core/printable.js';
 import type { StoredMessage } from '../core/transcript.js';
 
 export interface ExportHead {

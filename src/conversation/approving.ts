@@ -1,7 +1,7 @@
 /** What people decided about a tool call, or did not in time: what the model and the call's chat are told of it. */
-import type { AskedCall, Refusal } from '../core/approval.js';
-import { GATEWAY } from '../core/audit.js';
+import type { AskedCall, Refusal } from '../core/access.js';
 import { type RoomId, roomParts } from '../core/ids.js';
+import { GATEWAY } from '../core/journal.js';
 import { deliveriesOf } from './deliver/reply.js';
 import { oneLine, code as quoted } from './quoting.js';
 import type { Services } from './services.js';

@@ -4,12 +4,11 @@
  */
 import type { Permission } from '../core/access.js';
 import type { ChatRecord } from '../core/chat-record.js';
-import type { Exchange } from '../core/exchange.js';
+import { once } from '../core/concurrency.js';
 import type { ChatId } from '../core/ids.js';
 import { jobOfEvent } from '../core/jobs.js';
-import { once } from '../core/once.js';
 import type { Asker } from '../core/tool.js';
-import type { StoredMessage } from '../core/transcript.js';
+import type { Exchange, StoredMessage } from '../core/transcript.js';
 import { type Rights, type RightsServices, rightsOf } from './rights.js';
 import type { Services } from './services.js';
 

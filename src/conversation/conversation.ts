@@ -4,13 +4,13 @@
  * lists as unfinished: recovery uses the same code. Events from inside the gateway enter through step 1 like everything
  * else.
  */
-import { askedCallIn } from '../core/approval.js';
+import { askedCallIn } from '../core/access.js';
 import type { Receive } from '../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { JobRooms } from '../core/jobs.js';
 import type { Receipt, Received } from '../core/receipt.js';
 import type { Alarm, Pending } from '../core/route-store.js';
-import type { Work } from '../core/work.js';
+import type { Work } from '../core/task.js';
 import { expireCall } from './approving.js';
 import { createWindows } from './compaction/windows.js';
 import { consolidateNight } from './consolidation/nightly.js';

@@ -2,9 +2,8 @@
  * What a persona says by itself when it first appears in a room: at `/start`, when it is switched to or invited, and
  * before its answer to the first message. It is said once; after that the transcript holds it as the persona's own words.
  */
-import type { Channel } from '../core/channel.js';
+import type { Channel, Greeting } from '../core/channel.js';
 import type { ChatRecord } from '../core/chat-record.js';
-import type { Greeting } from '../core/delivery.js';
 import { type RoomId, roomParts } from '../core/ids.js';
 import { filledIn, type Persona } from '../core/persona.js';
 import { deliveriesOf } from './deliver/reply.js';

@@ -3,14 +3,12 @@
  * chat itself for its owners. It shows exactly what would run: its arguments are somebody's words, so nothing in them
  * looks like another part of it.
  */
-import type { Offer } from '../core/access.js';
-import { type AskedCall, type NewQuestion, offerKeyOf } from '../core/approval.js';
+import { type AskedCall, type NewQuestion, type Offer, offerKeyOf } from '../core/access.js';
+import type { NewDelivery, Post } from '../core/channel.js';
 import type { ChatRecord } from '../core/chat-record.js';
-import { commandEnv } from '../core/command-env.js';
+import { commandEnv, looksSecret } from '../core/command-env.js';
 import { cutAt } from '../core/cut.js';
-import type { NewDelivery, Post } from '../core/delivery.js';
 import { addressOf, type ChatId, channelOf, DEFAULT_PERSONA, type RoomId, roomParts } from '../core/ids.js';
-import { looksSecret } from '../core/secret-env.js';
 import { withButtons, withNumbers } from './deliver/choices.js';
 import { deliveriesOf } from './deliver/reply.js';
 import { counted, oneLine, code as quoted } from './quoting.js';

@@ -2,29 +2,23 @@
  * What every step of the route may use: the ports that other folders implement, and the settings. Made once, in
  * compose.ts. What a step works on is passed as arguments instead.
  */
-import type { Archives } from '../core/archive.js';
+
 import type { Artifacts } from '../core/artifacts.js';
-import type { Media } from '../core/attachments.js';
-import type { Audit } from '../core/audit.js';
 import type { Channel } from '../core/channel.js';
-import type { ChatExports } from '../core/chat-export.js';
-import type { Clipboard } from '../core/clipboard.js';
+import type { Archives, ChatExports } from '../core/chat-record.js';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Jobs } from '../core/jobs.js';
-import type { JournalFiles } from '../core/journal.js';
+import type { Audit, JournalFiles, TurnRecords } from '../core/journal.js';
 import type { Log, Metrics } from '../core/log.js';
+import type { Media, Speech } from '../core/media.js';
 import type { Memory, Tier1By } from '../core/memory.js';
 import { answerTokens, type ModelChoice, type ModelClient } from '../core/model.js';
-import type { ChatFiles, Personas } from '../core/persona.js';
+import type { ChatFiles, Clipboard, Personas, Skills, Workspace } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
 import type { Lease } from '../core/route-store.js';
-import type { Skills } from '../core/skills.js';
-import type { Speech } from '../core/speech.js';
 import type { Sizes, Store } from '../core/store.js';
 import type { ToolsFor, ToolsReady } from '../core/tool.js';
-import type { TurnRecords } from '../core/turn-record.js';
-import type { Workspace } from '../core/workspace.js';
 import type { AccessRules } from './access.js';
 import type { Budgets, Limits } from './budgets.js';
 

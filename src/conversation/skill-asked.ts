@@ -2,11 +2,12 @@
  * `/skill NAME …`, by which a person has a skill loaded: for step 1, which takes it for a message of theirs, and for step 4,
  * which puts the instructions before their words.
  */
+
+import { composed } from '../core/beneath.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { type ChatId, channelOf, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
-import { composed } from '../core/names-on-disk.js';
+import { mayLoad, type Skill } from '../core/persona.js';
 import type { Origin } from '../core/receipt.js';
-import { mayLoad, type Skill } from '../core/skills.js';
 import type { StoredMessage } from '../core/transcript.js';
 import type { Services } from './services.js';
 

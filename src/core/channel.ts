@@ -2,8 +2,12 @@
  * The port of a channel: the connection to one platform account. An optional method is a capability, called as
  * `channel.setTyping?.(…)`. No base class, no capability flags.
  */
-import type { PersonaId } from './ids.js';
+
+import type { Clock } from './clock.js';
+import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { Log } from './log.js';
 import type { Address, Attachment, InboundBatch } from './message.js';
+import type { Outward } from './network.js';
 
 /** Resolves when the whole batch is on disk; only then may the channel acknowledge it to the platform. */
 export type Receive = (batch: InboundBatch) => Promise<Reception>;
@@ -304,4 +308,123 @@ export interface Channel {
 
   /** For `doctor`: logs in and returns what an operator should know. Throws with the reason on failure. */
   check?(): Promise<{ identity: string; warnings: string[] }>;
+}
+
+// Step 7 of the route: entries of the outbox, and what of a reply is shown before its text is final.
+
+/** An entry for the outbox. Unique by (origin, persona, part). */
+export interface NewDelivery {
+  /**
+   * `turn:<id>`, `tool:<turn id>:<key>`, `command:<id>`, `pairing:<id>`, `notice:<id>`, `late:<delivery id>`,
+   * `greeting:<room>`, `news:<key>:<chat>`, `asked:<call>:<chat>`, `denied:<call>`, `interrupted:<turn id>`.
+   */
+  origin: string;
+  personaId: PersonaId | null;
+  /** The name of the speaker, for channels that show one. */
+  speaker: string;
+  part: number;
+  body: Part;
+  /** Set when it must be visible which of several personas speaks. */
+  appearance?: Appearance;
+  /** The platform message it answers, if it is to be shown as a reply. */
+  replyTo: string | null;
+}
+
+export interface Delivery extends NewDelivery {
+  id: number;
+  chatId: ChatId;
+  channel: string;
+  address: Address;
+  threadId: string | null;
+  kind: 'direct' | 'group';
+  createdAt: number;
+  /** Attempts so far. */
+  attempts: number;
+  /** Attempts with an unknown outcome: after a broken connection, and after a crash. */
+  uncertainCuts: number;
+  uncertainCrashes: number;
+  /** The time of the next attempt at the earliest. */
+  notBefore: number;
+  /**
+   * Set if part of it was sent with this key before the text was final: the id under which it may still be shown, or
+   * null if the id is unknown.
+   */
+  shown?: { platformMessageId: string | null; key: string };
+  /** `Channel.mark` of the last attempt, while its outcome is unknown; left out if the channel has none. */
+  mark?: string;
+}
+
+/** A part of a reply that is shown before its text is final. */
+export interface ShownPart {
+  body: Part;
+  /** As in `NewDelivery`. */
+  speaker: string;
+  appearance?: Appearance;
+  /** `SendOptions.key` of the message that shows it. */
+  key: string;
+  /** null while it is being sent, and if the id is unknown. */
+  platformMessageId: string | null;
+  /** The time of the first send. */
+  sentAt: number;
+  /** `Channel.mark` of the first send; left out if the channel has none. */
+  mark?: string;
+}
+
+/** What a persona says when it first appears in a room, for the transcript: its own words, overheard by the others. */
+export interface Greeting {
+  room: RoomId;
+  personaId: PersonaId;
+  text: string;
+  hearers: PersonaId[];
+}
+
+/** An outbox entry that belongs to no turn. */
+export interface Post {
+  chatId: ChatId;
+  channel: string;
+  address: Address;
+  threadId: string | null;
+  kind: 'direct' | 'group';
+  delivery: NewDelivery;
+  precedes?: number;
+  /** Its words, if they belong into the transcript; added only with a new entry. */
+  greeting?: Greeting;
+  now: number;
+}
+
+// What the gateway gives a channel when it creates it. A channel knows nothing of the gateway beyond this and
+// `Receive`.
+
+export interface ChannelHost<Options> {
+  /** The channel's section of config.yaml. */
+  options: Options;
+  state: ChannelState;
+  /** The cursor of the last stored batch of an account, or of one bot of it; null before the first. */
+  cursor(account: string): Promise<string | null>;
+  /** The rooms that people have used, each with its last stored message: to fetch what was missed. */
+  newest(): Promise<{ address: Address; threadId: string | null; platformMessageId: string }[]>;
+  /** Messages that the store has of its chats: the last received of each room, and what was sent last of all. */
+  recorded(): Promise<{ address: Address; platformMessageId: string }[]>;
+  /** What was sent with this key, as shown; null if nothing was. */
+  sentPart(key: string): Promise<Part | null>;
+  /** The names of the personas in a chat. */
+  personaNames(chat: Address): Promise<string[]>;
+  /** A login was made that no configuration holds (a linked device), for this number: it stands in the audit log. */
+  noteLink(number: string): void;
+  /** Prints text art (a QR code) to the terminal, or beside the log where there is none. */
+  show(picture: string): void;
+  /** The way to the platform's servers. */
+  outward: Outward;
+  clock: Clock;
+  newId(): string;
+  log: Log;
+}
+
+/** The channel's own values in the store, by name. */
+export interface ChannelState {
+  /** Returns only the names that exist. */
+  get(names: string[]): Promise<Map<string, string>>;
+  /** Writes all values or none; null removes one. On the disk when it resolves. */
+  set(values: ReadonlyMap<string, string | null>): Promise<void>;
+  clear(): Promise<void>;
 }

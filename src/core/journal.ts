@@ -4,6 +4,8 @@
  * action, and its outcome in one transaction with the step that it belongs to.
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { ModelClient } from './model.js';
+import type { Position, Step, StoredMessage } from './transcript.js';
 
 /** Something a persona does: a tool call, or a message that is sent. */
 export interface MattTurn {
@@ -144,4 +146,160 @@ export function eventIdOf(messageId: number): string {
 /** The id of a call's entry. */
 export function callEntryId(turnId: string, callId: string): string {
   return `turn-${turnId}-${callId}`;
+}
+
+// The audit log: who changes what, where, when and on whose word. Entered before the thing is done, so an entry says
+// that it was begun; what is done again after a crash may stand twice.
+
+export const AUDIT_KINDS = [
+  /** A process of the gateway began, with which configuration, and with which logins and keys. */
+  'start',
+  'configuration',
+  'credentials',
+  /** Who may talk, and who is an owner. */
+  'approval',
+  'owner',
+  /** A chat command that changes something or is for owners. */
+  'command',
+  /** A tool that writes or sends: in its own chat, and in another one. */
+  'tool',
+  'across',
+  /** A tool call about which a person is asked: that it was, and what was decided. */
+  'call',
+  /** A device was linked to a platform. */
+  'link',
+  'backup',
+  'restore',
+  /** About the log itself; `torn` and `broken`: what a crash left behind, and what somebody changed. */
+  'audit',
+  'torn',
+  'broken',
+] as const;
+
+type AuditKind = (typeof AUDIT_KINDS)[number];
+
+export interface AuditEntry {
+  kind: AuditKind;
+  /** A sender's id, `chat/persona`, or one of those below. */
+  who: string;
+  /** The chat that it concerns; null: none, or all. */
+  where: ChatId | null;
+  /** Plain words: nothing that people wrote, and no secrets. */
+  what: string;
+  /** The sender whose words led to it; null: nobody's. */
+  word: ChatId | null;
+  /** Further values by name: the settings of a configuration. */
+  details?: Record<string, string>;
+}
+
+/** Whoever sits at the command line, and the gateway on its own. */
+export const OPERATOR = 'operator';
+export const GATEWAY = 'gateway';
+
+export interface Audit {
+  /** Resolves when it is on the disk. Rejects with a Fault (`audit_unavailable`): then what was to be done is not done. */
+  record(entry: AuditEntry): Promise<void>;
+  /** As `record`, for what goes on without: never rejects. That it is missing is said in the log, and later in the audit log. */
+  note(entry: AuditEntry): Promise<void>;
+}
+
+// What the store has of a turn, for `coterie replay`.
+
+export interface TurnInStore {
+  id: string;
+  chatId: ChatId;
+  room: RoomId;
+  personaId: PersonaId;
+  state: 'running' | 'suspended' | 'ready' | 'answered' | 'failed' | 'parked' | 'aborted';
+  startedAt: number;
+  finishedAt: number | null;
+  attempts: number;
+  crashes: number;
+  /** What a suspended turn waits for, and until when at the latest. */
+  waitsFor: string | null;
+  waitsUntil: number | null;
+  /** Oldest first; those that are gone are left out. */
+  batch: StoredMessage[];
+  /** What it said, as it stands in the transcript; null: nothing. */
+  reply: StoredMessage | null;
+  steps: Step[];
+  sends: SentByTurn[];
+}
+
+/** An entry of the outbox: a part of the answer, or what a tool sent beside it. */
+export interface SentByTurn {
+  id: number;
+  chatId: ChatId;
+  by: 'answer' | 'tool';
+  part: number;
+  text: string;
+  /** The name of a file that was sent; null: none. */
+  file: string | null;
+  /** The emoji of a reaction; null: none. */
+  reaction: string | null;
+  state: 'waiting' | 'sending' | 'sent' | 'refused' | 'unconfirmed' | 'parked' | 'dropped';
+  createdAt: number;
+  finishedAt: number | null;
+  attempts: number;
+  platformMessageId: string | null;
+  error: string | null;
+}
+
+export interface ReplayStore {
+  /**
+   * The turn with this id, or the one to which the journal's entry with this id or the event of this message belongs.
+   * 'forgotten': `/reset` has forgotten it. Where there are only entries, of no turn (a flush), these alone; null where
+   * there is nothing.
+   */
+  turnBehind(
+    id: string,
+  ): Promise<
+    | { kind: 'turn'; turn: TurnInStore; entries: JournalEntry[] }
+    | { kind: 'entries'; entries: JournalEntry[] }
+    | { kind: 'forgotten' }
+    | null
+  >;
+}
+
+// The port of what is recorded of a turn beside the store, for `coterie replay`: each request as it was sent, what came
+// of it, and what stood beside the conversation. Nobody waits for it, and no turn fails by it.
+
+export interface TurnRecords {
+  /**
+   * Begins the record of one run of a turn: of one that is suspended, each run has its own. A run whose signal aborts
+   * leaves none.
+   */
+  open(turn: RecordedTurn, signal: AbortSignal): TurnRecorder;
+  /**
+   * Removes what was recorded of a persona in a chat (null: of all of them), also what is still to be written of turns
+   * that have begun. Rejects where that cannot be done.
+   */
+  forget(chatId: ChatId, personaId: PersonaId | null): Promise<void>;
+}
+
+export interface RecordedTurn {
+  turnId: string;
+  chatId: ChatId;
+  room: RoomId;
+  personaId: PersonaId;
+}
+
+export interface TurnRecorder {
+  /** What the requests that follow were made from. */
+  saw(sight: TurnSight): void;
+  /** The same model, each request to which is recorded. */
+  watch(model: ModelClient): ModelClient;
+  /** The run is over: it is written in the background. */
+  end(): void;
+}
+
+export interface TurnSight {
+  /** The recalled lines, as shown. */
+  recalled: string[];
+  summary: string | null;
+  /** Where the window began, and how many messages it held with those that are answered. */
+  windowAfter: Position;
+  messages: number;
+  /** Our own estimate of the request, in tokens. */
+  estimatedTokens: number;
 }

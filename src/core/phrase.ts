@@ -7,7 +7,7 @@
 export const FORGOTTEN = '[forgotten]';
 
 /** A piece of a text. */
-export interface TextRange {
+interface TextRange {
   /** Offset of its first character, and of the first one after it. */
   start: number;
   end: number;
@@ -122,4 +122,107 @@ function compose(words: string): { composed: string; original(range: TextRange):
     }
     return differing[low - 1];
   }
+}
+
+// Words that say how something is asked, not what about: articles, pronouns, auxiliaries, question words, and "what is
+// it called again". They are left out of questions only, by recall and by step 4 of the route, and only in the language of the question, because "son" and
+// "die" mean something elsewhere. Pure.
+
+export type Language =
+  | 'English'
+  | 'German'
+  | 'Spanish'
+  | 'French'
+  | 'Italian'
+  | 'Portuguese'
+  | 'Dutch'
+  | 'Russian';
+
+const LANGUAGES: Record<Language, ReadonlySet<string>> = {
+  English:
+    words(`what when where who whom whose which why how is are was were be been am do does did done has have had will would
+    can could shall should may might must the a an of to in on at for from by with about and or but not my your our his
+    her their its i me you he she it we us they them this that these those there again called call name named remind
+    remember recall know tell please also just still ever now later
+    much many kind sort type s t m re ve ll d whats wheres whens whos`),
+  German:
+    words(`was wann wo wohin woher wer wen wem wessen welche welcher welches welchen welchem wie warum wieso weshalb womit
+    worauf ist sind war waren sein bin bist seid hat habe haben hast hatte hatten habt wird werde werden wirst wurde
+    kann kannst können muss musst müssen soll sollen sollte will wollen wollte möchte darf der die das den dem des ein
+    eine einen einem einer eines und oder aber nicht kein keine keinen mein meine meinen meinem meiner meines dein deine
+    deinen unser unsere unseren unserem unserer ihr ihre sein seine seinen ich mich mir du dich dir er sie es wir uns
+    euch ihn ihm ihnen man von vom zu zum zur in im ins an am auf für mit bei beim nach aus über um unter vor noch mal
+    nochmal doch denn wieder schon auch so heißt heisst heißen hieß hiess name namens nennt genannt weißt weisst wissen
+    erinnere erinnerst erinnern bitte sag sage sagen nochmals eigentlich gerade jetzt da dort lautet gleich viel viele`),
+  Spanish:
+    words(`qué que cuál cual cuáles cuales cuándo cuando cuánto cuanto cuánta cuántos cuantos cuántas dónde donde adónde quién
+    quien quiénes cómo como por para porqué es son era eran fue fueron ser soy eres está están estaba estoy estás estar
+    he has ha hemos han había hay tengo tiene tienes tenía tener el la los las un una unos unas de del al a en con sin
+    sobre y e o u ni no sí mi mis mí tu tus su sus nuestro nuestra nuestros nuestras yo me te se nos lo le les él ella
+    ellos ellas esto esta este ese esa eso llama llaman llamas llamaba llamo nombre recuérdame recuerdame recuerda
+    recuerdas acuerdas acuerda acordarse sabes dime favor otra vez también ya muy más ahora entonces tener debo puedo
+    puede soy`),
+  French:
+    words(`que quoi qui quel quelle quels quelles quand où ou comment combien pourquoi dont est sont était étaient être suis es
+    sommes êtes ai as a avons avez ont avait avais aurai aura avoir fait fais faire le la les un une des du de d l au aux
+    en dans sur sous avec sans pour par chez et mais donc ne pas non mon ma mes ton ta tes son sa ses notre nos votre vos
+    leur leurs je j me m moi tu te t toi il elle on nous vous ils elles se s lui y ce c cet cette ces ça cela qu
+    appelle appelles appelait appeler nom rappelle rappelles souviens souvient sais dis svp stp plaît encore déjà
+    maintenant aussi bien très plus quelque`),
+  Italian:
+    words(`che cosa chi quale quali quando dove come quanto quanta quanti quante perché è sono era erano essere ho hai ha
+    abbiamo avete hanno aveva il lo la i gli le un uno una di del della dello dei delle da dal a al alla in nel nella con
+    su per tra e o ma non mio mia miei mie tuo tua tuoi tue suo sua suoi sue nostro nostra nostri nostre io mi me tu ti
+    te si ci vi lui lei noi voi loro chiama chiamano chiamava nome ricorda ricordi ricordami sai dimmi favore ancora già`),
+  Portuguese:
+    words(`o que quem qual quais quando onde como quanto quanta quantos por porque é são era ser sou está estão estava tem
+    tenho tinha há os as um uma de do da dos das em no na nos nas com sem para e ou mas não meu minha meus minhas teu tua
+    seu sua nosso nossa nossos nossas eu me tu te você se ele ela nós eles elas chama chamam nome lembra lembras lembre
+    sabe sabes diz favor já ainda também`),
+  Dutch:
+    words(`wat wanneer waar wie welke welk hoe waarom is zijn was waren ben bent heb hebt heeft had hebben wordt worden kan
+    moet zal de het een van naar in op aan voor met bij uit over en of maar niet geen mijn jouw zijn haar ons onze hun ik
+    mij me jij je u hij zij ze wij we er dat dit die deze heet heten naam herinner weet zeg alsjeblieft nog weer ook`),
+  Russian:
+    words(`что чего чему кто кого кому кем где куда откуда когда как какой какая какое какие какую какого каком каким сколько
+    почему зачем чей чья чье чьё у в во на о об от до за из к ко с со по про для без и а но или не ни же ли бы то это
+    этот эта эти быть был была было были есть будет я мне меня мной мы нам нас ты тебе тебя вы вам вас он она оно они его
+    ее её ему ей их им мой моя мое моё мои моего моей моему моим мою твой твоя наш наша наше наши нашего нашу нашей
+    нашему свой свою зовут звали называется имя напомни помнишь помните помню знаешь знаете скажи пожалуйста опять еще
+    ещё уже там тут сейчас теперь мог нужно надо`),
+};
+
+/** In Japanese and Chinese, where words are not separated. */
+const UNSPACED =
+  /(?:覚え(?:て(?:る|いる|ます)?)|思い出(?:させて|して)|教えて|何(?:ですか|だっけ|だった|歳)?|誰|だれ|どこ|いつ|どれ|どの|どんな|いくら|いくつ|ですか|でしたか|だっけ|って何|私(?:の|たちの)?|僕(?:の)?|俺(?:の)?|うちの|彼女|彼|住んで(?:る|いる)?|名前|什么(?:时候)?|哪(?:里|儿|个)?|谁|几|多少|怎么|吗|呢|我们的|我的|我|你|他|她|还?记得|提醒我?|叫|是|뭐|누구|어디|언제|내|우리)/gu;
+
+/** Chinese alone: the same signs are parts of words in Japanese. */
+const CHINESE_PARTICLES = /[的了在是和有过就都也很这那里些么]/gu;
+const KANA = /[\p{sc=Hiragana}\p{sc=Katakana}]/u;
+
+/** The languages whose function words a text has most of; none: it has none. Words are lower-case runs of letters. */
+export function languagesOf(runs: string[]): Language[] {
+  const counts = (Object.keys(LANGUAGES) as Language[]).map((language) => ({
+    language,
+    count: runs.filter((run) => LANGUAGES[language].has(run)).length,
+  }));
+  const most = Math.max(...counts.map(({ count }) => count));
+  return most === 0 ? [] : counts.filter(({ count }) => count === most).map(({ language }) => language);
+}
+
+/** Whether a word is a function word in what a text is most likely written in. */
+export function functionWordsIn(runs: string[]): (word: string) => boolean {
+  const spoken = languagesOf(runs);
+  return (word) => spoken.some((language) => LANGUAGES[language].has(word));
+}
+
+/** The text without what only frames the question; all of it where nothing else would be left. */
+export function withoutUnspacedFrames(text: string): string {
+  const framed = text.replace(UNSPACED, ' ');
+  const rest = KANA.test(text) ? framed : framed.replace(CHINESE_PARTICLES, ' ');
+  return /[\p{sc=Han}\p{sc=Katakana}\p{sc=Hangul}]/u.test(rest) ? rest : text;
+}
+
+function words(list: string): ReadonlySet<string> {
+  return new Set(list.split(/\s+/));
 }

@@ -2,9 +2,13 @@
  * Recall: searching what a persona knows. Every search has a scope. The index is derived: it may lag, be deleted or be
  * broken; then less is found, but never anything of another scope.
  */
+
+import { cutAt } from './cut.js';
+import type { Zone } from './dates.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
+import { looksLike } from './likeness.js';
 import type { Origins } from './origin.js';
-import type { HeardMessage, Position } from './view.js';
+import type { HeardMessage, Position } from './transcript.js';
 
 /** One persona in one chat: its own memory, the chat's daily log, and what it heard in all rooms of that chat. */
 export interface Scope {
@@ -35,7 +39,7 @@ export interface RecallQuery {
   except?: { room: RoomId; after: Position };
 }
 
-export type Source =
+type Source =
   | { kind: 'message'; room: RoomId; messageId: number; author: string; own: boolean }
   /** Path relative to the chat's folder; `line` counts from 1. `tier`: which one in MEMORY.md, else null. */
   | { kind: 'file'; file: string; line: number; tier: 1 | 2 | 3 | null }
@@ -65,7 +69,7 @@ export interface RecallResult {
   by: 'keywords' | 'both';
 }
 
-export interface RecallStatus {
+interface RecallStatus {
   /** Chunks in the index; messages and files known to wait for indexing. */
   indexed: number;
   waiting: number;
@@ -129,4 +133,69 @@ export interface RecallFile {
   /** Changes whenever the file does. */
   stamp: string;
   bytes: number;
+}
+
+// Formats recalled pieces as lines for a model: in a turn's prompt and in answers of `search_memory`.
+
+/** Whether words from outside are in the line of a piece, or in what it answers. */
+export function isFromOutside({ outside, answers }: Recalled): boolean {
+  return outside === true || answers?.outside === true;
+}
+
+/** Limits one line, so that it cannot fill the whole answer. */
+const MOST_CHARS = 1_000;
+
+/** `- 2026-03-04 10:15, Ann: text`. Always a single line, so that no text can pose as another entry. */
+export function recalledLine({ text, excerpt, at, source }: Recalled, zone: Zone): string {
+  const line = oneLine(excerpt ?? text);
+  const words = line.length <= MOST_CHARS ? line : `${cutAt(line, MOST_CHARS)} …`;
+  const when = at === null ? '' : `${zone.time(at)}, `;
+  switch (source.kind) {
+    case 'message':
+      return `- ${when}${source.own ? OWN : authorIn(source.author)}: ${words}`;
+    case 'archive':
+      return `- ${when}${authorIn(source.author)}: ${words} (${source.file})`;
+    case 'file':
+      return `- ${words} (${source.file}${source.tier === null ? '' : `, tier ${source.tier}`})`;
+  }
+}
+
+const OWN = 'you';
+
+/** A name ends at the colon; nobody else is called as the persona is here, whatever they call themselves. */
+function authorIn(name: string): string {
+  const line = oneLine(name.replaceAll(':', ' '));
+  return looksLike(line, OWN) ? `somebody called “${line}”` : line;
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim();
+}
+
+// The port that turns texts into vectors, with a server on a GPU machine: called over HTTP or through a queue in Redis.
+
+/**
+ * Throws Fault `embedding_unavailable` when there is no usable answer in time. When the server is down, calls must fail
+ * at once: a circuit breaker stays open for a while after failures.
+ */
+export interface Embedder {
+  /** Identifies the model and how its vectors are made; vectors of different models are never compared. */
+  readonly model: string;
+  /** Length of the vectors; null until the first answer. */
+  dimensions(): number | null;
+  /**
+   * One unit vector per text, in order; null for a text that the server rejects for good (too long, malformed).
+   * `purpose` sets the priority: somebody waits for a query, so queries go before documents.
+   */
+  embed(
+    texts: string[],
+    ask: { purpose: 'query' | 'document'; signal: AbortSignal },
+  ): Promise<(Float32Array | null)[]>;
+  /**
+   * The vector of a question among those that `model`, an earlier name, stands for; null where the server cannot make
+   * it any more, or not in time. Absent: never.
+   */
+  embedAsBefore?(model: string, text: string, signal: AbortSignal): Promise<Float32Array | null>;
+  state(): { kind: 'ok' } | { kind: 'failing'; since: number; reason: string };
+  close(): Promise<void>;
 }

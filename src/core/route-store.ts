@@ -11,20 +11,17 @@
  * Every verb waits (without blocking the event loop) while another process holds the database, and throws Fault
  * `store_unavailable` when that takes too long, the disk is full, or the file is damaged.
  */
-import type { Offer } from './access.js';
-import type { NewQuestion } from './approval.js';
+import type { NewQuestion, Offer } from './access.js';
+import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from './channel.js';
 import type { ChatRecord } from './chat-record.js';
-import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from './delivery.js';
-import type { Exchange } from './exchange.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { JournalWrite } from './journal.js';
 import type { StoredAttachment } from './media.js';
-import type { PromptMemory } from './memory-history.js';
+import type { PromptMemory } from './memory.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
 import type { NewCommand, PendingCommand, Receipt, Received, StoredCommand } from './receipt.js';
-import type { Step, StoredMessage } from './transcript.js';
-import type { Measured, Position, Span, ViewRecord } from './view.js';
+import type { Exchange, Measured, Position, Span, Step, StoredMessage, ViewRecord } from './transcript.js';
 
 export interface StoredTurn {
   id: string;

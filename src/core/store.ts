@@ -3,22 +3,20 @@
  * blocking the event loop) while another process holds the database, and throws Fault `store_unavailable` when that lasts,
  * the disk is full, or the file is broken.
  */
-import type { AccessStore, AliasStore } from './access.js';
-import type { ApprovalStore } from './approval.js';
-import type { ChatFeed } from './chat-export.js';
-import type { ChatStore } from './chat-record.js';
-import type { Delivery } from './delivery.js';
+import type { AccessStore, AliasStore, ApprovalStore } from './access.js';
+import type { Delivery } from './channel.js';
+import type { ChatFeed, ChatStore } from './chat-record.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { JobStore } from './jobs.js';
 import type { JournalStore, SaidStore } from './journal.js';
-import type { MemoryHistoryStore } from './memory-history.js';
+import type { MemoryHistoryStore } from './memory.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
 import type { Origins } from './origin.js';
 import type { RecallFeed } from './recall.js';
 import type { RouteStore, Spent } from './route-store.js';
 import type { TaskStore } from './task.js';
-import type { ViewStore } from './view.js';
+import type { ViewStore } from './transcript.js';
 
 /** What was used: tokens read and written, and their cost as in `Usage`. */
 export interface Amount {

@@ -3,11 +3,18 @@
  * A task is stored before it begins, runs at most once, and ends in exactly one way; what comes of it is stored in the
  * transaction that ends it, together with whatever is told of it.
  */
-import type { NewQuestion } from './approval.js';
+
+import { createHash } from 'node:crypto';
+import type { NewQuestion } from './access.js';
 import type { ArtifactRef } from './artifacts.js';
+import type { Fault } from './errors.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { JournalWrite } from './journal.js';
+import type { ModelMessage } from './model.js';
+import type { Origin } from './origin.js';
 import type { ReceiptOf } from './receipt.js';
+import type { AgentPlace } from './tool.js';
+import type { Step } from './transcript.js';
 
 /**
  * interrupted: the process ended while it ran; it is not run again. A task that ended with `error` has a sentence that
@@ -45,7 +52,7 @@ export interface TaskRequest {
   eventId?: string;
 }
 
-export interface TaskWords {
+interface TaskWords {
   role: 'user' | 'assistant' | 'system';
   content: string;
 }
@@ -53,7 +60,7 @@ export interface TaskWords {
 /** Markdown, or steps (seed 003). */
 export type Plan = string | StructuredPlan;
 
-export interface StructuredPlan {
+interface StructuredPlan {
   goal: string;
   steps: { id: string; title: string; status: string }[];
 }
@@ -91,7 +98,7 @@ export const MOST_EVENTS = 500;
  * steer: ends what the agent is doing and comes first; followup: after its answer, each by itself; collect: after all
  * of these, together.
  */
-export type TaskMessageMode = 'steer' | 'followup' | 'collect';
+type TaskMessageMode = 'steer' | 'followup' | 'collect';
 
 export interface TaskMessage {
   n: number;
@@ -218,7 +225,7 @@ export interface TaskWish {
   idempotencyKey: string | null;
 }
 
-export type TaskAnswer =
+type TaskAnswer =
   | { kind: 'accepted'; task: Pick<Task, 'id' | 'status'>; isNew: boolean }
   | { kind: 'unknown agent'; reason: string }
   | { kind: 'conflict' }
@@ -255,4 +262,150 @@ export function headOfTaskEnd(text: string): string {
 /** The task whose end a message of the transcript tells of; null: of none. */
 export function taskOfEvent(platformMessageId: string | null): string | null {
   return /^event:task:(.+)$/.exec(platformMessageId ?? '')?.[1] ?? null;
+}
+
+// Agents: who works on tasks. Each is a file that operators edit, `data/agents/<id>.yaml`, read for every task; it has an
+// internal space of its own (seed 004) and transcripts of its sessions (seed 003).
+
+/** One that is always there, also without a file. */
+export const UTILITY = 'utility';
+
+/** A safe name of a folder and of a file, and of no agent's file: these lie side by side. */
+export function isAgentId(id: string): boolean {
+  return /^(?!\.)[A-Za-z0-9._-]{1,64}$/.test(id) && !/\.ya?ml$/i.test(id);
+}
+
+export interface AgentDefinition {
+  id: string;
+  /** null: the configured model. */
+  model: string | null;
+  prompt: string;
+  /** Groups of tools, as far as its chat has them too. */
+  tools: readonly string[];
+  timeoutMinutes: number | null;
+  maxRounds: number | null;
+}
+
+const LONGEST_SESSION = 120;
+
+/** The name of a session's file: whatever the session is called, it lies in its folder, and no two share one. */
+export function sessionFile(session: string): string {
+  const safe = session.replaceAll(/[^A-Za-z0-9_-]/gu, '_').slice(0, LONGEST_SESSION);
+  if (safe === session && safe !== '') return `${safe}.jsonl`;
+  const hash = createHash('sha256').update(session).digest('hex').slice(0, 12);
+  return `${safe}.${hash}.jsonl`;
+}
+
+export interface SessionLine {
+  role: 'user' | 'assistant' | 'system';
+  content: string;
+  /** ms since 1970. */
+  ts: number;
+}
+
+/**
+ * One of an agent's internal spaces: of a chat, for its tasks there; null: the shared one, which all its tasks read, and
+ * only tasks of owners and of programs write, before they have read words from outside.
+ */
+export interface AgentSpace {
+  agent: string;
+  chatId: ChatId | null;
+}
+
+/** What a prompt shows of a space. */
+export interface SpaceNotes {
+  longTerm: string;
+  daily: string;
+}
+
+/** Writes throw Fault `memory_unavailable`. */
+export interface Agents {
+  /** Always as the file is now. `ok: false`: a sentence that names those that exist, or says what is wrong in the file. */
+  find(id: string): Promise<{ ok: true; agent: AgentDefinition } | { ok: false; reason: string }>;
+  list(): Promise<string[]>;
+  /** `data/agents/<id>/internal_space` or `data/agents/<id>/chats/<chat_id>`, made where it is missing. */
+  space(of: AgentSpace): Promise<string>;
+  /** For a prompt: MEMORY.md and the latest days, cut to the budgets of seed 004 with its markers. Never rejects. */
+  memory(of: AgentSpace, today: string): Promise<SpaceNotes & { origin: Origin }>;
+  /** The whole of MEMORY.md, or one day of `memories/`; empty if there is none. */
+  read(of: AgentSpace, what: 'MEMORY.md' | { date: string }): Promise<{ text: string; origin: Origin }>;
+  /** One line more in `memories/<date>.md`, unless it has that very line already. */
+  append(of: AgentSpace, date: string, line: string, signal: AbortSignal): Promise<void>;
+  /** What of a space a prompt may show, by its name for `Origins`. Never rejects. */
+  shownOf(of: AgentSpace): Promise<ReadonlyMap<string, string>>;
+  /** Adds lines to `sessions/<session>.jsonl`. A failure is logged: it ends no task. */
+  log(id: string, session: string, lines: readonly SessionLine[]): Promise<void>;
+  /** Bad lines are skipped; empty if there is no such session. */
+  session(id: string, session: string): Promise<SessionLine[]>;
+}
+
+// The one loop of model and tools, as whoever runs a task uses it. The conversation implements it: limits and budgets,
+// the journal, questions to people and what they decide are the same as in a turn.
+
+export interface WorkAsk {
+  task: Task;
+  agent: AgentDefinition;
+  place: AgentPlace;
+  /** System prompt first; the last one is what is asked. */
+  messages: ModelMessage[];
+  /** Words from outside stood before the model in what the task was given, or in an earlier request. */
+  isTainted: boolean;
+  /** Which request of the task it is, from 0: the ids of its calls depend on it. */
+  round: number;
+  /** Stores what it did, first. False: the task is over, and so is this. */
+  note(what: { entries?: readonly JournalWrite[]; events?: readonly TaskEvent[] }): Promise<boolean>;
+  /** It waits for a person, or goes on: such time does not count against its budget. */
+  waits(isWaiting: boolean): void;
+}
+
+export interface WorkDone {
+  /** All that was said and done: the messages that were given, calls, results, and the answer. */
+  messages: ModelMessage[];
+  /** Of this request alone. */
+  steps: Step[];
+  /** Words from outside stood before the model. */
+  tainted: boolean;
+  /** A call was refused that would have needed an owner's word on this very task. */
+  wasExternalRefused: boolean;
+}
+
+export type WorkEnd =
+  | ({ kind: 'answered'; text: string } & WorkDone)
+  | ({ kind: 'failed'; fault: Fault } & WorkDone)
+  /** The signal aborted, or the task is over: a call that was cut off has a result that says so. */
+  | ({ kind: 'dropped' } & WorkDone);
+
+export interface Work {
+  do(ask: WorkAsk, signal: AbortSignal): Promise<WorkEnd>;
+}
+
+/** What a call is told that leaves the machine without an owner's word. */
+export const NEEDS_INSTRUCTION = 'requires explicit owner instruction';
+
+// A structured plan as Markdown: what is written to `task.md`, and what people and models read. Pure.
+
+const DONE = 'completed';
+const NOT_BEGUN = 'pending';
+
+/**
+ * A heading, and one line a step: `- [x] title` where it is completed. Any other status but `pending` stands behind the
+ * title, and the id in a comment, so that the list can be read back.
+ */
+export function planText(plan: Plan): string {
+  if (typeof plan === 'string') return plan;
+  const steps = plan.steps.map(({ id, title, status }) => {
+    const box = status === DONE ? '[x]' : '[ ]';
+    const state = status === DONE || status === NOT_BEGUN ? '' : ` (${oneLine(status)})`;
+    return `- ${box} ${oneLine(title)}${state} <!-- ${inComment(id)} -->`;
+  });
+  return `# ${oneLine(plan.goal)}\n\n${steps.map((step) => `${step}\n`).join('')}`;
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
+}
+
+/** Nothing in it may end the comment. */
+function inComment(id: string): string {
+  return oneLine(id).replace(/-(?=-)|[<>]/g, '_');
 }

@@ -1,7 +1,6 @@
 /** The sentences of a task's end, and how it is summed up. Pure. */
 
-import { deltasIn } from '../core/artifact-deltas.js';
-import type { Artifacts } from '../core/artifacts.js';
+import { type Artifacts, deltasIn } from '../core/artifacts.js';
 import type { Clock } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
 import { channelOf, DEFAULT_PERSONA, type RoomId, roomParts } from '../core/ids.js';

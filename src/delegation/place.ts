@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path';
-import { nameOnDisk } from '../core/names-on-disk.js';
+import { nameOnDisk } from '../core/beneath.js';
 import type { Task } from '../core/task.js';
 import type { AgentPlace } from '../core/tool.js';
 import type { FindFile, FoundFile } from './viap/report.js';

@@ -1,19 +1,28 @@
 /** What an agent is told to do with a VIAP task: the protocol, in the system prompt, and the task itself. Pure. */
 
-import type { AgentDefinition, Agents, SpaceNotes } from '../core/agents.js';
 import type { ArtifactRef } from '../core/artifacts.js';
-import type { Clipboard } from '../core/clipboard.js';
+import { looksSecret, redactor } from '../core/command-env.js';
 import { weekday, type Zone } from '../core/dates.js';
-import { fenced, nameInPrompt } from '../core/elements.js';
 import type { ModelMessage } from '../core/model.js';
-import { type Origin, originOf, originOfNotes, type Piece } from '../core/origin.js';
-import { planText } from '../core/plan.js';
-import { looksSecret, redactor } from '../core/secret-env.js';
-import { catalogueOf, type Skills } from '../core/skills.js';
-import { BOARD_CHAT, type Plan, type Task } from '../core/task.js';
+import { fenced, nameInPrompt, type Origin, originOf, originOfNotes, type Piece } from '../core/origin.js';
+import {
+  type Clipboard,
+  catalogueOf,
+  type Skills,
+  type Workspace,
+  type WorkspaceShown,
+} from '../core/persona.js';
+import {
+  type AgentDefinition,
+  type Agents,
+  BOARD_CHAT,
+  NEEDS_INSTRUCTION,
+  type Plan,
+  planText,
+  type SpaceNotes,
+  type Task,
+} from '../core/task.js';
 import type { AgentPlace } from '../core/tool.js';
-import { NEEDS_INSTRUCTION } from '../core/work.js';
-import type { Workspace, WorkspaceShown } from '../core/workspace.js';
 import { isObject } from './viap/objects.js';
 import { VIAP_REPORT } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';

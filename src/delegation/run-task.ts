@@ -3,17 +3,25 @@
  * ends it, and what ends its current request.
  */
 import { setMaxListeners } from 'node:events';
-import type { AgentDefinition, Agents, SessionLine } from '../core/agents.js';
 import { type Clock, OVER } from '../core/clock.js';
+import { redactor } from '../core/command-env.js';
 import { Fault, sentenceOf } from '../core/errors.js';
 import { type ChatId, channelOf, DEFAULT_PERSONA } from '../core/ids.js';
 import type { ModelMessage } from '../core/model.js';
-import { redactor } from '../core/secret-env.js';
-import { BOARD_CHAT, type Task, type TaskMessage, type TaskStore } from '../core/task.js';
+import type { Workspace } from '../core/persona.js';
+import {
+  type AgentDefinition,
+  type Agents,
+  BOARD_CHAT,
+  type SessionLine,
+  type Task,
+  type TaskMessage,
+  type TaskStore,
+  type Work,
+  type WorkEnd,
+} from '../core/task.js';
 import type { AgentPlace, ToolsFor } from '../core/tool.js';
 import type { Step } from '../core/transcript.js';
-import type { Work, WorkEnd } from '../core/work.js';
-import type { Workspace } from '../core/workspace.js';
 import { beginningOfProgramsTask, type EndParts, endTask, NO_TASK, type Outcome, timeIsUp } from './end.js';
 import { type Folders, findArtifact, placeOf, type TaskGiver } from './place.js';
 import { openingRequest, type RequestParts } from './request.js';

@@ -3,9 +3,8 @@
  * store. Its outcome comes to the persona by itself, through the one door in.
  */
 import { createHash } from 'node:crypto';
-import type { Agents } from '../core/agents.js';
 import type { Clock } from '../core/clock.js';
-import type { Delegation, TaskBounds, TaskParent, TaskStore } from '../core/task.js';
+import type { Agents, Delegation, TaskBounds, TaskParent, TaskStore } from '../core/task.js';
 import { readViapTask } from './viap/task.js';
 
 export interface DelegationParts {

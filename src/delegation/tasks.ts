@@ -1,8 +1,8 @@
 /** Tasks as programs see them: given, looked at, stopped, told something, and followed until they are over. */
 import { createHash } from 'node:crypto';
-import { type Agents, UTILITY } from '../core/agents.js';
 import { type Clock, OVER } from '../core/clock.js';
 import {
+  type Agents,
   ENDED,
   type Task,
   type TaskBounds,
@@ -11,6 +11,7 @@ import {
   type TaskStore,
   type Tasks,
   type TaskWish,
+  UTILITY,
 } from '../core/task.js';
 import { canonical } from './viap/objects.js';
 

@@ -3,9 +3,9 @@
  * the breaker is open: callers hear so at once, and it tries by itself, in the background, whether it works again.
  */
 import type { Clock } from '../core/clock.js';
-import type { Embedder } from '../core/embedder.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import type { Embedder } from '../core/recall.js';
 import { nameOf, type Recipe, readName } from './recipe.js';
 import { HARMLESS, type Outcome, toUnit, type VectorSource } from './vectors.js';
 

@@ -4,8 +4,7 @@
  */
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import type { Outward } from '../core/outward.js';
-import { NOT_PACKED, unpacked, wholeOf } from '../core/unpacked.js';
+import { NOT_PACKED, type Outward, unpacked, wholeOf } from '../core/network.js';
 import { asVector, isRecord, parsed } from './vectors.js';
 
 export interface Posted {

@@ -1,9 +1,9 @@
 /** A connection to Redis that opens when it is first needed, says at once that it is lost, and comes back by itself. */
 
 import { Redis } from 'ioredis';
-import { backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
+import { backoff } from '../core/retry.js';
 import { placeOf } from './server.js';
 
 export type RedisConnection = ReturnType<typeof openRedis>;

@@ -3,9 +3,9 @@
  * by `task_id`. What nobody waits for any more is taken out of the queue, and its reply dropped.
  */
 import { type Clock, OVER } from '../core/clock.js';
-import type { Embedder } from '../core/embedder.js';
 import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import type { Embedder } from '../core/recall.js';
 import { createEmbedder } from './embedder.js';
 import { type EmbeddingMetrics, readReply, writeJob } from './protocol.js';
 import { createQueueLimit } from './queue-limit.js';

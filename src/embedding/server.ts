@@ -4,10 +4,10 @@
  */
 import { type Clock, OVER } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
-import type { Embedder } from '../core/embedder.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { Outward } from '../core/outward.js';
+import type { Outward } from '../core/network.js';
+import type { Embedder } from '../core/recall.js';
 import { createEmbedder } from './embedder.js';
 import { type Answer, createHttpClient, readAnswer } from './http.js';
 import { type GivenRecipe, recipeOf } from './recipe.js';

@@ -2,10 +2,11 @@
  * The jobs that a worker has taken: sorted, embedded a batch at a time, answered. A job leaves the list of those taken
  * in the same transaction that pushes its reply, so that none is lost and none stays.
  */
-import { backoff } from '../core/backoff.js';
+
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { backoff } from '../core/retry.js';
 import {
   type EmbeddingMetrics,
   type Job,

@@ -6,20 +6,25 @@ import { rmSync } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isMap, stringify } from 'yaml';
-import type { ArchivedMessage, ArchiveFile, ArchiveHead, Archives } from '../core/archive.js';
+import { composed, composedNames } from '../core/beneath.js';
+import type { ArchivedMessage, ArchiveFile, ArchiveHead, Archives } from '../core/chat-record.js';
+import type { Exclusive } from '../core/concurrency.js';
 import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
-import { codeOf, namesIn, readIfThere, readOr, unavailable, unhurried } from '../core/file-access.js';
-import { readUnlessUnchanged } from '../core/file-cache.js';
-import { splitFrontMatter } from '../core/front-matter.js';
+import {
+  codeOf,
+  namesIn,
+  readIfThere,
+  readOr,
+  readUnlessUnchanged,
+  unavailable,
+  unhurried,
+} from '../core/file-access.js';
+import { documentOf, splitFrontMatter } from '../core/file-text.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { MemoryOwner } from '../core/memory.js';
-import type { Exclusive } from '../core/mutex.js';
-import { composed, composedNames } from '../core/names-on-disk.js';
-import { fileUpdater } from '../core/update-file.js';
-import { openTemporary, removeLeftOvers, type Temporary } from '../core/write-whole.js';
-import { documentOf } from '../core/yaml.js';
+import { fileUpdater, openTemporary, removeLeftOvers, type Temporary } from '../core/write-whole.js';
 import { archiveFile, archiveFolder, fromHere, isChatId, isPersonaId } from './paths.js';
 import { withFrontMatterKey } from './yaml-edit.js';
 

@@ -9,12 +9,12 @@ import { isMap, isScalar, isSeq } from 'yaml';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import { namesIn, readIfThere, readOr, unhurried } from '../core/file-access.js';
+import { documentOf } from '../core/file-text.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { ChatFiles } from '../core/persona.js';
 import type { SettingStore } from '../core/store.js';
-import { fileUpdater } from '../core/update-file.js';
-import { documentOf } from '../core/yaml.js';
+import { fileUpdater } from '../core/write-whole.js';
 import { chatFolder, isChatId } from './paths.js';
 import { withKey } from './yaml-edit.js';
 

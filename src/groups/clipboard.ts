@@ -4,23 +4,17 @@
  * every byte of the items that they leave.
  */
 import { join } from 'node:path';
-import { isAgentId } from '../core/agents.js';
-import { BOM, decode, encode, endsLine, linesOf } from '../core/byte-text.js';
-import {
-  type Clipboard,
-  type ClipboardOwner,
-  MOST_CLIPBOARD_CHARS,
-  numberedItems,
-} from '../core/clipboard.js';
+import { nameOnDisk } from '../core/beneath.js';
+import type { Exclusive } from '../core/concurrency.js';
 import { cutWithMarker } from '../core/cut.js';
-import { entryLine } from '../core/entry.js';
 import { Fault } from '../core/errors.js';
-import { readIfThere, readOr } from '../core/file-access.js';
-import { readUnlessUnchanged } from '../core/file-cache.js';
+import { readIfThere, readOr, readUnlessUnchanged } from '../core/file-access.js';
+import { BOM, decode, encode, endsLine, linesOf } from '../core/file-text.js';
 import type { Log } from '../core/log.js';
-import type { Exclusive } from '../core/mutex.js';
-import { nameOnDisk } from '../core/names-on-disk.js';
-import { fileUpdater } from '../core/update-file.js';
+import { entryLine } from '../core/memory.js';
+import { type Clipboard, type ClipboardOwner, MOST_CLIPBOARD_CHARS, numberedItems } from '../core/persona.js';
+import { isAgentId } from '../core/task.js';
+import { fileUpdater } from '../core/write-whole.js';
 import { agentClipboards, chatFolder, isPersonaId } from './paths.js';
 
 export interface ClipboardOptions {

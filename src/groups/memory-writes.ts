@@ -2,24 +2,27 @@
  * Every change of memory files, and its undo. The previous version is stored just before the file is replaced: a crash
  * in between leaves a version of a change that never happened, but never a change without a version.
  */
-import { netChanges } from '../core/changed-lines.js';
+
 import type { Clock } from '../core/clock.js';
 import { hasMarker } from '../core/cut.js';
-import { hasEntry, withEntry, withoutEntry } from '../core/daily-log.js';
-import { entryLine } from '../core/entry.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type {
-  Memory,
-  MemoryOwner,
-  SeenTier,
-  Tier,
-  TierWrite,
-  Version,
-  VersionKeeper,
-  WriteOptions,
+import {
+  entryLine,
+  hasEntry,
+  type Memory,
+  type MemoryOwner,
+  netChanges,
+  type SeenTier,
+  type Tier,
+  type TierWrite,
+  type Version,
+  type VersionKeeper,
+  type WriteOptions,
+  withEntry,
+  withoutEntry,
 } from '../core/memory.js';
-import type { RecordedChange, UpdateFile } from '../core/update-file.js';
+import type { RecordedChange, UpdateFile } from '../core/write-whole.js';
 import { dailyFile, memoryFile } from './paths.js';
 import {
   firstPiece,

@@ -4,22 +4,24 @@
  * an operator's edit applies at once and is never lost.
  */
 import { join } from 'node:path';
+import type { Exclusive } from '../core/concurrency.js';
 import { cut, hasMarker } from '../core/cut.js';
-import { datesIn, digest, isDayFile, recentDays } from '../core/daily-log.js';
-import { namesIn, readIfThere, readOr, statIfThere } from '../core/file-access.js';
-import { readUnlessUnchanged } from '../core/file-cache.js';
-import type {
-  Memory,
-  MemoryBudgets,
-  MemoryFile,
-  MemoryOwner,
-  MemorySnapshot,
-  SeenTier,
-  Tier,
+import { namesIn, readIfThere, readOr, readUnlessUnchanged, statIfThere } from '../core/file-access.js';
+import {
+  datesIn,
+  digest,
+  isDayFile,
+  type Memory,
+  type MemoryBudgets,
+  type MemoryFile,
+  type MemoryOwner,
+  type MemorySnapshot,
+  recentDays,
+  type SeenTier,
+  type Tier,
 } from '../core/memory.js';
-import type { Exclusive } from '../core/mutex.js';
 import { memoryPath } from '../core/origin.js';
-import { fileUpdater } from '../core/update-file.js';
+import { fileUpdater } from '../core/write-whole.js';
 import { archivesOf } from './archives.js';
 import { forgetting } from './forget.js';
 import { type MemoryWritesOptions, memoryWrites } from './memory-writes.js';

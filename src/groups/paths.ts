@@ -1,10 +1,9 @@
 /** Derives a persona's id from its name: the id is the name of its folder, and names are compared by it. */
 import { isAbsolute, join, relative } from 'node:path';
-import { isDate } from '../core/daily-log.js';
+import { nameOnDisk } from '../core/beneath.js';
 import { Fault } from '../core/errors.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
-import type { MemoryOwner } from '../core/memory.js';
-import { nameOnDisk } from '../core/names-on-disk.js';
+import { isDate, type MemoryOwner } from '../core/memory.js';
 
 /** Folders of a chat that are not personas. */
 const RESERVED = ['memory', 'archive'];

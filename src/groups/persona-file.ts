@@ -3,12 +3,10 @@
  * what is not; editing changes one line.
  */
 import { isMap, isScalar, isSeq, stringify } from 'yaml';
-import { BOM, encode } from '../core/byte-text.js';
 import { cutAt } from '../core/cut.js';
-import { beginsFrontMatter, splitFrontMatter } from '../core/front-matter.js';
+import { BOM, beginsFrontMatter, documentOf, encode, splitFrontMatter } from '../core/file-text.js';
 import type { Persona } from '../core/persona.js';
 import { TOOL_GROUPS } from '../core/tool.js';
-import { documentOf } from '../core/yaml.js';
 import { withFrontMatterKey, withKey } from './yaml-edit.js';
 
 /** What a file itself states; null or empty for what it leaves out. */

@@ -3,15 +3,22 @@
 import { existsSync } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { composedNames, nameOnDisk } from '../core/beneath.js';
 import type { Clock } from '../core/clock.js';
-import { codeOf, isMissing, namesIn, readIfThere, readOr, unavailable } from '../core/file-access.js';
-import { readUnlessUnchanged } from '../core/file-cache.js';
+import {
+  codeOf,
+  isMissing,
+  namesIn,
+  readIfThere,
+  readOr,
+  readUnlessUnchanged,
+  unavailable,
+} from '../core/file-access.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import { readingsOf } from '../core/likeness.js';
 import type { Log } from '../core/log.js';
-import { composedNames, nameOnDisk } from '../core/names-on-disk.js';
 import type { Persona, PersonaRefusal, Personas } from '../core/persona.js';
-import { fileUpdater } from '../core/update-file.js';
+import { fileUpdater } from '../core/write-whole.js';
 import { chatFolder, fromHere, isPersonaId, isReserved, personaFolder, slug } from './paths.js';
 import {
   freshPersonaFile,

@@ -1,11 +1,11 @@
 /** The files that recall indexes, by scope: what a persona remembers in a chat, and nothing of any other. */
 import { join } from 'node:path';
-import type { Archives } from '../core/archive.js';
-import { isDayFile } from '../core/daily-log.js';
+import { composedNames } from '../core/beneath.js';
+import type { Archives } from '../core/chat-record.js';
 import { isFolder, namesIn, readIfThere, readOr, statIfThere, unhurried } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
-import { composedNames } from '../core/names-on-disk.js';
+import { isDayFile } from '../core/memory.js';
 import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
 import { parseArchiveName } from './archives.js';
 import {

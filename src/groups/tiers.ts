@@ -2,7 +2,7 @@
  * Finds headings of level 1 and 2 and unclosed code fences in Markdown. Works on UTF-8 bytes as a string with one
  * character per byte (see `byte-text.ts`), so every offset is a byte offset and nothing is decoded twice.
  */
-import { BOM, decode, encode, endsLine } from '../core/byte-text.js';
+import { BOM, decode, encode, endsLine } from '../core/file-text.js';
 import type { Tier } from '../core/memory.js';
 
 export interface Heading {

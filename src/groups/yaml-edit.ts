@@ -1,8 +1,6 @@
 /** Sets one key of a YAML text, or of a file's front matter, and preserves everything else, including comments and order. */
 import { isMap, isNode, isScalar, stringify } from 'yaml';
-import { decode, encode } from '../core/byte-text.js';
-import { splitFrontMatter } from '../core/front-matter.js';
-import { documentOf } from '../core/yaml.js';
+import { decode, documentOf, encode, splitFrontMatter } from '../core/file-text.js';
 
 /** null if the text is not a YAML map that can be edited reliably. */
 export function withKey(source: string, key: string, value: string | boolean): string | null {

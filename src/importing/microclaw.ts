@@ -3,9 +3,8 @@
  * conversations of each chat. The present one: `<channel>/<chat>/` with AGENTS.md (memory) and USER.md, and `<chat>/SOUL.md`.
  * Its chats and personas are numbers: chats alone are Telegram's, and 1 is the persona that is always there.
  */
-import { composed } from '../core/names-on-disk.js';
-import type { Names, Plan, Step } from './source.js';
-import { filesBelow, type Source } from './source.js';
+import { composed } from '../core/beneath.js';
+import { filesBelow, type Names, type Plan, type Source, type Step } from './source.js';
 
 /** Folders of a chat that are no personas. */
 const NOT_PERSONAS = new Set(['memory', 'conversations', 'archive', 'browser-profile', 'context']);

@@ -1,7 +1,7 @@
 /** What goes where when a folder is brought in. */
 import { lstat } from 'node:fs/promises';
 import { DEEPEST, type Entry, entriesBelow, entryOf, openFile, within } from '../core/beneath.js';
-import { sizeInWords } from '../core/bytes.js';
+import { sizeInWords } from '../core/cut.js';
 
 export type Place = 'groups' | 'workspace' | 'skills';
 

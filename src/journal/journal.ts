@@ -5,10 +5,10 @@
  */
 
 import { type Clock, OVER } from '../core/clock.js';
+import { createMutex } from '../core/concurrency.js';
 import { describe } from '../core/errors.js';
 import type { JournalFiles, JournalStore } from '../core/journal.js';
 import type { Log } from '../core/log.js';
-import { createMutex } from '../core/mutex.js';
 import { createWorkingLog } from './working-log.js';
 
 /** Where the entries go beside the files. */

@@ -1,7 +1,6 @@
 /** One line of `working.log`: an entry without secrets, and with long texts cut, which it says. Pure. */
-import { cutAt } from '../core/cut.js';
+import { cutAt, printableJson } from '../core/cut.js';
 import type { JournalEntry } from '../core/journal.js';
-import { printableJson } from '../core/printable.js';
 
 /** Of one text; what is no text but longer than this as JSON becomes one. */
 const MOST_CHARS = 20_000;

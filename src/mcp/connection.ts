@@ -14,7 +14,7 @@ import * as z from 'zod';
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { LookupFor, Outward } from '../core/outward.js';
+import type { LookupFor, Outward } from '../core/network.js';
 import { type OfferedTool, offerOf } from './offered.js';
 import { oneLine, TOO_LARGE, tooLarge } from './results.js';
 import {

@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto';
 import { cutAt, cutWithMarker } from '../core/cut.js';
-import { escaped } from '../core/elements.js';
-import { isNestedDeeper } from '../core/nesting.js';
+import { isNestedDeeper } from '../core/network.js';
+import { escaped } from '../core/origin.js';
 import type { JsonSchema } from '../core/tool.js';
 import { isObject, oneLine, plainText } from './results.js';
 import {

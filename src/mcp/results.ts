@@ -2,10 +2,9 @@
  * The results and errors of a call, in words for the model: texts, bounded; pictures, sounds and files are only named.
  * Nothing binary reaches a prompt. Pure.
  */
-import { sizeInWords } from '../core/bytes.js';
-import { cutAt } from '../core/cut.js';
+import { cutAt, sizeInWords } from '../core/cut.js';
 import { describe } from '../core/errors.js';
-import { isNestedDeeper } from '../core/nesting.js';
+import { isNestedDeeper } from '../core/network.js';
 import type { ToolResult } from '../core/tool.js';
 import { MOST_MESSAGE_BYTES, MOST_RESULT_CHARS } from './settings.js';
 

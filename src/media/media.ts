@@ -1,6 +1,5 @@
 /** Files that came with messages: how they read in words, are taken in time, and go to a model. Between steps 2 and 4. */
-import type { Media, TakeAsk, Taken } from '../core/attachments.js';
-import type { StoredAttachment } from '../core/media.js';
+import type { Media, StoredAttachment, TakeAsk, Taken } from '../core/media.js';
 import { createByteGate } from './byte-gate.js';
 import { createModelImages } from './model-images.js';
 import { type TakeOptions, takeOne } from './take.js';

@@ -1,5 +1,5 @@
 /** Why a file was not taken: a few words for the persona, which reads them for good, and a sentence for the sender. */
-import { sizeInWords } from '../core/bytes.js';
+import { sizeInWords } from '../core/cut.js';
 import type { StoredAttachment } from '../core/media.js';
 import { titleOf } from './words.js';
 

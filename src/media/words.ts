@@ -2,8 +2,7 @@
  * How a message with files reads: the sender's words, then a line in brackets for each file, and with it what was
  * read from it. What files are called comes from strangers, and stands inside the brackets as nothing but a name. Pure.
  */
-import { sizeInWords } from '../core/bytes.js';
-import { cutAt } from '../core/cut.js';
+import { cutAt, sizeInWords } from '../core/cut.js';
 import type { StoredAttachment } from '../core/media.js';
 
 const KINDS = {

@@ -2,8 +2,7 @@
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Clock } from '../core/clock.js';
-import type { Outward } from '../core/outward.js';
-import { NOT_PACKED, unpacked, wholeOf } from '../core/unpacked.js';
+import { NOT_PACKED, type Outward, unpacked, wholeOf } from '../core/network.js';
 import type { AskJson } from './discover-window.js';
 import { parse } from './json.js';
 

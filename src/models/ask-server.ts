@@ -5,7 +5,7 @@
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { ModelEvent, ModelRequest } from '../core/model.js';
-import type { Outward } from '../core/outward.js';
+import type { Outward } from '../core/network.js';
 import { afterFailure, type FailureOptions } from './after-failure.js';
 import { type Answer, createAnswer } from './answer.js';
 import { attempt, type Shown } from './attempt.js';

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../core/clock.js';
 import type { ModelEvent } from '../core/model.js';
-import { TIMES_AN_ANSWER } from '../core/unpacked.js';
+import { TIMES_AN_ANSWER } from '../core/network.js';
 import { type Answer, type AnswerReader, failureOf, isEmpty } from './answer.js';
 import type { Body } from './body.js';
 import { chunksOf } from './chunks.js';

@@ -1,8 +1,7 @@
 /** The client of an OpenAI-compatible server for sound: transcription, and speech. */
 import type OpenAI from 'openai';
 import { LONGEST_TIMER_MS } from '../core/clock.js';
-import type { Outward } from '../core/outward.js';
-import { NOT_PACKED } from '../core/unpacked.js';
+import { NOT_PACKED, type Outward } from '../core/network.js';
 
 export interface AudioServer {
   baseUrl: string;

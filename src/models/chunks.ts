@@ -5,7 +5,7 @@
 import type { Readable } from 'node:stream';
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
-import { TIMES_AN_ANSWER } from '../core/unpacked.js';
+import { TIMES_AN_ANSWER } from '../core/network.js';
 import { parse, record } from './json.js';
 import { errorInAnswer, plainWords, ServerError } from './server-error.js';
 

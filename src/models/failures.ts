@@ -1,6 +1,7 @@
 /** What a failed request means: which fault it is, how an operator reads it, whether to ask again and when. Pure. */
-import { backoff } from '../core/backoff.js';
+
 import { Fault, type FaultCode } from '../core/errors.js';
+import { backoff } from '../core/retry.js';
 import { FILTERED, MALFORMED_CALL } from './answer.js';
 import type { ServerErrorDetails } from './server-error.js';
 import { isTooLong } from './too-long.js';

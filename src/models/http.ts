@@ -6,8 +6,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { pipeline, Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
-import type { Outward } from '../core/outward.js';
-import { NOT_PACKED, TIMES_AN_ANSWER, unpacked } from '../core/unpacked.js';
+import { NOT_PACKED, type Outward, TIMES_AN_ANSWER, unpacked } from '../core/network.js';
 import { type Body, byteLengthOf, piecesOf } from './body.js';
 import { connectionError, refusal } from './server-error.js';
 

@@ -1,5 +1,5 @@
 /** Reading what a model server sent without trusting its shape. */
-import { isNestedDeeper } from '../core/nesting.js';
+import { isNestedDeeper } from '../core/network.js';
 
 export function record(value: unknown): Record<string, unknown> | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

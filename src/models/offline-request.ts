@@ -1,6 +1,7 @@
 /** The offline model's reading of a request: what was said last, by whom, and what has been done about it since. */
-import { unescaped } from '../core/elements.js';
+
 import type { ModelMessage, ModelRequest } from '../core/model.js';
+import { unescaped } from '../core/origin.js';
 
 export interface Situation {
   /** What the last speaker said since the last reply, oldest first, as typed; without what they only forwarded. */

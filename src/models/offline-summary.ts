@@ -1,5 +1,5 @@
 /** The offline model's summary of a conversation: no understanding, but what was said last, a line each. */
-import { unescaped } from '../core/elements.js';
+import { unescaped } from '../core/origin.js';
 import { forwardIn } from './offline-request.js';
 
 const LINES = 40;

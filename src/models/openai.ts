@@ -14,7 +14,7 @@ import {
   type Notice,
   type Prices,
 } from '../core/model.js';
-import type { Outward } from '../core/outward.js';
+import type { Outward } from '../core/network.js';
 import { type Answer, isCutAtLimit, isEmpty } from './answer.js';
 import { type Asked, createAsker, type ModelServer, type Question } from './ask-server.js';
 import { eventsTo, type Shown } from './attempt.js';

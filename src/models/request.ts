@@ -3,6 +3,8 @@
  * what the operator wants in it. The text of a message is made once: the next request of a conversation brings the same
  * messages, and some more.
  */
+
+import { onceForEach } from '../core/concurrency.js';
 import { cutAt } from '../core/cut.js';
 import type {
   Echo,
@@ -12,8 +14,7 @@ import type {
   ToolCall,
   ToolDescription,
 } from '../core/model.js';
-import { isNestedDeeper } from '../core/nesting.js';
-import { onceForEach } from '../core/once.js';
+import { isNestedDeeper } from '../core/network.js';
 import { type Body, createSlot, pictureUrl, withoutPictures } from './body.js';
 import { type CacheMarks, marked, marksAt } from './cache-marks.js';
 import { sentId, sentName } from './call-names.js';

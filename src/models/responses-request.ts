@@ -2,8 +2,9 @@
  * Step 5, to the server: a request in the form of OpenAI's Responses API, for models that take tools only there while they
  * reason. Nothing is stored at the server: what it thought comes back to it sealed, with the items of its own answers.
  */
+
+import { onceForEach } from '../core/concurrency.js';
 import type { ModelImage, ModelMessage, ToolDescription } from '../core/model.js';
-import { onceForEach } from '../core/once.js';
 import { type Body, createSlot, pictureUrl, withoutPictures } from './body.js';
 import { marked } from './cache-marks.js';
 import { sentId, sentName } from './call-names.js';

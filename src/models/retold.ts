@@ -2,8 +2,9 @@
  * Step 5, to the server: messages retold in a form that it takes, where it does not take them as they are. What can stay
  * stays the same object, whose text is written once. Pure.
  */
-import { element, escaped } from '../core/elements.js';
+
 import type { ModelMessage } from '../core/model.js';
+import { element, escaped } from '../core/origin.js';
 import { sentName } from './call-names.js';
 
 /** Calls to which `applies`, and their results, become text, and speakers take turns. */

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { describe } from '../core/errors.js';
-import { unpacked } from '../core/unpacked.js';
+import { unpacked } from '../core/network.js';
 import { parse, record, word } from './json.js';
 
 export interface ServerErrorDetails {

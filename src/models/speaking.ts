@@ -1,7 +1,7 @@
 /** A text, spoken: one OpenAI-compatible speech server, asked for voice notes. */
 import { describe, Fault } from '../core/errors.js';
-import type { Outward } from '../core/outward.js';
-import type { Speaker } from '../core/speech.js';
+import type { Speaker } from '../core/media.js';
+import type { Outward } from '../core/network.js';
 import { type AudioServer, createAudioClient } from './audio-client.js';
 import { createRedactor, shownUrl } from './redact.js';
 import { plainWords } from './server-error.js';

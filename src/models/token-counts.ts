@@ -2,8 +2,9 @@
  * Step 5, inside the model client: how many tokens a request takes before any server has counted it (a fair guess, and the
  * least that any tokeniser makes of it), and what a server's own count of it tells: whether it has read all of it.
  */
+
+import { onceForEach } from '../core/concurrency.js';
 import type { ModelMessage, ModelRequest, ToolDescription } from '../core/model.js';
-import { onceForEach } from '../core/once.js';
 
 export interface RequestSize {
   estimated: number;

@@ -2,8 +2,7 @@
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Transcriber } from '../core/media.js';
-import type { Outward } from '../core/outward.js';
-import { MOST_DOCUMENT_BYTES } from '../core/unpacked.js';
+import { MOST_DOCUMENT_BYTES, type Outward } from '../core/network.js';
 import { type AudioServer, createAudioClient } from './audio-client.js';
 import { parse, record } from './json.js';
 import { createRedactor, shownUrl } from './redact.js';

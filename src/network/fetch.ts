@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
-import type { Destination } from '../core/outward.js';
+import type { Destination } from '../core/network.js';
 
 type Connect = (to: Destination, signal: AbortSignal) => Promise<Socket>;
 type Done = (error: Error | null, socket: Socket | null) => void;

@@ -3,7 +3,7 @@
  * reads it. Pure.
  */
 import { BlockList, isIP, isIPv6 } from 'node:net';
-import { isLocalName, reachedBy } from '../core/addresses.js';
+import { isLocalName, reachedBy } from '../core/network.js';
 
 export interface NamedProxy {
   /** Of the proxy itself: whether it is spoken to over TLS, or by SOCKS 5. */

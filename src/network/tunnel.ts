@@ -5,7 +5,7 @@
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP, connect as plainConnect, type Socket } from 'node:net';
-import { ProxyRefusal } from '../core/outward.js';
+import { ProxyRefusal } from '../core/network.js';
 import { type NamedProxy, shownProxy } from './rules.js';
 
 /** A proxy that has not connected by then does not do it any more. */

@@ -6,7 +6,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type AuditEntry, GATEWAY } from '../core/audit.js';
+import { type AuditEntry, GATEWAY } from '../core/journal.js';
 import {
   CURRENT,
   type Head,

@@ -1,8 +1,8 @@
 /** What `coterie audit` is asked for: its options, checked, and how an entry is shown on one line. Pure. */
-import { AUDIT_KINDS } from '../core/audit.js';
-import type { Zone } from '../core/dates.js';
+
+import { A_TIME, momentsOf, type Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
-import { A_TIME, momentsOf } from '../core/moments.js';
+import { AUDIT_KINDS } from '../core/journal.js';
 import { type AuditLine, plain } from './audit-line.js';
 
 export interface AuditWishes {

@@ -3,8 +3,8 @@
  * the line before. The hash is of the bytes as they stand there, so that nothing can be written in another way. Pure.
  */
 import { createHash } from 'node:crypto';
-import { AUDIT_KINDS, type AuditEntry } from '../core/audit.js';
 import { cutAt } from '../core/cut.js';
+import { AUDIT_KINDS, type AuditEntry } from '../core/journal.js';
 
 export interface AuditLine extends AuditEntry {
   /** 1, 2, 3, … over all files. */

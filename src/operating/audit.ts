@@ -4,9 +4,9 @@
  * held open, so that every write finds the files as they are.
  */
 import { join } from 'node:path';
-import type { Audit, AuditEntry } from '../core/audit.js';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
+import type { Audit, AuditEntry } from '../core/journal.js';
 import type { Log } from '../core/log.js';
 import { append, ofItself, type Place } from './audit-append.js';
 import { CURRENT } from './audit-files.js';

@@ -2,8 +2,9 @@
  * Splits memory files into chunks to search: lines of MEMORY.md with their tier, lines of daily logs with their day,
  * messages of archives. Pure, and a generator, because a file may be large.
  */
+
+import { piecesOf } from '../core/cut.js';
 import { localMidnight, type Zone } from '../core/dates.js';
-import { piecesOf } from '../core/pieces.js';
 
 export interface FileChunk {
   text: string;

@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { type RoomId, roomParts } from '../core/ids.js';
 import type { HeardView, RecallFeed, RecallFiles, Scope } from '../core/recall.js';
-import { BEGINNING, type Position } from '../core/view.js';
+import { BEGINNING, type Position } from '../core/transcript.js';
 import { SCOPE_SPAN, VERSION, WHOLE } from './index-database.js';
 
 interface IndexedRoom {

@@ -1,7 +1,7 @@
 /** The interface of the index, between the gateway's thread, which reads the store, and the indexing thread. */
 import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
 import type { Recalled, RecallQuery, Scope } from '../core/recall.js';
-import type { Position } from '../core/view.js';
+import type { Position } from '../core/transcript.js';
 
 export interface IndexedView {
   addressed: Position;

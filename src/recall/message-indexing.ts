@@ -6,8 +6,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type RoomId, roomParts } from '../core/ids.js';
 import type { HeardView, RecallFeed, RecallFiles, RecallQuery, Scope } from '../core/recall.js';
-import { wordsBy } from '../core/transcript.js';
-import { type HeardMessage, isAfter, type Position } from '../core/view.js';
+import { type HeardMessage, isAfter, type Position, wordsBy } from '../core/transcript.js';
 import type { IndexedView, MessagePage } from './index-port.js';
 import type { RemoteIndex } from './index-thread.js';
 

@@ -5,11 +5,11 @@
  */
 import { type Clock, OVER } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
-import type { Embedder } from '../core/embedder.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { memoryPath, workspacePath } from '../core/origin.js';
 import {
+  type Embedder,
   isWorkspace,
   type Recall,
   type Recalled,
@@ -19,9 +19,7 @@ import {
   type RecallResult,
   type Scope,
 } from '../core/recall.js';
-import { wordsBy } from '../core/transcript.js';
-import type { HeardMessage } from '../core/view.js';
-import { isAfter } from '../core/view.js';
+import { type HeardMessage, isAfter, wordsBy } from '../core/transcript.js';
 import { createBackground } from './background.js';
 import { endOf, excerptsFor } from './excerpt.js';
 import { createFileIndexing } from './file-indexing.js';

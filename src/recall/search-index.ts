@@ -1,7 +1,7 @@
 /** The index on one database file, for the indexing thread. A broken file is deleted and filled again. */
 import { createZone } from '../core/dates.js';
 import type { RecallQuery, Scope } from '../core/recall.js';
-import { isAfter } from '../core/view.js';
+import { isAfter } from '../core/transcript.js';
 import { type Chunks, createChunks, type Origin } from './chunks.js';
 import { type FileChunk, fileChunks } from './file-chunks.js';
 import {

@@ -2,7 +2,7 @@
  * Splits text of any script into search terms: words where the script separates them, overlapping groups of characters
  * where it does not. The same for indexing and for questions. Pure.
  */
-import { functionWordsIn, withoutUnspacedFrames } from '../core/function-words.js';
+import { functionWordsIn, withoutUnspacedFrames } from '../core/phrase.js';
 import { isStopWord, stem } from './english.js';
 
 export interface Term {

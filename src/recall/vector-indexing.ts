@@ -3,10 +3,9 @@
  * question waits a moment at most, and not at all while the embedder is failing.
  */
 import { type Clock, OVER } from '../core/clock.js';
-import type { Embedder } from '../core/embedder.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { RecallFeed } from '../core/recall.js';
+import type { Embedder, RecallFeed } from '../core/recall.js';
 import { wordsBy } from '../core/transcript.js';
 import type { WaitingChunk } from './index-port.js';
 import type { RemoteIndex } from './index-thread.js';

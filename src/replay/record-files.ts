@@ -6,8 +6,8 @@ import { closeSync, constants, createReadStream, mkdirSync, openSync, writeFileS
 import * as fs from 'node:fs/promises';
 import { join } from 'node:path';
 import { createGunzip } from 'node:zlib';
+import { nameOnDisk } from '../core/beneath.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
-import { nameOnDisk } from '../core/names-on-disk.js';
 import { lineReader, type TurnRecord } from './record.js';
 
 const ENDING = '.jsonl.gz';

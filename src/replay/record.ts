@@ -3,7 +3,9 @@
  * in that file, so only what is new is written. Pure.
  */
 import { createHash } from 'node:crypto';
+import { onceForEach } from '../core/concurrency.js';
 import type { PersonaId, RoomId } from '../core/ids.js';
+import type { TurnSight } from '../core/journal.js';
 import type {
   ModelEvent,
   ModelMessage,
@@ -12,8 +14,6 @@ import type {
   ToolDescription,
   Usage,
 } from '../core/model.js';
-import { onceForEach } from '../core/once.js';
-import type { TurnSight } from '../core/turn-record.js';
 
 /** A run as the recorder holds it: the requests themselves, which never change. */
 export interface RunOfTurn {

@@ -9,11 +9,11 @@ import { setImmediate as nextPass } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip, gzipSync } from 'node:zlib';
 import { type Clock, OVER } from '../core/clock.js';
+import { createMutex } from '../core/concurrency.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
+import type { RecordedTurn, TurnRecords, TurnSight } from '../core/journal.js';
 import type { Log } from '../core/log.js';
 import type { ModelClient, ModelEvent } from '../core/model.js';
-import { createMutex } from '../core/mutex.js';
-import type { RecordedTurn, TurnRecords, TurnSight } from '../core/turn-record.js';
 import { type Asked, type Before, createPrints, lineOf, NOTHING_BEFORE, type RunOfTurn } from './record.js';
 import { beginFile, folderOf, goOnWith, trimRecords } from './record-files.js';
 

@@ -1,9 +1,15 @@
 /** What `coterie replay` says of a turn, as text for a terminal, from the store's rows and the record. Pure. */
+
+import { printable, printableLine } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
-import { callEntryId, type JournalEntry, type MattTurn } from '../core/journal.js';
+import {
+  callEntryId,
+  type JournalEntry,
+  type MattTurn,
+  type SentByTurn,
+  type TurnInStore,
+} from '../core/journal.js';
 import type { Usage } from '../core/model.js';
-import { printable, printableLine } from '../core/printable.js';
-import type { SentByTurn, TurnInStore } from '../core/replay.js';
 import { type StoredMessage, wordsBy } from '../core/transcript.js';
 import { type AskedAgain, comparable, usedBy } from './again.js';
 import { diffOf, shownDiff } from './line-diff.js';

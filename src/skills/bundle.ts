@@ -2,12 +2,12 @@
  * One SKILL.md in the open Agent Skills format: YAML front matter with `name` and `description`, then instructions. What
  * other programs need of it is passed over; what says where it can be used, and by whom, is a condition. Pure.
  */
+
+import { composed } from '../core/beneath.js';
 import { cutAt, cutMarker } from '../core/cut.js';
 import { describe } from '../core/errors.js';
-import { splitFrontMatter } from '../core/front-matter.js';
-import { composed } from '../core/names-on-disk.js';
-import { MOST_DESCRIPTION, type Skill } from '../core/skills.js';
-import { dataOf } from '../core/yaml.js';
+import { dataOf, splitFrontMatter } from '../core/file-text.js';
+import { MOST_DESCRIPTION, type Skill } from '../core/persona.js';
 
 export interface Bundle {
   name: string;

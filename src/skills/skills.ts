@@ -2,11 +2,10 @@
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
 import { basename, delimiter, dirname, isAbsolute, join, sep } from 'node:path';
-import { entriesBelow, within } from '../core/beneath.js';
-import { sizeInWords } from '../core/bytes.js';
+import { composed, entriesBelow, within } from '../core/beneath.js';
+import { sizeInWords } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { composed } from '../core/names-on-disk.js';
 import {
   CATALOGUE_CHARS,
   catalogueOf,
@@ -15,7 +14,7 @@ import {
   type Skill,
   type SkillProblem,
   type Skills,
-} from '../core/skills.js';
+} from '../core/persona.js';
 import { bundleOf, type Conditions } from './bundle.js';
 
 export interface Host {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { type Clock, OVER } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { Speaker, Speech, VoiceNote } from '../core/speech.js';
+import type { Speaker, Speech, VoiceNote } from '../core/media.js';
 import { oggSeconds } from './ogg.js';
 
 export interface SpeechParts {

@@ -3,7 +3,7 @@
  * are; what they tell to run still needs the tools that the turn has.
  */
 import * as z from 'zod';
-import type { Skills } from '../core/skills.js';
+import type { Skills } from '../core/persona.js';
 import type { Tool } from '../core/tool.js';
 import { authorise } from './authorise.js';
 import { done, failed, shown } from './results.js';

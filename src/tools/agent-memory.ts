@@ -3,11 +3,9 @@
  * for, or the one that its tasks share. The principles it may read; memory of personas it reads by `read_tiered_memory`, and never writes.
  */
 import * as z from 'zod';
-import type { AgentSpace, Agents } from '../core/agents.js';
-import { unescaped } from '../core/elements.js';
-import { entryLine } from '../core/entry.js';
-import type { Memory } from '../core/memory.js';
-import { noted, originOf } from '../core/origin.js';
+import { entryLine, type Memory } from '../core/memory.js';
+import { noted, originOf, unescaped } from '../core/origin.js';
+import type { AgentSpace, Agents } from '../core/task.js';
 import type { AnyTool, Tool, ToolContext, ToolResult } from '../core/tool.js';
 import { authorise } from './authorise.js';
 import { dayIn, done, doneFrom, failed, isDay, refuseSecret, runTool, shown, unsaved } from './results.js';

@@ -1,14 +1,8 @@
 /** `manage_clipboard`: a persona's (or an agent's) own few lines, which stand in its prompt in every turn. */
 import * as z from 'zod';
-import {
-  type Clipboard,
-  type ClipboardOwner,
-  MOST_CLIPBOARD_CHARS,
-  numberedItems,
-} from '../core/clipboard.js';
-import { unescaped } from '../core/elements.js';
-import { entryLine } from '../core/entry.js';
-import { noted, originOfNotes } from '../core/origin.js';
+import { entryLine } from '../core/memory.js';
+import { noted, originOfNotes, unescaped } from '../core/origin.js';
+import { type Clipboard, type ClipboardOwner, MOST_CLIPBOARD_CHARS, numberedItems } from '../core/persona.js';
 import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
 import { type Allowed, authorise } from './authorise.js';
 import { done, doneFrom, failed, refuseSecret, runTool, shown, unsaved } from './results.js';

@@ -1,14 +1,24 @@
 /** `read_memory` and `write_memory`: principles, a whole MEMORY.md, the daily log; and the list of the memory tools. */
 import * as z from 'zod';
-import { changedLines } from '../core/changed-lines.js';
 import { cutAt } from '../core/cut.js';
 import { localMidnight, type Zone } from '../core/dates.js';
-import { unescaped, writtenBack } from '../core/elements.js';
-import { entryLine } from '../core/entry.js';
-import type { Memory, SeenTier, Tier, Tier1By } from '../core/memory.js';
-import { type Origin, originOf } from '../core/origin.js';
-import { type Recall, type Recalled, type RecallResult, WORKSPACE } from '../core/recall.js';
-import { isFromOutside, recalledLine } from '../core/recalled.js';
+import {
+  changedLines,
+  entryLine,
+  type Memory,
+  type SeenTier,
+  type Tier,
+  type Tier1By,
+} from '../core/memory.js';
+import { type Origin, originOf, unescaped, writtenBack } from '../core/origin.js';
+import {
+  isFromOutside,
+  type Recall,
+  type Recalled,
+  type RecallResult,
+  recalledLine,
+  WORKSPACE,
+} from '../core/recall.js';
 import {
   type AnyTool,
   type Authorisation,

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
-import { once } from '../core/once.js';
+import { once } from '../core/concurrency.js';
 import type { Reaction, Tool } from '../core/tool.js';
 import { reactionText } from '../core/transcript.js';
 import { done, failed } from './results.js';

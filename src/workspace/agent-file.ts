@@ -6,13 +6,13 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
-import { type AgentDefinition, isAgentId, UTILITY } from '../core/agents.js';
-import { sizeInWords } from '../core/bytes.js';
+import { sizeInWords } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import { codeOf, isMissing, unavailable } from '../core/file-access.js';
+import { documentOf, MOST_ALIASES } from '../core/file-text.js';
 import { hintFor, parseKnown } from '../core/known-keys.js';
+import { type AgentDefinition, isAgentId, UTILITY } from '../core/task.js';
 import { TOOL_GROUPS, type ToolGroup } from '../core/tool.js';
-import { documentOf, MOST_ALIASES } from '../core/yaml.js';
 
 /** What no agent has: it begins no further work, and talks to nobody. */
 const NEVER: readonly ToolGroup[] = ['agents', 'send', 'schedules', 'reactions', 'export'];

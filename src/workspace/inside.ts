@@ -6,12 +6,12 @@
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import { type SessionLine, sessionFile } from '../core/agents.js';
 import { entryOf, openFile, within } from '../core/beneath.js';
-import { sizeInWords } from '../core/bytes.js';
+import { sizeInWords } from '../core/cut.js';
 import { Fault } from '../core/errors.js';
 import { codeOf, isMissing, unavailable } from '../core/file-access.js';
-import { MOST_DOCUMENT_BYTES } from '../core/workspace.js';
+import { MOST_DOCUMENT_BYTES } from '../core/persona.js';
+import { type SessionLine, sessionFile } from '../core/task.js';
 
 /** The real path of a folder that is the gateway's own, made where it is missing: nobody else may look into it. */
 export async function ownFolder(folder: string): Promise<string> {

@@ -5,16 +5,14 @@
  */
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Agents } from '../core/agents.js';
 import { cut, cutMarker } from '../core/cut.js';
-import { datesIn, digest, recentDays } from '../core/daily-log.js';
 import { Fault } from '../core/errors.js';
-import { readOr } from '../core/file-access.js';
-import { readUnlessUnchanged } from '../core/file-cache.js';
+import { readOr, readUnlessUnchanged } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
-import type { MemoryBudgets } from '../core/memory.js';
+import { datesIn, digest, type MemoryBudgets, recentDays } from '../core/memory.js';
 import { addedLines, type Origins, type PromptFiles } from '../core/origin.js';
-import type { Workspace } from '../core/workspace.js';
+import type { Workspace } from '../core/persona.js';
+import type { Agents } from '../core/task.js';
 import { beginningOf, namesBelow } from './inside.js';
 
 /** The longest budget of any file but MEMORY.md and the days of the log, whose budgets are configured. */

@@ -5,20 +5,19 @@
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sizeInWords } from '../core/bytes.js';
-import { daysOf } from '../core/daily-log.js';
+import type { Exclusive } from '../core/concurrency.js';
+import { sizeInWords } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { MemoryBudgets } from '../core/memory.js';
-import type { Exclusive } from '../core/mutex.js';
+import { daysOf, type MemoryBudgets } from '../core/memory.js';
 import { type Origins, originOf, workspacePath } from '../core/origin.js';
-import { fileUpdater } from '../core/update-file.js';
 import {
   MOST_DOCUMENT_BYTES,
   type Workspace,
   type WorkspaceFile,
   type WorkspaceShown,
-} from '../core/workspace.js';
+} from '../core/persona.js';
+import { fileUpdater } from '../core/write-whole.js';
 import { documentAt, ownFolder, realPathIn } from './inside.js';
 import { createShownFiles, type ShownFiles } from './shown.js';
 

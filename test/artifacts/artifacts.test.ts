@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createArtifacts } from '../../src/artifacts/artifacts.js';
 import type { Artifacts, NewArtifact } from '../../src/core/artifacts.js';
+import { locks } from '../../src/core/concurrency.js';
 import { Fault } from '../../src/core/errors.js';
-import { locks } from '../../src/core/mutex.js';
 
 let home: string;
 let folder: string;

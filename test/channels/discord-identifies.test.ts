@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createIdentifies } from '../../src/channels/discord/identifies.js';
-import type { ChannelState } from '../../src/core/channel-host.js';
+import type { ChannelState } from '../../src/core/channel.js';
 import type { Clock } from '../../src/core/clock.js';
 import { quietLog } from '../harness/quiet.js';
 

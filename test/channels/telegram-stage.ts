@@ -2,8 +2,7 @@
 
 import { createTelegram, type Telegram } from '../../src/channels/telegram/channel.js';
 import type { TelegramOptions } from '../../src/channels/telegram/options.js';
-import type { ChoiceOutcome } from '../../src/core/channel.js';
-import type { ChannelState } from '../../src/core/channel-host.js';
+import type { ChannelState, ChoiceOutcome } from '../../src/core/channel.js';
 import type { InboundBatch, InboundMessage } from '../../src/core/message.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, startFakeTelegram } from '../fakes/telegram.js';

@@ -1,8 +1,7 @@
 /** The WhatsApp channel as a gateway runs it, with a store in memory, for its tests. */
 
 import { createWhatsApp, type WhatsApp } from '../../src/channels/whatsapp/channel.js';
-import type { Part, Recipient, SendOptions, SendResult } from '../../src/core/channel.js';
-import type { ChannelState } from '../../src/core/channel-host.js';
+import type { ChannelState, Part, Recipient, SendOptions, SendResult } from '../../src/core/channel.js';
 import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { Log } from '../../src/core/log.js';
 import type { InboundBatch, InboundEvent, InboundMessage } from '../../src/core/message.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { exportOf } from '../../src/chat-export/export.js';
 import { createExports, writePieces } from '../../src/chat-export/files.js';
-import type { ChatFeed, ExportFormat } from '../../src/core/chat-export.js';
+import type { ChatFeed, ExportFormat } from '../../src/core/chat-record.js';
 import { createZone } from '../../src/core/dates.js';
 import type { Persona } from '../../src/core/persona.js';
 import type { StoredMessage } from '../../src/core/transcript.js';

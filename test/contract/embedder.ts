@@ -3,8 +3,8 @@
  * backend. `open` gives an embedder whose every time-out is about a second.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Embedder } from '../../src/core/embedder.js';
 import { Fault } from '../../src/core/errors.js';
+import type { Embedder } from '../../src/core/recall.js';
 import { type FakeEmbeddings, startFakeEmbeddings, vectorFor } from '../fakes/embeddings.js';
 
 export interface OpenedEmbedder {

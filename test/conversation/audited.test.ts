@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Audit } from '../../src/core/audit.js';
+import type { Audit } from '../../src/core/journal.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import type { AnyTool } from '../../src/core/tool.js';
 import { sendMessage } from '../../src/tools/sending.js';

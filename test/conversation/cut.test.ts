@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { boundaries, cutPlace } from '../../src/conversation/compaction/chunk.js';
-import type { HeardMessage } from '../../src/core/view.js';
+import type { HeardMessage } from '../../src/core/transcript.js';
 
 let id = 0;
 function heard(more: {

@@ -3,8 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Called, calledTogether, turnedTo } from '../../src/conversation/rooms/addressing.js';
 import { interrupted, nextSpeaker, opened, spoken } from '../../src/conversation/rooms/speakers.js';
-import type { Exchange } from '../../src/core/exchange.js';
-import type { StoredMessage } from '../../src/core/transcript.js';
+import type { Exchange, StoredMessage } from '../../src/core/transcript.js';
 
 const PERSONAS = ['luna', 'max', 'nova', 'ada'];
 const ids = (personas: string[] = PERSONAS) => fc.uniqueArray(fc.constantFrom(...personas));

@@ -2,17 +2,24 @@
 
 import type { CommandCall, CommandServices } from '../../src/conversation/commands/command.js';
 import { COMMANDS } from '../../src/conversation/commands/list.js';
-import type { ArchiveFile, Archives } from '../../src/core/archive.js';
+import type { ArchiveFile, Archives } from '../../src/core/chat-record.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault } from '../../src/core/errors.js';
 import type { Log } from '../../src/core/log.js';
-import type { FoundLine, Memory, MemoryFile, SeenTier, Tier, Version } from '../../src/core/memory.js';
-import type { PromptMemory, Trace } from '../../src/core/memory-history.js';
+import type {
+  FoundLine,
+  Memory,
+  MemoryFile,
+  PromptMemory,
+  SeenTier,
+  Tier,
+  Trace,
+  Version,
+} from '../../src/core/memory.js';
 import type { Persona, Personas } from '../../src/core/persona.js';
 import type { StoredCommand } from '../../src/core/receipt.js';
 import type { Store } from '../../src/core/store.js';
-import type { Step, StoredMessage } from '../../src/core/transcript.js';
-import { BEGINNING } from '../../src/core/view.js';
+import { BEGINNING, type Step, type StoredMessage } from '../../src/core/transcript.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { SETTINGS } from '../harness/conversation.js';
 import { NO_EXPORTS, NO_RECORDS } from '../harness/no-copies.js';

@@ -1,6 +1,6 @@
 /** Quotes: what a platform proves is shown; what only the sender says is shown as stored here, else as told by them. */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { TakeAsk } from '../../src/core/attachments.js';
+import type { TakeAsk } from '../../src/core/media.js';
 import type { InboundMessage, ReplyTo } from '../../src/core/message.js';
 import { textWithAttachments } from '../../src/media/words.js';
 import { type Workbench, workbench } from '../harness/conversation.js';

@@ -6,8 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { createDeliver } from '../../src/conversation/deliver/deliver.js';
 import { deliveriesOf } from '../../src/conversation/deliver/reply.js';
 import { attemptOf } from '../../src/conversation/deliver/send-one.js';
-import type { Channel, ChannelLimits, Part, SendOptions, SendResult } from '../../src/core/channel.js';
-import type { ShownPart } from '../../src/core/delivery.js';
+import type {
+  Channel,
+  ChannelLimits,
+  Part,
+  SendOptions,
+  SendResult,
+  ShownPart,
+} from '../../src/core/channel.js';
 import type { Metrics } from '../../src/core/log.js';
 import type { Claim, Lease } from '../../src/core/route-store.js';
 import type { Store } from '../../src/core/store.js';

@@ -3,7 +3,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Speech } from '../../src/core/speech.js';
+import type { Speech } from '../../src/core/media.js';
 import { createSpeaker } from '../../src/models/speaking.js';
 import { createSpeech } from '../../src/speech/speech.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isPublicAddress, PRIVATE, refusalOf } from '../../src/core/addresses.js';
+import { isPublicAddress, PRIVATE, refusalOf } from '../../src/core/network.js';
 
 const refused = (address: string, trusted: string[] = []) => refusalOf(new URL(address), trusted);
 

@@ -1,7 +1,7 @@
 /** Blocks of artifacts in an answer: which are taken out, what stays, and how long that takes. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { deltasIn, wordsSoFar } from '../../src/core/artifact-deltas.js';
+import { deltasIn, wordsSoFar } from '../../src/core/artifacts.js';
 
 const given = (deltas: unknown) => JSON.stringify({ artifact_deltas: deltas });
 const block = (deltas: unknown, name = 'json', fence = '```') =>

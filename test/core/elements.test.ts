@@ -1,6 +1,6 @@
 /** What people write can be anything; the elements that it stands in stay the gateway's. */
 import { describe, expect, it } from 'vitest';
-import { element, elementAround, escaped, unescaped } from '../../src/core/elements.js';
+import { element, elementAround, escaped, unescaped } from '../../src/core/origin.js';
 import { generator } from '../harness/random.js';
 
 const NAMES = [

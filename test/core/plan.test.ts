@@ -1,6 +1,6 @@
 /** Plans in steps as Markdown. */
 import { expect, it } from 'vitest';
-import { planText } from '../../src/core/plan.js';
+import { planText } from '../../src/core/task.js';
 
 const step = (status: string, title = 'Look', id = 's1') =>
   planText({ goal: 'g', steps: [{ id, title, status }] });

@@ -1,6 +1,6 @@
 /** Words of others on a terminal. */
 import { expect, it } from 'vitest';
-import { printable, printableJson, printableLine } from '../../src/core/printable.js';
+import { printable, printableJson, printableLine } from '../../src/core/cut.js';
 
 it('spells out what a terminal would obey, and what turns the writing', () => {
   expect(printable('a\u001b[31mb\u0007\u009bc\r\nd\te\u202ef\u2028g\ud800')).toBe(

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { fileUpdater } from '../../src/core/update-file.js';
+import { fileUpdater } from '../../src/core/write-whole.js';
 import { groupsFolder } from '../groups/support.js';
 
 describe('fileUpdater', () => {

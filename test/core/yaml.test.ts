@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dataOf, documentOf } from '../../src/core/yaml.js';
+import { dataOf, documentOf } from '../../src/core/file-text.js';
 
 const SIGNS = [
   ...[

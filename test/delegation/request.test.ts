@@ -1,9 +1,8 @@
 /** What stands in the request with which an agent begins. */
 import { expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
-import { planText } from '../../src/core/plan.js';
-import type { Skill } from '../../src/core/skills.js';
-import type { Task } from '../../src/core/task.js';
+import type { Skill } from '../../src/core/persona.js';
+import { planText, type Task } from '../../src/core/task.js';
 import { openingRequest } from '../../src/delegation/request.js';
 
 const NO_PLAN = { goal: 'go', request: { messages: [], plan: null, artifacts: [], memory: [], viap: null } };

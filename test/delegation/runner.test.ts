@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
-import type { Work } from '../../src/core/work.js';
+import type { Work } from '../../src/core/task.js';
 import { createRunner } from '../../src/delegation/runner.js';
 import { AGENT, all, BOUNDS, delegated, OWNER, reportOf, type Stage, stage, until } from './support.js';
 

@@ -1,15 +1,23 @@
 /** A runner on a real store, with stand-ins for what other folders implement, and work that a test does by hand. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { AgentDefinition, Agents, SessionLine } from '../../src/core/agents.js';
 import type { ArtifactRef, Artifacts } from '../../src/core/artifacts.js';
 import { createZone } from '../../src/core/dates.js';
 import type { RoomId } from '../../src/core/ids.js';
-import type { Skills } from '../../src/core/skills.js';
+import type { Skills, Workspace } from '../../src/core/persona.js';
 import type { Store } from '../../src/core/store.js';
-import type { NewTask, TaskParent, TaskProgress, Tasks } from '../../src/core/task.js';
-import type { Work, WorkAsk, WorkEnd } from '../../src/core/work.js';
-import type { Workspace } from '../../src/core/workspace.js';
+import type {
+  AgentDefinition,
+  Agents,
+  NewTask,
+  SessionLine,
+  TaskParent,
+  TaskProgress,
+  Tasks,
+  Work,
+  WorkAsk,
+  WorkEnd,
+} from '../../src/core/task.js';
 import { createRunner, type Runner, type RunnerParts } from '../../src/delegation/runner.js';
 import { createFollowers, createTasks } from '../../src/delegation/tasks.js';
 import { message } from '../contract/store/words.js';

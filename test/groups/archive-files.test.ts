@@ -2,9 +2,9 @@ import { mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from '
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ArchivedMessage, ArchiveHead } from '../../src/core/archive.js';
+import type { ArchivedMessage, ArchiveHead } from '../../src/core/chat-record.js';
+import { locks } from '../../src/core/concurrency.js';
 import { createZone } from '../../src/core/dates.js';
-import { locks } from '../../src/core/mutex.js';
 import { phraseOf } from '../../src/core/phrase.js';
 import { archiveName, createArchives, isoTime, parseArchiveName } from '../../src/groups/archives.js';
 import { slug } from '../../src/groups/paths.js';

@@ -2,8 +2,8 @@ import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { locks } from '../../src/core/concurrency.js';
 import { Fault } from '../../src/core/errors.js';
-import { locks } from '../../src/core/mutex.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
 import { groupsFolder, listeningLog } from './support.js';
 

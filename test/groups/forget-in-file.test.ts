@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { linesOf } from '../../src/core/byte-text.js';
+import { linesOf } from '../../src/core/file-text.js';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import { forgetIn, type Kind } from '../../src/groups/forget.js';
 

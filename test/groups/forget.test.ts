@@ -2,9 +2,9 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { lstat, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { locks } from '../../src/core/mutex.js';
+import { locks } from '../../src/core/concurrency.js';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
-import { fileUpdater } from '../../src/core/update-file.js';
+import { fileUpdater } from '../../src/core/write-whole.js';
 import { BY_TURN, groupsFolder, listeningLog, memoryIn, versionShelf } from './support.js';
 
 const CHAT = 'telegram_-100';

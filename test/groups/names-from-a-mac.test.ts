@@ -2,8 +2,8 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
+import { locks } from '../../src/core/concurrency.js';
 import { createZone } from '../../src/core/dates.js';
-import { locks } from '../../src/core/mutex.js';
 import { phraseOf } from '../../src/core/phrase.js';
 import { createArchives } from '../../src/groups/archives.js';
 import { createClipboard } from '../../src/groups/clipboard.js';

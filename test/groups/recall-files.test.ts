@@ -1,8 +1,8 @@
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
+import { locks } from '../../src/core/concurrency.js';
 import { createZone } from '../../src/core/dates.js';
-import { locks } from '../../src/core/mutex.js';
 import { createArchives } from '../../src/groups/archives.js';
 import { createRecallFiles } from '../../src/groups/recall-files.js';
 import { groupsFolder, listeningLog } from './support.js';

@@ -3,11 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Archives } from '../../src/core/archive.js';
+import type { Archives } from '../../src/core/chat-record.js';
+import { type Exclusive, locks } from '../../src/core/concurrency.js';
 import { createZone } from '../../src/core/dates.js';
 import type { Log } from '../../src/core/log.js';
 import type { Cause, MemoryBudgets, Version, VersionKeeper } from '../../src/core/memory.js';
-import { type Exclusive, locks } from '../../src/core/mutex.js';
 import { createArchives } from '../../src/groups/archives.js';
 import { createMemory } from '../../src/groups/memory.js';
 

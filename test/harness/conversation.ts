@@ -14,8 +14,6 @@ import { postSideMessage } from '../../src/conversation/deliver/say.js';
 import { createJobDoor } from '../../src/conversation/job-door.js';
 import type { Services, Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/tools.js';
-import type { Media } from '../../src/core/attachments.js';
-import type { Audit, AuditEntry } from '../../src/core/audit.js';
 import type {
   Channel,
   ChannelLimits,
@@ -25,22 +23,22 @@ import type {
   SendOptions,
   SendResult,
 } from '../../src/core/channel.js';
-import type { ChatExports } from '../../src/core/chat-export.js';
+import type { ChatExports } from '../../src/core/chat-record.js';
 import { systemClock } from '../../src/core/clock.js';
+import { locks } from '../../src/core/concurrency.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault, type FaultCode } from '../../src/core/errors.js';
 import type { Jobs } from '../../src/core/jobs.js';
+import type { Audit, AuditEntry, TurnRecords } from '../../src/core/journal.js';
 import type { Log, Metrics } from '../../src/core/log.js';
+import type { Media, Speech } from '../../src/core/media.js';
 import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
 import type { ModelClient, ModelEvent, ModelRequest, Notice, Prices, Usage } from '../../src/core/model.js';
-import { locks } from '../../src/core/mutex.js';
+import type { Skills } from '../../src/core/persona.js';
 import type { Recall } from '../../src/core/recall.js';
-import type { Skills } from '../../src/core/skills.js';
-import type { Speech } from '../../src/core/speech.js';
 import type { Store } from '../../src/core/store.js';
 import type { AnyTool, Reaction, SideMessage, ToolsFor } from '../../src/core/tool.js';
-import type { TurnRecords } from '../../src/core/turn-record.js';
 import { createArchives } from '../../src/groups/archives.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { createClipboard } from '../../src/groups/clipboard.js';

@@ -1,6 +1,6 @@
 /** Nothing is recorded or exported, for tests of what is beside it. */
-import type { ChatExports } from '../../src/core/chat-export.js';
-import type { TurnRecords } from '../../src/core/turn-record.js';
+import type { ChatExports } from '../../src/core/chat-record.js';
+import type { TurnRecords } from '../../src/core/journal.js';
 
 export const NO_RECORDS: TurnRecords = {
   open: () => ({ saw: () => {}, watch: (model) => model, end: () => {} }),

@@ -1,5 +1,5 @@
 /** Where no files come: they are named, and nothing is fetched. */
-import type { Media } from '../../src/core/attachments.js';
+import type { Media } from '../../src/core/media.js';
 
 const tell: Media['tell'] = (words, attachments) =>
   [words, ...attachments.map(({ kind, name }) => `[${kind} ${name}]`)].filter(Boolean).join('\n');

@@ -1,8 +1,8 @@
 /** The offline model by itself: each test plays the gateway, with memory tools that work as ours do. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { escaped } from '../../src/core/elements.js';
 import type { ModelMessage, ToolDescription } from '../../src/core/model.js';
+import { escaped } from '../../src/core/origin.js';
 import { createOfflineModel } from '../../src/models/offline.js';
 import { answered, outcome } from './helpers.js';
 

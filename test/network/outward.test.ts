@@ -4,7 +4,7 @@ import { createServer as createSecureServer, request as httpsRequest } from 'nod
 import type { LookupFunction } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { ProxyRefusal } from '../../src/core/outward.js';
+import { ProxyRefusal } from '../../src/core/network.js';
 import { createOutward } from '../../src/network/outward.js';
 import { proxyOf } from '../../src/network/rules.js';
 import { makeCertificates } from '../fakes/certificate.js';

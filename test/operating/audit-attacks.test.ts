@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, symlink, truncate, unlink, writeFile } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Audit } from '../../src/core/audit.js';
+import type { Audit } from '../../src/core/journal.js';
 import { type Break, verifyAudit } from '../../src/operating/audit-verify.js';
 import {
   auditIn,

@@ -1,8 +1,8 @@
 /** Audit logs in a folder of their own, and what somebody does to their files. */
 import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Audit, AuditEntry } from '../../src/core/audit.js';
 import { systemClock } from '../../src/core/clock.js';
+import type { Audit, AuditEntry } from '../../src/core/journal.js';
 import { type AuditParts, createAudit } from '../../src/operating/audit.js';
 import { type AuditLine, lineOf, readLine } from '../../src/operating/audit-line.js';
 import { newestEntries } from '../../src/operating/audit-read.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
-import { recalledLine } from '../../src/core/recalled.js';
+import { recalledLine } from '../../src/core/recall.js';
 import { memoryFeed } from './memory-feed.js';
 import { begin, compileWorker, NOW, ROOM, SCOPE } from './support.js';
 

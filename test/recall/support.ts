@@ -8,9 +8,8 @@ import { build, type Plugin } from 'esbuild';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
-import type { Embedder } from '../../src/core/embedder.js';
 import type { Log } from '../../src/core/log.js';
-import type { Recall, RecallQuery, Scope } from '../../src/core/recall.js';
+import type { Embedder, Recall, RecallQuery, Scope } from '../../src/core/recall.js';
 import { createRecall } from '../../src/recall/recall.js';
 import { type MemoryFeed, type MemoryFiles, memoryFeed, memoryFiles } from './memory-feed.js';
 

@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Embedder } from '../../src/core/embedder.js';
 import { Fault } from '../../src/core/errors.js';
+import type { Embedder } from '../../src/core/recall.js';
 import { memoryFeed } from './memory-feed.js';
 import { begin, compileWorker, NOW, newFolder, ROOM, SCOPE, until } from './support.js';
 

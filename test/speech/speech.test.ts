@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { describe as inWords } from '../../src/core/errors.js';
-import type { VoiceNote } from '../../src/core/speech.js';
+import type { VoiceNote } from '../../src/core/media.js';
 import { createSpeaker } from '../../src/models/speaking.js';
 import { createSpeech } from '../../src/speech/speech.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';

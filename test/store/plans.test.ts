@@ -1,10 +1,10 @@
 /** The cost of a message does not grow: every statement of the store finds what it needs by an index. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { NewDelivery } from '../../src/core/channel.js';
 import { systemClock } from '../../src/core/clock.js';
-import type { NewDelivery } from '../../src/core/delivery.js';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import type { Store } from '../../src/core/store.js';
-import { BEGINNING } from '../../src/core/view.js';
+import { BEGINNING } from '../../src/core/transcript.js';
 import { type Connection, connect } from '../../src/store/sqlite/connection.js';
 import { migrate } from '../../src/store/sqlite/migrate.js';
 import { storeOn } from '../../src/store/sqlite/open.js';

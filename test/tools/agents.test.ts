@@ -5,10 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ZodType } from 'zod';
 import type { Config } from '../../src/config.js';
-import type { AgentSpace, Agents } from '../../src/core/agents.js';
-import { locks } from '../../src/core/mutex.js';
+import { locks } from '../../src/core/concurrency.js';
 import { originOfNotes } from '../../src/core/origin.js';
-import { BOARD_CHAT } from '../../src/core/task.js';
+import { type AgentSpace, type Agents, BOARD_CHAT } from '../../src/core/task.js';
 import {
   type AgentPlace,
   type AnyTool,

@@ -1,7 +1,7 @@
 /** The tool that sends a chat as a file: whose, to whom, and what it is asked wrongly. */
 import { describe, expect, test } from 'vitest';
 import { ZodType, z } from 'zod';
-import type { ChatExports } from '../../src/core/chat-export.js';
+import type { ChatExports } from '../../src/core/chat-record.js';
 import { createZone } from '../../src/core/dates.js';
 import type { Authorisation, SideMessage, ToolContext } from '../../src/core/tool.js';
 import { exportChat } from '../../src/tools/sending.js';

@@ -4,9 +4,9 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ZodType, z } from 'zod';
-import { escaped } from '../../src/core/elements.js';
 import { Fault } from '../../src/core/errors.js';
 import type { Cause, SeenTier } from '../../src/core/memory.js';
+import { escaped } from '../../src/core/origin.js';
 import {
   type AnyTool,
   type Asker,

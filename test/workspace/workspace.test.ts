@@ -4,8 +4,8 @@ import { chmod, mkdir, readdir, readFile, stat, symlink, truncate, writeFile } f
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { locks } from '../../src/core/mutex.js';
-import { fileUpdater } from '../../src/core/update-file.js';
+import { locks } from '../../src/core/concurrency.js';
+import { fileUpdater } from '../../src/core/write-whole.js';
 import { dataFolder, workspaceIn } from './support.js';
 
 const TODAY = '2026-11-23';

@@ -12,7 +12,7 @@ import {
 } from '@discordjs/rest';
 import { type Clock, OVER } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 import { bounded } from '../kit/bounded.js';
 import { Aborted, CallFailed, failureOf, withoutTokens } from './failure.js';
 import { createForbidden, type Forbidden } from './forbidden.js';

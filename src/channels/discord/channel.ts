@@ -3,13 +3,12 @@
  * handed in in order (`listening.ts`); what goes out is cut and marked up (`outbound.ts`). This file joins the parts,
  * and holds no rule of its own.
  */
-import type { Channel } from '../../core/channel.js';
-import type { ChannelState } from '../../core/channel-host.js';
+import type { Channel, ChannelState } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 import { onAbort } from '../kit/abort.js';
 import { createState } from '../kit/supervise.js';
 import { createAdministrators } from './administrators.js';

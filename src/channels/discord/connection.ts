@@ -12,7 +12,7 @@ import {
   WebSocketShardEvents,
   WebSocketShardStatus,
 } from '@discordjs/ws';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 import { backoffMs, type State } from '../kit/supervise.js';
 import type { Base } from './api.js';
 import { closedWords, failureOf, isRefusedWith } from './failure.js';

@@ -5,7 +5,7 @@
 import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { Attachment } from '../../core/message.js';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 import { download } from '../kit/download.js';
 import { record, text } from '../kit/payload.js';
 import type { Base } from './api.js';

@@ -1,11 +1,10 @@
 /** What becomes of each event of the gateway, from the start of the channel to its end. */
 
-import type { Receive } from '../../core/channel.js';
-import type { ChannelState } from '../../core/channel-host.js';
+import type { ChannelState, Receive } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import { platformId } from '../../core/ids.js';
 import type { Address, InboundEvent } from '../../core/message.js';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 import type { State } from '../kit/supervise.js';
 import type { Answers } from './answers.js';
 import type { Base } from './api.js';

@@ -3,7 +3,7 @@
  * asked once what each stored thread is, and of those with members of their own it is said that they are chats.
  */
 
-import type { ChannelState } from '../../core/channel-host.js';
+import type { ChannelState } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import type { InboundApart } from '../../core/message.js';
 import type { Base } from './api.js';

@@ -8,7 +8,7 @@ import { request as httpsRequest } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { describe } from '../../core/errors.js';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 
 export interface Relay {
   /** As the library is to be told: it adds a query to it. */

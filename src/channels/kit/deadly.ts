@@ -4,11 +4,10 @@
  * went; what is still noted after the process has ended was being read then. After a few such ends it is passed over.
  */
 
-import type { Reception } from '../../core/channel.js';
-import type { ChannelState } from '../../core/channel-host.js';
+import type { ChannelState, Reception } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
+import { createMutex } from '../../core/concurrency.js';
 import type { Log } from '../../core/log.js';
-import { createMutex } from '../../core/mutex.js';
 import { onAbort } from './abort.js';
 
 /** As often as a turn is tried that ends the process. */

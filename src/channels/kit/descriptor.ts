@@ -4,8 +4,7 @@
  */
 import * as z from 'zod';
 import type { ApprovedKind } from '../../core/access.js';
-import type { Channel } from '../../core/channel.js';
-import type { ChannelHost } from '../../core/channel-host.js';
+import type { Channel, ChannelHost } from '../../core/channel.js';
 
 /** `snake_case` keys of one level as `camelCase`: the options of config.yaml as the code has them. */
 export type Camel<Section> = {

@@ -6,10 +6,9 @@ import { lookup } from 'node:dns';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
-import { isPublicAddress, PRIVATE, refusalOf } from '../../core/addresses.js';
 import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
-import type { Outward } from '../../core/outward.js';
+import { isPublicAddress, type Outward, PRIVATE, refusalOf } from '../../core/network.js';
 import { onAbort } from './abort.js';
 
 /** A link that is not followed, and never will be. Its message says why, without the link. */

@@ -1,9 +1,9 @@
 /** Reads a file that is to be sent; where that cannot be, says why, in words for the operator. */
 import { readFile, stat } from 'node:fs/promises';
-import { sizeInWords } from '../../core/bytes.js';
 import type { Appearance, ChoiceOutcome, OutgoingFile, Part, SendResult } from '../../core/channel.js';
+import { once } from '../../core/concurrency.js';
+import { sizeInWords } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
-import { once } from '../../core/once.js';
 
 type NotSent = Extract<SendResult, { kind: 'refused' | 'unreachable' }>;
 

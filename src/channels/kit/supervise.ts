@@ -1,8 +1,8 @@
 /** The status of a channel: connected or not, since when, and what was wrong last. */
 
-import { backoff } from '../../core/backoff.js';
 import type { ChannelStatus } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
+import { backoff } from '../../core/retry.js';
 
 export type State = ReturnType<typeof createState>;
 

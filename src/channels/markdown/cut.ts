@@ -7,7 +7,7 @@
  * blank lines and the whitespace at the end of a line: indentation stays.)
  */
 import type { Mark, Part } from '../../core/channel.js';
-import { once } from '../../core/once.js';
+import { once } from '../../core/concurrency.js';
 
 export interface Limits {
   /** In units of text, or as `measure` counts. At least 2, since a surrogate pair is not halved. */

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import type { default as MarkdownIt, StateCore, StateInline, Token } from 'markdown-it';
 import withCjkEmphasis from 'markdown-it-cjk-friendly';
 import type { Part } from '../../core/channel.js';
-import { once } from '../../core/once.js';
+import { once } from '../../core/concurrency.js';
 import { putAside, putBack } from './formulas.js';
 import { render } from './render.js';
 

@@ -4,7 +4,7 @@
  */
 import type { Token } from 'markdown-it';
 import type { Part } from '../../core/channel.js';
-import { once } from '../../core/once.js';
+import { once } from '../../core/concurrency.js';
 import { formulaOf } from './formulas.js';
 import { createWriter, inlineText, isBreak, type Writer, writeBold, writeInline } from './inline.js';
 

@@ -7,8 +7,14 @@ import { Api } from 'grammy/web';
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
-import { type Outward, ProxyRefusal } from '../../core/outward.js';
-import { MOST_DOCUMENT_BYTES, NOT_PACKED, unpacked, wholeOf } from '../../core/unpacked.js';
+import {
+  MOST_DOCUMENT_BYTES,
+  NOT_PACKED,
+  type Outward,
+  ProxyRefusal,
+  unpacked,
+  wholeOf,
+} from '../../core/network.js';
 import { withDeadline } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
 import { backoffMs } from '../kit/supervise.js';

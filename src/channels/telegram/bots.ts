@@ -11,7 +11,7 @@ import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 import { onAbort, withDeadline } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
 import { createLookupCache, isAdministrator } from '../kit/lookup-cache.js';

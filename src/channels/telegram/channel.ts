@@ -1,7 +1,6 @@
 /** For `doctor`: logs in, and warns of settings at Telegram that are in the way. */
 
-import type { Channel } from '../../core/channel.js';
-import type { ChannelHost } from '../../core/channel-host.js';
+import type { Channel, ChannelHost } from '../../core/channel.js';
 import { Fault } from '../../core/errors.js';
 import { onAbort } from '../kit/abort.js';
 import { createState } from '../kit/supervise.js';

@@ -1,6 +1,6 @@
 /** Who speaks, and whose words somebody passes on, for `inbound.ts`. Pure. */
 
-import { sizeInWords } from '../../core/bytes.js';
+import { sizeInWords } from '../../core/cut.js';
 import type { Attachment, InboundMessage } from '../../core/message.js';
 import { bracketed, mentioning } from '../kit/incoming.js';
 import { messageIdOf, type OurBot, type Receiver } from './bots.js';

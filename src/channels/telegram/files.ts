@@ -6,7 +6,7 @@ import { InputFile } from 'grammy/web';
 import type { FetchResult, OutgoingFile } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import type { Attachment } from '../../core/message.js';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 import { download } from '../kit/download.js';
 import type { BotApi } from './api.js';
 import type { Bots } from './bots.js';

@@ -5,8 +5,7 @@
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { ChoiceOutcome, Receive, Reception, Webhook } from '../../core/channel.js';
-import type { ChannelState } from '../../core/channel-host.js';
+import type { ChannelState, ChoiceOutcome, Receive, Reception, Webhook } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';

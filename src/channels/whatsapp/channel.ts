@@ -3,15 +3,13 @@
  * parts, and holds no rule of its own.
  */
 import type { proto } from '@whiskeysockets/baileys';
-import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
-import type { ChannelHost } from '../../core/channel-host.js';
+import type { Channel, ChannelHost, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import { describe, Fault } from '../../core/errors.js';
 import { onAbort } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
 import { withSpeakerName } from '../kit/outgoing.js';
 import { createState } from '../kit/supervise.js';
-import type { Connection } from './connection.js';
-import { isEndOfConnection, isOfLibrary, silenceLibsignal } from './connection.js';
+import { type Connection, isEndOfConnection, isOfLibrary, silenceLibsignal } from './connection.js';
 import { check, forgetLink, meIn, openCredentials } from './credentials.js';
 import { markOf, messageId } from './ids.js';
 import { createHandIn, createIntake, createReadReceipts } from './intake.js';

@@ -15,7 +15,7 @@ import {
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 import { backoffMs } from '../kit/supervise.js';
 import type { Credentials } from './credentials.js';
 import type { WhatsAppOptions } from './options.js';

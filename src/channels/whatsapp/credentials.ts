@@ -12,7 +12,7 @@ import {
   type SignalDataSet,
   type SignalDataTypeMap,
 } from '@whiskeysockets/baileys';
-import type { ChannelState } from '../../core/channel-host.js';
+import type { ChannelState } from '../../core/channel.js';
 import { numberOf, personOf, userOf } from './ids.js';
 import type { Me } from './inbound.js';
 import { troublesIn } from './restrictions.js';

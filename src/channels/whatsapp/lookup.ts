@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { GroupMetadata, WAMessageKey } from '@whiskeysockets/baileys';
 import * as z from 'zod';
-import type { ChannelState } from '../../core/channel-host.js';
+import type { ChannelState } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';

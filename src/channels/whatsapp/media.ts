@@ -7,7 +7,7 @@ import { createDecipheriv, createHash, createHmac, timingSafeEqual } from 'node:
 import { getMediaKeys, type MediaType, type WAMessage, type WASocket } from '@whiskeysockets/baileys';
 import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 import { download } from '../kit/download.js';
 import { flag, oneOf, type Read, record, text } from '../kit/payload.js';
 import type { Envelope, File, Media } from './content.js';

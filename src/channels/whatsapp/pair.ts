@@ -3,11 +3,11 @@
  * the new link is there.
  */
 import type { WAVersion } from '@whiskeysockets/baileys';
-import type { ChannelState } from '../../core/channel-host.js';
+import type { ChannelState } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 import { onAbort } from '../kit/abort.js';
 import {
   askForCode,

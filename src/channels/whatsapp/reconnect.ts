@@ -7,7 +7,7 @@ import type { BinaryNode, WASocket, WAVersion } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 import { onAbort } from '../kit/abort.js';
 import { type Setback, type State, supervise } from '../kit/supervise.js';
 import { type Closing, type Connection, closingOf, connect, pauseAfter, UNLINKED } from './connection.js';

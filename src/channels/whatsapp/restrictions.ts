@@ -4,7 +4,7 @@
  */
 
 import * as z from 'zod';
-import type { ChannelState } from '../../core/channel-host.js';
+import type { ChannelState } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';

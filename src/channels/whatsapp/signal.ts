@@ -10,7 +10,7 @@
  */
 import { AsyncResource } from 'node:async_hooks';
 import { DEFAULT_CONNECTION_CONFIG, type SignalDataSet, type SocketConfig } from '@whiskeysockets/baileys';
-import { createMutex } from '../../core/mutex.js';
+import { createMutex } from '../../core/concurrency.js';
 
 type MakeRepository = SocketConfig['makeSignalRepository'];
 type Auth = Parameters<MakeRepository>[0];

@@ -4,10 +4,10 @@
  */
 import { DEFAULT_CONNECTION_CONFIG, type WAVersion } from '@whiskeysockets/baileys';
 import * as z from 'zod';
-import type { ChannelState } from '../../core/channel-host.js';
+import type { ChannelState } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
-import type { Outward } from '../../core/outward.js';
+import type { Outward } from '../../core/network.js';
 import { withDeadline } from '../kit/abort.js';
 import { download } from '../kit/download.js';
 import type { Closing } from './connection.js';

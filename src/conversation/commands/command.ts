@@ -1,8 +1,7 @@
 /** The interface of a chat command. To add one, add a file and a line in `list.ts`. */
 import type { OfferedOption, Permission } from '../../core/access.js';
-import type { CommandDescription, OutgoingFile } from '../../core/channel.js';
+import type { CommandDescription, Greeting, OutgoingFile } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
-import type { Greeting } from '../../core/delivery.js';
 import type { ChatId, RoomId } from '../../core/ids.js';
 import type { MemoryOwner } from '../../core/memory.js';
 import type { Persona } from '../../core/persona.js';

@@ -3,11 +3,12 @@
  * chat's files and the store. Running turns (whose prompts contain it) and flushes (which read it) are ended first, so
  * that it cannot come back.
  */
-import { sessionFile } from '../../core/agents.js';
+
 import type { FoundLine, KeptByAgents } from '../../core/memory.js';
 import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
+import { sessionFile } from '../../core/task.js';
 import { forgetCopies } from '../copies.js';
 import { code, counted, oneLine, withoutBullet } from '../quoting.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';

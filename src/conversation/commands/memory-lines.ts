@@ -1,7 +1,6 @@
 /** Splits what a persona's last answer was given into lines, each with where it is from. Pure. */
 import { type PersonaId, roomParts } from '../../core/ids.js';
-import type { Tier, Version } from '../../core/memory.js';
-import type { PromptMemory } from '../../core/memory-history.js';
+import type { PromptMemory, Tier, Version } from '../../core/memory.js';
 import { type Step, type StoredMessage, wordsBy } from '../../core/transcript.js';
 import { code, oneLine } from '../quoting.js';
 import type { CommandServices } from './command.js';

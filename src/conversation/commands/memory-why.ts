@@ -2,8 +2,7 @@
  * `/memory why`: what the last answer was given beside the conversation, each line with where it is from, those that
  * share the most words with the answer first.
  */
-import type { MemoryOwner, Version } from '../../core/memory.js';
-import type { Fate, MemoryHistoryStore, Trace } from '../../core/memory-history.js';
+import type { Fate, MemoryHistoryStore, MemoryOwner, Trace, Version } from '../../core/memory.js';
 import { phraseOf } from '../../core/phrase.js';
 import { type Step, wordsBy } from '../../core/transcript.js';
 import { code, counted, oneLine, withoutBullet } from '../quoting.js';

@@ -1,7 +1,14 @@
 /** `/memory`: lets users see and change what a persona remembers. Dispatches each verb to its file. */
 
-import { changedLines, netChanges } from '../../core/changed-lines.js';
-import type { Memory, MemoryFile, MemoryOwner, Tier, Version } from '../../core/memory.js';
+import {
+  changedLines,
+  type Memory,
+  type MemoryFile,
+  type MemoryOwner,
+  netChanges,
+  type Tier,
+  type Version,
+} from '../../core/memory.js';
 import type { CommandEffect } from '../../core/route-store.js';
 import { code, counted, oneLine, withFencesClosed, withoutBullet } from '../quoting.js';
 import {

@@ -2,7 +2,7 @@
  * `/approve ID` and `/deny ID`: an owner decides about a tool call that waits for a person, in any chat. The first
  * decision counts; without an id those that wait are listed.
  */
-import { type AskedCall, isAboutRun } from '../../core/approval.js';
+import { type AskedCall, isAboutRun } from '../../core/access.js';
 import { denialOf, toolNamed } from '../approving.js';
 import { counted, oneLine, code as quoted } from '../quoting.js';
 import {

@@ -1,5 +1,5 @@
 /** `/skills`: what personas can load instructions for; to owners also what was skipped, and why. */
-import type { SkillProblem } from '../../core/skills.js';
+import type { SkillProblem } from '../../core/persona.js';
 import { code, oneLine } from '../quoting.js';
 import { canLoad, SKILL, skillFor } from '../skill-asked.js';
 import { type Command, changesNothing } from './command.js';

@@ -1,5 +1,5 @@
 /** `/status`: what is running and its condition, without secrets. */
-import { sizeInWords } from '../../core/bytes.js';
+import { sizeInWords } from '../../core/cut.js';
 import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import { presentIn } from '../participants.js';

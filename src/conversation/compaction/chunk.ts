@@ -3,9 +3,15 @@
  * ending at a boundary between exchanges.
  */
 import { cutWithMarker } from '../../core/cut.js';
-import { escaped } from '../../core/elements.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
-import { type HeardMessage, isAfter, type Position, type Span, type ViewRecord } from '../../core/view.js';
+import { escaped } from '../../core/origin.js';
+import {
+  type HeardMessage,
+  isAfter,
+  type Position,
+  type Span,
+  type ViewRecord,
+} from '../../core/transcript.js';
 import { historyEntries, type Perspective, type Shortening } from '../context/history.js';
 import type { Services } from '../services.js';
 import { tokensOf } from '../turn/tokens.js';

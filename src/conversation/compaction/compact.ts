@@ -5,13 +5,18 @@
  */
 
 import { createHash } from 'node:crypto';
-import type { ArchivedMessage, ArchiveHead } from '../../core/archive.js';
+import type { ArchivedMessage, ArchiveHead } from '../../core/chat-record.js';
 import { roomParts } from '../../core/ids.js';
 import { estimateTokens } from '../../core/model.js';
 import { memoryPath } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
-import { wordsBy } from '../../core/transcript.js';
-import { type HeardMessage, isAfter, type Position, type ViewRecord } from '../../core/view.js';
+import {
+  type HeardMessage,
+  isAfter,
+  type Position,
+  type ViewRecord,
+  wordsBy,
+} from '../../core/transcript.js';
 import type { Purse } from '../budgets.js';
 import { historyEntries } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';

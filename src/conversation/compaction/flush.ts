@@ -5,13 +5,12 @@
  */
 
 import { cutAt } from '../../core/cut.js';
-import { element } from '../../core/elements.js';
 import { describe } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
+import { element } from '../../core/origin.js';
 import type { AnyTool, ToolResult, Wait } from '../../core/tool.js';
-import type { Step } from '../../core/transcript.js';
-import { isAfter, type Position, type SeenView, type ViewRecord } from '../../core/view.js';
+import { isAfter, type Position, type SeenView, type Step, type ViewRecord } from '../../core/transcript.js';
 import { askerOf } from '../asker.js';
 import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';

@@ -3,7 +3,7 @@
  * background soon after the model works again; then their files are marked as flushed.
  */
 import { OVER } from '../../core/clock.js';
-import { type ArchivedSpan, isAfter, type Position } from '../../core/view.js';
+import { type ArchivedSpan, isAfter, type Position } from '../../core/transcript.js';
 import type { CompactionEnd } from './compact.js';
 import { flush } from './flush.js';
 import { type CompactionServices, payerOf, type Subject, subjectOf, viewKey, withPurse } from './subject.js';

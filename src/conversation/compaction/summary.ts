@@ -3,12 +3,11 @@
  * summary and what left. It only helps the conversation along; lasting memory is in the files.
  */
 import { cutAt, cutWithMarker } from '../../core/cut.js';
-import { block, element, elementAround, nameInPrompt } from '../../core/elements.js';
 import { describe } from '../../core/errors.js';
 import { estimateTokens } from '../../core/model.js';
+import { block, element, elementAround, nameInPrompt } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
-import type { Step } from '../../core/transcript.js';
-import type { Span, ViewRecord } from '../../core/view.js';
+import type { Span, Step, ViewRecord } from '../../core/transcript.js';
 import { albumsOf, asOne, type Perspective, userLine } from '../context/history.js';
 import { tokensPerEstimated } from '../context/size.js';
 import type { Services } from '../services.js';

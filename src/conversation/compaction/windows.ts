@@ -5,7 +5,7 @@
  */
 import { OVER } from '../../core/clock.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import { BEGINNING, END, type Measured } from '../../core/view.js';
+import { BEGINNING, END, type Measured } from '../../core/transcript.js';
 import { expectedTokens, pressureOf, type Sizes } from '../context/size.js';
 import { type CompactionEnd, compact, copyOnce, putAway, type WaitingTurn } from './compact.js';
 import { createPendingFlushes } from './pending-flushes.js';

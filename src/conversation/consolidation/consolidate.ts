@@ -5,10 +5,10 @@
  */
 import { cutAt } from '../../core/cut.js';
 import { localMidnight, type Zone } from '../../core/dates.js';
-import { fenced, nameInPrompt } from '../../core/elements.js';
 import { describe } from '../../core/errors.js';
 import type { Memory, MemoryOwner, Tier } from '../../core/memory.js';
 import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
+import { fenced, nameInPrompt } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
 import { seenKey, type ToolSet } from '../../core/tool.js';
 import { askerOf } from '../asker.js';

@@ -4,7 +4,7 @@
  * who was missed (budget, an end of the process, a night without a gateway) comes first the next night, once.
  */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { Spoke } from '../../core/memory-history.js';
+import type { Spoke } from '../../core/memory.js';
 import { payerOf, type Subject, subjectOf, unlessDeadly, withPurse } from '../compaction/subject.js';
 import type { Windows } from '../compaction/windows.js';
 import type { Services } from '../services.js';

@@ -3,7 +3,7 @@
  * the statistics of the chat decide; a false question costs a line, so only what is clearly small talk is not searched.
  * Words are compared in the language that the message is most likely in, because "on" and "die" are words of several. Pure.
  */
-import { functionWordsIn, languagesOf, withoutUnspacedFrames } from '../../core/function-words.js';
+import { functionWordsIn, languagesOf, withoutUnspacedFrames } from '../../core/phrase.js';
 import { FORMS, type Form, UNSPACED_FORMS } from './forms.js';
 
 /**

@@ -3,16 +3,13 @@
  * window, the window, and the messages to be answered.
  */
 import type { ChatRecord } from '../../core/chat-record.js';
-import { block, UNTRUSTED } from '../../core/elements.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { SeenTier } from '../../core/memory.js';
-import type { PromptMemory } from '../../core/memory-history.js';
+import type { PromptMemory, SeenTier } from '../../core/memory.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
-import { originOf, type Piece } from '../../core/origin.js';
+import { block, originOf, type Piece, UNTRUSTED } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
 import { type Authorisation, isOwnersOrder, type ToolSet } from '../../core/tool.js';
-import { haveFiles, type StoredMessage } from '../../core/transcript.js';
-import type { ViewRecord } from '../../core/view.js';
+import { haveFiles, type StoredMessage, type ViewRecord } from '../../core/transcript.js';
 import { requestTokens, type Services } from '../services.js';
 import type { Trust } from '../turn/ask.js';
 import { roomForSteps } from '../turn/bounds.js';

@@ -2,9 +2,10 @@
  * Steps 3 and 4 of the route: fetches and reads files that came with messages. Voice notes that may name their
  * addressee are transcribed in step 3; everything else waits until its message is answered.
  */
-import type { Media } from '../../core/attachments.js';
+
 import type { Channel } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
+import type { Media } from '../../core/media.js';
 import type { Claim } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';

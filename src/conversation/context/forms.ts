@@ -1,5 +1,5 @@
 /** The words by which step 4 of the route tells what form a message has, language by language. Data alone. */
-import type { Language } from '../../core/function-words.js';
+import type { Language } from '../../core/phrase.js';
 
 /**
  * `asks`: for a fact. `exclaims`: opens what is no question although it begins like one. `told`: about what somebody said

@@ -4,12 +4,18 @@
  */
 import { cutAt, cutMarker } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
-import { element, elementAround, escaped, UNTRUSTED } from '../../core/elements.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage } from '../../core/model.js';
+import { element, elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
 import { TASK_COMPLETED } from '../../core/task.js';
-import { isOfPerson, mostInPart, type Step, type StoredMessage } from '../../core/transcript.js';
-import type { HeardMessage, Position } from '../../core/view.js';
+import {
+  type HeardMessage,
+  isOfPerson,
+  mostInPart,
+  type Position,
+  type Step,
+  type StoredMessage,
+} from '../../core/transcript.js';
 import { reactionLine, retold } from './retold.js';
 
 /** Inserted where a turn ended without an answer. */

@@ -3,11 +3,15 @@
  * memory. Files are checked each time, so an operator's edit applies to the very next reply.
  */
 import type { ChatRecord } from '../../core/chat-record.js';
-import { daysOf } from '../../core/daily-log.js';
 import { weekday } from '../../core/dates.js';
 import type { PersonaId } from '../../core/ids.js';
-import type { Memory, MemoryOwner, SeenTier } from '../../core/memory.js';
-import type { PromptMemory } from '../../core/memory-history.js';
+import {
+  daysOf,
+  type Memory,
+  type MemoryOwner,
+  type PromptMemory,
+  type SeenTier,
+} from '../../core/memory.js';
 import { type Origin, originOf } from '../../core/origin.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import { seenKey, type ToolSet } from '../../core/tool.js';

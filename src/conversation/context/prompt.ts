@@ -4,14 +4,19 @@
  * that the long prefix stays identical and a server can cache it. Our own words are ASCII: one other character would make
  * the whole request, and all that is done with it, twice as large in memory.
  */
-import { fenced, nameInPrompt } from '../../core/elements.js';
+
 import type { ChatId } from '../../core/ids.js';
 import type { MemoryBudgets } from '../../core/memory.js';
-import { originOfNotes, type Piece } from '../../core/origin.js';
-import { filledIn, hasName, type Persona } from '../../core/persona.js';
-import { catalogueOf, type Skill } from '../../core/skills.js';
+import { fenced, nameInPrompt, originOfNotes, type Piece } from '../../core/origin.js';
+import {
+  catalogueOf,
+  filledIn,
+  hasName,
+  type Persona,
+  type Skill,
+  type WorkspaceShown,
+} from '../../core/persona.js';
 import type { AnyTool } from '../../core/tool.js';
-import type { WorkspaceShown } from '../../core/workspace.js';
 import type { MemoryShown } from './standing.js';
 
 export interface PromptFacts {

@@ -4,8 +4,7 @@
  * identical.
  */
 import { describe } from '../../core/errors.js';
-import type { RecallQuery, Scope } from '../../core/recall.js';
-import { isFromOutside, recalledLine } from '../../core/recalled.js';
+import { isFromOutside, type RecallQuery, recalledLine, type Scope } from '../../core/recall.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import { type Asking, askingOf, goesOn } from './asking.js';

@@ -4,8 +4,9 @@
  * copy of it would only contradict that. The line is a note beside the persona's words, not a part of them: a model repeats the
  * form of what it has said, and would then write that it saved something instead of saving it. Pure.
  */
-import { element } from '../../core/elements.js';
+
 import type { ModelMessage, ToolCall } from '../../core/model.js';
+import { element } from '../../core/origin.js';
 import type { Step } from '../../core/transcript.js';
 import { stepMessages } from '../turn/steps.js';
 

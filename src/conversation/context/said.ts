@@ -4,8 +4,7 @@
  * In later windows the same lines stand in the same order. Pure.
  */
 import type { PersonaId } from '../../core/ids.js';
-import type { StoredMessage } from '../../core/transcript.js';
-import type { HeardMessage } from '../../core/view.js';
+import type { HeardMessage, StoredMessage } from '../../core/transcript.js';
 import { albumsOf, asOne } from './history.js';
 
 /** A message that was heard, or an album. */

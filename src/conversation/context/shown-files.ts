@@ -4,7 +4,7 @@
  * images those are shown that are asked about, and the newest few others, so that people can ask about a recent one and a
  * chat full of images does not get expensive.
  */
-import type { Media } from '../../core/attachments.js';
+import type { Media } from '../../core/media.js';
 import type { ModelImage } from '../../core/model.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { WindowCopy } from './window.js';

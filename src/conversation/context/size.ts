@@ -3,7 +3,7 @@
  * The server's own token count decides; without one, our estimate does.
  */
 import { estimateTokens } from '../../core/model.js';
-import type { Measured } from '../../core/view.js';
+import type { Measured } from '../../core/transcript.js';
 
 /** The size of a turn's request. */
 export interface Sizes {

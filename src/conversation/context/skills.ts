@@ -1,6 +1,6 @@
 /** Step 4 of the route: the skills that people have loaded with `/skill`, for the turn that answers them. */
 import { cutWithMarker } from '../../core/cut.js';
-import { fenced } from '../../core/elements.js';
+import { fenced } from '../../core/origin.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';

@@ -3,10 +3,8 @@
  * they have read as long as a request begins as the last one did, so memory stands there as it was when the window
  * began; what has changed since is told at the end of the request. Pure; why it is so: docs/decisions/0020.
  */
-import { daysOf } from '../../core/daily-log.js';
-import { block, fenced } from '../../core/elements.js';
-import type { MemorySnapshot, SeenTier, Tier } from '../../core/memory.js';
-import type { Origin } from '../../core/origin.js';
+import { daysOf, type MemorySnapshot, type SeenTier, type Tier } from '../../core/memory.js';
+import { block, fenced, type Origin } from '../../core/origin.js';
 
 /** A persona's memory as a prompt can show it. */
 export interface MemoryShown {

@@ -2,8 +2,7 @@
  * Step 4 of the route: whether words from outside (a forward, a file, a stranger, or an answer to such) are among what a
  * request shows, and which hosts people named in words of their own. Pure.
  */
-import type { StoredMessage } from '../../core/transcript.js';
-import type { ViewRecord } from '../../core/view.js';
+import type { StoredMessage, ViewRecord } from '../../core/transcript.js';
 import type { Trust } from '../turn/ask.js';
 import { hostOf, hostsIn } from './hosts.js';
 

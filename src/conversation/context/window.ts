@@ -5,11 +5,10 @@
  * again in each turn, because whether they were answered and which images are shown may change.
  */
 import type { PersonaId, RoomId } from '../../core/ids.js';
-import type { PromptMemory } from '../../core/memory-history.js';
+import type { PromptMemory } from '../../core/memory.js';
 import type { ModelImage } from '../../core/model.js';
 import type { RouteStore } from '../../core/route-store.js';
-import type { Step, StoredMessage } from '../../core/transcript.js';
-import type { HeardMessage, Position, Span, ViewRecord } from '../../core/view.js';
+import type { HeardMessage, Position, Span, Step, StoredMessage, ViewRecord } from '../../core/transcript.js';
 import type { Trust } from '../turn/ask.js';
 import { tokensOf } from '../turn/tokens.js';
 import {

@@ -3,8 +3,7 @@
  * answer with. Pure.
  */
 import type { Offer, OfferedOption } from '../../core/access.js';
-import type { Channel } from '../../core/channel.js';
-import type { NewDelivery } from '../../core/delivery.js';
+import type { Channel, NewDelivery } from '../../core/channel.js';
 
 /**
  * On a channel without buttons, the text says what to answer. A number alone may be meant for something else: for what

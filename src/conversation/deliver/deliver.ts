@@ -7,9 +7,8 @@
  * edited to its final text here (docs/decisions/0015).
  */
 import { setMaxListeners } from 'node:events';
-import type { Channel, Recipient } from '../../core/channel.js';
+import type { Channel, Delivery, Recipient } from '../../core/channel.js';
 import { createIdle } from '../../core/concurrency.js';
-import type { Delivery } from '../../core/delivery.js';
 import { type ChatId, channelOf, type PersonaId } from '../../core/ids.js';
 import { leaseOf, type Services } from '../services.js';
 import { createBudget } from './budget.js';

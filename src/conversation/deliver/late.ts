@@ -1,5 +1,5 @@
 /** Within step 7 of the route: what has waited too long is announced as late, by an entry of the outbox before it. */
-import type { Delivery } from '../../core/delivery.js';
+import type { Delivery } from '../../core/channel.js';
 import type { Services } from '../services.js';
 
 const HOUR_MS = 3_600_000;

@@ -2,8 +2,7 @@
  * Within step 7 of the route: what came of an attempt to send an entry of the outbox is stored, and decides whether it is
  * tried again.
  */
-import type { Channel, Recipient, SendOptions, SendResult } from '../../core/channel.js';
-import type { Delivery } from '../../core/delivery.js';
+import type { Channel, Delivery, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import { platformId } from '../../core/ids.js';
 import { linkChat } from '../identity.js';
 import type { Services } from '../services.js';

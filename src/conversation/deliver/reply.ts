@@ -2,10 +2,9 @@
  * Steps 5 to 7 of the route: turns what a persona says into deliveries for its channel: the parts, what they reply to,
  * and the appearance. Used for final replies, for replies still being written, and for side messages. Pure.
  */
-import type { Appearance, Channel, OutgoingFile, Part, Recipient } from '../../core/channel.js';
+import type { Appearance, Channel, NewDelivery, OutgoingFile, Part, Recipient } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { cutAt } from '../../core/cut.js';
-import type { NewDelivery } from '../../core/delivery.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { roomForNote, withNote } from './saved.js';

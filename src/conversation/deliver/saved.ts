@@ -3,12 +3,12 @@
  * (`memory.announce`). It is the gateway's: it stands in the message that is sent, never in the transcript, so that no
  * model imitates it. Whoever replies `undo` to that message takes it back.
  */
-import { changedLines, netChanges } from '../../core/changed-lines.js';
+
 import type { Part } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
-import type { Version } from '../../core/memory.js';
+import { changedLines, netChanges, type Version } from '../../core/memory.js';
 import type { StoredTurn } from '../../core/route-store.js';
 import type { Services, Settings } from '../services.js';
 

@@ -1,8 +1,7 @@
 /**
  * Within step 7 of the route: sends one claimed entry of the outbox, or edits what is already shown of it.
  */
-import type { Channel, Part, Recipient, SendResult } from '../../core/channel.js';
-import type { Delivery } from '../../core/delivery.js';
+import type { Channel, Delivery, Part, Recipient, SendResult } from '../../core/channel.js';
 import type { Attempt } from '../../core/route-store.js';
 import { leaseOf, type Services } from '../services.js';
 import { note, optionsOf, recipientOf, type Sender, settle, waitForRoom } from './outcome.js';

@@ -4,9 +4,17 @@
  * budget. What is shown is recorded with the turn; the final reply takes it over (`deliver.ts`, docs/decisions/0015).
  */
 import { createHash } from 'node:crypto';
-import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import type {
+  Channel,
+  Delivery,
+  NewDelivery,
+  Part,
+  Recipient,
+  SendOptions,
+  SendResult,
+  ShownPart,
+} from '../../core/channel.js';
 import { OVER } from '../../core/clock.js';
-import type { Delivery, NewDelivery, ShownPart } from '../../core/delivery.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Services } from '../services.js';
 import type { Budget } from './budget.js';

@@ -4,8 +4,8 @@
  */
 import type { Part } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
-import { once } from '../../core/once.js';
-import type { Speech } from '../../core/speech.js';
+import { once } from '../../core/concurrency.js';
+import type { Speech } from '../../core/media.js';
 import type { StoredMessage } from '../../core/transcript.js';
 
 /** What a chat was told comes first; else a reply to a voice note is spoken where that is configured. */

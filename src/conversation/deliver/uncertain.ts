@@ -3,8 +3,7 @@
  * looked for, where the platform can be asked without anybody seeing it (docs/decisions/0026). Each question takes as much
  * of the budget as a message.
  */
-import type { Channel } from '../../core/channel.js';
-import type { Delivery } from '../../core/delivery.js';
+import type { Channel, Delivery } from '../../core/channel.js';
 import { noteFound, optionsOf, recipientOf, type Sender, waitForRoom } from './outcome.js';
 
 /** What the platform says of a message whose outcome is unknown. */

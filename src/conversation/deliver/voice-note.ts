@@ -2,13 +2,12 @@
  * Within step 7 of the route: makes the voice note of a spoken reply when it is its turn. It is made before the attempt is
  * recorded: a crash meanwhile leaves nothing in doubt. One that cannot be made is given up: the person has the text.
  */
-import type { Channel } from '../../core/channel.js';
+import type { Channel, Delivery, NewDelivery } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
-import type { Delivery, NewDelivery } from '../../core/delivery.js';
 import { describe } from '../../core/errors.js';
+import type { Speech } from '../../core/media.js';
 import type { Persona } from '../../core/persona.js';
 import type { StoredTurn } from '../../core/route-store.js';
-import type { Speech } from '../../core/speech.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import { isLong } from './reply.js';

@@ -3,11 +3,12 @@
  * told there. Where nothing was said nothing is asked of a model. What was covered is kept in the store, and the event has
  * an id of its own, so that a start over does not tell it twice.
  */
-import { element, elementAround } from '../../core/elements.js';
+
 import { describe } from '../../core/errors.js';
 import { type ChatId, DEFAULT_PERSONA, type RoomId } from '../../core/ids.js';
 import type { DigestContent, GuppiEvent, SaidWords } from '../../core/journal.js';
 import { estimateTokens } from '../../core/model.js';
+import { element, elementAround } from '../../core/origin.js';
 import { chatsOfOwners } from '../owner-chats.js';
 import { requestTokens, type Services } from '../services.js';
 import { countTokens, spentOn } from '../turn/tokens.js';

@@ -7,7 +7,7 @@ import { type PersonaId, type RoomId, roomId } from '../../core/ids.js';
 import type { InboundApart } from '../../core/message.js';
 import { personaName } from '../../core/persona.js';
 import type { Receipt } from '../../core/receipt.js';
-import { BEGINNING, END } from '../../core/view.js';
+import { BEGINNING, END } from '../../core/transcript.js';
 import { copySpan } from '../compaction/compact.js';
 import type { WindowControl } from '../compaction/windows.js';
 import { forgetCopies } from '../copies.js';

@@ -1,5 +1,5 @@
 /** Within step 1 of the route: enters a command in the audit log before it runs, if it changes something or is for owners. */
-import type { Audit } from '../../core/audit.js';
+import type { Audit } from '../../core/journal.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { Command } from '../commands/command.js';
 

@@ -4,12 +4,12 @@
  * stays stored and is taken up again.
  */
 import type { Offer } from '../../core/access.js';
-import { mayTry } from '../../core/attempts.js';
 import type { Channel } from '../../core/channel.js';
 import { sentenceOf } from '../../core/errors.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
+import { mayTry } from '../../core/retry.js';
 import type { CommandEffect } from '../../core/route-store.js';
 import type { Command, CommandAnswer } from '../commands/command.js';
 import { COMMANDS, commandCalled } from '../commands/list.js';

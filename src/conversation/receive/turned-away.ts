@@ -3,8 +3,8 @@
  * and said in the log or to owners.
  */
 import type { Announcement } from '../../core/access.js';
+import type { Post } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
-import type { Post } from '../../core/delivery.js';
 import { type ChatId, channelOf, platformId } from '../../core/ids.js';
 import type { InboundMessage } from '../../core/message.js';
 import type { Entry } from '../access.js';

@@ -3,13 +3,12 @@
  * request fits), show the reply while it is written, finish (`finish.ts`).
  */
 import { createHash } from 'node:crypto';
-import { wordsSoFar } from '../../core/artifact-deltas.js';
+import { wordsSoFar } from '../../core/artifacts.js';
 import { describe, Fault } from '../../core/errors.js';
+import type { TurnRecorder, TurnSight } from '../../core/journal.js';
 import type { Notice } from '../../core/model.js';
 import type { Alarm } from '../../core/route-store.js';
-import { haveFiles, type Step } from '../../core/transcript.js';
-import type { TurnRecorder, TurnSight } from '../../core/turn-record.js';
-import type { Measured } from '../../core/view.js';
+import { haveFiles, type Measured, type Step } from '../../core/transcript.js';
 import { isLimit, type Purse } from '../budgets.js';
 import { buildContext, type Context } from '../context/context.js';
 import { recipientIn, replyOf } from '../deliver/reply.js';

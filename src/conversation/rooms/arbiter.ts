@@ -4,10 +4,10 @@
  */
 import { cutAt } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
-import { element } from '../../core/elements.js';
 import { describe } from '../../core/errors.js';
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { ModelClient } from '../../core/model.js';
+import { element } from '../../core/origin.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { type Perspective, userLine } from '../context/history.js';

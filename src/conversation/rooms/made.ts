@@ -1,10 +1,9 @@
 /**
- * Between steps 5 and 6 of the route: the artifacts that an answer holds in blocks (`core/artifact-deltas.ts`) become
+ * Between steps 5 and 6 of the route: the artifacts that an answer holds in blocks (`core/artifacts.ts`) become
  * files, which go out with its words. They are written before the transaction that ends the turn: a crash in between
  * leaves a file that nobody was sent, and the next run writes it again.
  */
-import { deltasIn } from '../../core/artifact-deltas.js';
-import type { ArtifactDelta } from '../../core/artifacts.js';
+import { type ArtifactDelta, deltasIn } from '../../core/artifacts.js';
 import type { OutgoingFile } from '../../core/channel.js';
 import { describe, Fault } from '../../core/errors.js';
 import { counted, oneLine } from '../quoting.js';

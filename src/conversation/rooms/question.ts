@@ -1,5 +1,5 @@
 /** Step 5 of the route: the question to people about a call of a persona's turn. */
-import type { AskedCall, NewQuestion } from '../../core/approval.js';
+import type { AskedCall, NewQuestion } from '../../core/access.js';
 import { personaName } from '../../core/persona.js';
 import { questionAbout, sentence, shownName, wordsOfQuestion } from '../question.js';
 import type { RoomServices, Turn } from './room-services.js';

@@ -1,11 +1,10 @@
 /** What a run of a room may use beyond the services of every step, and the turn that it works on (steps 3 to 6). */
 import type { Channel } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
-import type { Exchange } from '../../core/exchange.js';
 import type { ChatId, RoomId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 import type { Claim, StoredTurn } from '../../core/route-store.js';
-import type { StoredMessage } from '../../core/transcript.js';
+import type { Exchange, StoredMessage } from '../../core/transcript.js';
 import type { Standing } from '../budgets.js';
 import type { Windows } from '../compaction/windows.js';
 import type { WindowCopies } from '../context/window.js';

@@ -3,11 +3,11 @@
  * several present it goes in rounds: everybody addressed speaks once, and whom they address speaks in the next round.
  * Rounds and replies are capped, and a new message from a person ends what only personas have asked of each other.
  */
-import type { Exchange } from '../../core/exchange.js';
+
 import type { PersonaId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 import type { RoomState } from '../../core/route-store.js';
-import type { StoredMessage } from '../../core/transcript.js';
+import type { Exchange, StoredMessage } from '../../core/transcript.js';
 import { hasSeveral } from '../participants.js';
 import type { Admission } from './admit.js';
 import { senderOf } from './batch.js';

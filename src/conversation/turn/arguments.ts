@@ -1,5 +1,5 @@
 /** Step 5 of the route: the arguments of a call as a model wrote them, read without trusting them. Pure. */
-import { isNestedDeeper } from '../../core/nesting.js';
+import { isNestedDeeper } from '../../core/network.js';
 
 export type GivenArguments =
   | { kind: 'object'; given: Record<string, unknown> }

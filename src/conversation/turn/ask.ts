@@ -1,10 +1,9 @@
 /** Step 5 of the route: what a turn is asked with, what it may use, and how it stores what it does. */
-import type { AskedCall } from '../../core/approval.js';
-import type { Audit } from '../../core/audit.js';
+import type { AskedCall } from '../../core/access.js';
 import type { Clock } from '../../core/clock.js';
 import type { Zone } from '../../core/dates.js';
 import type { RoomId } from '../../core/ids.js';
-import type { JournalPlace, JournalWrite } from '../../core/journal.js';
+import type { Audit, JournalPlace, JournalWrite } from '../../core/journal.js';
 import type { Log, Metrics } from '../../core/log.js';
 import type { Cause, SeenTier } from '../../core/memory.js';
 import type { ModelClient, ModelMessage } from '../../core/model.js';

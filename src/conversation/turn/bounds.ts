@@ -5,7 +5,7 @@
  */
 import { cutAt, cutWithMarker } from '../../core/cut.js';
 import { estimateTokens, type ToolCall } from '../../core/model.js';
-import { DEEPEST } from '../../core/nesting.js';
+import { MOST_LEVELS } from '../../core/network.js';
 import type { AnyTool, ToolResult } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import type { CallLimits } from '../services.js';
@@ -29,7 +29,7 @@ const FULL =
 
 export const UNREADABLE =
   'The arguments were not valid JSON, so nothing was done. Call again with a JSON object.';
-export const TOO_DEEP = `The arguments were nested more than ${DEEPEST} levels deep, so nothing was done. Call again with flatter ones.`;
+export const TOO_DEEP = `The arguments were nested more than ${MOST_LEVELS} levels deep, so nothing was done. Call again with flatter ones.`;
 
 /**
  * More of an answer is neither sent nor kept: nobody reads on, no later request could hold it, and whatever reads the

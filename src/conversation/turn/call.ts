@@ -2,10 +2,11 @@
  * Step 5 of the route: one call of a tool: whether there is such a tool and its arguments fit, whether a person has to
  * allow it first, and what comes of it within its time.
  */
+
+import { redactor } from '../../core/command-env.js';
 import { cutAt } from '../../core/cut.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { ToolCall } from '../../core/model.js';
-import { redactor } from '../../core/secret-env.js';
 import type { AnyTool, ToolContext, ToolResult, Wait } from '../../core/tool.js';
 import { argumentsOf } from './arguments.js';
 import type { TurnAsk, TurnServices } from './ask.js';

@@ -4,7 +4,7 @@
  * its tool knows what came of it. Calls that only read and stand side by side run side by side; the others run in order.
  * One that needs a person's yes suspends the turn.
  */
-import { WHOLE_RUN, waitsForCall } from '../../core/approval.js';
+import { WHOLE_RUN, waitsForCall } from '../../core/access.js';
 import { Fault } from '../../core/errors.js';
 import type { ToolCall } from '../../core/model.js';
 import type { Step } from '../../core/transcript.js';

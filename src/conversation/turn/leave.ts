@@ -2,8 +2,9 @@
  * Step 5 of the route: what an agent needs an owner's word for: commands of others' making, and whatever leaves the
  * machine. It is asked for once, about the whole run; what the prompt says has no part in it. Pure.
  */
+
+import { NEEDS_INSTRUCTION } from '../../core/task.js';
 import type { AnyTool } from '../../core/tool.js';
-import { NEEDS_INSTRUCTION } from '../../core/work.js';
 
 /** What owners have said of a run. `nobody`: nobody is there who could say anything. */
 export type RunWord = 'unasked' | 'allowed' | 'refused' | 'nobody';

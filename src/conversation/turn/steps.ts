@@ -4,8 +4,8 @@
  * history is impossible.
  */
 import { cutWithMarker } from '../../core/cut.js';
-import { elementAround, escaped, UNTRUSTED } from '../../core/elements.js';
 import type { ModelMessage, ToolCall } from '../../core/model.js';
+import { elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
 import type { Step } from '../../core/transcript.js';
 
 /** What the model is told about a call whose result was not stored. It is not run again: it may have been done. */

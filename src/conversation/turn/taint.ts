@@ -2,7 +2,7 @@
  * Step 5 of the route: words from outside (a page, a file, a stranger) may say anything, and a model may do what they
  * say. From then on what reaches beyond the chat asks a person first.
  */
-import { askedCallIn } from '../../core/approval.js';
+import { askedCallIn } from '../../core/access.js';
 import type { ToolCall } from '../../core/model.js';
 import { type AnyTool, isOwnersOrder, type Reach, type ToolContext } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';

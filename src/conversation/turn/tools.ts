@@ -1,8 +1,8 @@
 /** Step 5 of the route: describes a turn's tools to the model, validates their arguments, and enters what they change. */
 import { createHash } from 'node:crypto';
 import { toJSONSchema, ZodType, type z } from 'zod';
-import type { Audit } from '../../core/audit.js';
 import { Fault } from '../../core/errors.js';
+import type { Audit } from '../../core/journal.js';
 import { estimateTokens, type ToolDescription } from '../../core/model.js';
 import type { AnyTool, ToolContext, ToolResult, ToolSet, Wait } from '../../core/tool.js';
 

@@ -1,6 +1,6 @@
 /** An agent's run waits for what owners decide about a call. Nothing else does. */
-import type { AskedCall } from '../../core/approval.js';
-import { GATEWAY } from '../../core/audit.js';
+import type { AskedCall } from '../../core/access.js';
+import { GATEWAY } from '../../core/journal.js';
 import type { Services } from '../services.js';
 
 /** `ended`: the task is over. */

@@ -1,7 +1,7 @@
 /** The question to owners about a call of an agent: about its whole run, or where they refused that, about this call. */
-import { type AskedCall, isAboutRun, type NewQuestion } from '../../core/approval.js';
+import { type AskedCall, isAboutRun, type NewQuestion } from '../../core/access.js';
 import { personaName } from '../../core/persona.js';
-import type { WorkAsk } from '../../core/work.js';
+import type { WorkAsk } from '../../core/task.js';
 import { questionAbout, sentence, shownName, wordsOfQuestion } from '../question.js';
 import type { Services } from '../services.js';
 import type { Whose } from './whose.js';

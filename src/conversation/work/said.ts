@@ -1,6 +1,7 @@
 /** What was said in a task, from request to request: the messages that the next one goes on from. Pure. */
-import { elementAround, escaped, UNTRUSTED } from '../../core/elements.js';
+
 import type { ModelMessage } from '../../core/model.js';
+import { elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
 import type { Task } from '../../core/task.js';
 import type { Step } from '../../core/transcript.js';
 import { hostOf, hostsIn } from '../context/hosts.js';

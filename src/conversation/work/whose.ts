@@ -5,13 +5,11 @@
 import type { ChatRecord } from '../../core/chat-record.js';
 import { Fault } from '../../core/errors.js';
 import { type ChatId, channelOf, DEFAULT_PERSONA, type PersonaId } from '../../core/ids.js';
-import { BOARD_CHAT, type Task, type TaskParent } from '../../core/task.js';
+import { BOARD_CHAT, type Task, type TaskParent, type WorkAsk } from '../../core/task.js';
 import type { Asker, Authorisation } from '../../core/tool.js';
-import type { WorkAsk } from '../../core/work.js';
 import { askerOf } from '../asker.js';
 import type { Payer } from '../budgets.js';
-import type { Asking } from '../question.js';
-import { reachable } from '../question.js';
+import { type Asking, reachable } from '../question.js';
 import type { Services } from '../services.js';
 
 export interface Whose extends Asking {

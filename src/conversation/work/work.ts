@@ -3,13 +3,13 @@
  * persona's turn), waiting for owners where it has to, and what came of it. Steps are kept in memory, because a task is not
  * taken up again after a crash; what it does is on record first all the same.
  */
-import { type AskedCall, isAboutRun } from '../../core/approval.js';
+import { type AskedCall, isAboutRun } from '../../core/access.js';
 import { describe, Fault } from '../../core/errors.js';
 import { callEntryId, type JournalWrite } from '../../core/journal.js';
 import type { ModelMessage } from '../../core/model.js';
+import { NEEDS_INSTRUCTION, type Work, type WorkAsk, type WorkDone, type WorkEnd } from '../../core/task.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
-import { NEEDS_INSTRUCTION, type Work, type WorkAsk, type WorkDone, type WorkEnd } from '../../core/work.js';
 import { refusedWith } from '../approving.js';
 import { requestTokens, type Services } from '../services.js';
 import type { Further, TurnAsk } from '../turn/ask.js';

@@ -6,9 +6,9 @@
 import { isAbsolute, resolve } from 'node:path';
 import { cutWithMarker } from '../../core/cut.js';
 import type { ToolCall } from '../../core/model.js';
+import { NEEDS_INSTRUCTION } from '../../core/task.js';
 import type { AgentPlace } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
-import { NEEDS_INSTRUCTION } from '../../core/work.js';
 import { canonical, isObject, parsed, typedIn } from './objects.js';
 import type { ViapTask } from './task.js';
 

@@ -2,8 +2,9 @@
  * What is told of a task's end: to the persona that gave it, in lines that it retells to people in its own words, and to
  * the journal. Pure.
  */
+
+import { redactor } from '../../core/command-env.js';
 import { cutAt, cutWithMarker } from '../../core/cut.js';
-import { redactor } from '../../core/secret-env.js';
 import type { ReportArtifact, ReportError, ReportStep, ViapReport } from './report.js';
 import type { ViapTask } from './task.js';
 

@@ -1,11 +1,11 @@
 /** Which messages somebody may still see: those that a persona heard whom no reset has made forget them. */
 
 import { setImmediate as nextPass } from 'node:timers/promises';
-import type { ChatFeed } from '../../core/chat-export.js';
+import type { ChatFeed } from '../../core/chat-record.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { SaidStore, SaidWords } from '../../core/journal.js';
 import type { HeardView, RecallFeed } from '../../core/recall.js';
-import type { HeardMessage } from '../../core/view.js';
+import type { HeardMessage } from '../../core/transcript.js';
 import type { Connection } from './connection.js';
 import { batchEnd } from './sql.js';
 import { behindReset, type FindView, HEARD_COLUMNS, type HeardRow, toHeard } from './transcript.js';

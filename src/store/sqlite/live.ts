@@ -3,7 +3,7 @@
  * ends, it passes into the outbox: to the deliveries of the same parts, or as entries that remove the shown part or
  * complete it as stopped.
  */
-import type { NewDelivery, ShownPart } from '../../core/delivery.js';
+import type { NewDelivery, ShownPart } from '../../core/channel.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { ChannelStore } from '../../core/store.js';
 import type { Connection } from './connection.js';

@@ -1,10 +1,9 @@
 /** Which lines of files are words from outside: digests of them, so that nothing of what they say is kept here. */
 import { hasMarker } from '../../core/cut.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { Fate, MemoryHistoryStore, PromptMemory, Spoke, Trace } from '../../core/memory-history.js';
+import type { Fate, MemoryHistoryStore, PromptMemory, Spoke, Trace } from '../../core/memory.js';
 import { addedLines, lineKey, lineKeys, linesOfText, memoryPath, type Origins } from '../../core/origin.js';
-import type { StoredMessage } from '../../core/transcript.js';
-import { isAfter, type Position } from '../../core/view.js';
+import { isAfter, type Position, type StoredMessage } from '../../core/transcript.js';
 import type { Connection } from './connection.js';
 import type { version } from './schema.js';
 import { bound, columns, insertInto, type Row } from './sql.js';

@@ -2,7 +2,7 @@
  * Step 7 of the route: the outbox. Entries are added by `Deliver` alone, and delivered in order per chat; only one process
  * at a time sends for a chat.
  */
-import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from '../../core/delivery.js';
+import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from '../../core/channel.js';
 import { Fault } from '../../core/errors.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Address } from '../../core/message.js';

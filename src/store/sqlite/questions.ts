@@ -1,6 +1,11 @@
 /** Offers: options of which one may be chosen, once. To be called within a transaction, except what only reads. */
-import type { Offer, OfferedOption, Question } from '../../core/access.js';
-import { type NewQuestion, offerKeyOf } from '../../core/approval.js';
+import {
+  type NewQuestion,
+  type Offer,
+  type OfferedOption,
+  offerKeyOf,
+  type Question,
+} from '../../core/access.js';
 import { type ChatId, type RoomId, roomParts } from '../../core/ids.js';
 import type { NewCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';

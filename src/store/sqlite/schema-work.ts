@@ -1,8 +1,7 @@
 /** The tables of the store on SQLite: work on messages, access, and small values. */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
-import type { Appearance, Part } from '../../core/channel.js';
-import type { ShownPart } from '../../core/delivery.js';
+import type { Appearance, Part, ShownPart } from '../../core/channel.js';
 import type { JournalEntry, Results } from '../../core/journal.js';
 import type { TaskEvent, TaskRequest, TaskResult } from '../../core/task.js';
 import type { Step } from '../../core/transcript.js';

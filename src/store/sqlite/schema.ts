@@ -8,9 +8,9 @@
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
 import type { ApprovedKind, OfferedOption, PairingRequest } from '../../core/access.js';
-import type { Exchange } from '../../core/exchange.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Cause, Tier } from '../../core/memory.js';
+import type { Exchange } from '../../core/transcript.js';
 
 const flag = (name: string) => integer(name, { mode: 'boolean' });
 

@@ -4,10 +4,9 @@
  * how a message is stored, for whoever adds one.
  */
 
-import type { Greeting } from '../../core/delivery.js';
+import type { Greeting } from '../../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { RouteStore } from '../../core/route-store.js';
-import type { Step, StoredMessage } from '../../core/transcript.js';
 import {
   BEGINNING,
   END,
@@ -15,9 +14,11 @@ import {
   isAfter,
   type Position,
   type Span,
+  type Step,
+  type StoredMessage,
   type ViewRecord,
   type ViewStore,
-} from '../../core/view.js';
+} from '../../core/transcript.js';
 import type { ChatRow, Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import type { message, view } from './schema.js';

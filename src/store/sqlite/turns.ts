@@ -1,8 +1,8 @@
 /** Turns that wait for something outside of them, and how they go on: a result, a person's decision, or their time. */
 
-import { type ApprovalStore, type AskedCall, waitsForCall } from '../../core/approval.js';
+import { type ApprovalStore, type AskedCall, waitsForCall } from '../../core/access.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { PromptMemory } from '../../core/memory-history.js';
+import type { PromptMemory } from '../../core/memory.js';
 import type { Usage } from '../../core/model.js';
 import type { ReceiptOf } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';

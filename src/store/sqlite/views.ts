@@ -12,7 +12,7 @@ import {
   type SeenView,
   type ViewRecord,
   type ViewStore,
-} from '../../core/view.js';
+} from '../../core/transcript.js';
 import type { Connection } from './connection.js';
 import type { archived } from './schema.js';
 import { columns, excluded, insertInto, type Row } from './sql.js';

@@ -4,8 +4,8 @@
  */
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { basename, extname, join } from 'node:path';
-import { sizeInWords } from '../../core/bytes.js';
 import type { OutgoingFile } from '../../core/channel.js';
+import { sizeInWords } from '../../core/cut.js';
 import { openToRead, PathRefusal } from './paths.js';
 import type { Places } from './roots.js';
 

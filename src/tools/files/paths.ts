@@ -8,18 +8,19 @@ import { constants } from 'node:fs';
 import { chmod, type FileHandle, lstat, open, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
 import {
+  composed,
   DEEPEST,
   entriesBelow,
   entryOf,
   madeWithin,
   type OpenFolder,
   openFile,
+  pathOnDisk,
   within,
 } from '../../core/beneath.js';
-import { sizeInWords } from '../../core/bytes.js';
+import { sizeInWords } from '../../core/cut.js';
 import { codeOf } from '../../core/file-access.js';
-import { composed, pathOnDisk } from '../../core/names-on-disk.js';
-import type { Skill } from '../../core/skills.js';
+import type { Skill } from '../../core/persona.js';
 import { writeWhole } from '../../core/write-whole.js';
 import { isWithin, type Places, type Quota, type Root, rootOf, SKILLS } from './roots.js';
 

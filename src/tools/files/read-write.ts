@@ -1,7 +1,6 @@
 /** Bytes as text: which encodings are read, what is no text, and lines. Pure. */
 import * as z from 'zod';
-import { sizeInWords } from '../../core/bytes.js';
-import { cutAt } from '../../core/cut.js';
+import { cutAt, sizeInWords } from '../../core/cut.js';
 import type { Tool, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import { openToRead, PathRefusal, readUpTo, writeWithin } from './paths.js';

@@ -4,9 +4,9 @@
  */
 import { lstat, mkdir, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import { nameOnDisk } from '../../core/names-on-disk.js';
+import { nameOnDisk } from '../../core/beneath.js';
 import type { PromptFiles } from '../../core/origin.js';
-import type { Skill, Skills } from '../../core/skills.js';
+import type { Skill, Skills } from '../../core/persona.js';
 import { BOARD_CHAT } from '../../core/task.js';
 import type { AgentPlace, Authorisation } from '../../core/tool.js';
 import { mayActAnywhere, type Target } from '../authorise.js';

@@ -2,10 +2,9 @@
 import { join } from 'node:path';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import picomatch from 'picomatch';
-import { type Entry, entriesBelow, type OpenFolder, openFile, within } from '../../core/beneath.js';
+import { composed, type Entry, entriesBelow, type OpenFolder, openFile, within } from '../../core/beneath.js';
 import { cutAt } from '../../core/cut.js';
 import { codeOf } from '../../core/file-access.js';
-import { composed } from '../../core/names-on-disk.js';
 import { isNoMessages } from './attachment.js';
 import { readUpTo } from './paths.js';
 import { linesOf, MOST_BYTES, textOf } from './read-write.js';

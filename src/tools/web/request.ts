@@ -6,10 +6,16 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP, isIPv6, type LookupFunction, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { hostOf, isLocalName, isPublicAddress, reachedBy } from '../../core/addresses.js';
 import { cutAt } from '../../core/cut.js';
-import { nameInPrompt } from '../../core/elements.js';
-import type { LookupFor, Outward } from '../../core/outward.js';
+import {
+  hostOf,
+  isLocalName,
+  isPublicAddress,
+  type LookupFor,
+  type Outward,
+  reachedBy,
+} from '../../core/network.js';
+import { nameInPrompt } from '../../core/origin.js';
 
 export interface AllowedHost {
   /** As `hostOf` gives it. */

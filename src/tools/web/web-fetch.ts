@@ -6,8 +6,8 @@ import { STATUS_CODES } from 'node:http';
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { cutAt, cutMarker } from '../../core/cut.js';
-import { nameInPrompt } from '../../core/elements.js';
 import type { Log } from '../../core/log.js';
+import { nameInPrompt } from '../../core/origin.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import {
@@ -21,11 +21,11 @@ import {
   readBody,
 } from './content.js';
 import type { PageReader } from './page-reader.js';
-import type { Network } from './request.js';
 import {
   type Answered,
   addressInPrompt,
   allowedHost,
+  type Network,
   NotFetched,
   pageAddress,
   requestPage,

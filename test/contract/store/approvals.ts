@@ -1,6 +1,6 @@
 /** The store's contract: calls that wait for a person, and entries of the journal that end with their turn. */
 import { describe, expect, it } from 'vitest';
-import { type AskedCall, offerKeyOf, waitsForCall } from '../../../src/core/approval.js';
+import { type AskedCall, offerKeyOf, waitsForCall } from '../../../src/core/access.js';
 import { callEntryId, type JournalWrite, type MattTurn } from '../../../src/core/journal.js';
 import type { CommandEffect } from '../../../src/core/route-store.js';
 import type { Store } from '../../../src/core/store.js';

@@ -3,7 +3,7 @@
  * that gave them, unless that has forgotten it; what they ask people is decided like a turn's question.
  */
 import { describe, expect, it } from 'vitest';
-import { type AskedCall, type NewQuestion, offerKeyOf, waitsForCall } from '../../../src/core/approval.js';
+import { type AskedCall, type NewQuestion, offerKeyOf, waitsForCall } from '../../../src/core/access.js';
 import { callEntryId, type GuppiEvent, type JournalWrite } from '../../../src/core/journal.js';
 import { phraseOf } from '../../../src/core/phrase.js';
 import type { Receipt } from '../../../src/core/receipt.js';

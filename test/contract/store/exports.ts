@@ -1,6 +1,6 @@
 /** `ChatFeed`: a chat as people saw it, in order, without what was forgotten. */
 import { describe, expect, test } from 'vitest';
-import type { ExportAsk } from '../../../src/core/chat-export.js';
+import type { ExportAsk } from '../../../src/core/chat-record.js';
 import type { Store } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
 import { begun, CHAT, chatAt, edit, exchange, finish, forget, message, NOW, receive } from './words.js';

@@ -1,11 +1,9 @@
 /** The store's contract: versions of memory, what was given of it, and how words are found and forgotten. */
 import { describe, expect, it } from 'vitest';
 import { createZone } from '../../../src/core/dates.js';
-import type { Version } from '../../../src/core/memory.js';
-import type { PromptMemory } from '../../../src/core/memory-history.js';
+import type { PromptMemory, Version } from '../../../src/core/memory.js';
 import { FORGOTTEN, phraseOf } from '../../../src/core/phrase.js';
-import type { Step } from '../../../src/core/transcript.js';
-import { BEGINNING, type Position } from '../../../src/core/view.js';
+import { BEGINNING, type Position, type Step } from '../../../src/core/transcript.js';
 import { fileChunks } from '../../../src/recall/file-chunks.js';
 import type { StoreUnderTest } from '../store.js';
 import { oneView } from './one-view.js';

@@ -1,6 +1,6 @@
 /** The store's contract: replies that are shown while they are written. */
 import { describe, expect, it } from 'vitest';
-import type { ShownPart } from '../../../src/core/delivery.js';
+import type { ShownPart } from '../../../src/core/channel.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   begun,

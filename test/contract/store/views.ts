@@ -1,7 +1,7 @@
 /** The store's contract: what a persona has of a room, and the stretches of it that can be read. */
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/core/store.js';
-import { BEGINNING, type ViewRecord } from '../../../src/core/view.js';
+import { BEGINNING, type ViewRecord } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import { oneView } from './one-view.js';
 import {

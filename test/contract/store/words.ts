@@ -1,14 +1,12 @@
 /** Short ways to say what the store's tests say again and again. */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { NewDelivery } from '../../../src/core/delivery.js';
-import type { Exchange } from '../../../src/core/exchange.js';
+import type { NewDelivery } from '../../../src/core/channel.js';
 import { roomId } from '../../../src/core/ids.js';
 import type { Receipt } from '../../../src/core/receipt.js';
 import type { Claim, Lease, RoomState, Spent } from '../../../src/core/route-store.js';
 import type { Store } from '../../../src/core/store.js';
-import type { StoredMessage } from '../../../src/core/transcript.js';
-import { BEGINNING, type Position } from '../../../src/core/view.js';
+import { BEGINNING, type Exchange, type Position, type StoredMessage } from '../../../src/core/transcript.js';
 
 export const NOW = Date.UTC(2026, 0, 15, 12);
 export const MINUTE = 60_000;

@@ -1,9 +1,8 @@
 /** An agent's work in this process: the real route and store, a scripted model, and a task that is running. */
 import { toolSet } from '../../../src/conversation/turn/tools.js';
 import type { MattTurn } from '../../../src/core/journal.js';
-import type { Task, TaskParent } from '../../../src/core/task.js';
+import type { Task, TaskParent, WorkAsk } from '../../../src/core/task.js';
 import type { AnyTool, ToolContext, ToolResult } from '../../../src/core/tool.js';
-import type { WorkAsk } from '../../../src/core/work.js';
 import { manualClock } from '../../fakes/clock.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../../harness/conversation.js';
 

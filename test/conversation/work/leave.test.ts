@@ -2,9 +2,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import type { ModelMessage } from '../../../src/core/model.js';
-import type { Task, TaskParent } from '../../../src/core/task.js';
+import type { Task, TaskParent, WorkAsk, WorkEnd } from '../../../src/core/task.js';
 import type { AnyTool } from '../../../src/core/tool.js';
-import type { WorkAsk, WorkEnd } from '../../../src/core/work.js';
 import type { Answer, WorkbenchOptions } from '../../harness/conversation.js';
 import { CONTROL, type Desk, desk, done, MINUTE, OWNER, tool } from './desk.js';
 

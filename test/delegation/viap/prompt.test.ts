@@ -1,6 +1,6 @@
 /** What an agent is told: the protocol and its task, without secrets. */
 import { describe, expect, it } from 'vitest';
-import { looksSecret } from '../../../src/core/secret-env.js';
+import { looksSecret } from '../../../src/core/command-env.js';
 import { viapInstructions } from '../../../src/delegation/request.js';
 import { readViapTask } from '../../../src/delegation/viap/task.js';
 import { TASK_ID, TASK_TEXT, taskOf } from './fixtures.js';

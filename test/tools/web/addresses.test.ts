@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isPublicAddress } from '../../../src/core/addresses.js';
+import { isPublicAddress } from '../../../src/core/network.js';
 import {
   allowedHost,
   ENDLESS_REDIRECTS,

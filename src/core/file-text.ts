@@ -1,9 +1,64 @@
 /**
- * YAML that others wrote: personas, skills, agents, archives, a chat's file. The library takes square time for brackets
- * that nothing closes, and where they nest deep it ends the whole process: so a text is measured first, by its tokens,
- * which is linear, and what no such file needs is refused.
+ * Represents UTF-8 bytes as a string with one character per byte, so that cutting and joining preserves every byte,
+ * even of invalid UTF-8.
  */
 import { CST, type Document, Lexer, LineCounter, parseDocument, YAMLParseError } from 'yaml';
+
+export const BOM = '\xef\xbb\xbf';
+
+export function encode(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
+
+export function decode(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString('utf8');
+}
+
+/** Whether text appended to this starts at the beginning of a line. */
+export function endsLine(bytes: string): boolean {
+  return bytes === '' || bytes.endsWith('\n') || bytes.endsWith('\r');
+}
+
+/** The lines, each with its line end. */
+export function linesOf(bytes: string): string[] {
+  return bytes.match(/[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$/g) ?? [];
+}
+
+/** Front matter: YAML between two `---` lines at the beginning of a file, as text or as bytes (see `byte-text.ts`). */
+interface FrontMatter {
+  /** The opening line, with a byte order mark if there is one. */
+  opening: string;
+  matter: string;
+  /** Starts with the closing line. */
+  rest: string;
+  /** Everything after the closing line. */
+  body: string;
+}
+
+const OPENING = /^(?:\uFEFF|\xef\xbb\xbf)?---[ \t]*\r?\n/;
+
+/** null if the file has none, or it is not closed. */
+export function splitFrontMatter(file: string): FrontMatter | null {
+  const opening = OPENING.exec(file)?.[0];
+  if (opening === undefined) return null;
+  const closing = /^---[ \t]*(?:\r?\n|$)/m.exec(file.slice(opening.length));
+  if (closing === null) return null;
+  const at = opening.length + closing.index;
+  return {
+    opening,
+    matter: file.slice(opening.length, at),
+    rest: file.slice(at),
+    body: file.slice(at + closing[0].length),
+  };
+}
+
+export function beginsFrontMatter(file: string): boolean {
+  return OPENING.test(file);
+}
+
+// YAML that others wrote: personas, skills, agents, archives, a chat's file. The library takes square time for brackets
+// that nothing closes, and where they nest deep it ends the whole process: so a text is measured first, by its tokens,
+// which is linear, and what no such file needs is refused.
 
 /** Characters. */
 const MOST_TEXT = 65_536;
