@@ -165,7 +165,7 @@ function check(
   return report;
 }
 
-/** One line for each platform, as the README has it. */
+/** One line for each platform, as docs/figures.md has it. */
 export function crashTable(reports: KillReport[]): string {
   const names = { telegram: 'Telegram', discord: 'Discord', whatsapp: 'WhatsApp' };
   const lines = reports.map(({ platform, kills, messages, lost, outOfOrder, twice }) => {
