@@ -105,24 +105,14 @@ export interface SendOptions {
   signal: AbortSignal;
 }
 
-/** Whether a message whose send had no certain outcome is there. */
-export type FoundSent =
+/** Whether a message whose send had no certain outcome has arrived. */
+export type Delivered =
   | { kind: 'found'; platformMessageId: string }
-  /** It is not there. */
   | { kind: 'absent' }
-  /** It may be there all the same: too much has been written since, or nothing tells where to look. */
-  | { kind: 'untold' }
-  /** Not known yet: ask again, with this mark. Each time the platform has been asked once at most. */
-  | { kind: 'more'; mark: string }
-  /** It cannot be told now: ask again later, with this mark. */
-  | { kind: 'unreachable'; reason: string; mark: string; retryAfterMs?: number };
-
-/** What a search for an uncertain send starts from. */
-export interface FindOptions extends SendOptions {
-  mark: string;
-  /** The ids of other messages of ours in that chat: none of them is the one. */
-  recorded: ReadonlySet<string>;
-}
+  /** Nobody can tell. */
+  | { kind: 'unknown' }
+  /** It cannot be told now: ask again later. */
+  | { kind: 'later'; reason: string; retryAfterMs?: number };
 
 /** The result of fetching a file. */
 export type FetchResult =
@@ -199,16 +189,39 @@ export interface Webhook {
   handle(body: unknown, secret: string | null): Promise<number>;
 }
 
-export interface Channel {
+/** What never changes while a channel exists. */
+export interface ChannelTraits {
   /** Letters only; the prefix of every id of this channel. */
   readonly name: string;
   readonly limits: ChannelLimits;
-
   /** Gives a persona its own name and picture also where it is the only one (`Appearance.alone`). */
   readonly facesAlone?: true;
-
   /** The platform deduplicates messages that are sent again, so sending may be retried more often. */
   readonly recognisesResends?: true;
+  /** Shows a file with `voiceSeconds` as a voice note. */
+  readonly voiceNotes?: true;
+  /** Shows `Part.choices` as buttons. Elsewhere the text says what to answer. */
+  readonly buttons?: true;
+  /** The only emoji that `react` takes; left out: any. */
+  readonly reactions?: readonly string[];
+  /** How many characters people's clients send in one message; a longer text they cut into several. Left out: any number. */
+  readonly typedAtMost?: readonly number[];
+  /** Left out if the platform does not call us. */
+  readonly webhook?: Webhook;
+}
+
+export interface Channel extends ChannelTraits {
+  /**
+   * Starts intake and returns soon. Outages, rejected logins and conflicts never reject: `status` shows them and the
+   * channel recovers by itself. When `signal` aborts, intake ends: pending `receive` calls are awaited, nothing new is
+   * accepted. Sending works until `stop`.
+   */
+  start(receive: Receive, signal: AbortSignal): Promise<void>;
+
+  /** Ends intake and releases all resources. Never rejects; may be called twice. */
+  stop(): Promise<void>;
+
+  status(): ChannelStatus;
 
   /**
    * Pure: turns Markdown into messages that this platform can show, each within its limits, without losing a character
@@ -217,22 +230,8 @@ export interface Channel {
    */
   compose(markdown: string, spare?: number): Part[];
 
-  /**
-   * Starts intake and returns soon. Outages, rejected logins and conflicts never reject: `status` shows them and the
-   * channel recovers by itself. When `signal` aborts, intake ends: pending `receive` calls are awaited, nothing new is
-   * accepted. Sending works until `stop`.
-   */
-  start(receive: Receive, signal: AbortSignal): Promise<void>;
-
-  /**
-   * Sends one message. Never throws.
-   */
+  /** Sends one message. Never throws. */
   send(to: Recipient, part: Part, options: SendOptions): Promise<SendResult>;
-
-  /** Ends intake and releases all resources. Never rejects; may be called twice. */
-  stop(): Promise<void>;
-
-  status(): ChannelStatus;
 
   /**
    * Replaces a part that was sent with the same options. Returns `sent`, with the same id, when the platform now shows
@@ -240,37 +239,26 @@ export interface Channel {
    */
   edit?(to: Recipient, platformMessageId: string, part: Part, options: SendOptions): Promise<SendResult>;
 
-  /**
-   * What `findSent` needs to know of the moment before a send: asked for when the send begins, and stored with it.
-   * Opaque; null when nothing is known.
-   */
-  mark?(to: Recipient): string | null;
-
-  /**
-   * Looks for a message that was sent to this chat with these options when `mark` was taken, and whose outcome is
-   * unknown. Nobody in the chat sees anything of it. Never throws.
-   */
-  findSent?(to: Recipient, part: Part, options: FindOptions): Promise<FoundSent>;
-
-  /** Shows a file with `voiceSeconds` as a voice note. */
-  readonly voiceNotes?: true;
-
-  /** The only emoji that `react` takes; left out: any. */
-  readonly reactions?: readonly string[];
+  /** Deletes a message that was sent with the same options. Best effort: never throws, never retries. */
+  remove?(to: Recipient, platformMessageId: string, options: SendOptions): Promise<void>;
 
   /** Sets our reaction to a message; repeating it changes nothing. Never throws. */
   react?(to: Recipient, platformMessageId: string, emoji: string, options: SendOptions): Promise<SendResult>;
 
-  /** How many characters people's clients send in one message; a longer text they cut into several. Left out: any number. */
-  readonly typedAtMost?: readonly number[];
-  /** Shows `Part.choices` as buttons. Elsewhere the text says what to answer. */
-  readonly buttons?: true;
+  /** What `wasDelivered` needs to know of the moment before a send, with which it is stored. Opaque; null: nothing is known. */
+  watermark?(to: Recipient): string | null;
 
-  /** The names under which people see our account; empty until they are known. */
-  names?(): string[];
-
-  /** Deletes a message that was sent with the same options. Best effort: never throws, never retries. */
-  remove?(to: Recipient, platformMessageId: string, options: SendOptions): Promise<void>;
+  /**
+   * Whether a message has arrived whose send has an unknown outcome. Nobody in the chat notices. `beforeAsking` is awaited
+   * before each request to the platform: it returns the ids of all other messages that are known, or null to end the
+   * search. Never throws.
+   */
+  wasDelivered?(
+    to: Recipient,
+    part: Part,
+    options: SendOptions,
+    search: { watermark: string; beforeAsking: () => Promise<ReadonlySet<string> | null> },
+  ): Promise<Delivered>;
 
   /**
    * Shows text that is being written as a preview: not a message, and it disappears by itself when the message is sent
@@ -291,6 +279,9 @@ export interface Channel {
    */
   awaitsAnswer?(platformMessageId: string): boolean;
 
+  /** The names under which people see our account; empty until they are known. */
+  names?(): string[];
+
   /** Whether a person may manage that group. Throws when the platform cannot be asked. */
   isAdministrator?(chat: Address, sender: Address): Promise<boolean>;
 
@@ -302,9 +293,6 @@ export interface Channel {
    * the process continues.
    */
   survives?(error: unknown): boolean;
-
-  /** Left out if the platform does not call us. */
-  readonly webhook?: Webhook;
 
   /** For `doctor`: logs in and returns what an operator should know. Throws with the reason on failure. */
   check?(): Promise<{ identity: string; warnings: string[] }>;
@@ -350,7 +338,7 @@ export interface Delivery extends NewDelivery {
    * null if the id is unknown.
    */
   shown?: { platformMessageId: string | null; key: string };
-  /** `Channel.mark` of the last attempt, while its outcome is unknown; left out if the channel has none. */
+  /** `Channel.watermark` of the last attempt, while its outcome is unknown; left out if the channel has none. */
   mark?: string;
 }
 
@@ -366,7 +354,7 @@ export interface ShownPart {
   platformMessageId: string | null;
   /** The time of the first send. */
   sentAt: number;
-  /** `Channel.mark` of the first send; left out if the channel has none. */
+  /** `Channel.watermark` of the first send; left out if the channel has none. */
   mark?: string;
 }
 

@@ -50,7 +50,7 @@ export interface Lease {
 
 /** An attempt to send. */
 export interface Attempt extends Lease {
-  /** `Channel.mark`, taken when the attempt begins; it is kept until the outcome is known. */
+  /** `Channel.watermark`, taken when the attempt begins; it is kept until the outcome is known. */
   mark?: string | null;
   /** The attempts before it, if it is to begin only where no other has begun meanwhile. */
   earlierTries?: number;

@@ -43,7 +43,7 @@ const COUNTERS: Record<CounterName, { help: string; labels: string[] }> = {
   },
   deliveries_total: { help: 'Messages sent, refused or tried in vain', labels: ['channel', 'outcome'] },
   uncertain_sends_total: {
-    help: 'Messages that were looked for, as it was unknown whether they had arrived; untold are sent again unseen',
+    help: 'Checks whether an uncertain message was delivered, by outcome (found, absent, unknown)',
     labels: ['channel', 'outcome'],
   },
 };

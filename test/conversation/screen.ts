@@ -113,23 +113,24 @@ function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
   };
 
   /** It tells which numbers are messages of ours, and nothing else. */
-  function askable(): Required<Pick<Channel, 'mark' | 'findSent'>> {
+  function askable(): Required<Pick<Channel, 'watermark' | 'wasDelivered'>> {
     return {
-      mark: () => String(newestKnown),
-      async findSent(_to, part, options) {
-        note('find', part.text, options);
-        const { mark, recorded } = options;
-        if (screen.silence > 0) {
-          screen.silence--;
-          return { kind: 'unreachable', reason: 'as scripted', mark };
+      watermark: () => String(newestKnown),
+      async wasDelivered(_to, part, options, { watermark, beforeAsking }) {
+        for (let number = Number(watermark) + 1; ; number++) {
+          const recorded = await beforeAsking();
+          if (recorded === null) return { kind: 'later', reason: 'it stops' };
+          note('find', part.text, options);
+          if (screen.silence > 0) {
+            screen.silence--;
+            return { kind: 'later', reason: 'as scripted' };
+          }
+          if (given.askable === 'in vain') return { kind: 'unknown' };
+          if (number > lastId) return { kind: 'absent' };
+          const platformMessageId = `m${number}`;
+          const isOurs = screen.messages.some(({ id }) => id === platformMessageId);
+          if (isOurs && !recorded.has(platformMessageId)) return { kind: 'found', platformMessageId };
         }
-        if (given.askable === 'in vain') return { kind: 'untold' };
-        const number = Number(mark) + 1;
-        if (number > lastId) return { kind: 'absent' };
-        const platformMessageId = `m${number}`;
-        const isOurs = screen.messages.some(({ id }) => id === platformMessageId);
-        if (isOurs && !recorded.has(platformMessageId)) return { kind: 'found', platformMessageId };
-        return { kind: 'more', mark: String(number) };
       },
     };
   }

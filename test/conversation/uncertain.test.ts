@@ -40,7 +40,7 @@ describe('a message whose send was cut off', () => {
     await on.post('one');
     await on.settle();
     expect(on.screen.texts()).toEqual(['one', 'one']);
-    expect(on.looked).toEqual(['untold', 'untold']);
+    expect(on.looked).toEqual(['unknown', 'unknown']);
   });
 
   it('is not sent again before the platform has answered, and holds only its own chat', async () => {
@@ -59,12 +59,19 @@ describe('a message whose send was cut off', () => {
   it('is looked for with what is known at each question, not only at the first', async () => {
     on = await scene({ askable: true });
     const { channel } = on.screen;
-    const look = channel.findSent?.bind(channel);
+    const look = channel.wasDelivered?.bind(channel);
     const known: string[][] = [];
-    channel.findSent = async (to, part, options) => {
-      known.push([...options.recorded]);
-      await receive(on.store, [message(`said-${known.length}`, 'meanwhile')]);
-      return look?.(to, part, options) ?? { kind: 'untold' };
+    channel.wasDelivered = async (to, part, options, { watermark, beforeAsking }) => {
+      const search = {
+        watermark,
+        async beforeAsking() {
+          const recorded = await beforeAsking();
+          known.push([...(recorded ?? [])]);
+          await receive(on.store, [message(`said-${known.length}`, 'meanwhile')]);
+          return recorded;
+        },
+      };
+      return look?.(to, part, options, search) ?? { kind: 'unknown' };
     };
     on.screen.trouble.send.push({ result: cut, taken: true });
     await on.post('one');

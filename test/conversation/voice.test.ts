@@ -246,8 +246,8 @@ describe('a voice note', () => {
   });
 
   it('leaves no file behind that was found to have arrived', async () => {
-    const findSent = async () => ({ kind: 'found', platformMessageId: 'v' }) as const;
-    await begin({ can: { voiceNotes: true, mark: () => '1', findSent } });
+    const wasDelivered = async () => ({ kind: 'found', platformMessageId: 'v' }) as const;
+    await begin({ can: { voiceNotes: true, watermark: () => '1', wasDelivered } });
     await say('/voice on');
     const cut = { kind: 'unreachable', reason: 'cut', taken: 'unknown', retryAfterMs: 1_000 } as const;
     on.results.push({ kind: 'sent', platformMessageId: 't' }, cut);

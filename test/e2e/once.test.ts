@@ -67,7 +67,7 @@ it('a reply stands once above what no process has heard yet, however much that i
   );
   on.telegram.heal();
   on.telegram.hangUp();
-  await third.saw('a message was looked for that may have arrived');
+  await third.saw('checked whether an uncertain message was delivered');
   await on.replies(BEN.id, 1);
   expect(on.sentTo(ANNA.id)).toEqual(['echo: one']);
   expect(await counted()).toEqual(['coterie_uncertain_sends_total{channel="telegram",outcome="found"} 1']);

@@ -162,7 +162,7 @@ export interface WorkbenchOptions {
   /** The channel shows choices as buttons. */
   buttons?: true;
   /** What it can beside sending. */
-  can?: Pick<Channel, 'typedAtMost' | 'voiceNotes' | 'react' | 'reactions' | 'mark' | 'findSent'>;
+  can?: Pick<Channel, 'typedAtMost' | 'voiceNotes' | 'react' | 'reactions' | 'watermark' | 'wasDelivered'>;
   /** What the channel may send; left out: as much as there is. */
   limits?: Partial<ChannelLimits>;
   /** The names under which people see the bot. */

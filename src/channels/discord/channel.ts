@@ -51,7 +51,7 @@ export interface DiscordParts {
 }
 
 export type Discord = Required<
-  Omit<Channel, 'preview' | 'webhook' | 'mark' | 'findSent' | 'reactions' | 'facesAlone'>
+  Omit<Channel, 'preview' | 'webhook' | 'watermark' | 'wasDelivered' | 'reactions' | 'facesAlone'>
 > &
   Pick<Channel, 'facesAlone'>;
 

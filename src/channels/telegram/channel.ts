@@ -11,7 +11,7 @@ import { createPresses, createWebhook, poll } from './intake.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
 import { createEditing, createReacting, createSending } from './send.js';
-import { createFinding, createNewest } from './was-delivered.js';
+import { createDeliveryCheck } from './was-delivered.js';
 
 async function check(
   { main: { api }, personas }: Bots,
@@ -85,8 +85,8 @@ function hostOf(url: string): string {
 type Capability =
   | 'edit'
   | 'remove'
-  | 'mark'
-  | 'findSent'
+  | 'watermark'
+  | 'wasDelivered'
   | 'react'
   | 'setTyping'
   | 'fetch'
@@ -106,9 +106,8 @@ export function createTelegram(
   const { mode, webhookUrl, webhookSecret, linkPreviews } = options;
   const bots = createBots(options, { clock, log, outward });
   const { main } = bots;
-  const newest = createNewest(bots);
-  for (const { address, platformMessageId } of recorded) newest.recorded(address, platformMessageId);
-  const { preview, ...sending } = createSending({ bots, newest, linkPreviews, clock, log });
+  const delivered = createDeliveryCheck(bots, clock, recorded);
+  const { preview, ...sending } = createSending({ bots, delivered, linkPreviews, clock, log });
   const state = createState(clock);
   const presses = createPresses(log);
   const isAdministrator = createAdministrators(bots, clock);
@@ -131,7 +130,8 @@ export function createTelegram(
     ...sending,
     ...createEditing({ bots, linkPreviews, log }),
     ...createReacting(bots),
-    ...createFinding({ bots, newest, clock }),
+    watermark: delivered.watermark,
+    wasDelivered: delivered.wasDelivered,
     ...(options.streaming === 'draft' ? { preview } : {}),
     name: 'telegram',
     voiceNotes: true,
@@ -144,7 +144,6 @@ export function createTelegram(
     typedAtMost: [4_096],
     compose,
     status: state.status,
-    mark: ({ address }) => newest.mark(address, clock.now()),
     fetch: ({ source }, ask) => fetchFile(bots, source, { ...ask, outward }),
 
     async start(receive, until) {
@@ -153,7 +152,7 @@ export function createTelegram(
         const isMain = bot === main;
         // The channel's status is that of its main bot; the other bots' is in the log alone.
         const status = isMain ? state : createState(clock);
-        const taking = { bot, bots, receive, numbered: numberCopies(), presses, newest };
+        const taking = { bot, bots, receive, numbered: numberCopies(), presses, delivered };
         const intake = { ...taking, state: status, kept, clock, log, signal };
         return isMain && called !== null ? called.keep(intake) : poll(intake, cursor);
       });

@@ -16,7 +16,7 @@ import { isWebhookInTheWay } from './failure.js';
 import { inbound, type numberCopies } from './inbound.js';
 import { type Called, createCalled, createStuck, type Stuck } from './stuck.js';
 import { ALLOWED_UPDATES, type Press, readUpdate } from './update.js';
-import type { Newest } from './was-delivered.js';
+import type { DeliveryCheck } from './was-delivered.js';
 
 /** How long Telegram keeps a question that it has no answer to. */
 const PATIENCE_SECONDS = 30;
@@ -36,7 +36,7 @@ interface Intake {
   receive: Receive;
   numbered: ReturnType<typeof numberCopies>;
   presses: Presses;
-  newest: Newest;
+  delivered: DeliveryCheck;
   state: State;
   /** What is kept from start to start. */
   kept: Pick<ChannelState, 'get' | 'set'>;
@@ -172,12 +172,12 @@ async function logIn({ bot, bots, signal }: Intake): Promise<Login> {
 
 /** Resolves when what the updates hold is stored, with the offset, if there is one; rejects when it could not be. */
 async function store(
-  { bot, bots, receive, numbered, presses, newest }: Intake,
+  { bot, bots, receive, numbered, presses, delivered }: Intake,
   { our, account }: Login,
   updates: unknown[],
   offset?: { cursor: string; piledUp: boolean },
 ): Promise<void> {
-  newest.heard(our, updates);
+  delivered.heard(our, updates);
   const events = inbound(updates, our, bots.ours()).map((event) =>
     event.kind === 'message' && event.twin !== undefined ? numbered(event, event.twin) : event,
   );

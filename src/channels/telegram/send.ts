@@ -21,7 +21,7 @@ import {
 } from './failure.js';
 import { sendFile } from './files.js';
 import { chatId, MOST_CAPTION, type SendRequest, sendRequest, topicOf } from './outbound.js';
-import type { Newest } from './was-delivered.js';
+import type { DeliveryCheck } from './was-delivered.js';
 
 const MOST_CHATS = 10_000;
 
@@ -86,13 +86,13 @@ type Sent = { result: SendResult; failure?: Failure };
 
 export function createSending({
   bots,
-  newest,
+  delivered,
   linkPreviews,
   clock,
   log,
 }: {
   bots: Bots;
-  newest: Newest;
+  delivered: DeliveryCheck;
   linkPreviews: boolean;
   clock: Clock;
   log: Log;
@@ -154,7 +154,7 @@ export function createSending({
       let refused: SendResult | null = null;
       for (const bot of bots.senders(to, speakerOf(options))) {
         const { result, failure } = await sendBy(bot, to, part, options);
-        if (result.kind === 'sent') newest.sent(to.address, result.platformMessageId, begunAt);
+        if (result.kind === 'sent') delivered.sent(to.address, result.platformMessageId, begunAt);
         if (failure === undefined || !isElsewhere(bot, to, failure)) return result;
         // What the main bot was told says most.
         if (refused === null || bot.personaId === null) refused = result;

@@ -169,7 +169,7 @@ export function createDeliver(services: DeliverServices): Deliver {
     await showing.rest(delivery.origin);
     const { id } = delivery;
     const isSeen = delivery.shown !== undefined && delivery.shown.platformMessageId !== null;
-    const looked = isSeen ? 'untold' : await lookFor(sender, delivery, channel);
+    const looked = isSeen ? 'unknown' : await lookFor(sender, delivery, channel);
     if (looked === 'arrived') await discardVoiceNote(services, delivery);
     if (looked === 'arrived' || looked === 'stored') return true;
     if (isBlank(delivery.body) && !isSeen && !canBeFound(delivery, channel)) {

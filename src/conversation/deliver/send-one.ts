@@ -17,7 +17,7 @@ export function attemptOf(
   channel: Channel,
   to: Recipient,
 ): Attempt {
-  return { ...leaseOf(services), mark: channel.mark?.(to) ?? null };
+  return { ...leaseOf(services), mark: channel.watermark?.(to) ?? null };
 }
 
 /** Whether the entry is finished; false when it has to be tried again. */

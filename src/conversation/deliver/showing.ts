@@ -199,7 +199,7 @@ export function createShowing(services: ShowingAsk): Showing {
     try {
       const { shown, channel, to, turnId } = growing;
       const { body } = delivery;
-      const mark = channel.mark?.(to) ?? null;
+      const mark = channel.watermark?.(to) ?? null;
       const part: ShownPart = {
         body,
         key: keyOf(turnId, delivery.part),

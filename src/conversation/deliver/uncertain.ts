@@ -1,23 +1,12 @@
 /**
- * Within step 7 of the route: before an entry goes out again whose last attempt has an unknown outcome, its message is
- * looked for, where the platform can be asked without anybody seeing it (docs/decisions/0026). Each question takes as much
- * of the budget as a message.
+ * Within step 7 of the route: an entry whose last attempt has an unknown outcome is looked for on the platform before it is
+ * sent again, where the platform can be asked without anybody seeing it (docs/decisions/0026).
  */
-import type { Channel, Delivery } from '../../core/channel.js';
+import type { Channel, Delivered, Delivery } from '../../core/channel.js';
 import { noteFound, optionsOf, recipientOf, type Sender, waitForRoom } from './outcome.js';
 
-/** What the platform says of a message whose outcome is unknown. */
-export type Found =
-  | { kind: 'found'; platformMessageId: string }
-  /** It has not arrived. */
-  | { kind: 'absent' }
-  /** Nobody can tell. */
-  | { kind: 'untold' }
-  /** It cannot be told now; what is needed to ask again is stored. */
-  | { kind: 'later' };
-
 /** What this means for the entry. `stored`: nothing is to be sent now. */
-export type Looked = 'arrived' | 'stored' | 'absent' | 'untold';
+export type Looked = 'arrived' | 'stored' | 'absent' | 'unknown';
 
 const RETRY_MS = 5_000;
 
@@ -28,8 +17,8 @@ export async function lookFor(sender: Sender, delivery: Delivery, channel: Chann
   switch (looked.kind) {
     case 'later':
       return 'stored';
-    case 'untold':
-      return 'untold';
+    case 'unknown':
+      return 'unknown';
     case 'found':
       // If its text was not final, the next look at the entry edits it.
       if (delivery.shown) await store.found(delivery.id, looked.platformMessageId);
@@ -42,38 +31,42 @@ export async function lookFor(sender: Sender, delivery: Delivery, channel: Chann
   }
 }
 
-/** Looks for the entry's message. */
-export async function look(sender: Sender, delivery: Delivery, channel: Channel): Promise<Found> {
+/** Looks for the entry's message. `later`: what is needed to ask again is stored. */
+export async function look(sender: Sender, delivery: Delivery, channel: Channel): Promise<Delivered> {
   const { store, clock, log, metrics, stopping } = sender;
-  const { id, chatId, body } = delivery;
+  const { id, chatId, body, mark: watermark } = delivery;
   // A reaction that is repeated changes nothing.
-  if (!channel.findSent || delivery.mark === undefined || body.reaction !== undefined) {
-    return { kind: 'untold' };
-  }
-  const options = optionsOf(sender, delivery);
-  for (let { mark } = delivery; ; ) {
+  if (!channel.wasDelivered || watermark === undefined || body.reaction !== undefined)
+    return { kind: 'unknown' };
+  let uncertain = 0;
+  /** Each question takes as much of the rate limit as a message, and need not ask about what was heard meanwhile. */
+  async function beforeAsking(): Promise<ReadonlySet<string> | null> {
     await waitForRoom(sender, delivery, channel);
-    if (stopping.aborted) return { kind: 'later' };
-    // Anew for each question: what was heard meanwhile need not be asked about.
-    const { ids: recorded, uncertain } = await store.recordedIn(chatId);
-    const found = await channel.findSent(recipientOf(delivery), body, { ...options, mark, recorded });
-    if (found.kind === 'more') {
-      mark = found.mark;
-      continue;
-    }
-    const fields = { chat: chatId, delivery: id };
-    if (found.kind === 'unreachable') {
-      const { reason, retryAfterMs = RETRY_MS } = found;
-      log.info({ ...fields, reason, inMs: retryAfterMs }, 'it cannot be told yet whether a message arrived');
-      const notBefore = clock.now() + retryAfterMs;
-      await store.retry(id, { notBefore, uncertain: false, error: reason, mark: found.mark });
-      return { kind: 'later' };
-    }
-    // Where another one is uncertain in this chat, it may be that one.
-    const isAnybodys = found.kind === 'found' && uncertain > 1 && !delivery.shown;
-    const answer: Found = isAnybodys ? { kind: 'untold' } : found;
-    metrics.count('uncertain_sends_total', { channel: channel.name, outcome: answer.kind });
-    log.info({ ...fields, outcome: answer.kind }, 'a message was looked for that may have arrived');
-    return answer;
+    if (stopping.aborted) return null;
+    const recorded = await store.recordedIn(chatId);
+    uncertain = recorded.uncertain;
+    return recorded.ids;
   }
+  const search = { watermark, beforeAsking };
+  const found = await channel.wasDelivered(recipientOf(delivery), body, optionsOf(sender, delivery), search);
+  if (found.kind === 'later') {
+    if (stopping.aborted) return found;
+    const { reason, retryAfterMs = RETRY_MS } = found;
+    log.info(
+      { chat: chatId, delivery: id, reason, inMs: retryAfterMs },
+      'could not check whether a message was delivered; retrying',
+    );
+    const notBefore = clock.now() + retryAfterMs;
+    await store.retry(id, { notBefore, uncertain: false, error: reason, mark: watermark });
+    return found;
+  }
+  // Where another entry of this chat is uncertain, too, the message may be that one.
+  const isAnybodys = found.kind === 'found' && uncertain > 1 && !delivery.shown;
+  const answer: Delivered = isAnybodys ? { kind: 'unknown' } : found;
+  metrics.count('uncertain_sends_total', { channel: channel.name, outcome: answer.kind });
+  log.info(
+    { chat: chatId, delivery: id, outcome: answer.kind },
+    'checked whether an uncertain message was delivered',
+  );
+  return answer;
 }

@@ -131,7 +131,7 @@ export const outbox = sqliteTable(
     /** The process that sends it, and when its lease expires. */
     leaseOwner: text('lease_owner'),
     leaseUntil: integer('lease_until').notNull().default(0),
-    /** `Channel.mark` of the newest attempt. */
+    /** `Channel.watermark` of the newest attempt. */
     mark: text('mark'),
   },
   (t) => [

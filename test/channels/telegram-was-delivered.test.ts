@@ -1,7 +1,7 @@
 /** Whether a message has arrived whose send broke off: what Telegram tells of it, and that nobody sees us ask. */
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { FoundSent, Part, Recipient, SendOptions } from '../../src/core/channel.js';
+import type { Delivered, Part, Recipient, SendOptions } from '../../src/core/channel.js';
 import type { FakeBot } from '../fakes/telegram-bots.js';
 import { ANNA, basicGroup, type Chat, group } from '../fakes/telegram-chats.js';
 import { sendOptions } from '../harness/sending.js';
@@ -35,7 +35,7 @@ async function hear(chat?: Chat, from = ANNA, to?: FakeBot): Promise<void> {
 
 /** Sends; the answer never comes. */
 async function uncertain(to: Recipient, arrives = true, options: Partial<SendOptions> = {}): Promise<string> {
-  const mark = on.channel.mark(to);
+  const mark = on.channel.watermark(to);
   if (mark === null) throw new Error('nothing is known of this chat');
   on.fake.fail('sendMessage', { drop: arrives ? 'after' : 'before' });
   const sent = await on.channel.send(to, ANSWER, sendOptions(options));
@@ -51,27 +51,24 @@ async function certain(to: Recipient, options: Partial<SendOptions> = {}): Promi
 
 type Asked = Record<string, unknown> & { recorded?: string[]; part?: Part };
 
-/** Asks once. */
-async function findOnce(
+/** Looks for it, with one question to Telegram at most after each `beforeAsking`. */
+async function find(
   to: Recipient,
-  mark: string,
+  watermark: string,
   { recorded = [], part = ANSWER, ...options }: Asked = {},
-): Promise<FoundSent> {
-  const before = probes().length;
-  const given = { ...sendOptions(options), mark, recorded: new Set(recorded) };
-  const found = await on.channel.findSent(to, part, given);
-  expect(probes().length - before, 'questions at once').toBeLessThanOrEqual(1);
+): Promise<Delivered> {
+  let before: number | null = null;
+  const inOne = () => {
+    if (before !== null) expect(probes().length - before, 'questions at once').toBeLessThanOrEqual(1);
+    before = probes().length;
+  };
+  const beforeAsking = async () => {
+    inOne();
+    return new Set(recorded);
+  };
+  const found = await on.channel.wasDelivered(to, part, sendOptions(options), { watermark, beforeAsking });
+  inOne();
   return found;
-}
-
-/** Asks until there is an answer, as often as one search may. */
-async function find(to: Recipient, mark: string, options?: Asked): Promise<FoundSent> {
-  for (let asked = 0, at = mark; asked < 500; asked++) {
-    const found = await findOnce(to, at, options);
-    if (found.kind !== 'more') return found;
-    at = found.mark;
-  }
-  throw new Error('it never ends');
 }
 const probes = () => on.fake.callsOf('editMessageReplyMarkup');
 const numbers = () => probes().map(({ message_id: number }) => number);
@@ -135,7 +132,7 @@ describe('an uncertain message', () => {
 
   test('is found behind what people said meanwhile, in this chat and in others', async () => {
     await hear();
-    const mark = on.channel.mark(TO_ANNA) as string;
+    const mark = on.channel.watermark(TO_ANNA) as string;
     for (let n = 0; n < 5; n++) on.fake.say({ text: 'meanwhile', from: n % 2 ? BEN : ANNA });
     await uncertain(TO_ANNA);
     on.fake.say({ text: 'afterwards' });
@@ -146,20 +143,19 @@ describe('an uncertain message', () => {
     await hear();
     const mark = await uncertain(TO_ANNA, false);
     const early = await find(TO_ANNA, mark);
-    expect(early).toMatchObject({ kind: 'unreachable', retryAfterMs: KEPT_MS });
+    expect(early).toMatchObject({ kind: 'later', retryAfterMs: KEPT_MS });
     await over();
-    const again = early.kind === 'unreachable' ? early.mark : '';
-    expect(await find(TO_ANNA, again)).toEqual({ kind: 'absent' });
+    expect(await find(TO_ANNA, mark)).toEqual({ kind: 'absent' });
     expect(on.fake.sent).toEqual([]);
   });
 
   test('that Telegram sent late, when it had been asked for already, is found', async () => {
     await hear();
     const mark = await uncertain(TO_ANNA, false);
-    const early = await find(TO_ANNA, mark);
+    await find(TO_ANNA, mark);
     await uncertain(TO_ANNA);
     await over();
-    expect(await find(TO_ANNA, early.kind === 'unreachable' ? early.mark : '')).toMatchObject({
+    expect(await find(TO_ANNA, mark)).toMatchObject({
       kind: 'found',
     });
   });
@@ -168,14 +164,21 @@ describe('an uncertain message', () => {
     await hear();
     const mark = await uncertain(TO_ANNA, false);
     await on.clock.advance(KEPT_MS - 1);
-    let asked = await findOnce(TO_ANNA, mark);
-    while (probes().length === 0 && asked.kind === 'more') asked = await findOnce(TO_ANNA, asked.mark);
-    expect(numbers()).toEqual([2]);
-    await uncertain(TO_ANNA);
-    await on.clock.advance(1);
-    const early = await find(TO_ANNA, asked.kind === 'more' ? asked.mark : '');
-    expect(early).toMatchObject({ kind: 'unreachable', retryAfterMs: 0 });
-    expect(await find(TO_ANNA, early.kind === 'unreachable' ? early.mark : '')).toEqual({
+    let asked = 0;
+    const early = await on.channel.wasDelivered(TO_ANNA, ANSWER, sendOptions(), {
+      watermark: mark,
+      async beforeAsking() {
+        // Behind the first question about a number.
+        if (probes().length === 1 && asked++ === 0) {
+          await uncertain(TO_ANNA);
+          await on.clock.advance(1);
+        }
+        return new Set();
+      },
+    });
+    expect(numbers()[0]).toBe(2);
+    expect(early).toMatchObject({ kind: 'later', retryAfterMs: 0 });
+    expect(await find(TO_ANNA, mark)).toEqual({
       kind: 'found',
       platformMessageId: '2',
     });
@@ -193,7 +196,7 @@ describe('an uncertain message', () => {
 
   test('is never one that is recorded', async () => {
     await hear();
-    const mark = on.channel.mark(TO_ANNA) as string;
+    const mark = on.channel.watermark(TO_ANNA) as string;
     const first = await certain(TO_ANNA);
     await uncertain(TO_ANNA);
     expect(await find(TO_ANNA, mark, { recorded: [first] })).toEqual({
@@ -234,18 +237,18 @@ describe('an uncertain message', () => {
 
   test('is looked for no further than sixty numbers; then nobody can tell', async () => {
     await hear();
-    const mark = on.channel.mark(TO_ANNA) as string;
+    const mark = on.channel.watermark(TO_ANNA) as string;
     for (let n = 0; n < 70; n++) on.fake.say({ text: 'a crowd', from: BEN });
     await uncertain(TO_ANNA);
     await on.heard(71);
     await over();
-    expect(await find(TO_ANNA, mark)).toEqual({ kind: 'untold' });
+    expect(await find(TO_ANNA, mark)).toEqual({ kind: 'unknown' });
     expect(numbers()).toEqual(Array.from({ length: 60 }, (_, n) => n + 2));
   });
 
   test('is asked about no number that is known to be another message, however many these are', async () => {
     await hear();
-    const mark = on.channel.mark(TO_ANNA) as string;
+    const mark = on.channel.watermark(TO_ANNA) as string;
     for (let n = 0; n < 70; n++) on.fake.say({ text: 'a crowd', from: BEN });
     await uncertain(TO_ANNA);
     await on.heard(71);
@@ -260,7 +263,7 @@ describe('an uncertain message', () => {
     on = await stage({ personaTokens: {} }, { oneClock: true });
     await on.start();
     await hear();
-    const mark = on.channel.mark(TO_ANNA) as string;
+    const mark = on.channel.watermark(TO_ANNA) as string;
     for (let n = 0; n < 4; n++) on.fake.say({ text: 'meanwhile', from: BEN });
     await uncertain(TO_ANNA);
     const flood = {
@@ -270,12 +273,12 @@ describe('an uncertain message', () => {
     };
     on.fake.fail('editMessageReplyMarkup', flood, { when: ({ message_id: number }) => number === 4 });
     const held = await find(TO_ANNA, mark);
-    expect(held).toMatchObject({ kind: 'unreachable', retryAfterMs: 9_000 });
+    expect(held).toMatchObject({ kind: 'later', retryAfterMs: 9_000 });
     await on.clock.advance(8_999);
-    const early = await find(TO_ANNA, held.kind === 'unreachable' ? held.mark : '');
+    const early = await find(TO_ANNA, mark);
     expect(early).toEqual({ ...held, reason: expect.stringContaining('wait'), retryAfterMs: 1 });
     await on.clock.advance(1);
-    expect(await find(TO_ANNA, held.kind === 'unreachable' ? held.mark : '')).toMatchObject({
+    expect(await find(TO_ANNA, mark)).toMatchObject({
       kind: 'found',
     });
     expect(numbers()).toEqual([2, 3, 4, 4, 5, 6]);
@@ -285,24 +288,24 @@ describe('an uncertain message', () => {
     await hear();
     const mark = await uncertain(TO_ANNA);
     on.fake.fail('editMessageReplyMarkup', { drop: 'before' });
-    expect(await find(TO_ANNA, mark)).toMatchObject({ kind: 'unreachable' });
+    expect(await find(TO_ANNA, mark)).toMatchObject({ kind: 'later' });
     expect(await find(TO_ANNA, mark)).toMatchObject({ kind: 'found' });
   });
 
   test('in a group that has become a supergroup meanwhile cannot be told of', async () => {
     await hear(FAMILY);
     const mark = await uncertain(TO_FAMILY);
-    expect(await find(TO_GARDEN, mark)).toEqual({ kind: 'untold' });
+    expect(await find(TO_GARDEN, mark)).toEqual({ kind: 'unknown' });
     const moved = { status: 400, description: 'Bad Request: group chat was upgraded to a supergroup chat' };
     on.fake.fail('editMessageReplyMarkup', { ...moved, parameters: { migrate_to_chat_id: GARDEN.id } });
-    expect(await find(TO_FAMILY, mark)).toEqual({ kind: 'untold' });
+    expect(await find(TO_FAMILY, mark)).toEqual({ kind: 'unknown' });
   });
 
   test('on a server that does not know the question cannot be told of', async () => {
     await hear();
     const mark = await uncertain(TO_ANNA);
     on.fake.fail('editMessageReplyMarkup', { status: 404, description: 'Not Found: method not found' });
-    expect(await find(TO_ANNA, mark)).toEqual({ kind: 'untold' });
+    expect(await find(TO_ANNA, mark)).toEqual({ kind: 'unknown' });
   });
 
   test('where the bot was thrown out meanwhile is absent: sending again says the rest', async () => {
@@ -317,7 +320,7 @@ describe('an uncertain message', () => {
     await hear();
     const mark = await uncertain(TO_ANNA);
     const part = { ...plain('x'.repeat(1_025)), file: { path: '/nowhere', name: 'a.txt' } };
-    expect(await find(TO_ANNA, mark, { part })).toEqual({ kind: 'untold' });
+    expect(await find(TO_ANNA, mark, { part })).toEqual({ kind: 'unknown' });
     expect(probes()).toEqual([]);
   });
 
@@ -327,7 +330,7 @@ describe('an uncertain message', () => {
     const part = { ...plain('x'.repeat(1_020)), file: { path: '/nowhere', name: 'a.txt' } };
     const appearance = { personaId: 'max', name: 'Max Moritz', avatar: null };
     const given = { part, speaker: 'max', appearance, leads: true };
-    expect(await find(TO_ANNA, mark, given)).toEqual({ kind: 'untold' });
+    expect(await find(TO_ANNA, mark, given)).toEqual({ kind: 'unknown' });
     expect(probes()).toEqual([]);
   });
 
@@ -370,11 +373,10 @@ describe('a process that has not heard yet what was said since the last one', ()
   test.each([30, 70])('looks for no message below which %d are that it will be told of', async (untold) => {
     const mark = await behind(untold);
     const early = await find(TO_ANNA, mark);
-    expect(early).toMatchObject({ kind: 'unreachable', reason: expect.stringContaining('still to tell') });
+    expect(early).toMatchObject({ kind: 'later', reason: expect.stringContaining('many updates') });
     expect(probes()).toEqual([]);
     const recorded = await hearAll(untold);
-    const again = early.kind === 'unreachable' ? early.mark : '';
-    expect(await find(TO_ANNA, again, { recorded })).toEqual({
+    expect(await find(TO_ANNA, mark, { recorded })).toEqual({
       kind: 'found',
       platformMessageId: String(untold + 2),
     });
@@ -387,26 +389,27 @@ describe('a process that has not heard yet what was said since the last one', ()
   });
 
   test('does not wait for ever: somebody else may be given what is ours', async () => {
-    const first = await behind(70);
-    let early = await find(TO_ANNA, first);
+    const mark = await behind(70);
+    let early = await find(TO_ANNA, mark);
     for (let n = 0; n < 5; n++) {
-      expect(early).toMatchObject({ kind: 'unreachable' });
+      expect(early).toMatchObject({ kind: 'later' });
       await on.clock.advance(10_000);
-      early = await find(TO_ANNA, early.kind === 'unreachable' ? early.mark : '');
+      early = await find(TO_ANNA, mark);
     }
-    expect(early).toMatchObject({ kind: 'unreachable' });
+    expect(early).toMatchObject({ kind: 'later' });
     expect(probes()).toEqual([]);
     await on.clock.advance(10_000);
-    expect(await find(TO_ANNA, early.kind === 'unreachable' ? early.mark : '')).toEqual({ kind: 'untold' });
+    expect(await find(TO_ANNA, mark)).toEqual({ kind: 'unknown' });
   });
 
   test('waits as long as any, however long the one before it has waited', async () => {
-    const early = await find(TO_ANNA, await behind(70));
+    const mark = await behind(70);
+    await find(TO_ANNA, mark);
     await on.clock.advance(3_600_000);
     await on.restart([FIRST]);
-    expect(await find(TO_ANNA, early.kind === 'unreachable' ? early.mark : '')).toMatchObject({
-      kind: 'unreachable',
-      reason: expect.stringContaining('still to tell'),
+    expect(await find(TO_ANNA, mark)).toMatchObject({
+      kind: 'later',
+      reason: expect.stringContaining('many updates'),
     });
   });
 
@@ -415,7 +418,7 @@ describe('a process that has not heard yet what was said since the last one', ()
     await hear();
     const mark = await uncertain(TO_ANNA);
     on.fake.fail('getWebhookInfo', { drop: 'before' });
-    expect(await find(TO_ANNA, mark)).toMatchObject({ kind: 'unreachable' });
+    expect(await find(TO_ANNA, mark)).toMatchObject({ kind: 'later' });
     on.fake.fail('getWebhookInfo', { status: 404, description: 'Not Found: method not found' });
     expect(await find(TO_ANNA, mark)).toEqual({ kind: 'found', platformMessageId: '2' });
   });
@@ -424,12 +427,12 @@ describe('a process that has not heard yet what was said since the last one', ()
 describe('what is known before a send', () => {
   test('is nothing where nothing was heard or sent', async () => {
     await on.start();
-    expect(on.channel.mark(TO_ANNA)).toBeNull();
+    expect(on.channel.watermark(TO_ANNA)).toBeNull();
     await hear();
-    expect(on.channel.mark(TO_ANNA)).not.toBeNull();
-    expect(on.channel.mark(TO_GARDEN), 'a supergroup has a row of its own').toBeNull();
+    expect(on.channel.watermark(TO_ANNA)).not.toBeNull();
+    expect(on.channel.watermark(TO_GARDEN), 'a supergroup has a row of its own').toBeNull();
     await hear(GARDEN);
-    expect(on.channel.mark(TO_GARDEN)).not.toBeNull();
+    expect(on.channel.watermark(TO_GARDEN)).not.toBeNull();
   });
 
   test('comes from every update, also from chats that are not let in and of kinds that are nothing to us', async () => {
@@ -452,7 +455,7 @@ describe('what is known before a send', () => {
     const mark = await uncertain(TO_ANNA);
     expect(await find(TO_ANNA, mark)).toEqual({ kind: 'found', platformMessageId: '31' });
     expect(numbers()).toEqual([31]);
-    expect(on.channel.mark(TO_GARDEN)).toContain('7');
+    expect(on.channel.watermark(TO_GARDEN)).toContain('7');
   });
 
   test('is stored with the send: a process that knows nothing yet finds it', async () => {
@@ -509,7 +512,7 @@ describe('with bots of personas', () => {
     expect(await find(TO_GARDEN, mark, asLuna)).toEqual({ kind: 'found', platformMessageId: '2' });
   });
   async function uncertainByAnother(): Promise<string> {
-    const mark = on.channel.mark(TO_GARDEN) as string;
+    const mark = on.channel.watermark(TO_GARDEN) as string;
     on.fake.fail('sendMessage', { drop: 'after' }, { bot: on.fake.main.id });
     await on.channel.send(TO_GARDEN, ANSWER, sendOptions(asLuna));
     return mark;
@@ -521,9 +524,9 @@ describe('with bots of personas', () => {
     on.fake.join(on.luna, ANNA.id);
     await over();
     expect(await find(TO_ANNA, mark), 'the main bot goes before her').toEqual({ kind: 'absent' });
-    expect(await find(TO_ANNA, mark, asLuna)).toEqual({ kind: 'untold' });
+    expect(await find(TO_ANNA, mark, asLuna)).toEqual({ kind: 'unknown' });
     on.fake.leave(on.fake.main, ANNA.id);
-    expect(await find(TO_ANNA, mark), 'she may have spoken for it').toEqual({ kind: 'untold' });
+    expect(await find(TO_ANNA, mark), 'she may have spoken for it').toEqual({ kind: 'unknown' });
   });
 
   test('all of one supergroup are asked about a number only where somebody’s message has it', async () => {
@@ -581,7 +584,7 @@ test('whatever was said before, meanwhile and after: it is found where it stands
           const recorded = new Map<number, string[]>();
           const { to } = CHATS[where] ?? CHATS[0] ?? { to: TO_ANNA };
           for (const each of before) await act(each, recorded, null);
-          const mark = on.channel.mark(to) as string;
+          const mark = on.channel.watermark(to) as string;
           // Whoever sends in this chat waits for this send.
           for (const each of between) await act(each, recorded, where);
           await uncertain(to, arrives);
