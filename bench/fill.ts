@@ -90,13 +90,13 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
     ],
   });
   const lease = { owner: OWNER, now, leaseMs: 1000 };
-  const seen = await store.look(id, OWNER, now);
+  const seen = await store.readRoom(id, OWNER, now);
   if (!seen) throw new Error(`nothing waits in ${id}`);
   const waiting = seen.waiting.map((message) => message.id);
   const turnId = `past-${n}`;
   const reply = `echo: This was said long ago, as number ${n}.`;
   const hearers = [DEFAULT_PERSONA];
-  const claim = await store.begin({
+  const claim = await store.startTurn({
     seen,
     lease,
     turn: { id: turnId, personaId: DEFAULT_PERSONA, batch: waiting, taken: waiting, addressed: [] },
@@ -130,7 +130,7 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
     send: lease,
   });
   if (finished === 'lost' || !finished.first) throw new Error(`nothing is to be delivered in ${id}`);
-  await store.sent(finished.first.id, `past-answer-${n}`, now);
+  await store.markSent(finished.first.id, `past-answer-${n}`, now);
 }
 
 /** As the gateway would have done: what is older than the newest messages is flushed and summed up. */

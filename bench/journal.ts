@@ -57,7 +57,7 @@ async function main(): Promise<void> {
   });
   for (let n = 0; n < THERE; n += 100) {
     const some = Array.from({ length: 100 }, (_, one) => phases(`there-${n + one}`));
-    await store.enter(
+    await store.append(
       some.flatMap(({ intent, outcome }) => [intent, outcome]),
       'bench',
     );

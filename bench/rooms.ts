@@ -45,11 +45,11 @@ async function say(store: Store, n: number): Promise<void> {
       },
     ],
   });
-  const seen = await store.look(ROOM, OWNER, NOW + n);
+  const seen = await store.readRoom(ROOM, OWNER, NOW + n);
   if (!seen) throw new Error('nothing waits');
   const waiting = seen.waiting.map(({ id }) => id);
   const turnId = `t${n}`;
-  const claim = await store.begin({
+  const claim = await store.startTurn({
     seen,
     lease: { owner: OWNER, now: NOW + n, leaseMs: 1_000 },
     turn: { id: turnId, personaId: 'luna', batch: waiting, taken: waiting, addressed: PERSONAS },

@@ -95,6 +95,6 @@ async function whoGave({ store, rulesFor }: Parts, { parent }: Task): Promise<Ta
   const rules = rulesFor(channelOf(chatId));
   // What words from outside may have led to is nobody's.
   if (senderId === '' || tainted) return { isOwner: false, isAmongOwners: false };
-  const owns = isOwner(rules, senderId, await store.standing({ chatId, senderId }));
+  const owns = isOwner(rules, senderId, await store.approvalOf({ chatId, senderId }));
   return { isOwner: owns, isAmongOwners: owns && rules.controlChats.includes(chatId) };
 }

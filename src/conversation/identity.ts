@@ -74,7 +74,7 @@ const inFolder: Look = async ({ store, chatFiles, log }, id) => {
 
 /** Of two forms of somebody new, the one that an operator has let in. */
 const asApproved: Look = async ({ store }, id) =>
-  (await store.standing({ chatId: id, senderId: id })).sender ? id : null;
+  (await store.approvalOf({ chatId: id, senderId: id })).sender ? id : null;
 
 const BY_ALL: Look[] = [inStore, inFolder, asApproved];
 

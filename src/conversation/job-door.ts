@@ -10,7 +10,7 @@ export function createJobDoor({ store, rulesFor }: Pick<Services, 'store' | 'rul
       const chat = await store.chat(chatId);
       if (chat === null) return false;
       const who = senderId || chatId;
-      const standing = await store.standing({ chatId, senderId: who });
+      const standing = await store.approvalOf({ chatId, senderId: who });
       const chatIds = [chatId, platformId(chat.channel, chat.address)];
       const asked = { kind: chat.kind, chatIds, senderId: who };
       return decideEntry(rulesFor(chat.channel), asked, standing) === 'enter';

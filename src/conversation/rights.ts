@@ -25,7 +25,7 @@ const ASKING_MS = 5_000;
 
 export async function rightsOf(services: RightsServices, giver: Giver): Promise<Rights> {
   const { chat, sender, channel } = giver;
-  const standing = await services.store.standing({ chatId: chat.id, senderId: sender.id });
+  const standing = await services.store.approvalOf({ chatId: chat.id, senderId: sender.id });
   const owner = isOwner(services.rulesFor(channel), sender.id, standing);
   return { isOwner: owner, mayChange: async () => (owner ? 'yes' : administers(services, giver)) };
 }

@@ -88,7 +88,7 @@ interface PairingAsk {
 /** Who may talk, in addition to the configuration. */
 export interface AccessStore {
   /** Whether this sender or chat was approved, and whether the sender is an owner. */
-  standing(ask: {
+  approvalOf(ask: {
     chatId: ChatId;
     senderId: ChatId;
   }): Promise<{ chat: boolean; sender: boolean; owner: boolean }>;

@@ -80,7 +80,7 @@ export type JournalWrite =
 
 export interface JournalStore {
   /** For what is no turn of a room (flushes, consolidation): when it resolves, the entries survive a crash of the process. */
-  enter(writes: readonly JournalWrite[], owner: string): Promise<void>;
+  append(writes: readonly JournalWrite[], owner: string): Promise<void>;
   /**
    * Entries that are new or have changed since this mark, in the order of their last change, at most `most`; the mark of
    * the last one is where the next call goes on. 0 is before the first.

@@ -105,7 +105,7 @@ export interface RouteStore {
    * What there is to do in a room; changes nothing. null when there is nothing, or another living process holds the
    * room.
    */
-  look(room: RoomId, owner: string, now: number): Promise<RoomState | null>;
+  readRoom(room: RoomId, owner: string, now: number): Promise<RoomState | null>;
   /**
    * Claims a room as it was seen: to resume its unfinished turn (which is then running), or for slow work before a new
    * one. null when the fence has moved on or another process holds it.
@@ -123,7 +123,7 @@ export interface RouteStore {
    * growing positions. null when the fence has moved on or another process holds the room; an edit or deletion of a
    * waiting message moves the fence, so the caller's view is current.
    */
-  begin(begin: {
+  startTurn(begin: {
     seen: { room: RoomId; fence: number };
     lease: Lease;
     turn: { id: string; personaId: PersonaId; batch: number[]; taken: number[]; addressed: PersonaId[] };
@@ -135,8 +135,8 @@ export interface RouteStore {
     /** What it cost to decide who speaks. */
     spent?: Spent;
   }): Promise<Claim | null>;
-  /** As `begin`, but nothing is answered: `noted` are done. A claim on the room is released. */
-  note(note: {
+  /** As `startTurn`, but nothing is answered: `noted` are done. A claim on the room is released. */
+  markHeard(note: {
     seen: { room: RoomId; fence: number };
     lease: Lease;
     noted: number[];
@@ -226,13 +226,13 @@ export interface RouteStore {
    * The oldest undelivered entry of a chat, due or not; null when there is none, or another living process is sending
    * it.
    */
-  next(chatId: ChatId, owner: string, now: number): Promise<Delivery | null>;
+  nextDelivery(chatId: ChatId, owner: string, now: number): Promise<Delivery | null>;
   /**
    * Claims the entry and records that an attempt begins: after a crash its outcome is unknown. False when it was
    * dropped, is not the chat's next, or is held by another living process.
    */
-  sending(id: number, attempt: Attempt): Promise<boolean>;
-  sent(id: number, platformMessageId: string, now: number): Promise<void>;
+  claimDelivery(id: number, attempt: Attempt): Promise<boolean>;
+  markSent(id: number, platformMessageId: string, now: number): Promise<void>;
   /**
    * Not sent; try again after `notBefore`. `uncertain`: the platform may have it. `mark`: it has not been sent since, and
    * is still to be looked for.

@@ -118,6 +118,6 @@ export interface Store
    */
   quieten(what?: { keepLogins: boolean }): Promise<{ deliveries: number; messages: number }>;
   /** Counts for `doctor` and `/status`. */
-  census(): Promise<{ waiting: number; running: number; undelivered: number; parked: number }>;
+  counts(): Promise<{ waiting: number; running: number; undelivered: number; parked: number }>;
   close(): Promise<void>;
 }

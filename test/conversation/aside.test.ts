@@ -80,9 +80,9 @@ it('is dropped with the rest by a reset, where it was not sent yet', async () =>
   await expect.poll(() => asked).toBe(2);
   await expect.poll(() => on.results).toEqual([]);
   await on.say('/reset');
-  await expect.poll(async () => (await on.store.census()).running).toBe(0);
+  await expect.poll(async () => (await on.store.counts()).running).toBe(0);
   // What waits is the answer of /reset alone: the message before it does not hold it up.
-  const next = await on.store.next('test_1', 'test', Date.now());
+  const next = await on.store.nextDelivery('test_1', 'test', Date.now());
   expect(next?.body.text ?? on.texts().at(-1)).toContain('Conversation cleared.');
 });
 

@@ -118,7 +118,7 @@ describe('approvals', () => {
     await say('let me in', STRANGER);
     await say('1 ABCDEFGH');
     expect(on.texts().at(-1)).toContain('I could not write down in my audit log');
-    const standing = await on.store.standing({ chatId: 'test_7', senderId: 'test_7' });
+    const standing = await on.store.approvalOf({ chatId: 'test_7', senderId: 'test_7' });
     expect(standing.sender).toBe(false);
     expect(on.texts().join()).not.toContain('You are in');
   }, 20_000);

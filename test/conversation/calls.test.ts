@@ -417,7 +417,7 @@ describe('flushes', () => {
       ...({ kind: 'intent', chatId: 'test_1', room: 'test_1', personaId: 'default', turnId: null } as const),
       entry: { ...left, id },
     });
-    await on.store.enter([intent('turn-flush-9-a')], 'test');
+    await on.store.append([intent('turn-flush-9-a')], 'test');
     on = await on.die();
     on.answer(script);
     await on.settled();

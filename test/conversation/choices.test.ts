@@ -347,7 +347,7 @@ describe('a stranger who gets a code', () => {
     on.answer(() => 'welcome, Eve');
     await say('hello!', HERS);
     expect(last()).toBe('welcome, Eve');
-    expect(await on.store.standing({ chatId: 'test_eve', senderId: 'test_eve' })).toMatchObject({
+    expect(await on.store.approvalOf({ chatId: 'test_eve', senderId: 'test_eve' })).toMatchObject({
       ...{ sender: true, owner: false },
     });
   });
@@ -387,7 +387,7 @@ describe('a stranger who gets a code', () => {
     expect(on.texts()).toContainEqual(
       expect.stringMatching(/\n\n1 Let in\n2 Refuse\n\nAnswer with a number and the code: `?1 ABCDEFGH`?\.$/),
     );
-    const isIn = async () => (await on.store.standing({ chatId: 'x', senderId: 'test_eve' })).sender;
+    const isIn = async () => (await on.store.approvalOf({ chatId: 'x', senderId: 'test_eve' })).sender;
     await say('1 ABCDEFGH', { chat: GROUP, sender: BEN });
     expect(await isIn(), 'by somebody who is no owner').toBe(false);
     for (const text of ['1', '1 ABCDEFGX', 'ABCDEFGH', '3 ABCDEFGH']) await say(text, { chat: GROUP });
@@ -405,7 +405,7 @@ describe('a stranger who gets a code', () => {
     await on.store.approve({ codeOrId: 'ABCDEFGH', looksLike: null, asOwner: false, now: 0, told });
     expect(await presses('Refuse')).toBe('taken');
     expect(last()).toMatch(/^That request is over/);
-    expect((await on.store.standing({ chatId: 'x', senderId: 'test_eve' })).sender).toBe(true);
+    expect((await on.store.approvalOf({ chatId: 'x', senderId: 'test_eve' })).sender).toBe(true);
   });
 
   it('cannot be decided on by typing: unknown slash text is conversation', async () => {

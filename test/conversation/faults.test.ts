@@ -45,7 +45,7 @@ describe('a fault of our own', () => {
     await on.say('and now?');
     await on.settled();
     expect(on.texts()).toEqual([SENTENCE, 'well again']);
-    expect((await on.store.census()).parked).toBe(1);
+    expect((await on.store.counts()).parked).toBe(1);
   }, 20_000);
 
   it('in one chat does not stop another', async () => {
@@ -106,7 +106,7 @@ describe('ends of the process during a turn', () => {
     suspects[1]?.('nor I');
     await on.settled();
     expect(on.texts()).toEqual(['fine', 'fine', 'fine', 'not I', 'nor I']);
-    expect((await on.store.census()).parked).toBe(0);
+    expect((await on.store.counts()).parked).toBe(0);
   });
 });
 
@@ -132,7 +132,7 @@ describe('delivery', () => {
     await on.say('hello');
     await on.settled();
     expect(on.texts()).toHaveLength(4);
-    expect(await on.store.next('test_1', 'test', Date.now())).toBeNull();
+    expect(await on.store.nextDelivery('test_1', 'test', Date.now())).toBeNull();
   });
 
   it('follows a chat that moved', async () => {
@@ -268,9 +268,9 @@ describe('a message that was being sent when the process ended, many times', () 
       ...{ chatId: 'test_1', channel: 'test', address: '1', threadId: null, kind: 'direct', now: Date.now() },
       delivery: { ...delivery, body: { text: 'wanted', marks: [] } },
     });
-    const { id } = (await on.store.next('test_1', 'test', Date.now())) ?? { id: 0 };
+    const { id } = (await on.store.nextDelivery('test_1', 'test', Date.now())) ?? { id: 0 };
     for (let ends = 0; ends < 6; ends++) {
-      await on.store.sending(id, { owner: 'test', now: Date.now(), leaseMs: 60_000 });
+      await on.store.claimDelivery(id, { owner: 'test', now: Date.now(), leaseMs: 60_000 });
       await on.store.recover(asOwner());
     }
     on.conversation.takeUp(await on.store.pending(asOwner()));
@@ -338,7 +338,7 @@ describe('a long absence', () => {
     await on.conversation.receive({ channel: 'test', account: 'bot', events });
     await on.settled();
     expect(on.texts()).toEqual(['fine']);
-    expect((await on.store.census()).waiting).toBe(0);
+    expect((await on.store.counts()).waiting).toBe(0);
   });
 });
 
@@ -352,7 +352,7 @@ describe('a stop', () => {
     const before = Date.now();
     await on.conversation.stop(10_000);
     expect(Date.now() - before).toBeLessThan(2_000);
-    expect((await on.store.census()).undelivered).toBe(1);
+    expect((await on.store.counts()).undelivered).toBe(1);
   });
 });
 
@@ -362,16 +362,16 @@ describe('what cannot be stored or written', () => {
     await open({
       around: (store) => ({
         ...store,
-        sent: async (...given) => {
+        markSent: async (...given) => {
           if (failures-- > 0) throw new Error('the disk is full');
-          return store.sent(...given);
+          return store.markSent(...given);
         },
       }),
     });
     await on.say('hello');
     await on.settled();
     expect(on.texts()).toEqual(['fine']);
-    expect(await on.store.next('test_1', 'test', Date.now())).toBeNull();
+    expect(await on.store.nextDelivery('test_1', 'test', Date.now())).toBeNull();
   });
 
   it('a chat.yaml that cannot be written stops no reply', async () => {

@@ -108,7 +108,7 @@ describe('a chat that moved, or whose data were brought back', () => {
     on = await workbench({ allTools: worker.entry, rules: { ...RULES, groups: 'listed', chats: [] } });
     on.answer(() => 'I see.');
   }
-  const standing = (chatId: string) => on.store.standing({ chatId, senderId: 'test_1' });
+  const standing = (chatId: string) => on.store.approvalOf({ chatId, senderId: 'test_1' });
   const approve = (codeOrId: string) =>
     on.store.approve({ looksLike: 'group', asOwner: false, codeOrId, now: Date.now(), ...approval });
 

@@ -58,7 +58,7 @@ describe('while it is written', () => {
     await turn.finish('done');
     await on.settle();
     expect(kinds()).toEqual(['send']);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
   });
 
   it('a long one grows into further messages; what was too many is taken back', async () => {
@@ -88,7 +88,7 @@ describe('while it is written', () => {
     const times = on.screen.calls.map(({ at }) => at);
     for (const [n, at] of times.entries()) expect(at - (times[n - 1] ?? at)).toBeLessThan(30_000);
     expect(times.length).toBeLessThan(5);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
     await turn.finish('thought');
     await on.settle();
     expect(on.screen.texts()).toEqual(['thought']);
@@ -121,7 +121,7 @@ describe('what goes wrong with it', () => {
     await turn.finish('a');
     await on.settle();
     expect(on.screen.texts()).toEqual(['a']);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
   });
 
   it('an edit that was refused: what stands there goes, and the whole text is sent anew', async () => {
@@ -142,7 +142,7 @@ describe('what goes wrong with it', () => {
     await receive(on.store, [
       message('reply', 'really?', { chat: chatAt(CHAT, { kind: 'direct' }), replyTo }),
     ]);
-    const seen = await on.store.look(CHAT, 'me', on.clock.now());
+    const seen = await on.store.readRoom(CHAT, 'me', on.clock.now());
     expect(seen?.waiting.map((said) => said.replyTo?.personaId)).toEqual(['default']);
   });
 
@@ -165,7 +165,7 @@ describe('what goes wrong with it', () => {
       await turn.finish(`${'y'.repeat(PART)}tail`);
       await on.settle();
       expect(on.screen.texts()).toEqual(['y'.repeat(PART), 'tail']);
-      expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+      expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
     },
   );
 
@@ -248,7 +248,7 @@ describe('when it ends early', () => {
     turn.tell('never to be seen');
     await on.settle();
     expect(on.screen.texts()).toEqual(['x'.repeat(PART), 'tail …\n(stopped)']);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
   });
 
   it.each(['stop', 'reset'] as const)('before anything can be seen, /%s leaves nothing', async (name) => {
@@ -260,7 +260,7 @@ describe('when it ends early', () => {
     await turn.command(name);
     await on.settle();
     expect(on.screen.texts()).toEqual([]);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
   });
 
   it('in the middle of the first send, or of an edit, too', async () => {
@@ -387,7 +387,7 @@ describe('whatever happens', () => {
             else await turn.command(last.kind);
             await here.settle();
             const texts = screen.texts();
-            expect(await here.store.census()).toMatchObject({ undelivered: 0 });
+            expect(await here.store.counts()).toMatchObject({ undelivered: 0 });
             if (last.kind === 'finish') {
               const parts = screen.channel.compose(last.said).map((part) => part.text);
               // One that was final already when somebody deleted it stays deleted.

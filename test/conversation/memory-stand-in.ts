@@ -72,7 +72,7 @@ type CommandStore = Pick<
   | 'running'
   | 'suspended'
   | 'waits'
-  | 'standing'
+  | 'approvalOf'
   | 'usage'
   | 'keepVersion'
   | 'dropVersion'
@@ -88,7 +88,7 @@ type CommandStore = Pick<
   | 'tasksElsewhere'
   | 'view'
   | 'window'
-  | 'census'
+  | 'counts'
 >;
 
 export function standIn(): StandIn {
@@ -258,7 +258,7 @@ export function standIn(): StandIn {
     running: async () => null,
     suspended: async () => null,
     waits: async () => false,
-    standing: async () => ({ chat: true, sender: true, owner: false }),
+    approvalOf: async () => ({ chat: true, sender: true, owner: false }),
     usage: async () => [],
     keepVersion: async () => {},
     dropVersion: async () => {},
@@ -293,7 +293,7 @@ export function standIn(): StandIn {
       more: false,
       view: await store.view(room, personaId),
     }),
-    census: async () => ({ waiting: 0, running: 0, undelivered: 0, parked: 0 }),
+    counts: async () => ({ waiting: 0, running: 0, undelivered: 0, parked: 0 }),
   };
 
   const services: CommandServices = {

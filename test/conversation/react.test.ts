@@ -78,7 +78,7 @@ describe('a reaction instead of an answer', () => {
     expect(put).toEqual([{ id: '77', emoji: '👍', speaker: 'default' }]);
     expect(on.texts()).toEqual([]);
     expect(requests.length).toBe(2);
-    expect(await on.store.census()).toMatchObject({ waiting: 0, running: 0, undelivered: 0, parked: 0 });
+    expect(await on.store.counts()).toMatchObject({ waiting: 0, running: 0, undelivered: 0, parked: 0 });
   });
 
   it('counts as an answer: the next request holds it as what was done, and not as words of the model', async () => {
@@ -214,14 +214,14 @@ describe('the platform', () => {
     await say('hello');
     await say('and now?');
     expect(on.texts()).toEqual(['Fine.']);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
   });
 
   it('that has no reactions is told of none', async () => {
     await talkingTo((_, n) => (n === 0 ? reactWith('👍') : 'Fine.'), { can: {} });
     await say('hello');
     expect(on.texts()).toEqual(['Fine.']);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
   });
 });
 

@@ -260,12 +260,12 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
     ...{ clock, store, screen, settle, looked },
     async begin(turnId) {
       await receive(store, [message(`in-${++lastId}`, 'hello', { chat: chatAt(CHAT, { kind: 'direct' }) })]);
-      const seen = await store.look(CHAT, 'me', clock.now());
+      const seen = await store.readRoom(CHAT, 'me', clock.now());
       if (!seen) throw new Error('nothing waits');
       const batch = seen.waiting.map(({ id }) => id);
       const turn = { id: turnId, personaId: 'default', batch, taken: batch, addressed: [] };
       const none = { noted: [], hearers: [], exchange: null };
-      const begun = await store.begin({ seen, lease: lease(), turn, ...none });
+      const begun = await store.startTurn({ seen, lease: lease(), turn, ...none });
       if (!begun) throw new Error('the turn does not begin');
       let claim = begun;
       const deliveries = (text: string) =>
@@ -284,7 +284,7 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
         },
         tell: (text) => live.tell(text),
         async resume() {
-          const left = await store.look(CHAT, 'me', clock.now());
+          const left = await store.readRoom(CHAT, 'me', clock.now());
           const taken = left && (await store.claim(left, lease()));
           if (!taken?.turn) throw new Error('there is no turn to go on with');
           claim = taken.claim;

@@ -30,7 +30,7 @@ describe('a message whose send was cut off', () => {
     await on.post('one');
     await on.settle();
     expect(on.screen.texts()).toEqual(['one']);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
     expect(on.looked).toEqual(['absent', 'absent', 'absent', 'absent']);
   });
 
@@ -129,7 +129,7 @@ describe('an end of the process', () => {
     await on.crash();
     await on.settle();
     expect(on.screen.texts()).toEqual(['one']);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
   });
 
   it('in the middle of the first look at a reply: it is found, and becomes the whole', async () => {
@@ -200,7 +200,7 @@ describe('an end of the process', () => {
     await turn.command(name);
     await on.settle();
     expect(on.screen.texts()).toEqual(['x'.repeat(20), 'tail …\n(stopped)']);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
   });
 
   it('and a stop: what was never seen is not said', async () => {
@@ -214,6 +214,6 @@ describe('an end of the process', () => {
     await turn.command('stop');
     await on.settle();
     expect(on.screen.texts()).toEqual([]);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
   });
 });

@@ -195,7 +195,7 @@ describe('a voice note', () => {
     await say('and now?');
     expect(seen().slice(1)).toEqual(['fine', 'fine']);
     expect(log.lines.filter((line) => line.includes('could not be spoken'))).toHaveLength(2);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
   });
 
   it('of a server that never answers holds the chat up for its time alone, and then for a minute not at all', async () => {
@@ -274,7 +274,7 @@ describe('a voice note', () => {
     fake.voices = ['echo'];
     await clock.advance(1_000);
     await on.settled();
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
     expect(await readdir(join(path, '../..'))).toEqual([]);
   });
 
@@ -301,7 +301,7 @@ describe('a voice note', () => {
     await clock.advance(20_000);
     await on.settled();
     expect(seen().slice(1)).toEqual(['fine', expect.stringContaining('Conversation cleared')]);
-    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
   });
 
   it('waits over a stop, which does not wait for it', async () => {
@@ -311,6 +311,6 @@ describe('a voice note', () => {
     await on.say('hello');
     await fake.until(() => fake.asked.length === 1);
     await on.conversation.stop(1_000);
-    expect(await on.store.census()).toMatchObject({ undelivered: 1 });
+    expect(await on.store.counts()).toMatchObject({ undelivered: 1 });
   });
 });

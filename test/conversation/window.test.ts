@@ -224,8 +224,8 @@ describe('a window that is kept', () => {
     /** No revision is ever seen twice here, nor one of a turn that reads files: so no copy is good for a second turn. */
     const forgetful = (store: Store): Store => ({
       ...counting('anew', store),
-      async look(...ask) {
-        const seen = await store.look(...ask);
+      async readRoom(...ask) {
+        const seen = await store.readRoom(...ask);
         revision += 1_000;
         return seen && { ...seen, revision };
       },

@@ -57,7 +57,7 @@ async function pair(...args: string[]) {
 }
 
 const config = () => join(home.folder, 'config.yaml');
-const standing = (id: string) => store.standing({ chatId: id, senderId: id });
+const standing = (id: string) => store.approvalOf({ chatId: id, senderId: id });
 const MEMBER = { chat: true, sender: true, owner: false };
 const OWNER = { ...MEMBER, owner: true };
 const NOTHING = { member: { text: '', marks: [] }, owner: { text: '', marks: [] } };
@@ -67,10 +67,10 @@ const STRANGER = { chat: false, sender: false, owner: false };
 async function told(letter: string): Promise<string[]> {
   const texts: string[] = [];
   for (;;) {
-    const next = await store.next(idOf(letter), 'test', Date.now());
+    const next = await store.nextDelivery(idOf(letter), 'test', Date.now());
     if (!next) return texts;
     texts.push(next.body.text);
-    await store.sent(next.id, '1', Date.now());
+    await store.markSent(next.id, '1', Date.now());
   }
 }
 

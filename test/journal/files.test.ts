@@ -45,7 +45,7 @@ function intent(id: string, at = AT, command = 'ls'): JournalWrite {
 const outcome = (id: string, output = 'ok'): JournalWrite => ({
   ...{ kind: 'outcome', id: `turn-${id}`, status: 'completed', results: { output }, at: AT + 1 },
 });
-const enter = (...writes: JournalWrite[]) => store.enter(writes, 'gateway');
+const enter = (...writes: JournalWrite[]) => store.append(writes, 'gateway');
 
 async function start(parts: Partial<JournalParts> = {}): Promise<Journal> {
   const journal = createJournal({
@@ -192,7 +192,7 @@ describe('after a crash', () => {
     await (await start()).stop();
     running.pop();
     // The store does not know of it, and a further line is torn.
-    await store.enter([], 'gateway');
+    await store.append([], 'gateway');
     const file = join(folder, 'archive/2026-01-02.jsonl');
     await writeFile(file, `${await readFile(file, 'utf8')}{"id":"turn-3","ty`);
     expect(before.length - (await store.unfiled(null)).length).toBe(3);

@@ -102,8 +102,8 @@ async function talk(id: string, at: number, { room = CHAT, deliver = true } = {}
   expect(await finish(store, turn, id, { deliveries, now: at })).toBe('finished');
   if (deliver) {
     const entry = await nextOf(store, room, 'me', at);
-    await store.sending(entry?.id ?? 0, lease('me', at));
-    await store.sent(entry?.id ?? 0, `p-${id}`, at);
+    await store.claimDelivery(entry?.id ?? 0, lease('me', at));
+    await store.markSent(entry?.id ?? 0, `p-${id}`, at);
   }
   const { commands } = await receive(store, [command(`c-${id}`, 'help', '', { chat })], { now: at });
   await store.takeCommand(commands[0]?.id ?? 0, lease('me', at));
@@ -227,9 +227,9 @@ describe('what is kept too long', () => {
     await receive(store, [message('r', 'runs', { chat: chatAt('test_4') })]);
     await begun(store, 'running', { room: 'test_4' });
     await receive(store, [message('w', 'waits', { chat: chatAt('test_5') })]);
-    const before = await store.census();
+    const before = await store.counts();
     await night();
-    expect(await store.census()).toEqual(before);
+    expect(await store.counts()).toEqual(before);
     const { steps } = await store.window({
       room: CHAT,
       personaId: 'default',
@@ -241,7 +241,7 @@ describe('what is kept too long', () => {
     expect((await nextOf(store, 'test_2'))?.body.text).toBe('reply of undelivered');
     expect(await store.suspended('test_3')).toMatchObject({ turnId: 'suspended' });
     expect(await store.running('test_4')).toMatchObject({ turnId: 'running' });
-    expect((await store.look('test_5', 'me', LATER))?.waiting).toHaveLength(1);
+    expect((await store.readRoom('test_5', 'me', LATER))?.waiting).toHaveLength(1);
   });
 });
 
@@ -264,7 +264,7 @@ describe('what /reset forgot', () => {
     for (let n = 0; n < 40; n++) await talk(`zebra${n}`, said);
     await receive(store, [message('f', 'zebra-file', { attachments: attachments('gone.txt') as never })]);
     await exchange(store, 'f', 'zebra-more', { deliveries: [delivery('tool:f:key', 'zebra-aside')] });
-    await store.sent((await nextOf(store))?.id ?? 0, 'p-f', said);
+    await store.markSent((await nextOf(store))?.id ?? 0, 'p-f', said);
     await forget(store);
     await receive(store, [message('k', 'kept', { attachments: attachments('stays.txt') as never })]);
     await exchange(store, 'k', 'kept, too');
@@ -303,7 +303,11 @@ describe('what /reset forgot', () => {
       store,
       many.map((text) => message(text, text)),
     );
-    for (let state = await store.look(CHAT, 'me', NOW); state; state = await store.look(CHAT, 'me', NOW)) {
+    for (
+      let state = await store.readRoom(CHAT, 'me', NOW);
+      state;
+      state = await store.readRoom(CHAT, 'me', NOW)
+    ) {
       expect(await note(store, state, { hearers: ['default', 'luna'] })).toBe(true);
     }
     await exchange(store, 'secret', 'for default alone');

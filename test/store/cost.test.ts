@@ -61,7 +61,7 @@ async function oneMessage(n: number, chatId = CHAT) {
     'door',
     (async () => {
       await store.aliasOf(chatId);
-      await store.standing({ chatId, senderId: ANN.id });
+      await store.approvalOf({ chatId, senderId: ANN.id });
       await store.question({ room: chatId, senderId: ANN.id, now: NOW });
       await store.chat(chatId);
     })(),
@@ -88,7 +88,7 @@ async function oneMessage(n: number, chatId = CHAT) {
     }),
   );
   const first = ended === 'lost' ? null : ended.first;
-  await step('sent', store.sent(first?.id ?? 0, `p${n}`, NOW));
+  await step('sent', store.markSent(first?.id ?? 0, `p${n}`, NOW));
   const statements = Object.values(costs).reduce((sum, cost) => sum + cost, 0);
   return { costs, statements, transactions };
 }

@@ -90,8 +90,8 @@ async function fill(seed: number, turns: number): Promise<void> {
       deliveries: [delivery(`turn:${id}`, maybe())],
     });
     const sent = await nextOf(store);
-    await store.sending(sent?.id ?? 0, lease());
-    await store.sent(sent?.id ?? 0, `p${n}`, NOW);
+    await store.claimDelivery(sent?.id ?? 0, lease());
+    await store.markSent(sent?.id ?? 0, `p${n}`, NOW);
     const told = [edit(`${number(n + 1)}.0`, maybe()), command(`c${n}`, 'memory', maybe())];
     const { commands } = await receive(store, told);
     await store.takeCommand(commands[0]?.id ?? 0, lease());

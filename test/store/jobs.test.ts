@@ -65,7 +65,7 @@ it.each([
   await expect(store.fireJob(firing)).rejects.toThrow();
   expect(await store.job('j')).toEqual(job);
   expect(await store.runsOf('j')).toEqual([]);
-  expect(await store.look(CHAT, 'me', NOW)).toBeNull();
+  expect(await store.readRoom(CHAT, 'me', NOW)).toBeNull();
   raw.exec('drop trigger fault');
   raw.close();
   expect(await store.fireJob(firing)).toBe('fired');

@@ -39,7 +39,7 @@ it('kill -9 in the middle of receiving', async () => {
     const store = await place.open();
     const stored = Number(await store.cursor('test', 'bot'));
     expect(stored).toBeGreaterThanOrEqual(acknowledged);
-    expect((await store.census()).waiting).toBe((stored + 1 - first) * 4);
+    expect((await store.counts()).waiting).toBe((stored + 1 - first) * 4);
     const texts = await waitingTexts(store, 'test_1');
     const whole = Array.from({ length: stored + 1 - first }, (_, n) =>
       [0, 1, 2, 3].map((part) => `${first + n}.${part}`),

@@ -274,7 +274,7 @@ describe('a database of an earlier version', () => {
     const left = await recovered(store);
     expect(left).toMatchObject({ rooms: [CHAT], commands: [{ id: 1 }], chats: [CHAT], alarms: [] });
     expect(await store.takeCommand(1, lease())).toMatchObject({ tries: 2, crashes: 1 });
-    expect(await store.standing({ chatId: CHAT, senderId: 'test_ann' })).toMatchObject({ owner: true });
+    expect(await store.approvalOf({ chatId: CHAT, senderId: 'test_ann' })).toMatchObject({ owner: true });
     const turn = await claimed(store);
     expect(turn.turn).toMatchObject({
       id: 't2',
@@ -287,7 +287,7 @@ describe('a database of an earlier version', () => {
     );
     const first = await nextOf(store);
     expect(first).toMatchObject({ body: { text: 'said' }, uncertainCrashes: 1 });
-    await store.sent(first?.id ?? 0, '76', NOW);
+    await store.markSent(first?.id ?? 0, '76', NOW);
     expect(await nextOf(store)).toMatchObject({
       body: { text: 'so it is' },
       shown: { platformMessageId: '77', key: '2-open' },

@@ -218,7 +218,7 @@ async function useEverything(store: Store): Promise<void> {
   await receive(store, [message('12', 'f')]);
   await begun(store, 't4');
   const next = await nextOf(store);
-  await store.sending(next?.id ?? 0, lease());
+  await store.claimDelivery(next?.id ?? 0, lease());
   await receive(store, [command('13', 'help')]);
   await store.takeCommand(id + 1, lease());
   await recovered(store, 'me', NOW);
@@ -227,7 +227,7 @@ async function useEverything(store: Store): Promise<void> {
   await store.found(next?.id ?? 0, '1');
   await store.recordedIn(CHAT);
   await store.newestSent('test');
-  await store.sent(next?.id ?? 0, '1', NOW);
+  await store.markSent(next?.id ?? 0, '1', NOW);
   await store.giveUp(next?.id ?? 0, 'refused', '', NOW);
   await store.moveChat(CHAT, 'm');
   const to = {
@@ -241,7 +241,7 @@ async function useEverything(store: Store): Promise<void> {
   const answer = { ...to, delivery: delivery('pairing:1', 'x') };
   await store.post(answer);
   await store.chat(CHAT);
-  await store.standing({ chatId: CHAT, senderId: 'test_ann' });
+  await store.approvalOf({ chatId: CHAT, senderId: 'test_ann' });
   const request = {
     channel: 'test',
     senderId: 'test_ann',
@@ -288,7 +288,7 @@ async function useEverything(store: Store): Promise<void> {
   await store.setSetting('c', null);
   await store.setting('a');
   await useTasks(store);
-  await store.census();
+  await store.counts();
   await store.quieten();
 }
 
@@ -331,7 +331,7 @@ async function useViews(store: Store): Promise<void> {
     given: { memory: '', dailyLog: '', recalled: '', summary: '' },
     deliveries: [delivery('turn:v1', 'x')],
   });
-  await store.sent((await nextOf(store, room))?.id ?? 0, 'p1', NOW);
+  await store.markSent((await nextOf(store, room))?.id ?? 0, 'p1', NOW);
   await store.promptMemory(room, personaId);
   await store.turnMessages('v1');
   await store.roomsHeard(room, personaId);

@@ -43,14 +43,14 @@ it('is there for another process a tenth of a second later', async () => {
   await reply();
   await clock.advance(100);
   // What was written before this is written now.
-  await store.sending(0, lease());
+  await store.claimDelivery(0, lease());
   expect(await sendsSeenBy(other)).toMatchObject([{ status: 'pending' }]);
 });
 
 it('is there when it has ended, in both phases', async () => {
   await reply();
   const { id = 0 } = (await nextOf(store)) ?? {};
-  await store.sent(id, 'p7', NOW + 9);
+  await store.markSent(id, 'p7', NOW + 9);
   const [entry] = await sendsSeenBy(other);
   expect(entry).toMatchObject({ status: 'completed', results: { output: { message_id: 'p7' } } });
   expect(entry).toMatchObject({ timestamp_outcome: new Date(NOW + 9).toISOString() });

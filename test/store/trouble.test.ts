@@ -155,11 +155,11 @@ describe('a copy', () => {
     for (let n = 10; n < 14; n++) await receive(store, many(n), { cursor: `${n}` });
     await copying;
     const copy = await place.open({ file });
-    const { waiting } = await copy.census();
+    const { waiting } = await copy.counts();
     expect(waiting).toBe((Number(await copy.cursor('test', 'bot')) + 1) * 200);
     expect(waiting).toBeGreaterThanOrEqual(2_000);
     expect(await copy.quieten()).toEqual({ deliveries: 0, messages: waiting });
-    expect((await store.census()).waiting, 'the original goes on').toBe(2_800);
+    expect((await store.counts()).waiting, 'the original goes on').toBe(2_800);
   });
 
   it('holds no trace of logins unless they are asked for', async () => {

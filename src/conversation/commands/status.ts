@@ -38,7 +38,7 @@ export const status: Command = {
       const asked = await services.store.askedCalls(now);
       if (asked.length > 0)
         lines.push(`Waiting for a yes: ${asked.map(({ id, tool }) => `${tool} (${id})`).join(', ')}`);
-      const { waiting, running, undelivered, parked } = await services.store.census();
+      const { waiting, running, undelivered, parked } = await services.store.counts();
       const { indexed, waiting: unindexed, vectors: by, vectorsWaiting } = services.recall.status();
       const meaning =
         by.state === 'off' ? 'keywords' : `keywords and meaning, ${vectorsWaiting} vectors missing`;

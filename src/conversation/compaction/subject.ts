@@ -167,9 +167,9 @@ export function unstored(
   return {
     async save(step, { entries = [] } = {}) {
       const isDone = step.kind === 'result';
-      if (entries.length > 0 && (isDone || !signal.aborted)) await store.enter(entries, owner);
+      if (entries.length > 0 && (isDone || !signal.aborted)) await store.append(entries, owner);
       return !signal.aborted;
     },
-    cutOff: (entries) => store.enter(entries, owner),
+    cutOff: (entries) => store.append(entries, owner),
   };
 }

@@ -159,7 +159,7 @@ export function createDeliver(services: DeliverServices): Deliver {
 
   /** Sends the chat's oldest undelivered entry. False when there is none, or none that may go now. */
   async function deliverNext(chatId: ChatId, channel: Channel): Promise<boolean> {
-    const delivery = await store.next(chatId, owner, clock.now());
+    const delivery = await store.nextDelivery(chatId, owner, clock.now());
     if (!delivery) return false;
     if (delivery.notBefore > clock.now()) {
       await clock.sleep(delivery.notBefore - clock.now(), draining.signal);
@@ -198,7 +198,7 @@ export function createDeliver(services: DeliverServices): Deliver {
     const begun = isSeen ? leaseOf(services) : attemptOf(services, channel, recipientOf(delivery));
     const attempt = { ...begun, earlierTries: delivery.attempts };
     if (stopping.signal.aborted) return true;
-    const isClaimed = await store.sending(id, attempt);
+    const isClaimed = await store.claimDelivery(id, attempt);
     // One that is not to be sent any more was dropped meanwhile.
     const isOver = !isClaimed || (await sendOne(sender, ready, channel));
     if (isOver) await discardVoiceNote(services, delivery);

@@ -86,7 +86,7 @@ export async function settle(sender: Sender, delivery: Delivery, result: SendRes
   switch (result.kind) {
     case 'sent':
       metrics.observe('delivery_wait_seconds', (now - delivery.createdAt) / 1000);
-      await store.sent(id, result.platformMessageId, now);
+      await store.markSent(id, result.platformMessageId, now);
       return true;
     case 'refused':
       log.warn(

@@ -110,7 +110,7 @@ export async function keepDigests(
       content,
     };
     const place = { chatId, room: null, personaId: DEFAULT_PERSONA, turnId: null };
-    await store.enter([{ kind: 'event', entry, ...place }], services.owner);
+    await store.append([{ kind: 'event', entry, ...place }], services.owner);
   }
 
   async function summaryOf(said: SaidWords[]): Promise<string> {

@@ -41,13 +41,13 @@ async function entryOf(
   if (sender.self && isWithThemselves({ chat, sender })) return { entry: 'enter', isStranger: false };
   // What the account's owner writes in a direct chat is admitted if the other person is.
   const asWho = sender.self && chat.kind === 'direct' ? chatId : senderId;
-  const standing = await store.standing({ chatId, senderId: asWho });
+  const standing = await store.approvalOf({ chatId, senderId: asWho });
   const chatIds = [chatId, platformId(channel, chat.address)];
   if (chat.otherAddress !== undefined) chatIds.push(platformId(channel, chat.otherAddress));
   if (chat.within !== undefined) {
     const whole = platformId(channel, chat.within);
     chatIds.push(whole);
-    standing.chat ||= (await store.standing({ chatId: whole, senderId: asWho })).chat;
+    standing.chat ||= (await store.approvalOf({ chatId: whole, senderId: asWho })).chat;
   }
   const rules = rulesFor(channel);
   const entry = decideEntry(rules, { kind: chat.kind, chatIds, senderId: asWho }, standing);
@@ -65,7 +65,7 @@ export function isWithThemselves({ chat, sender }: { chat: InboundChat; sender: 
 /** Whether the chat exists already or may enter. */
 export async function isKnownChat(services: Services, channel: string, chatId: ChatId): Promise<boolean> {
   if (await services.store.chat(chatId)) return true;
-  const standing = await services.store.standing({ chatId, senderId: chatId });
+  const standing = await services.store.approvalOf({ chatId, senderId: chatId });
   const group = { kind: 'group' as const, chatIds: [chatId], senderId: chatId };
   return decideEntry(services.rulesFor(channel), group, standing) === 'enter';
 }

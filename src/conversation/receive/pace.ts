@@ -81,7 +81,7 @@ export async function isTooMuch(
   { channel, at, now }: { channel: string; at: number; now: number },
 ): Promise<{ quiet: boolean; posted: ChatId[] }> {
   const inTime = { quiet: false, posted: [] };
-  const standing = await services.store.standing({ chatId, senderId });
+  const standing = await services.store.approvalOf({ chatId, senderId });
   if (isOwner(services.rulesFor(channel), senderId, standing)) return inTime;
   if (!(await mayCallUs(services, message, chatId, channel))) return inTime;
   const { album, twin, platformMessageId, threadId } = message;

@@ -37,7 +37,7 @@ const AGAIN: RunEnd = { kind: 'again', afterMs: 0 };
 
 export async function runRoom(services: RoomServices, run: RoomRun): Promise<RunEnd> {
   const { store, clock, channels } = services;
-  const seen = await store.look(run.room, services.owner, clock.now());
+  const seen = await store.readRoom(run.room, services.owner, clock.now());
   const channel = seen && channels.get(seen.chat.channel);
   if (!seen || !channel) return DONE;
   if (seen.unfinished && isSuspect(seen.unfinished) && !run.isSuspect) return { kind: 'suspect' };
@@ -137,14 +137,14 @@ async function beginNext(
     ...(spent && { spent }),
   };
   if (turn === null) {
-    const isNoted = await store.note(begin);
+    const isNoted = await store.markHeard(begin);
     await (isNoted ? purse?.paid() : purse?.settle());
     run.claim = null;
     services.recall.heard(run.room);
     return isNoted && !waitsBehind(seen, noted.length) ? 'nothing to answer' : 'look again';
   }
   const id = newId();
-  const claim = await store.begin({ ...begin, turn: { id, ...turn } });
+  const claim = await store.startTurn({ ...begin, turn: { id, ...turn } });
   await (claim ? purse?.paid() : purse?.settle());
   if (claim === null) return 'look again';
   run.claim = claim;

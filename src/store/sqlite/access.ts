@@ -152,7 +152,7 @@ export function accessStore(
   deliver: Deliver,
   approvals: Approvals,
   offers: Offers,
-): Omit<AccessStore, 'standing' | 'question' | 'offer' | 'offers'> {
+): Omit<AccessStore, 'approvalOf' | 'question' | 'offer' | 'offers'> {
   const { raw, read, write } = connection;
   const requests = pairingRequests(connection, deliver, offers);
 
@@ -303,7 +303,7 @@ export function approvalsOf({ raw, memory }: Connection) {
 // Step 1 of the route, before anything is stored: who somebody is, whether they may talk, and what they were asked or
 // offered. All of it is usually in memory.
 
-type Door = Pick<AccessStore, 'standing' | 'question' | 'offer' | 'offers'> & AliasStore;
+type Door = Pick<AccessStore, 'approvalOf' | 'question' | 'offer' | 'offers'> & AliasStore;
 
 export function doorStore(
   connection: Connection,
@@ -324,7 +324,7 @@ export function doorStore(
         memory.touch(`alias ${id}`);
       }),
 
-    standing: ({ chatId, senderId }) =>
+    approvalOf: ({ chatId, senderId }) =>
       patiently(() => {
         const sender = approvals.find(senderId);
         const chat = approvals.find(chatId);

@@ -48,7 +48,7 @@ export function journalStore(
     where (n, changed) in (select value->>'n', value->>'changed' from json_each(?))`);
 
   return {
-    enter: async (entries, owner) => write(() => journal.write(entries, owner)),
+    append: async (entries, owner) => write(() => journal.write(entries, owner)),
     journal: async (ask) => {
       await journal.caughtUp();
       return read(() => since.all(ask).map((row) => ({ mark: row.changed, entry: entryOf(row) })));

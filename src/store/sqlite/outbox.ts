@@ -164,7 +164,10 @@ export function toDelivery({ face, platformMessageId, shownKey, mark, ...entry }
   return delivery;
 }
 
-type OutboxVerbs = Pick<RouteStore, 'next' | 'sending' | 'sent' | 'retry' | 'giveUp' | 'moveChat' | 'post'> &
+type OutboxVerbs = Pick<
+  RouteStore,
+  'nextDelivery' | 'claimDelivery' | 'markSent' | 'retry' | 'giveUp' | 'moveChat' | 'post'
+> &
   Pick<ChannelStore, 'delivery'>;
 
 export function outboxStore(
@@ -206,7 +209,7 @@ export function outboxStore(
     where id = @id and finished_at is null`);
 
   return {
-    next: (chatId, owner, now) =>
+    nextDelivery: (chatId, owner, now) =>
       patiently(() => {
         const row = next.get(chatId);
         if (row === undefined) return null;
@@ -220,12 +223,12 @@ export function outboxStore(
         const row = one.get(id);
         return row ? toDelivery(row) : null;
       }),
-    sending: (id, { owner, now, leaseMs, mark = null, earlierTries = null }) =>
+    claimDelivery: (id, { owner, now, leaseMs, mark = null, earlierTries = null }) =>
       write(
         () => sending.run({ id, owner, now, until: now + leaseMs, mark, earlierTries }).changes === 1,
         'single',
       ),
-    async sent(id, platformMessageId, now) {
+    async markSent(id, platformMessageId, now) {
       await write(() => void sent.run({ id, platformMessageId, now }), 'single');
       journal.sendEnded(id);
     },

@@ -95,7 +95,7 @@ export function claimStore(
 
 // Steps 2 and 3 of the route: what there is to do in a room, and a turn that begins there, as the room was seen.
 
-type StartTurn = Parameters<RouteStore['begin']>[0];
+type StartTurn = Parameters<RouteStore['startTurn']>[0];
 type RoomAsk = Pick<StartTurn, 'seen' | 'lease' | 'exchange' | 'spent'>;
 
 /** More messages than this would not fit a prompt; the rest goes to the next turn. */
@@ -124,7 +124,7 @@ type LookRow = ChatRow & {
 export function roomStore(
   { raw, withBusyRetry: patiently, write }: Connection,
   addUsage: AddUsage,
-): Pick<RouteStore, 'look' | 'begin' | 'note'> {
+): Pick<RouteStore, 'readRoom' | 'startTurn' | 'markHeard'> {
   // Usually one message waits. What else does is read after the fence: later changes move that on.
   const look = raw.prepare<[object], LookRow>(`
     select fence, revision, exchange, turns_for_bots as turnsForBots, turn.id as unfinished, turn.crashes,
@@ -158,7 +158,7 @@ export function roomStore(
     insert into heard (room_id, persona_id, addressed, heard_after, message_id)
     select @room, value->>0, value->>1, @heardAfter, value->>2 from json_each(@rows) where true
     on conflict do nothing`);
-  /** What `begin` and `note` do to messages: all of them must be waiting; everybody present hears them. */
+  /** What `startTurn` and `markHeard` do to messages: all of them must be waiting; everybody present hears them. */
   function takeAndHear(
     room: RoomId,
     heardAfter: number,
@@ -198,7 +198,7 @@ export function roomStore(
   }
 
   return {
-    look: (room, owner, now) =>
+    readRoom: (room, owner, now) =>
       patiently(() => {
         const row = look.get({ room, owner, now });
         if (!row) return null;
@@ -220,7 +220,7 @@ export function roomStore(
         };
       }),
 
-    begin: (begin) =>
+    startTurn: (begin) =>
       write(() => {
         const { seen, lease, turn } = begin;
         const { room, fence } = seen;
@@ -235,7 +235,7 @@ export function roomStore(
         return { room, fence: fence + 1 };
       }),
 
-    note: (note) =>
+    markHeard: (note) =>
       write(() => {
         // Bots are counted by the turns that answer them.
         const heardAfter = occupied(occupyBriefly, note, note.forBots === false ? false : undefined);

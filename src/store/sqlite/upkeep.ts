@@ -349,7 +349,7 @@ function endedJobs({ raw, write }: Connection): Walk<{ before: number }> {
 
 // For operators: making a restored copy safe to start, and counts.
 
-type Upkeep = Pick<Store, 'quieten' | 'census'>;
+type Upkeep = Pick<Store, 'quieten' | 'counts'>;
 
 /** What a restored copy must not do again, `@now`. */
 const QUIETEN = [
@@ -411,7 +411,7 @@ export function upkeepOf({ raw, memory, read, write }: Connection, clock: Clock)
         return { deliveries, messages };
       }),
 
-    census: () =>
+    counts: () =>
       read(() => ({
         waiting: waiting.get() ?? 0,
         running: running.get() ?? 0,

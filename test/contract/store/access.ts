@@ -47,7 +47,8 @@ export function accessContract(under: StoreUnderTest): void {
   const approve = (codeOrId: string, now = NOW, more: Approving = {}) =>
     under.store.approve({ codeOrId, looksLike: null, asOwner: false, now, told: TOLD, ...more });
   const AS_OWNER = { asOwner: true };
-  const standing = (who: string) => under.store.standing({ chatId: `test_${who}`, senderId: `test_${who}` });
+  const standing = (who: string) =>
+    under.store.approvalOf({ chatId: `test_${who}`, senderId: `test_${who}` });
   const codes = async (now = NOW) => (await under.store.waiting(now)).map(({ code }) => code);
   async function told(who: string) {
     const texts: string[] = [];
@@ -56,7 +57,7 @@ export function accessContract(under: StoreUnderTest): void {
       if (!next) return texts;
       expect(next).toMatchObject({ address: `address of ${who}`, speaker: 'Coterie', kind: 'direct' });
       texts.push(next.body.text);
-      await under.store.sent(next.id, '1', NOW);
+      await under.store.markSent(next.id, '1', NOW);
     }
   }
 
@@ -307,12 +308,12 @@ export function accessContract(under: StoreUnderTest): void {
         toldIn: null,
       });
       const inIt = { chatId: 'test_-5', senderId: 'test_ann' };
-      expect(await under.store.standing(inIt)).toEqual({ chat: true, sender: false, owner: false });
+      expect(await under.store.approvalOf(inIt)).toEqual({ chat: true, sender: false, owner: false });
       expect(await nextOf(under.store, 'test_-5')).toBeNull();
       expect(await under.store.waiting(NOW)).toEqual([]);
       await ask('ann', 'AAAAAAAA');
       expect(await approve('AAAAAAAA')).toMatchObject({ owner: false });
-      expect(await under.store.standing(inIt)).toEqual({ chat: true, sender: true, owner: false });
+      expect(await under.store.approvalOf(inIt)).toEqual({ chat: true, sender: true, owner: false });
     });
   });
 

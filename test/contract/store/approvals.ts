@@ -101,7 +101,7 @@ export function approvalContract(under: StoreUnderTest): void {
       expect(await under.store.askedCall('code1', NOW)).toEqual({ ...call, isOpen: true });
       expect(await under.store.askedCalls(NOW)).toEqual([call]);
       expect(await under.store.askedCalls(NOW, 'test_2')).toEqual([]);
-      expect((await under.store.next(CHAT, 'me', NOW))?.body.text).toBe('may it?');
+      expect((await under.store.nextDelivery(CHAT, 'me', NOW))?.body.text).toBe('may it?');
       expect(await under.store.offer(`${offerKeyOf('CODE1')}0`, NOW)).not.toBeNull();
       expect(await entry()).toMatchObject({ status: 'pending' });
       expect(await under.store.askedCall('CODE1', call.until)).toMatchObject({ isOpen: false });

@@ -98,7 +98,7 @@ export function commandContract(under: StoreUnderTest): void {
         threadId: '5',
         address: '1',
       });
-      await under.store.sent(sent?.id ?? 0, '1', NOW);
+      await under.store.markSent(sent?.id ?? 0, '1', NOW);
       expect(await under.store.finishCommand(finishing)).toEqual({ abortedTurn: null });
       expect(await nextOf(under.store)).toBeNull();
       await receive(under.store, [message('1', 'hi')]);
@@ -256,16 +256,16 @@ export function commandContract(under: StoreUnderTest): void {
         deliveries: [delivery('turn:t3', 'by luna', { personaId: 'luna' })],
       });
       const underWay = await nextOf(under.store);
-      await under.store.sending(underWay?.id ?? 0, lease());
+      await under.store.claimDelivery(underWay?.id ?? 0, lease());
       const aside = { channel: 'test', address: '1', threadId: null, kind: 'group' as const, now: NOW };
       const said = delivery('tool:t1:key', 'said beside it');
       await under.store.post({ chatId: CHAT, ...aside, delivery: said });
       await reset();
       expect((await nextOf(under.store))?.body.text).toBe('in the thread');
-      expect(await under.store.sending(underWay?.id ?? 0, lease()), 'it was dropped').toBe(false);
+      expect(await under.store.claimDelivery(underWay?.id ?? 0, lease()), 'it was dropped').toBe(false);
       await under.store.retry(underWay?.id ?? 0, { notBefore: 0, uncertain: true, error: 'cut' });
       expect((await nextOf(under.store))?.body.text, 'it does not come back').toBe('in the thread');
-      expect((await under.store.census()).undelivered).toBe(2);
+      expect((await under.store.counts()).undelivered).toBe(2);
     });
 
     it('forgets a reply that was finished between the command and its effect', async () => {

@@ -255,7 +255,7 @@ export function delegatedContract(under: StoreUnderTest): void {
       const late = { by: 'test_9', commandId: 1, now: NOW + 1, refusal: null };
       expect(await store.decide({ id: 'CODE1', ...late })).toEqual({ kind: 'over' });
       expect(await store.finishTask(ending('k1', { tell: told('k1') }), 'me')).toBe('lost');
-      expect(await store.look(CHAT, 'me', NOW)).toBeNull();
+      expect(await store.readRoom(CHAT, 'me', NOW)).toBeNull();
       expect(await completions()).toEqual([]);
     });
 
@@ -336,7 +336,7 @@ export function delegatedContract(under: StoreUnderTest): void {
       await asked();
       expect(await store.askedCall('code1', NOW)).toEqual({ ...question('CODE1', 'k1').call, isOpen: true });
       expect(await store.askedCalls(NOW)).toHaveLength(1);
-      expect((await store.next(CHAT, 'me', NOW))?.body.text).toBe('may it?');
+      expect((await store.nextDelivery(CHAT, 'me', NOW))?.body.text).toBe('may it?');
       expect(await store.offer(`${offerKeyOf('CODE1')}0`, NOW)).not.toBeNull();
       expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'pending' });
       expect(await store.taskDecision('CODE1')).toBeNull();
@@ -356,7 +356,7 @@ export function delegatedContract(under: StoreUnderTest): void {
       await store.stopTask('k1', NOW);
       expect(await store.askForTask(me, question('CODE1', 'k1'), [])).toBe(false);
       expect(await store.askedCall('CODE1', NOW)).toBeNull();
-      expect(await store.next(CHAT, 'me', NOW)).toBeNull();
+      expect(await store.nextDelivery(CHAT, 'me', NOW)).toBeNull();
     });
 
     it('is heard of by whoever runs the task when it is decided', async () => {
@@ -393,7 +393,7 @@ export function delegatedContract(under: StoreUnderTest): void {
       }
       expect(await store.decide(yes('CODE1', { commandId: 7 }))).toEqual({ kind: 'over' });
       expect(await store.taskDecision('CODE1')).toBe('denied');
-      const { undelivered } = await store.census();
+      const { undelivered } = await store.counts();
       expect(undelivered, 'the question and the word').toBe(2);
     });
 

@@ -250,8 +250,8 @@ export function fileContract(under: StoreUnderTest): void {
   it('finds a delivery by its id, sent or not', async () => {
     await exchange(under.store, 't1', 'hi', { deliveries: [delivery('turn:t1', 'a')] });
     const id = (await nextOf(under.store))?.id ?? 0;
-    await under.store.sending(id, lease());
-    await under.store.sent(id, '77', NOW);
+    await under.store.claimDelivery(id, lease());
+    await under.store.markSent(id, '77', NOW);
     expect(await under.store.delivery(id)).toMatchObject({ id, chatId: CHAT, body: { text: 'a' } });
     expect(await under.store.delivery(id + 1)).toBeNull();
   });

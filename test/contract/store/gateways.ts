@@ -58,7 +58,7 @@ export function gatewayContract(under: StoreUnderTest): void {
       ]);
       expect(turns.filter((turn) => turn !== null)).toHaveLength(1);
       const [winner, loser] = turns[0] ? [a, b] : [b, a];
-      expect(await loser.look(CHAT, turns[0] ? 'b' : 'a', NOW)).toBeNull();
+      expect(await loser.readRoom(CHAT, turns[0] ? 'b' : 'a', NOW)).toBeNull();
       expect((await loser.pending(owned(turns[0] ? 'b' : 'a'))).rooms).toEqual([]);
       const [turn] = turns.filter((one) => one !== null);
       expect(turn && (await finish(winner, turn, turns[0] ? 'ta' : 'tb'))).toBe('finished');
@@ -80,7 +80,7 @@ export function gatewayContract(under: StoreUnderTest): void {
       expect(await a.takeCommand(id, lease(holder, LATE))).toBeNull();
       await b.finishCommand({ id, now: LATE, deliveries: [delivery(`command:${id}`, 'done')], effects: [] });
       await a.finishCommand({ id, now: LATE, deliveries: [delivery(`command:${id}`, 'done')], effects: [] });
-      expect((await a.census()).undelivered, 'it ends once').toBe(1);
+      expect((await a.counts()).undelivered, 'it ends once').toBe(1);
     });
 
     it('one sends an entry of the outbox, and what comes after it waits for that', async () => {
@@ -88,18 +88,21 @@ export function gatewayContract(under: StoreUnderTest): void {
       const deliveries = [delivery('turn:t1', 'one'), delivery('turn:t1', 'two', { part: 1 })];
       await exchange(a, 't1', 'hi', { deliveries });
       const first = (await nextOf(a, CHAT, 'a'))?.id ?? 0;
-      const tries = await Promise.all([a.sending(first, lease('a')), b.sending(first, lease('b'))]);
+      const tries = await Promise.all([
+        a.claimDelivery(first, lease('a')),
+        b.claimDelivery(first, lease('b')),
+      ]);
       expect(tries.filter((begun) => begun)).toHaveLength(1);
       const other = tries[0] ? 'b' : 'a';
       expect(await nextOf(b, CHAT, other)).toBeNull();
-      expect(await b.sending(first + 1, lease(other)), 'it is not its turn').toBe(false);
+      expect(await b.claimDelivery(first + 1, lease(other)), 'it is not its turn').toBe(false);
       expect((await b.pending(owned(other))).chats).toEqual([]);
       const taken = await nextOf(b, CHAT, other, LATE);
       expect(taken, 'whoever sent it may have done so').toMatchObject({ id: first, uncertainCrashes: 1 });
-      expect(await b.sending(first, lease(other, LATE))).toBe(true);
+      expect(await b.claimDelivery(first, lease(other, LATE))).toBe(true);
       expect(await nextOf(b, CHAT, other, LATE)).toMatchObject({ uncertainCrashes: 1, attempts: 2 });
-      await b.sent(first, '900', LATE);
-      await a.sent(first, '901', LATE);
+      await b.markSent(first, '900', LATE);
+      await a.markSent(first, '901', LATE);
       expect(await a.delivery(first)).not.toMatchObject({ platformMessageId: '901' });
       expect((await nextOf(a, CHAT, 'a', LATE))?.body.text).toBe('two');
     });
@@ -108,7 +111,7 @@ export function gatewayContract(under: StoreUnderTest): void {
       const [a, b] = await both();
       await receive(a, [message('1', 'hi')]);
       const slow = await begun(a, 't1', { owner: 'a' });
-      expect(await b.look(CHAT, 'b', LATE - 1)).toBeNull();
+      expect(await b.readRoom(CHAT, 'b', LATE - 1)).toBeNull();
       const taken = await claimed(b, CHAT, 'b', LATE);
       expect(taken.turn?.id).toBe('t1');
       expect(await a.renew(slow.claim, LATE, MINUTE)).toBe(false);
@@ -120,7 +123,7 @@ export function gatewayContract(under: StoreUnderTest): void {
       expect(await finish(a, slow, 't1', { deliveries: [delivery('turn:t1', 'twice')] })).toBe('lost');
       await a.release(slow.claim);
       expect(await finish(b, taken, 't1', { deliveries: [delivery('turn:t1', 'once')] })).toBe('finished');
-      expect((await a.census()).undelivered).toBe(1);
+      expect((await a.counts()).undelivered).toBe(1);
     });
 
     it('the start of one leaves alone what the other holds, and frees what ran out', async () => {
@@ -131,7 +134,7 @@ export function gatewayContract(under: StoreUnderTest): void {
       await a.takeCommand(commands[0]?.id ?? 0, lease('a'));
       await exchange(a, 't2', 'else', { room: 'test_2', deliveries: [delivery('turn:t2', 'x')] });
       const entry = (await nextOf(a, 'test_2', 'a'))?.id ?? 0;
-      await a.sending(entry, lease('a'));
+      await a.claimDelivery(entry, lease('a'));
       expect(await recovered(b, 'b')).toEqual({ rooms: [`${CHAT}/5`], commands: [], chats: [], alarms: [] });
       expect(await a.renew(turn.claim, NOW, MINUTE)).toBe(true);
       expect(await a.delivery(entry)).toMatchObject({ uncertainCrashes: 0 });
@@ -147,7 +150,7 @@ export function gatewayContract(under: StoreUnderTest): void {
     it('each sees at once what the other has received, approved, asked, named and moved', async () => {
       const [a, b] = await both();
       const told = { member: { text: '', marks: [] }, owner: { text: '', marks: [] } };
-      const standing = (store: Store) => store.standing({ chatId: CHAT, senderId: ANN.id });
+      const standing = (store: Store) => store.approvalOf({ chatId: CHAT, senderId: ANN.id });
       const question = (store: Store) => store.question({ room: CHAT, senderId: ANN.id, now: NOW });
       for (const store of [a, b]) {
         expect(await store.chat(CHAT)).toBeNull();
@@ -245,7 +248,7 @@ export function gatewayContract(under: StoreUnderTest): void {
       expect(await nextOf(under.store, CHAT, 'a')).toMatchObject({ id: first.id, attempts: 1 });
       await recovered(under.store, 'a');
       expect(await nextOf(under.store, CHAT, 'b')).toMatchObject({ uncertainCrashes: 1 });
-      await under.store.sent(first.id, '900', NOW);
+      await under.store.markSent(first.id, '900', NOW);
       await receive(under.store, [message('2', 'more')]);
       const next = await begun(under.store, 't2');
       const later = await finishWith(under.store, next, 't2', {
@@ -284,11 +287,11 @@ export function gatewayContract(under: StoreUnderTest): void {
     const late = { ...to, delivery: delivery(`late:${first}`, 'late'), precedes: first };
     expect(await under.store.post(late)).toBe(true);
     expect(await under.store.post(late)).toBe(false);
-    expect(await under.store.sending(first, lease()), 'it is not the next any more').toBe(false);
+    expect(await under.store.claimDelivery(first, lease()), 'it is not the next any more').toBe(false);
     const texts: string[] = [];
     for (let next = await nextOf(under.store); next; next = await nextOf(under.store)) {
       texts.push(next.body.text);
-      await under.store.sent(next.id, `${next.id}`, NOW);
+      await under.store.markSent(next.id, `${next.id}`, NOW);
     }
     expect(texts).toEqual(['late', 'one', 'two']);
   });
@@ -323,7 +326,7 @@ export function gatewayContract(under: StoreUnderTest): void {
             for (const gateway of gateways) results.push(await receive(gateway.store, [message(text, text)]));
             expect(results.map(({ messages }) => messages).sort()).toEqual([0, 1]);
           } else if (kind === 'work') {
-            const seen = await store.look(CHAT, name, now);
+            const seen = await store.readRoom(CHAT, name, now);
             if (!seen) return;
             if (seen.unfinished) {
               const claim = await store.claim(seen, lease(name, now));
@@ -355,7 +358,7 @@ export function gatewayContract(under: StoreUnderTest): void {
           await work({ who: 0, kind: 'finish' });
         }
         expect(answered.sort()).toEqual(received.sort());
-        expect(await gateways[1]?.store.look(CHAT, 'b', now)).toBeNull();
+        expect(await gateways[1]?.store.readRoom(CHAT, 'b', now)).toBeNull();
       }),
       { numRuns: 40 },
     );

@@ -173,7 +173,7 @@ export function jobContract(under: StoreUnderTest): void {
       expect(await store.fireJob(firing(job))).toBeNull();
       await store.changeJob(job.id, ['active'], { nextAt: NOW + MINUTE, state: 'paused' }, NOW);
       expect(await store.fireJob(firing(job))).toBeNull();
-      expect(await store.look(CHAT, 'me', NOW)).toBeNull();
+      expect(await store.readRoom(CHAT, 'me', NOW)).toBeNull();
     });
 
     it('knows how a run ended by the turn that answered its event', async () => {

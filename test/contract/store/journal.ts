@@ -124,8 +124,8 @@ export function journalContract(under: StoreUnderTest): void {
       );
       for (const end of ['sent', 'refused', 'dropped'] as const) {
         const { id = 0 } = (await nextOf(under.store)) ?? {};
-        await under.store.sending(id, lease());
-        if (end === 'sent') await under.store.sent(id, 'p7', NOW + 9);
+        await under.store.claimDelivery(id, lease());
+        if (end === 'sent') await under.store.markSent(id, 'p7', NOW + 9);
         else await under.store.giveUp(id, end, `it was ${end}`, NOW + 9);
       }
       const ended = { status: 'completed', timestamp_outcome: new Date(NOW + 9).toISOString() };
@@ -166,8 +166,8 @@ export function journalContract(under: StoreUnderTest): void {
     });
 
     it('ignores an outcome of what it does not have, and an intent that it has', async () => {
-      await under.store.enter([outcome('turn-unknown'), intent('turn-a')], 'me');
-      await under.store.enter([intent('turn-a', null, { reasoning: 'other' })], 'me');
+      await under.store.append([outcome('turn-unknown'), intent('turn-a')], 'me');
+      await under.store.append([intent('turn-a', null, { reasoning: 'other' })], 'me');
       expect(await entries()).toMatchObject([{ id: 'turn-a', reasoning: 'I do.' }]);
     });
 
@@ -196,8 +196,8 @@ export function journalContract(under: StoreUnderTest): void {
     it('interrupts what a dead process left, but not what waits for a person, is sent, or belongs to others', async () => {
       await calling('t1');
       const other = await begunElsewhere();
-      await under.store.enter([intent('turn-flush')], 'me');
-      await under.store.enter([intent('turn-others')], 'living');
+      await under.store.append([intent('turn-flush')], 'me');
+      await under.store.append([intent('turn-others')], 'living');
       await recovered(under.store);
       expect(await entry(C1)).toMatchObject({
         status: 'interrupted',
@@ -245,9 +245,9 @@ export function journalContract(under: StoreUnderTest): void {
     });
 
     it('tells all phases in the order in which they came, from any mark on', async () => {
-      await under.store.enter([intent('turn-a'), intent('turn-b')], 'me');
-      await under.store.enter([outcome('turn-b')], 'me');
-      await under.store.enter([intent('turn-c'), outcome('turn-a')], 'me');
+      await under.store.append([intent('turn-a'), intent('turn-b')], 'me');
+      await under.store.append([outcome('turn-b')], 'me');
+      await under.store.append([intent('turn-c'), outcome('turn-a')], 'me');
       const told: string[] = [];
       let after = 0;
       for (;;) {
@@ -264,11 +264,11 @@ export function journalContract(under: StoreUnderTest): void {
     });
 
     it('says what the files do not have, and what they have to write anew', async () => {
-      await under.store.enter([intent('turn-a'), intent('turn-b')], 'me');
+      await under.store.append([intent('turn-a'), intent('turn-b')], 'me');
       const [a, b] = await under.store.unfiled(0);
       expect([a, b]).toMatchObject([{ isPending: true, entry: { id: 'turn-a' } }, { isStale: false }]);
       expect(await under.store.unfiled(a?.changed ?? 0)).toMatchObject([{ entry: null }, { n: b?.n }]);
-      await under.store.enter([outcome('turn-b')], 'me');
+      await under.store.append([outcome('turn-b')], 'me');
       await under.store.filed([a, b].filter((one) => one !== undefined));
       // The outcome came after it was read.
       expect(await under.store.unfiled(null)).toMatchObject([{ n: b?.n, isPending: false, entry: null }]);
@@ -285,16 +285,16 @@ export function journalContract(under: StoreUnderTest): void {
       await exchange(under.store, 't1', 'hi', { deliveries: [delivery('turn:t1', 'x')] });
       const before = told;
       expect(before).toBeGreaterThan(1);
-      await under.store.sent((await nextOf(under.store))?.id ?? 0, 'p', NOW);
+      await under.store.markSent((await nextOf(under.store))?.id ?? 0, 'p', NOW);
       expect(told).toBe(before + 1);
       unwatch();
-      await under.store.enter([intent('turn-a')], 'me');
+      await under.store.append([intent('turn-a')], 'me');
       expect(told).toBe(before + 1);
     });
 
     it('loses what it says when that is forgotten, of that persona, room and time', async () => {
       await exchange(under.store, 't1', 'secret', { deliveries: [delivery('turn:t1', 'secret reply')] });
-      await under.store.enter([intent('turn-flush', null, { reasoning: 'secret' })], 'me');
+      await under.store.append([intent('turn-flush', null, { reasoning: 'secret' })], 'me');
       await exchange(under.store, 't2', 'elsewhere', { room: `${CHAT}/7` });
       await exchange(under.store, 't3', 'to luna', { personaId: 'luna' });
       await receive(under.store, [message('l', 'for luna', { addresses: ['luna'] })]);
@@ -304,12 +304,12 @@ export function journalContract(under: StoreUnderTest): void {
       expect(text).not.toContain('secret');
       for (const kept of ['elsewhere', 'for luna', 'afterwards']) expect(text).toContain(kept);
       expect(await sends()).toMatchObject([{ action: { tool: 'send_message' } }]);
-      await under.store.sent((await nextOf(under.store))?.id ?? 0, 'p', NOW);
+      await under.store.markSent((await nextOf(under.store))?.id ?? 0, 'p', NOW);
     });
 
     it('keeps what is not old, and everything pending', async () => {
-      await under.store.enter([intent('turn-a'), intent('turn-b'), outcome('turn-b')], 'me');
-      await under.store.enter([intent('turn-c'), outcome('turn-c'), intent('turn-d')], 'me');
+      await under.store.append([intent('turn-a'), intent('turn-b'), outcome('turn-b')], 'me');
+      await under.store.append([intent('turn-c'), outcome('turn-c'), intent('turn-d')], 'me');
       const prune = () => under.store.prune({ before: NOW + HOUR, now: NOW + HOUR, most: 1 });
       while ((await prune()) > 0);
       // The newest change stays, so that no number is given twice.
@@ -319,7 +319,7 @@ export function journalContract(under: StoreUnderTest): void {
 
     it('of a restored copy has nothing under way, and its files are made anew', async () => {
       await exchange(under.store, 't1', 'hi', { deliveries: [delivery('turn:t1', 'x')] });
-      await under.store.enter([intent('turn-a')], 'me');
+      await under.store.append([intent('turn-a')], 'me');
       await under.store.filed(await under.store.unfiled(null));
       await under.store.quieten();
       const turns = (await entries()).filter((one) => one.type === 'MattTurn');

@@ -39,7 +39,7 @@ export function outboxContract(under: StoreUnderTest): void {
       const first = await nextId();
       await under.store.retry(first, { notBefore: NOW + 99, uncertain: false, error: 'later' });
       expect(await nextOf(under.store)).toMatchObject({ body: { text: 'one' }, notBefore: NOW + 99 });
-      await under.store.sent(first, '900', NOW);
+      await under.store.markSent(first, '900', NOW);
       expect(await nextText()).toBe('two');
       expect((await nextOf(under.store, 'test_2'))?.body.text).toBe('elsewhere');
       expect(await nextOf(under.store, 'test_3')).toBeNull();
@@ -79,9 +79,9 @@ export function outboxContract(under: StoreUnderTest): void {
     it('counts tries and doubts', async () => {
       await post('notice:1', 'one');
       const id = await nextId();
-      expect(await under.store.sending(id, lease())).toBe(true);
+      expect(await under.store.claimDelivery(id, lease())).toBe(true);
       await under.store.retry(id, { notBefore: 1, uncertain: true, error: 'cut' });
-      expect(await under.store.sending(id, lease())).toBe(true);
+      expect(await under.store.claimDelivery(id, lease())).toBe(true);
       await under.store.retry(id, { notBefore: 2, uncertain: false, error: 'busy' });
       expect(await nextOf(under.store)).toMatchObject({
         attempts: 2,
@@ -95,24 +95,24 @@ export function outboxContract(under: StoreUnderTest): void {
       await post('notice:1', 'one');
       const id = await nextId();
       expect(await nextOf(under.store)).not.toHaveProperty('mark');
-      await under.store.sending(id, { ...lease(), mark: 'before the first' });
+      await under.store.claimDelivery(id, { ...lease(), mark: 'before the first' });
       expect((await nextOf(under.store))?.mark).toBe('before the first');
       await under.store.retry(id, { notBefore: 0, uncertain: true, error: 'cut' });
       expect((await nextOf(under.store))?.mark).toBe('before the first');
       // It was looked for, as far as that went.
       await under.store.retry(id, { notBefore: 0, uncertain: false, error: 'busy', mark: 'further on' });
       expect(await nextOf(under.store)).toMatchObject({ mark: 'further on', uncertainCuts: 1 });
-      await under.store.sending(id, { ...lease(), mark: 'before the second' });
+      await under.store.claimDelivery(id, { ...lease(), mark: 'before the second' });
       expect((await nextOf(under.store))?.mark).toBe('before the second');
       await under.store.retry(id, { notBefore: 0, uncertain: false, error: 'not taken' });
       expect(await nextOf(under.store)).not.toHaveProperty('mark');
-      await under.store.sending(id, lease());
+      await under.store.claimDelivery(id, lease());
       expect(await nextOf(under.store)).not.toHaveProperty('mark');
     });
 
     it('keeps the mark over an end of the process', async () => {
       await post('notice:1', 'one');
-      await under.store.sending(await nextId(), { ...lease(), mark: 'before' });
+      await under.store.claimDelivery(await nextId(), { ...lease(), mark: 'before' });
       await recovered(under.store);
       expect(await nextOf(under.store)).toMatchObject({ mark: 'before', uncertainCrashes: 1 });
     });
@@ -124,16 +124,16 @@ export function outboxContract(under: StoreUnderTest): void {
       const ended = await finishWith(under.store, await begun(under.store, 't1'), 't1', { deliveries, send });
       expect(ended, 'there is nothing to be looked for yet').not.toHaveProperty('first.mark');
       expect(await nextOf(under.store)).toMatchObject({ body: { text: 'one' }, mark: 'before' });
-      await under.store.sent(await nextId(), '900', NOW);
+      await under.store.markSent(await nextId(), '900', NOW);
       expect(await nextOf(under.store)).not.toHaveProperty('mark');
     });
 
     it('begins an attempt only where none has begun since the entry was read', async () => {
       await post('notice:1', 'one');
       const id = await nextId();
-      expect(await under.store.sending(id, { ...lease(), earlierTries: 0 })).toBe(true);
-      expect(await under.store.sending(id, { ...lease(), earlierTries: 0 })).toBe(false);
-      expect(await under.store.sending(id, { ...lease(), earlierTries: 1 })).toBe(true);
+      expect(await under.store.claimDelivery(id, { ...lease(), earlierTries: 0 })).toBe(true);
+      expect(await under.store.claimDelivery(id, { ...lease(), earlierTries: 0 })).toBe(false);
+      expect(await under.store.claimDelivery(id, { ...lease(), earlierTries: 1 })).toBe(true);
     });
 
     it('knows our messages in a chat, sent or shown, and what a channel sent last', async () => {
@@ -145,9 +145,9 @@ export function outboxContract(under: StoreUnderTest): void {
         { ...part, key: 'b', platformMessageId: null },
       ]);
       await post('notice:1', 'one');
-      await under.store.sent(await nextId(), '5', NOW);
+      await under.store.markSent(await nextId(), '5', NOW);
       await post('notice:2', 'elsewhere', 'test_2');
-      await under.store.sent((await nextOf(under.store, 'test_2'))?.id ?? 0, '6', NOW);
+      await under.store.markSent((await nextOf(under.store, 'test_2'))?.id ?? 0, '6', NOW);
       await post('notice:3', 'not yet');
       const known = async () => (await under.store.recordedIn(CHAT)).ids;
       // The first is a person's, which it cannot be either.
@@ -164,7 +164,7 @@ export function outboxContract(under: StoreUnderTest): void {
       const uncertain = async () => (await under.store.recordedIn(CHAT)).uncertain;
       await post('notice:1', 'one');
       expect(await uncertain()).toBe(0);
-      await under.store.sending(await nextId(), { ...lease(), mark: 'before' });
+      await under.store.claimDelivery(await nextId(), { ...lease(), mark: 'before' });
       expect(await uncertain()).toBe(1);
       await receive(under.store, [message('1', 'hi')]);
       await begun(under.store, 't1');
@@ -172,7 +172,7 @@ export function outboxContract(under: StoreUnderTest): void {
       await under.store.show('t1', [{ ...part, platformMessageId: null }]);
       expect(await uncertain()).toBe(2);
       await under.store.show('t1', [{ ...part, platformMessageId: '7' }]);
-      await under.store.sent(await nextId(), '8', NOW);
+      await under.store.markSent(await nextId(), '8', NOW);
       expect(await uncertain()).toBe(0);
     });
 
@@ -181,16 +181,16 @@ export function outboxContract(under: StoreUnderTest): void {
         await post(`notice:${n}`, end);
         const id = await nextId();
         expect(await nextText()).toBe(end);
-        expect(await under.store.sending(id, lease())).toBe(true);
-        if (end === 'sent') await under.store.sent(id, '900', NOW);
+        expect(await under.store.claimDelivery(id, lease())).toBe(true);
+        if (end === 'sent') await under.store.markSent(id, '900', NOW);
         else if (end === 'parked') expect((await under.store.quieten()).deliveries).toBe(1);
         else await under.store.giveUp(id, end, 'reason', NOW);
-        expect(await under.store.sending(id, lease())).toBe(false);
+        expect(await under.store.claimDelivery(id, lease())).toBe(false);
         await under.store.retry(id, { notBefore: 0, uncertain: false, error: '' });
         await under.store.giveUp(id, 'refused', '', NOW);
         expect(await nextOf(under.store)).toBeNull();
       }
-      expect(await under.store.census()).toMatchObject({ undelivered: 0, parked: 1 });
+      expect(await under.store.counts()).toMatchObject({ undelivered: 0, parked: 1 });
       expect((await under.store.quieten()).deliveries).toBe(0);
       expect((await under.store.pending({ owner: 'me', channels: ['test'], now: NOW })).chats).toEqual([]);
     });
@@ -200,8 +200,8 @@ export function outboxContract(under: StoreUnderTest): void {
       await post('notice:1', 'one again');
       await under.store.post({ ...to, delivery: delivery('notice:1', 'part', { personaId: null, part: 1 }) });
       await under.store.post({ ...to, delivery: delivery('notice:1', 'luna', { personaId: 'luna' }) });
-      expect((await under.store.census()).undelivered).toBe(3);
-      await under.store.sent(await nextId(), '900', NOW);
+      expect((await under.store.counts()).undelivered).toBe(3);
+      await under.store.markSent(await nextId(), '900', NOW);
       await post('notice:1', 'one at last');
       expect(await nextText()).toBe('part');
     });

@@ -155,7 +155,7 @@ export function recoveryContract(under: StoreUnderTest): void {
       const deliveries = [delivery('turn:t1', 'one'), delivery('turn:t1', 'two', { part: 1 })];
       await exchange(under.store, 't1', 'hi', { deliveries });
       const first = await nextOf(under.store);
-      await under.store.sending(first?.id ?? 0, lease());
+      await under.store.claimDelivery(first?.id ?? 0, lease());
       await recovered(under.store, 'other');
       expect((await nextOf(under.store))?.uncertainCrashes).toBe(0);
       expect((await recovered(under.store)).chats).toEqual([CHAT]);

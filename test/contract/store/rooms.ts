@@ -110,7 +110,7 @@ export function roomContract(under: StoreUnderTest): void {
       const again = await claimed(under.store);
       expect(again.batch.map(({ text }) => text)).toEqual(['Luna and Max?', 'reply of t1']);
       await finish(under.store, again, 't2');
-      expect(await under.store.look(CHAT, 'me', NOW)).toBeNull();
+      expect(await under.store.readRoom(CHAT, 'me', NOW)).toBeNull();
     });
 
     it('is taken up after an end of the process', async () => {
@@ -141,7 +141,7 @@ export function roomContract(under: StoreUnderTest): void {
           ? { kind, room: CHAT, turnId: 't2' }
           : { kind, room: CHAT, personaId: 'max', upTo: Number.MAX_SAFE_INTEGER };
       await apply('2', effect);
-      expect(await under.store.look(CHAT, 'me', NOW + MINUTE)).toBeNull();
+      expect(await under.store.readRoom(CHAT, 'me', NOW + MINUTE)).toBeNull();
     });
 
     it('may be stopped by whoever began it, also while personas answer each other', async () => {
@@ -181,8 +181,8 @@ export function roomContract(under: StoreUnderTest): void {
       await finish(under.store, claim, 't1', { deliveries });
       const next = await nextOf(under.store);
       expect(next?.appearance).toEqual(appearance);
-      await under.store.sending(next?.id ?? 0, lease());
-      await under.store.sent(next?.id ?? 0, '77', NOW);
+      await under.store.claimDelivery(next?.id ?? 0, lease());
+      await under.store.markSent(next?.id ?? 0, '77', NOW);
       const replyTo = { platformMessageId: '77', senderName: 'bot', text: 'Luna\ngood morning', ours: true };
       await receive(under.store, [message('2', 'you too', { replyTo })]);
       const [waiting] = (await claimed(under.store)).waiting;

@@ -33,7 +33,7 @@ export function shownContract(under: StoreUnderTest): void {
   });
   const show = (...parts: ShownPart[]) => under.store.show('t1', parts);
   const next = () => nextOf(under.store);
-  const undelivered = async () => (await under.store.census()).undelivered;
+  const undelivered = async () => (await under.store.counts()).undelivered;
   async function run(name: 'stop' | 'reset'): Promise<void> {
     const { commands } = await receive(under.store, [command('2', name)]);
     const id = commands[0]?.id ?? 0;
@@ -74,8 +74,8 @@ export function shownContract(under: StoreUnderTest): void {
         attempts: 0,
         createdAt: NOW,
       });
-      expect(await under.store.sending(entry?.id ?? 0, lease())).toBe(true);
-      await under.store.sent(entry?.id ?? 0, '900', NOW);
+      expect(await under.store.claimDelivery(entry?.id ?? 0, lease())).toBe(true);
+      await under.store.markSent(entry?.id ?? 0, '900', NOW);
       const further = await next();
       expect(further).toMatchObject({ body: { text: 'more' }, part: 1 });
       expect(further?.shown).toBeUndefined();
@@ -95,7 +95,7 @@ export function shownContract(under: StoreUnderTest): void {
       });
       await under.store.retry(entry?.id ?? 0, { notBefore: NOW + 9, uncertain: true, error: 'cut' });
       expect(await next()).toMatchObject({ uncertainCuts: 1, notBefore: NOW + 9 });
-      await under.store.sending(entry?.id ?? 0, lease());
+      await under.store.claimDelivery(entry?.id ?? 0, lease());
       expect(await show(part('He', '901', 'k')), 'nothing more may be shown').toBe(false);
       expect(await next()).toMatchObject({ id: entry?.id, shown: { platformMessageId: '901' } });
     });
@@ -142,7 +142,7 @@ export function shownContract(under: StoreUnderTest): void {
         [2, null],
       ]);
       const first = (await next())?.id ?? 0;
-      await under.store.sending(first, lease());
+      await under.store.claimDelivery(first, lease());
       await under.store.retract([first, ...after.map(({ id }) => id)], NOW + 1);
       const entry = await next();
       expect(entry).toMatchObject({ id: first, attempts: 0, body: { text: 'Hello' }, createdAt: NOW + 1 });
@@ -155,7 +155,7 @@ export function shownContract(under: StoreUnderTest): void {
       await show(part('He'), part('second', '901'));
       await finish(under.store, turn, 't1', { deliveries: [delivery(ORIGIN, 'Hello')] });
       expect(await undelivered()).toBe(2);
-      await under.store.sent((await next())?.id ?? 0, '900', NOW);
+      await under.store.markSent((await next())?.id ?? 0, '900', NOW);
       const second = await next();
       expect(second).toMatchObject({ body: { text: '', marks: [] }, shown: { platformMessageId: '901' } });
       await under.store.giveUp(second?.id ?? 0, 'dropped', 'taken back', NOW);
@@ -188,7 +188,7 @@ export function shownContract(under: StoreUnderTest): void {
       expect(await show(part('whole part'), part('half of more', '901'))).toBe(false);
       const first = await next();
       expect(first).toMatchObject({ body: { text: 'whole part' }, speaker: 'Default' });
-      await under.store.sent(first?.id ?? 0, '900', NOW);
+      await under.store.markSent(first?.id ?? 0, '900', NOW);
       expect(await next()).toMatchObject({
         part: 1,
         body: { text: 'half of …\n(stopped)' },
@@ -221,7 +221,7 @@ export function shownContract(under: StoreUnderTest): void {
       await run('reset');
       const first = await next();
       expect(first).toMatchObject({ body: { text: 'x'.repeat(1_990) } });
-      await under.store.sent(first?.id ?? 0, '900', NOW);
+      await under.store.markSent(first?.id ?? 0, '900', NOW);
       expect(await next()).toMatchObject({ body: { text: '…\n(stopped)' }, replyTo: null });
     });
 
@@ -238,7 +238,7 @@ export function shownContract(under: StoreUnderTest): void {
       });
       const first = await next();
       expect(first).toMatchObject({ uncertainCrashes: 0, attempts: 0 });
-      await under.store.sent(first?.id ?? 0, '900', NOW);
+      await under.store.markSent(first?.id ?? 0, '900', NOW);
       expect(await next()).toMatchObject({ uncertainCrashes: 1, attempts: 1 });
     });
   });

@@ -68,7 +68,7 @@ export function suspendedContract(under: StoreUnderTest): void {
   describe('a turn that waits', () => {
     it('holds no room: the chat goes on meanwhile, and what it is about counts as heard', async () => {
       await suspended('t1', 'k1');
-      expect(await under.store.look(CHAT, 'me', NOW), 'nothing is to be done').toBeNull();
+      expect(await under.store.readRoom(CHAT, 'me', NOW), 'nothing is to be done').toBeNull();
       expect(await under.store.running(CHAT)).toBeNull();
       expect(await under.store.suspended(CHAT)).toEqual({
         turnId: 't1',
@@ -171,7 +171,7 @@ export function suspendedContract(under: StoreUnderTest): void {
         expect((await receive(under.store, [resume('k2')])).rooms).toEqual([]);
         expect(await under.store.suspended(CHAT)).toBeNull();
         expect(await nextOf(under.store)).toMatchObject({ body: { text: 'so far …\n(stopped)' } });
-        expect(await under.store.look(CHAT, 'me', NOW), 'nothing of it waits again').toBeNull();
+        expect(await under.store.readRoom(CHAT, 'me', NOW), 'nothing of it waits again').toBeNull();
       },
     );
 

@@ -25,21 +25,21 @@ import {
 
 export function upkeepContract(under: StoreUnderTest): void {
   it('counts what stands where', async () => {
-    expect(await under.store.census()).toEqual({ waiting: 0, running: 0, undelivered: 0, parked: 0 });
+    expect(await under.store.counts()).toEqual({ waiting: 0, running: 0, undelivered: 0, parked: 0 });
     await exchange(under.store, 't1', 'hi', { deliveries: [delivery('turn:t1', 'a')] });
     await under.store.quieten();
     await exchange(under.store, 't2', 'ho', { deliveries: [delivery('turn:t2', 'b')] });
     await receive(under.store, [message('1', 'one')]);
     await begun(under.store, 't3');
     await receive(under.store, [message('2', 'two'), message('3', 'three')]);
-    expect(await under.store.census()).toEqual({ waiting: 2, running: 1, undelivered: 1, parked: 1 });
+    expect(await under.store.counts()).toEqual({ waiting: 2, running: 1, undelivered: 1, parked: 1 });
   });
 
   it('counts a parked turn as parked', async () => {
     await receive(under.store, [message('1', 'hi')]);
     const turn = await begun(under.store, 't1');
     await finish(under.store, turn, 't1', { outcome: 'parked', reply: null });
-    expect(await under.store.census()).toEqual({ waiting: 0, running: 0, undelivered: 0, parked: 1 });
+    expect(await under.store.counts()).toEqual({ waiting: 0, running: 0, undelivered: 0, parked: 1 });
   });
 
   it('is quiet after quieten: nothing is sent, answered or run', async () => {
@@ -49,7 +49,7 @@ export function upkeepContract(under: StoreUnderTest): void {
     await receive(under.store, [message('3', 'two', { chat: chatAt('test_2') })]);
     expect(await under.store.quieten()).toEqual({ deliveries: 1, messages: 2 });
     expect(await recovered(under.store)).toEqual({ rooms: [], commands: [], chats: [], alarms: [] });
-    expect(await under.store.census()).toEqual({ waiting: 0, running: 0, undelivered: 0, parked: 1 });
+    expect(await under.store.counts()).toEqual({ waiting: 0, running: 0, undelivered: 0, parked: 1 });
     expect(await finish(under.store, turn, 't2')).toBe('lost');
     await receive(under.store, [message('4', 'three')]);
     expect(await waitingTexts(under.store)).toEqual(['three']);
@@ -62,7 +62,7 @@ export function upkeepContract(under: StoreUnderTest): void {
     it('goes: what was delivered, answered and run, versions, requests; in steps', async () => {
       for (let n = 0; n < 5; n++) {
         await exchange(under.store, `t${n}`, `m${n}`, { deliveries: [delivery(`turn:t${n}`, 'x')] });
-        await under.store.sent((await nextOf(under.store))?.id ?? 0, `p${n}`, NOW);
+        await under.store.markSent((await nextOf(under.store))?.id ?? 0, `p${n}`, NOW);
         const { commands } = await receive(under.store, [command(`c${n}`, 'help')]);
         await under.store.takeCommand(commands[0]?.id ?? 0, lease());
         const finished = { id: commands[0]?.id ?? 0, now: NOW, deliveries: [], effects: [] };
@@ -106,9 +106,9 @@ export function upkeepContract(under: StoreUnderTest): void {
       await receive(under.store, [message('4', 'runs'), command('5', 'help')]);
       await begun(under.store, 't4');
       await receive(under.store, [message('6', 'waits')]);
-      const before = await under.store.census();
+      const before = await under.store.counts();
       await prune(NOW + DAY);
-      expect(await under.store.census()).toEqual(before);
+      expect(await under.store.counts()).toEqual(before);
       expect(await under.store.suspended(CHAT)).toMatchObject({ turnId: 't3' });
       expect(
         (await receive(under.store, [{ kind: 'resume', waitsFor: 'k', content: '', failed: false }])).rooms,
@@ -167,7 +167,7 @@ export function upkeepContract(under: StoreUnderTest): void {
         rooms: [CHAT],
       });
       const turn = await begun(other, 't1');
-      expect(await under.store.look(CHAT, 'a third', NOW)).toBeNull();
+      expect(await under.store.readRoom(CHAT, 'a third', NOW)).toBeNull();
       expect(await finish(other, turn, 't1')).toBe('finished');
       expect(await under.store.pending({ owner: 'me', channels: ['test'], now: NOW })).toMatchObject({
         rooms: [],

@@ -83,7 +83,7 @@ export function lease(owner = 'me', now = NOW): Lease {
 
 /** What is to be done in a room, and there is something. */
 export async function looked(store: Store, room = CHAT, owner = 'me', now = NOW): Promise<RoomState> {
-  const state = await store.look(room, owner, now);
+  const state = await store.readRoom(room, owner, now);
   expect(state, `something to be done in ${room}`).not.toBeNull();
   return state as RoomState;
 }
@@ -97,7 +97,7 @@ export interface Taken extends RoomState {
 
 /** Looks at a room and takes it; null where there is nothing to do, or another has it. */
 export async function take(store: Store, room = CHAT, owner = 'me', now = NOW): Promise<Taken | null> {
-  const state = await store.look(room, owner, now);
+  const state = await store.readRoom(room, owner, now);
   const taken = state && (await store.claim(state, lease(owner, now)));
   return state && taken && { ...state, ...taken };
 }
@@ -146,7 +146,7 @@ export async function begin(
   const waiting = seen.waiting.map(({ id }) => id);
   const batch = more.batch ?? waiting.filter((id) => !noted.includes(id));
   const turn = { id: turnId, personaId, batch, taken: more.taken ?? batch, addressed };
-  const claim = await store.begin({
+  const claim = await store.startTurn({
     seen: 'claim' in seen ? seen.claim : seen,
     lease: lease(owner, now),
     turn,
@@ -177,7 +177,7 @@ export async function note(
     forBots = undefined as boolean | undefined,
   } = {},
 ): Promise<boolean> {
-  return store.note({
+  return store.markHeard({
     seen: 'claim' in seen ? seen.claim : seen,
     lease: lease(),
     noted: noted ?? seen.waiting.map(({ id }) => id),
@@ -280,14 +280,14 @@ export async function placeOf(
 
 /** What waits in a room. */
 export async function waitingTexts(store: Store, room = CHAT): Promise<string[]> {
-  const state = await store.look(room, 'looking', NOW);
+  const state = await store.readRoom(room, 'looking', NOW);
   expect(state?.unfinished ?? null, 'no turn is unfinished').toBeNull();
   return (state?.waiting ?? []).map((waiting) => waiting.text);
 }
 
 /** What is to be delivered next, as whoever is called so sees it. */
 export function nextOf(store: Store, chatId = CHAT, owner = 'me', now = NOW) {
-  return store.next(chatId, owner, now);
+  return store.nextDelivery(chatId, owner, now);
 }
 
 /** As at the start of a process of that name. */
