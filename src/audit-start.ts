@@ -7,7 +7,7 @@ import { hiddenInLogs, isSecretOption, type LoadedConfig } from './config.js';
 import { ACCESS, configKeys } from './config-keys.js';
 import { type Audit, type AuditEntry, GATEWAY } from './core/journal.js';
 import { ONCE } from './core/known-keys.js';
-import { hashOf, plain } from './operating/audit-line.js';
+import { hashOf, plain } from './operating/audit-files.js';
 import { newestEntries } from './operating/audit-read.js';
 import { createRedactor } from './operating/redact.js';
 
@@ -29,11 +29,8 @@ export async function enterStart(
   const settings = settingsOf(whole, createRedactor(hiddenInLogs(config)), variableKeys);
   const details = noteworthy(settings);
   // What cannot be read is told when it is written to.
-  const known = await newestEntries(config.dataDir, {
-    matches: ({ kind }) => kind === 'configuration',
-    most: 1,
-    mostBytes: MOST_BYTES,
-  }).catch(() => null);
+  const isConfiguration = ({ kind }: AuditEntry) => kind === 'configuration';
+  const known = await newestEntries(config.dataDir, isConfiguration, 1, MOST_BYTES).catch(() => null);
   const before = known?.lines[0]?.details;
   const credentials = Object.entries(details).filter(([name]) => settings.get(name)?.isSecret);
   const address = details['model.base_url'];

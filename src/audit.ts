@@ -6,12 +6,16 @@ import { Fault } from './core/errors.js';
 import type { Audit } from './core/journal.js';
 import type { Log } from './core/log.js';
 import { createAudit } from './operating/audit.js';
-import { type AuditWishes, askedFor, shown } from './operating/audit-ask.js';
-import { newestEntries } from './operating/audit-read.js';
-import { verifyAudit } from './operating/audit-verify.js';
+import {
+  type AuditFilter,
+  newestEntries,
+  parseFilter,
+  shownLine,
+  verifyAudit,
+} from './operating/audit-read.js';
 import { createRedactor } from './operating/redact.js';
 
-export interface ShowWishes extends AuditWishes {
+export interface ShowWishes extends AuditFilter {
   json?: boolean;
   verify?: boolean;
 }
@@ -20,7 +24,7 @@ export function openAudit(config: Config, log: Log): Audit {
   return createAudit({
     folder: config.dataDir,
     keepBytes: config.retention.auditBytes,
-    clean: createRedactor(hiddenInLogs(config)),
+    redact: createRedactor(hiddenInLogs(config)),
     clock: systemClock,
     log,
   });
@@ -34,10 +38,10 @@ export async function audit(
   // Whoever reads only the beginning (`head`) has read enough.
   process.stdout.on('error', () => process.exit(0));
   const zone = createZone(config.timezone);
-  const ask = askedFor(wishes, zone, Date.now());
+  const { matches, most } = parseFilter(wishes, zone, Date.now());
   if (verify) return sayVerdict(config.dataDir);
-  const { lines, strange } = await newestEntries(config.dataDir, ask);
-  for (const line of lines) say(json ? JSON.stringify(line) : shown(line, zone));
+  const { lines, strange } = await newestEntries(config.dataDir, matches, most);
+  for (const line of lines) say(json ? JSON.stringify(line) : shownLine(line, zone));
   if (lines.length === 0 && !json) say('No entries.');
   if (strange > 0) {
     const those = strange === 1 ? '1 line is' : `${strange} lines are`;

@@ -1,31 +1,137 @@
 /**
- * The files of the audit log in `data_dir`: `audit.jsonl`, older ones by the number of their first entry, and
- * `audit.head` beside them, which says how far the log had come, so that a tail that was cut off is noticed.
+ * The files of the audit log in `data_dir`: `audit.jsonl`, older files named by the number of their first entry, and
+ * `audit.head`, which says how far the log had come, so that a cut tail is noticed. A line is JSON whose last field is the
+ * SHA-256 of everything before it, and names the hash of the line before.
  */
+import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BEGINNING, type Link } from './audit-line.js';
+import { AUDIT_KINDS, type AuditEntry } from '../core/audit.js';
+import { cutAt } from '../core/cut.js';
 import { giveToOwner } from './modes.js';
 
+export interface AuditLine extends AuditEntry {
+  /** 1, 2, 3, … over all files. */
+  n: number;
+  /** ISO 8601. */
+  at: string;
+  /** Of kind `torn`: what a crash left before this line. */
+  torn?: { bytes: number; hash: string };
+  /** The hash of the line before. */
+  before: string;
+  hash: string;
+}
+
+/** A line that is to be written. */
+export type Draft = Omit<AuditLine, 'n' | 'before' | 'hash'>;
+
+/** The end of the chain. */
+export interface Link {
+  n: number;
+  hash: string;
+}
+
 export interface Head extends Link {
-  /** How long `audit.jsonl` was then, and the number of the first entry in it. */
+  /** The length of `audit.jsonl`, and the number of its first entry. */
   bytes: number;
   from: number;
-  /** What the oldest file that is kept goes on from. */
+  /** The end of the chain before the oldest file that is kept. */
   begins: Link;
 }
 
+export const BEGINNING: Link = { n: 0, hash: '0'.repeat(64) };
 export const NEW_HEAD: Head = { ...BEGINNING, bytes: 0, from: 1, begins: BEGINNING };
-
-const HEAD = 'audit.head';
 export const CURRENT = 'audit.jsonl';
+const HEAD = 'audit.head';
+
+const WHO_CHARS = 400;
+const WHAT_CHARS = 1_000;
+const DETAIL_CHARS = 20_000;
+const LINE_END = 0x0a;
+
+export function lineOf(draft: Draft, { n, hash: before }: Link): { text: string; link: Link } {
+  const { at, kind, who, where, what, word, details, torn } = draft;
+  const shown = Object.entries(details ?? {}).map(([name, value]) => [
+    plain(name, WHO_CHARS),
+    plain(value, DETAIL_CHARS),
+  ]);
+  const fields = JSON.stringify({
+    n: n + 1,
+    at,
+    kind,
+    who: plain(who, WHO_CHARS),
+    where: where && plain(where, WHO_CHARS),
+    what: plain(what, WHAT_CHARS),
+    word: word && plain(word, WHO_CHARS),
+    details: details && Object.fromEntries(shown),
+    torn,
+    before,
+  });
+  const hash = hashOf(fields);
+  return { text: `${fields.slice(0, -1)},"hash":"${hash}"}\n`, link: { n: n + 1, hash } };
+}
+
+/** null for a line that is not ours. `intact`: it is as it was written. */
+export function readLine(bytes: Buffer): { line: AuditLine; intact: boolean } | null {
+  const text = bytes.toString('utf8');
+  const [, fields, hash] = /^(\{.*),"hash":"([0-9a-f]{64})"\}$/s.exec(text) ?? [];
+  if (fields === undefined) return null;
+  try {
+    const line = JSON.parse(text) as AuditLine;
+    if (!isLine(line)) return null;
+    // Bytes that are no UTF-8 read the same as others.
+    return { line, intact: hashOf(`${fields}}`) === hash && Buffer.from(text).equals(bytes) };
+  } catch {
+    return null;
+  }
+}
+
+function isLine({ n, at, kind, who, where, what, word, before, details, torn }: AuditLine): boolean {
+  return (
+    Number.isSafeInteger(n) &&
+    [at, who, what, before].every((value) => typeof value === 'string') &&
+    [where, word].every((value) => value === null || typeof value === 'string') &&
+    AUDIT_KINDS.includes(kind) &&
+    [details, torn].every((value) => value === undefined || (typeof value === 'object' && value !== null))
+  );
+}
+
+/** On one line, without control characters and marks that hide or turn the writing; the joiners of emoji and scripts stay. */
+export function plain(text: string, most: number): string {
+  const safe = text.replace(/(?:(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029])+/gu, ' ').trim();
+  return safe.length <= most ? safe : `${cutAt(safe, most)} … (${safe.length} characters)`;
+}
+
+export function hashOf(data: string | Buffer): string {
+  return createHash('sha256').update(data).digest('hex');
+}
+
+export interface Piece {
+  /** Without the line end. */
+  bytes: Buffer;
+  start: number;
+  /** Behind the line end. */
+  end: number;
+  /** False for a last line without a line end. */
+  isWhole: boolean;
+}
+
+export function* linesOf(file: Buffer): Generator<Piece> {
+  for (let start = 0; start < file.length; ) {
+    const at = file.indexOf(LINE_END, start);
+    const isWhole = at >= 0;
+    const end = isWhole ? at + 1 : file.length;
+    yield { bytes: file.subarray(start, isWhole ? at : end), start, end, isWhole };
+    start = end;
+  }
+}
 
 export function olderName(from: number): string {
   return `audit.${from}.jsonl`;
 }
 
-/** The older files, oldest first. */
+/** Oldest first. */
 export async function olderFiles(folder: string): Promise<{ name: string; from: number }[]> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -38,7 +144,50 @@ export async function olderFiles(folder: string): Promise<{ name: string; from: 
   return found.sort((a, b) => a.from - b.from);
 }
 
-/** Throws for what is no file: a pipe would keep whoever opens it waiting, and a device has no end. */
+/** Each file as it is now. The current one is read before the others are listed, so that a rename meanwhile loses none. */
+export async function* filesIn(
+  folder: string,
+  order: 'oldest first' | 'newest first',
+): AsyncGenerator<{ name: string; from: number | null; bytes: Buffer }> {
+  const current = await readIfThere(join(folder, CURRENT));
+  const older = await olderFiles(folder);
+  if (order === 'newest first') older.reverse();
+  let isCurrentDue = current !== null;
+  if (current !== null && order === 'newest first') {
+    yield { name: CURRENT, from: null, bytes: current.bytes };
+    isCurrentDue = false;
+  }
+  for (const { name, from } of older) {
+    const file = await readIfThere(join(folder, name));
+    const wasCurrent = file?.ino === current?.ino;
+    if (file === null || (wasCurrent && !isCurrentDue)) continue;
+    if (wasCurrent) isCurrentDue = false;
+    yield { name, from, bytes: file.bytes };
+  }
+  if (current !== null && isCurrentDue) yield { name: CURRENT, from: null, bytes: current.bytes };
+}
+
+/** From a position on. `isUnended`: the file does not end with a line end. */
+export async function readIfThere(
+  path: string,
+  from = 0,
+): Promise<{ bytes: Buffer; ino: number; isUnended: boolean } | null> {
+  const file = await openIfThere(path);
+  if (file === null) return null;
+  try {
+    const { ino, size } = await file.stat();
+    // With the byte before, which may be the last one.
+    const start = Math.max(0, Math.min(from, size) - 1);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(size - start), 0, size - start, start);
+    const read = buffer.subarray(0, bytesRead);
+    const isUnended = read.length > 0 && read.at(-1) !== LINE_END;
+    return { bytes: from === 0 ? read : read.subarray(1), ino, isUnended };
+  } finally {
+    await file.close();
+  }
+}
+
+/** Throws for a pipe, which would keep the reader waiting, and for a device, which has no end. */
 export async function openFile(path: string, flags: number = constants.O_RDONLY): Promise<FileHandle> {
   const file = await open(path, flags | constants.O_NONBLOCK, 0o600);
   if (!(await file.stat()).isFile()) {
@@ -49,8 +198,7 @@ export async function openFile(path: string, flags: number = constants.O_RDONLY)
   return file;
 }
 
-/** null where nothing is. */
-export async function openIfThere(path: string): Promise<FileHandle | null> {
+async function openIfThere(path: string): Promise<FileHandle | null> {
   try {
     return await openFile(path);
   } catch (error) {
@@ -59,18 +207,15 @@ export async function openIfThere(path: string): Promise<FileHandle | null> {
   }
 }
 
-/** null where there is none; 'unreadable' where it is none of ours. */
-export async function readHead(folder: string): Promise<Head | null | 'unreadable'> {
-  const file = await openIfThere(join(folder, HEAD));
-  if (file === null) return null;
-  const text = await file.readFile('utf8').finally(() => file.close());
+export async function readHead(folder: string): Promise<Head | 'gone' | 'unreadable'> {
+  const file = await readIfThere(join(folder, HEAD));
+  if (file === null) return 'gone';
   try {
-    const head = JSON.parse(text) as Head;
+    const head = JSON.parse(file.bytes.toString()) as Head;
     const numbers = [head.n, head.bytes, head.from, head.begins.n];
-    const hashes = [head.hash, head.begins.hash];
     const isOurs =
       numbers.every((value) => Number.isSafeInteger(value) && value >= 0) &&
-      hashes.every((hash) => typeof hash === 'string');
+      [head.hash, head.begins.hash].every((hash) => typeof hash === 'string');
     return isOurs ? head : 'unreadable';
   } catch {
     return 'unreadable';
@@ -88,14 +233,4 @@ export async function writeHead(folder: string, head: Head): Promise<void> {
     await file.close();
   }
   await rename(beside, join(folder, HEAD));
-}
-
-/** So that a file that was made or renamed is still there after a power cut. */
-export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

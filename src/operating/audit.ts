@@ -1,29 +1,53 @@
 /**
- * The audit log: `audit.jsonl` in `data_dir`, which only grows, each line chained to the one before. Whatever process
- * writes takes its lock for as long as one write lasts; what comes meanwhile goes in the next one, in order. Nothing is
- * held open, so that every write finds the files as they are.
+ * Writes the audit log: `audit.jsonl` in `data_dir`, append-only, each line chained to the one before. A process holds the
+ * log's lock for one write; entries that come meanwhile go into the next, in order. The chain goes on from the head, never
+ * from a file, so that whatever somebody changed in a file stays visible to `coterie audit --verify`.
  */
+
+import { constants } from 'node:fs';
+import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { GATEWAY } from '../core/audit.js';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Audit, AuditEntry } from '../core/journal.js';
 import type { Log } from '../core/log.js';
-import { append, ofItself, type Place } from './audit-append.js';
-import { CURRENT } from './audit-files.js';
-import type { Draft } from './audit-line.js';
+import {
+  BEGINNING,
+  CURRENT,
+  type Draft,
+  filesIn,
+  type Head,
+  hashOf,
+  type Link,
+  lineOf,
+  linesOf,
+  NEW_HEAD,
+  olderFiles,
+  olderName,
+  openFile,
+  readHead,
+  readIfThere,
+  readLine,
+  writeHead,
+} from './audit-files.js';
 import { type DataLock, takeLock } from './lock.js';
+import { syncFolder } from './sync.js';
 
-export interface AuditParts extends Omit<Place, 'fileBytes'> {
+interface Options {
+  folder: string;
+  /** `audit.jsonl` becomes an older file before it would grow beyond this. */
   fileBytes?: number;
-  /** Cuts out what may not be seen. */
-  clean(text: string): string;
+  /** The oldest files are removed when all together would take more. */
+  keepBytes: number;
+  redact(text: string): string;
   clock: Clock;
   log: Log;
 }
 
 interface Waiting {
   draft: Draft;
-  /** What was to be done is done, also where this cannot be entered. */
+  /** The thing is done even if this cannot be written. */
   goesOn: boolean;
   resolve(): void;
   reject(error: Fault): void;
@@ -32,49 +56,47 @@ interface Waiting {
 const FILE_BYTES = 10_000_000;
 /** In one write, so that a crash leaves little unfinished. */
 const MOST_AT_ONCE = 200;
-/** Other processes hold the lock for some milliseconds: together this is about ten seconds. */
+/** Attempts to get the lock, which takes about ten seconds; counted, because a clock may jump. */
 const TRIES = 2_000;
 const SAY_EVERY_MS = 60_000;
 
-export function createAudit(parts: AuditParts): Audit {
-  const { folder, clean, clock, log } = parts;
-  const place: Place = { fileBytes: FILE_BYTES, ...parts };
+export function createAudit({
+  folder,
+  fileBytes = FILE_BYTES,
+  keepBytes,
+  redact,
+  clock,
+  log,
+}: Options): Audit {
   const waiting: Waiting[] = [];
   let isWriting = false;
-  /** What could not be entered since the last write that could. */
+  /** Entries that could not be written since the last one that could. */
   let missed: { count: number; since: string } | null = null;
   let saidAt: number | null = null;
 
-  function enter(entry: AuditEntry, goesOn: boolean): Promise<void> {
+  function append(entry: AuditEntry, goesOn: boolean): Promise<void> {
+    const { what, details = null } = entry;
+    const redacted = details && Object.entries(details).map(([name, value]) => [name, redact(value)]);
+    const draft: Draft = { ...entry, at: time(), what: redact(what) };
+    if (redacted !== null) draft.details = Object.fromEntries(redacted);
     return new Promise((resolve, reject) => {
-      waiting.push({ draft: draftOf(entry), goesOn, resolve, reject });
+      waiting.push({ draft, goesOn, resolve, reject });
       if (!isWriting) void write();
     });
-  }
-
-  function draftOf({ what, details, ...entry }: AuditEntry): Draft {
-    return {
-      ...entry,
-      at: time(),
-      what: clean(what),
-      ...(details && {
-        details: Object.fromEntries(Object.entries(details).map(([name, value]) => [name, clean(value)])),
-      }),
-    };
   }
 
   async function write(): Promise<void> {
     isWriting = true;
     while (waiting.length > 0) {
-      // What is entered in the same moment goes in one write.
+      // Entries of the same moment go into one write.
       await null;
       const batch = waiting.splice(0, MOST_AT_ONCE);
       const drafts = batch.map(({ draft }) => draft);
-      if (missed !== null) drafts.unshift({ at: time(), ...ofItself('audit', gap(missed)) });
+      if (missed !== null) drafts.unshift({ at: time(), ...ownEntry('audit', gap(missed)) });
       try {
-        const lock = await patientLock();
+        const lock = await waitForLock();
         try {
-          await append(place, drafts, time());
+          await appendLines(folder, drafts, { at: time(), fileBytes, keepBytes });
         } finally {
           lock.release();
         }
@@ -102,29 +124,194 @@ export function createAudit(parts: AuditParts): Audit {
     const now = clock.now();
     if (missed === null || (saidAt !== null && Math.abs(now - saidAt) < SAY_EVERY_MS)) return;
     saidAt = now;
-    log.error(
-      { why: describe(fault), missing: missed.count },
-      'what is done is not entered in the audit log',
-    );
+    log.error({ why: describe(fault), missing: missed.count }, 'audit log not written; work goes on');
   }
 
-  /** Counted, not timed: a clock may jump. */
-  async function patientLock(): Promise<DataLock> {
+  async function waitForLock(): Promise<DataLock> {
     for (let tries = 0; tries < TRIES; tries++) {
       const lock = await takeLock(join(folder, 'audit.lock'));
       if (lock) return lock;
       await clock.sleep(1 + (tries % 9));
     }
-    throw new Error('another process holds it and does not let go');
+    throw new Error('another process holds its lock and does not let go');
   }
 
   function time(): string {
     return new Date(clock.now()).toISOString();
   }
 
-  return { record: (entry) => enter(entry, false), note: (entry) => enter(entry, true) };
+  return { record: (entry) => append(entry, false), note: (entry) => append(entry, true) };
 }
 
 function gap({ count, since }: { count: number; since: string }): string {
   return `${count === 1 ? 'one thing was' : `${count} things were`} done since ${since} that could not be entered`;
+}
+
+interface Limits {
+  at: string;
+  fileBytes: number;
+  keepBytes: number;
+}
+
+/** All of them are on the disk when it resolves; where it rejects, none is in the log. */
+async function appendLines(folder: string, drafts: Draft[], limits: Limits): Promise<void> {
+  const found = await findEnd(folder, limits.at);
+  let { head } = found;
+  const added = found.notes;
+  // Lines are a little longer than what they are made of.
+  const size = Buffer.byteLength(JSON.stringify(drafts)) + drafts.length * 250;
+  const isFull = head.bytes > 0 && head.bytes + size > limits.fileBytes;
+  // A note about a file stands in that file.
+  if (isFull && added.length === 0 && (await rotate(folder, head))) {
+    head = { ...head, bytes: 0, from: head.n + 1 };
+    await writeHead(folder, head);
+    const trimmed = await removeOldest(folder, head, limits);
+    head = trimmed.head;
+    added.push(...trimmed.notes);
+  }
+  let text = found.isUnended ? '\n' : '';
+  let link: Link = head;
+  for (const draft of [...added, ...drafts]) {
+    const next = lineOf(draft, link);
+    text += next.text;
+    link = next.link;
+  }
+  const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
+  const file = await openFile(join(folder, CURRENT), flags);
+  try {
+    const { size: before } = await file.stat();
+    try {
+      await file.appendFile(text);
+      await file.datasync();
+      if (before === 0) await syncFolder(folder);
+      await writeHead(folder, { ...head, ...link, bytes: before + Buffer.byteLength(text) });
+    } catch (error) {
+      // Where even that fails, the next write finds it behind the head.
+      await file.truncate(before).catch(() => {});
+      throw error;
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+interface End {
+  head: Head;
+  /** Entries about the log itself that come first. */
+  notes: Draft[];
+  /** The file does not end with a line end. */
+  isUnended: boolean;
+}
+
+/** The head, moved on over whole lines behind it: a process ended before it could move the head. */
+async function findEnd(folder: string, at: string): Promise<End> {
+  const head = await readHead(folder);
+  if (typeof head === 'string') return withoutHead(folder, head, at);
+  const tail = await readIfThere(join(folder, CURRENT), head.bytes);
+  // It was renamed before the head could say so, or somebody took it away.
+  if (tail === null && head.bytes > 0) {
+    return { head: { ...head, bytes: 0, from: head.n + 1 }, notes: [], isUnended: false };
+  }
+  const bytes = tail?.bytes ?? Buffer.alloc(0);
+  const isUnended = tail?.isUnended === true;
+  let link: Link = head;
+  let good = 0;
+  for (const { bytes: line, end, isWhole } of linesOf(bytes)) {
+    const read = isWhole ? readLine(line) : null;
+    if (!read?.intact || read.line.n !== link.n + 1 || read.line.before !== link.hash) break;
+    link = read.line;
+    good = end;
+  }
+  const reached = { ...head, n: link.n, hash: link.hash, bytes: head.bytes + good };
+  if (good === bytes.length) return { head: reached, notes: [], isUnended };
+  const left = Buffer.concat([bytes.subarray(good), Buffer.from(isUnended ? '\n' : '')]);
+  const what = `the ${left.length} bytes before this line were being written when the process or the machine ended`;
+  const torn = { bytes: left.length, hash: hashOf(left) };
+  return { head: reached, notes: [{ at, ...ownEntry('torn', what), torn }], isUnended };
+}
+
+/** The head is written before the first entry, so somebody took it away, unless there is nothing yet. */
+async function withoutHead(folder: string, state: 'gone' | 'unreadable', at: string): Promise<End> {
+  let begins: Link | null = null;
+  let end: Link = BEGINNING;
+  let current: Buffer = Buffer.alloc(0);
+  let from = 0;
+  let isAnyThere = false;
+  for await (const { name, bytes } of filesIn(folder, 'oldest first')) {
+    isAnyThere = true;
+    from = 0;
+    for (const { bytes: line } of linesOf(bytes)) {
+      const read = readLine(line);
+      if (read === null) continue;
+      begins ??= { n: read.line.n - 1, hash: read.line.before };
+      from ||= read.line.n;
+      if (read.intact) end = read.line;
+    }
+    if (name === CURRENT) current = bytes;
+    else from = 0;
+  }
+  if (!isAnyThere && state === 'gone') {
+    await writeHead(folder, NEW_HEAD);
+    return { head: NEW_HEAD, notes: [], isUnended: false };
+  }
+  const head: Head = {
+    n: end.n,
+    hash: end.hash,
+    bytes: current.length,
+    from: from || end.n + 1,
+    begins: begins ?? BEGINNING,
+  };
+  const problem = state === 'gone' ? 'is gone' : 'cannot be read';
+  const what = `audit.head ${problem}: whether entries are missing before this is not known`;
+  const isUnended = current.length > 0 && current.at(-1) !== 0x0a;
+  return { head, notes: [{ at, ...ownEntry('broken', what) }], isUnended };
+}
+
+/** False where the name of the older file is taken: nothing is ever written over. */
+async function rotate(folder: string, { from }: Head): Promise<boolean> {
+  const older = join(folder, olderName(from));
+  if (await stat(older).catch(() => null)) return false;
+  await rename(join(folder, CURRENT), older);
+  await syncFolder(folder);
+  return true;
+}
+
+/** The head knows first: a file that it no longer expects may be removed. */
+async function removeOldest(
+  folder: string,
+  given: Head,
+  { at, fileBytes, keepBytes }: Limits,
+): Promise<{ head: Head; notes: Draft[] }> {
+  const files = await olderFiles(folder);
+  const sizes = await Promise.all(files.map(async ({ name }) => (await stat(join(folder, name))).size));
+  let total = sizes.reduce((sum, bytes) => sum + bytes, fileBytes);
+  let head = given;
+  const notes: Draft[] = [];
+  for (const [i, { name, from }] of files.entries()) {
+    if (total <= keepBytes) break;
+    const next = files[i + 1];
+    const begins = next ? await beginningOf(join(folder, next.name)) : head;
+    if (begins === null) break;
+    head = { ...head, begins: { n: begins.n, hash: begins.hash } };
+    await writeHead(folder, head);
+    await rm(join(folder, name));
+    total -= sizes[i] ?? 0;
+    const what = `the oldest file went, with the entries ${from} to ${begins.n} (retention.audit_bytes)`;
+    notes.push({ at, ...ownEntry('audit', what) });
+  }
+  return { head, notes };
+}
+
+/** The end of the chain before a file. */
+async function beginningOf(path: string): Promise<Link | null> {
+  const file = await readIfThere(path);
+  for (const { bytes } of linesOf(file?.bytes ?? Buffer.alloc(0))) {
+    const read = readLine(bytes);
+    if (read) return { n: read.line.n - 1, hash: read.line.before };
+  }
+  return null;
+}
+
+function ownEntry(kind: AuditEntry['kind'], what: string): AuditEntry {
+  return { kind, who: GATEWAY, where: null, what, word: null };
 }

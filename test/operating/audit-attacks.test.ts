@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Audit } from '../../src/core/journal.js';
-import { type Break, verifyAudit } from '../../src/operating/audit-verify.js';
+import { type Verdict, verifyAudit } from '../../src/operating/audit-read.js';
 import {
   auditIn,
   enter,
@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-const broken = async (): Promise<Break | null> => (await verifyAudit(folder)).broken;
+const broken = async (): Promise<Verdict['broken']> => (await verifyAudit(folder)).broken;
 
 /** It is found at once, and still when the gateway has gone on writing. */
 async function expectBreak(line: number, what: RegExp, file = 'audit.jsonl'): Promise<void> {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execPath } from 'node:process';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { verifyAudit } from '../../src/operating/audit-verify.js';
+import { verifyAudit } from '../../src/operating/audit-read.js';
 import { auditIn, enter, entriesIn, saidIn } from './audit-support.js';
 
 let folder: string;
@@ -28,7 +28,7 @@ function process(work: string, before = ''): ChildProcess {
     const { systemClock: clock } = await import(${module('core/clock.js')});
     const log = { error() {}, warn() {}, info() {}, debug() {} };
     const folder = ${JSON.stringify(folder)};
-    const audit = createAudit({ folder, fileBytes: 20_000, keepBytes: 1e9, clean: (text) => text, clock, log });
+    const audit = createAudit({ folder, fileBytes: 20_000, keepBytes: 1e9, redact: (text) => text, clock, log });
     const record = (what) => audit.record({ kind: 'command', who: 'x_1', where: null, what, word: null });
     ${work}`;
   const child = spawn('bash', ['-c', `${before} exec "$0" --input-type=module -e "$1"`, execPath, script], {

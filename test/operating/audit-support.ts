@@ -3,13 +3,13 @@ import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../../src/core/clock.js';
 import type { Audit, AuditEntry } from '../../src/core/journal.js';
-import { type AuditParts, createAudit } from '../../src/operating/audit.js';
-import { type AuditLine, lineOf, readLine } from '../../src/operating/audit-line.js';
+import { createAudit } from '../../src/operating/audit.js';
+import { type AuditLine, lineOf, readLine } from '../../src/operating/audit-files.js';
 import { newestEntries } from '../../src/operating/audit-read.js';
 import { quietLog } from '../harness/quiet.js';
 
-export function auditIn(folder: string, parts: Partial<AuditParts> = {}): Audit {
-  const plain = { clean: (text: string) => text, clock: systemClock, log: quietLog };
+export function auditIn(folder: string, parts: Partial<Parameters<typeof createAudit>[0]> = {}): Audit {
+  const plain = { redact: (text: string) => text, clock: systemClock, log: quietLog };
   return createAudit({ folder, keepBytes: 1e9, ...plain, ...parts });
 }
 
@@ -22,7 +22,7 @@ export async function enter(audit: Audit, ...what: string[]): Promise<void> {
 }
 
 export async function entriesIn(folder: string): Promise<AuditLine[]> {
-  return (await newestEntries(folder, { matches: () => true, most: 100_000 })).lines;
+  return (await newestEntries(folder, () => true, 100_000)).lines;
 }
 
 export async function saidIn(folder: string): Promise<string[]> {

@@ -18,7 +18,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { describe as describeFault, type Fault } from '../../src/core/errors.js';
 import type { Log } from '../../src/core/log.js';
 import { NEW_HEAD } from '../../src/operating/audit-files.js';
-import { verifyAudit } from '../../src/operating/audit-verify.js';
+import { verifyAudit } from '../../src/operating/audit-read.js';
 import { takeLock } from '../../src/operating/lock.js';
 import { createRedactor } from '../../src/operating/redact.js';
 import { manualClock } from '../fakes/clock.js';
@@ -71,7 +71,7 @@ describe('what is entered', () => {
   });
 
   it('holds no secret, and is cut where it is endless', async () => {
-    const audit = auditIn(folder, { clean: createRedactor(['hunter2']) });
+    const audit = auditIn(folder, { redact: createRedactor(['hunter2']) });
     await audit.record(entry('with hunter2', { details: { key: 'hunter2' } }));
     await audit.record(entry('x'.repeat(1e6)));
     const text = await readFile(join(folder, 'audit.jsonl'), 'utf8');
@@ -253,11 +253,12 @@ describe('where it cannot be written', () => {
     await expect(enter(auditIn(folder), 'a')).rejects.toMatchObject({ code: 'audit_unavailable' });
   });
 
-  it('is noted where the file was cut meanwhile', async () => {
+  it('goes on where the file was cut meanwhile, and the cut is found', async () => {
     const audit = auditIn(folder);
     await enter(audit, 'a', 'b');
     await truncate(join(folder, 'audit.jsonl'), 10);
     await enter(audit, 'c');
-    expect(await saidIn(folder)).toEqual([expect.stringContaining('entries up to 2 are missing'), 'c']);
+    expect(await saidIn(folder)).toEqual(['c']);
+    expect((await verifyAudit(folder)).broken).toMatchObject({ line: 1, what: 'this is no entry' });
   });
 });

@@ -4,9 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
-import { type AuditWishes, askedFor, shown } from '../../src/operating/audit-ask.js';
-import type { AuditLine } from '../../src/operating/audit-line.js';
-import { newestEntries } from '../../src/operating/audit-read.js';
+import type { AuditLine } from '../../src/operating/audit-files.js';
+import { type AuditFilter, newestEntries, parseFilter, shownLine } from '../../src/operating/audit-read.js';
 import { manualClock } from '../fakes/clock.js';
 import { auditIn, entry, leave, olderIn } from './audit-support.js';
 
@@ -21,8 +20,9 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-async function found(wishes: AuditWishes): Promise<string[]> {
-  const { lines } = await newestEntries(folder, askedFor(wishes, ZONE, NOW));
+async function found(wishes: AuditFilter): Promise<string[]> {
+  const { matches, most } = parseFilter(wishes, ZONE, NOW);
+  const { lines } = await newestEntries(folder, matches, most);
   return lines.map(({ what }) => what);
 }
 
@@ -82,8 +82,8 @@ describe('the filters', () => {
     { until: '7 days' },
     { until: '2026-1-1' },
     { until: '\u001b[2J' },
-  ] as AuditWishes[])('of %j are refused as wrong usage', (wishes) => {
-    const asked = () => askedFor(wishes, ZONE, NOW);
+  ] as AuditFilter[])('of %j are refused as wrong usage', (wishes) => {
+    const asked = () => parseFilter(wishes, ZONE, NOW);
     expect(asked).toThrow(expect.objectContaining({ code: 'configuration' }));
     expect(asked).toThrow(/^--(kind|limit|since|until) \P{Cc}*: expected /u);
   });
@@ -97,17 +97,20 @@ describe('a line for the terminal', () => {
   };
 
   it('has number, time in the zone, kind, who, where, what and on whose word', () => {
-    expect(shown(line, ZONE)).toBe(
+    expect(shownLine(line, ZONE)).toBe(
       '7  2026-07-01 14:00  command        telegram_1 in telegram_-5: /persona new Luna (on the word of telegram_2)',
     );
-    expect(shown({ ...line, where: null, word: null, details: { a: '1' } }, ZONE)).toBe(
+    expect(shownLine({ ...line, where: null, word: null, details: { a: '1' } }, ZONE)).toBe(
       '7  2026-07-01 14:00  command        telegram_1: /persona new Luna\n    a: 1',
     );
   });
 
   it('has no control characters, also where somebody else wrote the file', () => {
     const bad = 'a\u001b[2J\r\nb\u202e\u0007\u009b';
-    const text = shown({ ...line, who: bad, what: bad, word: bad, at: bad, details: { [bad]: bad } }, ZONE);
+    const text = shownLine(
+      { ...line, who: bad, what: bad, word: bad, at: bad, details: { [bad]: bad } },
+      ZONE,
+    );
     expect(text.replace('\n    ', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
 });
