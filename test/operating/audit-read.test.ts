@@ -121,7 +121,7 @@ it('lines that are none of ours are counted and passed over', async () => {
   await leave(folder, `${JSON.stringify({ n: 2, kind: 'command' })}\n`);
   await leave(folder, `${'x'.repeat(5_000_000)}\n`);
   await audit.record(entry('b'));
-  const { lines, strange } = await newestEntries(folder, { matches: () => true, most: 50 });
+  const { lines, strange } = await newestEntries(folder, () => true, 50);
   expect(lines.map(({ kind }) => kind)).toEqual(['command', 'torn', 'command']);
   expect(strange).toBe(2);
 });
