@@ -7,8 +7,8 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AUDIT_KINDS, type AuditEntry } from '../core/audit.js';
 import { cutAt } from '../core/cut.js';
+import { AUDIT_KINDS, type AuditEntry } from '../core/journal.js';
 import { giveToOwner } from './modes.js';
 
 export interface AuditLine extends AuditEntry {

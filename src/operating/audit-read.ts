@@ -1,8 +1,8 @@
 /** Reads the audit log, while others write: the newest entries, filtered, and the check of the whole chain. */
-import { AUDIT_KINDS } from '../core/audit.js';
-import type { Zone } from '../core/dates.js';
+
+import { A_TIME, momentsOf, type Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
-import { A_TIME, momentsOf } from '../core/moments.js';
+import { AUDIT_KINDS } from '../core/journal.js';
 import {
   type AuditLine,
   CURRENT,

@@ -7,10 +7,9 @@
 import { constants } from 'node:fs';
 import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { GATEWAY } from '../core/audit.js';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
-import type { Audit, AuditEntry } from '../core/journal.js';
+import { type Audit, type AuditEntry, GATEWAY } from '../core/journal.js';
 import type { Log } from '../core/log.js';
 import {
   BEGINNING,

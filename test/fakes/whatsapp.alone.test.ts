@@ -11,7 +11,8 @@ import makeWASocket, {
   type WASocket,
 } from '@whiskeysockets/baileys';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type FakeWhatsApp, type SentMessage, startFakeWhatsApp } from './whatsapp.js';
+import { type SentMessage, startFakeWhatsApp } from './whatsapp.js';
+import type { FakeWhatsApp } from './whatsapp-words.js';
 
 let fake: FakeWhatsApp;
 let device: Device;

@@ -3,8 +3,9 @@
  * scanning the QR code it logs (`whatsapp qr: …`): only there stands the secret that WhatsApp's phone answers with,
  * so the platform attends to its log. Once is enough; after that the gateway logs in with what it stored.
  */
-import type { FakeWhatsApp, Group, SentMessage } from '../fakes/whatsapp.js';
-import { startFakeWhatsApp } from '../fakes/whatsapp.js';
+
+import { type SentMessage, startFakeWhatsApp } from '../fakes/whatsapp.js';
+import type { FakeWhatsApp, Group } from '../fakes/whatsapp-words.js';
 import { type Person, type Place, type Platform, type Saying, voiceNoteOf } from './platform.js';
 
 const LOOK_EVERY_MS = 10;
