@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { createArtifacts } from './artifacts/artifacts.js';
 import { createExports } from './chat-export/files.js';
 import { newCallCode, newPairingCode } from './codes.js';
-import type { Config } from './config.js';
+import { type Config, secretsOf } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { type Conversation, createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
@@ -39,11 +39,12 @@ import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
 import { secretsIn } from './models/redact.js';
 import { createOutward } from './network/outward.js';
+import { collectSooner, createCollector } from './operating/heap.js';
 import { takeLock } from './operating/lock.js';
-import { createRedactor } from './operating/log.js';
-import { createMetrics, createSizes, jobGauge, sizeGauges } from './operating/metrics.js';
+import { createMetrics } from './operating/metrics.js';
+import { createRedactor } from './operating/redact.js';
+import { createSizes, jobGauge, sizeGauges } from './operating/sizes.js';
 import { startUpkeep } from './operating/upkeep.js';
-import { collectSooner, createCollector } from './operating/v8.js';
 import {
   agentsFolderOf,
   artifactsFolderOf,
@@ -55,11 +56,10 @@ import {
   skillsFolderOf,
   workFolderOf,
   workspaceFolderOf,
-} from './paths.js';
-import { createPlatforms, createTerminalChannel, type TerminalWishes } from './platforms.js';
+} from './places.js';
+import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { createRecords } from './replay/records.js';
-import { secretsOf } from './secrets.js';
 import {
   createEmbedder,
   createMcp,
@@ -72,6 +72,7 @@ import { channelSettingsOf, modelsFor, settingsOf } from './settings.js';
 import { createSkills, systemHost } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createDelegating, createTaskParts } from './tasks.js';
+import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
 import { createAgents } from './workspace/agents.js';
 import { withWorkspace } from './workspace/recall-files.js';
@@ -184,8 +185,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     clean: createRedactor(secretsOf(config)),
     ...{ clock, newId, log },
   });
-  const exportsFolder = exportsFolderOf(config);
-  const exports = createExports({ folder: exportsFolder, feed: store, personas, zone, clock });
+  const exports = createExports({ folder: exportsFolderOf(config), feed: store, personas, zone, clock });
   const artifacts = createArtifacts({
     folder: artifactsFolderOf(config),
     mediaFolder,
@@ -207,24 +207,10 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const jobs = createJobs({ store, door, rules: jobRules, clock, newId, alarm });
   const speech = await createSpeechOf(config, log);
   const mcp = await createMcp(config, version, log);
-  const deliver = createDeliver({
-    ...{ store, owner, channels, chatFiles, speech },
-    ...{ rulesFor, settings, clock, log, metrics },
-  });
-  const toolsFor = createToolsFor({
-    ...{ config, store, channels, personas, memory, clipboard, archives, recall, jobs, mcp },
-    ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
-    ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
-    promptFiles,
-    ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
-    outward: createOutward(config.network.proxies),
-    ...{ artifacts, skills, delegation: createDelegating({ store, agents, clock, newId }) },
-  });
-  const conversation: Conversation = createConversation({
+  const base = {
     store,
     owner,
     channels,
-    deliver,
     personas,
     chatFiles,
     memory,
@@ -237,10 +223,11 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     journal,
     speech,
     audit,
-    toolsFor,
-    ...{ records, exports, artifacts, skills },
+    records,
+    exports,
+    artifacts,
+    skills,
     jobs,
-    ...(mcp === null ? {} : { toolsReady: createToolsReady(config.tools, mcp) }),
     settings,
     rulesFor,
     labelOf,
@@ -255,6 +242,31 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     metrics,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt },
     sizes,
+  };
+  const deliver = createDeliver(base);
+  const toolsFor = createToolsFor({
+    ...base,
+    config,
+    mcp,
+    deliver,
+    exports,
+    artifacts,
+    mediaFolder,
+    workFolder: workFolderOf(config),
+    workspaceFolder: workspaceFolderOf(config),
+    skillsFolder: skillsFolderOf(config),
+    agents,
+    promptFiles,
+    hidden: hiddenFrom(config, wishes.configFile),
+    environment: process.env,
+    outward: createOutward(config.network.proxies),
+    delegation: createDelegating({ store, agents, clock, newId }),
+  });
+  const conversation: Conversation = createConversation({
+    ...base,
+    deliver,
+    toolsFor,
+    ...(mcp === null ? {} : { toolsReady: createToolsReady(config.tools, mcp) }),
   });
 
   const tasks = createTaskParts({
@@ -343,6 +355,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
       },
       async () => {
         void chatFiles.prepare();
+        void speech?.tidy();
         return async () => {};
       },
       async () => {
@@ -375,10 +388,6 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
         };
       },
       async () => records.idle,
-      async () => {
-        void speech?.tidy();
-        return async () => {};
-      },
       async () => {
         const letGo = collectSooner();
         return async () => letGo();

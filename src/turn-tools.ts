@@ -1,8 +1,6 @@
 /** What a model may do in a turn: every tool there is, in groups, and which turns have which. */
 import type { Config } from './config.js';
-import { postReaction } from './conversation/deliver/react.js';
-import { postSideMessage } from './conversation/deliver/say.js';
-import type { Services } from './conversation/services.js';
+import type { Deliver, Services } from './conversation/services.js';
 import { toolSet } from './conversation/turn/tools.js';
 import type { Artifacts } from './core/artifacts.js';
 import type { ChatExports } from './core/chat-record.js';
@@ -13,7 +11,6 @@ import type { Skills } from './core/persona.js';
 import { type Agents, BOARD_CHAT, type Delegation } from './core/task.js';
 import {
   type AnyTool,
-  type SideMessage,
   TOOL_GROUPS,
   type ToolGroup,
   type ToolSet,
@@ -38,8 +35,6 @@ import { createPageReader } from './tools/web/page-reader.js';
 import { systemNetwork } from './tools/web/request.js';
 import { webFetch } from './tools/web/web-fetch.js';
 
-type Deliver = Parameters<typeof postSideMessage>[0]['deliver'];
-
 interface Parts
   extends Pick<
     Services,
@@ -57,7 +52,7 @@ interface Parts
   > {
   config: Pick<Config, 'groupsDir' | 'tools'>;
   outward: Outward;
-  deliver: Deliver;
+  deliver: Pick<Deliver, 'reaction' | 'sideMessage'>;
   exports: Pick<ChatExports, 'make'>;
   artifacts: Pick<Artifacts, 'write'>;
   skills: Skills;
@@ -134,17 +129,17 @@ const NOT_FOR_AGENTS: ReadonlySet<ToolGroup> = new Set([
 
 /** Every group but memory. */
 function groupsOf(parts: Parts): Groups {
-  const { config, store, channels, personas, archives, recall, deliver, settings, zone, clock } = parts;
+  const { config, store, channels, archives, recall, deliver, zone, clock } = parts;
   const search = [searchMemory(recall, zone)];
   const clipboard = [manageClipboard(parts.clipboard)];
   const schedules = scheduleTools({ jobs: parts.jobs, chat: store.chat });
   const reactions = [
     react({
-      post: (asked) => postReaction({ store, channels, personas, clock, settings, deliver }, asked),
+      post: deliver.reaction,
       emojiOn: (channel) => channels.get(channel)?.reactions,
     }),
   ];
-  const post = (aside: SideMessage) => postSideMessage({ store, channels, deliver, personas, clock }, aside);
+  const post = deliver.sideMessage;
   const exporting = [exportChat({ exports: parts.exports, post, zone })];
   const { workFolder, mediaFolder, workspaceFolder, skillsFolder, hidden, promptFiles } = parts;
   const folders = {

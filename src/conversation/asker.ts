@@ -9,8 +9,8 @@ import type { ChatId } from '../core/ids.js';
 import { jobOfEvent } from '../core/jobs.js';
 import type { Asker } from '../core/tool.js';
 import type { Exchange, StoredMessage } from '../core/transcript.js';
-import { type Rights, type RightsServices, rightsOf } from './rights.js';
-import type { Services } from './services.js';
+import { type Rights, rightsOf } from './rights.js';
+import type { BaseServices } from './services.js';
 
 type Said = Pick<StoredMessage, 'author' | 'forwardedFrom' | 'platformMessageId'>;
 type Person = { id: ChatId; administrator: boolean };
@@ -20,7 +20,7 @@ const MOST_PEOPLE = 20;
 
 /** Of what a turn answers. What personas said in an exchange counts as words of those who set it off. */
 export function askerOfTurn(
-  services: RightsServices & Pick<Services, 'store'>,
+  services: BaseServices,
   chat: ChatRecord,
   turn: { batch: readonly StoredMessage[]; exchange: Exchange | null },
 ): Asker {
@@ -37,7 +37,7 @@ export function askerOfTurn(
 }
 
 export function askerOf(
-  services: RightsServices,
+  services: BaseServices,
   chat: ChatRecord,
   words: () => Promise<readonly Said[]>,
 ): Asker {
@@ -61,7 +61,7 @@ export function askerOf(
  * Everybody who said something; nobody where something came from inside the gateway, or where all of it is only forwarded:
  * such words are nobody's here. What a person asked to be told at a time is theirs, with the rights that they have then.
  */
-async function peopleIn({ store }: RightsServices, said: readonly Said[]): Promise<Person[]> {
+async function peopleIn({ store }: BaseServices, said: readonly Said[]): Promise<Person[]> {
   const people = new Map<ChatId, Person>();
   let hasOwnWords = false;
   for (const { author, forwardedFrom, platformMessageId } of said) {
@@ -81,7 +81,7 @@ async function peopleIn({ store }: RightsServices, said: readonly Said[]): Promi
 
 /** null: nobody, or nobody alone. A persona's own idea, and one that words from outside may have led to, is nobody's. */
 async function whoScheduled(
-  store: RightsServices['store'],
+  store: BaseServices['store'],
   platformMessageId: string | null,
 ): Promise<ChatId | null> {
   const id = jobOfEvent(platformMessageId);

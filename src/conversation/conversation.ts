@@ -15,19 +15,14 @@ import { expireCall } from './approving.js';
 import { createWindows } from './compaction/windows.js';
 import { consolidateNight } from './consolidation/nightly.js';
 import { createWindowCopies } from './context/window.js';
-import type { Deliver } from './deliver/deliver.js';
-import { createNews } from './deliver/news.js';
-import { postOnce } from './deliver/say.js';
+import { createDailyLimits } from './daily-limits.js';
 import { toolsTelling } from './deliver/tools-left-out.js';
 import { type DigestPlan, keepDigests } from './digests/digests.js';
-import { createBudgets } from './purses.js';
 import { createCommandLane } from './receive/command-lane.js';
 import { createPace } from './receive/pace.js';
 import { createPastes } from './receive/pastes.js';
 import { receive } from './receive/receive.js';
 import { createStrangers } from './receive/strangers.js';
-import { createArbiter } from './rooms/arbiter.js';
-import { createRefusals } from './rooms/refusals.js';
 import { runRoom } from './rooms/room.js';
 import type { RoomServices } from './rooms/room-services.js';
 import { createScheduler, type RoomEnd, type RoomRun } from './rooms/scheduler.js';
@@ -81,27 +76,20 @@ export interface InsideEvent {
 const REST_MS = 2_000;
 const NO_RESULT_IN_TIME = 'Nothing came of this in time, so it is over.';
 
-type Given = Omit<Services, 'budgets'> & { deliver: Deliver };
-
-export function createConversation(parts: Given): Conversation {
-  const { store, channels, deliver, clock, log, settings } = parts;
-  const tellOwners = createNews(parts);
-  const given: Given = { ...parts, toolsFor: toolsTelling(parts.toolsFor, tellOwners) };
-  const budgets = createBudgets({ ...given, tell: tellOwners }, settings.limits);
-  const services = { ...given, budgets };
+export function createConversation(given: Omit<Services, 'dailyLimits' | 'windows'>): Conversation {
+  const { store, channels, deliver, clock, log, settings } = given;
   const windowCopies = createWindowCopies(store);
-  const windows = createWindows({ ...services, windowCopies });
-  const rooms: RoomServices = {
-    ...services,
-    tellOwners,
-    windows,
+  const base = {
+    ...given,
+    toolsFor: toolsTelling(given.toolsFor, deliver),
+    dailyLimits: createDailyLimits(given),
     windowCopies,
-    arbiter: settings.natural ? createArbiter(services) : null,
-    refusals: createRefusals(services),
   };
+  const windows = createWindows(base);
+  const services: RoomServices = { ...base, windows };
   const debounceMs = (channel: string) => channels.get(channel)?.limits.debounceMs ?? settings.debounceMs;
   const scheduler = createScheduler(services, debounceMs, run);
-  const commands = createCommandLane({ ...services, windows, scheduler });
+  const commands = createCommandLane({ ...services, scheduler });
   const strangers = createStrangers({ clock, log });
   const pastes = createPastes();
   const pace = createPace(settings.limits.messagesPerMinute);
@@ -109,7 +97,7 @@ export function createConversation(parts: Given): Conversation {
   let stopping = false;
 
   async function run(room: RoomRun): Promise<RoomEnd> {
-    const end = await runRoom(rooms, room);
+    const end = await runRoom(services, room);
     if (end.alarm) setAlarm(end.alarm);
     return end;
   }
@@ -177,7 +165,7 @@ export function createConversation(parts: Given): Conversation {
   return {
     async receive(batch) {
       const { posted, turnedAway, choices, albums, ...accepted } = await receive(
-        { ...services, windows },
+        services,
         strangers,
         pace,
         pastes,
@@ -200,8 +188,7 @@ export function createConversation(parts: Given): Conversation {
       const { chatId, threadId } = roomParts(room);
       const chat = await store.chat(chatId);
       if (chat === null) return;
-      await postOnce(services, { chat, threadId }, { origin, text, replyTo: null, now: clock.now() });
-      deliver.wake(chatId);
+      await deliver.say({ chat, threadId }, origin, text);
     },
     takeUp({ commands: waiting, rooms: unfinished, chats, alarms: due }) {
       commands.run(waiting);
@@ -210,7 +197,7 @@ export function createConversation(parts: Given): Conversation {
       for (const alarm of due) setAlarm(alarm);
     },
     takeUpWindows: windows.start,
-    consolidate: (signal) => consolidateNight(services, windows, signal),
+    consolidate: (signal) => consolidateNight(services, signal),
     digests: (plan, signal) => keepDigests(services, plan, tell, signal),
     resting: windows.resting,
     idle,

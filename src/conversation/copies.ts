@@ -3,11 +3,11 @@
  * saw, as recorded for `coterie replay`, and exports that wait to be sent.
  */
 import type { ChatId, PersonaId } from '../core/ids.js';
-import type { Services } from './services.js';
+import type { BaseServices } from './services.js';
 
 /** A persona's part of a chat; null: all of it. Rejects where something could not be removed. */
 export async function forgetCopies(
-  { records, exports }: Pick<Services, 'records' | 'exports'>,
+  { records, exports }: BaseServices,
   chatId: ChatId,
   personaId: PersonaId | null,
 ): Promise<void> {

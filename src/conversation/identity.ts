@@ -4,7 +4,7 @@
  */
 import { type ChatId, platformId } from '../core/ids.js';
 import type { Address } from '../core/message.js';
-import type { Services } from './services.js';
+import type { BaseServices } from './services.js';
 
 export interface Identified {
   id: ChatId;
@@ -17,11 +17,9 @@ interface Addresses {
   otherAddress?: Address;
 }
 
-type IdentityServices = Pick<Services, 'store' | 'chatFiles' | 'log'>;
-
 /** Identifies a chat. Records no alias for it: access has not been decided yet. */
 export function identifyChat(
-  services: IdentityServices,
+  services: BaseServices,
   channel: string,
   addresses: Addresses,
 ): Promise<Identified> {
@@ -30,7 +28,7 @@ export function identifyChat(
 
 /** Identifies a person. Records no alias either. */
 export function identifyPerson(
-  services: IdentityServices,
+  services: BaseServices,
   channel: string,
   addresses: Addresses,
 ): Promise<Identified> {
@@ -41,7 +39,7 @@ export function identifyPerson(
 
 /** Makes `further` an alias of the chat, in the store and in chat.yaml. */
 export async function linkChat(
-  { store, chatFiles, log }: IdentityServices,
+  { store, chatFiles, log }: BaseServices,
   chatId: ChatId,
   further: ChatId,
 ): Promise<void> {
@@ -54,7 +52,7 @@ export async function linkChat(
   log.info({ chat: chatId, further }, 'a chat has got a new id; it keeps its folder and its access');
 }
 
-type Look = (services: IdentityServices, id: ChatId) => Promise<ChatId | null>;
+type Look = (services: BaseServices, id: ChatId) => Promise<ChatId | null>;
 
 const asAlias: Look = ({ store }, id) => store.aliasOf(id);
 
@@ -80,7 +78,7 @@ const BY_ALL: Look[] = [inStore, inFolder, asApproved];
 
 /** Tries each lookup in order, for all of the ids. */
 async function identify(
-  services: IdentityServices,
+  services: BaseServices,
   channel: string,
   { address, otherAddress }: Addresses,
   looks: Look[],

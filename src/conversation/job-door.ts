@@ -2,9 +2,9 @@
 import { platformId } from '../core/ids.js';
 import type { JobDoor } from '../core/jobs.js';
 import { decideEntry } from './access.js';
-import type { Services } from './services.js';
+import type { BaseServices } from './services.js';
 
-export function createJobDoor({ store, rulesFor }: Pick<Services, 'store' | 'rulesFor'>): JobDoor {
+export function createJobDoor({ store, rulesFor }: Pick<BaseServices, 'store' | 'rulesFor'>): JobDoor {
   return {
     async admits({ chatId, senderId }) {
       const chat = await store.chat(chatId);

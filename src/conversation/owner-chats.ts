@@ -1,12 +1,8 @@
 /** Where whoever runs the gateway is told things: the control chats, or where there are none, the owners' own. */
 import type { ChatRecord } from '../core/chat-record.js';
-import type { Services } from './services.js';
+import type { BaseServices } from './services.js';
 
-export async function chatsOfOwners({
-  store,
-  channels,
-  rulesFor,
-}: Pick<Services, 'store' | 'channels' | 'rulesFor'>): Promise<ChatRecord[]> {
+export async function chatsOfOwners({ store, channels, rulesFor }: BaseServices): Promise<ChatRecord[]> {
   const rules = [...channels.keys()].map(rulesFor);
   const isHere = (chat: ChatRecord | null) => chat !== null && channels.has(chat.channel);
   const control = new Set(rules.flatMap(({ controlChats }) => controlChats));

@@ -1,39 +1,39 @@
-/** Who takes part in a chat, for steps 3 to 6: the active persona and those invited. Pure. */
-import type { Appearance, Channel } from '../core/channel.js';
+/** Who takes part in a chat: the active persona and those invited, how they are shown, and what they say when they first appear. */
+import type { Appearance, Channel, Greeting, NewDelivery } from '../core/channel.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { cutAt } from '../core/cut.js';
-import { DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
-import { type Persona, personaName } from '../core/persona.js';
+import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import { filledIn, type Persona, personaName } from '../core/persona.js';
+import { deliveriesOf } from './deliver/reply.js';
+import type { BaseServices, Deliver } from './services.js';
 
-type Chat = Pick<ChatRecord, 'activePersona' | 'invited' | 'away'>;
+type Members = Pick<ChatRecord, 'activePersona' | 'invited' | 'away'>;
 
 /** The active persona comes first. If its file has been removed, `default` takes its place. */
-export function presentIn(chat: Chat, personas: readonly Pick<Persona, 'id'>[]): PersonaId[] {
+export function presentIn(chat: Members, personas: readonly { id: PersonaId }[]): PersonaId[] {
   const exists = (id: PersonaId) => personas.some((persona) => persona.id === id);
   const active = exists(chat.activePersona) ? chat.activePersona : DEFAULT_PERSONA;
   return [active, ...(chat.invited ?? []).filter((id) => id !== active && exists(id))];
 }
 
-/**
- * Whom a persona talks with, if it is one person: `{{user}}` in its texts. null in a group. People choose their names
- * themselves, and it stands in the system prompt: it is one short line.
- */
-export function userIn({ kind, title }: Pick<ChatRecord, 'kind' | 'title'>): string | null {
-  const name = cutAt(
-    title
-      .replaceAll(/\p{Bidi_C}/gu, '')
-      .replaceAll(/[\s\p{Cc}]+/gu, ' ')
-      .trim(),
-    USER_CHARS,
-  );
-  return kind === 'direct' && name !== '' ? name : null;
+/** Whether several personas take part, so that replies must show which one is speaking. */
+export function hasSeveral(chat: Members, personas: readonly { id: PersonaId }[]): boolean {
+  return presentIn(chat, personas).length > 1;
 }
 
 const USER_CHARS = 80;
 
-/** Whether several personas take part, so that replies must show which one is speaking. */
-export function hasSeveral(chat: Chat, personas: readonly Pick<Persona, 'id'>[]): boolean {
-  return presentIn(chat, personas).length > 1;
+/**
+ * The one person a persona talks with: `{{user}}` in its texts. null in a group. People choose their own names, and this one
+ * is part of the system prompt, so it becomes one short line.
+ */
+export function userIn({ kind, title }: Pick<ChatRecord, 'kind' | 'title'>): string | null {
+  const line = title
+    .replaceAll(/\p{Bidi_C}/gu, '')
+    .replaceAll(/[\s\p{Cc}]+/gu, ' ')
+    .trim();
+  const name = cutAt(line, USER_CHARS);
+  return kind === 'direct' && name !== '' ? name : null;
 }
 
 /**
@@ -42,8 +42,8 @@ export function hasSeveral(chat: Chat, personas: readonly Pick<Persona, 'id'>[])
  */
 export function appearanceOf(
   { facesAlone }: Pick<Channel, 'facesAlone'>,
-  chat: Chat,
-  personas: Persona[],
+  chat: Members,
+  personas: readonly Persona[],
   personaId: PersonaId,
 ): Appearance | undefined {
   const alone = !hasSeveral(chat, personas);
@@ -52,4 +52,67 @@ export function appearanceOf(
   if (name === DEFAULT_PERSONA) return undefined;
   const avatar = personas.find(({ id }) => id === personaId)?.avatar ?? null;
   return { personaId, name, avatar, ...(alone ? { alone } : {}) };
+}
+
+/** Its greeting with the names filled in; empty if it has none. */
+export function greetingOf(chat: ChatRecord, { name, greeting }: Persona): string {
+  return greeting === null ? '' : filledIn(greeting, { char: name, user: userIn(chat) ?? 'everybody' });
+}
+
+/**
+ * What a persona says when it first appears in a room: at `/start`, when it is switched to or invited, and before its answer to
+ * the first message. null when it has no greeting, or has heard or said something here already. `except`: messages that are
+ * just being answered. `chat`: with the persona in it.
+ */
+export async function greetingFor(
+  { store }: BaseServices,
+  chat: ChatRecord,
+  room: RoomId,
+  persona: Persona,
+  personas: readonly Persona[],
+  except: number[] = [],
+): Promise<Greeting | null> {
+  const text = greetingOf(chat, persona);
+  if (text === '') return null;
+  const { view, messages } = await store.window({
+    room,
+    personaId: persona.id,
+    except,
+    limit: 1,
+    overheard: 0,
+  });
+  if (messages.length > 0 || view.resetAt > 0 || view.windowAfter.messageId > 0) return null;
+  return { room, personaId: persona.id, text, hearers: presentIn(chat, personas) };
+}
+
+/** A greeting as it is delivered, in the persona's own name. */
+export function greetingDeliveries(
+  channel: Channel,
+  chat: ChatRecord,
+  persona: Persona,
+  personas: readonly Persona[],
+  origin: string,
+  text: string,
+): NewDelivery[] {
+  const appearance = appearanceOf(channel, chat, personas, persona.id);
+  const from = { origin, personaId: persona.id, speaker: persona.name, replyTo: null, appearance };
+  return deliveriesOf(channel, text, from);
+}
+
+/** Greets before the answer to `batch`, once. Returns whether it is new. */
+export async function greet(
+  services: BaseServices & { deliver: Deliver },
+  chat: ChatRecord,
+  room: RoomId,
+  persona: Persona,
+  personas: readonly Persona[],
+  batch: readonly { id: number }[],
+): Promise<boolean> {
+  const channel = services.channels.get(chat.channel);
+  const except = batch.map(({ id }) => id);
+  const greeting = await greetingFor(services, chat, room, persona, personas, except);
+  if (!channel || !greeting) return false;
+  const origin = `greeting:${room}`;
+  const deliveries = greetingDeliveries(channel, chat, persona, personas, origin, greeting.text);
+  return services.deliver.post({ chat, threadId: roomParts(room).threadId }, deliveries, greeting);
 }

@@ -12,7 +12,7 @@ import { addressOf, type ChatId, channelOf, DEFAULT_PERSONA, type RoomId, roomPa
 import { withButtons, withNumbers } from './deliver/choices.js';
 import { deliveriesOf } from './deliver/reply.js';
 import { counted, oneLine, code as quoted } from './quoting.js';
-import type { Services } from './services.js';
+import type { BaseServices } from './services.js';
 
 /** Whose call it is, and where these words may be asked about. */
 export interface Asking {
@@ -23,8 +23,6 @@ export interface Asking {
   controlChats: ChatId[];
 }
 
-type AskingServices = Pick<Services, 'store' | 'channels' | 'exports'>;
-
 /** What is longer is cut in the question, and stands whole in a file beside it. */
 const ARGUMENTS_CHARS = 3_000;
 /** The same of one text, so that the others are seen whatever it says. */
@@ -33,7 +31,7 @@ const NAME_CHARS = 60;
 const MINUTE_MS = 60_000;
 
 export async function questionAbout(
-  services: AskingServices,
+  services: BaseServices,
   asking: Asking,
   call: AskedCall,
   { words, whole }: QuestionWords,
@@ -76,14 +74,11 @@ interface Place {
 }
 
 /** The control chats that are on a channel which runs. */
-export function reachable(
-  controlChats: readonly ChatId[],
-  { channels }: Pick<Services, 'channels'>,
-): ChatId[] {
+export function reachable(controlChats: readonly ChatId[], { channels }: BaseServices): ChatId[] {
   return [...new Set(controlChats)].filter((id) => channels.has(channelOf(id)));
 }
 
-async function placesFor(services: AskingServices, { chat, room, controlChats }: Asking): Promise<Place[]> {
+async function placesFor(services: BaseServices, { chat, room, controlChats }: Asking): Promise<Place[]> {
   const ids = reachable(controlChats, services);
   const found = await Promise.all(ids.map(async (id) => (await services.store.chat(id)) ?? unseen(id, chat)));
   const places = found.map((each) => ({ chat: each, threadId: null }));

@@ -3,7 +3,7 @@ import type { Permission } from '../core/access.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { addressOf, type ChatId } from '../core/ids.js';
 import { isOwner } from './access.js';
-import type { Services } from './services.js';
+import type { BaseServices } from './services.js';
 
 /** Whoever gives a command or says something, and where. */
 export interface Giver {
@@ -18,12 +18,10 @@ export interface Rights {
   mayChange(): Promise<Permission>;
 }
 
-export type RightsServices = Pick<Services, 'store' | 'rulesFor' | 'channels' | 'clock' | 'log'>;
-
 /** If the platform does not say by then who is an administrator, it is not known. */
 const ASKING_MS = 5_000;
 
-export async function rightsOf(services: RightsServices, giver: Giver): Promise<Rights> {
+export async function rightsOf(services: BaseServices, giver: Giver): Promise<Rights> {
   const { chat, sender, channel } = giver;
   const standing = await services.store.approvalOf({ chatId: chat.id, senderId: sender.id });
   const owner = isOwner(services.rulesFor(channel), sender.id, standing);
@@ -31,7 +29,7 @@ export async function rightsOf(services: RightsServices, giver: Giver): Promise<
 }
 
 async function administers(
-  { channels, clock, log }: RightsServices,
+  { channels, clock, log }: BaseServices,
   { chat, sender, channel: name }: Giver,
 ): Promise<Permission> {
   if (sender.administrator) return 'yes';

@@ -19,7 +19,7 @@ const IN_QUOTES = /^["'“„«]([^"'”“»]*)["'”“»]/u;
 
 /** Whether `/skill …` can be done where it was received, and thereby is a message to the persona. */
 export async function hasSkill(
-  services: Pick<Services, 'skills' | 'personas' | 'toolsFor' | 'store'>,
+  services: Services,
   { chat: { id, kind }, sender }: Pick<Origin, 'chat' | 'sender'>,
   addressed: PersonaId | undefined,
   argument: string,
@@ -38,7 +38,7 @@ export interface SkillAsk {
 
 /** Whether a persona could have this skill loaded by a person there: the skill, or a sentence for them. */
 export async function skillFor(
-  services: Pick<Services, 'skills' | 'personas' | 'toolsFor'>,
+  services: Services,
   ask: SkillAsk,
   argument: string,
 ): Promise<{ ok: true; skill: Skill } | { ok: false; reason: string }> {
@@ -59,7 +59,7 @@ export async function skillFor(
 
 /** Whether skills are among the tools of a persona there. */
 export async function canLoad(
-  { personas, toolsFor }: Pick<Services, 'personas' | 'toolsFor'>,
+  { personas, toolsFor }: Services,
   { chat, personaId, senderId }: SkillAsk,
 ): Promise<boolean> {
   const persona = await personas.get(chat.id, personaId);

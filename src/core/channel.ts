@@ -92,7 +92,7 @@ export interface SendOptions {
    * Set when the chat has several personas: the platform shows this name and picture if it can; otherwise the name
    * stands in bold before the text of the part that `leads`.
    */
-  appearance?: Appearance;
+  appearance?: Appearance | undefined;
   /** Whether this is the first part of a message. */
   leads?: boolean;
   /**
@@ -313,7 +313,7 @@ export interface NewDelivery {
   part: number;
   body: Part;
   /** Set when it must be visible which of several personas speaks. */
-  appearance?: Appearance;
+  appearance?: Appearance | undefined;
   /** The platform message it answers, if it is to be shown as a reply. */
   replyTo: string | null;
 }
@@ -347,7 +347,7 @@ export interface ShownPart {
   body: Part;
   /** As in `NewDelivery`. */
   speaker: string;
-  appearance?: Appearance;
+  appearance?: Appearance | undefined;
   /** `SendOptions.key` of the message that shows it. */
   key: string;
   /** null while it is being sent, and if the id is unknown. */

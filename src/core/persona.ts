@@ -43,7 +43,7 @@ export function hasName({ name }: Pick<Persona, 'name'>): boolean {
 }
 
 /** The display name; the id if the persona no longer exists. */
-export function personaName(personas: Persona[], id: PersonaId): string {
+export function personaName(personas: readonly Persona[], id: PersonaId): string {
   return personas.find((persona) => persona.id === id)?.name ?? id;
 }
 

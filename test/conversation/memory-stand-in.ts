@@ -322,10 +322,10 @@ export function standIn(): StandIn {
       contextTokens: () => 100_000,
       check: async () => ({ identity: 'none', warnings: [] }),
     },
-    budgets: {
-      standings: async () => [],
+    dailyLimits: {
+      statuses: async () => [],
       reached: async () => null,
-      open: () => {
+      meter: () => {
         throw new Error('commands ask no model');
       },
     },
@@ -347,15 +347,16 @@ export function standIn(): StandIn {
     },
     audit: { record: async () => {}, note: async () => {} },
     windows: {
-      halt: async (room, personaId) => void done.push(`halt ${room} ${personaId}`),
-      haltChat: async (chatId) => void done.push(`halt all of ${chatId}`),
-      async close(_chatId, personaId) {
+      halt: async (room: string, personaId: string) => void done.push(`halt ${room} ${personaId}`),
+      haltChat: async (chatId: string) => void done.push(`halt all of ${chatId}`),
+      async close(_chatId: string, personaId: string) {
         if (now.closeFails) throw new Fault('memory_unavailable', 'no space');
         done.push(`close ${personaId}`);
       },
       copy: async () =>
         typeof now.copied === 'string' ? now.copied : now.copied && { isOld: false, ...now.copied },
-    },
+    } as unknown as CommandServices['windows'],
+    deliver: {} as CommandServices['deliver'],
     channels: new Map(),
     zone: createZone('UTC'),
     rulesFor: () => ({

@@ -252,7 +252,7 @@ describe('what is read by tools', () => {
       ...{ memory: on.memory, settings: { tier1By: 'anyone' }, mcp: null, skills: {}, agents: {} },
       ...{ ...foldersIn(on.folder), environment: {}, newId: () => 'id', artifacts: {}, delegation: {} },
       channels: new Map([['test', { react: async () => {} }]]),
-      ...{ jobs: {}, exports: {}, recall: {}, archives: {}, store: {}, clock: {} },
+      ...{ jobs: {}, exports: {}, deliver: {}, recall: {}, archives: {}, store: {}, clock: {} },
     } as never)({
       ...CALM,
       kind: 'answer',
@@ -364,7 +364,7 @@ it('all places that make prompts are known', async () => {
   const PLACES: Record<string, WayIn[]> = {
     'conversation/compaction/flush.ts': ['memory', 'summary', 'message'],
     'conversation/compaction/summary.ts': ['summary', 'message'],
-    'conversation/consolidation/request.ts': ['memory'],
+    'conversation/consolidation/consolidate.ts': ['memory'],
     'conversation/context/context.ts': ['memory', 'summary', 'message', 'picture', 'recalled'],
     'conversation/context/history.ts': ['message', 'quote', 'reaction', 'reply', 'event'],
     'conversation/context/prompt.ts': ['frame', 'tools', 'skills', 'memory', 'workspace', 'clipboard'],

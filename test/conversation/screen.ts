@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { createDeliver } from '../../src/conversation/deliver/deliver.js';
 import { deliveriesOf } from '../../src/conversation/deliver/reply.js';
 import { attemptOf } from '../../src/conversation/deliver/send-one.js';
+import type { BaseServices } from '../../src/conversation/services.js';
 import type {
   Channel,
   ChannelLimits,
@@ -238,7 +239,7 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
         resolve: async () => null,
         prepare: async () => {},
       },
-    });
+    } as unknown as BaseServices);
   };
   let process = { dead: false };
   let deliver = deliverIn(process);
@@ -306,7 +307,9 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
               exchange: null,
             },
             ...{ usage: null, measured: null, given: null, deliveries: parts, now: clock.now() },
-            send: lane ? attemptOf({ owner: 'me', clock }, screen.channel, to) : null,
+            send: lane
+              ? attemptOf({ owner: 'me', clock } as unknown as BaseServices, screen.channel, to)
+              : null,
           });
           if (finished === 'lost') throw new Error('the claim of the turn is lost');
           if (lane && finished.first) lane.send(finished.first, parts.length);

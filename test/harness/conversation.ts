@@ -8,11 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { createArtifacts } from '../../src/artifacts/artifacts.js';
 import type { AccessRules } from '../../src/conversation/access.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
-import { createDeliver, type Deliver } from '../../src/conversation/deliver/deliver.js';
-import { postReaction } from '../../src/conversation/deliver/react.js';
-import { postSideMessage } from '../../src/conversation/deliver/say.js';
+import { createDeliver } from '../../src/conversation/deliver/deliver.js';
 import { createJobDoor } from '../../src/conversation/job-door.js';
-import type { Services, Settings } from '../../src/conversation/services.js';
+import type { BaseServices, Deliver, Services, Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/tools.js';
 import type {
   Channel,
@@ -330,7 +328,6 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   });
   const log = options.log ?? quietLog;
   const metrics = options.metrics ?? quietMetrics;
-  const speech = options.speech ?? null;
   const rulesFor = (): AccessRules => ({
     direct: 'open',
     groups: 'open',
@@ -340,8 +337,6 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     requireMention: true,
     ...options.rules,
   });
-  const common = { store, owner, channels, chatFiles, rulesFor, speech, settings, clock, log, metrics };
-  const deliver = createDeliver(common);
   const { allTools: worker } = options;
   const recall =
     worker === undefined
@@ -361,6 +356,43 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const rules: Rules = { missed: 'once', quietHours: null, timezone: zone.name, ...options.schedules };
   const door = createJobDoor({ store, rulesFor });
   const jobs = createJobs({ store, door, rules, clock, newId, alarm });
+  const base: BaseServices = {
+    store,
+    owner,
+    channels,
+    personas,
+    chatFiles,
+    memory,
+    clipboard,
+    workspace,
+    archives,
+    recall,
+    model,
+    media: options.media ?? NO_MEDIA,
+    journal: { caughtUp: async () => {} },
+    speech: options.speech ?? null,
+    audit: options.audit ?? { record: enter, note: enter },
+    records: options.records ?? NO_RECORDS,
+    exports,
+    artifacts: options.artifacts ?? artifacts,
+    skills,
+    jobs,
+    settings,
+    rulesFor,
+    labelOf: (name) => name,
+    streams: () => true,
+    zone,
+    clock,
+    newId,
+    newPairingCode: options.newPairingCode ?? (() => 'ABCDEFGH'),
+    newCallCode: options.newCallCode ?? newCallCode,
+    clean: options.clean ?? ((text) => text),
+    log,
+    metrics,
+    facts: { version: '0', model: 'm', startedAt: 0 },
+    sizes: async () => ({ store: { bytes: 0, free: 0, rows: {} }, media: 0 }),
+  };
+  const deliver = createDeliver(base);
   const toolsOfGateway =
     worker &&
     createToolsFor({
@@ -380,34 +412,12 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       outward: straight,
     });
   const conversation = createConversation({
-    ...common,
+    ...base,
     deliver,
-    personas,
-    memory,
-    clipboard,
-    workspace,
-    archives,
-    recall,
-    records: options.records ?? NO_RECORDS,
-    ...{ exports, artifacts: options.artifacts ?? artifacts, skills },
-    jobs,
-    journal: { caughtUp: async () => {} },
-    media: options.media ?? NO_MEDIA,
-    audit: options.audit ?? { record: enter, note: enter },
-    model,
     toolsFor:
       options.toolsFor ??
       toolsOfGateway ??
       (({ draft }) => (draft ? toolSet(draftTools(draft, settings.tier1By)) : tools)),
-    labelOf: (name) => name,
-    streams: () => true,
-    zone,
-    newId,
-    newPairingCode: options.newPairingCode ?? (() => 'ABCDEFGH'),
-    newCallCode: options.newCallCode ?? newCallCode,
-    clean: options.clean ?? ((text) => text),
-    facts: { version: '0', model: 'm', startedAt: 0 },
-    sizes: async () => ({ store: { bytes: 0, free: 0, rows: {} }, media: 0 }),
   });
   const receive = (...events: InboundEvent[]) =>
     conversation.receive({ channel: 'test', account: 'bot', events });
@@ -443,8 +453,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       audited,
       results,
     },
-    sayAside: (aside) => postSideMessage({ ...common, deliver, personas }, aside),
-    react: (reaction) => postReaction({ ...common, deliver, personas }, reaction),
+    sayAside: deliver.sideMessage,
+    react: deliver.reaction,
     texts: () => sent.map(({ part }) => part.text),
     answer(changed) {
       reply = changed;

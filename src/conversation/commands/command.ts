@@ -7,7 +7,6 @@ import type { MemoryOwner } from '../../core/memory.js';
 import type { Persona } from '../../core/persona.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
-import type { WindowControl } from '../compaction/windows.js';
 import type { Services } from '../services.js';
 
 export interface Command extends CommandDescription {
@@ -67,7 +66,6 @@ export interface CommandAnswer {
 
 /** What commands may use. */
 export interface CommandServices extends Services {
-  windows: WindowControl;
   commands: readonly Command[];
 }
 

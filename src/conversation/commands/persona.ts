@@ -7,8 +7,7 @@ import { DEFAULT_PERSONA } from '../../core/ids.js';
 import type { ModelChoice } from '../../core/model.js';
 import { filledIn, type Persona, personaName } from '../../core/persona.js';
 import type { CommandEffect } from '../../core/route-store.js';
-import { firstWords } from '../greeting.js';
-import { presentIn, userIn } from '../participants.js';
+import { greetingFor, presentIn, userIn } from '../participants.js';
 import { nameInWords } from '../quoting.js';
 import type { Command, CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { words } from './parse.js';
@@ -251,7 +250,7 @@ async function appearing(
   answer: CommandAnswer & { effects: CommandEffect[] },
 ): Promise<CommandAnswer> {
   const personas = await services.personas.list(chat.id);
-  const greeting = await firstWords(services, { chat, room, persona, personas });
+  const greeting = await greetingFor(services, chat, room, persona, personas);
   if (greeting === null) return answer;
   return {
     ...answer,

@@ -2,7 +2,7 @@
 import { DEFAULT_PERSONA, roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import { forgetCopies } from '../copies.js';
-import { firstWords, greetingOf } from '../greeting.js';
+import { greetingFor, greetingOf } from '../participants.js';
 import { code, counted, nameInWords } from '../quoting.js';
 import {
   activeHere,
@@ -30,7 +30,7 @@ export const start: Command = {
     if (!persona) return { text: `Hello. Just write to me; ${HELP}` };
     const words = greetingOf(chat, persona);
     if (words === '') return { text: `Hello, I am ${nameInWords(persona.name)}. Just write to me; ${HELP}` };
-    const first = await firstWords(services, { chat, room, persona, personas });
+    const first = await greetingFor(services, chat, room, persona, personas);
     return { text: `${words}\n\n${HELP}`, effects: first ? [{ kind: 'greet', ...first }] : [] };
   },
 };

@@ -6,7 +6,8 @@ import type { PersonaId } from '../../core/ids.js';
 import type { Usage } from '../../core/model.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import type { Amount, UsageStore } from '../../core/store.js';
-import { MILLION, type Standing } from '../budgets.js';
+import { MILLION } from '../daily-limits.js';
+import type { LimitStatus } from '../services.js';
 import { type Command, type CommandCall, type CommandServices, changesNothing } from './command.js';
 
 const DAY_MS = 86_400_000;
@@ -68,14 +69,14 @@ function money(cost: number): string {
 /** A line for each limit of the day; a persona's own for those that used something, and for the active one. */
 async function limitsFor(
   { command: { chat, room, sender }, isOwner }: CommandCall,
-  { budgets }: CommandServices,
+  { dailyLimits }: CommandServices,
   personas: Persona[],
   used: PersonaId[],
 ): Promise<string[]> {
-  const standingsOf = (personaId: PersonaId) => budgets.standings({ room, personaId, personId: sender.id });
+  const statusesOf = (personaId: PersonaId) => dailyLimits.statuses({ room, personaId, personId: sender.id });
   const lines: string[] = [];
   for (const personaId of [...new Set([chat.activePersona, ...used])]) {
-    for (const standing of await standingsOf(personaId)) {
+    for (const standing of await statusesOf(personaId)) {
       const { scope } = standing;
       if (scope !== 'persona' && personaId !== chat.activePersona) continue;
       const whose = {
@@ -91,12 +92,12 @@ async function limitsFor(
   return lines;
 }
 
-function leftOf({ unit, used, most }: Standing): string {
+function leftOf({ unit, used, most }: LimitStatus): string {
   const left = Math.max(0, most - used);
   return unit === 'tokens' ? `${left} of ${most} tokens` : `${money(left)} of ${money(most)} in money`;
 }
 
-function shareOf({ unit, used, most }: Standing): string {
+function shareOf({ unit, used, most }: LimitStatus): string {
   const share = most === 0 ? 0 : Math.max(0, Math.floor((100 * (most - used)) / most));
   return `${share} % of the ${unit}`;
 }

@@ -17,22 +17,14 @@ import {
   type ViewRecord,
   wordsBy,
 } from '../../core/transcript.js';
-import type { Purse } from '../budgets.js';
 import { historyEntries } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';
 import { tokensPerEstimated } from '../context/size.js';
-import type { Services } from '../services.js';
+import type { MeteredModel, Services, Subject } from '../services.js';
 import { tokensOf } from '../turn/tokens.js';
 import { boundaries, cutPlace } from './chunk.js';
 import { flush, knowledgeOf } from './flush.js';
-import {
-  deadline,
-  flushTools,
-  type PaidServices,
-  requestTokensFor,
-  type Subject,
-  unlessDeadly,
-} from './subject.js';
+import { deadline, flushTools, type PaidServices, requestTokensFor, unlessDeadly } from './subject.js';
 import { summarise } from './summary.js';
 
 /** Target size of the request after a compaction, as a share of the context window, fixed parts included. */
@@ -227,7 +219,7 @@ async function move(
   to: Position,
   summary: string | null,
   archiveFile: string | null,
-  purse: Purse | null,
+  purse: MeteredModel | null,
 ): Promise<CompactionEnd> {
   const moved = await services.store.moveWindow({
     view,

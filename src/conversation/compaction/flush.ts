@@ -17,7 +17,7 @@ import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
 import { tokensPerEstimated } from '../context/size.js';
 import { presentIn } from '../participants.js';
-import type { Services } from '../services.js';
+import type { Services, Subject } from '../services.js';
 import { roomForSteps } from '../turn/bounds.js';
 import { tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
@@ -31,7 +31,6 @@ import {
   type PaidServices,
   READ_IN_PART,
   requestTokensFor,
-  type Subject,
   unlessDeadly,
   unstored,
 } from './subject.js';

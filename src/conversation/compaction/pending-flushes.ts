@@ -4,9 +4,10 @@
  */
 import { OVER } from '../../core/clock.js';
 import { type ArchivedSpan, isAfter, type Position } from '../../core/transcript.js';
+import type { Subject } from '../services.js';
 import type { CompactionEnd } from './compact.js';
 import { flush } from './flush.js';
-import { type CompactionServices, payerOf, type Subject, subjectOf, viewKey, withPurse } from './subject.js';
+import { type CompactionServices, payerOf, subjectOf, viewKey, withPurse } from './subject.js';
 
 export interface PendingFlushes {
   /** Views that a flush is owed to. Whoever sees none need not say that the model answers. */
@@ -93,7 +94,7 @@ export function createPendingFlushes(services: CompactionServices, run: Run): Pe
       return;
     }
     const now = clock.now();
-    if (await services.budgets.reached(payerOf(one.view))) {
+    if (await services.dailyLimits.reached(payerOf(one.view))) {
       one.notBefore = now + PAUSE_AT_LIMIT_MS;
       return;
     }

@@ -1,22 +1,18 @@
 /** What a flush or compaction works on: one persona's window in one room. */
-import type { ChatRecord } from '../../core/chat-record.js';
 import { type Clock, OVER } from '../../core/clock.js';
 import type { Fault } from '../../core/errors.js';
-import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { Persona } from '../../core/persona.js';
+import { roomParts } from '../../core/ids.js';
 import type { ToolSet } from '../../core/tool.js';
-import type { Payer, Purse } from '../budgets.js';
 import type { WindowCopies } from '../context/window.js';
-import { requestTokens, type Services } from '../services.js';
+import {
+  type BaseServices,
+  type MeteredModel,
+  type Payer,
+  requestTokens,
+  type Services,
+  type Subject,
+} from '../services.js';
 import type { TurnAsk } from '../turn/ask.js';
-
-export interface Subject {
-  chat: ChatRecord;
-  room: RoomId;
-  personaId: PersonaId;
-  /** The chat's personas, freshly read. */
-  personas: Persona[];
-}
 
 /** What flushes and compactions use beside the services of all: what the last answer's request began with. */
 export interface CompactionServices extends Services {
@@ -25,7 +21,7 @@ export interface CompactionServices extends Services {
 
 /** The services of work that is under way: its model is the one of its purse. */
 export interface PaidServices extends CompactionServices {
-  purse: Purse;
+  purse: MeteredModel;
 }
 
 /** Nobody's words led to work on a window: a persona pays for it. */
@@ -37,9 +33,9 @@ export function payerOf({ room, personaId }: Pick<Subject, 'room' | 'personaId'>
 export async function withPurse<Given extends Services, T>(
   services: Given,
   subject: Pick<Subject, 'room' | 'personaId'>,
-  work: (paid: Given & { purse: Purse }) => Promise<T>,
+  work: (paid: Given & { purse: MeteredModel }) => Promise<T>,
 ): Promise<T> {
-  const purse = services.budgets.open(payerOf(subject));
+  const purse = services.dailyLimits.meter(payerOf(subject));
   return work({ ...services, model: purse.model, purse }).finally(purse.settle);
 }
 
@@ -59,7 +55,7 @@ export async function subjectOf(
 }
 
 /** The tokens available for a request, as far as the model's window is known now. */
-export function requestTokensFor(services: Services, { personas, personaId }: Subject): number {
+export function requestTokensFor(services: BaseServices, { personas, personaId }: Subject): number {
   return requestTokens(services, personas.find(({ id }) => id === personaId)?.model ?? null);
 }
 

@@ -10,9 +10,9 @@ import type { Persona } from '../../core/persona.js';
 import type { Span, Step, ViewRecord } from '../../core/transcript.js';
 import { albumsOf, asOne, type Perspective, userLine } from '../context/history.js';
 import { tokensPerEstimated } from '../context/size.js';
-import type { Services } from '../services.js';
+import type { Services, Subject } from '../services.js';
 import { countTokens, spentOn } from '../turn/tokens.js';
-import { isTooMuch, MOST_HALVINGS, READ_IN_PART, requestTokensFor, type Subject } from './subject.js';
+import { isTooMuch, MOST_HALVINGS, READ_IN_PART, requestTokensFor } from './subject.js';
 
 /** Every request includes the summary, so it must stay short. */
 const MOST_CHARS = 6_000;

@@ -4,9 +4,10 @@
  * changes survive the process: after a crash, the next turn finds the window full again.
  */
 import { OVER } from '../../core/clock.js';
-import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import { BEGINNING, END, type Measured } from '../../core/transcript.js';
-import { expectedTokens, pressureOf, type Sizes } from '../context/size.js';
+import { expectedTokens, pressureOf } from '../context/size.js';
+import type { Subject, Windows } from '../services.js';
 import { type CompactionEnd, compact, copyOnce, putAway, type WaitingTurn } from './compact.js';
 import { createPendingFlushes } from './pending-flushes.js';
 import {
@@ -14,65 +15,10 @@ import {
   DEADLINE_MS,
   payerOf,
   requestTokensFor,
-  type Subject,
   subjectOf,
   viewKey,
   withPurse,
 } from './subject.js';
-
-/** What commands may do to a persona's window, apart from effects in the store. */
-export interface WindowControl {
-  /** Aborts a running flush or compaction of a view; once this resolves, it writes nothing more. */
-  halt(room: RoomId, personaId: PersonaId): Promise<void>;
-  /** The same for every view of a chat, including those of deleted personas. */
-  haltChat(chatId: ChatId): Promise<void>;
-  /**
-   * Before a persona is deleted: archives what its windows in this chat hold, to be flushed later, and moves the
-   * windows past it. Throws when an archive cannot be written.
-   */
-  close(chatId: ChatId, personaId: PersonaId): Promise<void>;
-  /**
-   * Copies the conversation since the last reset into the archive folder. null if there is none. `isOld`: nothing has changed
-   * since the last copy, which is still there; 'too many': so many were made within the last hour.
-   */
-  copy(
-    room: RoomId,
-    personaId: PersonaId,
-  ): Promise<{ file: string; messages: number; isOld: boolean } | 'too many' | null>;
-}
-
-export interface Windows extends WindowControl {
-  /** Whether the next request of a turn would not fit. */
-  isFull(subject: Subject, sizes: Sizes, measured: Measured | null): boolean;
-  /**
-   * Makes room for a turn's request. Resolves when there is room, when there cannot be any, or at the deadline.
-   * `refused` is our estimate of a request that the server rejected as too long.
-   */
-  makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void>;
-  /**
-   * A turn asks its model: when it has waited a minute, work that nobody waits for ends, because a server may do one
-   * thing at a time. Call the result when the model has begun to answer.
-   */
-  giveWay(): () => void;
-  /** The size of a request as the server counted it, if that is credible; otherwise our estimate. */
-  credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
-  /**
-   * After a turn: starts a compaction if the window fills up, or if the model server read only a part of the turn's
-   * request. Returns at once.
-   */
-  consider(subject: Subject, sizes: Sizes, measured: Measured | null, isCut: boolean): void;
-  /**
-   * Other work on a persona's memory, behind the flushes and compactions of its view, and ended by whatever ends them
-   * and by a turn that needs room. Resolves when it has settled; it does not begin once we are stopping.
-   */
-  beside(subject: Subject, work: (signal: AbortSignal) => Promise<void>): Promise<void>;
-  /** Takes up pending flushes, and what an earlier run left unfinished. */
-  start(channels: string[]): void;
-  /** Aborts all running work; resolves when it has settled. */
-  stop(): Promise<void>;
-  /** Resolves when nothing is running. */
-  resting(): Promise<void>;
-}
 
 interface Work {
   room: RoomId;
@@ -90,8 +36,9 @@ const LOOK_AGAIN_AFTER = 4;
 /** A count this many times above our estimate that did not fall after a compaction is not credible. */
 const INCREDIBLE = 4;
 
-export function createWindows(services: CompactionServices): Windows {
-  const { store, log } = services;
+export function createWindows(given: Omit<CompactionServices, 'windows'>): Windows {
+  const { store, log } = given;
+  const services = { ...given } as CompactionServices;
   /** The model's window may turn out smaller while the gateway runs. */
   const limitsOf = (subject: Subject) => ({
     tokens: requestTokensFor(services, subject),
@@ -147,7 +94,7 @@ export function createWindows(services: CompactionServices): Windows {
     const key = viewKey(subject);
     const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
       // Above a limit only what a turn waits for is done, and without a model: there is an archive for that.
-      if (turn === null && (await services.budgets.reached(payerOf(subject)))) return 'dropped';
+      if (turn === null && (await services.dailyLimits.reached(payerOf(subject)))) return 'dropped';
       const end = await withPurse(services, subject, (paid) => compact(paid, subject, turn, signal));
       if (end === 'moved' && measured) countedBefore.set(key, measured.counted);
       if (end === 'nothing') stuckAt.set(key, messages);
@@ -163,7 +110,7 @@ export function createWindows(services: CompactionServices): Windows {
     if (work) await endOf([work]);
   }
 
-  return {
+  services.windows = {
     isFull: (subject, sizes, measured) => pressureOf(sizes, measured, limitsOf(subject)) === 'now',
 
     async makeRoom(subject, turnId, refused) {
@@ -263,6 +210,7 @@ export function createWindows(services: CompactionServices): Windows {
       while (running.size > 0) await Promise.all([...running.values()].map(({ done }) => done));
     },
   };
+  return services.windows;
 }
 
 async function endOf(all: Work[]): Promise<void> {

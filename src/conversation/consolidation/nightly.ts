@@ -5,9 +5,8 @@
  */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Spoke } from '../../core/memory.js';
-import { payerOf, type Subject, subjectOf, unlessDeadly, withPurse } from '../compaction/subject.js';
-import type { Windows } from '../compaction/windows.js';
-import type { Services } from '../services.js';
+import { payerOf, subjectOf, unlessDeadly, withPurse } from '../compaction/subject.js';
+import type { Services, Subject } from '../services.js';
 import { type ConsolidationEnd, consolidate, prepare, tokensUsed } from './consolidate.js';
 
 /** What outlives a restart, as JSON in one setting. */
@@ -31,11 +30,7 @@ const LONGEST_BACK_MS = 7 * DAY_MS;
 const MOST_FAILURES = 3;
 
 /** Resolves when the night's work is done, or soon after the signal aborts. */
-export async function consolidateNight(
-  services: Services,
-  windows: Pick<Windows, 'beside'>,
-  signal: AbortSignal,
-): Promise<void> {
+export async function consolidateNight(services: Services, signal: AbortSignal): Promise<void> {
   const { store, clock, zone, log, settings } = services;
   if (settings.consolidation === null) return;
   const { tokens: budget, memoryChars } = settings.consolidation;
@@ -76,7 +71,7 @@ export async function consolidateNight(
     const already = await store.versions({ chatId, personaId, most: 1, turnId: changeId });
     if (already.length > 0) return 'nothing';
     let result: OneEnd = 'dropped';
-    await windows.beside(subject, async (halted) => {
+    await services.windows.beside(subject, async (halted) => {
       try {
         result = await putInOrder(subject, changeId, AbortSignal.any([signal, halted]));
       } catch (error) {
@@ -96,7 +91,7 @@ export async function consolidateNight(
       log.warn({ ...said, budget }, 'no tokens are left tonight to put this memory in order');
       return 'later';
     }
-    if (await services.budgets.reached(payerOf(subject))) {
+    if (await services.dailyLimits.reached(payerOf(subject))) {
       log.info(said, 'a limit of the day is reached; this memory is put in order another night');
       return 'later';
     }

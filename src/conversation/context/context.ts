@@ -10,7 +10,7 @@ import { block, originOf, type Piece, UNTRUSTED } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
 import { type Authorisation, isOwnersOrder, type ToolSet } from '../../core/tool.js';
 import { haveFiles, type StoredMessage, type ViewRecord } from '../../core/transcript.js';
-import { requestTokens, type Services } from '../services.js';
+import { type RequestSize, requestTokens, type Services } from '../services.js';
 import type { Trust } from '../turn/ask.js';
 import { roomForSteps } from '../turn/bounds.js';
 import { tokensOf } from '../turn/tokens.js';
@@ -20,7 +20,7 @@ import { gatherKnowledge, perspectiveOf } from './knowledge.js';
 import { type Recollection, recollect } from './recollection.js';
 import type { Said } from './said.js';
 import { NO_FILES_SHOWN, shownFiles } from './shown-files.js';
-import { charsWithin, type Sizes, tokensPerEstimated } from './size.js';
+import { charsWithin, tokensPerEstimated } from './size.js';
 import { skillsLoaded } from './skills.js';
 import type { RenderedEntry, WindowCopies, WindowCopy } from './window.js';
 
@@ -39,7 +39,7 @@ export interface Context {
   trust: Trust;
   /** Messages whose files belong to what is asked and were not fetched yet. */
   unread: StoredMessage[];
-  sizes: Sizes;
+  sizes: RequestSize;
   /** Our estimate of this request, without the steps of its turn. */
   requestTokens: number;
   /** Our estimate of what is left beside it for the turn's own calls and results, in tokens. */

@@ -4,16 +4,7 @@
  */
 import { estimateTokens } from '../../core/model.js';
 import type { Measured } from '../../core/transcript.js';
-
-/** The size of a turn's request. */
-export interface Sizes {
-  /** Our estimate of the whole request, in tokens. */
-  estimated: number;
-  /** The number of addressed messages and own replies in the window, including this turn's. */
-  messages: number;
-  /** There are more messages than a request may contain. */
-  overfull: boolean;
-}
+import type { RequestSize } from '../services.js';
 
 export interface WindowLimits {
   /** The tokens available for a request: the model's window minus what is reserved for the answer. */
@@ -49,7 +40,7 @@ export function expectedTokens(estimated: number, measured: Measured | null): nu
   return estimated * tokensPerEstimated(measured);
 }
 
-export function pressureOf(sizes: Sizes, measured: Measured | null, limits: WindowLimits): Pressure {
+export function pressureOf(sizes: RequestSize, measured: Measured | null, limits: WindowLimits): Pressure {
   const tokens = expectedTokens(sizes.estimated, measured);
   if (sizes.overfull || tokens > limits.tokens) return 'now';
   if (tokens >= BEGIN_AT * limits.tokens || sizes.messages >= limits.messages) return 'soon';

@@ -7,58 +7,19 @@
  * edited to its final text here (docs/decisions/0015).
  */
 import { setMaxListeners } from 'node:events';
-import type { Channel, Delivery, Recipient } from '../../core/channel.js';
+import type { Channel, Delivery, Greeting, NewDelivery } from '../../core/channel.js';
 import { createIdle } from '../../core/concurrency.js';
-import { type ChatId, channelOf, type PersonaId } from '../../core/ids.js';
-import { leaseOf, type Services } from '../services.js';
+import { type ChatId, channelOf } from '../../core/ids.js';
+import type { Notice } from '../../core/model.js';
+import { chatsOfOwners } from '../owner-chats.js';
+import { type BaseServices, type Deliver, leaseOf, type Place } from '../services.js';
 import { createBudget } from './budget.js';
-import { saysItIsLate } from './late.js';
-import { createNews } from './news.js';
 import { noteShown, recipientOf, type Sender, waitForRoom } from './outcome.js';
+import { gatewaySays, post, postLateNotice, reaction, sideMessage } from './post.js';
 import { attemptOf, canBeFound, isBlank, sendOne } from './send-one.js';
-import { createShowing, type Showing } from './showing.js';
+import { createShowing } from './showing.js';
 import { type Looked, lookFor } from './uncertain.js';
 import { discardVoiceNote, withVoiceNote } from './voice-note.js';
-
-type DeliverServices = Pick<
-  Services,
-  | 'store'
-  | 'owner'
-  | 'channels'
-  | 'chatFiles'
-  | 'rulesFor'
-  | 'speech'
-  | 'settings'
-  | 'clock'
-  | 'log'
-  | 'metrics'
->;
-
-export interface Deliver {
-  /** The outbox may hold something for this chat. */
-  wake(chatId: ChatId): void;
-  /**
-   * Takes a chat's delivery lane for a reply that is just being finished; null if it cannot be sent at once. The caller
-   * must leave the lane; `send` leaves it by itself.
-   */
-  take(chatId: ChatId, kind: 'direct' | 'group', channel: Channel): Lane | null;
-  /** Shows a typing indicator until the returned function is called, as far as the budget allows. */
-  typing(channel: Channel, chatId: ChatId, to: Recipient, personaId: PersonaId): () => void;
-  /** Shows a reply while it is written, as far as the budget has slots to spare. */
-  live: Showing['live'];
-  /** Resolves when nothing of this channel is left to send. */
-  idle(channel: string): Promise<void>;
-  /** Sends only what can go at once, without waiting for retries. Resolves when that is sent. */
-  drain(): Promise<void>;
-  /** Starts no more sends; `done` resolves when those in flight are over. The rest stays in the outbox. */
-  stop(): { done: Promise<void>; force(): void };
-}
-
-export interface Lane {
-  /** Sends the delivery that is already claimed, the first of `parts`, and then whatever else is waiting. */
-  send(first: Delivery, parts: number): void;
-  leave(): void;
-}
 
 /** The most attempts with an unknown outcome: after a broken connection, and after a crash. */
 const UNCERTAIN_CUTS = 2;
@@ -72,7 +33,7 @@ const RETRY_MS = 1_000;
 const TYPING_AFTER_MS = 300;
 const TYPING_EVERY_MS = 4_000;
 
-export function createDeliver(services: DeliverServices): Deliver {
+export function createDeliver(services: BaseServices): Deliver {
   const { store, owner, channels, clock, log } = services;
   const budgets = new Map([...channels.values()].map(({ name, limits }) => [name, createBudget(limits)]));
   const budgetOf = (channel: string) => budgets.get(channel);
@@ -85,16 +46,16 @@ export function createDeliver(services: DeliverServices): Deliver {
   setMaxListeners(0, stopping.signal, cuttingOff.signal, draining.signal);
   const idle = createIdle();
   const showing = createShowing({
-    store,
-    clock,
-    log,
+    ...services,
     budgetOf,
     takeLane,
     stopping: stopping.signal,
     cuttingOff: cuttingOff.signal,
     ended: idle.changed,
   });
-  const tellOwners = createNews({ ...services, deliver: { wake } });
+  /** Notices that are told already, or that the log has and nobody else can be told of. */
+  const told = new Set<string>();
+  const logged = new Set<string>();
   const sender: Sender = {
     ...services,
     showing,
@@ -189,7 +150,7 @@ export function createDeliver(services: DeliverServices): Deliver {
       await noteShown(sender, delivery);
       return true;
     }
-    if (await saysItIsLate(services, delivery)) return true;
+    if (await postLateNotice(services, delivery)) return true;
     const ready = await withVoiceNote(services, delivery, draining.signal);
     if (ready === null) return !draining.signal.aborted;
     await waitForRoom(sender, delivery, channel);
@@ -215,10 +176,53 @@ export function createDeliver(services: DeliverServices): Deliver {
     return sendOne(sender, delivery, channel);
   }
 
+  async function postTo(to: Place, deliveries: NewDelivery[], greeting?: Greeting): Promise<boolean> {
+    const isNew = await post(services, to, deliveries, greeting);
+    wake(to.chat.id);
+    return isNew;
+  }
+
+  async function tellOwners({ key, text }: Notice): Promise<void> {
+    if (told.has(key)) return;
+    try {
+      if (!logged.has(key)) log.warn({ notice: key }, text);
+      logged.add(key);
+      const setting = `notice.${key}`;
+      if ((await store.setting(setting)) === null) {
+        const chats = await chatsOfOwners(services);
+        for (const chat of chats) await sayTo({ chat, threadId: null }, `news:${key}:${chat.id}`, text);
+        // With no owner yet, it is told once there is one.
+        if (chats.length === 0) return;
+        await store.setSetting(setting, new Date(clock.now()).toISOString());
+      }
+      told.add(key);
+    } catch (error) {
+      log.error({ err: error, notice: key }, 'owners could not be notified');
+    }
+  }
+
+  const sayTo: Deliver['say'] = (to, origin, text, replyTo) =>
+    postTo(to, gatewaySays(services, to, origin, text, replyTo));
+
   const isIdle = () => lanes.size === 0 && showing.isIdle();
 
   return {
     wake,
+    post: postTo,
+    say: sayTo,
+    async sideMessage(message) {
+      const said = await sideMessage(services, message);
+      if (said === null) return 'unknown chat';
+      await postTo(said.to, said.deliveries);
+      return 'posted';
+    },
+    async reaction(asked) {
+      const said = await reaction(services, asked);
+      if (said === null) return 'unknown message';
+      await postTo(said.to, said.deliveries);
+      return 'posted';
+    },
+    tellOwners,
     live: showing.live,
 
     take(chatId, kind, channel) {

@@ -5,14 +5,13 @@
 import type { Channel, Delivery, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import { platformId } from '../../core/ids.js';
 import { linkChat } from '../identity.js';
-import type { Services } from '../services.js';
+import type { BaseServices, Deliver } from '../services.js';
 import type { Budget } from './budget.js';
-import type { News } from './news.js';
 import { type Showing, toldOf } from './showing.js';
 
-export interface Sender extends Pick<Services, 'store' | 'chatFiles' | 'clock' | 'log' | 'metrics'> {
+export interface Sender extends BaseServices {
   showing: Pick<Showing, 'forget'>;
-  tellOwners: News;
+  tellOwners: Deliver['tellOwners'];
   budgetOf(channel: string): Budget | undefined;
   /** Aborted when nothing further is to be sent. */
   stopping: AbortSignal;

@@ -10,7 +10,7 @@ import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
 import { changedLines, netChanges, type Version } from '../../core/memory.js';
 import type { StoredTurn } from '../../core/route-store.js';
-import type { Services, Settings } from '../services.js';
+import type { BaseServices } from '../services.js';
 
 /** For `quiet`: of each line, and of the whole. */
 const LINE_CHARS = 80;
@@ -20,14 +20,9 @@ const FULL_LINE_CHARS = 120;
 const FULL_CHARS = 400;
 const MOST_VERSIONS = 100;
 
-type SavedServices = Pick<Services, 'memory' | 'log'> & {
-  store: Pick<Services['store'], 'versions'>;
-  settings: Pick<Settings, 'announce'>;
-};
-
 /** The line of a turn that called tools, or null if nothing was saved or the chat is not to see it. */
 export async function savedNote(
-  { store, memory, settings, log }: SavedServices,
+  { store, memory, settings, log }: BaseServices,
   { id: chatId, kind }: Pick<ChatRecord, 'id' | 'kind'>,
   { id: turnId }: Pick<StoredTurn, 'id'>,
 ): Promise<string | null> {
@@ -46,7 +41,7 @@ export async function savedNote(
 
 /** A version is stored before its file is written: after a crash in between, it tells of nothing. */
 async function stands(
-  memory: SavedServices['memory'],
+  memory: BaseServices['memory'],
   { chatId, file, tier, after }: Version,
 ): Promise<boolean> {
   const [folder = '', name = ''] = file.split('/');

@@ -3,7 +3,7 @@
  */
 import type { Channel, Delivery, Part, Recipient, SendResult } from '../../core/channel.js';
 import type { Attempt } from '../../core/route-store.js';
-import { leaseOf, type Services } from '../services.js';
+import { type BaseServices, leaseOf } from '../services.js';
 import { note, optionsOf, recipientOf, type Sender, settle, waitForRoom } from './outcome.js';
 import { look } from './uncertain.js';
 
@@ -12,11 +12,7 @@ const IN_ITS_PLACE: Part = { text: '…', marks: [] };
 const RETRY_MS = 5_000;
 
 /** What an attempt begins with that sends something new. */
-export function attemptOf(
-  services: Pick<Services, 'owner' | 'clock'>,
-  channel: Channel,
-  to: Recipient,
-): Attempt {
+export function attemptOf(services: BaseServices, channel: Channel, to: Recipient): Attempt {
   return { ...leaseOf(services), mark: channel.watermark?.(to) ?? null };
 }
 

@@ -4,44 +4,17 @@
  * budget. What is shown is recorded with the turn; the final reply takes it over (`deliver.ts`, docs/decisions/0015).
  */
 import { createHash } from 'node:crypto';
-import type {
-  Channel,
-  Delivery,
-  NewDelivery,
-  Part,
-  Recipient,
-  SendOptions,
-  SendResult,
-  ShownPart,
-} from '../../core/channel.js';
+import type { Delivery, NewDelivery, Part, SendOptions, SendResult, ShownPart } from '../../core/channel.js';
 import { OVER } from '../../core/clock.js';
 import type { ChatId } from '../../core/ids.js';
-import type { Services } from '../services.js';
+import type { BaseServices, LiveReply, UnfinishedReply } from '../services.js';
 import type { Budget } from './budget.js';
 
-export interface Live {
-  /** The whole text so far. Empty (a restart) changes nothing: what is shown stays until there is more. */
-  tell(text: string): void;
-  /** Starts no further change; a running one may finish. */
-  end(): void;
-}
-
 /** For channels that show nothing before the reply is final. */
-export const NOT_LIVE: Live = { tell() {}, end() {} };
-
-export interface LiveAsk {
-  turnId: string;
-  chatId: ChatId;
-  channel: Channel;
-  to: Recipient;
-  /** What an earlier run of the turn has shown. */
-  shown: ShownPart[];
-  /** The deliveries of a text, as for the final reply. */
-  deliveriesOf(text: string): NewDelivery[];
-}
+export const NOT_LIVE: LiveReply = { tell() {}, end() {} };
 
 export interface Showing {
-  live(ask: LiveAsk): Live;
+  live(ask: UnfinishedReply): LiveReply;
   /** Resolves when no change of this origin is running. One that takes too long is cut off. */
   rest(origin: string): Promise<void>;
   /** Whether exactly this is known to be shown. */
@@ -51,7 +24,7 @@ export interface Showing {
   isIdle(channel?: string): boolean;
 }
 
-interface ShowingAsk extends Pick<Services, 'store' | 'clock' | 'log'> {
+interface ShowingAsk extends BaseServices {
   budgetOf(channel: string): Budget | undefined;
   /** Takes a chat's delivery lane and returns how to leave it; null when it is taken. */
   takeLane(chatId: ChatId): (() => void) | null;
@@ -73,7 +46,7 @@ const REST_MS = 500;
 const MOST_CHATS = 1_000;
 
 /** A reply that is being written, and what is shown of it. */
-interface Growing extends LiveAsk {
+interface Growing extends UnfinishedReply {
   latest: string;
   isOver: boolean;
   /** In chats with previews: the last one and its time. `none`: no previews here; null: not known yet. */
@@ -89,7 +62,7 @@ export function createShowing(services: ShowingAsk): Showing {
   const standing = new Map<string, Part>();
   const lastChange = new Map<ChatId, number>();
 
-  function live(ask: LiveAsk): Live {
+  function live(ask: UnfinishedReply): LiveReply {
     const growing: Growing = {
       ...ask,
       shown: [...ask.shown],

@@ -1,15 +1,15 @@
 /** Beside step 5: owners are told once that there are more tools than a request may offer, and which of them are left out. */
 import type { ToolsFor } from '../../core/tool.js';
-import type { News } from './news.js';
+import type { Deliver } from '../services.js';
 
 const MOST_NAMED = 40;
 
 /** The same tools, of which those that are left out are told. */
-export function toolsTelling(toolsFor: ToolsFor, tell: News): ToolsFor {
+export function toolsTelling(toolsFor: ToolsFor, { tellOwners }: Deliver): ToolsFor {
   return (turn) => {
     const set = toolsFor(turn);
     if (set.leftOut !== undefined)
-      void tell({ key: 'tools left out', text: wordsOf(set.leftOut, set.tools.length) });
+      void tellOwners({ key: 'tools left out', text: wordsOf(set.leftOut, set.tools.length) });
     return set;
   };
 }

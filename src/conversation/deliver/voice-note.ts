@@ -9,11 +9,9 @@ import type { Speech } from '../../core/media.js';
 import type { Persona } from '../../core/persona.js';
 import type { StoredTurn } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
-import type { Services } from '../services.js';
+import type { BaseServices } from '../services.js';
 import { isLong } from './reply.js';
 import { isSpoken, wordsToSpeak } from './spoken.js';
-
-type Voices = Pick<Services, 'store' | 'speech' | 'clock' | 'log' | 'metrics'>;
 
 /** Whose reply it is, and to what. */
 interface Replying {
@@ -46,11 +44,11 @@ export function spokenReply(
  * is.
  */
 export async function withVoiceNote(
-  voices: Voices,
+  services: BaseServices,
   delivery: Delivery,
   signal: AbortSignal,
 ): Promise<Delivery | null> {
-  const { store, speech, clock, log, metrics } = voices;
+  const { store, speech, clock, log, metrics } = services;
   const { speech: spoken, ...body } = delivery.body;
   if (spoken === undefined) return delivery;
   try {
@@ -66,13 +64,13 @@ export async function withVoiceNote(
     metrics.count('voice_notes_total', { outcome: 'failed' });
     await store.giveUp(delivery.id, 'dropped', reason, clock.now());
     // An earlier try may have left one.
-    await discardVoiceNote(voices, delivery);
+    await discardVoiceNote(services, delivery);
     return null;
   }
 }
 
 /** Its file is not needed any more. */
-export async function discardVoiceNote({ speech, log }: Voices, delivery: Delivery): Promise<void> {
+export async function discardVoiceNote({ speech, log }: BaseServices, delivery: Delivery): Promise<void> {
   if (delivery.body.speech === undefined) return;
   await speech?.discard(keyOf(delivery)).catch((error: unknown) => {
     log.warn({ err: error, delivery: delivery.id }, 'the file of a voice note could not be removed');

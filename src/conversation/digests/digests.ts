@@ -138,7 +138,7 @@ export async function keepDigests(
       ],
       tools: [],
     };
-    const purse = services.budgets.open({
+    const purse = services.dailyLimits.meter({
       ...{ room: chatId, personaId: DEFAULT_PERSONA, personId: null },
       undecided: true,
     });

@@ -9,18 +9,15 @@ import { personaName } from '../../core/persona.js';
 import type { Receipt } from '../../core/receipt.js';
 import { BEGINNING, END } from '../../core/transcript.js';
 import { copySpan } from '../compaction/compact.js';
-import type { WindowControl } from '../compaction/windows.js';
 import { forgetCopies } from '../copies.js';
 import { identifyChat } from '../identity.js';
 import type { Services } from '../services.js';
-
-export type ApartServices = Services & { windows: Pick<WindowControl, 'halt'> };
 
 const MOST_PERSONAS = 100;
 
 /** null where nothing was ever said in it as a thread. */
 export async function apartReceipt(
-  services: ApartServices,
+  services: Services,
   channel: string,
   { from, threadId, to }: InboundApart,
 ): Promise<Receipt | null> {
@@ -54,7 +51,7 @@ export async function apartReceipt(
   return { kind: 'apart', room };
 }
 
-async function hearersOf({ store }: Pick<Services, 'store'>, room: RoomId): Promise<PersonaId[]> {
+async function hearersOf({ store }: Services, room: RoomId): Promise<PersonaId[]> {
   const views = await store.heardViews({ room, personaId: '' }, MOST_PERSONAS);
   return views.filter((view) => view.room === room).map(({ personaId }) => personaId);
 }

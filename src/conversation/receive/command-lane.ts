@@ -13,12 +13,10 @@ import { mayTry } from '../../core/retry.js';
 import type { CommandEffect } from '../../core/route-store.js';
 import type { Command, CommandAnswer } from '../commands/command.js';
 import { COMMANDS, commandCalled } from '../commands/list.js';
-import type { Windows } from '../compaction/windows.js';
 import { forgetCopies } from '../copies.js';
 import { withButtons, withNumbers } from '../deliver/choices.js';
-import type { Deliver } from '../deliver/deliver.js';
 import { deliveriesOf } from '../deliver/reply.js';
-import { greeterOf } from '../greeting.js';
+import { greetingDeliveries } from '../participants.js';
 import { rightsOf } from '../rights.js';
 import type { Scheduler } from '../rooms/scheduler.js';
 import { leaseOf, type Services } from '../services.js';
@@ -35,8 +33,6 @@ export interface CommandLane {
 }
 
 interface LaneServices extends Services {
-  deliver: Deliver;
-  windows: Windows;
   scheduler: Scheduler;
 }
 
@@ -217,11 +213,12 @@ async function deliveriesFor(
     ...{ origin, personaId: null, speaker: personaName(all, chat.activePersona) },
     replyTo: isReply ? platformMessageId : null,
   };
-  const greeter = appears && greeterOf(channel, { ...appears, personas: all }, origin);
   const words = offer === null ? text : withNumbers(channel, text, offer);
   const said = deliveriesOf(channel, words, from, files);
   return [
     ...(offer === null ? said : withButtons(channel, said, offer)),
-    ...(greeter ? deliveriesOf(channel, appears.greeting.text, greeter) : []),
+    ...(appears
+      ? greetingDeliveries(channel, appears.chat, appears.persona, all, origin, appears.greeting.text)
+      : []),
   ];
 }

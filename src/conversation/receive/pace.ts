@@ -9,7 +9,6 @@
 import type { ChatId } from '../../core/ids.js';
 import type { InboundMessage } from '../../core/message.js';
 import { isOwner } from '../access.js';
-import { postOnce } from '../deliver/say.js';
 import { calledOf, fold } from '../rooms/addressing.js';
 import type { Services } from '../services.js';
 import type { Visitor } from './entrance.js';
@@ -72,29 +71,28 @@ function isWithin(then: number, at: number): boolean {
 const SENTENCE =
   'That is more than I may answer in one minute. I hear what you write until then, but do not answer it.';
 
-/** Whether a message is heard, but not to be answered. Returns the chat as well, if something was posted there. */
+/** Whether a message is heard, but not to be answered. The person is told once. */
 export async function isTooMuch(
   services: Services,
   pace: Pace,
   message: InboundMessage,
   { chatId, senderId }: Visitor,
-  { channel, at, now }: { channel: string; at: number; now: number },
-): Promise<{ quiet: boolean; posted: ChatId[] }> {
-  const inTime = { quiet: false, posted: [] };
+  channel: string,
+  at: number,
+): Promise<boolean> {
   const standing = await services.store.approvalOf({ chatId, senderId });
-  if (isOwner(services.rulesFor(channel), senderId, standing)) return inTime;
-  if (!(await mayCallUs(services, message, chatId, channel))) return inTime;
+  if (isOwner(services.rulesFor(channel), senderId, standing)) return false;
+  if (!(await mayCallUs(services, message, chatId, channel))) return false;
   const { album, twin, platformMessageId, threadId } = message;
   const id = album === undefined ? (twin ?? platformMessageId) : `album ${album}`;
   const verdict = pace.count(senderId, `${chatId} ${id}`, at);
-  if (verdict === 'in time') return inTime;
+  if (verdict === 'in time') return false;
   services.metrics.count('limited_total', { limit: 'messages_per_minute' });
-  if (verdict === 'too much') return { quiet: true, posted: [] };
+  if (verdict === 'too much') return true;
   const { address, kind } = message.chat;
   const where = { chat: { id: chatId, channel, address, kind }, threadId };
-  const origin = `pace:${chatId}:${platformMessageId}`;
-  await postOnce(services, where, { origin, text: SENTENCE, replyTo: platformMessageId, now });
-  return { quiet: true, posted: [chatId] };
+  await services.deliver.say(where, `pace:${chatId}:${platformMessageId}`, SENTENCE, platformMessageId);
+  return true;
 }
 
 async function mayCallUs(

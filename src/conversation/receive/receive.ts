@@ -19,7 +19,7 @@ import { isUndo, isYes, parseCommand } from '../commands/parse.js';
 import { identifyChat, identifyPerson, linkChat } from '../identity.js';
 import type { Services } from '../services.js';
 import { hasSkill, SKILL } from '../skill-asked.js';
-import { type ApartServices, apartReceipt } from './apart.js';
+import { apartReceipt } from './apart.js';
 import { choiceReceipt, chosenInWords } from './choices.js';
 import { askAtTheDoor, isKnownChat, isWithThemselves, type Visitor } from './entrance.js';
 import { isTooMuch, type Pace } from './pace.js';
@@ -48,7 +48,7 @@ interface Intake extends Pick<Accepted, 'turnedAway' | 'posted'> {
 
 /** `pace`: null without a limit. Resolves when the batch is stored, possibly before it is on the disk. */
 export async function receive(
-  services: ApartServices,
+  services: Services,
   strangers: Strangers,
   pace: Pace | null,
   pastes: Pastes,
@@ -86,7 +86,7 @@ export async function receive(
 
 /** null for an event that stores nothing. */
 async function receiptOf(
-  services: ApartServices,
+  services: Services,
   strangers: Strangers,
   pace: Pace | null,
   batch: InboundBatch,
@@ -209,13 +209,12 @@ async function inPace(
   visitor: Visitor,
   receipt: Receipt,
   channel: string,
-  { now, posted }: Intake,
+  { now }: Intake,
 ): Promise<Receipt> {
   if (receipt.kind !== 'message' || receipt.quiet) return receipt;
-  const when = { channel, now, at: receipt.receivedAt ?? now };
-  const counted = await isTooMuch(services, pace, message, visitor, when);
-  posted.push(...counted.posted);
-  return counted.quiet ? { ...receipt, quiet: true } : receipt;
+  const at = receipt.receivedAt ?? now;
+  const isMuch = await isTooMuch(services, pace, message, visitor, channel, at);
+  return isMuch ? { ...receipt, quiet: true } : receipt;
 }
 
 /** The turn whose note on what it saved a message replies to. */

@@ -9,11 +9,12 @@ import type { TurnRecorder, TurnSight } from '../../core/journal.js';
 import type { Notice } from '../../core/model.js';
 import type { Alarm } from '../../core/route-store.js';
 import { haveFiles, type Measured, type Step } from '../../core/transcript.js';
-import { isLimit, type Purse } from '../budgets.js';
 import { buildContext, type Context } from '../context/context.js';
+import { isLimit } from '../daily-limits.js';
 import { recipientIn, replyOf } from '../deliver/reply.js';
-import { type Live, NOT_LIVE } from '../deliver/showing.js';
-import { greet } from '../greeting.js';
+import { NOT_LIVE } from '../deliver/showing.js';
+import { greet } from '../participants.js';
+import type { LiveReply, MeteredModel } from '../services.js';
 import { callsToRun, isTainted, stepMessages } from '../turn/steps.js';
 import { tokensOf } from '../turn/tokens.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
@@ -27,16 +28,16 @@ import { saveStep } from './save-step.js';
 export type AnswerEnd = Finished | { kind: 'suspended'; alarm: Alarm | null };
 
 export async function answer(services: RoomServices, begun: Turn, signal: AbortSignal): Promise<AnswerEnd> {
-  const purse = services.budgets.open(payerOf(begun));
+  const meter = services.dailyLimits.meter(payerOf(begun));
   const { chat, room, turn } = begun;
   const { personaId } = turn;
   const record = services.records.open({ turnId: turn.id, chatId: chat.id, room, personaId }, signal);
   // What a turn has used that was aborted, or waits, is stored by itself.
-  return answerFrom(purse, record, services, begun, signal).finally(record.end).finally(purse.settle);
+  return answerFrom(meter, record, services, begun, signal).finally(record.end).finally(meter.settle);
 }
 
 async function answerFrom(
-  purse: Purse,
+  meter: MeteredModel,
   record: TurnRecorder,
   services: RoomServices,
   begun: Turn,
@@ -64,10 +65,10 @@ async function answerFrom(
   await services.toolsReady?.(kind, callsToRun(turn.steps), signal);
   const tools = services.toolsFor(kind);
   const subject = { chat, room, personaId, personas };
-  const ask = async (context: Context, live: Live) => {
+  const ask = async (context: Context, live: LiveReply) => {
     const stopWaiting = windows.giveWay();
     record.saw(sightOf(context));
-    const paying = { ...services, model: record.watch(purse.model) };
+    const paying = { ...services, model: record.watch(meter.model) };
     return runTurn(paying, {
       turnId: turn.id,
       room,
@@ -106,7 +107,7 @@ async function answerFrom(
   };
   let context = await buildContext(services, request);
   const { faults = [] } = context.persona;
-  if (faults.length > 0) void services.tellOwners(faultyPersona(faults));
+  if (faults.length > 0) void services.deliver.tellOwners(faultyPersona(faults));
   if (context.unread.length > 0) {
     const read = await withFilesOf(services, work, context.unread, signal);
     if (read === null) return { kind: 'dropped' };
@@ -115,8 +116,8 @@ async function answerFrom(
   }
   // A persona that has said nothing here yet greets a person first, and is to know that it did.
   const isFirst = context.sizes.messages <= batch.length + 1 && turn.steps.length === 0 && senderId !== '';
-  const appearing = { chat, room, persona: context.persona, personas };
-  if (isFirst && (await greet(services, appearing, batch))) context = await buildContext(services, request);
+  if (isFirst && (await greet(services, chat, room, context.persona, personas, batch)))
+    context = await buildContext(services, request);
   if (windows.isFull(subject, context.sizes, context.view.measured)) {
     await windows.makeRoom(subject, turn.id, null);
     context = await buildContext(services, request);
@@ -146,8 +147,8 @@ async function answerFrom(
   }
 
   const fault = faultOf(outcome);
-  const limit = fault && isLimit(fault) ? await services.budgets.reached(payerOf(work)) : null;
-  if (limit) return refuse(services, work, limit, purse);
+  const limit = fault && isLimit(fault) ? await services.dailyLimits.reached(payerOf(work)) : null;
+  if (limit) return refuse(services, work, limit, meter);
   if (fault) {
     log.warn(
       { code: fault.code, room, turn: turn.id, why: describe(fault) },
@@ -165,7 +166,7 @@ async function answerFrom(
     wordless: (outcome.kind === 'answered' && outcome.wordless) || null,
     speaker: context.persona.name,
     lateByHours,
-    purse,
+    meter,
     measured,
     promptMemory: context.promptMemory,
     tainted: isTainted(context.trust, turn.steps),
@@ -193,7 +194,7 @@ function liveFor(
   speaker: string,
   lateByHours: number | null,
   mayMake: boolean,
-): Live {
+): LiveReply {
   const { chat, room, channel, turn } = work;
   const canShow =
     channel.preview !== undefined || (channel.edit !== undefined && channel.remove !== undefined);

@@ -15,23 +15,11 @@ import type { Services } from '../services.js';
 import { countTokens, spentOn } from '../turn/tokens.js';
 import { calledOf, named } from './addressing.js';
 
-export interface ArbiterAsk {
-  room: RoomId;
-  /** The candidates, the active persona first. */
+interface Choice {
   present: Persona[];
   batch: StoredMessage[];
-  /** The persona who spoke last. */
   last: PersonaId | null;
-  /** Whether somebody must answer. */
   sure: boolean;
-  /** Which is asked, within the limits. */
-  model: ModelClient;
-  signal: AbortSignal;
-}
-
-export interface Arbiter {
-  /** One of the candidates; null for nobody. Never rejects. */
-  choose(ask: ArbiterAsk): Promise<PersonaId | null>;
 }
 
 const PATIENCE_MS = 10_000;
@@ -40,70 +28,44 @@ const MOST_TOKENS = 1_000;
 /** How much of the messages, and of each persona's character, the question contains, in characters. */
 const MESSAGE_CHARS = 2_000;
 const CHARACTER_CHARS = 300;
-/** Questions per room and hour; beyond that the active persona answers without a question. */
-const PER_HOUR = 120;
-const HOUR_MS = 3_600_000;
-/** For how many rooms the count is kept. */
-const MOST_ROOMS = 1_000;
 
-export function createArbiter({
-  clock,
-  log,
-  metrics,
-  zone,
-}: Pick<Services, 'clock' | 'log' | 'metrics' | 'zone'>): Arbiter {
-  const asked = new Map<RoomId, number[]>();
-
-  function mayAsk(room: RoomId): boolean {
-    const now = clock.now();
-    const recent = (asked.get(room) ?? []).filter((at) => at > now - HOUR_MS);
-    if (recent.length >= PER_HOUR) return false;
-    if (!asked.has(room) && asked.size >= MOST_ROOMS) asked.clear();
-    asked.set(room, [...recent, now]);
-    return true;
-  }
-
-  async function answerTo(ask: ArbiterAsk): Promise<string | null> {
-    const ended = new AbortController();
-    const end = () => ended.abort();
-    ask.signal.addEventListener('abort', end, { once: true });
-    if (ask.signal.aborted) end();
-    const cancel = clock.after(PATIENCE_MS, end);
-    try {
-      const request = {
-        messages: questionOf(ask, zone),
-        tools: [],
-        maxOutputTokens: MOST_TOKENS,
-        temperature: 0,
-      };
-      for await (const event of ask.model.stream(request, ended.signal)) {
-        if (event.kind === 'done') {
-          countTokens(metrics, spentOn(event));
-          return event.text;
-        }
-        if (event.kind === 'failed') {
-          log.info(
-            { room: ask.room, reason: describe(event.fault) },
-            'the model could not choose who answers; the active persona does',
-          );
-        }
-      }
-      return null;
-    } finally {
-      cancel();
-      ask.signal.removeEventListener('abort', end);
-    }
-  }
-
-  return {
-    async choose(ask) {
-      const active = ask.present[0]?.id ?? null;
-      const answer = mayAsk(ask.room) ? await answerTo(ask) : null;
-      if (answer === null) return active;
-      const chosen = named(answer, ask.present.map(calledByDefault))[0] ?? null;
-      return chosen ?? (ask.sure ? active : null);
-    },
+/**
+ * One of the candidates; null for nobody. Never rejects. `present`: the candidates, the active persona first. `last`: the persona
+ * who spoke last. `sure`: somebody must answer. `model`: asked within the daily limits.
+ */
+export async function chooseSpeaker(
+  services: Services,
+  room: RoomId,
+  { present, batch, last, sure }: Choice,
+  model: ModelClient,
+  signal: AbortSignal,
+): Promise<PersonaId | null> {
+  const { clock, zone, log, metrics } = services;
+  const active = present[0]?.id ?? null;
+  const late = new AbortController();
+  const cancel = clock.after(PATIENCE_MS, () => late.abort());
+  const request = {
+    messages: questionOf({ present, batch, last, sure }, zone),
+    tools: [],
+    maxOutputTokens: MOST_TOKENS,
+    temperature: 0,
   };
+  try {
+    for await (const event of model.stream(request, AbortSignal.any([signal, late.signal]))) {
+      if (event.kind === 'done') {
+        countTokens(metrics, spentOn(event));
+        const chosen = named(event.text, present.map(calledByDefault))[0] ?? null;
+        return chosen ?? (sure ? active : null);
+      }
+      if (event.kind === 'failed') {
+        const reason = describe(event.fault);
+        log.info({ room, reason }, 'the model did not choose a speaker; the active persona answers');
+      }
+    }
+    return active;
+  } finally {
+    cancel();
+  }
 }
 
 /** Gives `default` a name that can be found in the model's answer. */
@@ -114,7 +76,7 @@ function calledByDefault(persona: Persona) {
 
 const MAIN = 'the host';
 
-function questionOf({ present, batch, last, sure }: ArbiterAsk, zone: Zone) {
+function questionOf({ present, batch, last, sure }: Choice, zone: Zone) {
   const nameOf = ({ id, name }: Persona) => (name === 'default' && id === 'default' ? MAIN : name);
   const who = present.map((persona) => {
     const character = persona.character.replaceAll(/\s+/g, ' ').trim().slice(0, CHARACTER_CHARS);

@@ -6,7 +6,7 @@ import type { RoomState } from '../../core/route-store.js';
 import type { Authorisation } from '../../core/tool.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { askerOfTurn } from '../asker.js';
-import type { Payer } from '../budgets.js';
+import type { Payer } from '../services.js';
 import type { RoomServices, Turn } from './room-services.js';
 
 const HOUR_MS = 3_600_000;
@@ -34,7 +34,7 @@ export function payerOf({ room, turn, batch, exchange, scheduledBy }: Turn): Pay
 
 /** Who set the newest schedule among these messages; also one that words from outside may have led to: it costs the same. */
 export async function schedulerOf(
-  { store }: Pick<RoomServices, 'store'>,
+  { store }: RoomServices,
   batch: readonly StoredMessage[],
 ): Promise<ChatId | null> {
   for (const { author, platformMessageId } of batch.toReversed()) {

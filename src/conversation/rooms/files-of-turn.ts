@@ -1,10 +1,11 @@
 /** Steps 3 and 4 of the route: the files that came with what may be answered, with what a turn answers, and beside that. */
 import type { Channel } from '../../core/channel.js';
+import type { ChatRecord } from '../../core/chat-record.js';
+import { type RoomId, roomParts } from '../../core/ids.js';
 import type { RoomState } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { hearVoices, mayAddress, readFiles } from '../context/files.js';
 import { recipientIn } from '../deliver/reply.js';
-import { postNotices } from '../deliver/say.js';
 import { payerIn } from './batch.js';
 import { hold } from './hold.js';
 import type { RoomServices, Turn } from './room-services.js';
@@ -19,7 +20,7 @@ export async function withFiles(
   const { chat, room, channel, claim, batch } = work;
   const read = await readFiles(services, { claim, channel, signal, chatId: chat.id, messages: batch });
   if (read === null) return null;
-  await postNotices(services, { chat, room }, read.notices);
+  await tellFileNotices(services, { chat, room }, read.notices);
   return { ...work, batch: read.messages };
 }
 
@@ -36,6 +37,18 @@ export async function withFilesOf(
   const { chat, channel, claim } = work;
   const read = await readFiles(services, { claim, channel, signal, chatId: chat.id, messages });
   return read && { ...work, revision: work.revision + messages.length };
+}
+
+/** Tells senders about files that were not taken, independently of the model. */
+export async function tellFileNotices(
+  { deliver }: RoomServices,
+  { chat, room }: { chat: ChatRecord; room: RoomId },
+  notices: { message: StoredMessage; text: string }[],
+): Promise<void> {
+  const to = { chat, threadId: roomParts(room).threadId };
+  for (const { message, text } of notices) {
+    await deliver.say(to, `notice:${message.id}`, text, message.platformMessageId);
+  }
 }
 
 interface Heard {
@@ -55,7 +68,7 @@ export async function withSpokenWords(
   const { chat, waiting } = seen;
   if (!waiting.some((message) => mayAddress(services.media, message))) return { seen, notices: [] };
   // Nobody would be answered.
-  if (await services.budgets.reached(payerIn(seen, waiting))) return { seen, notices: [] };
+  if (await services.dailyLimits.reached(payerIn(seen, waiting))) return { seen, notices: [] };
   const held = await hold(services, run, seen);
   if (held === null) return null;
   // In a direct chat the typing indicator shows that the bot is listening; in a group it is not yet known whether

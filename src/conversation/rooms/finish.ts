@@ -8,15 +8,16 @@ import { jobOfEvent } from '../../core/jobs.js';
 import { personaName } from '../../core/persona.js';
 import { headOfTaskEnd, taskOfEvent } from '../../core/task.js';
 import type { Measured, StoredMessage } from '../../core/transcript.js';
-import type { Purse, Standing } from '../budgets.js';
 import type { Context } from '../context/context.js';
 import { filesOfReply, recipientIn, replyOf, type Said } from '../deliver/reply.js';
 import { savedNote } from '../deliver/saved.js';
 import { attemptOf } from '../deliver/send-one.js';
 import { spokenReply } from '../deliver/voice-note.js';
 import { appearanceOf, presentIn } from '../participants.js';
+import type { LimitStatus, MeteredModel } from '../services.js';
 import { calledOf, turnedTo } from './addressing.js';
 import type { Made } from './made.js';
+import { tellLimit } from './refusals.js';
 import type { RoomServices, Turn } from './room-services.js';
 import { spoken } from './speakers.js';
 
@@ -34,7 +35,7 @@ export interface Ending extends Pick<Context, 'promptMemory'>, Partial<Made> {
   speaker: string;
   lateByHours: number | null;
   /** What it has used; null: nothing. */
-  purse: Purse | null;
+  meter: MeteredModel | null;
   /** Size of the turn's last request, if the server counted it. */
   measured: Measured | null;
   /** It answers words from outside, or was given some. */
@@ -48,7 +49,7 @@ export interface Ending extends Pick<Context, 'promptMemory'>, Partial<Made> {
 export async function finish(services: RoomServices, work: Turn, ending: Ending): Promise<Finished> {
   const { store, deliver, speech, clock, metrics } = services;
   const { chat, room, channel, personas, turn, claim } = work;
-  const spent = ending.purse?.spent(turn.personaId);
+  const spent = ending.meter?.spent(turn.personaId);
   const isAnswered = ending.outcome === 'answered';
   const addressed = isAnswered ? othersCalled(work, ending.text) : [];
   const exchange = work.exchange && spoken(work.exchange, addressed, services.settings.caps);
@@ -81,7 +82,7 @@ export async function finish(services: RoomServices, work: Turn, ending: Ending)
       now: clock.now(),
     });
     if (finished === 'lost') return { kind: 'dropped' };
-    ending.purse?.paid();
+    ending.meter?.paid();
     if (lane && finished.first) lane.send(finished.first, deliveries.length);
     else deliver.wake(chat.id);
   } finally {
@@ -107,7 +108,7 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
     outcome: 'parked',
     text: failureIn(work, sentenceOf(new Fault('internal', 'parked'))),
     speaker: personaName(work.personas, personaId),
-    purse: null,
+    meter: null,
     ...UNANSWERED,
   });
 }
@@ -116,16 +117,16 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
 export async function refuse(
   services: RoomServices,
   work: Turn,
-  limit: Standing,
-  purse: Purse | null,
+  limit: LimitStatus,
+  meter: MeteredModel | null,
 ): Promise<Finished> {
   // First, so that a crash in between says it, too.
-  await services.refusals.tell(work, limit);
+  await tellLimit(services, work, limit);
   return finish(services, work, {
     outcome: 'failed',
     text: taskEndsIn(work.batch),
     speaker: personaName(work.personas, work.turn.personaId),
-    purse,
+    meter,
     ...UNANSWERED,
   });
 }

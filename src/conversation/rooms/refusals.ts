@@ -1,72 +1,53 @@
 /**
- * At a limit of the day: the chat gets one plain sentence, whoever runs the gateway is told, and then it is silent until
- * the next day. Both go through the outbox under an origin of the day, so that nothing is said twice after a restart or by
- * another process.
+ * At a daily limit the chat gets one plain sentence, and the owners are told; then it is silent until the next day. Both go
+ * through the outbox under an origin of the day, so that nothing is said twice.
  */
 import { roomParts } from '../../core/ids.js';
 import { authorName } from '../../core/transcript.js';
-import { limitFault, limitName, MILLION, type Payer, type Standing } from '../budgets.js';
-import { postNews } from '../deliver/news.js';
-import { postOnce } from '../deliver/say.js';
+import { limitFault, limitName, MILLION } from '../daily-limits.js';
+import { chatsOfOwners } from '../owner-chats.js';
 import { oneLine, code as quoted } from '../quoting.js';
-import type { Services } from '../services.js';
+import type { LimitStatus, Payer } from '../services.js';
 import { payerOf } from './batch.js';
-import type { Refusals, Turn } from './room-services.js';
-
-type RefusalServices = Pick<
-  Services,
-  'store' | 'channels' | 'rulesFor' | 'clock' | 'zone' | 'log' | 'metrics'
-> & { deliver: { wake(chatId: string): void } };
+import type { RoomServices, Turn } from './room-services.js';
 
 const NAME_CHARS = 60;
-/** What this process has told today; beyond that the outbox alone knows it. */
-const MOST_TOLD = 10_000;
 
-export function createRefusals(services: RefusalServices): Refusals {
-  const { clock, zone, log, metrics } = services;
-  let told = new Set<string>();
-  let day = '';
-
-  /** Whether it is the first time today, as far as this process knows. */
-  function isNews(key: string): boolean {
-    if (told.has(key)) return false;
-    if (told.size >= MOST_TOLD) told = new Set();
-    told.add(key);
-    return true;
+/** Says so where and to whom it has not been said today. */
+export async function tellLimit(services: RoomServices, turn: Turn, limit: LimitStatus): Promise<void> {
+  const { clock, zone, log, metrics, deliver } = services;
+  const { chat, room, batch } = turn;
+  const name = limitName(limit);
+  metrics.count('limited_total', { limit: name });
+  const day = zone.date(clock.now());
+  const payer = payerOf(turn);
+  const whose = { day: '', chat: '', persona: `:${payer.personaId}`, person: `:${payer.personId}` }[
+    limit.scope
+  ];
+  const replyTo = batch.findLast(({ author }) => author.kind === 'person')?.platformMessageId;
+  const here = { chat, threadId: roomParts(room).threadId };
+  const isNew = await deliver.say(
+    here,
+    `limit:${day}:${name}:${chat.id}${whose}`,
+    limitFault(limit).sentence,
+    replyTo,
+  );
+  if (!isNew) return;
+  log.info({ room, limit: name }, 'daily limit reached; chat notified');
+  const key = `limit ${day} ${name}`;
+  try {
+    const text = wordsForOwners(turn, payer, limit, zone.name);
+    for (const owners of await chatsOfOwners(services)) {
+      const isTold = await deliver.say({ chat: owners, threadId: null }, `news:${key}:${owners.id}`, text);
+      if (isTold) log.warn({ notice: key }, text);
+    }
+  } catch (error) {
+    log.error({ err: error, notice: key }, 'owners could not be notified');
   }
-
-  async function tellChat(turn: Turn, payer: Payer, limit: Standing): Promise<void> {
-    const { chat, room, batch } = turn;
-    const of = { day: '', chat: '', persona: `:${payer.personaId}`, person: `:${payer.personId}` }[
-      limit.scope
-    ];
-    const key = `limit:${day}:${limitName(limit)}:${chat.id}${of}`;
-    if (told.has(key)) return;
-    const replyTo = batch.findLast(({ author }) => author.kind === 'person')?.platformMessageId ?? null;
-    const { threadId } = roomParts(room);
-    const said = { origin: key, text: limitFault(limit).sentence, replyTo, now: clock.now() };
-    await postOnce(services, { chat, threadId }, said);
-    services.deliver.wake(chat.id);
-    if (isNews(key))
-      log.info({ room, limit: limitName(limit) }, 'a limit of the day is reached; the chat is told');
-  }
-
-  return {
-    async tell(turn, limit) {
-      const today = zone.date(clock.now());
-      if (today !== day) told = new Set();
-      day = today;
-      const payer = payerOf(turn);
-      metrics.count('limited_total', { limit: limitName(limit) });
-      await tellChat(turn, payer, limit);
-      const key = `limit ${day} ${limitName(limit)}`;
-      if (isNews(key)) await postNews(services, { key, text: wordsForOwners(turn, payer, limit, zone.name) });
-    },
-  };
 }
 
 /** Names are anybody's words: quoted, on one line. */
-function wordsForOwners({ chat, batch }: Turn, payer: Payer, limit: Standing, zone: string): string {
+function wordsForOwners({ chat, batch }: Turn, payer: Payer, limit: LimitStatus, zone: string): string {
   const name = (text: string) => quoted(oneLine(text, NAME_CHARS));
   const author = batch.findLast(({ author: by }) => by.kind === 'person')?.author;
   const here = `the chat ${name(chat.title)} (${chat.id})`;

@@ -5,28 +5,11 @@ import type { ChatId, RoomId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 import type { Claim, StoredTurn } from '../../core/route-store.js';
 import type { Exchange, StoredMessage } from '../../core/transcript.js';
-import type { Standing } from '../budgets.js';
-import type { Windows } from '../compaction/windows.js';
 import type { WindowCopies } from '../context/window.js';
-import type { Deliver } from '../deliver/deliver.js';
-import type { News } from '../deliver/news.js';
 import type { Services } from '../services.js';
-import type { Arbiter } from './arbiter.js';
 
 export interface RoomServices extends Services {
-  deliver: Deliver;
-  tellOwners: News;
-  windows: Windows;
   windowCopies: WindowCopies;
-  /** Decides who answers when nobody was named; null when that is turned off. */
-  arbiter: Arbiter | null;
-  refusals: Refusals;
-}
-
-/** What is said where nothing is left of a limit of the day. */
-export interface Refusals {
-  /** Says so where and to whom it has not been said today. */
-  tell(turn: Turn, limit: Standing): Promise<void>;
 }
 
 /** A turn that was begun or resumed. */

@@ -9,14 +9,14 @@ import type { Persona } from '../../core/persona.js';
 import type { Alarm, Claim, RoomState } from '../../core/route-store.js';
 import { haveFiles, type StoredMessage } from '../../core/transcript.js';
 import { recipientIn } from '../deliver/reply.js';
-import { postNotices } from '../deliver/say.js';
 import { presentIn } from '../participants.js';
 import { leaseOf } from '../services.js';
 import { type Admission, admit } from './admit.js';
 import { answer } from './answer.js';
+import { chooseSpeaker } from './arbiter.js';
 import { payerIn, payerOf, schedulerOf } from './batch.js';
 import { tellCutOff } from './cut-off.js';
-import { withSpokenWords } from './files-of-turn.js';
+import { tellFileNotices, withSpokenWords } from './files-of-turn.js';
 import { park, refuse } from './finish.js';
 import { hold } from './hold.js';
 import type { RoomServices, Turn } from './room-services.js';
@@ -54,7 +54,7 @@ export async function runRoom(services: RoomServices, run: RoomRun): Promise<Run
     await park(services, begun);
     return AGAIN;
   }
-  const limit = await services.budgets.reached(payerOf(begun));
+  const limit = await services.dailyLimits.reached(payerOf(begun));
   if (limit) {
     await refuse(services, begun, limit, null);
     return AGAIN;
@@ -94,10 +94,11 @@ async function goOn(
   run.turnId = turn.id;
   const personas = await services.personas.list(seen.chat.id);
   const { chat, exchange, revision } = seen;
-  await tellCutOff(services, { chat, room: run.room, turn });
   const scheduledBy = await schedulerOf(services, batch);
   const place = { chat, room: run.room, revision, channel, personas };
-  return { ...place, claim, turn, batch, scheduledBy, settled: 0, exchange };
+  const resumed = { ...place, claim, turn, batch, scheduledBy, settled: 0, exchange };
+  await tellCutOff(services, resumed);
+  return resumed;
 }
 
 /** Decides who answers what, and begins that turn. Messages for nobody are noted in the same transaction. */
@@ -125,8 +126,8 @@ async function beginNext(
   if (decided === null) return 'look again';
 
   const { turn, noted, exchange, forBots } = speakersOf(seen, decided.admission, personas);
-  const { purse } = decided;
-  const spent = purse?.spent(turn?.personaId ?? chat.activePersona);
+  const { meter } = decided;
+  const spent = meter?.spent(turn?.personaId ?? chat.activePersona);
   const begin = {
     seen: decided.held,
     lease: leaseOf(services),
@@ -138,21 +139,21 @@ async function beginNext(
   };
   if (turn === null) {
     const isNoted = await store.markHeard(begin);
-    await (isNoted ? purse?.paid() : purse?.settle());
+    await (isNoted ? meter?.paid() : meter?.settle());
     run.claim = null;
     services.recall.heard(run.room);
     return isNoted && !waitsBehind(seen, noted.length) ? 'nothing to answer' : 'look again';
   }
   const id = newId();
   const claim = await store.startTurn({ ...begin, turn: { id, ...turn } });
-  await (claim ? purse?.paid() : purse?.settle());
+  await (claim ? meter?.paid() : meter?.settle());
   if (claim === null) return 'look again';
   run.claim = claim;
   run.turnId = id;
   const batch = await batchOf(services, id, turn.batch, seen.waiting);
   // Only those about this turn's messages: in a group, nobody is told about a failed voice note that was not for us.
   const ours = notices.filter(({ message }) => turn.batch.includes(message.id));
-  if (ours.length > 0) await postNotices(services, { chat, room: run.room }, ours);
+  if (ours.length > 0) await tellFileNotices(services, { chat, room: run.room }, ours);
   const { personaId } = turn;
   return {
     chat,
@@ -208,32 +209,30 @@ async function decideWhoAnswers(
   { seen, admission, personas }: { seen: RoomState; admission: Admission; personas: Persona[] },
 ) {
   const { turn } = admission;
-  const { arbiter } = services;
   const held = run.claim ?? seen;
-  if (arbiter === null || turn === null || turn.open === null) return { held, admission, purse: null };
+  if (!services.settings.natural || turn === null || turn.open === null)
+    return { held, admission, meter: null };
   const claim = await hold(services, run, held);
   if (claim === null) return null;
   const last = await services.store.lastReply(run.room);
   const present = presentIn(seen.chat, personas).flatMap((id) => personas.filter((each) => each.id === id));
-  const purse = services.budgets.open(payerIn(seen, turn.batch));
-  const personaId = await arbiter.choose({
-    room: run.room,
+  const meter = services.dailyLimits.meter(payerIn(seen, turn.batch));
+  const choice = {
     present,
     batch: turn.batch,
     last: last?.personaId ?? null,
     sure: turn.open === 'sure',
-    model: purse.model,
-    signal: run.signal,
-  });
+  };
+  const personaId = await chooseSpeaker(services, run.room, choice, meter.model, run.signal);
   if (run.signal.aborted) {
-    await purse.settle();
+    await meter.settle();
     return null;
   }
   if (personaId !== null) {
-    return { held: claim, admission: { ...admission, turn: { ...turn, personaId } }, purse };
+    return { held: claim, admission: { ...admission, turn: { ...turn, personaId } }, meter };
   }
   const noted = [...admission.noted, ...turn.batch].sort((a, b) => a.id - b.id);
-  return { held: claim, admission: { turn: null, noted }, purse };
+  return { held: claim, admission: { turn: null, noted }, meter };
 }
 
 async function leave({ store }: RoomServices, claim: Claim): Promise<RunEnd> {

@@ -8,9 +8,8 @@ import { type ChatId, channelOf, DEFAULT_PERSONA, type PersonaId } from '../../c
 import { BOARD_CHAT, type Task, type TaskParent, type WorkAsk } from '../../core/task.js';
 import type { Asker, Authorisation } from '../../core/tool.js';
 import { askerOf } from '../asker.js';
-import type { Payer } from '../budgets.js';
 import { type Asking, reachable } from '../question.js';
-import type { Services } from '../services.js';
+import type { Payer, Services } from '../services.js';
 
 export interface Whose extends Asking {
   personaId: PersonaId;

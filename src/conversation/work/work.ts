@@ -25,8 +25,6 @@ import { questionOf } from './question.js';
 import { cutOffSteps, saidIn, shortened, trustIn } from './said.js';
 import { authorisationFor, isSomebodyThere, payerFor, type Whose, whoseTask } from './whose.js';
 
-export type WorkServices = Services & { deliver: { wake(chatId: string): void } };
-
 /** A request that is under way. */
 interface Request {
   ask: WorkAsk;
@@ -47,7 +45,7 @@ const MOST_WORDS = 1_000;
 
 const NOT_WAITED_FOR = 'Not waited for: in a task nothing can be waited for. Go on without it.';
 
-export function createWork(services: WorkServices): Work {
+export function createWork(services: Services): Work {
   /** What owners have said of a whole run, by its task. */
   const words = new Map<string, RunWord>();
 
@@ -57,12 +55,12 @@ export function createWork(services: WorkServices): Work {
         faultOf(services, ask, error),
       );
       if (request instanceof Fault) return { kind: 'failed', fault: request, ...doneOf(ask) };
-      const purse = services.budgets.open(payerFor(request.whose));
-      const paying = { ...services, model: purse.model };
+      const meter = services.dailyLimits.meter(payerFor(request.whose));
+      const paying = { ...services, model: meter.model };
       const end = await answered(paying, request)
         .catch((error: unknown) => failed(request, faultOf(services, ask, error)))
         // What a request has used that was dropped is paid, too.
-        .finally(purse.settle);
+        .finally(meter.settle);
       if (request.word === 'allowed' || request.word === 'refused') words.set(ask.task.id, request.word);
       const [oldest] = words.keys();
       if (words.size > MOST_WORDS && oldest !== undefined) words.delete(oldest);
@@ -72,7 +70,7 @@ export function createWork(services: WorkServices): Work {
 }
 
 async function begun(
-  services: WorkServices,
+  services: Services,
   ask: WorkAsk,
   said: RunWord | undefined,
   signal: AbortSignal,
@@ -90,7 +88,7 @@ async function begun(
 }
 
 /** `services.model` pays. */
-async function answered(services: WorkServices, request: Request): Promise<WorkEnd> {
+async function answered(services: Services, request: Request): Promise<WorkEnd> {
   const { ask, signal, tools } = request;
   const most = requestTokens(services, ask.agent.model);
   if (tokensOf(request.messages) + tools.tokens > most) shorten(request);
@@ -112,7 +110,7 @@ async function answered(services: WorkServices, request: Request): Promise<WorkE
   }
 }
 
-function turnOf(services: WorkServices, request: Request, most: number): TurnAsk {
+function turnOf(services: Services, request: Request, most: number): TurnAsk {
   const { ask, whose, tools, messages, word, signal } = request;
   const { task, agent, round } = ask;
   const { personaId, room } = whose;
@@ -146,7 +144,7 @@ function actingIn({ ask, whose, steps, tools }: Request) {
 
 /** On record before it runs, and with what came of it. */
 async function save(
-  services: WorkServices,
+  services: Services,
   request: Request,
   step: Step,
   { entries = [], asked }: Further = {},
@@ -166,7 +164,7 @@ async function save(
 }
 
 /** Waits for what owners decide, and for nothing else. False: the request is over. */
-async function goesOn(services: WorkServices, request: Request): Promise<boolean> {
+async function goesOn(services: Services, request: Request): Promise<boolean> {
   const { ask, asked, steps, signal, tools } = request;
   request.asked = null;
   if (asked === null) return settleWait(services, request);
@@ -187,13 +185,13 @@ async function goesOn(services: WorkServices, request: Request): Promise<boolean
 }
 
 /** A tool has told the turn to wait. */
-async function settleWait(services: WorkServices, request: Request): Promise<boolean> {
+async function settleWait(services: Services, request: Request): Promise<boolean> {
   const step = request.steps.at(-1);
   return step?.kind === 'waiting' && settle(services, request, step.callId, NOT_WAITED_FOR);
 }
 
 async function settle(
-  services: WorkServices,
+  services: Services,
   request: Request,
   callId: string,
   content: string,
@@ -223,7 +221,7 @@ function failed(request: Request, fault: Fault): WorkEnd {
 }
 
 /** Every call that was cut off has a result that says so, and an outcome in the journal, as far as the task is not over. */
-async function dropped(services: WorkServices, request: Request): Promise<WorkEnd> {
+async function dropped(services: Services, request: Request): Promise<WorkEnd> {
   const { ask, steps } = request;
   const now = services.clock.now();
   const entries: JournalWrite[] = [];
@@ -267,7 +265,7 @@ function doneOf({ task, messages, isTainted: wasTainted }: WorkAsk): WorkDone {
   return { messages, steps: [], tainted, wasExternalRefused: false };
 }
 
-function faultOf({ log }: WorkServices, { task }: WorkAsk, error: unknown): Fault {
+function faultOf({ log }: Services, { task }: WorkAsk, error: unknown): Fault {
   log.error({ err: error, task: task.id, why: describe(error) }, 'work on a task has failed');
   return error instanceof Fault ? error : new Fault('internal', describe(error), error);
 }

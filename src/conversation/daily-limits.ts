@@ -1,65 +1,73 @@
 /**
- * The purses through which models are asked, and the limits of the day (`budgets.ts`). What a request took counts at once;
- * it is stored together with its result, or at the end of the work. What a crash loses of it is what one turn has used so
- * far; and requests that are under way at the same time may pass a limit together. What a model client noticed is passed on to
- * owners here, too: whoever asks a model does so through a purse.
+ * What may be used in a day (`limits`), and the meters through which models are asked. A meter checks the limits before each
+ * request and counts afterwards what the request took. That counts at once; it is stored together with the request's result, or
+ * at the end of the work. A crash loses what one turn has used so far, and requests that run at the same time may exceed a limit
+ * together. What a model client noticed is passed on to the owners.
  */
-import type { Clock } from '../core/clock.js';
-import { describe, type Fault } from '../core/errors.js';
+import { describe, Fault, type FaultCode } from '../core/errors.js';
 import { type ChatId, type PersonaId, roomParts } from '../core/ids.js';
-import type { Log } from '../core/log.js';
 import {
   estimateTokens,
-  type ModelClient,
   type ModelEvent,
   type ModelRequest,
-  type Notice,
   type Prices,
   type Usage,
 } from '../core/model.js';
 import type { Spent } from '../core/route-store.js';
-import type { Amount, UsageStore } from '../core/store.js';
-import {
-  type Budgets,
-  type Limits,
-  limitFault,
-  MILLION,
-  type Payer,
-  type Purse,
-  type Scope,
-  type Standing,
-} from './budgets.js';
+import type { Amount } from '../core/store.js';
+import type {
+  BaseServices,
+  DailyLimits,
+  Deliver,
+  LimitStatus,
+  Limits,
+  MeteredModel,
+  Payer,
+} from './services.js';
 import { addedUsage, spentOn, tokensOf } from './turn/tokens.js';
 
-/** What a purse has used that is not stored yet. */
+export const MILLION = 1_000_000;
+
+const CODES: Record<LimitStatus['scope'], FaultCode> = {
+  day: 'limit_day',
+  chat: 'limit_chat',
+  persona: 'limit_persona',
+  person: 'limit_person',
+};
+
+/** The key of a limit in the configuration, in the section `limits`. */
+export function limitName({ unit, scope }: LimitStatus): string {
+  return `${unit}_per_${scope}`;
+}
+
+export function limitFault(limit: LimitStatus): Fault {
+  return new Fault(CODES[limit.scope], `limits.${limitName(limit)} is reached for today`);
+}
+
+export function isLimit({ code }: Fault): boolean {
+  return Object.values(CODES).includes(code);
+}
+
+/** What a meter has counted that is not stored yet. */
 interface Account {
   payer: Payer;
   due: Usage | null;
 }
 
-interface BudgetServices {
-  store: UsageStore;
-  clock: Clock;
-  log: Log;
-  /** What is asked in the end. */
-  model: ModelClient;
-  /** Passes on what a model client noticed. Never rejects. */
-  tell(notice: Notice): Promise<void>;
-}
-
-export function createBudgets({ store, clock, log, model, tell }: BudgetServices, limits: Limits): Budgets {
-  const set = settingsOf(limits);
+export function createDailyLimits(services: BaseServices & { deliver: Deliver }): DailyLimits {
+  const { store, clock, log, model, deliver } = services;
+  const set = limitsSet(services.settings.limits);
   const countsPeople = set.some(({ scope }) => scope === 'person');
   /** It counts before it is stored. */
   const unpaid = new Set<Account>();
 
-  async function standings(payer: Payer): Promise<Standing[]> {
+  async function statuses(payer: Payer): Promise<LimitStatus[]> {
     if (set.length === 0) return [];
     const { room, personId } = payer;
     const { chatId } = roomParts(room);
     const stored = await store.spentOn({ chatId, personId, now: clock.now() });
     const ofPersona = stored.personas.get(payer.personaId) ?? NOTHING;
-    const used: Record<Scope, Amount> = {
+    const used: Record<LimitStatus['scope'], Amount> = {
       day: sumOf([stored.all, ...dueFrom(() => true)]),
       chat: sumOf([...stored.personas.values(), ...dueFrom((other) => isIn(chatId, other))]),
       persona: sumOf([
@@ -73,7 +81,9 @@ export function createBudgets({ store, clock, log, model, tell }: BudgetServices
         scope === 'persona' ? !payer.undecided : scope !== 'person' || personId !== null,
       )
       .map(({ scope, unit, most }) => ({
-        ...{ scope, unit, most },
+        scope,
+        unit,
+        most,
         used: unit === 'tokens' ? used[scope].tokens : used[scope].cost,
       }));
   }
@@ -82,11 +92,11 @@ export function createBudgets({ store, clock, log, model, tell }: BudgetServices
     return [...unpaid].filter(({ payer }) => whose(payer)).map(({ due }) => amountOf(due));
   }
 
-  async function reached(payer: Payer): Promise<Standing | null> {
-    return (await standings(payer)).find(({ used, most }) => used >= most) ?? null;
+  async function reached(payer: Payer): Promise<LimitStatus | null> {
+    return (await statuses(payer)).find(({ used, most }) => used >= most) ?? null;
   }
 
-  function open(payer: Payer): Purse {
+  function meter(payer: Payer): MeteredModel {
     const account: Account = { payer, due: null };
 
     async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
@@ -103,7 +113,7 @@ export function createBudgets({ store, clock, log, model, tell }: BudgetServices
         if (event.kind === 'failed' && isAsked && (signal.aborted || hasWorked(event.fault, written)))
           add(estimated(request, written), event.prices);
         if (event.kind === 'done' || event.kind === 'failed')
-          for (const notice of event.notices ?? []) await tell(notice);
+          for (const notice of event.notices ?? []) await deliver.tellOwners(notice);
         yield event;
       }
     }
@@ -136,23 +146,20 @@ export function createBudgets({ store, clock, log, model, tell }: BudgetServices
         const left = spent(personaId);
         if (!left) return;
         await store.spend({ ...left, room, now: clock.now() }).catch((error) => {
-          log.error(
-            { err: error, room, why: describe(error) },
-            'what a model was used for could not be stored',
-          );
+          log.error({ err: error, room, why: describe(error) }, 'model usage could not be stored');
         });
         paid();
       },
     };
   }
 
-  return { standings, reached, open };
+  return { statuses, reached, meter };
 }
 
 const NOTHING: Amount = { tokens: 0, cost: 0 };
 
 /** The limits that are set, the widest first. */
-function settingsOf(limits: Limits): Pick<Standing, 'scope' | 'unit' | 'most'>[] {
+function limitsSet(limits: Limits): Pick<LimitStatus, 'scope' | 'unit' | 'most'>[] {
   const all = [
     ['day', limits.tokensPerDay, limits.moneyPerDay],
     ['chat', limits.tokensPerChat, limits.moneyPerChat],

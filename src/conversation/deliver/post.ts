@@ -1,0 +1,117 @@
+/**
+ * Step 7 of the route: messages that belong to no turn go into the outbox, like everything that is said: a persona's message or
+ * reaction through a tool, and words of the gateway itself. Posting one twice has no effect.
+ */
+import type { Delivery, Greeting, NewDelivery } from '../../core/channel.js';
+import { roomParts } from '../../core/ids.js';
+import { personaName } from '../../core/persona.js';
+import type { Reaction, SideMessage } from '../../core/tool.js';
+import { isOfPerson } from '../../core/transcript.js';
+import { appearanceOf } from '../participants.js';
+import type { BaseServices, Place } from '../services.js';
+import { deliveriesOf } from './reply.js';
+
+const HOUR_MS = 3_600_000;
+
+/** Returns whether any of them is new. `greeting`: what the first of them adds to the transcript. */
+export async function post(
+  { store, clock }: BaseServices,
+  { chat, threadId }: Place,
+  deliveries: NewDelivery[],
+  greeting?: Greeting,
+): Promise<boolean> {
+  const { id: chatId, channel, address, kind } = chat;
+  let isNew = false;
+  for (const delivery of deliveries) {
+    const entry = { chatId, channel, address, kind, threadId, delivery, now: clock.now() };
+    const isPosted = await store.post(delivery.part === 0 && greeting ? { ...entry, greeting } : entry);
+    isNew = isPosted || isNew;
+  }
+  return isNew;
+}
+
+/** A message of the gateway itself; none where the chat's channel does not run. Only in a group it is shown as a reply. */
+export function gatewaySays(
+  { channels }: BaseServices,
+  { chat }: Place,
+  origin: string,
+  text: string,
+  replyTo: string | null = null,
+): NewDelivery[] {
+  const channel = channels.get(chat.channel);
+  const from = {
+    origin,
+    personaId: null,
+    speaker: 'coterie',
+    replyTo: chat.kind === 'group' ? replyTo : null,
+  };
+  return channel ? deliveriesOf(channel, text, from) : [];
+}
+
+/** A persona's message through a tool; null if the chat is not known here. */
+export async function sideMessage(
+  services: BaseServices,
+  { chatId, personaId, turnId, room, key, text, file }: SideMessage,
+): Promise<{ to: Place; deliveries: NewDelivery[] } | null> {
+  const chat = await services.store.chat(chatId);
+  const channel = chat && services.channels.get(chat.channel);
+  if (!channel) return null;
+  const here = roomParts(room);
+  const personas = await services.personas.list(chatId);
+  const from = {
+    origin: `tool:${turnId}:${key}`,
+    personaId,
+    speaker: personaName(personas, personaId),
+    appearance: appearanceOf(channel, chat, personas, personaId),
+    replyTo: null,
+  };
+  const deliveries = deliveriesOf(channel, text, from, file === null ? [] : [file]);
+  return { to: { chat, threadId: here.chatId === chatId ? here.threadId : null }, deliveries };
+}
+
+/** A persona's reaction through a tool; null if the message or the chat is not known. */
+export async function reaction(
+  services: BaseServices,
+  { room, personaId, turnId, key, messageId, emoji }: Reaction,
+): Promise<{ to: Place; deliveries: NewDelivery[] } | null> {
+  const { store, personas, settings } = services;
+  const { chatId, threadId } = roomParts(room);
+  const chat = await store.chat(chatId);
+  if (chat === null) return null;
+  const { compactAfterMessages: limit, overheardMessages: overheard } = settings;
+  // Without an id, the newest of the messages that the turn answers.
+  const message =
+    messageId === null
+      ? (await store.turnMessages(turnId)).findLast(isOfPerson)
+      : (await store.window({ room, personaId, limit, overheard, except: [] })).messages.find(
+          ({ id }) => id === messageId,
+        );
+  const platformMessageId = message && isOfPerson(message) ? message.platformMessageId : null;
+  if (platformMessageId === null) return null;
+  const delivery = {
+    origin: `tool:${turnId}:${key}`,
+    personaId,
+    speaker: personaName(await personas.list(chatId), personaId),
+    part: 0,
+    body: { text: '', marks: [], reaction: { platformMessageId, emoji } },
+    replyTo: null,
+  };
+  return { to: { chat, threadId }, deliveries: [delivery] };
+}
+
+/**
+ * Posts a notice before an entry that has waited too long, once for a text. True when the notice goes first.
+ * Voice notes and reactions follow a text, which has its own notice.
+ */
+export async function postLateNotice(
+  { store, settings, clock }: BaseServices,
+  { id, chatId, channel, address, threadId, kind, part, shown, speaker, body, origin, createdAt }: Delivery,
+): Promise<boolean> {
+  const now = clock.now();
+  const isFirst = part === 0 && !shown && body.speech === undefined && body.reaction === undefined;
+  if (!isFirst || now - createdAt <= settings.maxAgeMs || origin.startsWith('late:')) return false;
+  const text = `(What follows is late by ${Math.floor((now - createdAt) / HOUR_MS)} hours.)`;
+  const said = { personaId: null, speaker, part: 0, body: { text, marks: [] }, replyTo: null };
+  const delivery = { origin: `late:${id}`, ...said };
+  return store.post({ chatId, channel, address, threadId, kind, precedes: id, now, delivery });
+}
