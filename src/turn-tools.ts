@@ -1,7 +1,7 @@
 /** What a model may do in a turn: every tool there is, in groups, and which turns have which. */
 import type { Config } from './config.js';
 import type { Deliver, Services } from './conversation/services.js';
-import { toolSet } from './conversation/turn/tools.js';
+import { toolSet } from './conversation/turn/call.js';
 import type { Artifacts } from './core/artifacts.js';
 import type { ChatExports } from './core/chat-record.js';
 import { createSlots } from './core/concurrency.js';

@@ -14,7 +14,7 @@ import type { Work } from '../core/task.js';
 import { expireCall } from './approving.js';
 import { createWindows } from './compaction/windows.js';
 import { consolidateNight } from './consolidation/nightly.js';
-import { createWindowCopies } from './context/window.js';
+import { createWindowCache } from './context/window.js';
 import { createDailyLimits } from './daily-limits.js';
 import { toolsTelling } from './deliver/tools-left-out.js';
 import { type DigestPlan, keepDigests } from './digests/digests.js';
@@ -78,12 +78,12 @@ const NO_RESULT_IN_TIME = 'Nothing came of this in time, so it is over.';
 
 export function createConversation(given: Omit<Services, 'dailyLimits' | 'windows'>): Conversation {
   const { store, channels, deliver, clock, log, settings } = given;
-  const windowCopies = createWindowCopies(store);
+  const windowCache = createWindowCache(store);
   const base = {
     ...given,
     toolsFor: toolsTelling(given.toolsFor, deliver),
     dailyLimits: createDailyLimits(given),
-    windowCopies,
+    windowCache,
   };
   const windows = createWindows(base);
   const services: RoomServices = { ...base, windows };

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createExports } from '../../src/chat-export/files.js';
 import { argumentsShown } from '../../src/conversation/question.js';
-import { toolSet } from '../../src/conversation/turn/tools.js';
+import { toolSet } from '../../src/conversation/turn/call.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault } from '../../src/core/errors.js';
 import type { MattTurn } from '../../src/core/journal.js';
@@ -323,7 +323,7 @@ describe('a yes', () => {
     offered[0] = { ...run, description: 'Runs a command on every machine' };
     await say('/approve CODE1', CONTROL);
     expect(ran).toEqual([]);
-    expect(textsTo('1').at(-1)).toContain('the tool is another one by now');
+    expect(textsTo('1').at(-1)).toContain('the tool changed after it was approved');
     expect(await calls()).toMatchObject([{ status: 'completed', results: { error: expect.any(String) } }]);
     await say('run it');
     offered[0] = {

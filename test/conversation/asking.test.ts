@@ -1,6 +1,6 @@
 /** Which messages ask for something that may be known, in several languages. */
 import { describe, expect, it } from 'vitest';
-import { askingOf, goesOn } from '../../src/conversation/context/asking.js';
+import { askingOf, goesOn } from '../../src/conversation/context/recollection.js';
 
 describe('a message', () => {
   it.each([

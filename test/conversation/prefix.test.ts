@@ -5,7 +5,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { toolSet } from '../../src/conversation/turn/tools.js';
+import { toolSet } from '../../src/conversation/turn/call.js';
 import type { ModelRequest } from '../../src/core/model.js';
 import type { AnyTool } from '../../src/core/tool.js';
 import { memoryTools } from '../../src/tools/memory.js';

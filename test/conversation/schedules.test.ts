@@ -1,7 +1,7 @@
 /** Scheduled tasks on the route: set by a tool, fired by the clock, answered as a turn, seen and changed by `/schedule`. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { toolSet } from '../../src/conversation/turn/tools.js';
+import { toolSet } from '../../src/conversation/turn/call.js';
 import type { Tool } from '../../src/core/tool.js';
 import { look, startJobs } from '../../src/jobs/clock.js';
 import { scheduleTools } from '../../src/tools/schedules.js';

@@ -1,6 +1,6 @@
 /** How full a window is: decided on what the server counted, and on our estimate where it cannot be believed. */
 import { describe, expect, it } from 'vitest';
-import { expectedTokens, pressureOf, tokensPerEstimated } from '../../src/conversation/context/size.js';
+import { expectedTokens, pressureOf, tokensPerEstimated } from '../../src/conversation/turn/tokens.js';
 
 const LIMITS = { tokens: 10_000, messages: 200 };
 const sizes = (estimated: number, messages = 10, overfull = false) => ({ estimated, messages, overfull });

@@ -212,7 +212,7 @@ describe('a host', () => {
     await say('x', FORWARD);
     await say('fetch nonsense');
     expect(fetched).toEqual([]);
-    expect(question()).toContain('It is not known where this reaches.');
+    expect(question()).toContain('The target of this call is unknown.');
   });
 });
 

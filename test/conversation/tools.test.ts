@@ -1,7 +1,7 @@
 /** The tools of a turn: chosen for each, told to the model in prompt and request, and called with what they need to know. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { checkArguments, toolSet } from '../../src/conversation/turn/tools.js';
+import { checkArguments, toolSet } from '../../src/conversation/turn/call.js';
 import type { ModelRequest } from '../../src/core/model.js';
 import type { AnyTool, ToolContext, TurnKind } from '../../src/core/tool.js';
 import { type Workbench, workbench } from '../harness/conversation.js';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { printOf, toolSet } from '../../src/conversation/turn/tools.js';
+import type { Services } from '../../src/conversation/services.js';
+import { toolHash, toolSet } from '../../src/conversation/turn/call.js';
 import { runTurn } from '../../src/conversation/turn/turn.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { ModelClient, ModelRequest, ToolCall } from '../../src/core/model.js';
@@ -69,7 +70,7 @@ async function turn(
     log: quietLog,
     metrics: quietMetrics,
   };
-  const outcome = await runTurn(services, {
+  const outcome = await runTurn(services as unknown as Services, {
     turnId: 'turn-1',
     room: 'c_1/7',
     tools: toolSet(tools),
@@ -195,7 +196,7 @@ describe('a call that a person has allowed', () => {
       [{ text: 'done' }],
       [
         { kind: 'answer', text: '', calls },
-        { kind: 'waiting', callId: 'a', waitsFor: 'approval:X:y', until: null, tool: printOf(append) },
+        { kind: 'waiting', callId: 'a', waitsFor: 'approval:X:y', until: null, tool: toolHash(append) },
         { kind: 'approved', callId: 'a', arguments: '{"line":"allowed"}', by: 'c_9' },
       ],
     );

@@ -11,7 +11,7 @@ import { type Conversation, createConversation } from '../../src/conversation/co
 import { createDeliver } from '../../src/conversation/deliver/deliver.js';
 import { createJobDoor } from '../../src/conversation/job-door.js';
 import type { BaseServices, Deliver, Services, Settings } from '../../src/conversation/services.js';
-import { toolSet } from '../../src/conversation/turn/tools.js';
+import { toolSet } from '../../src/conversation/turn/call.js';
 import type {
   Channel,
   ChannelLimits,

@@ -19,9 +19,8 @@ import {
 } from '../../core/transcript.js';
 import { historyEntries } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';
-import { tokensPerEstimated } from '../context/size.js';
 import type { MeteredModel, Services, Subject } from '../services.js';
-import { tokensOf } from '../turn/tokens.js';
+import { tokensOf, tokensPerEstimated } from '../turn/tokens.js';
 import { boundaries, cutPlace } from './chunk.js';
 import { flush, knowledgeOf } from './flush.js';
 import { deadline, flushTools, type PaidServices, requestTokensFor, unlessDeadly } from './subject.js';

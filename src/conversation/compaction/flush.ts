@@ -15,11 +15,10 @@ import { askerOf } from '../asker.js';
 import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
-import { tokensPerEstimated } from '../context/size.js';
 import { presentIn } from '../participants.js';
 import type { Services, Subject } from '../services.js';
 import { roomForSteps } from '../turn/bounds.js';
-import { tokensOf } from '../turn/tokens.js';
+import { tokensOf, tokensPerEstimated } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
 import { type Chunk, nextChunk } from './chunk.js';
 import {
@@ -126,7 +125,7 @@ export async function knowledgeOf(services: CompactionServices, subject: Subject
     tools: answerTools(services, subject),
     seesWorkspace: false,
     // Not of an older revision: what was forgotten since stands in it.
-    held: services.windowCopies.standing(await services.store.view(room, personaId)),
+    prefix: services.windowCache.last(await services.store.view(room, personaId)).prefix,
   });
 }
 

@@ -3,7 +3,7 @@ import { type Clock, OVER } from '../../core/clock.js';
 import type { Fault } from '../../core/errors.js';
 import { roomParts } from '../../core/ids.js';
 import type { ToolSet } from '../../core/tool.js';
-import type { WindowCopies } from '../context/window.js';
+import type { WindowCache } from '../context/window.js';
 import {
   type BaseServices,
   type MeteredModel,
@@ -12,11 +12,11 @@ import {
   type Services,
   type Subject,
 } from '../services.js';
-import type { TurnAsk } from '../turn/ask.js';
+import type { TurnRequest } from '../turn/steps.js';
 
 /** What flushes and compactions use beside the services of all: what the last answer's request began with. */
 export interface CompactionServices extends Services {
-  windowCopies: Pick<WindowCopies, 'standing'>;
+  windowCache: WindowCache;
 }
 
 /** The services of work that is under way: its model is the one of its purse. */
@@ -159,7 +159,7 @@ export function isTooMuch({ code }: Fault): boolean {
 export function unstored(
   { store, owner }: Pick<Services, 'store' | 'owner'>,
   signal: AbortSignal,
-): Required<Pick<TurnAsk, 'save' | 'cutOff'>> {
+): Required<Pick<TurnRequest, 'save' | 'cutOff'>> {
   return {
     async save(step, { entries = [] } = {}) {
       const isDone = step.kind === 'result';

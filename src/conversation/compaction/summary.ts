@@ -9,9 +9,8 @@ import { block, element, elementAround, nameInPrompt } from '../../core/origin.j
 import type { Persona } from '../../core/persona.js';
 import type { Span, Step, ViewRecord } from '../../core/transcript.js';
 import { albumsOf, asOne, type Perspective, userLine } from '../context/history.js';
-import { tokensPerEstimated } from '../context/size.js';
 import type { Services, Subject } from '../services.js';
-import { countTokens, spentOn } from '../turn/tokens.js';
+import { countTokens, spentOn, tokensPerEstimated } from '../turn/tokens.js';
 import { isTooMuch, MOST_HALVINGS, READ_IN_PART, requestTokensFor } from './subject.js';
 
 /** Every request includes the summary, so it must stay short. */

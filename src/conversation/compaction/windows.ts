@@ -6,8 +6,8 @@
 import { OVER } from '../../core/clock.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import { BEGINNING, END, type Measured } from '../../core/transcript.js';
-import { expectedTokens, pressureOf } from '../context/size.js';
 import type { Subject, Windows } from '../services.js';
+import { expectedTokens, pressureOf } from '../turn/tokens.js';
 import { type CompactionEnd, compact, copyOnce, putAway, type WaitingTurn } from './compact.js';
 import { createPendingFlushes } from './pending-flushes.js';
 import {

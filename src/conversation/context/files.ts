@@ -1,18 +1,18 @@
 /**
- * Steps 3 and 4 of the route: fetches and reads files that came with messages. Voice notes that may name their
- * addressee are transcribed in step 3; everything else waits until its message is answered.
+ * Steps 3 and 4 of the route: files that came with messages. Voice notes that may name their addressee are transcribed in
+ * step 3; everything else is fetched and read when its message is answered.
  */
 
 import type { Channel } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Media } from '../../core/media.js';
+import type { ModelImage } from '../../core/model.js';
 import type { Claim } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
+import type { WindowContent } from './window.js';
 
-type FileServices = Pick<Services, 'store' | 'media'>;
-
-export interface FilesAsk {
+export interface FilesRequest {
   claim: Claim;
   chatId: ChatId;
   channel: Channel;
@@ -27,9 +27,12 @@ export interface FilesRead {
   notices: { message: StoredMessage; text: string }[];
 }
 
+/** An album's files are fetched side by side; more at once would fill the memory. */
+const AT_ONCE = 5;
+
 /** Transcribes voice notes that may name the message's addressee. */
-export function hearVoices(services: FileServices, ask: FilesAsk): Promise<FilesRead | null> {
-  return read(services, ask, (message) => mayAddress(services.media, message), 'voice');
+export function hearVoices(services: Services, request: FilesRequest): Promise<FilesRead | null> {
+  return read(services, request, (message) => mayAddress(services.media, message), 'voice');
 }
 
 export function mayAddress(media: Media, { attachments = [], quiet, forwardedFrom }: StoredMessage): boolean {
@@ -37,64 +40,48 @@ export function mayAddress(media: Media, { attachments = [], quiet, forwardedFro
 }
 
 /** Reads all files that have no outcome yet. null when aborted, or when the claim is lost. */
-export function readFiles(services: FileServices, ask: FilesAsk): Promise<FilesRead | null> {
-  return read(services, ask, (message) => isUnread(message) || isUntold(services.media, message));
+export function readFiles(services: Services, request: FilesRequest): Promise<FilesRead | null> {
+  return read(services, request, (message) => isUnread(message) || isUntold(services.media, message));
 }
 
 export function isUnread({ attachments = [] }: StoredMessage): boolean {
   return attachments.some(({ outcome }) => outcome === undefined);
 }
 
-/** What stands in a file is whoever's made it, words in a picture, too; a voice note is the sender's own. */
-function bringsWords(attachments: StoredMessage['attachments'] = []): boolean {
-  return attachments.some(
-    ({ kind, outcome }) =>
-      kind !== 'voice' && outcome?.kind === 'kept' && (outcome.read !== undefined || kind === 'image'),
-  );
-}
-
-/** What came of a file that is replied to may be known from that message, and not be told in this one yet. */
+/** The outcome of a file that is replied to may be known from its own message already. */
 function isUntold(media: Media, { attachments = [], words = '', text }: StoredMessage): boolean {
   return attachments.some(({ ofReply }) => ofReply) && media.tell(words, attachments) !== text;
 }
 
-/** An album's files are fetched side by side; more at once would fill the memory. */
-const AT_ONCE = 5;
-
 async function read(
-  services: FileServices,
-  ask: FilesAsk,
+  services: Services,
+  request: FilesRequest,
   wanted: (message: StoredMessage) => boolean,
   only?: 'voice',
 ): Promise<FilesRead | null> {
-  const found = new Map<number, ReadOne>();
-  const unread = ask.messages.filter(wanted);
+  const found = new Map<number, { message: StoredMessage; notice: string | null }>();
+  const unread = request.messages.filter(wanted);
   for (let from = 0; from < unread.length; from += AT_ONCE) {
     const some = unread.slice(from, from + AT_ONCE);
-    for (const one of await Promise.all(some.map((message) => readOne(services, ask, message, only)))) {
+    for (const one of await Promise.all(some.map((message) => readOne(services, request, message, only)))) {
       if (one === null) return null;
       found.set(one.message.id, one);
     }
   }
   return {
-    messages: ask.messages.map((message) => found.get(message.id)?.message ?? message),
+    messages: request.messages.map((message) => found.get(message.id)?.message ?? message),
     notices: [...found.values()].flatMap(({ message, notice }) =>
       notice === null ? [] : [{ message, text: notice }],
     ),
   };
 }
 
-interface ReadOne {
-  message: StoredMessage;
-  notice: string | null;
-}
-
 async function readOne(
-  { store, media }: FileServices,
-  { claim, chatId, channel, signal }: FilesAsk,
+  { store, media }: Services,
+  { claim, chatId, channel, signal }: FilesRequest,
   message: StoredMessage,
   only: 'voice' | undefined,
-): Promise<ReadOne | null> {
+): Promise<{ message: StoredMessage; notice: string | null } | null> {
   const { attachments = [], words = '' } = message;
   const taken = await media.take({
     chatId,
@@ -102,11 +89,81 @@ async function readOne(
     attachments,
     fetch: channel.fetch?.bind(channel),
     signal,
-    ...(only === undefined ? {} : { only }),
+    ...(only && { only }),
   });
   if (taken === null) return null;
   const { notice, ...read } = taken;
   const changed = bringsWords(read.attachments) ? { ...read, tainted: true as const } : read;
   const isKept = await store.keepFiles(claim, { id: message.id, ...changed });
   return isKept ? { message: { ...message, ...changed }, notice } : null;
+}
+
+/** The words in a document or picture are from outside; a voice note is the sender's own. */
+function bringsWords(attachments: StoredMessage['attachments'] = []): boolean {
+  return attachments.some(
+    ({ kind, outcome }) =>
+      kind !== 'voice' && outcome?.kind === 'kept' && (outcome.read !== undefined || kind === 'image'),
+  );
+}
+
+/** How far apart a file and the question about it may be. */
+const WITHIN_MS = 2 * 60_000;
+const FILES_IN_ALBUM = 10;
+const MOST_IMAGES = 4;
+/** Images are looked for only among this many of the newest messages. */
+const WITHIN_MESSAGES = 20;
+
+/**
+ * The files that a request shows. People send a picture and ask about it in the next message, so what a sender sent just
+ * before or after belongs to the question. Images of the question come first, then the newest few others.
+ */
+export async function shownFiles(
+  media: Media,
+  { heard, history, asked }: WindowContent,
+  batch: readonly StoredMessage[],
+): Promise<{
+  /** The messages with files, oldest first, that belong to the question. */
+  beside: StoredMessage[];
+  /** By the id of the message that they are shown with. */
+  images: ReadonlyMap<number, ModelImage[]>;
+}> {
+  const beside = filesBeside(heard, batch);
+  const ids = new Set([...batch, ...beside].map(({ id }) => id));
+  const newest = [...history, ...asked.map(({ message }) => message)].slice(-WITHIN_MESSAGES).reverse();
+  const isAsked = ({ id }: StoredMessage) => ids.has(id);
+  const images = new Map<number, ModelImage[]>();
+  let taken = 0;
+  for (const message of [...newest.filter(isAsked), ...newest.filter((each) => !isAsked(each))]) {
+    const left = (isAsked(message) ? FILES_IN_ALBUM : MOST_IMAGES) - taken;
+    if (message.attachments === undefined || left <= 0) continue;
+    const found = (await media.images(message.attachments)).slice(0, left);
+    if (found.length > 0) images.set(message.id, found);
+    taken += found.length;
+  }
+  return { beside, images };
+}
+
+function filesBeside(heard: readonly StoredMessage[], batch: readonly StoredMessage[]): StoredMessage[] {
+  const found: StoredMessage[] = [];
+  let files = 0;
+  for (const message of heard.toReversed()) {
+    const { attachments = [] } = message;
+    if (attachments.length === 0 || message.turnId !== null || message.quiet) continue;
+    if (!batch.some((asked) => mayMean(asked, message))) continue;
+    files += attachments.length;
+    if (files > FILES_IN_ALBUM && found.length > 0) break;
+    found.unshift(message);
+  }
+  return found;
+}
+
+/** A message that is a reply says by that what it is about. */
+function mayMean(asked: StoredMessage, { author, sentAt }: StoredMessage): boolean {
+  return (
+    asked.replyTo === null &&
+    asked.author.kind === 'person' &&
+    author.kind === 'person' &&
+    asked.author.id === author.id &&
+    Math.abs(asked.sentAt - sentAt) <= WITHIN_MS
+  );
 }

@@ -1,11 +1,11 @@
 /**
- * Step 4 of the route: turns what a persona heard into messages for a model. The items of an album are stored as the
- * messages that they are on the platform, and shown as the one message that people see. Pure.
+ * Step 4 of the route: renders what a persona heard as messages for a model. The items of an album are stored as separate
+ * messages, and shown as the one message that people see. Pure.
  */
 import { cutAt, cutMarker } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
 import type { PersonaId } from '../../core/ids.js';
-import type { ModelImage, ModelMessage } from '../../core/model.js';
+import type { ModelImage, ModelMessage, ToolCall } from '../../core/model.js';
 import { element, elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
 import { TASK_COMPLETED } from '../../core/task.js';
 import {
@@ -16,7 +16,7 @@ import {
   type Step,
   type StoredMessage,
 } from '../../core/transcript.js';
-import { reactionLine, retold } from './retold.js';
+import { stepMessages } from '../turn/steps.js';
 
 /** Inserted where a turn ended without an answer. */
 const UNANSWERED = '(I gave no answer to this.)';
@@ -25,7 +25,7 @@ const UNANSWERED = '(I gave no answer to this.)';
 const OLD_RESULT_CHARS = 2_000;
 
 /** How many of the following messages are checked to tell whether a message was answered. */
-export const LOOK_AHEAD = 20;
+const LOOK_AHEAD = 20;
 
 /** The persona from whose perspective a transcript is rendered. */
 export interface Perspective {
@@ -46,12 +46,14 @@ export interface Shortening {
   limit: string;
 }
 
+const WHOLE: Shortening = { mostOf: ({ length }) => length, limit: '' };
+
 /** One entry per message or album, in order; without images. */
 export function historyEntries(
   heard: HeardMessage[],
   steps: ReadonlyMap<string, Step[]>,
   perspective: Perspective,
-  shortening: Partial<Shortening> = {},
+  shortening: Shortening = WHOLE,
 ): Entry[] {
   const messages = albumsOf(heard).map(asOne);
   const answered = answeredTurns(messages);
@@ -59,9 +61,8 @@ export function historyEntries(
     entryOf(message, {
       perspective,
       steps: message.turnId === null ? undefined : steps.get(message.turnId),
-      images: undefined,
       isUnanswered: isUnanswered(messages, n, answered),
-      ...shortening,
+      shortening,
     }),
   );
 }
@@ -73,25 +74,95 @@ export function entryOf(
     steps,
     images,
     isUnanswered,
-    mostOf = ({ length }) => length,
-    limit = '',
+    shortening = WHOLE,
   }: {
     perspective: Perspective;
     /** Of the persona's own turn, if it used tools. */
     steps: Step[] | undefined;
-    images: ModelImage[] | undefined;
+    images?: ModelImage[] | undefined;
     isUnanswered: boolean;
-  } & Partial<Shortening>,
+    shortening?: Shortening;
+  },
 ): Entry {
   if (message.author.kind === 'persona' && message.author.id === perspective.personaId) {
-    const worked = steps ? retold(steps, OLD_RESULT_CHARS) : [];
+    const worked = steps ? earlierSteps(steps) : [];
     // A reaction alone: as words of its own, the model would write such a line instead of reacting.
     if (message.reaction) return worked.length > 0 ? worked : [reactionLine(message.text)];
     return [...worked, { role: 'assistant', content: escaped(message.text), calls: [] }];
   }
+  const { mostOf, limit } = shortening;
   const said = userMessage(userLineWithin(message, mostOf(message.text), perspective, limit), images);
   // The turn was stopped, failed or parked: without this note, the model would answer the old question now.
   return isUnanswered ? [said, { role: 'assistant', content: UNANSWERED, calls: [] }] : [said];
+}
+
+type Answer = Step & { kind: 'answer' };
+
+/** What a call of each of these tools came to, in a few words. */
+const TOLD_IN_A_LINE: Record<string, (asked: Record<string, unknown>) => string> = {
+  read_tiered_memory: ({ tier }) => `read ${tierOf(tier)}`,
+  write_tiered_memory: ({ tier }) => `wrote ${tierOf(tier)}`,
+  read_memory: ({ scope, date }) => `read memory (${[scope, date].filter(isShort).join(', ')})`,
+  write_memory: ({ date }) => `added to the daily log${isShort(date) ? ` of ${date}` : ''}`,
+  react: ({ emoji }) => `reacted with ${isShort(emoji) ? emoji : 'an emoji'}`,
+};
+
+/**
+ * The tool calls of an earlier turn. Reactions and calls of the memory tools become one line each: what they read or wrote
+ * stands in the memory of every prompt, and an older copy would contradict it. The line is a note beside the persona's
+ * words, because a model repeats the form of what it has said.
+ */
+function earlierSteps(steps: Step[]): ModelMessage[] {
+  const inALine = (step: Step): step is Answer =>
+    step.kind === 'answer' &&
+    step.calls.length > 0 &&
+    // An answer that also called other tools stays as it was: servers want its calls back complete.
+    step.calls.every(({ name }) => Object.hasOwn(TOLD_IN_A_LINE, name));
+  const calls = steps.filter(inALine).flatMap((step) => step.calls);
+  const others = stepMessages(
+    steps.filter((step) => !inALine(step)),
+    OLD_RESULT_CHARS,
+  );
+  if (calls.length === 0) return others;
+  const lines = calls.map((call) => callLine(call, steps));
+  // Before the other calls, because some servers refuse a user's message right behind a tool's result.
+  return [{ role: 'user', content: lines.join('\n') }, ...others];
+}
+
+const REACTION = 'your reaction';
+
+/** A reaction whose call is not kept any more. */
+function reactionLine(text: string): ModelMessage {
+  return { role: 'user', content: element('event', { about: REACTION }, text) };
+}
+
+function callLine(call: ToolCall, steps: Step[]): string {
+  const result = steps.find((step) => step.kind === 'result' && step.callId === call.id);
+  const end =
+    result?.kind !== 'result' ? ' (interrupted, outcome unknown)' : result.failed ? ' (refused)' : '';
+  return element(
+    'event',
+    { about: call.name === 'react' ? REACTION : 'your memory' },
+    `you ${TOLD_IN_A_LINE[call.name]?.(argumentsOf(call))}${end}`,
+  );
+}
+
+function argumentsOf({ arguments: text }: ToolCall): Record<string, unknown> {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
+  } catch {
+    // Such a call did nothing, and its result said why.
+    return {};
+  }
+}
+
+function tierOf(tier: unknown): string {
+  return tier === undefined ? 'your tiers' : `tier ${isShort(tier) ? tier : '?'}`;
+}
+
+function isShort(value: unknown): value is string | number {
+  return (typeof value === 'string' || typeof value === 'number') && String(value).length <= 20;
 }
 
 /** The turns that have a reply among the messages. */

@@ -1,6 +1,7 @@
 /**
- * What a persona knows before the conversation, for step 4 and for memory flushes: its character, the principles, its
- * memory. Files are checked each time, so an operator's edit applies to the very next reply.
+ * Step 4 of the route, and memory flushes: what a persona knows before the conversation. Model servers cache what they have
+ * read as long as a request begins as the last one did (docs/decisions/0020), so memory stands in the system prompt as it was
+ * when the window began, and later changes are told at the end of the request.
  */
 import type { ChatRecord } from '../../core/chat-record.js';
 import { weekday } from '../../core/dates.js';
@@ -9,30 +10,28 @@ import {
   daysOf,
   type Memory,
   type MemoryOwner,
+  type MemorySnapshot,
   type PromptMemory,
   type SeenTier,
+  type Tier,
 } from '../../core/memory.js';
-import { type Origin, originOf } from '../../core/origin.js';
+import { block, fenced, type Origin, originOf } from '../../core/origin.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import { seenKey, type ToolSet } from '../../core/tool.js';
 import { presentIn, userIn } from '../participants.js';
 import type { Services } from '../services.js';
 import type { Perspective } from './history.js';
-import { promptFrame, systemPrompt } from './prompt.js';
-import { type MemoryShown, memoryNow, type Standing, standingMemory } from './standing.js';
+import { promptFrame, type ShownMemory, systemPrompt } from './prompt.js';
 
-export interface KnowledgeAsk {
-  chat: ChatRecord;
-  personaId: PersonaId;
-  /** The chat's personas, freshly read. */
-  personas: Persona[];
-  now: number;
-  /** Those of an answer; a flush is told of the same, so that its prompt begins with the same words. */
-  tools: ToolSet;
-  /** The workspace stands in it, too. */
-  seesWorkspace: boolean;
-  /** What the requests of the window begin with so far; null: this is the first. */
-  held: Standing | null;
+/** What the requests of a window begin with. */
+export interface PromptPrefix {
+  /** The system prompt up to the memory. */
+  frame: string;
+  /** The persona's own model, which reads it. */
+  model: string | null;
+  shown: ShownMemory;
+  /** When the last request was made. */
+  usedAt: number;
 }
 
 export interface Knowledge {
@@ -41,9 +40,8 @@ export interface Knowledge {
   system: string;
   /** Of `system` and `memoryNow`. */
   origin: Origin;
-  /** The memory that stands in `system`. */
-  standing: Standing;
-  /** What has changed in memory since, for the last user message; empty if nothing has. */
+  prefix: PromptPrefix;
+  /** For the last user message: what has changed in memory since `prefix`; empty if nothing has. */
   memoryNow: string;
   /** What the prompt shows of this persona's tiers; writes compare with it. */
   seen: Map<string, SeenTier>;
@@ -51,24 +49,44 @@ export interface Knowledge {
   promptMemory: PromptMemory;
 }
 
+/** No free prompt cache keeps an unused prefix for longer. */
+const CACHE_LIVES_MS = 10 * 60_000;
+
+const TIERS: readonly Tier[] = [1, 2, 3];
+
+/** Files are checked each time, so an operator's edit applies to the very next reply. */
 export async function gatherKnowledge(
-  services: Pick<Services, 'memory' | 'clipboard' | 'workspace' | 'skills' | 'zone' | 'labelOf' | 'channels'>,
-  { chat, personaId, personas, now, tools, seesWorkspace, held }: KnowledgeAsk,
+  services: Services,
+  request: {
+    chat: ChatRecord;
+    personaId: PersonaId;
+    /** The chat's personas, freshly read. */
+    personas: Persona[];
+    now: number;
+    /** Those of an answer, for a flush too, so that its prompt begins with the same words. */
+    tools: ToolSet;
+    seesWorkspace: boolean;
+    /** Of the window's last request. */
+    prefix: PromptPrefix | null;
+  },
 ): Promise<Knowledge> {
+  const { chat, personaId, personas, now, tools } = request;
   const { memory, clipboard, zone, labelOf, channels } = services;
   const owner = { chatId: chat.id, personaId };
   const today = zone.date(now);
   const [principles, current, atHand, skills] = await Promise.all([
     memory.principles(),
-    memoryNowOf(memory, owner, today),
+    currentMemory(memory, owner, today),
     clipboard.shown(owner),
     tools.tools.some(({ name }) => name === 'activate_skill') ? services.skills?.list() : undefined,
   ]);
   const { memory: snapshot, dailyLog } = current;
-  // The budget of MEMORY.md is one for both; the persona's own comes first.
+  // One budget for both files named MEMORY.md; the persona's own comes first.
   const memoryChars = Math.max(0, memory.budgets.longTermMaxChars - snapshot.text.length);
-  const workspace = seesWorkspace ? await services.workspace?.shown({ today, memoryChars }) : undefined;
-  const persona = personas.find((candidate) => candidate.id === personaId) ?? nameless(personaId);
+  const workspace = request.seesWorkspace
+    ? await services.workspace?.shown({ today, memoryChars })
+    : undefined;
+  const persona = personas.find((candidate) => candidate.id === personaId) ?? withoutFile(personaId);
   const frame = promptFrame({
     persona,
     botName: channels.get(chat.channel)?.names?.()[0] ?? null,
@@ -85,33 +103,27 @@ export async function gatherKnowledge(
       .map((id) => personaName(personas, id)),
     tools: tools.tools,
   });
-  const { standing, changes } = standingMemory(held, {
-    frame,
-    reader: persona.model,
-    current,
-    dailyMaxChars: memory.budgets.dailyMaxChars,
-    now,
-  });
-  const tiers = [1, 2, 3] as const;
-  const pieces = systemPrompt(frame, standing.shown, {
+  const fresh = { frame, model: persona.model, shown: current, usedAt: now };
+  const changes = changesSince(request.prefix, fresh, memory.budgets.dailyMaxChars);
+  const prefix = request.prefix === null || changes === null ? fresh : { ...request.prefix, usedAt: now };
+  const pieces = systemPrompt(frame, prefix.shown, {
     workspace: workspace ?? null,
     clipboard: atHand,
     skills: skills?.skills ?? [],
   });
   return {
     persona,
-    perspective: perspectiveOf({ zone }, personaId, personas, tools),
+    perspective: perspectiveOf(services, personaId, personas, tools),
     system: pieces.map(({ text }) => text).join('\n\n'),
     origin: originOf([...pieces, current]),
-    standing,
-    memoryNow: memoryNow(changes),
-    seen: new Map(tiers.map((tier) => [seenKey(chat.id, personaId, tier), snapshot.seen[tier]])),
+    prefix,
+    memoryNow: memoryNow(changes ?? ''),
+    seen: new Map(TIERS.map((tier) => [seenKey(chat.id, personaId, tier), snapshot.seen[tier]])),
     promptMemory: { memory: snapshot.text, dailyLog, recalled: '', summary: '' },
   };
 }
 
-/** What stands in MEMORY.md beyond what is shown, a call may read. */
-async function memoryNowOf(memory: Memory, owner: MemoryOwner, today: string): Promise<MemoryShown> {
+async function currentMemory(memory: Memory, owner: MemoryOwner, today: string): Promise<ShownMemory> {
   const [snapshot, dailyLog] = await Promise.all([
     memory.snapshot(owner),
     memory.recentDaily(owner.chatId, today),
@@ -124,17 +136,17 @@ async function memoryNowOf(memory: Memory, owner: MemoryOwner, today: string): P
 }
 
 export function perspectiveOf(
-  { zone }: Pick<Services, 'zone'>,
+  { zone }: Services,
   personaId: PersonaId,
   personas: Persona[],
-  { tools }: Pick<ToolSet, 'tools'>,
+  { tools }: ToolSet,
 ): Perspective {
   const namesIds = tools.some(({ name }) => name === 'react');
   return { personaId, zone, namesIds, nameOf: (id) => personaName(personas, id) };
 }
 
 /** A persona whose file vanished after it was addressed still answers, under its id. */
-function nameless(id: PersonaId): Persona {
+function withoutFile(id: PersonaId): Persona {
   return {
     id,
     name: id,
@@ -148,4 +160,89 @@ function nameless(id: PersonaId): Persona {
     character: '',
     greeting: null,
   };
+}
+
+/** What has changed in memory; null when the request should begin anew instead. */
+function changesSince(before: PromptPrefix | null, now: PromptPrefix, dailyMaxChars: number): string | null {
+  // With another frame or model, or after a pause, the server reads everything anew in any case.
+  if (before === null || before.frame !== now.frame || before.model !== now.model) return null;
+  if (now.usedAt - before.usedAt > CACHE_LIVES_MS) return null;
+  const tiers = changedTiers(before.shown.memory, now.shown.memory);
+  const days = changedDays(before.shown.dailyLog, now.shown.dailyLog, dailyMaxChars);
+  if (tiers === null || days === null) return null;
+  const changes = [...tiers, ...days].join('\n\n');
+  // The end of a request is read anew each time: beyond this size a new beginning costs less.
+  const prefixChars = before.frame.length + before.shown.memory.text.length + before.shown.dailyLog.length;
+  return changes.length > prefixChars ? null : changes;
+}
+
+function memoryNow(changes: string): string {
+  if (changes === '') return '';
+  return (
+    '(Not said by anybody: your memory has changed since the conversation began. What stands here holds, in place of what is written further up; what it no longer names is gone.)\n' +
+    `${block('memory_now', changes)}\n`
+  );
+}
+
+/** Each changed tier in full; null when it cannot be told by tiers. */
+function changedTiers(before: MemorySnapshot, now: MemorySnapshot): string[] | null {
+  if (before.text === now.text) return [];
+  const rest = besideTiers(now);
+  if (rest === null || rest !== besideTiers(before)) return null;
+  return TIERS.flatMap((tier) => {
+    const text = textOf(now.seen[tier]) ?? '';
+    if (text === textOf(before.seen[tier])) return [];
+    return [text === '' ? `Tier ${tier} is empty now.` : `Tier ${tier}, whole:\n\n${fenced(text)}`];
+  });
+}
+
+/** The text of the file around its tiers; null when a tier is cut, or not where it is expected. */
+function besideTiers({ text, seen }: MemorySnapshot): string | null {
+  const pieces: string[] = [];
+  let from = 0;
+  for (const tier of TIERS) {
+    const words = textOf(seen[tier]);
+    if (words === null) return null;
+    const at = text.indexOf(words, from);
+    if (at < 0) return null;
+    pieces.push(text.slice(from, at));
+    from = at + words.length;
+  }
+  pieces.push(text.slice(from));
+  return pieces
+    .join('\n')
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !/^ {0,3}#{1,2}\s+(memory|tier\b.*)$/i.test(line))
+    .join('\n');
+}
+
+/** null: it is cut. */
+function textOf(seen: SeenTier): string | null {
+  return 'text' in seen ? seen.text : null;
+}
+
+/** The new lines of each day; a day that was changed otherwise, whole. null when a day is gone, or all is too much. */
+function changedDays(before: string, now: string, most: number): string[] | null {
+  if (before === now) return [];
+  const known = daysByDate(before);
+  const days = daysByDate(now);
+  if ([...known.keys()].some((date) => !days.has(date))) return null;
+  const changed = [...days].flatMap(([date, text]) => {
+    const old = known.get(date);
+    if (old === text) return [];
+    if (old !== undefined && text.startsWith(`${old}\n`)) {
+      return [`New in the daily log of ${date}:\n\n${fenced(text.slice(old.length).trim())}`];
+    }
+    return [`The daily log of ${date}, whole:\n\n${fenced(text)}`];
+  });
+  return before.length + changed.join('').length > most ? null : changed;
+}
+
+/** A line of a day that looks like another day's heading only divides it. */
+function daysByDate(log: string): Map<string, string> {
+  const days = new Map<string, string>();
+  for (const { date, text } of daysOf(log)) {
+    days.set(date, [days.get(date), text].filter((part) => part !== undefined).join('\n'));
+  }
+  return days;
 }

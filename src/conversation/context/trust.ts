@@ -1,38 +1,100 @@
 /**
- * Step 4 of the route: whether words from outside (a forward, a file, a stranger, or an answer to such) are among what a
- * request shows, and which hosts people named in words of their own. Pure.
+ * Step 4 of the route: whether words from outside are among what a request shows, and which hosts people named in words of
+ * their own, written as an address. What only looks like one (a file, a version, somebody's name) names none. Pure.
  */
 import type { StoredMessage, ViewRecord } from '../../core/transcript.js';
-import type { Trust } from '../turn/ask.js';
-import { hostOf, hostsIn } from './hosts.js';
+import type { Trust } from '../turn/taint.js';
 
-/** What is known of the messages of a window; grows with it. */
-export interface Heard {
-  tainted: boolean;
-  hosts: Set<string>;
-}
-
-export function noteHeard(heard: Heard, message: StoredMessage): void {
-  if (message.tainted) {
-    heard.tainted = true;
-    return;
-  }
-  const { author, words, text, mentions } = message;
-  if (author.kind !== 'person' || author.bot) return;
-  for (const host of hostsIn(words ?? text, mentions)) heard.hosts.add(host);
-}
-
-export function trustOf(
-  { heard, view }: { heard: Heard; view: Pick<ViewRecord, 'tainted'> },
-  batch: readonly StoredMessage[],
-): Trust {
-  const asked: Heard = { tainted: false, hosts: new Set() };
-  for (const message of batch) noteHeard(asked, message);
+export function trustOf(messages: readonly StoredMessage[], view: Pick<ViewRecord, 'tainted'>): Trust {
   return {
-    isTainted: heard.tainted || view.tainted || asked.tainted,
+    isTainted: view.tainted || messages.some(({ tainted }) => tainted),
     isNamed(address) {
       const host = hostOf(address);
-      return host !== null && (heard.hosts.has(host) || asked.hosts.has(host));
+      return host !== null && messages.some((message) => hostsNamedIn(message).includes(host));
     },
   };
+}
+
+function hostsNamedIn({ author, words, text, mentions, tainted }: StoredMessage): string[] {
+  if (tainted || author.kind !== 'person' || author.bot) return [];
+  return hostsIn(words ?? text, mentions);
+}
+
+/** A quick test that most texts fail. */
+const MAY_NAME = /[^\s.]\.[^\s.]|\/\//;
+const URL_LIKE = /https?:\/\/[^\s<>"'`)\]}“”„«»‘’‚「」『』（）【】《》]+/gi;
+/** Also marks of emphasis. */
+const ENDS_SENTENCE = '.,;:!?…。，、！？*_~';
+/** `example.com`, `münchen.de:8080`, `www.example.museum/path`: as a word of its own. */
+const DOMAIN =
+  /(?<![\p{L}\p{N}\p{M}_@/\\.~#$&=+%-])[\p{L}\p{N}](?:[\p{L}\p{N}\p{M}-]*[\p{L}\p{N}\p{M}])?(?:\.[\p{L}\p{N}](?:[\p{L}\p{N}\p{M}-]*[\p{L}\p{N}\p{M}])?)+(?![\p{L}\p{N}\p{M}_@\\(-]|\.[\p{L}\p{N}])/gu;
+/** The longest name of a host, and of one of its labels (RFC 1035). */
+const LONGEST_HOST = 253;
+const LONGEST_LABEL = 63;
+
+/**
+ * Top-level domains by which a bare name is taken for an address: those of countries (ISO 3166-1 as delegated by IANA),
+ * the usual others, and what RFC 2606 and RFC 6762 reserve for examples and home networks. Left out is what is better known
+ * as the end of a file's name: ac, ai, am, as, bz, cc, cl, do, la, md, mk, ml, mm, pl, pm, ps, py, rs, sh, so, st, sv, tf,
+ * app, mov, name, zip.
+ */
+const TOP_LEVEL = new Set(
+  `ad ae af ag al ao aq ar at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs bt bw by ca cd cf cg ch ci ck cm cn co
+  cr cu cv cw cx cy cz de dj dk dm dz ec ee eg er es et eu fi fj fk fm fo fr ga gd ge gf gg gh gi gl gm gn gp gq gr gs gt gu
+  gw gy hk hm hn hr ht hu id ie il im in io iq ir is it je jm jo jp ke kg kh ki km kn kp kr kw ky kz lb lc li lk lr ls lt lu
+  lv ly ma mc me mg mh mn mo mp mq mr ms mt mu mv mw mx my mz na nc ne nf ng ni nl no np nr nu nz om pa pe pf pg ph pk pn pr
+  pt pw qa re ro ru rw sa sb sc sd se sg si sk sl sm sn sr ss su sx sy sz tc td tg th tj tk tl tm tn to tr tt tv tw tz ua ug
+  uk us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw com org net edu gov mil int info biz pro aero coop museum jobs mobi
+  travel tel asia cat post xxx online site website shop store blog cloud tech space news world email social club xyz dev page
+  art design agency studio wiki network academy berlin hamburg koeln london paris wien bayern swiss arpa onion example local
+  lan internal рф укр бг бел срб қаз 中国 中國 香港 台灣 한국 ไทย भारत`.split(/\s+/),
+);
+
+/** The hosts that a text names. `except`: parts of it that are not its writer's words. */
+export function hostsIn(text: string, except: readonly string[] = []): string[] {
+  if (!MAY_NAME.test(text)) return [];
+  const own = ownWords(text, except);
+  const urls = [...own.matchAll(URL_LIKE)].map(([url]) => withoutEnd(url));
+  const bare = [...own.replaceAll(URL_LIKE, ' ').matchAll(DOMAIN)].flatMap(([name]) =>
+    isAddress(name) ? [name] : [],
+  );
+  return [...urls, ...bare].flatMap((address) => hostOf(address) ?? []);
+}
+
+/** The sentence around an address may end with it. */
+function withoutEnd(url: string): string {
+  let end = url.length;
+  while (ENDS_SENTENCE.includes(url[end - 1] ?? ' ')) end--;
+  return url.slice(0, end);
+}
+
+/** Without lines that quote somebody, labels in brackets (which name files and contacts), and names of who is mentioned. */
+function ownWords(text: string, except: readonly string[]): string {
+  let own = text;
+  for (const name of except) own = own.replaceAll(name, ' @ ');
+  return own
+    .split('\n')
+    .filter((line) => !/^\s*(?:>|＞|&gt;)/.test(line))
+    .join('\n')
+    .replaceAll(/\[[^[\]\n]*\]/g, ' @ ');
+}
+
+function isAddress(name: string): boolean {
+  const labels = name.toLowerCase().split('.');
+  if (name.length > LONGEST_HOST || labels.some(({ length }) => length > LONGEST_LABEL)) return false;
+  const [top = '', second = ''] = labels.toReversed();
+  // Where the blank behind a sentence is missing: `Wait.Is it so?`
+  if (/^\p{Lu}\p{Ll}/u.test(name.slice(-top.length))) return false;
+  if (labels[0] === 'www' && labels.length > 2) return /^\p{L}{2,}$/u.test(top);
+  return TOP_LEVEL.has(top) && /\p{L}/u.test(second);
+}
+
+/** As a URL names it: lower case, without a port, in ASCII. */
+export function hostOf(address: string): string | null {
+  const url = /^https?:\/\//i.test(address) ? address : `http://${address}`;
+  try {
+    return new URL(url).hostname.replace(/\.$/, '');
+  } catch {
+    return null;
+  }
 }

@@ -1,15 +1,15 @@
 /**
- * Step 4 of the route: caches a persona's window, rendered as model messages, so that each turn only appends to it. A
- * copy is valid for one revision of its room: anything that changes what was heard there (an edit, forgetting, a reset,
- * a compaction, a suspended turn that resumes, another process) increases the revision, and the copy is rebuilt. Only the newest messages are rendered
- * again in each turn, because whether they were answered and which images are shown may change.
+ * Step 4 of the route: what a persona's window holds, read from the store in each turn. Rendered messages are cached by
+ * message and by the room's revision, which rises with whatever changes what was heard there.
  */
+
+import { LRUCache } from 'lru-cache';
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { PromptMemory } from '../../core/memory.js';
 import type { ModelImage } from '../../core/model.js';
 import type { RouteStore } from '../../core/route-store.js';
-import type { HeardMessage, Position, Span, Step, StoredMessage, ViewRecord } from '../../core/transcript.js';
-import type { Trust } from '../turn/ask.js';
+import type { HeardMessage, StoredMessage, ViewRecord } from '../../core/transcript.js';
+import type { Trust } from '../turn/taint.js';
 import { tokensOf } from '../turn/tokens.js';
 import {
   albumsOf,
@@ -18,23 +18,21 @@ import {
   type Entry,
   entryOf,
   isUnanswered,
-  LOOK_AHEAD,
   type Perspective,
 } from './history.js';
-import { type Behind, endOfWindow, isAmong, type Said, saidBehind } from './said.js';
-import type { Standing } from './standing.js';
-import { type Heard, noteHeard, trustOf } from './trust.js';
+import type { PromptPrefix } from './knowledge.js';
+import { trustOf } from './trust.js';
 
-export interface WindowAsk {
+export interface WindowRequest {
   room: RoomId;
   /** The room's revision when the turn began. */
   revision: number;
   perspective: Perspective;
-  /** The personas' names as one text; a different text invalidates the copy. */
+  /** The personas' names as one text; they stand in rendered messages. */
   names: string;
   limit: number;
   overheard: number;
-  /** The messages being answered, oldest first; the window ends before them. */
+  /** The messages being answered, oldest first; the history ends before them. */
   batch: readonly StoredMessage[];
 }
 
@@ -43,252 +41,171 @@ export interface RenderedEntry {
   tokens: number;
 }
 
-export interface WindowCopy {
+export interface WindowContent {
   view: ViewRecord;
   /** There were more addressed messages than a request may contain. */
-  more: boolean;
-  /** Number of messages of each kind, without the batch. */
+  overfull: boolean;
+  /** The number of messages of each kind, without the batch. */
   addressed: number;
   overheard: number;
-  /** The newest messages of the window; an album is one. */
-  newest: HeardMessage[];
-  /** The newest messages as they are stored, with the batch. */
+  /** The messages before the batch; an album is one. */
+  history: HeardMessage[];
+  /** All messages as they are stored, with the batch. */
   heard: HeardMessage[];
-  /** The batch and what was overheard since its first message, in the order in which it was said; an album is one. */
-  said: Said[];
-  /** All entries of the window. `images` is keyed by message id. */
-  entries(images: ReadonlyMap<number, ModelImage[]>): RenderedEntry[];
-  /** The memory given to the last answer, as stored. */
-  promptMemory: PromptMemory | null;
-  /** What the requests over this copy begin with; null before the first. */
-  standing: Standing | null;
+  /** The batch, and what was overheard since its first message, in the order in which it was said; an album is one. */
+  asked: AskedMessage[];
   /** Of the window and the batch. */
   trust: Trust;
+  /** The history, rendered. `images` is keyed by message id. */
+  entries(images: ReadonlyMap<number, ModelImage[]>): RenderedEntry[];
 }
 
-export interface WindowCopies {
-  read(ask: WindowAsk): Promise<WindowCopy>;
-  /** What the last request of a view began with; null when there is no copy of it of the room's revision. */
-  standing(view: Pick<ViewRecord, 'room' | 'personaId'> & { revision: number }): Standing | null;
-  /** Records what a request begins with. */
-  noteStanding(room: RoomId, personaId: PersonaId, standing: Standing): void;
-  /** Records the memory given to an answer, after the store has committed it. */
-  noteGiven(room: RoomId, personaId: PersonaId, given: PromptMemory): void;
+/** A message at the end of a request. */
+export interface AskedMessage {
+  message: StoredMessage;
+  /** False: it was only overheard. */
+  answered: boolean;
 }
 
-/** How many of the newest messages are rendered again in each turn. */
-const RECENT = LOOK_AHEAD + 4;
-/** The limit for all copies together, in characters: some tens of megabytes. */
-const MOST_CHARS = 16_000_000;
-/** What a rendered message and its objects take beside its text, roughly. */
-const CHARS_AROUND_EACH = 400;
-
-interface Recent extends Behind {
-  /** The last rendering without images; null if there is none. */
-  rendered: { entry: RenderedEntry; isUnanswered: boolean } | null;
+/** What the last request of a view held; null before the first. */
+export interface LastRequest {
+  prefix: PromptPrefix | null;
+  /** The memory given to the last answer, as stored. */
+  memory: PromptMemory | null;
 }
 
-interface Copy {
-  revision: number;
-  names: string;
-  view: ViewRecord;
-  /** The position of its last message. */
-  end: Position;
-  settled: RenderedEntry[];
-  recent: Recent[];
-  /** The steps of the recent messages' turns. */
-  steps: Map<string, Step[]>;
-  addressed: number;
-  overheard: number;
-  chars: number;
-  more: boolean;
-  promptMemory: PromptMemory | null;
-  standing: Standing | null;
-  trusted: Heard;
+type ViewState = Pick<ViewRecord, 'room' | 'personaId'> & { revision: number };
+
+export interface WindowCache {
+  read(request: WindowRequest): Promise<WindowContent>;
+  /** Empty when the room's revision has changed since. */
+  last(view: ViewState): LastRequest;
+  keep(view: ViewState, changed: Partial<LastRequest>): void;
 }
 
-export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCopies {
-  /** By view, in order of last use (LRU). */
-  const copies = new Map<string, Copy>();
-  let chars = 0;
+/** The limits of the two caches, in characters: some tens of megabytes together. */
+const MOST_RENDERED = 16_000_000;
+const MOST_KEPT = 8_000_000;
+/** Roughly what an entry's objects take beside its text. */
+const OVERHEAD = 400;
+const NO_REQUEST: LastRequest = { prefix: null, memory: null };
 
-  function drop(key: string): void {
-    chars -= copies.get(key)?.chars ?? 0;
-    copies.delete(key);
-  }
-
-  function keep(key: string, copy: Copy): void {
-    drop(key);
-    copies.set(key, copy);
-    chars += copy.chars;
-    for (const oldest of copies.keys()) {
-      if (chars <= MOST_CHARS || oldest === key) break;
-      drop(oldest);
-    }
-  }
-
-  async function current(key: string, ask: WindowAsk): Promise<Copy> {
-    const { room, perspective, limit } = ask;
-    // The copy includes the batch; `shownOf` tells it apart.
-    const whole = {
-      room,
-      personaId: perspective.personaId,
-      limit: limit + ask.batch.length,
-      overheard: ask.overheard,
-      except: [],
-    };
-    const known = copies.get(key);
-    if (known && known.revision === ask.revision && known.names === ask.names) {
-      const news = await store.window({ ...whole, after: known.end });
-      if (isSameView(known.view, news.view) && append(known, news, ask)) return known;
-    }
-    const span = await store.window(whole);
-    const copy: Copy = {
-      revision: ask.revision,
-      names: ask.names,
-      view: span.view,
-      end: span.view.windowAfter,
-      settled: [],
-      recent: [],
-      steps: new Map(),
-      addressed: 0,
-      overheard: 0,
-      chars: 0,
-      more: false,
-      promptMemory: null,
-      standing: null,
-      trusted: { tainted: false, hosts: new Set() },
-    };
-    append(copy, span, ask);
-    copy.more = span.more;
-    return copy;
-  }
+export function createWindowCache(store: Pick<RouteStore, 'window'>): WindowCache {
+  const rendered = new LRUCache<string, RenderedEntry>({
+    maxSize: MOST_RENDERED,
+    sizeCalculation: ({ tokens }) => OVERHEAD + 4 * tokens,
+  });
+  const requests = new LRUCache<string, LastRequest & { revision: number }>({
+    maxSize: MOST_KEPT,
+    sizeCalculation: ({ prefix, memory }) =>
+      OVERHEAD + (prefix?.frame.length ?? 0) + 2 * (prefix?.shown.memory.text.length ?? 0) + sizeOf(memory),
+  });
 
   return {
-    async read(ask) {
-      const key = `${ask.room}\n${ask.perspective.personaId}`;
-      const before = copies.get(key)?.chars ?? 0;
-      const copy = await current(key, ask);
-      // Adjusts the total for a copy that has grown in place.
-      if (copies.get(key) === copy) chars += copy.chars - before;
-      keep(key, copy);
-      return shownOf(copy, ask);
-    },
-    standing({ room, personaId, revision }) {
-      const copy = copies.get(`${room}\n${personaId}`);
-      return copy?.revision === revision ? copy.standing : null;
-    },
-    noteStanding(room, personaId, standing) {
-      const copy = copies.get(`${room}\n${personaId}`);
-      if (copy) copy.standing = standing;
-    },
-    noteGiven(room, personaId, given) {
-      const copy = copies.get(`${room}\n${personaId}`);
-      if (copy) copy.promptMemory = given;
-    },
-  };
-}
-
-/** Appends new messages. False if older ones would have to be removed: then the copy is rebuilt. */
-function append(copy: Copy, news: Span & { view: ViewRecord }, ask: WindowAsk): boolean {
-  const addressed = news.messages.filter((message) => message.addressed).length;
-  const overheard = news.messages.length - addressed;
-  const isFresh = copy.settled.length + copy.recent.length === 0;
-  const fits =
-    copy.addressed + addressed <= ask.limit + ask.batch.length && copy.overheard + overheard <= ask.overheard;
-  if (!isFresh && !fits) return false;
-  copy.view = news.view;
-  copy.addressed += addressed;
-  copy.overheard += overheard;
-  for (const [turnId, steps] of news.steps) {
-    copy.steps.set(turnId, steps);
-    for (const step of steps) copy.chars += charsOf(step);
-  }
-  for (const items of albumsOf(news.messages)) {
-    const message = asOne(items);
-    for (const item of items) noteHeard(copy.trusted, item);
-    copy.recent.push({ message, items, rendered: null });
-    copy.chars += message.text.length + CHARS_AROUND_EACH;
-  }
-  copy.end = news.messages.at(-1)?.position ?? copy.end;
-  settle(copy, ask);
-  return true;
-}
-
-function charsOf(step: Step): number {
-  if (step.kind === 'result') return step.content.length;
-  const echoed = step.kind === 'answer' && step.echo ? JSON.stringify(step.echo).length : 0;
-  return CHARS_AROUND_EACH + echoed;
-}
-
-/** Renders messages for good once they are far enough back and precede the batch. */
-function settle(copy: Copy, { batch, perspective }: WindowAsk): void {
-  const messages = copy.recent.map(({ message }) => message);
-  const isOfBatch = isAmong(batch);
-  const firstOfBatch = copy.recent.findIndex(isOfBatch);
-  const most = Math.min(messages.length - RECENT, firstOfBatch < 0 ? messages.length : firstOfBatch);
-  // In batches: settling each message by itself would copy the array in every turn.
-  if (most < RECENT) return;
-  const answered = answeredTurns(messages);
-  for (const [n, { message }] of copy.recent.slice(0, most).entries()) {
-    copy.settled.push(render(copy, message, perspective, isUnanswered(messages, n, answered)));
-    if (message.turnId !== null && message.author.kind === 'persona') copy.steps.delete(message.turnId);
-  }
-  copy.recent = copy.recent.slice(most);
-}
-
-function render(
-  copy: Copy,
-  message: HeardMessage,
-  perspective: Perspective,
-  isOpen: boolean,
-  images?: ModelImage[],
-): RenderedEntry {
-  const steps = message.turnId === null ? undefined : copy.steps.get(message.turnId);
-  const messages = entryOf(message, { perspective, steps, images, isUnanswered: isOpen });
-  return { messages, tokens: tokensOf(messages) };
-}
-
-function shownOf(copy: Copy, { batch, perspective }: WindowAsk): WindowCopy {
-  const isOfBatch = isAmong(batch);
-  const end = endOfWindow(copy.recent, isOfBatch, perspective.personaId);
-  const recent = copy.recent.slice(0, end).filter((each) => !isOfBatch(each));
-  const earlier = copy.recent.slice(0, end).filter(isOfBatch);
-  const newest = recent.map(({ message }) => message);
-  const left = copy.recent.filter(isOfBatch);
-  const count = (some: Recent[]) => some.reduce((sum, { items }) => sum + items.length, 0);
-  const leftAddressed = count(left.filter(({ message }) => message.addressed));
-  return {
-    view: copy.view,
-    more: copy.more,
-    addressed: copy.addressed - leftAddressed,
-    overheard: copy.overheard - (count(left) - leftAddressed),
-    newest,
-    heard: copy.recent.flatMap(({ items }) => items),
-    said: saidBehind([...earlier, ...copy.recent.slice(end)], batch, isOfBatch),
-    promptMemory: copy.promptMemory,
-    standing: copy.standing,
-    trust: trustOf({ heard: copy.trusted, view: copy.view }, batch),
-    entries(images) {
-      const answered = answeredTurns(newest);
-      const entries = recent.map((each, n) => {
-        const isOpen = isUnanswered(newest, n, answered);
-        const pictures = images.get(each.message.id);
-        if (pictures) return render(copy, each.message, perspective, isOpen, pictures);
-        if (each.rendered?.isUnanswered !== isOpen) {
-          each.rendered = { entry: render(copy, each.message, perspective, isOpen), isUnanswered: isOpen };
-        }
-        return each.rendered.entry;
+    async read({ room, revision, perspective, names, limit, overheard, batch }) {
+      const { personaId } = perspective;
+      const span = await store.window({
+        room,
+        personaId,
+        limit: limit + batch.length,
+        overheard,
+        except: [],
       });
-      return [...copy.settled, ...entries];
+      const heard = albumsOf(span.messages).map((items) => ({ message: asOne(items), items }));
+      const isOfBatch = isAmong(batch);
+      const end = endOfHistory(heard, isOfBatch, personaId);
+      const history = heard.slice(0, end).filter((each) => !isOfBatch(each));
+      const isAsked = heard.slice(0, end).filter(isOfBatch);
+      const others = heard.filter((each) => !isOfBatch(each)).flatMap(({ items }) => items);
+      const addressed = others.filter((message) => message.addressed).length;
+      const messages = history.map(({ message }) => message);
+      return {
+        view: span.view,
+        overfull: span.more,
+        addressed,
+        overheard: others.length - addressed,
+        history: messages,
+        heard: span.messages,
+        asked: askedMessages([...isAsked, ...heard.slice(end)], batch, isOfBatch),
+        trust: trustOf([...span.messages, ...batch], span.view),
+        entries(images) {
+          const answered = answeredTurns(messages);
+          return messages.map((message, n) => {
+            const isOpen = isUnanswered(messages, n, answered);
+            const pictures = images.get(message.id);
+            const render = () => {
+              const steps = message.turnId === null ? undefined : span.steps.get(message.turnId);
+              const entry = entryOf(message, { perspective, steps, images: pictures, isUnanswered: isOpen });
+              return { messages: entry, tokens: tokensOf(entry) };
+            };
+            if (pictures) return render();
+            const key = [message.id, revision, personaId, isOpen, perspective.namesIds, names].join(' ');
+            const known = rendered.get(key) ?? render();
+            rendered.set(key, known);
+            return known;
+          });
+        },
+      };
+    },
+    last(view) {
+      const known = requests.get(keyOf(view));
+      return known?.revision === view.revision ? known : NO_REQUEST;
+    },
+    keep(view, changed) {
+      const known = requests.get(keyOf(view));
+      const revision = Math.max(view.revision, known?.revision ?? 0);
+      const before = known?.revision === revision ? known : NO_REQUEST;
+      requests.set(keyOf(view), { ...before, ...changed, revision });
     },
   };
 }
 
-function isSameView(a: ViewRecord, b: ViewRecord): boolean {
-  return (
-    a.resetAt === b.resetAt &&
-    a.windowAfter.heardAfter === b.windowAfter.heardAfter &&
-    a.windowAfter.messageId === b.windowAfter.messageId
-  );
+function keyOf({ room, personaId }: ViewState): string {
+  return `${room}\n${personaId}`;
+}
+
+function sizeOf(memory: PromptMemory | null): number {
+  return memory === null ? 0 : Object.values(memory).join('').length;
+}
+
+/** A message that was heard as it is shown, and as it is stored: several of an album. */
+interface Heard {
+  message: HeardMessage;
+  items: HeardMessage[];
+}
+
+function isAmong(batch: readonly StoredMessage[]): (heard: Heard) => boolean {
+  const ids = new Set(batch.map(({ id }) => id));
+  return ({ items }) => items.some(({ id }) => ids.has(id));
+}
+
+/**
+ * The index from which on messages stand with the batch. What was overheard between and behind its messages stays where it was
+ * said: "should I delete it?", "wait, not that one", "so?".
+ */
+function endOfHistory(heard: Heard[], isOfBatch: (heard: Heard) => boolean, own: PersonaId): number {
+  // A resumed turn goes on at the end, behind what was answered meanwhile.
+  const closed = heard.findLastIndex((each) => {
+    const { author, turnId } = each.message;
+    if (isOfBatch(each)) return false;
+    return author.kind === 'persona' ? author.id === own : turnId !== null;
+  });
+  const first = heard.findIndex((each, n) => n > closed && isOfBatch(each));
+  return first < 0 ? heard.length : first;
+}
+
+/** The whole batch, also messages that the window does not hold, and the others in their order. */
+function askedMessages(
+  heard: Heard[],
+  batch: readonly StoredMessage[],
+  isOfBatch: (heard: Heard) => boolean,
+): AskedMessage[] {
+  const asked: AskedMessage[] = heard.map((each) => ({ message: each.message, answered: isOfBatch(each) }));
+  const held = new Set(heard.flatMap(({ items }) => items.map(({ id }) => id)));
+  for (const items of albumsOf(batch.filter(({ id }) => !held.has(id)))) {
+    const message = asOne(items);
+    const next = asked.findIndex((each) => each.message.id > message.id);
+    asked.splice(next < 0 ? asked.length : next, 0, { message, answered: true });
+  }
+  return asked;
 }

@@ -88,8 +88,10 @@ export async function finish(services: RoomServices, work: Turn, ending: Ending)
   } finally {
     lane?.leave();
   }
-  if (isAnswered && ending.promptMemory)
-    services.windowCopies.noteGiven(room, turn.personaId, ending.promptMemory);
+  if (isAnswered && ending.promptMemory) {
+    const { revision } = work;
+    services.windowCache.keep({ room, personaId: turn.personaId, revision }, { memory: ending.promptMemory });
+  }
   services.recall.heard(room);
   metrics.count('turns_total', { outcome: ending.outcome });
   return { kind: 'finished', isSomebodyNext: exchange !== null };

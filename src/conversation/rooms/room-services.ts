@@ -5,11 +5,11 @@ import type { ChatId, RoomId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 import type { Claim, StoredTurn } from '../../core/route-store.js';
 import type { Exchange, StoredMessage } from '../../core/transcript.js';
-import type { WindowCopies } from '../context/window.js';
+import type { WindowCache } from '../context/window.js';
 import type { Services } from '../services.js';
 
 export interface RoomServices extends Services {
-  windowCopies: WindowCopies;
+  windowCache: WindowCache;
 }
 
 /** A turn that was begun or resumed. */

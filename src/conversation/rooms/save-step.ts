@@ -1,6 +1,6 @@
 /** Step 5 of the route: stores a step of a turn, and with a call that needs a person's yes the question to people. */
 import type { Step } from '../../core/transcript.js';
-import type { Further } from '../turn/ask.js';
+import type { StepExtras } from '../turn/steps.js';
 import { questionOf } from './question.js';
 import type { RoomServices, Turn } from './room-services.js';
 
@@ -9,7 +9,7 @@ export async function saveStep(
   services: RoomServices,
   work: Turn,
   step: Step,
-  { entries = [], asked }: Further = {},
+  { entries = [], asked }: StepExtras = {},
 ): Promise<boolean> {
   const { store, clock, deliver } = services;
   const { claim, turn } = work;

@@ -1,15 +1,13 @@
 /**
- * Step 5 of the route: what a model can do at once. Says which calls of a turn are not run, and why, in words for the
- * model, and when it has to answer without further calls. Everything is counted from the turn's stored steps, so that a
- * turn that is resumed after a crash goes on counting. Pure.
+ * Step 5 of the route: limits on what a model does in one turn: which calls are not run, and when it has to answer without
+ * further calls. Everything is counted from the stored steps, so a resumed turn goes on counting. Pure.
  */
 import { cutAt, cutWithMarker } from '../../core/cut.js';
 import { estimateTokens, type ToolCall } from '../../core/model.js';
-import { MOST_LEVELS } from '../../core/network.js';
+import { isNestedDeeper, MOST_LEVELS } from '../../core/network.js';
 import type { AnyTool, ToolResult } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import type { CallLimits } from '../services.js';
-import { argumentsOf } from './arguments.js';
 
 export interface TurnBounds extends CallLimits {
   /** What the turn's own calls and results may take of a request, in tokens, by our estimate. */
@@ -153,6 +151,25 @@ function repeatingAnswers(steps: Step[]): number {
     .length;
 }
 
+/** The arguments of a call as a model wrote them. */
+export type CallArguments =
+  | { kind: 'object'; given: Record<string, unknown> }
+  | { kind: 'too deep' }
+  /** Not a JSON object. */
+  | { kind: 'unreadable' };
+
+export function readArguments(written: string): CallArguments {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(written.trim() || '{}');
+  } catch {
+    return { kind: 'unreadable' };
+  }
+  if (isNestedDeeper(parsed)) return { kind: 'too deep' };
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return { kind: 'unreadable' };
+  return { kind: 'object', given: parsed as Record<string, unknown> };
+}
+
 /** Whether two calls ask for the same, however they are written. */
 export function isSameCall(a: ToolCall, b: ToolCall): boolean {
   return a.name === b.name && keyOf(a) === keyOf(b);
@@ -160,7 +177,7 @@ export function isSameCall(a: ToolCall, b: ToolCall): boolean {
 
 /** The same for arguments that say the same: in any order, with or without blanks, null for what is left out. */
 function keyOf({ arguments: given }: ToolCall): string {
-  const read = argumentsOf(given);
+  const read = readArguments(given);
   return read.kind === 'object' ? JSON.stringify(read.given, sorted) : given;
 }
 

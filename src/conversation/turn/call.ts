@@ -1,178 +1,301 @@
 /**
- * Step 5 of the route: one call of a tool: whether there is such a tool and its arguments fit, whether a person has to
- * allow it first, and what comes of it within its time.
+ * Step 5 of the route: one call of a tool: how tools are described to the model, whether a call's arguments fit, and what
+ * comes of it within its time limit.
  */
 
+import { createHash } from 'node:crypto';
+import { toJSONSchema, ZodType, type z } from 'zod';
 import { redactor } from '../../core/command-env.js';
 import { cutAt } from '../../core/cut.js';
 import { describe, Fault } from '../../core/errors.js';
-import type { ToolCall } from '../../core/model.js';
-import type { AnyTool, ToolContext, ToolResult, Wait } from '../../core/tool.js';
-import { argumentsOf } from './arguments.js';
-import type { TurnAsk, TurnServices } from './ask.js';
-import { TOO_DEEP, UNREADABLE } from './bounds.js';
-import { type Timed, withinTime } from './deadline.js';
-import { wordsOfWithheld } from './leave.js';
-import { isTainted } from './steps.js';
-import { whyToAsk } from './taint.js';
-import { checkArguments, execute, unknownArguments } from './tools.js';
+import { estimateTokens, type ToolCall, type ToolDescription } from '../../core/model.js';
+import type { AnyTool, ToolContext, ToolResult, ToolSet, Wait } from '../../core/tool.js';
+import type { Services } from '../services.js';
+import { readArguments, TOO_DEEP, UNREADABLE } from './bounds.js';
+import { isTainted, type TurnRequest } from './steps.js';
+import { reasonToAsk, withheldText } from './taint.js';
 
 export interface CallResult extends ToolResult {
-  /** It was left to itself: nobody knows what comes of it. */
+  /** It was abandoned: its outcome is unknown. */
   unknown?: true;
 }
 
-/** A call that can run, with arguments that were validated. */
-export interface Ready {
+/** A call that can run, with validated arguments. */
+export interface ReadyCall {
   kind: 'ready';
   call: ToolCall;
   tool: AnyTool;
   given: unknown;
 }
 
-export type Prepared =
-  | Ready
-  /** It is no call that could run. */
-  | { kind: 'unfit'; tool: string; result: CallResult };
-
 const DEFAULT_MS = 120_000;
-/** How many arguments that there are not are named to the model, and how much of each name. */
+/** How long an aborted call may take to end before it is abandoned. */
+const GRACE_MS = 5_000;
+/** How many unknown arguments are named to the model, and how much of each name. */
 const MOST_NAMED = 5;
 const NAMED_CHARS = 60;
 
+export function toolSet(tools: readonly AnyTool[]): ToolSet {
+  const descriptions = tools.map(describeTool);
+  return { tools, descriptions, tokens: estimateTokens(JSON.stringify(descriptions)) };
+}
+
+function describeTool({ name, description, parameters }: AnyTool): ToolDescription {
+  if (!(parameters instanceof ZodType)) return { name, description, parameters };
+  // `additionalProperties: false` goes without saying, and would be sent with every request.
+  const { $schema: _, additionalProperties: __, ...schema } = toJSONSchema(parameters);
+  return { name, description, parameters: schema };
+}
+
+/** A hash of a tool's description: an approval holds only while it stays the same. */
+export function toolHash(tool: AnyTool): string {
+  return createHash('sha256')
+    .update(JSON.stringify(describeTool(tool)))
+    .digest('hex')
+    .slice(0, 32);
+}
+
 /** `call` holds the arguments that a person has approved, if one had to. */
-export function prepared(ask: TurnAsk, call: ToolCall): Prepared {
-  const tool = ask.tools.tools.find((candidate) => candidate.name === call.name);
-  const unfit = (content: string): Prepared => ({
-    ...{ kind: 'unfit', tool: tool?.name ?? 'unknown' },
+export function prepare(
+  request: TurnRequest,
+  call: ToolCall,
+): ReadyCall | { kind: 'unfit'; tool: string; result: CallResult } {
+  const { tools, descriptions, withheld = [] } = request.tools;
+  const tool = tools.find(({ name }) => name === call.name);
+  const unfit = (content: string) => ({
+    kind: 'unfit' as const,
+    tool: tool?.name ?? 'unknown',
     result: { content, failed: true },
   });
-  const withheld = tool ? undefined : ask.tools.withheld?.find(({ name }) => name === call.name);
-  if (withheld) return unfit(wordsOfWithheld(withheld));
   if (!tool) {
-    const names = ask.tools.tools.map((known) => known.name).join(', ');
-    const exists = ask.tools.descriptions.some((known) => known.name === call.name);
-    const why = exists
+    const refused = withheld.find(({ name }) => name === call.name);
+    if (refused) return unfit(withheldText(refused));
+    const why = descriptions.some(({ name }) => name === call.name)
       ? `${call.name} cannot be used here, so nothing was done.`
       : `There is no tool named ${call.name}.`;
-    return unfit(`${why} There are: ${names}.`);
+    return unfit(`${why} There are: ${tools.map(({ name }) => name).join(', ')}.`);
   }
-  const read = argumentsOf(call.arguments);
+  const read = readArguments(call.arguments);
   if (read.kind === 'unreadable') return unfit(UNREADABLE);
   if (read.kind === 'too deep') return unfit(TOO_DEEP);
-  const checked = checkArguments(tool, withoutNulls(read.given));
-  const inVain = tool.whyInVain?.(ask.authorisation) ?? null;
-  if (checked.ok && inVain !== null) return unfit(inVain);
-  return checked.ok ? { kind: 'ready', call, tool, given: checked.value } : unfit(checked.faults);
+  // Many models write null for an argument that they leave out.
+  const given = Object.fromEntries(Object.entries(read.given).filter(([, value]) => value !== null));
+  const checked = checkArguments(tool, given);
+  if (!checked.ok) return unfit(checked.faults);
+  const inVain = tool.whyInVain?.(request.authorisation) ?? null;
+  return inVain === null ? { kind: 'ready', call, tool, given: checked.value } : unfit(inVain);
 }
 
-/** What is wrong with arguments that the tool does not know: nobody is asked about what has no part in what runs; null: nothing. */
-export function whyUnknown({ call, tool }: Ready): string | null {
-  const read = argumentsOf(call.arguments);
-  const unknown = read.kind === 'object' ? unknownArguments(tool, read.given) : [];
+/** The validated arguments, or a message for the model about what is wrong. */
+export function checkArguments(
+  { name, parameters }: AnyTool,
+  given: Record<string, unknown>,
+): { ok: true; value: unknown } | { ok: false; faults: string } {
+  // A tool with a JSON schema validates its own input.
+  if (!(parameters instanceof ZodType)) return { ok: true, value: given };
+  const asGiven = parameters.safeParse(given);
+  const checked = asGiven.success
+    ? asGiven
+    : parameters.safeParse(withoutQuotes(given, asGiven.error.issues));
+  if (checked.success) return { ok: true, value: checked.data };
+  const faults = checked.error.issues.map(
+    (issue) => `${issue.path.join('.') || 'arguments'}: ${issue.message}`,
+  );
+  return { ok: false, faults: `These arguments do not fit ${name}: ${faults.join('; ')}` };
+}
+
+/** Models also write `"5"` for a number, and `"true"` for a boolean. */
+function withoutQuotes(given: Record<string, unknown>, issues: readonly z.core.$ZodIssue[]) {
+  const plain = { ...given };
+  for (const issue of issues) {
+    const [name, ...deeper] = issue.path;
+    if (issue.code !== 'invalid_type' || typeof name !== 'string' || deeper.length > 0) continue;
+    const value = given[name];
+    if (typeof value !== 'string') continue;
+    if (issue.expected === 'boolean' && /^(true|false)$/i.test(value)) plain[name] = /^true$/i.test(value);
+    if (/^(number|int)$/.test(issue.expected) && /^-?\d{1,15}(\.\d+)?$/.test(value))
+      plain[name] = Number(value);
+  }
+  return plain;
+}
+
+/**
+ * A message about arguments that the tool does not know, or null. A call that runs by itself ignores them; a person who
+ * is asked must not be shown arguments that have no effect.
+ */
+export function unknownArguments({ tool, call }: ReadyCall): string | null {
+  const read = readArguments(call.arguments);
+  const known = knownArguments(describeTool(tool).parameters);
+  const names = read.kind === 'object' ? Object.keys(read.given) : [];
+  const unknown = known === null ? [] : names.filter((name) => !known.has(name));
   if (unknown.length === 0) return null;
-  const names = unknown.slice(0, MOST_NAMED).map((name) => JSON.stringify(cutAt(name, NAMED_CHARS)));
-  return `Not run, and nobody was asked: ${tool.name} has no argument ${names.join(', ')}. Call it again without.`;
+  const shown = unknown.slice(0, MOST_NAMED).map((name) => JSON.stringify(cutAt(name, NAMED_CHARS)));
+  return `Not run, and nobody was asked: ${tool.name} has no argument ${shown.join(', ')}. Call it again without.`;
 }
 
-/** Why a person has to allow it first; null: nobody has to. */
-export async function whyAsked(
-  services: TurnServices,
-  ask: TurnAsk,
-  { tool, call, given }: Ready,
+/** null: any. */
+function knownArguments(schema: unknown): Set<string> | null {
+  const { properties, patternProperties, additionalProperties, $ref, anyOf, oneOf, allOf } = Object(schema);
+  const isOpen = additionalProperties === true || typeof additionalProperties === 'object';
+  if (isOpen || patternProperties !== undefined || $ref !== undefined) return null;
+  const names = new Set(Object.keys(Object(properties)));
+  for (const part of [anyOf, oneOf, allOf].flatMap((parts) => (Array.isArray(parts) ? parts : []))) {
+    const inner = knownArguments(part);
+    if (inner === null) return null;
+    for (const name of inner) names.add(name);
+  }
+  return names.size === 0 && additionalProperties !== false ? null : names;
+}
+
+/** Why a person has to allow the call first; null: nobody has to. */
+export async function approvalReason(
+  services: Services,
+  request: TurnRequest,
+  { tool, call, given }: ReadyCall,
 ): Promise<string | null> {
   try {
-    return await whyToAsk(tool, given, contextOf(services, ask, call, ask.signal), ask.trust);
+    const context = contextOf(services, request, call, request.signal);
+    return await reasonToAsk(tool, given, context, request.trust);
   } catch (error) {
     services.log.error(
-      { err: error, tool: tool.name, turn: ask.turnId },
-      'it is not known where a call reaches',
+      { err: error, tool: tool.name, turn: request.turnId },
+      'target of a tool call unknown; asking a person',
     );
-    return 'It is not known where this reaches.';
+    return 'The target of this call is unknown.';
   }
 }
 
-/** null: it was aborted, and nobody knows what came of it. */
-export async function resultOf(
-  services: TurnServices,
-  ask: TurnAsk,
-  { call, tool, given }: Ready,
+/** null: it was aborted, and its outcome is unknown. */
+export async function runCall(
+  services: Services,
+  request: TurnRequest,
+  { call, tool, given }: ReadyCall,
   signal: AbortSignal,
 ): Promise<CallResult | Wait | null> {
-  const { clock, log, audit, metrics } = services;
+  const { clock, log, metrics } = services;
   const ms = tool.timeoutMs ?? DEFAULT_MS;
-  const timed = await withinTime({ clock, ms, signal }, (within) =>
-    execute(audit, tool, given, contextOf(services, ask, call, within)),
+  const late = new AbortController();
+  const within = AbortSignal.any([signal, late.signal]);
+  let cancel = clock.after(ms, () => late.abort());
+  const abandoned = new Promise<'abandoned'>((resolve) => {
+    const wait = () => {
+      cancel();
+      cancel = clock.after(GRACE_MS, () => resolve('abandoned'));
+    };
+    if (within.aborted) wait();
+    else within.addEventListener('abort', wait, { once: true });
+  });
+  const running = execute(services, tool, given, contextOf(services, request, call, within)).catch(
+    (error: unknown) => ({ error }),
   );
-  if (timed.kind !== 'done' && signal.aborted) return null;
-  const told = timed.kind === 'done' ? timed.result : failureOf(tool, Math.ceil(ms / 1000), timed);
-  const result = 'waitsFor' in told ? told : withoutSecrets(told, ask);
-  if (timed.kind === 'left')
-    log.warn({ tool: tool.name, turn: ask.turnId }, 'a tool call did not end in time');
-  if (timed.kind === 'failed')
-    log.error({ err: timed.error, tool: tool.name, turn: ask.turnId }, 'a tool failed');
-  if ('waitsFor' in result) return result;
-  const failed = String(result.failed);
-  metrics.count('tool_calls_total', { tool: tool.name, failed });
+  const ended = await Promise.race([running, abandoned]).finally(() => cancel());
+  const about = { tool: tool.name, turn: request.turnId };
+  let result: CallResult;
+  if (ended === 'abandoned' || 'error' in ended) {
+    if (signal.aborted) return null;
+    if (ended === 'abandoned') log.warn(about, 'tool call did not end in time; abandoned');
+    else log.error({ err: ended.error, ...about }, 'tool failed');
+    result = failureOf(tool, Math.ceil(ms / 1000), ended, late.signal.aborted);
+  } else if ('waitsFor' in ended) {
+    return ended;
+  } else {
+    result = ended;
+  }
+  const { agent } = request.authorisation;
+  // A command may have left a secret of its agent's task anywhere; no tool shows it to the model.
+  if (agent) result = { ...result, content: redactor(agent.env)(result.content) };
+  metrics.count('tool_calls_total', { tool: tool.name, failed: String(result.failed) });
   return tool.isFromOutside && result.inside === undefined ? { ...result, outside: true } : result;
-}
-
-/** What came of a call that a crash cut off, if its tool can tell; null: nobody knows. */
-export async function whatCame(
-  services: TurnServices,
-  ask: TurnAsk,
-  call: ToolCall,
-): Promise<CallResult | null> {
-  const tool = ask.tools.tools.find((candidate) => candidate.name === call.name);
-  return (await tool?.whatCame?.(contextOf(services, ask, call, ask.signal))) ?? null;
-}
-
-/** A command of an agent's may have left a secret of its task anywhere; no tool shows it to the model. */
-function withoutSecrets(result: CallResult, { authorisation: { agent } }: TurnAsk): CallResult {
-  return agent ? { ...result, content: redactor(agent.env)(result.content) } : result;
-}
-
-function contextOf(
-  { clock, zone, log }: TurnServices,
-  ask: TurnAsk,
-  call: ToolCall,
-  signal: AbortSignal,
-): ToolContext {
-  const tainted = isTainted(ask.trust, ask.steps);
-  return {
-    authorisation: ask.authorisation,
-    room: ask.room,
-    turnId: ask.turnId,
-    callId: call.id,
-    signal,
-    now: clock.now(),
-    timezone: zone.name,
-    log,
-    cause: tainted ? { ...ask.cause, tainted } : ask.cause,
-    seen: ask.seen,
-    isTainted: tainted,
-    ...(ask.record.parentEventId !== null && { eventId: ask.record.parentEventId }),
-  };
-}
-
-/** Many models write null for what they leave out. */
-function withoutNulls(given: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
 }
 
 function failureOf(
   { name }: AnyTool,
   seconds: number,
-  timed: Exclude<Timed<unknown>, { kind: 'done' }>,
+  ended: 'abandoned' | { error: unknown },
+  isLate: boolean,
 ): CallResult {
-  if (timed.kind === 'left') {
+  if (ended === 'abandoned') {
     const content = `${name} did not end within ${seconds} seconds and was given up: its outcome is unknown, so check before you repeat it.`;
     return { content, failed: true, unknown: true };
   }
-  if (timed.isLate) {
+  if (isLate) {
     const content = `${name} was ended after ${seconds} seconds: what it had done until then is unknown, so check before you repeat it.`;
     return { content, failed: true, unknown: true };
   }
-  const reason = timed.error instanceof Fault ? describe(timed.error) : 'an unexpected fault in the gateway';
+  const reason = ended.error instanceof Fault ? describe(ended.error) : 'an unexpected fault in the gateway';
   return { content: `${name} failed: ${reason}. Nothing is known to have been changed.`, failed: true };
 }
+
+/** The outcome of a call that a crash cut off, if its tool can tell; null: unknown. */
+export async function outcomeAfterCrash(
+  services: Services,
+  request: TurnRequest,
+  call: ToolCall,
+): Promise<CallResult | null> {
+  const tool = request.tools.tools.find(({ name }) => name === call.name);
+  return (await tool?.whatCame?.(contextOf(services, request, call, request.signal))) ?? null;
+}
+
+function contextOf(
+  { clock, zone, log }: Services,
+  request: TurnRequest,
+  call: ToolCall,
+  signal: AbortSignal,
+): ToolContext {
+  const { authorisation, room, turnId, cause, seen, trust, steps, record } = request;
+  const tainted = isTainted(trust, steps);
+  return {
+    authorisation,
+    room,
+    turnId,
+    callId: call.id,
+    signal,
+    now: clock.now(),
+    timezone: zone.name,
+    log,
+    cause: tainted ? { ...cause, tainted } : cause,
+    seen,
+    isTainted: tainted,
+    ...(record.parentEventId !== null && { eventId: record.parentEventId }),
+  };
+}
+
+/**
+ * A call that writes or sends enters the audit log first; one that reaches another chat, or runs foreign code, is refused
+ * where it cannot be entered.
+ */
+async function execute(
+  { audit }: Services,
+  tool: AnyTool,
+  given: unknown,
+  context: ToolContext,
+): Promise<ToolResult | Wait> {
+  const { authorisation, cause } = context;
+  // A night writes a draft, which is entered as a whole.
+  if (tool.risk !== 'low' && cause.kind !== 'night' && authorisation !== undefined) {
+    const { chatId, personaId, senderId } = authorisation;
+    // The meaning of a foreign tool's arguments is unknown.
+    const own = tool.parameters instanceof ZodType ? (given as Record<string, unknown>) : {};
+    const { chat_id, persona_id, tier } = own;
+    const where = typeof chat_id === 'string' && chat_id !== '' ? chat_id : chatId;
+    const isOther = typeof persona_id === 'string' && !['', personaId].includes(persona_id);
+    const which = typeof tier === 'number' ? ` tier ${tier}` : '';
+    const isAcross = where !== chatId;
+    const entry = {
+      kind: isAcross ? ('across' as const) : ('tool' as const),
+      who: `${chatId}/${personaId}`,
+      where,
+      what: `${tool.name}${which}${isOther ? ` of ${persona_id}` : ''}`,
+      word: senderId || null,
+    };
+    try {
+      await (isAcross || tool.risk === 'high' ? audit.record(entry) : audit.note(entry));
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      return { content: NOT_ENTERED, failed: true };
+    }
+  }
+  return tool.execute(given as never, context);
+}
+
+export const NOT_ENTERED = 'Nothing was done: the audit log cannot be written just now.';

@@ -1,48 +1,58 @@
 /**
- * Step 5 of the route: runs the calls of an answer. Each is stored with its intent before it runs, and with its outcome
- * after it, so that none runs twice: one that had begun when the process ended is told to the model as interrupted, unless
- * its tool knows what came of it. Calls that only read and stand side by side run side by side; the others run in order.
- * One that needs a person's yes suspends the turn.
+ * Step 5 of the route: runs the calls of an answer. Each is stored with its intent before it runs and with its outcome
+ * after it, so none runs twice: a call that had begun when the process ended is told to the model as interrupted, unless
+ * its tool knows the outcome. Reads that stand side by side run side by side; other calls run in order. A call that
+ * needs a person's approval suspends the turn.
  */
 import { WHOLE_RUN, waitsForCall } from '../../core/access.js';
+import { createMutex } from '../../core/concurrency.js';
 import { Fault } from '../../core/errors.js';
+import { callEntryId, type JournalPlace, type JournalWrite, type Results } from '../../core/journal.js';
 import type { ToolCall } from '../../core/model.js';
-import type { Step } from '../../core/transcript.js';
-import { type CallsEnd, keep, type TurnAsk, type TurnServices } from './ask.js';
-import { isSameCall, refusalOf } from './bounds.js';
-import { type CallResult, prepared, type Ready, whatCame, whyAsked, whyUnknown } from './call.js';
-import { intentOf, interruptionOf, outcomesOf } from './entries.js';
-import { leaveOf, needsInstruction } from './leave.js';
-import { sideBySide } from './side-by-side.js';
-import { INTERRUPTED, isCutOff, stepOf } from './steps.js';
-import { wasRefused } from './taint.js';
-import { printOf } from './tools.js';
+import type { Wait } from '../../core/tool.js';
+import type { Services } from '../services.js';
+import { fitted, isSameCall, readArguments, refusalOf } from './bounds.js';
+import {
+  approvalReason,
+  type CallResult,
+  NOT_ENTERED,
+  outcomeAfterCrash,
+  prepare,
+  type ReadyCall,
+  runCall,
+  toolHash,
+  unknownArguments,
+} from './call.js';
+import { type CallsEnd, hasResult, INTERRUPTED, isCutOff, keep, stepOf, type TurnRequest } from './steps.js';
+import { needsApprovalText, runApprovalFor, wasRefused } from './taint.js';
 
 /** A call, and its place in its answer. */
 type Numbered = readonly [n: number, call: ToolCall];
 
-const DROPPED: CallsEnd = { kind: 'dropped' };
+const AT_ONCE = 8;
 
 const NOBODY_TO_ASK = 'Not run: a person would have to allow this, and nobody can be asked here.';
-const NOT_ENTERED = 'Nothing was done: the audit log cannot be written just now.';
 const CHANGED =
-  'Not run: the tool is another one by now than when a person allowed this. Look at it again, and call it again if that is still right.';
+  'Not run: the tool changed after it was approved. Review it, and call it again if that is still right.';
 const REFUSED_BEFORE =
   'Not run: people were asked about this very call in this turn, and it was not allowed. Do without it, and say so.';
+const TWO_WAITS =
+  'Not waited for: this turn waits for something else already. Make the call again when that has come.';
 
-/** Runs every call of the last answer that has no result yet. What is returned ends or suspends the turn. */
-export async function finishCalls(services: TurnServices, ask: TurnAsk): Promise<CallsEnd | null> {
-  const answer = ask.steps.findLast((step) => step.kind === 'answer');
+/** Runs every call of the last answer that has no result yet. Returns what ends or suspends the turn. */
+export async function finishCalls(services: Services, request: TurnRequest): Promise<CallsEnd | null> {
+  const answer = request.steps.findLast((step) => step.kind === 'answer');
   for (;;) {
-    const open = [...(answer?.calls ?? []).entries()].filter(([, { id }]) => !hasResult(ask.steps, id));
+    const calls = [...(answer?.calls ?? []).entries()];
+    const open = calls.filter(([, { id }]) => !hasResult(request.steps, id));
     if (open.length === 0) return null;
-    const end = await runTogether(services, ask, firstOf(ask, open));
+    const end = await runTogether(services, request, nextOf(request, open));
     if (end !== null) return end;
   }
 }
 
-/** Those that run next: what only reads, up to the first that does not; else one. */
-function firstOf({ tools, steps }: TurnAsk, open: Numbered[]): Numbered[] {
+/** The reads up to the first other call; else one call. */
+function nextOf({ tools, steps }: TurnRequest, open: Numbered[]): Numbered[] {
   const reads = ([, { id, name }]: Numbered) =>
     tools.tools.some((tool) => tool.name === name && tool.risk === 'low') &&
     !steps.some((step) => 'callId' in step && step.callId === id);
@@ -50,119 +60,272 @@ function firstOf({ tools, steps }: TurnAsk, open: Numbered[]): Numbered[] {
   return other < 0 ? open : open.slice(0, Math.max(1, other));
 }
 
+/** Results are stored as they come, one after the other; when one cannot be stored, the other calls are aborted. */
 async function runTogether(
-  services: TurnServices,
-  ask: TurnAsk,
+  services: Services,
+  request: TurnRequest,
   calls: Numbered[],
 ): Promise<CallsEnd | null> {
-  const running = sideBySide(services, ask);
+  const running = new Set<Promise<void>>();
+  const stop = new AbortController();
+  const signal = AbortSignal.any([request.signal, stop.signal]);
+  const inOrder = createMutex();
+  const failures: unknown[] = [];
+  const waits: (Wait & { callId: string })[] = [];
+  let isLost = false;
+
+  async function store(call: ToolCall, result: CallResult): Promise<void> {
+    const entries = outcomesOf(request, call, result, services.clock.now());
+    await inOrder(async () => {
+      const step = stepOf(call, fitted(result, request.steps, request.bounds));
+      if (!isLost) isLost = !(await keep(request, step, { entries }));
+    });
+    if (isLost) stop.abort();
+  }
+
+  async function run(ready: ReadyCall): Promise<void> {
+    const { call } = ready;
+    const result = await runCall(services, request, ready, signal);
+    if (result === null || signal.aborted) {
+      await request.cutOff?.([interruptionOf(request, call, services.clock.now())]);
+    } else if (!('waitsFor' in result)) {
+      await store(call, result);
+    } else if (waits.length === 0) {
+      waits.push({ ...result, callId: call.id });
+    } else {
+      await store(call, { content: TWO_WAITS, failed: true });
+    }
+  }
+
+  async function settled(): Promise<CallsEnd | null> {
+    await Promise.all(running);
+    if (failures.length > 0) throw failures[0];
+    if (signal.aborted) return { kind: 'dropped' };
+    const [wait] = waits;
+    if (wait === undefined) return null;
+    const isKept = await keep(request, { kind: 'waiting', ...wait });
+    const { waitsFor, until } = wait;
+    return isKept ? { kind: 'suspended', waitsFor, until } : { kind: 'dropped' };
+  }
+
   try {
     for (const [n, call] of calls) {
-      await running.room();
-      if (ask.signal.aborted) break;
-      const next = await begin(services, ask, call, n);
+      if (running.size >= AT_ONCE) await Promise.race(running);
+      if (request.signal.aborted) break;
+      const next = await begin(services, request, call, n);
       if (next === 'settled') continue;
-      if (next === 'dropped') return DROPPED;
+      if (next === 'dropped') return { kind: 'dropped' };
       if (next.kind === 'suspended') return next;
-      if (!('why' in next)) {
-        running.start(next);
-        continue;
-      }
-      // What waits is the turn's last step.
-      return (await running.settled()) ?? (await askPeople(services, ask, next));
+      // The call that waits must be the turn's last step.
+      if ('why' in next) return (await settled()) ?? (await askPeople(services, request, next));
+      const work = run(next)
+        .catch((error: unknown) => {
+          failures.push(error);
+          stop.abort();
+        })
+        .finally(() => running.delete(work));
+      running.add(work);
     }
-    return await running.settled();
+    return await settled();
   } finally {
-    await running.leave();
+    stop.abort();
+    await Promise.all(running);
   }
 }
 
-/** What is to be done about a call: run it, ask people, wait, or nothing, because its result is stored. */
+/** Decides about a call: run it, ask people, wait, or nothing, because its result is stored. */
 async function begin(
-  services: TurnServices,
-  ask: TurnAsk,
+  services: Services,
+  request: TurnRequest,
   asked: ToolCall,
   n: number,
-): Promise<Ready | (Ready & { why: string }) | (CallsEnd & { kind: 'suspended' }) | 'settled' | 'dropped'> {
-  const { steps, bounds } = ask;
+): Promise<
+  ReadyCall | (ReadyCall & { why: string }) | (CallsEnd & { kind: 'suspended' }) | 'settled' | 'dropped'
+> {
+  const { steps, bounds } = request;
   const now = services.clock.now();
-  const settle = async (result: CallResult, outcome = outcomesOf(ask, asked, result, now)) =>
-    (await keep(ask, stepOf(asked, result), { entries: outcome })) ? 'settled' : 'dropped';
+  const settle = async (result: CallResult, entries = outcomesOf(request, asked, result, now)) =>
+    (await keep(request, stepOf(asked, result), { entries })) ? 'settled' : 'dropped';
+  const refuse = (content: string, entries: JournalWrite[] = []) =>
+    settle({ content, failed: true }, entries);
 
-  const approved = steps.find((step) => step.kind === 'approved' && step.callId === asked.id);
   if (isCutOff(steps, asked.id)) {
-    const came = await whatCame(services, ask, asked);
-    if (came !== null) return settle(came);
-    return settle({ content: INTERRUPTED, failed: true }, [interruptionOf(ask, asked, now)]);
+    const came = await outcomeAfterCrash(services, request, asked);
+    return came === null ? refuse(INTERRUPTED, [interruptionOf(request, asked, now)]) : settle(came);
   }
+  const approved = steps.find((step) => step.kind === 'approved' && step.callId === asked.id);
   const waits = steps.find((step) => step.kind === 'waiting' && step.callId === asked.id);
   if (waits?.kind === 'waiting' && !approved) {
     return { kind: 'suspended', waitsFor: waits.waitsFor, until: waits.until };
   }
-  // Exactly what was approved runs, whatever else stands there.
+  // Exactly what was approved runs.
   const call = approved?.kind === 'approved' ? { ...asked, arguments: approved.arguments } : asked;
-  const refusal = approved ? null : refusalOf(call, n, ask.tools.tools, steps, bounds);
+  const refusal = approved ? null : refusalOf(call, n, request.tools.tools, steps, bounds);
   if (refusal !== null) return settle(refusal, []);
 
-  const next = prepared(ask, call);
-  if (approved && next.kind === 'ready' && (waits?.kind !== 'waiting' || waits.tool !== printOf(next.tool))) {
-    return settle({ content: CHANGED, failed: true });
+  const next = prepare(request, call);
+  if (next.kind === 'ready' && approved) {
+    const isSameTool = waits?.kind === 'waiting' && waits.tool === toolHash(next.tool);
+    if (!isSameTool) return settle({ content: CHANGED, failed: true });
   }
   if (next.kind === 'ready' && !approved) {
-    const leave = leaveOf(ask.run, next.tool);
-    if (leave === 'refused') {
-      const result = { content: needsInstruction(next.tool, ask.run), failed: true };
-      return settle(result, [intentOf(ask, call, now), ...outcomesOf(ask, call, result, now)]);
+    const decision = runApprovalFor(request.run, next.tool);
+    if (decision === 'refused') {
+      const result = { content: needsApprovalText(next.tool, request.run), failed: true };
+      return settle(result, [intentOf(request, call, now), ...outcomesOf(request, call, result, now)]);
     }
-    const isWhole = leave === 'whole run';
-    const why = isWhole ? WHOLE_RUN : leave === 'given' ? null : await whyAsked(services, ask, next);
-    const unknown = why === null ? null : whyUnknown(next);
-    if (unknown !== null) return settle({ content: unknown, failed: true }, []);
-    if (isWhole) return { ...next, why: WHOLE_RUN };
-    if (why !== null && ask.approvalMs === null) return settle({ content: NOBODY_TO_ASK, failed: true }, []);
-    if (why !== null && wasRefused(steps, call, isSameCall)) {
-      return settle({ content: REFUSED_BEFORE, failed: true }, []);
+    let why: string | null = null;
+    if (decision === 'ask') why = WHOLE_RUN;
+    else if (decision === 'as usual') why = await approvalReason(services, request, next);
+    if (why !== null) {
+      const unknown = unknownArguments(next);
+      if (unknown !== null) return refuse(unknown);
+      if (decision === 'ask') return { ...next, why };
+      if (request.approvalMs === null) return refuse(NOBODY_TO_ASK);
+      if (wasRefused(steps, call, isSameCall)) return refuse(REFUSED_BEFORE);
+      return { ...next, why };
     }
-    if (why !== null) return { ...next, why };
   }
-  const entries = approved ? [] : [intentOf(ask, call, now)];
-  if (!(await keep(ask, { kind: 'call', callId: call.id }, { entries }))) return 'dropped';
+  const entries = approved ? [] : [intentOf(request, call, now)];
+  if (!(await keep(request, { kind: 'call', callId: call.id }, { entries }))) return 'dropped';
   if (next.kind === 'ready') return next;
   services.metrics.count('tool_calls_total', { tool: next.tool, failed: 'true' });
   return settle(next.result);
 }
 
-/** Suspends the turn until a person has decided, or nobody has in time. */
+/** Suspends the turn until a person has decided, or the time for it is over. */
 async function askPeople(
-  services: TurnServices,
-  ask: TurnAsk,
-  { call, tool, why }: Ready & { why: string },
+  services: Services,
+  request: TurnRequest,
+  { call, tool, why }: ReadyCall & { why: string },
 ): Promise<CallsEnd | null> {
-  const { authorisation, turnId, room } = ask;
+  const { authorisation, turnId, room } = request;
   const { chatId, personaId, senderId } = authorisation;
   const now = services.clock.now();
-  const code = services.newCallCode();
-  const who = `${chatId}/${personaId}`;
-  const entry = { who, where: chatId, what: `${tool.name} is asked about (${code})`, word: senderId || null };
+  const id = services.newCallCode();
+  const audited = {
+    kind: 'call' as const,
+    who: `${chatId}/${personaId}`,
+    where: chatId,
+    what: `${tool.name} is asked about (${id})`,
+    word: senderId || null,
+  };
   try {
-    await services.audit.record({ ...entry, kind: 'call' });
+    await services.audit.record(audited);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    const isKept = await keep(ask, stepOf(call, { content: NOT_ENTERED, failed: true }));
-    return isKept ? null : DROPPED;
+    const isKept = await keep(request, stepOf(call, { content: NOT_ENTERED, failed: true }));
+    return isKept ? null : { kind: 'dropped' };
   }
-  const until = now + (ask.approvalMs ?? 0);
-  const what = { id: code, arguments: call.arguments };
-  const waitsFor = waitsForCall(what);
-  const step = { kind: 'waiting', callId: call.id, waitsFor, until, tool: printOf(tool) } as const;
+  const until = now + (request.approvalMs ?? 0);
+  const waitsFor = waitsForCall({ id, arguments: call.arguments });
+  const step = { kind: 'waiting', callId: call.id, waitsFor, until, tool: toolHash(tool) } as const;
   const asked = {
-    ...{ ...what, waitsFor, room, chatId, personaId, turnId, callId: call.id },
-    ...{ tool: tool.name, why, askedAt: now, until },
+    id,
+    arguments: call.arguments,
+    waitsFor,
+    room,
+    chatId,
+    personaId,
+    turnId,
+    callId: call.id,
+    tool: tool.name,
+    why,
+    askedAt: now,
+    until,
   };
-  const isKept = await keep(ask, step, { entries: [intentOf(ask, call, now)], asked });
-  return isKept ? { kind: 'suspended', waitsFor, until } : DROPPED;
+  const isKept = await keep(request, step, { entries: [intentOf(request, call, now)], asked });
+  return isKept ? { kind: 'suspended', waitsFor, until } : { kind: 'dropped' };
 }
 
-function hasResult(steps: readonly Step[], callId: string): boolean {
-  return steps.some((step) => step.kind === 'result' && step.callId === callId);
+type JournalledTurn = Pick<TurnRequest, 'turnId' | 'record' | 'authorisation' | 'steps' | 'tools'>;
+
+/** The journal's entry of a call before it runs. Already there if the call has waited for a person. */
+function intentOf(request: JournalledTurn, call: ToolCall, now: number): JournalWrite {
+  const answer = request.steps.find(
+    (step) => step.kind === 'answer' && step.calls.some(({ id }) => id === call.id),
+  );
+  return {
+    kind: 'intent',
+    ...placeOf(request),
+    entry: {
+      id: callEntryId(request.turnId, call.id),
+      type: 'MattTurn',
+      agent: actorOf(request),
+      parent_event_id: request.record.parentEventId,
+      timestamp_intent: new Date(now).toISOString(),
+      status: 'pending',
+      reasoning: answer?.kind === 'answer' ? answer.text.trim() : '',
+      action: { tool: call.name, ...journalledArguments(request, call) },
+      results: null,
+    },
+  };
+}
+
+/**
+ * The outcome of a call; where the call had to wait for a person, with the event that wakes the conversation. Nothing yet
+ * for a call that has begun work which outlives the turn.
+ */
+export function outcomesOf(
+  request: JournalledTurn,
+  call: ToolCall,
+  result: CallResult,
+  now: number,
+): JournalWrite[] {
+  if (result.isBeginning) return [];
+  const id = callEntryId(request.turnId, call.id);
+  const results: Results =
+    result.results ?? (result.failed ? { error: result.content } : { output: result.content });
+  const outcome: JournalWrite = {
+    kind: 'outcome',
+    id,
+    results,
+    at: now,
+    status: result.unknown ? 'interrupted' : 'completed',
+  };
+  const isApproved = request.steps.some((step) => step.kind === 'approved' && step.callId === call.id);
+  if (!isApproved || request.authorisation.agent) return [outcome];
+  const event: JournalWrite = {
+    kind: 'event',
+    ...placeOf(request),
+    entry: {
+      id: `evt-${id}`,
+      type: 'GUPPIEvent',
+      agent: actorOf(request),
+      timestamp_event: new Date(now).toISOString(),
+      event_type: 'TaskCompleted',
+      source: 'GUPPI',
+      content: { status: result.failed ? 'error' : 'success', ...results },
+      action_id: id,
+    },
+  };
+  return [outcome, event];
+}
+
+function interruptionOf({ turnId }: TurnRequest, call: ToolCall, now: number): JournalWrite {
+  const results = { error: INTERRUPTED };
+  return { kind: 'outcome', id: callEntryId(turnId, call.id), status: 'interrupted', results, at: now };
+}
+
+function actorOf({ authorisation: { agent, personaId } }: JournalledTurn): string {
+  return agent?.id ?? personaId;
+}
+
+function placeOf({ record, authorisation: { chatId, personaId } }: JournalledTurn): JournalPlace {
+  return { chatId, room: record.room, personaId, turnId: record.turnId };
+}
+
+/** An argument called `tool` would hide the name of the tool: it gets a further `_`, as does `tool_`. */
+function journalledArguments(
+  { tools }: JournalledTurn,
+  { name, arguments: written }: ToolCall,
+): Record<string, unknown> {
+  const tool = tools.tools.find((each) => each.name === name);
+  const read = readArguments(written);
+  const given = read.kind === 'object' ? read.given : null;
+  const unreadable = { arguments: tool?.journalled ? '(unreadable)' : written };
+  const shown = given === null ? unreadable : (tool?.journalled?.(given) ?? given);
+  return Object.fromEntries(
+    Object.entries(shown).map(([key, value]) => [/^tool_*$/.test(key) ? `${key}_` : key, value]),
+  );
 }

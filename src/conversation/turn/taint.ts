@@ -1,18 +1,27 @@
 /**
- * Step 5 of the route: words from outside (a page, a file, a stranger) may say anything, and a model may do what they
- * say. From then on what reaches beyond the chat asks a person first.
+ * Step 5 of the route: which calls need a person's approval. Words from outside (a page, a file, a stranger) may say anything,
+ * and a model may obey them: in a tainted turn a call that reaches beyond the chat is asked about. An agent needs an owner's
+ * approval once, for its whole run, before it runs foreign commands or leaves the machine. Pure.
  */
 import { askedCallIn } from '../../core/access.js';
 import type { ToolCall } from '../../core/model.js';
+import { NEEDS_INSTRUCTION } from '../../core/task.js';
 import { type AnyTool, isOwnersOrder, type Reach, type ToolContext } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import { code, oneLine } from '../quoting.js';
-import type { Trust } from './ask.js';
 
 const CHAT_CHARS = 120;
 
+/** What the model is shown of words from outside. */
+export interface Trust {
+  /** They stand in the window, in its summary, or in the messages to be answered. */
+  isTainted: boolean;
+  /** Whether a person named this host in words of their own. */
+  isNamed(host: string): boolean;
+}
+
 /** Why a person has to allow this call: a sentence for whoever decides; null: nobody has to. */
-export async function whyToAsk(
+export async function reasonToAsk(
   tool: AnyTool,
   given: unknown,
   context: ToolContext,
@@ -63,4 +72,48 @@ export function wasRefused(
       has('result', each.id) &&
       !has('approved', each.id),
   );
+}
+
+/** What owners have said of a run. `nobody`: nobody is there who could say anything. */
+export type RunApproval = 'unasked' | 'allowed' | 'refused' | 'nobody';
+
+export type RunDecision =
+  /** Owners have allowed it with the run. */
+  | 'approved'
+  /** Owners are to be asked about the whole run first. */
+  | 'ask'
+  | 'refused'
+  /** As any call: it runs, or asks by itself. */
+  | 'as usual';
+
+export function runApprovalFor(
+  run: RunApproval | undefined,
+  tool: Pick<AnyTool, 'risk' | 'isExternal'>,
+): RunDecision {
+  if (run === undefined || (tool.risk !== 'high' && !tool.isExternal)) return 'as usual';
+  if (run === 'allowed') return 'approved';
+  if (run === 'unasked') return 'ask';
+  return run === 'nobody' || tool.isExternal ? 'refused' : 'as usual';
+}
+
+/** What the model is told of a call that was refused; `run` as it is by then. */
+export function needsApprovalText(
+  { name, isExternal }: Pick<AnyTool, 'name' | 'isExternal'>,
+  run: RunApproval | undefined,
+): string {
+  const what = isExternal ? 'it leaves this machine' : 'it runs what nobody has looked at';
+  const whose =
+    run === 'nobody'
+      ? 'no owner can be asked about this task'
+      : 'owners were asked about this task and have not allowed it';
+  return refusal(name, what, whose);
+}
+
+/** What it is told of an external tool that no agent on this task has, whatever owners say. */
+export function withheldText({ name }: Pick<AnyTool, 'name'>): string {
+  return refusal(name, 'it leaves this machine', 'you do not have it on this task');
+}
+
+function refusal(name: string, what: string, whose: string): string {
+  return `${NEEDS_INSTRUCTION}: ${name} was not run, for ${what}, and ${whose}. Do without it, and say so in your report.`;
 }

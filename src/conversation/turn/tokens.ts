@@ -1,9 +1,11 @@
 /**
- * Step 5 of the route: how many tokens messages take in a request, by our estimate, and what requests took by the server's
- * count.
+ * Counting tokens: how many messages take, by our estimate; how many requests took, by the server's count; and how full that
+ * makes a persona's window.
  */
 import type { Metrics } from '../../core/log.js';
 import { estimateTokens, type ModelEvent, type ModelMessage, type Usage } from '../../core/model.js';
+import type { Measured } from '../../core/transcript.js';
+import type { RequestSize } from '../services.js';
 
 /** The order of magnitude that models charge for an image of the size we send. */
 const TOKENS_PER_IMAGE = 1_000;
@@ -25,17 +27,10 @@ function tokensOfOne(message: ModelMessage): number {
 /** Sums the usage of several requests; those without a count are left out. */
 export function addedUsage(a: Usage | null, b: Usage | null): Usage | null {
   if (!a || !b) return a ?? b;
-  const sum = (x?: number, y?: number) => (x === undefined || y === undefined ? (x ?? y) : x + y);
-  const cachedTokens = sum(a.cachedTokens, b.cachedTokens);
-  const cacheWriteTokens = sum(a.cacheWriteTokens, b.cacheWriteTokens);
-  const cost = sum(a.cost, b.cost);
-  return {
-    inputTokens: a.inputTokens + b.inputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    ...(cachedTokens !== undefined && { cachedTokens }),
-    ...(cacheWriteTokens !== undefined && { cacheWriteTokens }),
-    ...(cost !== undefined && { cost }),
-  };
+  const sum = { ...a };
+  for (const [key, value] of Object.entries(b))
+    sum[key as keyof Usage] = (sum[key as keyof Usage] ?? 0) + value;
+  return sum;
 }
 
 /** What an answer took in all. */
@@ -50,4 +45,53 @@ export function countTokens(metrics: Metrics, usage: Usage | null): void {
   // Of the input.
   metrics.count('model_tokens_total', { direction: 'cached' }, usage.cachedTokens ?? 0);
   metrics.count('model_tokens_total', { direction: 'cache_write' }, usage.cacheWriteTokens ?? 0);
+}
+
+export interface SizeLimits {
+  /** The tokens available for a request: the model's window minus what is reserved for the answer. */
+  tokens: number;
+  /** `conversation.compact_after_messages`. */
+  messages: number;
+}
+
+export type Pressure =
+  | 'none'
+  /** Time to flush and compact in the background. */
+  | 'soon'
+  /** The next request would not fit. */
+  | 'now';
+
+/** How full a window is when background compaction starts. */
+const BEGIN_AT = 0.75;
+/**
+ * A server that counts less than this share of our estimate miscounts: no alphabet takes so few. One that cut the request
+ * is noticed by the model client, and its count does not come here.
+ */
+const LEAST_CREDIBLE = 0.25;
+
+/** How many real tokens one estimated token stands for. */
+export function tokensPerEstimated(measured: Measured | null): number {
+  if (!measured || measured.estimated <= 0) return 1;
+  const ratio = measured.counted / measured.estimated;
+  return ratio < LEAST_CREDIBLE ? 1 : ratio;
+}
+
+/** Corrects an estimate by the last request that the server counted. */
+export function expectedTokens(estimated: number, measured: Measured | null): number {
+  return estimated * tokensPerEstimated(measured);
+}
+
+export function pressureOf(sizes: RequestSize, measured: Measured | null, limits: SizeLimits): Pressure {
+  const tokens = expectedTokens(sizes.estimated, measured);
+  if (sizes.overfull || tokens > limits.tokens) return 'now';
+  if (tokens >= BEGIN_AT * limits.tokens || sizes.messages >= limits.messages) return 'soon';
+  return 'none';
+}
+
+/** How many characters of a text fit into so many tokens, approximately; its whole length if all of it fits. */
+export function charsWithin(words: string, tokens: number): number {
+  if (words.length <= tokens || estimateTokens(words) <= tokens) return words.length;
+  let chars = tokens;
+  while (estimateTokens(words.slice(0, Math.floor(chars * 1.25))) <= tokens) chars = Math.floor(chars * 1.25);
+  return chars;
 }

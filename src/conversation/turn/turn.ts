@@ -1,18 +1,23 @@
 /**
- * Step 5 of the route: the model and its tools, in rounds, until there is an answer. Every answer with tool calls and
- * every call is stored before and after it runs (`calls.ts`), so that after a crash the turn resumes from its last stored
- * step and nothing runs twice. If a call waits for a person or an outside result, the turn is suspended and resumes when
- * that has come.
+ * Step 5 of the route: the model and its tools, in rounds, until there is an answer. Every answer with tool calls is stored,
+ * and every call before and after it runs (`calls.ts`), so that after a crash the turn resumes from its last stored step.
+ * A call that waits for a person or an outside result suspends the turn.
  */
 import { createHash } from 'node:crypto';
 import { Fault } from '../../core/errors.js';
-import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { ModelEvent, ModelRequest, Usage } from '../../core/model.js';
 import type { Step } from '../../core/transcript.js';
-import { type CallsEnd, keep, type TurnAsk, type TurnServices } from './ask.js';
+import type { Services } from '../services.js';
 import { callsKept, mayCallAgain, replyIn } from './bounds.js';
 import { finishCalls } from './calls.js';
-import { saidByCalls, stepMessages, wordsBeside } from './steps.js';
+import {
+  type CallsEnd,
+  keep,
+  saidByCalls,
+  stepMessages,
+  type TurnRequest,
+  textBesideCalls,
+} from './steps.js';
 import { addedUsage, countTokens, spentOn } from './tokens.js';
 
 export type TurnOutcome =
@@ -29,49 +34,47 @@ export type TurnOutcome =
   | { kind: 'failed'; fault: Fault; usage: Usage | null }
   | CallsEnd;
 
-export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<TurnOutcome> {
-  const { steps } = ask;
+export async function runTurn(services: Services, request: TurnRequest): Promise<TurnOutcome> {
+  const { steps, signal } = request;
   let usage: Usage | null = null;
   let cut = false;
   for (;;) {
-    const rounds = steps.filter((step) => step.kind === 'answer').length;
-    const stopped = rounds === 0 ? null : await finishCalls(services, ask);
-    if (stopped) return stopped;
-    const mayCall = rounds < ask.maxToolRounds && mayCallAgain(steps, ask.bounds);
-    const event = await askModel(services, ask, mayCall ? 'may call' : 'may not call');
-    if (ask.signal.aborted) return { kind: 'dropped' };
+    const rounds = steps.filter(({ kind }) => kind === 'answer').length;
+    const end = rounds === 0 ? null : await finishCalls(services, request);
+    if (end) return end;
+    const mayCall = rounds < request.maxToolRounds && mayCallAgain(steps, request.bounds);
+    let event = await askModel(services, request, mayCall ? 'may call' : 'may not call');
+    if (!signal.aborted && event.kind === 'done' && !mayCall && isOnlyCalls(event)) {
+      usage = addedUsage(usage, spentOn(event));
+      cut ||= event.cut === true;
+      event = await askModel(services, request, 'without tools');
+    }
+    if (signal.aborted) return { kind: 'dropped' };
     if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
     usage = addedUsage(usage, spentOn(event));
-    countTokens(services.metrics, spentOn(event));
     cut ||= event.cut === true;
 
-    if (!mayCall && event.calls.length > 0 && event.text.trim() === '')
-      return lastRefusal(services, ask, usage, cut);
     if (event.calls.length === 0 || !mayCall) return answered(steps, event, usage, cut);
     if (event.cut) return { kind: 'failed', fault: new Fault('context_too_long', CALLS_UNSEEN), usage };
     const kept = callsKept(event.calls);
-    const calls = kept.map((call, n) => ({ ...call, id: callIdOf(ask.callSeed ?? ask.turnId, rounds, n) }));
-    // By their place, what came along with the calls still belongs to them.
+    const seed = request.callSeed ?? request.turnId;
+    const calls = kept.map((call, n) => ({ ...call, id: callIdOf(seed, rounds, n) }));
     const { text } = event;
+    // Provider metadata belongs to the calls by their place, so only a whole answer keeps it.
     const echo = kept.length === event.calls.length && event.echo;
-    if (!(await keep(ask, { kind: 'answer', text, calls, ...(echo && { echo }) })))
-      return { kind: 'dropped' };
+    const isKept = await keep(request, { kind: 'answer', text, calls, ...(echo && { echo }) });
+    if (!isKept) return { kind: 'dropped' };
   }
 }
 
-/** A model that calls although it may not, and says nothing else, is asked once without any tools. */
-async function lastRefusal(
-  services: TurnServices,
-  ask: TurnAsk,
-  usage: Usage | null,
-  cut: boolean,
-): Promise<TurnOutcome> {
-  const event = await askModel(services, ask, 'without tools');
-  if (ask.signal.aborted) return { kind: 'dropped' };
-  if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
-  countTokens(services.metrics, spentOn(event));
-  return answered(ask.steps, event, addedUsage(usage, spentOn(event)), cut || event.cut === true);
+/** A model that calls although it may not, and says nothing else, is asked once more without any tools. */
+function isOnlyCalls({ calls, text }: ModelEvent & { kind: 'done' }): boolean {
+  return calls.length > 0 && text.trim() === '';
 }
+
+/** Its calls could replace memory that it has not seen. */
+const CALLS_UNSEEN =
+  'The model server read only a part of the request, and the model called tools after it; they were not run.';
 
 function answered(
   steps: Step[],
@@ -79,52 +82,60 @@ function answered(
   usage: Usage | null,
   cut: boolean,
 ): TurnOutcome {
-  const text = last.text.trim() || wordsBeside(steps);
+  const text = last.text.trim() || textBesideCalls(steps);
   const whole = replyIn(text, last.truncated && last.text.trim() !== '');
-  const done = whole === '' ? saidByCalls(steps) : '';
-  const wordless = done === '' ? {} : { wordless: done };
-  return { kind: 'answered', text: whole, ...wordless, usage, last: last.usage, ...(cut && { cut }) };
+  const wordless = whole === '' ? saidByCalls(steps) : '';
+  return {
+    kind: 'answered',
+    text: whole,
+    ...(wordless && { wordless }),
+    usage,
+    last: last.usage,
+    ...(cut && { cut }),
+  };
 }
 
 async function askModel(
-  { model, clock, metrics }: TurnServices,
-  ask: TurnAsk,
+  { model, clock, metrics }: Services,
+  request: TurnRequest,
   /** The last round sends the same tools as those before it, so that the server's prompt cache holds. */
   tools: 'may call' | 'may not call' | 'without tools',
 ): Promise<ModelEvent & { kind: 'done' | 'failed' }> {
   const started = clock.now();
-  const { persona, messages, steps } = ask;
-  const request: ModelRequest = {
-    messages: steps.length === 0 ? messages : [...messages, ...stepMessages(steps)],
-    tools: tools === 'without tools' ? [] : ask.tools.descriptions,
+  const { persona, messages, steps, room, authorisation } = request;
+  const whose = authorisation.agent?.taskId ?? authorisation.personaId;
+  const modelRequest: ModelRequest = {
+    messages: [...messages, ...stepMessages(steps)],
+    tools: tools === 'without tools' ? [] : request.tools.descriptions,
     ...(tools === 'may not call' && { mayCall: false }),
-    // The last message is told anew next time: without what was recalled for it, and its calls in fewer words.
+    // The next request renders the last message anew: without what was recalled, and its calls in fewer words.
     stableThrough: Math.max(0, messages.length - 2),
     ...(persona.model !== null && { model: persona.model }),
     ...(persona.temperature !== null && { temperature: persona.temperature }),
-    cacheKey: cacheKeyOf(ask.room, ask.authorisation.agent?.taskId ?? ask.authorisation.personaId),
-    ...(mayBeEmpty(ask) && { mayBeEmpty: true }),
+    // The same for all requests of a persona in a room, or of a task; a hash, because it is not for the server to know.
+    cacheKey: createHash('sha256').update(`${room} ${whose}`).digest('hex').slice(0, 32),
+    ...(mayBeEmpty(request) && { mayBeEmpty: true }),
   };
   let written = '';
-  if (steps.length > 0) ask.show?.('');
-  for await (const event of model.stream(request, ask.signal)) {
+  if (steps.length > 0) request.show?.('');
+  for await (const event of model.stream(modelRequest, request.signal)) {
     if (event.kind === 'text' || event.kind === 'restart') {
       written = event.kind === 'text' ? written + event.delta : '';
-      ask.show?.(written);
+      request.show?.(written);
       continue;
     }
     metrics.observe('model_seconds', (clock.now() - started) / 1000);
+    if (event.kind === 'done') countTokens(metrics, spentOn(event));
     return event;
   }
-  return { kind: 'failed', fault: new Fault('internal', 'the model client ended its stream without a word') };
+  return {
+    kind: 'failed',
+    fault: new Fault('internal', 'the model client ended its stream without an event'),
+  };
 }
 
-/** What it would write could take the place of memory that it has not seen. */
-const CALLS_UNSEEN =
-  'The model server read only a part of the request, and the model called tools after it; they were not run.';
-
-function mayBeEmpty({ steps, isUnread }: TurnAsk): boolean {
-  if (wordsBeside(steps) !== '' || saidByCalls(steps) !== '') return true;
+function mayBeEmpty({ steps, isUnread }: TurnRequest): boolean {
+  if (textBesideCalls(steps) !== '' || saidByCalls(steps) !== '') return true;
   return isUnread === true && steps.some(({ kind }) => kind === 'result');
 }
 
@@ -135,12 +146,4 @@ function mayBeEmpty({ steps, isUnread }: TurnAsk): boolean {
 function callIdOf(seed: string, round: number, n: number): string {
   const digest = createHash('sha1').update(`${seed} ${round} ${n}`).digest('hex');
   return BigInt(`0x${digest}`).toString(36).slice(0, 9);
-}
-
-/**
- * The same for all requests of a persona in a room, flushes too, or for all of a task; and no name that a server should
- * know.
- */
-function cacheKeyOf(room: RoomId, whose: PersonaId | string): string {
-  return createHash('sha256').update(`${room} ${whose}`).digest('hex').slice(0, 32);
 }

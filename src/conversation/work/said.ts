@@ -4,9 +4,9 @@ import type { ModelMessage } from '../../core/model.js';
 import { elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
 import type { Task } from '../../core/task.js';
 import type { Step } from '../../core/transcript.js';
-import { hostOf, hostsIn } from '../context/hosts.js';
-import type { Trust } from '../turn/ask.js';
+import { hostOf, hostsIn } from '../context/trust.js';
 import { isCutOff, stepMessages, stepOf } from '../turn/steps.js';
+import type { Trust } from '../turn/taint.js';
 
 const CUT_OFF =
   'Interrupted: this was ended while it ran. Its outcome is unknown; check before you repeat it.';

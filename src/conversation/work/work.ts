@@ -12,11 +12,10 @@ import type { ToolSet } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import { refusedWith } from '../approving.js';
 import { requestTokens, type Services } from '../services.js';
-import type { Further, TurnAsk } from '../turn/ask.js';
 import { roomForSteps } from '../turn/bounds.js';
-import { outcomesOf } from '../turn/entries.js';
-import { needsInstruction, type RunWord } from '../turn/leave.js';
-import { isTainted, stepOf } from '../turn/steps.js';
+import { outcomesOf } from '../turn/calls.js';
+import { isTainted, type StepExtras, stepOf, type TurnRequest } from '../turn/steps.js';
+import { needsApprovalText, type RunApproval } from '../turn/taint.js';
 import { tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
 import { decisionOn } from './decision.js';
@@ -35,7 +34,7 @@ interface Request {
   messages: ModelMessage[];
   steps: Step[];
   /** What owners have said of the run so far. */
-  word: RunWord;
+  word: RunApproval;
   /** The call that owners are asked about. */
   asked: AskedCall | null;
 }
@@ -47,7 +46,7 @@ const NOT_WAITED_FOR = 'Not waited for: in a task nothing can be waited for. Go 
 
 export function createWork(services: Services): Work {
   /** What owners have said of a whole run, by its task. */
-  const words = new Map<string, RunWord>();
+  const words = new Map<string, RunApproval>();
 
   return {
     async do(ask, signal) {
@@ -72,7 +71,7 @@ export function createWork(services: Services): Work {
 async function begun(
   services: Services,
   ask: WorkAsk,
-  said: RunWord | undefined,
+  said: RunApproval | undefined,
   signal: AbortSignal,
 ): Promise<Request> {
   const whose = await whoseTask(services, ask.task);
@@ -110,7 +109,7 @@ async function answered(services: Services, request: Request): Promise<WorkEnd> 
   }
 }
 
-function turnOf(services: Services, request: Request, most: number): TurnAsk {
+function turnOf(services: Services, request: Request, most: number): TurnRequest {
   const { ask, whose, tools, messages, word, signal } = request;
   const { task, agent, round } = ask;
   const { personaId, room } = whose;
@@ -147,7 +146,7 @@ async function save(
   services: Services,
   request: Request,
   step: Step,
-  { entries = [], asked }: Further = {},
+  { entries = [], asked }: StepExtras = {},
 ): Promise<boolean> {
   const { ask, whose, steps } = request;
   const { store, owner, deliver, clean, clock } = services;
@@ -180,7 +179,7 @@ async function goesOn(services: Services, request: Request): Promise<boolean> {
     return true;
   }
   const tool = tools.tools.find(({ name }) => name === asked.tool);
-  const content = tool?.isExternal ? needsInstruction(tool, 'refused') : refusedWith(decision);
+  const content = tool?.isExternal ? needsApprovalText(tool, 'refused') : refusedWith(decision);
   return settle(services, request, callId, content);
 }
 

@@ -1,5 +1,5 @@
 /** An agent's work in this process: the real route and store, a scripted model, and a task that is running. */
-import { toolSet } from '../../../src/conversation/turn/tools.js';
+import { toolSet } from '../../../src/conversation/turn/call.js';
 import type { MattTurn } from '../../../src/core/journal.js';
 import type { Task, TaskParent, WorkAsk } from '../../../src/core/task.js';
 import type { AnyTool, ToolContext, ToolResult } from '../../../src/core/tool.js';
