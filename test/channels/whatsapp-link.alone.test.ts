@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { PairParts } from '../../src/channels/whatsapp/pair.js';
+import type { Pairing } from '../../src/channels/whatsapp/pair.js';
 import { pairByPhone } from '../../src/channels/whatsapp/pair.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';
@@ -124,7 +124,7 @@ describe('linking', () => {
     await gateway.stop();
   });
 
-  const pairing = (parts: Partial<PairParts>) => {
+  const pairing = (parts: Partial<Pairing>) => {
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const options = optionsFor(fake);
     const { signal } = new AbortController();

@@ -4,7 +4,7 @@ import { DEFAULT_CONNECTION_CONFIG } from '@whiskeysockets/baileys';
 import qrcode from 'qrcode';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { check } from '../../src/channels/whatsapp/credentials.js';
-import { type PairParts, pairByPhone } from '../../src/channels/whatsapp/pair.js';
+import { type Pairing, pairByPhone } from '../../src/channels/whatsapp/pair.js';
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';
 import type { FakeWhatsApp } from '../fakes/whatsapp-words.js';
 import { makeHome, run } from '../harness/gateway.js';
@@ -44,7 +44,7 @@ const again = async (wishes: GatewayWishes = {}) => {
   await started({ before: gateway, ...wishes });
 };
 
-function pairing(parts: Partial<PairParts> = {}): Promise<{ number: string }> {
+function pairing(parts: Partial<Pairing> = {}): Promise<{ number: string }> {
   const log = { debug() {}, info() {}, warn() {}, error() {} };
   const { signal } = new AbortController();
   const given = { log, signal, state: memoryState(), outward: straight, clock: testClock(), show() {} };

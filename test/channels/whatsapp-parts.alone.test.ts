@@ -13,8 +13,8 @@ import {
 } from '../../src/channels/whatsapp/connection.js';
 import { contentOf } from '../../src/channels/whatsapp/content.js';
 import { isLinked, openCredentials } from '../../src/channels/whatsapp/credentials.js';
-import { openEdit, type Sealed } from '../../src/channels/whatsapp/inbound.js';
-import { createSecrets } from '../../src/channels/whatsapp/lookup.js';
+import { createSecrets } from '../../src/channels/whatsapp/directory.js';
+import { openEdit } from '../../src/channels/whatsapp/inbound.js';
 import { whatsappOptions } from '../../src/channels/whatsapp/options.js';
 import { compose, messageContent } from '../../src/channels/whatsapp/outbound.js';
 import type { Log } from '../../src/core/log.js';
@@ -237,7 +237,7 @@ describe('secrets of messages', () => {
       if (left.length === 2) stopping.abort();
     }
     const clock = { ...testClock(), now: () => time.now, sleep };
-    await createSecrets(after, clock).forgetOld(writtenLog().log, stopping.signal);
+    await createSecrets(after, clock).prune(writtenLog().log, stopping.signal);
     // What is half an hour old at the start outlasts it.
     expect(left).toEqual([1, 0]);
   });
@@ -280,7 +280,7 @@ describe('secrets of messages', () => {
                   at: 17,
                 },
               }),
-            )?.secretEncryptedMessage as Sealed;
+            )?.secretEncryptedMessage as proto.Message.ISecretEncryptedMessage;
           const kept = [{ author: anna.phone, bytes: Buffer.from(bytes) }];
           const edit = openEdit(sealed(anna), anna, kept)?.protocolMessage;
           expect(edit).toMatchObject({ key: { id }, type: 14, timestampMs: 17 });

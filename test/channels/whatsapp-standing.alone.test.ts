@@ -1,7 +1,7 @@
 /** What WhatsApp lets the account do: to whom it may write (tokens, restrictions), and whether people see it as online. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { check } from '../../src/channels/whatsapp/credentials.js';
-import { createHolds } from '../../src/channels/whatsapp/restrictions.js';
+import { alertsIn, createRestrictions } from '../../src/channels/whatsapp/restrictions.js';
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';
 import type { FakeWhatsApp, Peer } from '../fakes/whatsapp-words.js';
 import { eventually, type Gateway, linked, memoryState, messages, testClock } from './whatsapp-gateway.js';
@@ -174,38 +174,29 @@ describe('a chat that WhatsApp does not let us write into (463)', () => {
     expect(await send(ben, 'hello again')).toMatchObject({ kind: 'sent' });
   });
 
-  test('pauses grow to hours; what WhatsApp takes ends them', () => {
+  test('pauses grow to hours; what WhatsApp takes ends them', async () => {
     const time = { now: 1_779_000_000_000 };
     const log = { debug() {}, info() {}, warn() {}, error() {} };
-    const said: (string | null)[] = [];
-    const trouble = {
-      met: (reason: string) => void said.push(reason),
-      over: () => void said.push(null),
-      settled: async () => {},
-    };
-    const holds = createHolds({
-      state: memoryState(),
-      clock: { ...testClock(), now: () => time.now },
-      log,
-      trouble,
-    });
+    const state = memoryState();
+    const restrictions = createRestrictions(state, { ...testClock(), now: () => time.now }, log);
     const pauses = Array.from({ length: 6 }, () => {
-      const pause = holds.refused('a');
-      expect(holds.leftFor('a')).toBe(pause);
+      const pause = restrictions.refused('a');
+      expect(restrictions.leftFor('a')).toBe(pause);
       time.now += pause;
-      expect(holds.leftFor('a')).toBe(0);
+      expect(restrictions.leftFor('a')).toBe(0);
       return pause;
     });
     expect(pauses.map((ms) => ms / 60_000)).toEqual([10, 60, 240, 720, 720, 720]);
-    expect(holds.leftFor('b')).toBe(0);
-    expect(holds.reason()).toContain('one chat');
+    expect(restrictions.leftFor('b')).toBe(0);
+    expect(restrictions.reason()).toContain('one chat');
     // Nobody wanted to write into it any more.
     time.now += 3_600_001;
-    expect(holds.reason()).toBeNull();
-    holds.taken('a');
-    expect(holds.reason()).toBeNull();
-    expect(said.at(-1)).toBeNull();
-    expect(holds.refused('a')).toBe(600_000);
+    expect(restrictions.reason()).toBeNull();
+    restrictions.taken('a');
+    expect(restrictions.reason()).toBeNull();
+    await restrictions.settled();
+    expect(await alertsIn(state)).toEqual([]);
+    expect(restrictions.refused('a')).toBe(600_000);
   });
 });
 

@@ -1,22 +1,22 @@
 /**
- * WhatsApp's messages in our words. Pure, and total: whatever a message holds, it becomes an event or nothing.
- * Service messages, what we sent ourselves, and everything that is no chat with people are nothing.
+ * WhatsApp's messages as the gateway's events. Pure, and total: whatever a message holds, it becomes an event or nothing.
+ * Service messages, what we sent ourselves, and whatever stands in no chat with people become nothing.
  */
-
 import { aesDecryptGCM, hkdf, proto } from '@whiskeysockets/baileys';
 import type { Attachment, InboundChat, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
 import { boundedEvent, mentioning } from '../kit/incoming.js';
+import { text } from '../kit/payload.js';
 import {
   albumOf,
-  type Content,
+  bytesIn,
   type Context,
   contentOf,
-  type Envelope,
+  countIn,
   type File,
   isChosen,
+  isObject,
   isSecondFile,
   labelOf,
-  readMessage,
   type Said,
   saidIn,
 } from './content.js';
@@ -31,197 +31,10 @@ import {
   plainJid,
   userOf,
 } from './ids.js';
-import type { Secret } from './lookup.js';
-import { sourceOf } from './media.js';
+import { type MessageKey, sourceOf } from './media.js';
 
-/** WhatsApp's numbers for the kinds of service messages. */
-const REVOKE = 0;
-const MESSAGE_EDIT = 14;
-
-export function inbound(message: unknown, known: Known): InboundEvent | null {
-  const event = eventOf(message, known);
-  return event && boundedEvent(event);
-}
-
-function eventOf(message: unknown, known: Known): InboundEvent | null {
-  const envelope = readMessage(message);
-  const content = contentOf(envelope?.message);
-  if (envelope === undefined || content === null || known.sentByUs(envelope.key.id)) return null;
-  const origin = originOf(envelope, known);
-  if (origin === null) return null;
-  if (content.protocolMessage) return changeIn(content.protocolMessage, origin, known);
-  if (content.reactionMessage) return reactionOf(content.reactionMessage, origin);
-  const said = isSecondFile(content) ? null : saidIn(content);
-  if (said === null) return null;
-  const album = albumOf(content);
-  const event = messageOf(said, envelope, origin, known);
-  return {
-    ...event,
-    ...(album === null ? {} : { album }),
-    ...(isChosen(content) ? { forwardedFrom: '', mentionsBot: false } : {}),
-  };
-}
-
-function messageOf(said: Said, envelope: Envelope, origin: Origin, known: Known): InboundMessage {
-  const { chat, sender, person, sentAt } = origin;
-  const isForward = isForwardIn(said.context);
-  const attachments = [
-    ...said.files.map((file) => attachmentOf(file, envelope.key)),
-    ...(isForward ? [] : quotedFiles(said.context, envelope, known)),
-  ];
-  return {
-    kind: 'message',
-    chat: { ...chat, title: titleOf(origin, known) },
-    threadId: null,
-    platformMessageId: envelope.key.id,
-    sender,
-    ...withNames(said, known),
-    ...(attachments.length > 0 ? { attachments } : {}),
-    sentAt,
-    mentionsBot: !isForward && namesUs(said, known),
-    replyTo: isForward ? null : replyOf(said.context, person, known),
-    // WhatsApp does not say whose words they were.
-    ...(isForward ? { forwardedFrom: '' } : {}),
-  };
-}
-
-function isForwardIn({ isForwarded, forwardingScore = 0 }: Context): boolean {
-  return isForwarded === true || forwardingScore > 0;
-}
-
-/** The files of the message that this one replies to; it holds all that is needed to fetch them. */
-function quotedFiles({ stanzaId, participant, quotedMessage }: Context, { key }: Envelope, known: Known) {
-  const quoted = contentOf(quotedMessage);
-  if (!stanzaId || quoted === null) return [];
-  const author = plainJid(participant);
-  const fromMe = known.sentByUs(stanzaId) || (author !== null && isSamePerson(known.me, author));
-  const quotedKey = { remoteJid: key.remoteJid, id: stanzaId, fromMe, participant };
-  return (saidIn(quoted)?.files ?? [])
-    .filter(({ media }) => media.mediaKey !== undefined)
-    .map((file): Attachment => ({ ...attachmentOf(file, quotedKey), ofReply: true, told: true }));
-}
-
-type Change = NonNullable<Content['protocolMessage']>;
-
-/** Somebody edited or deleted a message. */
-function changeIn(
-  protocol: Change,
-  { chat, sender, person, sentAt }: Origin,
-  known: Known,
-): InboundEvent | null {
-  const { key } = protocol;
-  if (key === undefined) return null;
-  const author = known.authorOf(chat.address, key.id);
-  const theirOwn = key.fromMe === true && (author === null || isSamePerson(person, author));
-  if (protocol.type === REVOKE) {
-    if (!theirOwn && !(chat.kind === 'group' && known.manages(chat.address, person))) return null;
-    const { name: _, administrator: __, ...by } = sender;
-    return { kind: 'deleted', chat, platformMessageIds: [key.id], ...(theirOwn ? { sender: by } : {}) };
-  }
-  const content = contentOf(protocol.editedMessage);
-  const said = content && saidIn(content);
-  if (protocol.type !== MESSAGE_EDIT || !said || !theirOwn) return null;
-  const { name: _, administrator: __, ...who } = sender;
-  return {
-    kind: 'edit',
-    chat,
-    sender: who,
-    platformMessageId: key.id,
-    ...withNames(said, known),
-    mentionsBot: namesUs(said, known),
-    editedAt: protocol.timestampMs ?? sentAt,
-  };
-}
-
-/** Without an emoji, a reaction was taken away. */
-function reactionOf(
-  { key, text: sign, senderTimestampMs }: NonNullable<Content['reactionMessage']>,
-  { chat, sender, sentAt }: Origin,
-): InboundEvent | null {
-  if (!sign) return null;
-  const { administrator: _, ...by } = sender;
-  return {
-    kind: 'reaction',
-    chat,
-    sender: by,
-    platformMessageIds: [key.id],
-    sign,
-    sentAt: senderTimestampMs ?? sentAt,
-  };
-}
-
-/** By the platform's mention, or by `@` and one of our two numbers, typed as it is. */
-function namesUs({ words, context }: Said, { me }: Known): boolean {
-  const mentioned = (context.mentionedJid ?? []).map(plainJid);
-  if (mentioned.some((jid) => jid !== null && isSamePerson(me, jid))) return true;
-  const own = numbersOf(me);
-  return [...words.matchAll(MENTION)].some(([, number = '']) => own.includes(number));
-}
-
-const MENTION = /(?<!\w)@\+?(\d+)/g;
-
-function numbersOf({ phone, lid }: Person): string[] {
-  return [phone, lid].flatMap((jid) => (jid === null ? [] : [userOf(jid)]));
-}
-
-/** WhatsApp writes `@` and a number where people see a name. */
-function withNames({ words, context }: Said, known: Known): Pick<InboundMessage, 'text' | 'mentions'> {
-  const names = new Map(numbersOf(known.me).map((number) => [number, ownName(known)]));
-  for (const mentioned of context.mentionedJid ?? []) {
-    const jid = plainJid(mentioned);
-    const name = jid && nameFor(jid, known);
-    if (jid && name) names.set(userOf(jid), name);
-  }
-  const text = words.replace(MENTION, (written, number: string) => {
-    const name = names.get(number);
-    return name === undefined ? written : `@${name}`;
-  });
-  return { text, ...mentioning(names.values()) };
-}
-
-function ownName({ me }: Known): string {
-  return me.name || 'me';
-}
-
-function nameFor(jid: string, known: Known): string | null {
-  if (isSamePerson(known.me, jid)) return ownName(known);
-  return nameOf(whoIs(jid, undefined, known), known);
-}
-
-/**
- * Ours is what we sent, not what the owner of the account typed on the phone: ids of the phone look different. (What we
- * sent through an earlier link has another mark in its id, but the same beginning.)
- */
-function replyOf(context: Context, writer: Person, known: Known): ReplyTo | null {
-  const { stanzaId, participant, quotedMessage } = context;
-  if (!stanzaId) return null;
-  const author = plainJid(participant);
-  const ofAccount = author !== null && isSamePerson(known.me, author);
-  const quoted = contentOf(quotedMessage);
-  const person = author === null ? null : whoIs(author, undefined, known);
-  const ofThemselves = author !== null && isSamePerson(writer, author);
-  const name = ofAccount ? known.me.name : person && (nameOf(person, known) ?? numberOf(person));
-  return {
-    platformMessageId: stanzaId,
-    senderName: name ?? '',
-    text: quoted === null ? '' : labelOf(quoted),
-    ...(quoted !== null && isForwardIn(saidIn(quoted)?.context ?? {}) ? { forwardedFrom: '' } : {}),
-    // Both are written by whoever replies.
-    told: true,
-    ours: known.sentByUs(stanzaId) || (ofAccount && !ofThemselves && stanzaId.startsWith('3EB0')),
-  };
-}
-
-function attachmentOf({ kind, media }: File, key: Envelope['key']): Attachment {
-  return {
-    kind,
-    source: sourceOf(kind, media, key),
-    name: media.fileName || media.title || null,
-    mimeType: media.mimetype || null,
-    bytes: media.fileLength ?? null,
-    seconds: media.seconds || null,
-  };
-}
+const { REVOKE, MESSAGE_EDIT } = proto.Message.ProtocolMessage.Type;
+const SEALED_EDIT = proto.Message.SecretEncryptedMessage.SecretEncType.MESSAGE_EDIT;
 
 /** The account that we are linked to. */
 export interface Me extends Person {
@@ -236,7 +49,7 @@ export interface Known {
   sentByUs(id: string): boolean;
   /** The other address of a person. */
   otherForm(jid: string): string | null;
-  /** What somebody calls themselves. */
+  /** A person's name for themselves. */
   nameOf(jid: string): string | null;
   titleOf(group: string): string | null;
   /** Who wrote a message in a chat; null where it is not remembered. */
@@ -246,28 +59,57 @@ export interface Known {
 }
 
 /** Who wrote where, and when. */
-export interface Origin {
+interface Origin {
+  key: MessageKey;
   chat: InboundChat;
   sender: InboundMessage['sender'];
   person: Person;
   sentAt: number;
 }
 
-export function originOf(envelope: Envelope, known: Known): Origin | null {
-  const { messageTimestamp, pushName, verifiedBizName } = envelope;
-  const { me } = known;
-  const key = whereReadOf(envelope);
-  const remote = plainJid(key.remoteJid);
+export function inbound(message: unknown, known: Known): InboundEvent | null {
+  const origin = originOf(message, known);
+  const content = isObject(message) && 'message' in message ? contentOf(message.message) : null;
+  if (origin === null || content === null || known.sentByUs(origin.key.id)) return null;
+  const { protocolMessage, reactionMessage } = content;
+  if (protocolMessage) return bounded(changeIn(protocolMessage, origin, known));
+  if (reactionMessage) return bounded(reactionOf(reactionMessage, origin));
+  const said = isSecondFile(content) ? null : saidIn(content);
+  if (said === null) return null;
+  const album = albumOf(content);
+  const event = messageOf(said, origin, known);
+  if (album !== null) event.album = album;
+  if (isChosen(content)) Object.assign(event, { forwardedFrom: '', mentionsBot: false });
+  return bounded(event);
+}
+
+function bounded(event: InboundEvent | null): InboundEvent | null {
+  return event && boundedEvent(event);
+}
+
+/** When a message was sent, ms; 0 where it does not say. */
+export function sentAtOf(message: { messageTimestamp?: unknown }): number {
+  return (countIn(message.messageTimestamp) ?? 0) * 1000;
+}
+
+export function originOf(message: unknown, known: Known): Origin | null {
+  if (!isObject(message)) return null;
+  const envelope = message as { key?: unknown; pushName?: unknown; verifiedBizName?: unknown };
+  const key = keyIn(envelope.key);
+  if (key === null) return null;
+  const { remoteJid, remoteJidAlt, participant, participantAlt, fromMe } = whereRead(key);
+  const remote = plainJid(remoteJid);
   if (remote === null) return null;
-  const chatPerson = isGroup(remote) ? null : chatPersonOf(remote, key.remoteJidAlt, known);
-  const fromMe = key.fromMe === true;
-  const person = fromMe ? me : (chatPerson ?? whoIs(key.participant, key.participantAlt, known));
+  const { me } = known;
+  const chatPerson = isGroup(remote) ? null : chatPersonOf(remote, remoteJidAlt, known);
+  const person = fromMe ? me : (chatPerson ?? whoIs(participant, participantAlt, known));
   const addresses = addressesOf(person);
-  if (addresses === null) return null;
-  const own = fromMe ? me.name || pushName : pushName || verifiedBizName;
   const chat = chatPerson === null ? { address: remote } : addressesOf(chatPerson);
-  if (chat === null) return null;
+  if (addresses === null || chat === null) return null;
+  const name = text(envelope.pushName);
+  const own = fromMe ? me.name || name : name || text(envelope.verifiedBizName);
   return {
+    key,
     chat: { ...chat, kind: chatPerson === null ? 'group' : 'direct' },
     sender: {
       ...addresses,
@@ -276,18 +118,33 @@ export function originOf(envelope: Envelope, known: Known): Origin | null {
       administrator: false,
     },
     person,
-    sentAt: (messageTimestamp ?? 0) * 1000,
+    sentAt: sentAtOf(message),
+  };
+}
+
+function keyIn(value: unknown): MessageKey | null {
+  const key = isObject(value) ? (value as Partial<Record<keyof MessageKey, unknown>>) : {};
+  const remoteJid = text(key.remoteJid);
+  const id = text(key.id);
+  if (remoteJid === undefined || id === undefined) return null;
+  return {
+    remoteJid,
+    id,
+    fromMe: key.fromMe === true,
+    remoteJidAlt: text(key.remoteJidAlt),
+    participant: text(key.participant),
+    participantAlt: text(key.participantAlt),
   };
 }
 
 /**
- * What somebody sends to a list of people stands in the direct chat with each of them; the list itself is no chat. Whom
- * our own account has sent such a message to is not told.
+ * A message to a list of people is read in the direct chat with its sender; the list itself is no chat. The addressees of
+ * our own account's are not told.
  */
-function whereReadOf({ key }: Envelope): Envelope['key'] {
-  const { remoteJid, fromMe, participant, participantAlt, ...rest } = key;
-  if (!isList(remoteJid) || fromMe === true || participant === undefined) return key;
-  return { ...rest, remoteJid: participant, remoteJidAlt: participantAlt, fromMe: false };
+function whereRead(key: MessageKey): MessageKey {
+  const { remoteJid, fromMe, participant, participantAlt } = key;
+  if (!isList(remoteJid) || fromMe || participant === undefined) return key;
+  return { ...key, remoteJid: participant, remoteJidAlt: participantAlt };
 }
 
 /** The other person of a direct chat. In what our account sent, the second address may be our own. */
@@ -298,47 +155,204 @@ function chatPersonOf(remote: string, alternative: string | undefined, known: Kn
   return whoIs(remote, other !== null && isSamePerson(me, other) ? undefined : alternative, known);
 }
 
-export function whoIs(jid: string | undefined, alternative: string | undefined, known: Known): Person {
+function whoIs(jid: string | undefined, alternative: string | undefined, known: Known): Person {
   const plain = plainJid(jid);
   if (plain === null) return { phone: null, lid: null };
   const person = personOf(plain, alternative);
   return person.phone !== null && person.lid !== null ? person : personOf(plain, known.otherForm(plain));
 }
 
-export function nameOf({ phone, lid }: Person, known: Known): string | null {
+function nameOf({ phone, lid }: Person, known: Known): string | null {
   return (phone && known.nameOf(phone)) || (lid && known.nameOf(lid)) || null;
 }
 
-export function titleOf({ chat, sender, person }: Origin, known: Known): string {
+function titleOf({ chat, sender, person }: Origin, known: Known): string {
   if (chat.kind === 'group') return known.titleOf(chat.address) ?? chat.address;
   const other = personOf(chat.address, chat.otherAddress);
   if (!sender.self || isSamePerson(person, chat.address)) return sender.name;
   return nameOf(other, known) ?? numberOf(other);
 }
 
-const SEALED_EDIT = proto.Message.SecretEncryptedMessage.SecretEncType.MESSAGE_EDIT;
+function messageOf(said: Said, origin: Origin, known: Known): InboundMessage {
+  const { key, chat, sender, person, sentAt } = origin;
+  const { context, files } = said;
+  const isForward = isForwarded(context);
+  const own = files.map((file) => attachmentOf(file, key));
+  const attachments = isForward ? own : [...own, ...quotedFiles(context, key, known)];
+  return {
+    kind: 'message',
+    chat: { ...chat, title: titleOf(origin, known) },
+    threadId: null,
+    platformMessageId: key.id,
+    sender,
+    ...withNames(said, known),
+    ...(attachments.length > 0 ? { attachments } : {}),
+    sentAt,
+    mentionsBot: !isForward && mentionsUs(said, known),
+    replyTo: isForward ? null : replyOf(context, person, known),
+    // WhatsApp does not say whose words they were.
+    ...(isForward ? { forwardedFrom: '' } : {}),
+  };
+}
 
-export type Sealed = NonNullable<Content['secretEncryptedMessage']>;
+function isForwarded({ isForwarded, forwardingScore }: Context): boolean {
+  return isForwarded === true || (countIn(forwardingScore) ?? 0) > 0;
+}
 
-/** The same edit in the form that it had before; null where it cannot be read, or is none of its sender's. */
-export function openEdit(sealed: Sealed, editor: Person, secrets: Secret[]): proto.IMessage | null {
-  if (sealed.secretEncType !== SEALED_EDIT) return null;
-  const { targetMessageKey, encPayload, encIv } = sealed;
-  for (const { author, bytes } of secrets) {
-    // Everybody in a group has the secret; only who wrote the message may change it.
-    if (!isSamePerson(editor, author)) continue;
-    for (const info of infosOf(targetMessageKey.id, editor)) {
-      const edited = decrypted(encPayload, encIv, hkdf(bytes, 32, { info }));
-      if (edited !== null) return editOf(targetMessageKey.id, edited);
+/** The files of the message that this one replies to; the quotation holds all that is needed to fetch them. */
+function quotedFiles(context: Context, { remoteJid }: MessageKey, known: Known): Attachment[] {
+  const stanzaId = text(context.stanzaId);
+  const quoted = contentOf(context.quotedMessage);
+  if (!stanzaId || quoted === null) return [];
+  const participant = text(context.participant);
+  const author = plainJid(participant);
+  const fromMe = known.sentByUs(stanzaId) || (author !== null && isSamePerson(known.me, author));
+  const files = (saidIn(quoted)?.files ?? []).filter(({ media }) => bytesIn(media.mediaKey) !== undefined);
+  return files.map((file) => ({
+    ...attachmentOf(file, { remoteJid, id: stanzaId, fromMe, participant }),
+    ofReply: true,
+    told: true,
+  }));
+}
+
+/** Somebody edited or deleted a message. */
+function changeIn(
+  change: proto.Message.IProtocolMessage,
+  { chat, sender, person, sentAt }: Origin,
+  known: Known,
+): InboundEvent | null {
+  const id = text(change.key?.id);
+  if (id === undefined) return null;
+  const author = known.authorOf(chat.address, id);
+  const isTheirOwn = change.key?.fromMe === true && (author === null || isSamePerson(person, author));
+  const { name: _, administrator: __, ...by } = sender;
+  if (change.type === REVOKE) {
+    if (!isTheirOwn && !(chat.kind === 'group' && known.manages(chat.address, person))) return null;
+    return { kind: 'deleted', chat, platformMessageIds: [id], ...(isTheirOwn ? { sender: by } : {}) };
+  }
+  const content = contentOf(change.editedMessage);
+  const said = content && saidIn(content);
+  if (change.type !== MESSAGE_EDIT || !said || !isTheirOwn) return null;
+  return {
+    kind: 'edit',
+    chat,
+    sender: by,
+    platformMessageId: id,
+    ...withNames(said, known),
+    mentionsBot: mentionsUs(said, known),
+    editedAt: countIn(change.timestampMs) ?? sentAt,
+  };
+}
+
+/** Without an emoji, a reaction was taken away. */
+function reactionOf(
+  reaction: proto.Message.IReactionMessage,
+  { chat, sender, sentAt }: Origin,
+): InboundEvent | null {
+  const id = text(reaction.key?.id);
+  const sign = text(reaction.text);
+  if (id === undefined || !sign) return null;
+  const { administrator: _, ...by } = sender;
+  const at = countIn(reaction.senderTimestampMs) ?? sentAt;
+  return { kind: 'reaction', chat, sender: by, platformMessageIds: [id], sign, sentAt: at };
+}
+
+const MENTION = /(?<!\w)@\+?(\d+)/g;
+
+function mentionedIn({ mentionedJid }: Context): string[] {
+  return Array.isArray(mentionedJid) ? mentionedJid.map(plainJid).filter((jid) => jid !== null) : [];
+}
+
+/** By the platform's mention, or by `@` and one of our two numbers, typed as it is. */
+function mentionsUs({ words, context }: Said, { me }: Known): boolean {
+  if (mentionedIn(context).some((jid) => isSamePerson(me, jid))) return true;
+  const own = numbersOf(me);
+  return [...words.matchAll(MENTION)].some(([, number = '']) => own.includes(number));
+}
+
+function numbersOf({ phone, lid }: Person): string[] {
+  return [phone, lid].flatMap((jid) => (jid === null ? [] : [userOf(jid)]));
+}
+
+/** WhatsApp writes `@` and a number where people see a name. */
+function withNames({ words, context }: Said, known: Known): { text: string; mentions?: string[] } {
+  const own = known.me.name || 'me';
+  const names = new Map(numbersOf(known.me).map((number) => [number, own]));
+  for (const jid of mentionedIn(context)) {
+    const name = isSamePerson(known.me, jid) ? own : nameOf(whoIs(jid, undefined, known), known);
+    if (name) names.set(userOf(jid), name);
+  }
+  const named = words.replace(MENTION, (written, number: string) => {
+    const name = names.get(number);
+    return name === undefined ? written : `@${name}`;
+  });
+  return { text: named, ...mentioning(names.values()) };
+}
+
+/**
+ * Ours is what we sent, not what the owner of the account typed on the phone: ids of the phone look different. (What we
+ * sent through an earlier link has another mark in its id, but the same beginning.)
+ */
+function replyOf(context: Context, writer: Person, known: Known): ReplyTo | null {
+  const stanzaId = text(context.stanzaId);
+  if (!stanzaId) return null;
+  const author = plainJid(context.participant);
+  const isOfAccount = author !== null && isSamePerson(known.me, author);
+  const isOwn = author !== null && isSamePerson(writer, author);
+  const person = author === null ? null : whoIs(author, undefined, known);
+  const name = isOfAccount ? known.me.name : person && (nameOf(person, known) ?? numberOf(person));
+  const quoted = contentOf(context.quotedMessage);
+  return {
+    platformMessageId: stanzaId,
+    senderName: name ?? '',
+    text: quoted === null ? '' : labelOf(quoted),
+    ...(quoted !== null && isForwarded(saidIn(quoted)?.context ?? {}) ? { forwardedFrom: '' } : {}),
+    // Name and text are written by the sender's client.
+    told: true,
+    ours: known.sentByUs(stanzaId) || (isOfAccount && !isOwn && stanzaId.startsWith('3EB0')),
+  };
+}
+
+function attachmentOf({ kind, media }: File, key: MessageKey): Attachment {
+  return {
+    kind,
+    source: sourceOf(kind, media, key),
+    name: text(media.fileName) || text(media.title) || null,
+    mimeType: text(media.mimetype) || null,
+    bytes: countIn(media.fileLength) ?? null,
+    seconds: countIn(media.seconds) || null,
+  };
+}
+
+/**
+ * Edits come since May 2026 encrypted with the secret of the message that they change. The same edit in its former form;
+ * null where it cannot be read, or does not come from the author.
+ */
+export function openEdit(
+  { secretEncType, targetMessageKey, encPayload, encIv }: proto.Message.ISecretEncryptedMessage,
+  editor: Person,
+  secrets: { author: string; bytes: Buffer }[],
+): proto.IMessage | null {
+  const id = text(targetMessageKey?.id);
+  const payload = bytesIn(encPayload);
+  const iv = bytesIn(encIv);
+  if (secretEncType !== SEALED_EDIT || id === undefined || !payload || !iv) return null;
+  const forms = [editor.lid, editor.phone].filter((form) => form !== null);
+  // Everybody in a group has the secret; only the author may change the message.
+  for (const { bytes } of secrets.filter(({ author }) => isSamePerson(editor, author))) {
+    // The author stands in it twice, as author and as editor, each time in either form of the address.
+    for (const who of forms.flatMap((author) => forms.map((form) => `${author}${form}`))) {
+      const key = hkdf(bytes, 32, { info: `${id}${who}Message Edit` });
+      const message = decrypted(payload, iv, key);
+      if (message === null) continue;
+      // The envelope names the message that is changed: its secret opened the edit.
+      const change = contentOf(message)?.protocolMessage;
+      const edit = { type: MESSAGE_EDIT, editedMessage: change?.editedMessage ?? message };
+      const timestampMs = countIn(change?.timestampMs) ?? null;
+      return { protocolMessage: { key: { id, fromMe: true }, ...edit, timestampMs } };
     }
   }
   return null;
-}
-
-/** The writer stands in it twice, as the author and as the editor, each time in either form of their address. */
-function infosOf(id: string, { lid, phone }: Person): string[] {
-  const forms = [lid, phone].filter((form) => form !== null);
-  return forms.flatMap((author) => forms.map((editor) => `${id}${author}${editor}Message Edit`));
 }
 
 function decrypted(payload: Uint8Array, iv: Uint8Array, key: Uint8Array): proto.Message | null {
@@ -347,13 +361,4 @@ function decrypted(payload: Uint8Array, iv: Uint8Array, key: Uint8Array): proto.
   } catch {
     return null;
   }
-}
-
-/** What it changes is said by the envelope, with whose secret it could be opened. */
-function editOf(id: string, message: proto.Message): proto.IMessage {
-  const change = contentOf(message)?.protocolMessage;
-  const editedMessage = change?.editedMessage ?? message;
-  const timestampMs = change?.timestampMs;
-  const edit = { key: { id, fromMe: true }, type: MESSAGE_EDIT, editedMessage };
-  return { protocolMessage: timestampMs === undefined ? edit : { ...edit, timestampMs } };
 }

@@ -1,5 +1,6 @@
-/** The keys below `channels.whatsapp` of config.yaml that only WhatsApp has. */
+/** The keys below `channels.whatsapp` of config.yaml, and what a channel of WhatsApp is created with. */
 import * as z from 'zod';
+import type { ChannelHost } from '../../core/channel.js';
 import { address, type Camel, expected, rate, truth } from '../kit/descriptor.js';
 
 const version = expected('a version of WhatsApp Web, like 2.3000.1043857760');
@@ -25,3 +26,11 @@ export const whatsappOptions = z.object(
 );
 
 export type WhatsAppOptions = Camel<z.output<typeof whatsappOptions>>;
+
+export type WhatsAppHost = Pick<
+  ChannelHost<WhatsAppOptions>,
+  'options' | 'state' | 'cursor' | 'sentPart' | 'noteLink' | 'outward' | 'clock' | 'log'
+> & {
+  /** Shows a code that the phone can scan. */
+  onQr(text: string): void;
+};

@@ -60,19 +60,12 @@ export function messageContent(part: Part, bytes: Buffer | null): AnyMessageCont
   return { document: bytes, fileName: file.name, mimetype, ...caption };
 }
 
-/** What phones record in, and so play as a voice note. It has no words below it. */
-function voiceNote(audio: Buffer, seconds: number): AnyMessageContent {
-  const waveform = new Uint8Array(WAVE_POINTS).fill(WAVE_HEIGHT);
-  const mimetype = 'audio/ogg; codecs=opus';
-  return {
-    audio,
-    ptt: true,
-    seconds: Math.max(1, Math.round(seconds)),
-    mimetype,
-    waveform,
-  } as AnyMessageContent;
-}
-
 /** How loud it was is not known: a line of one height, of up to 100. */
-const WAVE_POINTS = 64;
-const WAVE_HEIGHT = 30;
+const WAVEFORM = new Uint8Array(64).fill(30);
+
+/** In the format in which phones record, so that they play it as a voice note. It has no words below it. */
+function voiceNote(audio: Buffer, voiceSeconds: number): AnyMessageContent {
+  const mimetype = 'audio/ogg; codecs=opus';
+  const seconds = Math.max(1, Math.round(voiceSeconds));
+  return { audio, ptt: true, seconds, mimetype, waveform: WAVEFORM } as AnyMessageContent;
+}

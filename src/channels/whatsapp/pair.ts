@@ -1,35 +1,26 @@
 /**
- * Linking by a code that is typed on the phone, while the gateway does not run. What was linked before stays until
- * the new link is there.
+ * Linking by a code that is typed on the phone, while the gateway does not run. The previous link stays until the new one
+ * is there.
  */
-import type { WAVersion } from '@whiskeysockets/baileys';
+import { type BinaryNode, getBinaryNodeChild, type WASocket, type WAVersion } from '@whiskeysockets/baileys';
 import type { ChannelState } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Outward } from '../../core/network.js';
 import { onAbort } from '../kit/abort.js';
-import {
-  askForCode,
-  type Connection,
-  closingOf,
-  connect,
-  onCodeTyped,
-  silenceLibsignal,
-  UNLINKED,
-  Unlinkable,
-} from './connection.js';
+import { type Connection, closingOf, connect, silenceLibsignal, UNLINKED } from './connection.js';
 import { type Credentials, forgetLink, meIn, openCredentials } from './credentials.js';
 import { numberOf } from './ids.js';
 import type { WhatsAppOptions } from './options.js';
+import { createVersions } from './reconnect.js';
 import { storingFirst } from './signal.js';
-import { createVersions } from './versions.js';
 
-/** A connection that fails is tried again; so often, if nothing comes of it. */
+/** How often a connection that fails is tried again in vain. */
 const TRIES = 10;
 const PAUSE_MS = 2_000;
 
-export interface PairParts {
+export interface Pairing {
   options: WhatsAppOptions;
   state: ChannelState;
   outward: Outward;
@@ -37,34 +28,34 @@ export interface PairParts {
   log: Log;
   /** With the country code. */
   phone: string;
-  /** Shows a code; an older one is worth nothing then. */
+  /** Shows a code, which makes an older one worthless. */
   show(code: string): void;
   signal: AbortSignal;
 }
 
 /** Throws when it is given up, or does not work. */
-export async function pairByPhone(parts: PairParts): Promise<{ number: string }> {
-  const digits = parts.phone.replace(/\D/g, '').replace(/^00/, '');
+export async function pairByPhone(pairing: Pairing): Promise<{ number: string }> {
+  const digits = pairing.phone.replace(/\D/g, '').replace(/^00/, '');
   if (!/^\d{6,15}$/.test(digits)) {
     throw new Fault('configuration', 'expected a phone number with its country code, like +49 170 1234567');
   }
-  const unsilence = silenceLibsignal(parts.log);
+  const unsilence = silenceLibsignal(pairing.log);
   try {
-    return await untilLinked(parts, digits);
+    return await untilLinked(pairing, digits);
   } finally {
     unsilence();
   }
 }
 
-async function untilLinked(parts: PairParts, digits: string): Promise<{ number: string }> {
-  const { clock, signal, state } = parts;
+async function untilLinked(pairing: Pairing, digits: string): Promise<{ number: string }> {
+  const { clock, signal, state } = pairing;
   const staged = staging(state);
-  const versions = createVersions(parts);
+  const versions = createVersions(pairing, signal);
   let reason = '';
   for (let failures = 0; failures < TRIES && !signal.aborted; ) {
     const credentials = await openCredentials(staged.state);
     const version = await versions.current();
-    const outcome = await connectOnce(parts, credentials, { version, digits, commit: staged.commit });
+    const outcome = await connectOnce(pairing, credentials, version, digits, staged.commit);
     await credentials.settled();
     // The store is closed soon, and the next connection begins with what is in it now.
     credentials.retire();
@@ -74,7 +65,7 @@ async function untilLinked(parts: PairParts, digits: string): Promise<{ number: 
     if (closing.kind === 'outdated') closing = await versions.refused();
     if (closing.kind === 'refused') throw notLinked(closing.reason);
     reason = closing.kind === 'unlinked' ? UNLINKED.untyped : closing.reason;
-    // The code that was shown is worth nothing any more, and what was begun with it neither.
+    // The code that was shown is worthless now, and so is what was begun with it.
     if (!staged.committed() && closing.kind !== 'restart') staged.clear();
     if (closing.kind === 'logged out') {
       if (!staged.committed()) throw notLinked(UNLINKED.refused);
@@ -99,17 +90,21 @@ type Outcome =
   | { kind: 'unlinkable'; reason: string };
 
 async function connectOnce(
-  { options, outward, clock, log, show, signal }: PairParts,
+  { options, outward, clock, log, show, signal }: Pairing,
   credentials: Credentials,
-  { version, digits, commit }: { version: WAVersion; digits: string; commit(): Promise<void> },
+  version: WAVersion,
+  digits: string,
+  commit: () => Promise<void>,
 ): Promise<Outcome> {
-  let asked = false;
-  let typed = false;
+  let isAsked = false;
+  let isTyped = false;
   let opened: () => void = () => {};
-  const open = new Promise<void>((resolve) => {
-    opened = resolve;
+  const open = new Promise<null>((resolve) => {
+    opened = () => resolve(null);
   });
   const end = (error: unknown) => connection.end(error instanceof Error ? error : new Error(String(error)));
+  // Messages that come already are for the gateway: they stay with WhatsApp until it runs.
+  const mayTakeIn = () => new Promise<void>(() => {});
   const connection: Connection = connect({
     options,
     version,
@@ -117,16 +112,10 @@ async function connectOnce(
     outward,
     clock,
     log,
-    // Messages that come already are for the gateway: they stay with WhatsApp until it runs.
-    hooks: {
-      makeSignalRepository: storingFirst({
-        mayTakeIn: () => new Promise(() => {}),
-        decrypted: async () => {},
-      }),
-    },
+    hooks: { makeSignalRepository: storingFirst({ mayTakeIn, decrypted: async () => {} }) },
     onQr() {
-      if (asked) return;
-      asked = true;
+      if (isAsked) return;
+      isAsked = true;
       askForCode(connection.socket, digits).then((code) => show(`${code.slice(0, 4)}-${code.slice(4)}`), end);
     },
     onPaired() {
@@ -135,18 +124,15 @@ async function connectOnce(
     },
     onOpen: opened,
   });
-  onCodeTyped(connection.socket, {
-    taken() {
-      typed = true;
-    },
-    refused: end,
+  onCodeTyped(connection.socket, end, () => {
+    isTyped = true;
   });
   const unlisten = onAbort(signal, () => connection.end(new Error('given up')));
   try {
-    const reason = await Promise.race([connection.ended, open.then(() => null)]);
+    const reason = await Promise.race([connection.ended, open]);
     const me = meIn(credentials.auth.creds);
     if (reason instanceof Unlinkable) return { kind: 'unlinkable', reason: reason.message };
-    if (typed && closingOf(reason).kind === 'unlinked')
+    if (isTyped && closingOf(reason).kind === 'unlinked')
       return { kind: 'unlinkable', reason: UNLINKED.stalled };
     if (reason !== null || me === null) return { kind: 'ended', reason };
     connection.end(new Error('linked'));
@@ -154,6 +140,50 @@ async function connectOnce(
   } finally {
     unlisten();
   }
+}
+
+/** Why a phone cannot be linked, however often it is tried. */
+class Unlinkable extends Error {}
+
+function refusalOf(code: number): string {
+  const scan = 'scan the QR code that the gateway shows when it is started';
+  return code === 429
+    ? `WhatsApp was asked for too many codes for this number (429): wait some hours, or ${scan}`
+    : `WhatsApp gives no code for this number (${code}): see that it is the account's whole number, with the country code; if it is, ${scan}`;
+}
+
+/**
+ * Asks for a code to be typed on the phone. The library hands out its code before WhatsApp has answered; here it counts
+ * only after that (WhiskeySockets/Baileys#2737). Throws `Unlinkable` when WhatsApp refuses.
+ */
+async function askForCode(socket: WASocket, digits: string): Promise<string> {
+  const answered = new Promise<void>((resolve, reject) => {
+    socket.ws.on('CB:iq,type:result,link_code_companion_reg', () => resolve());
+    socket.ws.on('CB:iq,type:error', (answer: BinaryNode) => {
+      const code = Number(getBinaryNodeChild(answer, 'error')?.attrs.code);
+      reject(new Unlinkable(refusalOf(code || 400)));
+    });
+  });
+  const [code] = await Promise.all([socket.requestPairingCode(digits), answered]);
+  return code;
+}
+
+const NEEDED = [
+  'link_code_pairing_ref',
+  'primary_identity_pub',
+  'link_code_pairing_wrapped_primary_ephemeral_pub',
+];
+
+/**
+ * Calls `taken` when the code was typed on the phone, and `refused` when the answer lacks parts: the account has to prove a
+ * passkey (WhiskeySockets/Baileys#2694).
+ */
+function onCodeTyped(socket: WASocket, refused: (why: Unlinkable) => void, taken: () => void): void {
+  socket.ws.on('CB:notification,type:link_code_companion_reg', (notification: BinaryNode) => {
+    const hello = getBinaryNodeChild(notification, 'link_code_companion_reg');
+    if (NEEDED.every((part) => getBinaryNodeChild(hello, part) !== undefined)) taken();
+    else refused(new Unlinkable(UNLINKED.passkey));
+  });
 }
 
 /** Holds in memory what a pairing writes, until there is a link; from then on it is the state itself. */

@@ -1,89 +1,88 @@
 /**
- * Keeps connected: a connection that ends is followed by a new one, at once or after a pause, without an end. That
- * nobody has linked us yet, that the phone removed us, and that WhatsApp is not there are states to come out of.
+ * Keeps connected: a connection that ends is followed by a new one, at once or after a pause, without an end. That no phone
+ * has linked us yet, that the phone removed us, and that WhatsApp is not there are states to recover from.
  */
-
-import type { BinaryNode, WASocket, WAVersion } from '@whiskeysockets/baileys';
+import {
+  type BinaryNode,
+  DEFAULT_CONNECTION_CONFIG,
+  type WASocket,
+  type WAVersion,
+} from '@whiskeysockets/baileys';
+import * as z from 'zod';
+import type { ChannelState } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Outward } from '../../core/network.js';
-import { onAbort } from '../kit/abort.js';
-import { type Setback, type State, supervise } from '../kit/supervise.js';
-import { type Closing, type Connection, closingOf, connect, pauseAfter, UNLINKED } from './connection.js';
-import { accountOf, type Credentials, isLinked, isUnused, meIn } from './credentials.js';
+import { onAbort, withDeadline } from '../kit/abort.js';
+import { download } from '../kit/download.js';
+import { type State, supervise } from '../kit/supervise.js';
+import {
+  type Closing,
+  type Connection,
+  closingOf,
+  connect,
+  pauseAfter,
+  UNLINKED,
+  wasGood,
+} from './connection.js';
+import {
+  accountOf,
+  type Credentials,
+  forgetLink,
+  isLinked,
+  isUnused,
+  meIn,
+  openCredentials,
+  VERSION,
+} from './credentials.js';
+import type { Groups } from './directory.js';
 import { markOf, numberOf, type Person, personOf } from './ids.js';
 import type { Intake, Login } from './intake.js';
-import type { Groups } from './lookup.js';
-import type { WhatsAppOptions } from './options.js';
-import type { Trouble } from './restrictions.js';
-import { type Resending, resending } from './send.js';
-import { type BeforeUse, storingFirst } from './signal.js';
+import type { WhatsAppHost, WhatsAppOptions } from './options.js';
+import { createAlert } from './restrictions.js';
+import { resending, type Sender } from './send.js';
+import { storingFirst } from './signal.js';
 
-/** A connection that lasted so long before it ended in that way was a good one. */
-const GOOD_AFTER_MS: Record<Closing['kind'], number> = {
-  restart: 60_000,
-  // Codes are shown for minutes, however often nobody scans them.
-  unlinked: Number.POSITIVE_INFINITY,
-  'logged out': 60_000,
-  // Another client that took the link away comes back as soon as we do.
-  replaced: 600_000,
-  outdated: 60_000,
-  refused: 60_000,
-  interrupted: 60_000,
-};
 /** Credentials that cannot be saved are the only copy. */
 const SAVE_AGAIN_MS = 5_000;
 
 interface Parts {
-  credentials(): Promise<Credentials>;
-  /** Makes a connection. `opened` is to be called when it is logged in. */
-  connect(credentials: Credentials, opened: () => void): Promise<Connection>;
-  /** Forgets the credentials, which are worth nothing any more. */
-  forget(): Promise<void>;
-  /** What is to be done when WhatsApp has retired our version. */
-  renewVersion(): Promise<Closing>;
-  state: State;
-  trouble: Trouble;
-  clock: Clock;
-  log: Log;
+  host: WhatsAppHost;
+  status: State;
+  intake: Intake;
+  groups: Groups;
+  sender: Sender;
+  /** Whether incoming messages may be taken in. */
+  takesIn(): boolean;
   signal: AbortSignal;
 }
 
-export interface Reconnecting {
-  /** The connection that is logged in. */
-  open(): Connection | null;
-  /** Ends the connection that there is; a new one follows. */
-  renew(reason: Error): void;
-  /** Ends when the signal aborts and the last connection is over. Never rejects. */
-  run(): Promise<void>;
-}
-
-export function createReconnecting(parts: Parts): Reconnecting {
-  const { state, trouble, clock, log, signal } = parts;
+export function createReconnecting(parts: Parts) {
+  const { host, status, signal } = parts;
+  const { state, clock, log } = host;
+  const alert = createAlert('trouble', state, log);
+  const versions = createVersions(host, signal);
   let current: Connection | null = null;
   let isOpen = false;
   let last: Closing['kind'] | null = null;
 
-  async function round(): Promise<Setback & Closing> {
+  async function round() {
     const beganAt = clock.now();
     const closing = await connectOnce();
-    isOpen = false;
-    current = null;
-    const lasted = clock.now() - beganAt;
-    const first = closing.kind !== last || lasted >= GOOD_AFTER_MS[closing.kind];
+    const first = closing.kind !== last || wasGood(closing, clock.now() - beganAt);
     last = closing.kind;
-    return { ...closing, first, pauseMs: (failures) => pauseAfter(closing, failures) };
+    return { ...closing, first, pauseMs: (failures: number) => pauseAfter(closing, failures) };
   }
 
   /** One connection, from beginning to end. */
   async function connectOnce(): Promise<Closing> {
     try {
-      const credentials = await parts.credentials();
-      const connection = await parts.connect(credentials, () => {
+      const credentials = await openCredentials(state);
+      const connection = await logIn(parts, await versions.current(), credentials, () => {
         isOpen = true;
-        state.up();
-        trouble.over();
+        status.up();
+        alert.set(null);
       });
       current = connection;
       const unlisten = onAbort(signal, () => connection.end(new Error('the gateway stops')));
@@ -95,8 +94,8 @@ export function createReconnecting(parts: Parts): Reconnecting {
       if (!isLost) await save(credentials);
       // What the library still does for this connection must not undo what the next one writes.
       credentials.retire();
-      if (isLost) await parts.forget();
-      return closing.kind === 'outdated' ? await parts.renewVersion() : closing;
+      if (isLost) await forgetLink(state);
+      return closing.kind === 'outdated' ? await versions.refused() : closing;
     } catch (error) {
       return { kind: 'interrupted', reason: describe(error) };
     }
@@ -107,10 +106,8 @@ export function createReconnecting(parts: Parts): Reconnecting {
       try {
         return await credentials.settled();
       } catch (error) {
-        log.error(
-          { channel: 'whatsapp', reason: describe(error) },
-          'the credentials of WhatsApp could not be saved; trying again',
-        );
+        const fields = { channel: 'whatsapp', reason: describe(error) };
+        log.error(fields, 'saving the WhatsApp credentials failed; retrying');
         if (signal.aborted) return;
         await clock.sleep(SAVE_AGAIN_MS, signal);
         credentials.save();
@@ -119,172 +116,258 @@ export function createReconnecting(parts: Parts): Reconnecting {
   }
 
   function tell({ kind }: Closing, { reason, pauseMs }: { reason: string; pauseMs: number }): void {
-    const fields = { channel: 'whatsapp', reason, pauseMs };
-    if (kind !== 'restart' && kind !== 'interrupted') trouble.met(reason);
-    if (kind === 'restart') log.debug(fields, 'a new connection to WhatsApp is due');
-    else if (kind === 'unlinked') {
-      log.warn(
-        fields,
-        'WhatsApp is not linked; new QR codes follow after the pause, or at once when the gateway is started again',
-      );
-    } else if (kind === 'logged out') {
-      log.error(
-        fields,
-        'WhatsApp: this gateway was removed from the linked devices; its credentials are forgotten. To link it again, scan the QR code that follows',
-      );
-    } else if (kind === 'interrupted') {
-      log.warn(fields, 'the connection to WhatsApp is interrupted; trying again');
-    } else log.error(fields, 'WhatsApp does not keep this connection; trying again later');
+    const [level, message] = ENDED[kind] ?? ['error', 'WhatsApp refused the connection; retrying later'];
+    if (level === 'error' || kind === 'unlinked') alert.set(reason);
+    log[level]({ channel: 'whatsapp', reason, pauseMs }, message);
   }
 
   return {
-    open: () => (isOpen ? current : null),
-    renew: (reason) => current?.end(reason),
-    async run() {
-      await supervise({ round, log: tell, state, clock, signal });
-      await trouble.settled();
-      state.down('the gateway stops');
+    /** The connection that is logged in. */
+    open: (): Connection | null => (isOpen ? current : null),
+    /** Ends the present connection; a new one follows. */
+    renew: (reason: Error): void => current?.end(reason),
+    /** Ends when the signal aborts and the last connection is over. Never rejects. */
+    async run(): Promise<void> {
+      await supervise({ round, log: tell, state: status, clock, signal });
+      await alert.settled();
+      status.down('the gateway stops');
     },
   };
 }
+
+const ENDED: { [Kind in Closing['kind']]?: ['debug' | 'warn' | 'error', string] } = {
+  restart: ['debug', 'WhatsApp asked for a new connection; reconnecting'],
+  unlinked: [
+    'warn',
+    'WhatsApp is not linked; new QR codes follow after the pause, or at once when the gateway is restarted',
+  ],
+  'logged out': [
+    'error',
+    'this gateway was removed from the linked devices of WhatsApp; credentials deleted. To link it again, scan the QR code that follows',
+  ],
+  interrupted: ['warn', 'the connection to WhatsApp failed; reconnecting'],
+};
 
 /** "Logged out" may also mean that WhatsApp refuses to link us, or that it took a link back before it was used. */
 function closingOfLink(error: unknown, { auth }: Credentials): { closing: Closing; isLost: boolean } {
   const closing = closingOf(error);
   if (closing.kind !== 'logged out') return { closing, isLost: false };
-  if (!isLinked(auth.creds))
-    return { closing: { kind: 'unlinked', reason: UNLINKED.refused }, isLost: false };
-  if (isUnused(auth.creds))
-    return { closing: { kind: 'unlinked', reason: UNLINKED.takenBack }, isLost: true };
-  return { closing, isLost: true };
+  const isLost = isLinked(auth.creds);
+  if (isLost && !isUnused(auth.creds)) return { closing, isLost };
+  return { closing: { kind: 'unlinked', reason: isLost ? UNLINKED.takenBack : UNLINKED.refused }, isLost };
 }
 
-export interface LoginParts {
-  options: WhatsAppOptions;
-  version(): Promise<WAVersion>;
-  clock: Clock;
-  log: Log;
-  intake: Intake;
-  groups: Groups;
-  resends: Resending;
-  /** Whether what comes may be taken in. */
-  takesIn(): boolean;
-  /** The time of the newest message that was stored, ms; null before the first. */
-  outward: Outward;
-  cursor(account: string): Promise<string | null>;
-  onQr(text: string): void;
-  /** This gateway became a linked device of that number. */
-  onLinked(number: string): void;
-  onRestriction(until: number | null): void;
-  /** Somebody gives the token without which WhatsApp may refuse what is written to them. */
-  onToken(from: Person): void;
-}
-
-export async function logIn(
-  parts: LoginParts,
+/** One login: a connection, with its messages handed to the intake and the library's questions answered. */
+async function logIn(
+  { host, intake, groups, sender, takesIn, signal, status }: Parts,
+  version: WAVersion,
   credentials: Credentials,
   isOpen: () => void,
 ): Promise<Connection> {
-  const { options, outward, clock, log, groups, intake } = parts;
+  const { options, outward, clock, log } = host;
   const { creds } = credentials.auth;
   const me = meIn(creds);
-  const stored = me === null ? null : await parts.cursor(accountOf(me));
+  const stored = me === null ? null : await host.cursor(accountOf(me));
   const login: Login = {
     me: () => meIn(creds),
     mark: markOf(creds.signedIdentityKey.public),
     since: Math.max(credentials.pairedAt(), Number(stored ?? 0)),
   };
+  const ownNumber = () => numberOf({ phone: login.me()?.phone ?? null, lid: null });
   /** The stanza in which a ciphertext came: the library hands over the ciphertext alone. */
   const stanzas = new WeakMap<Uint8Array, BinaryNode>();
+  const beforeUse = {
+    // A message that comes when no more are taken in stays with WhatsApp.
+    mayTakeIn: () => (takesIn() ? Promise.resolve() : new Promise<void>(() => {})),
+    async decrypted(ciphertext, plaintext, keys) {
+      const stanza = stanzas.get(ciphertext);
+      if (stanza === undefined) return;
+      try {
+        await intake.decrypted(stanza, plaintext, login, async (names) => keys.get('lid-mapping', names));
+      } catch (error) {
+        // It is still with WhatsApp, which gives it to the next connection.
+        connection.end(new Error(`what came from WhatsApp could not be stored: ${describe(error)}`));
+        throw error;
+      }
+    },
+  } satisfies Parameters<typeof storingFirst>[0];
   const connection = connect({
     options,
-    version: await parts.version(),
+    version,
     credentials,
     outward,
     clock,
     log,
     hooks: {
-      makeSignalRepository: storingFirst(beforeUse()),
+      makeSignalRepository: storingFirst(beforeUse),
       cachedGroupMetadata: groups.metadata,
-      getMessage: resending(parts.resends, login.mark, () => connection.socket),
+      getMessage: resending(sender, host.sentPart, signal, login.mark, () => connection.socket),
     },
-    onQr: parts.onQr,
-    onRestriction: parts.onRestriction,
+    onQr(text) {
+      status.down('not linked yet: scan the QR code with the phone, under Linked devices');
+      host.onQr(text);
+    },
+    onRestriction: sender.restrictions.restricted,
     onPaired() {
       credentials.linked(clock.now());
-      log.info({ channel: 'whatsapp' }, 'linked to the phone');
-      parts.onLinked(numberOf({ phone: login.me()?.phone ?? null, lid: null }));
+      log.info({ channel: 'whatsapp' }, 'WhatsApp linked the gateway to the phone');
+      host.noteLink(ownNumber());
     },
     onOpen() {
       isOpen();
       groups.wasAway();
-      const number = numberOf({ phone: login.me()?.phone ?? null, lid: null });
-      log.info({ channel: 'whatsapp', number }, 'logged in');
+      log.info({ channel: 'whatsapp', number: ownNumber() }, 'logged in');
     },
   });
-  listen(connection.socket);
+  listen(connection.socket, stanzas, { intake, groups, sender, takesIn, log }, login);
   return connection;
+}
 
-  function beforeUse(): BeforeUse {
-    return {
-      // A message that comes when no more are taken in stays with WhatsApp.
-      mayTakeIn: () => (parts.takesIn() ? Promise.resolve() : new Promise(() => {})),
-      async decrypted(ciphertext, plaintext, keys) {
-        const stanza = stanzas.get(ciphertext);
-        if (stanza === undefined) return;
-        try {
-          await intake.decrypted(stanza, plaintext, login, async (names) => keys.get('lid-mapping', names));
-        } catch (error) {
-          // It is still with WhatsApp, which gives it to the next connection.
-          connection.end(new Error(`what came from WhatsApp could not be stored: ${describe(error)}`));
-          throw error;
-        }
-      },
-    };
-  }
-
-  function listen({ ws, ev }: WASocket): void {
-    ws.on('CB:message', (stanza: BinaryNode) => {
-      const parts = Array.isArray(stanza.content) ? stanza.content : [];
-      for (const { content } of parts) {
-        if (content instanceof Uint8Array) stanzas.set(content, stanza);
-      }
-      if (isWithheld(parts)) void store(() => intake.withheld(stanza, login));
-    });
-    ws.on('CB:notification,type:privacy_token', ({ attrs }: BinaryNode) => {
-      void whose(attrs.from).then(parts.onToken);
-    });
-    ev.on('messages.upsert', ({ messages, type }) => {
-      for (const message of messages) void store(() => intake.handedOut(message, type !== 'notify', login));
-    });
-    ev.on('groups.upsert', groups.changed);
-    ev.on('groups.update', groups.changed);
-    ev.on('group-participants.update', ({ id }) => groups.membersChanged(id));
+function listen(
+  { ws, ev, signalRepository }: WASocket,
+  stanzas: WeakMap<Uint8Array, BinaryNode>,
+  { intake, groups, sender, takesIn, log }: Omit<Parts, 'host' | 'status' | 'signal'> & { log: Log },
+  login: Login,
+): void {
+  async function store(work: () => Promise<void>): Promise<void> {
+    if (!takesIn()) return;
+    try {
+      await work();
+    } catch (error) {
+      log.error({ channel: 'whatsapp', reason: describe(error) }, 'storing a message failed');
+    }
   }
 
   async function whose(jid: string | undefined): Promise<Person> {
     const person = personOf(jid);
     if (person.phone !== null || person.lid === null) return person;
-    const phone = await connection.socket.signalRepository.lidMapping
-      .getPNForLID(person.lid)
-      .catch(() => null);
+    const phone = await signalRepository.lidMapping.getPNForLID(person.lid).catch(() => null);
     return personOf(person.lid, phone);
   }
 
-  async function store(work: () => Promise<void>): Promise<void> {
-    if (!parts.takesIn()) return;
-    try {
-      await work();
-    } catch (error) {
-      log.error({ channel: 'whatsapp', reason: describe(error) }, 'a message could not be stored');
-    }
-  }
+  ws.on('CB:message', (stanza: BinaryNode) => {
+    const parts = Array.isArray(stanza.content) ? stanza.content : [];
+    for (const { content } of parts) if (content instanceof Uint8Array) stanzas.set(content, stanza);
+    if (isWithheld(parts)) void store(() => intake.withheld(stanza, login));
+  });
+  // A person gives the token without which WhatsApp may refuse messages to them.
+  ws.on('CB:notification,type:privacy_token', async ({ attrs }: BinaryNode) => {
+    const { phone, lid } = await whose(attrs.from);
+    for (const chat of [phone, lid]) if (chat !== null) sender.restrictions.opened(chat);
+  });
+  ev.on('messages.upsert', ({ messages, type }) => {
+    for (const message of messages) void store(() => intake.handedOut(message, type !== 'notify', login));
+  });
+  ev.on('groups.upsert', groups.changed);
+  ev.on('groups.update', groups.changed);
+  ev.on('group-participants.update', ({ id }) => groups.membersChanged(id));
 }
 
-/** A message to be viewed once comes without what it says. */
+/** A message to be viewed once comes without its content. */
 function isWithheld(parts: BinaryNode[]): boolean {
-  const isUnavailable = parts.some(
-    ({ tag, attrs }) => tag === 'unavailable' && attrs.type?.startsWith('view_once'),
-  );
-  return isUnavailable && parts.every(({ tag }) => tag !== 'enc');
+  const isUnavailable = ({ tag, attrs }: BinaryNode) =>
+    tag === 'unavailable' && attrs.type?.startsWith('view_once');
+  return parts.some(isUnavailable) && parts.every(({ tag }) => tag !== 'enc');
+}
+
+const LOOK_UP_EVERY_MS = 6 * 3_600_000;
+const LOOK_UP_TIMEOUT_MS = 15_000;
+const MOST_BYTES = 5_000_000;
+/** Without these, WhatsApp's servers answer with a page for browsers that are too old. */
+const HEADERS = {
+  'sec-fetch-site': 'none',
+  'user-agent':
+    'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36',
+};
+
+const rememberedSchema = z.object({ version: z.string().nullable(), lookedUpAt: z.number() });
+
+interface VersionHost {
+  options: WhatsAppOptions;
+  state: ChannelState;
+  outward: Outward;
+  clock: Clock;
+  log: Log;
+}
+
+/**
+ * Which version of WhatsApp Web the gateway says it is. WhatsApp retires old ones and then closes with 405 before anything
+ * else; so that a gateway comes back without a release, the newest is looked up then, where a browser finds it.
+ */
+export function createVersions({ options, state, outward, clock, log }: VersionHost, signal: AbortSignal) {
+  async function remembered(): Promise<z.output<typeof rememberedSchema>> {
+    const written = (await state.get([VERSION])).get(VERSION);
+    return rememberedSchema.safeParse(JSON.parse(written ?? 'null')).data ?? { version: null, lookedUpAt: 0 };
+  }
+
+  async function current(): Promise<WAVersion> {
+    if (options.version !== null) return numbersOf(options.version);
+    const { version } = await remembered();
+    const own = DEFAULT_CONNECTION_CONFIG.version;
+    // After an update, the library's may be the newer one.
+    return version !== null && isNewer(numbersOf(version), own) ? numbersOf(version) : own;
+  }
+
+  /** Throws with the reason. */
+  async function lookUp(): Promise<WAVersion> {
+    const { protocol, host } = new URL(options.webSocketUrl ?? 'wss://web.whatsapp.com');
+    const origin = `${protocol === 'ws:' ? 'http' : 'https'}://${host}`;
+    const trusted = [origin];
+    const loaded = await withDeadline(clock, LOOK_UP_TIMEOUT_MS, signal, (ended) =>
+      // The service worker of WhatsApp Web.
+      download(`${origin}/sw.js`, {
+        server: host,
+        maxBytes: MOST_BYTES,
+        signal: ended,
+        headers: HEADERS,
+        trusted,
+        outward,
+      }),
+    );
+    if (loaded.kind === 'too large') throw new Error('the page with it is too large');
+    if (loaded.kind !== 'fetched') throw new Error(loaded.reason);
+    const [, revision] = /\\?"client_revision\\?":\s*(\d{6,15})\b/.exec(loaded.bytes.toString()) ?? [];
+    if (revision === undefined) throw new Error(`${origin}/sw.js does not tell it`);
+    return [2, 3000, Number(revision)];
+  }
+
+  /** WhatsApp refused the current version as too old. A restart where there is another now; else what to do. */
+  async function refused(): Promise<Closing> {
+    const old = await current();
+    const told = `WhatsApp refuses the version of its client that the gateway says it is, ${old.join('.')}, as too old (405)`;
+    const stuck = (why: string): Closing => ({ kind: 'refused', reason: `${told}; ${why}` });
+    if (options.version !== null) {
+      return stuck('it stands in channels.whatsapp.version: leave that out, or set a newer version there');
+    }
+    const remedy = 'set channels.whatsapp.version to a newer version, or update the gateway';
+    const { version, lookedUpAt } = await remembered();
+    if (clock.now() - lookedUpAt < LOOK_UP_EVERY_MS)
+      return stuck(`a newer one was looked up lately: ${remedy}`);
+    // Stored before the look-up: a gateway that is restarted again and again does not ask again and again.
+    const store = (found: string | null) =>
+      state.set(new Map([[VERSION, JSON.stringify({ version: found, lookedUpAt: clock.now() })]]));
+    await store(version);
+    try {
+      const found = await lookUp();
+      if (!isNewer(found, old)) return stuck(`a newer version is not to be found: ${remedy}`);
+      await store(found.join('.'));
+      const fields = { channel: 'whatsapp', refused: old.join('.'), version: found.join('.') };
+      log.warn(fields, 'WhatsApp refused the client version as too old; using the newest');
+      return { kind: 'restart', reason: `WhatsApp refused version ${old.join('.')} as too old (405)` };
+    } catch (error) {
+      return stuck(`the newest could not be looked up (${describe(error)}): ${remedy}`);
+    }
+  }
+
+  return { current, refused };
+}
+
+function numbersOf(version: string): WAVersion {
+  const [first = 0, second = 0, third = 0] = version.split('.').map(Number);
+  return [first, second, third];
+}
+
+function isNewer(one: WAVersion, other: WAVersion): boolean {
+  const at = one.findIndex((number, place) => number !== other[place]);
+  return at >= 0 && (one[at] ?? 0) > (other[at] ?? 0);
 }

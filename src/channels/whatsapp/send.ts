@@ -1,6 +1,6 @@
 /**
- * Sends one message, with a file or without, and waits until WhatsApp has it. A message has the same id at each try, so
- * that it arrives only once.
+ * Sends messages and reactions and waits until WhatsApp has them; and sends again what a peer could not decrypt. A message
+ * has the same id at each try, so that it arrives only once.
  */
 import {
   generateWAMessageContent,
@@ -18,35 +18,34 @@ import { onAbort } from '../kit/abort.js';
 import type { Bounded } from '../kit/bounded.js';
 import { readOutgoing } from '../kit/outgoing.js';
 import { type Ack, type Connection, libraryLog, statusOf } from './connection.js';
+import type { Directory } from './directory.js';
 import { keyOf } from './ids.js';
-import type { Cache } from './lookup.js';
 import { messageContent } from './outbound.js';
-import type { Holds } from './restrictions.js';
+import type { Restrictions } from './restrictions.js';
 
 /** WhatsApp takes larger documents, but nobody wants to wait for them on a phone. */
-export const UPLOADS = { bytes: 100_000_000, platform: 'WhatsApp' };
-const PATIENCE_MS = 45_000;
+const UPLOADS = { bytes: 100_000_000, platform: 'WhatsApp' };
+const ACK_TIMEOUT_MS = 45_000;
 /** A file has to be uploaded first. */
-const UPLOAD_PATIENCE_MS = 300_000;
-/** An upload of which nothing moves for so long is given up. */
+const UPLOAD_TIMEOUT_MS = 300_000;
+/** An upload that makes no progress for so long is given up. */
 const UPLOAD_STALLED_MS = 60_000;
 
-/** Refusals that are final: we are not in the group, nobody has this number, it is not allowed. */
+/** Refusals that are final: we are not in the group, the number does not exist, it is not allowed. */
 const FINAL = new Set([400, 401, 403, 404, 405, 406, 410]);
+/** The account may not write into this chat. */
 const RESTRICTED = 463;
-/** A chat that rests may be let go earlier. Until then a try ends here, and WhatsApp hears nothing of it. */
+/** A paused chat may be opened earlier. Until then a try ends here, and WhatsApp hears nothing of it. */
 const LOOK_AGAIN_MS = 600_000;
 
 export interface Sender {
-  cache: Cache;
-  /** What was sent lately, by id: a peer that could not read it asks for it again. */
+  directory: Directory;
+  /** The messages sent last, by id: a peer that could not decrypt one asks for it again. */
   sent: Bounded<string, proto.IMessage>;
-  holds: Holds;
+  restrictions: Restrictions;
   clock: Clock;
   log: Log;
 }
-
-type Outcome = { kind: 'done'; ack: Ack } | { kind: 'late' } | { kind: 'cancelled' };
 
 export async function send(
   sender: Sender,
@@ -57,48 +56,54 @@ export async function send(
     id: string;
     replyTo: string | null;
     /** Sent as it is, instead of the part. */
-    content?: proto.IMessage;
+    content?: proto.IMessage | undefined;
     signal: AbortSignal;
   },
 ): Promise<SendResult> {
-  const { id, content: given, signal } = options;
+  const { id, replyTo, content: given, signal } = options;
   if (signal.aborted) return unreachable('the gateway stops');
-  const rest = sender.holds.leftFor(to.address);
-  if (rest > 0) return resting(sender, rest);
-  let bytes: Buffer | null = null;
-  if (part.file !== undefined) {
-    const read = await readOutgoing(part.file, UPLOADS, signal);
-    if (read.kind !== 'read') return read;
-    bytes = read.bytes;
-  }
+  const pause = sender.restrictions.leftFor(to.address);
+  if (pause > 0) return paused(sender, pause);
+  const read = part.file && (await readOutgoing(part.file, UPLOADS, signal));
+  if (read && read.kind !== 'read') return read;
+  const bytes = read?.bytes ?? null;
   const { ack, forget } = acks.expect(id);
-  async function write(): Promise<Outcome> {
+  async function write(): Promise<Ack> {
     const message = given ?? (await written());
     sender.sent.set(id, message);
     await socket.relayMessage(to.address, message, { messageId: id });
-    return answered;
+    return ack;
   }
   async function written(): Promise<proto.IMessage> {
     const content = await protocolContent(sender.log, socket, part, bytes);
-    return messageOf(sender, socket, to, content, options);
+    return messageOf(sender.directory, socket, to, content, id, replyTo);
   }
-  const answered = ack.then((said): Outcome => ({ kind: 'done', ack: said }));
   try {
-    const patience = bytes === null ? PATIENCE_MS : UPLOAD_PATIENCE_MS;
+    const timeout = bytes === null ? ACK_TIMEOUT_MS : UPLOAD_TIMEOUT_MS;
     // When a connection ends, the library still waits for its answers; we do not. A try that goes on does no harm: with
     // the same id it is the same message.
-    const work = Promise.race([write(), answered]);
-    const outcome = await within(sender.clock, patience, signal, work);
-    return settled(sender, to, resultOf(outcome, id));
+    const work = Promise.race([write(), ack]);
+    const outcome = await within(sender.clock, timeout, signal, work);
+    if (typeof outcome === 'string') return unreachable(outcome);
+    if (outcome.kind === 'cut off') return unreachable('the connection to WhatsApp ended');
+    if (outcome.kind === 'refused') {
+      return refused(sender, to, outcome.code, `WhatsApp did not take the message (${outcome.code})`);
+    }
+    sender.restrictions.taken(to.address);
+    return { kind: 'sent', platformMessageId: id };
   } catch (error) {
-    return settled(sender, to, failure(error));
+    // The code of a refused request is in `data`.
+    const data = typeof error === 'object' && error !== null && 'data' in error ? error.data : undefined;
+    const words = `WhatsApp did not take the message: ${describe(error)}`;
+    if (typeof data !== 'number' || statusOf(error) === 428) return unreachable(words);
+    return refused(sender, to, data, `${words} (${data})`);
   } finally {
     forget();
   }
 }
 
 /** The content of a message for the library's protocol; files are uploaded for it. */
-export function protocolContent(
+function protocolContent(
   log: Log,
   socket: WASocket,
   part: Part,
@@ -112,36 +117,39 @@ export function protocolContent(
 }
 
 function messageOf(
-  { cache }: Sender,
+  directory: Directory,
   socket: WASocket,
   to: Recipient,
   content: proto.IMessage,
-  { id, replyTo }: { id: string; replyTo: string | null },
+  messageId: string,
+  replyTo: string | null,
 ): proto.IMessage {
-  const quoted = replyTo === null ? null : cache.quotable(to.address, replyTo);
-  const seconds = cache.lifetimeOf(to.address);
+  const quoted = replyTo === null ? null : directory.quotable(to.address, replyTo);
   const quotation: WAMessage | null = quoted && { key: quoted.key, message: { conversation: quoted.text } };
+  const seconds = directory.lifetimeOf(to.address);
   const { message } = generateWAMessageFromContent(to.address, content, {
     userJid: socket.user?.id ?? '',
-    messageId: id,
+    messageId,
     ...(quotation === null ? {} : { quoted: quotation }),
     ...(seconds > 0 ? { ephemeralExpiration: seconds } : {}),
   });
   return message ?? content;
 }
 
-/** Waits for the work no longer than `ms`; the work itself goes on. */
+/** Waits for the work no longer than `ms`; the work itself goes on. Else the reason. */
 async function within(
   clock: Clock,
   ms: number,
   signal: AbortSignal,
-  work: Promise<Outcome>,
-): Promise<Outcome> {
+  work: Promise<Ack>,
+): Promise<Ack | string> {
   const over = new AbortController();
   const unlisten = onAbort(signal, () => over.abort(OVER));
   const waited = clock
     .sleep(ms, over.signal)
-    .then((): Outcome => (signal.aborted ? { kind: 'cancelled' } : { kind: 'late' }));
+    .then(() =>
+      signal.aborted ? 'the gateway stops' : 'WhatsApp did not say in time that it took the message',
+    );
   try {
     return await Promise.race([work, waited]);
   } finally {
@@ -150,46 +158,20 @@ async function within(
   }
 }
 
-/** `restricted` is ours: WhatsApp does not let this account write into this chat. */
-type Result = SendResult | { kind: 'restricted' };
-
-function settled(sender: Sender, { address }: Recipient, result: Result): SendResult {
-  if (result.kind === 'restricted') return resting(sender, sender.holds.refused(address));
-  if (result.kind === 'sent') sender.holds.taken(address);
-  return result;
+function refused(sender: Sender, { address }: Recipient, code: number, reason: string): SendResult {
+  if (code === RESTRICTED) return paused(sender, sender.restrictions.refused(address));
+  return FINAL.has(code) ? { kind: 'refused', reason } : unreachable(reason);
 }
 
 /** The owners hear of it once a day. */
-function resting({ holds, clock }: Sender, rest: number): SendResult {
-  const text = holds.reason();
+function paused({ restrictions, clock }: Sender, pause: number): SendResult {
+  const text = restrictions.reason();
   const key = `whatsapp.restricted.${new Date(clock.now()).toISOString().slice(0, 10)}`;
   return {
     ...unreachable(`WhatsApp does not let this account write into this chat just now (${RESTRICTED})`),
-    retryAfterMs: Math.min(rest, LOOK_AGAIN_MS),
+    retryAfterMs: Math.min(pause, LOOK_AGAIN_MS),
     ...(text === null ? {} : { notice: { key, text } }),
   };
-}
-
-function resultOf(outcome: Outcome, id: string): Result {
-  if (outcome.kind === 'cancelled') return unreachable('the gateway stops');
-  if (outcome.kind === 'late') return unreachable('WhatsApp did not say in time that it took the message');
-  const { ack } = outcome;
-  if (ack.kind === 'taken') return { kind: 'sent', platformMessageId: id };
-  if (ack.kind === 'cut off') return unreachable('the connection to WhatsApp ended');
-  return ofCode(ack.code, `WhatsApp did not take the message (${ack.code})`);
-}
-
-function failure(error: unknown): Result {
-  // The code of a refused request is in `data`.
-  const data = typeof error === 'object' && error !== null && 'data' in error ? error.data : undefined;
-  const code = typeof data === 'number' ? data : null;
-  const words = `WhatsApp did not take the message: ${describe(error)}`;
-  return code === null || statusOf(error) === 428 ? unreachable(words) : ofCode(code, `${words} (${code})`);
-}
-
-function ofCode(code: number, words: string): Result {
-  if (code === RESTRICTED) return { kind: 'restricted' };
-  return FINAL.has(code) ? { kind: 'refused', reason: words } : unreachable(words);
 }
 
 /** `taken: 'no'`, because a resend is never shown twice: WhatsApp recognises it by its id. */
@@ -197,17 +179,31 @@ function unreachable(reason: string): Extract<SendResult, { kind: 'unreachable' 
   return { kind: 'unreachable', reason, taken: 'no' };
 }
 
-export interface Resending {
-  sent: Bounded<string, proto.IMessage>;
-  /** What was sent with this key. */
-  sentPart(key: string): Promise<Part | null>;
-  log: Log;
-  signal: AbortSignal;
+/** Our reaction to a message, which is a message of its own; null where the other is not known any more. */
+export function reactionTo(
+  directory: Directory,
+  { address, kind }: Recipient,
+  id: string,
+  emoji: string,
+  senderTimestampMs: number,
+): proto.IMessage | null {
+  const known = directory.quotable(address, id)?.key;
+  // In a group the key holds the author, too, so only a message that came since the start can be named there.
+  const key = known ?? (kind === 'direct' ? { remoteJid: address, fromMe: false, id } : null);
+  if (key === null) return null;
+  return {
+    reactionMessage: proto.Message.ReactionMessage.create({ key, text: emoji, senderTimestampMs }),
+  };
 }
 
-/** Never rejects: a message that is not found is not sent again. */
+/**
+ * Finds what we sent, for a peer whose phone could not decrypt it and asks again: the library encrypts it anew. It comes from
+ * memory, else from the store, by the key in the message's id. Never rejects: a message that is not found is not resent.
+ */
 export function resending(
-  { sent, sentPart, log, signal }: Resending,
+  { sent, log }: Sender,
+  sentPart: (key: string) => Promise<Part | null>,
+  signal: AbortSignal,
   mark: string,
   socket: () => WASocket,
 ): SocketConfig['getMessage'] {
@@ -225,25 +221,8 @@ export function resending(
     try {
       return sent.get(id) ?? (await made(id));
     } catch (error) {
-      log.debug({ channel: 'whatsapp', reason: describe(error) }, 'a message could not be made again');
+      log.debug({ channel: 'whatsapp', reason: describe(error) }, 'restoring a message to resend failed');
       return undefined;
     }
-  };
-}
-
-/** null where the message is not known any more. */
-export function reactionTo(
-  cache: Cache,
-  { address, kind }: Recipient,
-  id: string,
-  emoji: string,
-  now: number,
-): proto.IMessage | null {
-  const known = cache.quotable(address, id)?.key;
-  // In a group the key holds the author, too, so there only a message that came since the start can be named.
-  const key = known ?? (kind === 'direct' ? { remoteJid: address, fromMe: false, id } : null);
-  if (key === null) return null;
-  return {
-    reactionMessage: proto.Message.ReactionMessage.create({ key, text: emoji, senderTimestampMs: now }),
   };
 }

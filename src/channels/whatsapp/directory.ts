@@ -1,0 +1,230 @@
+/**
+ * The people, groups and messages that the channel has met: in memory, but for the secrets of messages, which edits are
+ * encrypted with.
+ */
+import { createHash } from 'node:crypto';
+import type { GroupMetadata, WAMessageKey } from '@whiskeysockets/baileys';
+import * as z from 'zod';
+import type { ChannelState } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
+import { cutAt } from '../../core/cut.js';
+import { describe } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import { bounded } from '../kit/bounded.js';
+import { createLookupCache, isAdministrator } from '../kit/lookup-cache.js';
+import { isSamePerson, type Person, personOf } from './ids.js';
+
+const MOST_PEOPLE = 5_000;
+const MOST_MESSAGES = 2_000;
+const LONGEST_QUOTE = 1_000;
+
+/** A message as a reply can quote it. */
+export interface Quotable {
+  key: WAMessageKey;
+  text: string;
+  author: string;
+}
+
+export type Directory = ReturnType<typeof createDirectory>;
+
+/** Names, addresses and messages of people. Chats are named by all addresses that they have. */
+export function createDirectory() {
+  const names = bounded<string, string>(MOST_PEOPLE);
+  const forms = bounded<string, string>(2 * MOST_PEOPLE);
+  const messages = bounded<string, Quotable>(MOST_MESSAGES);
+  const lifetimes = bounded<string, number>(MOST_PEOPLE);
+  const quotable = (chat: string, id: string): Quotable | null => messages.get(`${chat} ${id}`) ?? null;
+
+  return {
+    notePerson({ phone, lid }: Person, name?: string): void {
+      if (phone !== null && lid !== null) {
+        forms.set(phone, lid);
+        forms.set(lid, phone);
+      }
+      for (const jid of [phone, lid]) if (jid !== null && name?.trim()) names.set(jid, name.trim());
+    },
+    nameOf: (jid: string): string | null => names.get(jid) ?? null,
+    /** The other address of a person. */
+    otherForm: (jid: string): string | null => forms.get(jid) ?? null,
+    noteMessage(chats: string[], { key, text, author }: Quotable): void {
+      const kept = { key, author, text: cutAt(text, LONGEST_QUOTE) };
+      for (const chat of chats) if (key.id) messages.set(`${chat} ${key.id}`, kept);
+    },
+    quotable,
+    authorOf: (chat: string, id: string): string | null => quotable(chat, id)?.author ?? null,
+    /** For how many seconds messages of a chat stay there ("disappearing messages"); 0: no limit. */
+    noteLifetime(chats: string[], seconds: number): void {
+      for (const chat of chats) {
+        if (seconds > 0) lifetimes.set(chat, seconds);
+        else lifetimes.delete(chat);
+      }
+    },
+    lifetimeOf: (chat: string): number => lifetimes.get(chat) ?? 0,
+  };
+}
+
+const MOST_TITLES = 2_000;
+const MOST_GROUPS = 200;
+const METADATA_KEPT_MS = 600_000;
+/** How long no group is asked about again after a lookup that failed. */
+const RETRY_AFTER_MS = 60_000;
+
+export type Groups = ReturnType<typeof createGroups>;
+
+/** Titles, members and administrators of groups: asked of WhatsApp once, and kept until they change. */
+export function createGroups(
+  ask: (group: string) => Promise<GroupMetadata>,
+  directory: Directory,
+  clock: Clock,
+  log: Log,
+) {
+  const titles = bounded<string, string>(MOST_TITLES);
+  const failedAt = bounded<string, number>(MOST_GROUPS);
+  const groups = createLookupCache(lookUp, { most: MOST_GROUPS, clock });
+
+  async function lookUp(group: string): Promise<GroupMetadata> {
+    try {
+      const metadata = await ask(group);
+      failedAt.delete(group);
+      if (metadata.subject) titles.set(group, metadata.subject);
+      for (const { id, phoneNumber, lid } of metadata.participants) {
+        directory.notePerson(personOf(id, phoneNumber, lid));
+      }
+      return metadata;
+    } catch (error) {
+      failedAt.set(group, clock.now());
+      throw error;
+    }
+  }
+
+  return {
+    /** null until it is known; WhatsApp is then being asked. */
+    titleOf(group: string): string | null {
+      const title = titles.get(group);
+      const failed = failedAt.get(group);
+      if (title === undefined && (failed === undefined || clock.now() - failed >= RETRY_AFTER_MS)) {
+        groups.get(group, 0).catch((error) => {
+          const fields = { channel: 'whatsapp', group, reason: describe(error) };
+          log.debug(fields, 'looking up a WhatsApp group failed');
+        });
+      }
+      return title ?? null;
+    },
+    /** Rejects when WhatsApp cannot be asked. */
+    metadata: (group: string) => groups.get(group, METADATA_KEPT_MS),
+    /** Rejects when WhatsApp cannot be asked. */
+    isAdministrator: (group: string, sender: string) =>
+      isAdministrator(groups, group, (metadata) => isAdministratorOf(metadata, sender)),
+    /** Whether a person is an administrator, as far as that is known now. */
+    manages(group: string, { phone, lid }: Person): boolean {
+      const metadata = groups.known(group, Number.POSITIVE_INFINITY);
+      const isOne = (jid: string | null) => jid !== null && metadata && isAdministratorOf(metadata, jid);
+      return [phone, lid].some(isOne);
+    },
+    changed(changes: Partial<GroupMetadata>[]): void {
+      for (const { id, subject } of changes) {
+        if (!id) continue;
+        if (subject) titles.set(id, subject);
+        groups.forget(id);
+      }
+    },
+    membersChanged: groups.forget,
+    /** Changes may have been missed: everything is asked anew. */
+    wasAway: groups.forgetAll,
+  };
+}
+
+function isAdministratorOf({ participants }: GroupMetadata, sender: string): boolean {
+  return participants.some(
+    ({ id, phoneNumber, lid, admin }) =>
+      (admin === 'admin' || admin === 'superadmin') && isSamePerson(personOf(id, phoneNumber, lid), sender),
+  );
+}
+
+const SECRET_KEPT_MS = 3_600_000;
+const PRUNE_EVERY_MS = 1_800_000;
+/** By its id, a message has its secret on one of these; each is one value of the channel's state. */
+const SHELVES = 256;
+const MOST_ON_SHELF = 16;
+const ALL_SHELVES = Array.from({ length: SHELVES }, (_, number) => `secrets-${number}`);
+
+const shelfSchema = z.array(
+  z.object({ id: z.string(), author: z.string(), secret: z.string(), at: z.number() }),
+);
+type Shelf = z.output<typeof shelfSchema>;
+
+export interface Secret {
+  /** The address of the message's author. */
+  author: string;
+  bytes: Uint8Array;
+}
+
+export type Secrets = ReturnType<typeof createSecrets>;
+
+/**
+ * The secrets of the latest messages: since May 2026 an edit is encrypted with that of the message it changes. Kept for an
+ * hour (people may edit for a quarter of one), on the disk for one and a half at most, also over a restart, and in a space
+ * that does not grow.
+ */
+export function createSecrets(state: ChannelState, clock: Clock) {
+  const shelves = new Map<string, Shelf>();
+
+  /** Shelves are read at their first use. */
+  async function load(names: readonly string[]): Promise<void> {
+    const unread = names.filter((name) => !shelves.has(name));
+    const found = unread.length === 0 ? new Map() : await state.get(unread);
+    for (const name of unread) {
+      const read = shelfSchema.safeParse(JSON.parse(found.get(name) ?? '[]'));
+      // It may have been loaded meanwhile.
+      if (!shelves.has(name)) shelves.set(name, read.data ?? []);
+    }
+  }
+
+  function youngOn(name: string): Shelf {
+    const oldest = clock.now() - SECRET_KEPT_MS;
+    return (shelves.get(name) ?? []).filter(({ at }) => at >= oldest);
+  }
+
+  async function put(name: string, shelf: Shelf): Promise<void> {
+    shelves.set(name, shelf);
+    await state.set(new Map([[name, shelf.length === 0 ? null : JSON.stringify(shelf)]]));
+  }
+
+  return {
+    /** Resolves when it is on the disk. */
+    async keep(id: string, { author, bytes }: Secret): Promise<void> {
+      const name = shelfOf(id);
+      await load([name]);
+      const secret = Buffer.from(bytes).toString('base64');
+      const others = youngOn(name).filter((each) => each.id !== id || each.author !== author);
+      await put(name, [...others, { id, author, secret, at: clock.now() }].slice(-MOST_ON_SHELF));
+    },
+    /** Several, if messages in several chats have this id. */
+    async of(id: string): Promise<{ author: string; bytes: Buffer }[]> {
+      const name = shelfOf(id);
+      await load([name]);
+      const found = youngOn(name).filter((each) => each.id === id);
+      return found.map(({ author, secret }) => ({ author, bytes: Buffer.from(secret, 'base64') }));
+    },
+    /** Removes the old ones from the disk, again and again, until the signal aborts. Never rejects. */
+    async prune(log: Log, signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        try {
+          await load(ALL_SHELVES);
+          for (const name of ALL_SHELVES) {
+            const young = youngOn(name);
+            if (young.length < (shelves.get(name)?.length ?? 0)) await put(name, young);
+          }
+        } catch (error) {
+          const fields = { channel: 'whatsapp', reason: describe(error) };
+          log.warn(fields, 'pruning old message secrets failed; retrying in 30 minutes');
+        }
+        await clock.sleep(PRUNE_EVERY_MS, signal);
+      }
+    },
+  };
+}
+
+function shelfOf(id: string): string {
+  return `secrets-${createHash('sha256').update(id).digest().readUInt8(0) % SHELVES}`;
+}
