@@ -7,18 +7,18 @@ import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { openAudit } from './audit.js';
 import { openStore } from './compose.js';
-import { commandConfig, hiddenInLogs } from './config.js';
+import { commandConfig } from './config.js';
 import { Fault } from './core/errors.js';
 import { OPERATOR } from './core/journal.js';
-import { aloneInData, enterData } from './data-folder.js';
 import { backup } from './operating/backup.js';
+import { askPassphrase } from './operating/encryption.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
-import { askPassphrase } from './operating/passphrase.js';
 import { restore } from './operating/restore.js';
-import { mediaFolderOf, workFolderOf } from './places.js';
+import { aloneInData, enterData, mediaFolderOf, workFolderOf } from './paths.js';
+import { userName } from './platforms.js';
+import { hiddenInLogs } from './secrets.js';
 import { refuseForeign } from './store/sqlite/migrate.js';
-import { userName } from './terminal.js';
 
 /** What a restore leaves free: the database in it may grow when it is brought up to date. */
 const RESERVE_BYTES = 100_000_000;

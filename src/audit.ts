@@ -1,11 +1,14 @@
 /** The audit log of a configuration, and `coterie audit`, which shows it, filtered, and verifies it. */
-import { type Config, commandConfig, hiddenInLogs } from './config.js';
+import { type Config, commandConfig, type LoadedConfig } from './config.js';
+import { ACCESS, configKeys } from './config-keys.js';
 import { systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
 import { Fault } from './core/errors.js';
-import type { Audit } from './core/journal.js';
+import { type Audit, type AuditEntry, GATEWAY } from './core/journal.js';
+import { ONCE } from './core/known-keys.js';
 import type { Log } from './core/log.js';
 import { createAudit } from './operating/audit.js';
+import { hashOf, plain } from './operating/audit-files.js';
 import {
   type AuditFilter,
   newestEntries,
@@ -13,7 +16,8 @@ import {
   shownLine,
   verifyAudit,
 } from './operating/audit-read.js';
-import { createRedactor } from './operating/redact.js';
+import { createRedactor } from './operating/log.js';
+import { hiddenInLogs, isSecretOption } from './secrets.js';
 
 export interface ShowWishes extends AuditFilter {
   json?: boolean;
@@ -68,4 +72,100 @@ async function sayVerdict(folder: string): Promise<void> {
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
+}
+
+// What a process that serves people enters in the audit log when it begins: its version, the configuration (what differs
+// from the defaults and from the last start, and all of `access`), and which logins and keys it uses. Secrets stand there
+// as fingerprints, from which nothing can be had but that one was changed.
+
+/** How far back the last start is looked for: a start may not take long. */
+const MOST_BYTES = 20_000_000;
+const MOST_CHARS = 10_000;
+
+interface Setting {
+  shown: string;
+  isSecret: boolean;
+}
+
+export async function enterStart(
+  audit: Audit,
+  { config, keys, variableKeys, file }: LoadedConfig,
+  { version, owner }: { version: string; owner: string },
+): Promise<void> {
+  const whole = { ...keys, access: { ...ACCESS, ...keys.access } };
+  const settings = settingsOf(whole, createRedactor(hiddenInLogs(config)), variableKeys);
+  const details = noteworthy(settings);
+  // What cannot be read is told when it is written to.
+  const isConfiguration = ({ kind }: AuditEntry) => kind === 'configuration';
+  const known = await newestEntries(config.dataDir, isConfiguration, 1, MOST_BYTES).catch(() => null);
+  const before = known?.lines[0]?.details;
+  const credentials = Object.entries(details).filter(([name]) => settings.get(name)?.isSecret);
+  const address = details['model.base_url'];
+  const used = [...(address === undefined ? [] : [['model.base_url', address]]), ...credentials];
+  const hash = hashOf(JSON.stringify([...settings].map(([name, { shown }]) => [name, shown])));
+  const since = before === undefined ? 'no earlier one is known' : changesSince(before, details);
+  const entry = (kind: AuditEntry['kind'], what: string, more?: Record<string, string>): AuditEntry => ({
+    ...{ kind, who: GATEWAY, where: null, what, word: null },
+    ...(more && { details: more }),
+  });
+  await Promise.all([
+    audit.note(entry('start', `the ${owner} began: coterie ${version}, Node ${process.version}`)),
+    audit.note(entry('configuration', `${file ?? 'the defaults'} (sha256 ${hash}); ${since}`, details)),
+    audit.note(
+      entry('credentials', used.length === 0 ? 'none' : 'used from now on', Object.fromEntries(used)),
+    ),
+  ]);
+}
+
+/**
+ * Every key by its path, as in config.yaml. `clean` cuts out what is secret in a value that is none as a whole. What holds
+ * something of the environment is shown like a secret: nobody knows what it is.
+ */
+function settingsOf(
+  keys: object,
+  clean = (text: string) => text,
+  variableKeys: readonly string[] = [],
+): Map<string, Setting> {
+  const found = new Map<string, Setting>();
+  collect(keys, [], false);
+  return found;
+
+  function collect(value: unknown, path: string[], isSecret: boolean): void {
+    const holdsMore =
+      typeof value === 'object' && value !== null && !(Array.isArray(value) && value.every(isPlain));
+    if (!holdsMore) {
+      const shown = JSON.stringify(value) ?? 'null';
+      const name = path.join('.');
+      const isVariable = variableKeys.some((key) => key === name || key.startsWith(`${name}.`));
+      const hides = (isSecret || isVariable) && value !== null;
+      const safe = hides ? '' : plain(clean(shown), MOST_CHARS);
+      const fingerprint = safe === shown ? '' : `secret ${hashOf(shown).slice(0, 8)}`;
+      found.set(name, { shown: `${safe} ${fingerprint}`.trim(), isSecret: isSecret && value !== null });
+      return;
+    }
+    for (const [name, inner] of Object.entries(value)) {
+      collect(inner, [...path, name], isSecret || isSecretOption(name, path));
+    }
+  }
+}
+
+function isPlain(value: unknown): boolean {
+  return typeof value !== 'object' || value === null;
+}
+
+/** What is not as it would be without a file, and what says who may talk. */
+function noteworthy(settings: Map<string, Setting>): Record<string, string> {
+  const defaults = settingsOf(configKeys.parse({}, ONCE));
+  const told = [...settings].filter(
+    ([name, { shown }]) => defaults.get(name)?.shown !== shown || name.startsWith('access.'),
+  );
+  return Object.fromEntries(told.map(([name, { shown }]) => [name, shown]));
+}
+
+function changesSince(before: Record<string, string>, now: Record<string, string>): string {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(now)])].sort();
+  const changed = names.filter((name) => before[name] !== now[name]);
+  return changed.length === 0
+    ? 'nothing changed since the last start'
+    : `changed since the last start: ${changed.join(', ')}`;
 }

@@ -22,7 +22,7 @@ const program = new Command('coterie')
   .enablePositionalOptions()
   .showHelpAfterError('(--help shows what there is)');
 const pair = new Command('pair');
-const otherCommands = () => import('./other-commands.js');
+const otherCommands = () => import('./commands.js');
 
 /** What runs until it is stopped hears of that from its first moment on: to load its code takes longer than some wait. */
 function stopAsked(): AbortSignal {

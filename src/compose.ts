@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { createArtifacts } from './artifacts/artifacts.js';
 import { createExports } from './chat-export/files.js';
 import { newCallCode, newPairingCode } from './codes.js';
-import { type Config, secretsOf } from './config.js';
+import type { Config } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { type Conversation, createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
@@ -39,12 +39,11 @@ import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
 import { secretsIn } from './models/redact.js';
 import { createOutward } from './network/outward.js';
-import { collectSooner, createCollector } from './operating/heap.js';
 import { takeLock } from './operating/lock.js';
-import { createMetrics } from './operating/metrics.js';
-import { createRedactor } from './operating/redact.js';
-import { createSizes, jobGauge, sizeGauges } from './operating/sizes.js';
+import { createRedactor } from './operating/log.js';
+import { createMetrics, createSizes, jobGauge, sizeGauges } from './operating/metrics.js';
 import { startUpkeep } from './operating/upkeep.js';
+import { collectSooner, createCollector } from './operating/v8.js';
 import {
   agentsFolderOf,
   artifactsFolderOf,
@@ -56,10 +55,11 @@ import {
   skillsFolderOf,
   workFolderOf,
   workspaceFolderOf,
-} from './places.js';
-import { createPlatforms } from './platforms.js';
+} from './paths.js';
+import { createPlatforms, createTerminalChannel, type TerminalWishes } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { createRecords } from './replay/records.js';
+import { secretsOf } from './secrets.js';
 import {
   createEmbedder,
   createMcp,
@@ -72,7 +72,6 @@ import { channelSettingsOf, modelsFor, settingsOf } from './settings.js';
 import { createSkills, systemHost } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createDelegating, createTaskParts } from './tasks.js';
-import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
 import { createAgents } from './workspace/agents.js';
 import { withWorkspace } from './workspace/recall-files.js';

@@ -14,9 +14,8 @@ import { printableLine } from './core/cut.js';
 import { describe, Fault } from './core/errors.js';
 import { hintFor, knownPart, ONCE, parseKnown } from './core/known-keys.js';
 import type { ServerSettings } from './mcp/settings.js';
-import { isSecretName, secretsIn } from './models/redact.js';
 import { proxiesOf } from './network/rules.js';
-import { readSecretFile } from './operating/secret-file.js';
+import { readSecretFile } from './operating/yaml.js';
 import { databaseProblem } from './premises.js';
 
 type Keys = z.output<typeof configKeys>;
@@ -132,69 +131,6 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
     config: resolveConfig(keys, dirname(file), from, { secretFiles, variables }),
     ...{ keys, warnings, file, variableKeys: variables.map(({ path }) => path.join('.')) },
   };
-}
-
-/** Options that are secrets wherever they are, and those that the channels name. */
-const SECRETS = new Set<string>([
-  'apiKey',
-  'token',
-  'clientSecret',
-  ...CHANNELS.flatMap(({ secrets }) => secrets),
-]);
-
-/** Whether a key of config.yaml is a secret: an option, or what stands below it or in headers and fields. */
-export function isSecretOption(name: string, [...above]: string[]): boolean {
-  const option = Object.keys(camel({ [name]: null }))[0] ?? '';
-  const isNamedFreely = above.some((each) => ['headers', 'extra', 'env'].includes(each));
-  return SECRETS.has(option) || (isNamedFreely && isSecretName(name));
-}
-
-/**
- * Everything that may be seen by nobody: the secret options, headers, fields and variables, passwords in addresses, and what
- * was taken from files.
- */
-export function secretsOf(config: Config): string[] {
-  const secretVariables = config.variables.filter(({ name }) => isSecretName(name));
-  const found = [...config.secretFiles.map(({ text }) => text), ...secretVariables.map(({ value }) => value)];
-  collect(config, false);
-  for (const proxy of [config.network.proxies.plain, config.network.proxies.secure]) {
-    // A login of one word is a key.
-    if (proxy?.password === '') found.push(proxy.user, new URL(proxy.address).username);
-  }
-  return found.filter((each) => each !== '');
-
-  function collect(value: unknown, isSecret: boolean): void {
-    if (typeof value === 'string') found.push(...(isSecret ? [value] : secretsInAddress(value)));
-    if (typeof value !== 'object' || value === null) return;
-    for (const [key, inner] of Object.entries(value)) {
-      const isNamed = key === 'headers' || (key === 'env' && !Array.isArray(inner));
-      if (isNamed) found.push(...secretNamed(inner));
-      else collect(inner, isSecret || SECRETS.has(key));
-      if (key === 'extra') found.push(...secretsIn(inner));
-    }
-  }
-}
-
-/** Shorter ones (`info`, `8420`) are words of their own, and would be cut out of others. */
-const SHORTEST_HIDDEN = 6;
-
-/** What no line of a log holds: the secrets, and whatever was taken from the environment, as nobody knows what it is. */
-export function hiddenInLogs(config: Config): string[] {
-  const values = config.variables.flatMap(({ value }) => [value, ...asAddress(value)]);
-  return [...secretsOf(config), ...values.filter(({ length }) => length >= SHORTEST_HIDDEN)];
-}
-
-/** As addresses are shown: names of hosts in small letters, nothing behind the path. */
-function asAddress(value: string): string[] {
-  return URL.canParse(value) ? [new URL(value).href.replace(/\/$/, '')] : [];
-}
-
-/** Of headers and variables. */
-function secretNamed(values: Record<string, string>): string[] {
-  return Object.entries(values).flatMap(([name, value]) =>
-    // The key alone, too, without the word before it that says what it is.
-    isSecretName(name) ? [value, value.replace(/^\w+ /, '')] : [],
-  );
 }
 
 /** As `loadConfig`, for the process that runs. */
@@ -372,26 +308,12 @@ function rules(...sections: Keys['access'][]): AccessRules {
   return camel({ ...ACCESS, ...Object.assign({}, ...sections) }) as AccessRules;
 }
 
-function camel<Section extends object>(section: Section): Camel<Section> {
+export function camel<Section extends object>(section: Section): Camel<Section> {
   const entries = Object.entries(section).map(([key, value]) => [
     key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
     value,
   ]);
   return Object.fromEntries(entries) as Camel<Section>;
-}
-
-/** Of `https://user:password@host?token=key`, as they are written there and decoded. */
-function secretsInAddress(text: string): string[] {
-  if (!URL.canParse(text)) return [];
-  const { password, searchParams } = new URL(text);
-  const keys = [...searchParams].filter(([name]) => isSecretName(name)).map(([, value]) => value);
-  if (password === '') return keys;
-  try {
-    return [...keys, password, decodeURIComponent(password)];
-  } catch {
-    // It holds a lone %, so it is not encoded.
-    return [...keys, password];
-  }
 }
 
 /** In `access` and `channels.<name>.access` a rule that is misspelt must not be passed over. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join, resolve } from 'node:path';
 import { type Export, exportOf } from './chat-export/export.js';
 import { writePieces } from './chat-export/files.js';
-import { commandConfig, hiddenInLogs } from './config.js';
+import { commandConfig } from './config.js';
 import { EXPORT_FORMATS, type ExportFormat } from './core/chat-record.js';
 import { systemClock } from './core/clock.js';
 import { printableLine } from './core/cut.js';
@@ -11,6 +11,7 @@ import { A_TIME, createZone, momentsOf, type Zone } from './core/dates.js';
 import { Fault } from './core/errors.js';
 import { createPersonas } from './groups/personas.js';
 import { createLog } from './operating/log.js';
+import { hiddenInLogs } from './secrets.js';
 import { withRecords } from './store/sqlite/inspect.js';
 
 export interface ExportWishes {

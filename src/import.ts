@@ -4,15 +4,15 @@
  */
 import { stat } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
-import { commandConfig, secretsOf } from './config.js';
+import { commandConfig } from './config.js';
 import { printableLine } from './core/cut.js';
 import { Fault } from './core/errors.js';
-import { enterData } from './data-folder.js';
 import { isChatId, isPersonaId, slug } from './groups/paths.js';
 import { type Imported, importFrom } from './importing/import.js';
 import { createLog } from './operating/log.js';
-import { skillsFolderOf, workspaceFolderOf } from './places.js';
+import { enterData, skillsFolderOf, workspaceFolderOf } from './paths.js';
 import { PLATFORMS } from './platforms.js';
+import { secretsOf } from './secrets.js';
 
 export async function importFolder(
   configFile: string | undefined,

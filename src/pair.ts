@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline/promises';
 import { openAudit } from './audit.js';
 import { CHANNELS } from './channels/list.js';
 import { openStore } from './compose.js';
-import { type Config, commandConfig, hiddenInLogs } from './config.js';
+import { type Config, commandConfig } from './config.js';
 import { NAME_CHARS, WELCOME } from './conversation/commands/owners.js';
 import { oneLine } from './conversation/quoting.js';
 import type { Applicant, ApprovedKind, PairingRequest } from './core/access.js';
@@ -13,12 +13,12 @@ import { Fault } from './core/errors.js';
 import { channelOf } from './core/ids.js';
 import { type Audit, OPERATOR } from './core/journal.js';
 import type { Store } from './core/store.js';
-import { enterData } from './data-folder.js';
 import { createOutward } from './network/outward.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
-import { PLATFORMS, stateOf } from './platforms.js';
-import { userName } from './terminal.js';
+import { enterData } from './paths.js';
+import { PLATFORMS, stateOf, userName } from './platforms.js';
+import { hiddenInLogs } from './secrets.js';
 
 /** Asks whoever sits at the terminal; null where nobody does. */
 export type Ask = ((question: string) => Promise<string>) | null;

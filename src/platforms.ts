@@ -1,5 +1,7 @@
 /** The platforms that are configured. Each one's library is loaded only when its channel is created. */
 import { randomUUID } from 'node:crypto';
+import { homedir, userInfo } from 'node:os';
+import { join } from 'node:path';
 import type { ChannelDescriptor } from './channels/kit/descriptor.js';
 import { withSpeakerName } from './channels/kit/outgoing.js';
 import { CHANNELS } from './channels/list.js';
@@ -91,4 +93,45 @@ export function stateOf(store: Store, channel: string): ChannelState {
     set: (values) => store.setChannelState(channel, values),
     clear: () => store.clearChannelState(channel),
   };
+}
+
+// The terminal chat of a run: its channel on this process's own input and output.
+
+export interface TerminalWishes {
+  interactive: boolean;
+  onEnd(failure: unknown): void;
+  /** Lets the prompt take over log output, so that log lines do not disturb what is being typed. */
+  lendTo(interject: (write: () => void) => void): void;
+}
+
+/** Its library is loaded only where there is one. */
+export async function createTerminalChannel(
+  config: Pick<Config, 'dataDir'>,
+  wishes: TerminalWishes,
+  log: Log,
+): Promise<Channel> {
+  const { createTerminal } = await import('./channels/terminal/channel.js');
+  const terminal = createTerminal({
+    input: process.stdin,
+    output: process.stdout,
+    interactive: wishes.interactive,
+    colours: process.stdout.isTTY === true && process.stdout.hasColors(),
+    userName: userName(),
+    historyFile: join(config.dataDir, 'terminal-history'),
+    clock: systemClock,
+    newId: randomUUID,
+    log,
+    onEnd: wishes.onEnd,
+  });
+  wishes.lendTo(terminal.interject);
+  return terminal;
+}
+
+/** A container may run as a user without a name. */
+export function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return homedir().split(/[/\\]/).at(-1) || 'you';
+  }
 }

@@ -4,7 +4,7 @@ import { access, mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, Fault } from './core/errors.js';
-import { keepHandle } from './operating/kept-handles.js';
+import { keepHandle } from './operating/v8.js';
 
 interface Folders {
   dataDir: string;

@@ -1,6 +1,6 @@
 /** `coterie replay`: everything that a turn saw and did; and what the model answers if it is asked again. */
 import { join } from 'node:path';
-import { type Config, commandConfig, hiddenInLogs, secretsOf } from './config.js';
+import { type Config, commandConfig } from './config.js';
 import { systemClock } from './core/clock.js';
 import { printableJson, printableLine } from './core/cut.js';
 import { createZone } from './core/dates.js';
@@ -8,14 +8,14 @@ import { Fault } from './core/errors.js';
 import type { TurnInStore } from './core/journal.js';
 import type { Log } from './core/log.js';
 import { secretsIn } from './models/redact.js';
-import { createLog } from './operating/log.js';
-import { createRedactor } from './operating/redact.js';
-import { recordsFolderOf } from './places.js';
+import { createLog, createRedactor } from './operating/log.js';
+import { recordsFolderOf } from './paths.js';
 import { type AskedAgain, askAgain } from './replay/again.js';
 import { recordsOf } from './replay/record-files.js';
 import { WRITTEN_WITHIN_MS } from './replay/records.js';
 import { type Redacting, redacted } from './replay/redact.js';
 import { shownAgain, shownEntries, shownTurn, type Told } from './replay/shown.js';
+import { hiddenInLogs, secretsOf } from './secrets.js';
 import { createModel } from './servers.js';
 import { type Records, withRecords } from './store/sqlite/inspect.js';
 import { journalledSpawn, NAME as SPAWN } from './tools/sessions-spawn.js';

@@ -1,18 +1,17 @@
 /** `coterie start` and `coterie chat`: runs a gateway from its configuration to its end. */
 import { join } from 'node:path';
-import { openAudit } from './audit.js';
-import { enterStart } from './audit-start.js';
+import { enterStart, openAudit } from './audit.js';
 import { compose } from './compose.js';
-import { type Config, hiddenInLogs, type LoadedConfig, processConfig } from './config.js';
+import { type Config, type LoadedConfig, processConfig } from './config.js';
 import { systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
-import { enterData } from './data-folder.js';
 import { type DataLock, takeLock, watchLocks } from './operating/lock.js';
 import { createLog, standardError } from './operating/log.js';
-import { hasPlatforms } from './platforms.js';
+import { enterData } from './paths.js';
+import { hasPlatforms, type TerminalWishes } from './platforms.js';
 import { checkPremises } from './premises.js';
-import type { TerminalWishes } from './terminal.js';
+import { hiddenInLogs } from './secrets.js';
 
 export async function start(
   configFile: string | undefined,

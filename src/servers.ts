@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { type Config, secretsOf } from './config.js';
+import type { Config } from './config.js';
 import { systemClock } from './core/clock.js';
 import type { Log, Metrics } from './core/log.js';
 import type { ModelClient, Prices } from './core/model.js';
@@ -15,7 +15,8 @@ import type { Stream } from './journal/journal.js';
 import type { McpServers } from './mcp/servers.js';
 import type { OpenAiModelOptions } from './models/openai.js';
 import { createOutward } from './network/outward.js';
-import { createRedactor } from './operating/redact.js';
+import { createRedactor } from './operating/log.js';
+import { secretsOf } from './secrets.js';
 
 const QUIRKS = 'model.quirks';
 const WINDOWS = 'model.windows';

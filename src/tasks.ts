@@ -12,7 +12,7 @@ import type { Delegation, Task, Tasks } from './core/task.js';
 import type { TaskGiver } from './delegation/place.js';
 import type { Runner, RunnerParts } from './delegation/runner.js';
 import type { DelegationParts } from './delegation/spawn.js';
-import { artifactsFolderOf, workFolderOf } from './places.js';
+import { artifactsFolderOf, workFolderOf } from './paths.js';
 
 interface Parts
   extends Pick<

@@ -1,13 +1,14 @@
 /** `coterie worker`: runs beside the GPU and makes vectors for gateways, by the queue in Redis. */
 import { randomUUID } from 'node:crypto';
 import { startBoard } from './board/listener.js';
-import { hiddenInLogs, processConfig } from './config.js';
+import { processConfig } from './config.js';
 import { systemClock } from './core/clock.js';
 import { describe, Fault } from './core/errors.js';
 import { runWorker } from './embedding/worker.js';
 import { createOutward } from './network/outward.js';
 import { createLog } from './operating/log.js';
 import { createMetrics } from './operating/metrics.js';
+import { hiddenInLogs } from './secrets.js';
 
 export async function worker(configFile: string | undefined, stop: AbortSignal): Promise<void> {
   const { config, warnings, file } = await processConfig(configFile, process.stderr.isTTY === true);

@@ -5,10 +5,11 @@ import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import * as z from 'zod';
-import { hiddenInLogs, isSecretOption, loadConfig, secretsOf } from '../src/config.js';
+import { loadConfig } from '../src/config.js';
 import { configKeys } from '../src/config-keys.js';
 import { Fault } from '../src/core/errors.js';
-import { createRedactor } from '../src/operating/redact.js';
+import { createRedactor } from '../src/operating/log.js';
+import { hiddenInLogs, isSecretOption, secretsOf } from '../src/secrets.js';
 
 const BOT = '123456789:AAF-abcdefghijklmnopqrstuvwxyz_0123';
 

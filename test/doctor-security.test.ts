@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { loadConfig } from '../src/config.js';
-import { securityFacts } from '../src/doctor-facts.js';
-import { type SecurityFacts, securityFindings } from '../src/doctor-security.js';
+import { type SecurityFacts, securityFacts, securityFindings } from '../src/doctor-security.js';
 import { makeHome, run } from './harness/gateway.js';
 
 const BOT = '123456789:AAF-abcdefghijklmnopqrstuvwxyz_0123';

@@ -9,7 +9,7 @@ import { type FileHandle, open, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cutAt } from '../core/cut.js';
 import { AUDIT_KINDS, type AuditEntry } from '../core/journal.js';
-import { giveToOwner } from './modes.js';
+import { giveToOwner } from './lock.js';
 
 export interface AuditLine extends AuditEntry {
   /** 1, 2, 3, … over all files. */

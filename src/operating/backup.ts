@@ -12,7 +12,7 @@ import { entriesBelow, openFile, within } from '../core/beneath.js';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
-import { encrypt, type Secret } from './encrypted.js';
+import { encrypt, type Secret } from './encryption.js';
 
 /** The names in the archive, and the version of their arrangement. */
 export const ARCHIVE = {

@@ -1,12 +1,121 @@
 /**
- * The log: pino to standard error (standard output belongs to the terminal chat), written at once so that
- * nothing is lost when the process ends, and every line freed on its way out of secrets, and of signs that steer a terminal:
- * names, titles and the errors of servers are what strangers wrote.
+ * What may not be seen in a log, cut out of any text: the secrets we know, and what looks like one. Everything is looked
+ * for in the text as it came, and what overlaps is cut out together, so that no half of a secret stays. The time it
+ * takes grows with the text and not faster: no expression here goes back over more than some characters.
  */
 import { createRequire } from 'node:module';
 import { destination as openDestination, pino, stdTimeFunctions } from 'pino';
 import type { Log } from '../core/log.js';
-import { createRedactor } from './redact.js';
+
+const CUT = '[redacted]';
+
+/**
+ * How a secret begins, and the characters with which it goes on: bot tokens of Telegram (also in a URL), keys of model
+ * servers, and whatever authorises a request. A first group stays. No expression reads on without end: one that has
+ * matched megabytes overflows the stack of V8.
+ */
+const LOOKS_SECRET: readonly { begins: RegExp; goesOn: RegExp }[] = [
+  { begins: /()\d{6,12}(?::|%3A)[A-Za-z0-9_-]{30}/gi, goesOn: /[A-Za-z0-9_-]/ },
+  { begins: /()\bsk-[A-Za-z0-9_-]{8}/g, goesOn: /[A-Za-z0-9_-]/ },
+  { begins: /(\bBearer\s{1,8})[^\s"'\\,;]{6}/gi, goesOn: /[^\s"'\\,;]/ },
+  {
+    begins: /(\bauthorization\W{1,8}(?:Basic|Bot|Token)\s{1,8})[^\s"'\\,;]{6}/gi,
+    goesOn: /[^\s"'\\,;]/,
+  },
+];
+
+/** Shorter ones would cut up ordinary words. */
+const SHORTEST = 4;
+/** The same, of what stands for a part of one. */
+const SHORTEST_IN_BASE64 = 8;
+
+interface Span {
+  from: number;
+  to: number;
+}
+
+export function redact(text: string, secrets: readonly string[]): string {
+  return createRedactor(secrets)(text);
+}
+
+/** The same for many texts: the forms of the secrets are worked out once. */
+export function createRedactor(secrets: readonly string[]): (text: string) => string {
+  const known = [...new Set(secrets.filter(({ length }) => length >= SHORTEST).flatMap(formsOf))];
+  return (text) => {
+    return without(text, [
+      ...known.flatMap((secret) => placesOf(text, secret)),
+      ...LOOKS_SECRET.flatMap((form) => placesThatLook(form, text)),
+    ]);
+  };
+}
+
+/** As it is, inside JSON (also JSON in JSON), inside a URL, and in base64, as a password goes with a name. */
+function formsOf(secret: string): string[] {
+  const inJson = JSON.stringify(secret).slice(1, -1);
+  const whole = Buffer.from(secret).toString();
+  const inUrls = [
+    encodeURIComponent(whole),
+    encodeURI(whole),
+    new URLSearchParams([['', whole]]).toString().slice(1),
+  ];
+  const small = inUrls.map((each) => each.replace(/%[\dA-F]{2}/g, (sign) => sign.toLowerCase()));
+  return [secret, inJson, JSON.stringify(inJson).slice(1, -1), ...inUrls, ...small, ...inBase64(secret)];
+}
+
+/** What it looks like behind any number of other bytes: without the characters at its ends that hold some of these, too. */
+function inBase64(secret: string): string[] {
+  return [0, 1, 2].flatMap((before) => {
+    const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(secret)]);
+    const whole = bytes.toString('base64').replace(/(?<!=)=+$/, '');
+    const own = whole.slice(before === 0 ? 0 : before + 1, bytes.length % 3 === 0 ? undefined : -1);
+    return own.length < SHORTEST_IN_BASE64 ? [] : [own, own.replaceAll('+', '-').replaceAll('/', '_')];
+  });
+}
+
+/** Also those that overlap each other. */
+function placesOf(text: string, secret: string): Span[] {
+  const places: Span[] = [];
+  for (let from = text.indexOf(secret); from >= 0; from = text.indexOf(secret, from + 1)) {
+    const last = places.at(-1);
+    if (last !== undefined && from <= last.to) last.to = from + secret.length;
+    else places.push({ from, to: from + secret.length });
+  }
+  return places;
+}
+
+function placesThatLook({ begins, goesOn }: (typeof LOOKS_SECRET)[number], text: string): Span[] {
+  const places: Span[] = [];
+  begins.lastIndex = 0;
+  for (let match = begins.exec(text); match !== null; match = begins.exec(text)) {
+    const [whole, stays = ''] = match;
+    let to = match.index + whole.length;
+    while (to < text.length && goesOn.test(text.charAt(to))) to++;
+    places.push({ from: match.index + stays.length, to });
+    begins.lastIndex = to;
+  }
+  return places;
+}
+
+/** What stands for a piece of a text: for a number that may be a whole value of JSON, a number. */
+function inPlaceOf(text: string, from: number, to: number): string {
+  const mayBeValue = /[:,[]/.test(text.charAt(from - 1)) && /[,}\]]/.test(text.charAt(to));
+  return mayBeValue && /^\d+$/.test(text.slice(from, to)) ? '0' : CUT;
+}
+
+function without(text: string, found: Span[]): string {
+  if (found.length === 0) return text;
+  const kept: string[] = [];
+  let end = 0;
+  for (const { from, to } of found.sort((a, b) => a.from - b.from)) {
+    if (from >= end) kept.push(text.slice(end, from), inPlaceOf(text, from, to));
+    end = Math.max(end, to);
+  }
+  return [...kept, text.slice(end)].join('');
+}
+
+// The log: pino to standard error (standard output belongs to the terminal chat), written at once so that
+// nothing is lost when the process ends, and every line freed on its way out of secrets, and of signs that steer a terminal:
+// names, titles and the errors of servers are what strangers wrote.
 
 export interface LogOptions {
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent';

@@ -3,15 +3,17 @@
  * Prometheus client adds those of the process (memory, garbage collection, event loop), and is loaded by the first look.
  */
 import type { Registry } from 'prom-client';
+import type { Clock } from '../core/clock.js';
 import type { CounterName, HistogramName, Metrics } from '../core/log.js';
+import type { Sizes, UpkeepStore } from '../core/store.js';
 
-export interface RenderedMetrics extends Metrics {
+interface RenderedMetrics extends Metrics {
   /** All metrics in Prometheus's text format; with gauges, which are measured for the look. */
   render(gauges?: Gauge[]): Promise<string>;
   readonly contentType: string;
 }
 
-export interface Gauge {
+interface Gauge {
   name: string;
   help: string;
   values: { labels?: Record<string, string>; value: number }[];
@@ -189,4 +191,56 @@ function seconds(from: number, to: number): number[] {
     limits.push(...[step, step * 2.5, step * 5].map((limit) => Number(limit.toPrecision(2))));
   }
   return limits.filter((limit) => limit <= to);
+}
+
+// How much is kept: for `/status` and `/metrics`. Measured at most once a minute, since that looks at every file.
+
+const FRESH_MS = 60_000;
+
+export function createSizes(parts: {
+  store: UpkeepStore;
+  mediaBytes(): Promise<number>;
+  clock: Clock;
+}): () => Promise<Sizes> {
+  const { store, mediaBytes, clock } = parts;
+  let latest: { at: number; sizes: Promise<Sizes> } | null = null;
+
+  async function measure(): Promise<Sizes> {
+    const [stored, media] = await Promise.all([store.sizes(), mediaBytes()]);
+    return { store: stored, media };
+  }
+
+  return () => {
+    const now = clock.now();
+    if (latest === null || now - latest.at >= FRESH_MS) {
+      const measured = { at: now, sizes: measure() };
+      latest = measured;
+      // What failed is measured anew by whoever asks next; this one hears of it.
+      measured.sizes.catch(() => {
+        if (latest === measured) latest = null;
+      });
+    }
+    return latest.sizes;
+  };
+}
+
+export function jobGauge(states: Record<string, number>): Gauge {
+  return {
+    name: 'jobs',
+    help: 'Scheduled tasks, by their state',
+    values: Object.entries(states).map(([state, value]) => ({ labels: { state }, value })),
+  };
+}
+
+export function sizeGauges({ store: { bytes, free, rows }, media }: Sizes): Gauge[] {
+  return [
+    { name: 'store_bytes', help: 'Size of the database', values: [{ value: bytes }] },
+    { name: 'store_free_bytes', help: 'Of it, what is free to be used again', values: [{ value: free }] },
+    {
+      name: 'store_rows',
+      help: 'Rows of what grows, at most so many',
+      values: Object.entries(rows).map(([table, value]) => ({ labels: { table }, value })),
+    },
+    { name: 'media_bytes', help: 'Size of the files that came with messages', values: [{ value: media }] },
+  ];
 }

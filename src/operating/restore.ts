@@ -9,7 +9,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
 import { ARCHIVE, IN_DATA, INSIDE } from './backup.js';
-import { decrypted, isEncrypted } from './encrypted.js';
+import { decrypted, isEncrypted } from './encryption.js';
 import { announceExchange, announceStages, type Exchange, exists, type Rename, settle } from './exchange.js';
 import { syncTree } from './sync.js';
 import { FOLDERS, type Folder, type Room, refusal, type Stages, unpack } from './unpack.js';

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import type { GuppiEvent, MattTurn } from '../../src/core/journal.js';
 import { lineOf } from '../../src/journal/line.js';
-import { redact } from '../../src/operating/redact.js';
+import { redact } from '../../src/operating/log.js';
 import { ENTRY } from '../harness/journal-shapes.js';
 
 const TURN: MattTurn = {

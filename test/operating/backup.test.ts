@@ -19,7 +19,7 @@ import { create } from 'tar';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
 import { ARCHIVE, backup } from '../../src/operating/backup.js';
-import type { Secret } from '../../src/operating/encrypted.js';
+import type { Secret } from '../../src/operating/encryption.js';
 import { restore } from '../../src/operating/restore.js';
 
 const NOW = Date.UTC(2026, 4, 6, 7, 8, 9);

@@ -3,8 +3,7 @@ import { chmod, chown, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { takeLock } from '../../src/operating/lock.js';
-import { closeToOthers } from '../../src/operating/modes.js';
+import { closeToOthers, takeLock } from '../../src/operating/lock.js';
 import { type Home, makeHome, run } from '../harness/gateway.js';
 import { auditIn, enter } from './audit-support.js';
 

@@ -1,7 +1,7 @@
 /** What may not be seen in a log, whatever it stands in. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { redact } from '../../src/operating/redact.js';
+import { redact } from '../../src/operating/log.js';
 
 const TOKEN = '123456789:AAF-abcdefghijklmnopqrstuvwxyz_0123';
 

@@ -7,7 +7,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
 import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../../src/core/model.js';
-import { createRedactor } from '../../src/operating/redact.js';
+import { createRedactor } from '../../src/operating/log.js';
 import { recordsOf } from '../../src/replay/record-files.js';
 import { createRecords, type RecordsParts } from '../../src/replay/records.js';
 import { manualClock } from '../fakes/clock.js';

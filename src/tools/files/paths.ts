@@ -1,5 +1,5 @@
 /**
- * The one guard for paths that a model names. A call has places (`places.ts`), a few folders; wherever links lead, what is
+ * The one guard for paths that a model names. A call has places (`paths.ts`), a few folders; wherever links lead, what is
  * opened lies really in one of these, and is a file: principles, configuration, database, other chats and other personas
  * are outside of all of them. Relative paths begin in one folder; `media/` stands for what people sent in the chat, and
  * `skills/` for the skills, for reading alone.
