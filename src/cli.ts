@@ -4,12 +4,11 @@
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import type { BackupWishes } from './archive.js';
 import type { ShowWishes } from './audit.js';
 import { describe, Fault } from './core/errors.js';
 import type { DoctorWishes } from './doctor.js';
-import type { ExportWishes } from './export.js';
 import type { ReplayWishes } from './replay.js';
+import type { BackupOptions, ExportOptions } from './transfer.js';
 
 const FAILED = 1;
 const WRONG_USAGE = 2;
@@ -81,7 +80,7 @@ withOptions(program.command('backup'), 'write database and groups into one file;
   .option('--with-credentials', 'also the logins of platforms (a linked WhatsApp device)')
   .option('--with-media', 'also the files that people sent, and those of personas')
   .option('--encrypt', 'with a passphrase, in the format of age (asked for, or COTERIE_PASSPHRASE)')
-  .action(async (file: string, wishes: BackupWishes, ...given) =>
+  .action(async (file: string, wishes: BackupOptions, ...given) =>
     (await otherCommands()).backUp(configOf(given), file, wishes, version),
   );
 withOptions(program.command('restore'), 'put a backup back; the gateway must not run')
@@ -93,7 +92,7 @@ withOptions(program.command('export'), 'write a chat as people saw it, as Markdo
   .option('--since <time>', 'a date, a time, or how long ago: 2026-01-31, 2026-01-31T14:30, 7d, 12h, 30m')
   .option('--until <time>', 'the same; a date counts to its end')
   .option('--output <file>', 'into this file (default: stdout)')
-  .action(async (chatId: string, wishes: ExportWishes, ...given) =>
+  .action(async (chatId: string, wishes: ExportOptions, ...given) =>
     (await otherCommands()).exportChat(configOf(given), chatId, wishes),
   );
 withOptions(

@@ -2,11 +2,9 @@
  * Every command but those that run for long, in one place: a process needs one of them and loads all. Were each loaded by
  * itself, the build would cut what a start shares with it into files of their own, some twenty that every start opens.
  */
-export { backUp, restoreFrom } from './archive.js';
 export { audit } from './audit.js';
 export { doctor } from './doctor.js';
-export { exportChat } from './export.js';
-export { importFolder } from './import.js';
 export { approve, linkWhatsApp, list, remove, terminalAsk } from './pair.js';
 export { replay } from './replay.js';
+export { backUp, exportChat, importFolder, restoreFrom } from './transfer.js';
 export { unknownCommand } from './unknown-command.js';

@@ -1,11 +1,11 @@
-/** Where things lie below `data_dir`, beside the database. */
+/** Where things lie below `data_dir`, and how a command enters it. */
 import { join } from 'node:path';
 import type { Config } from './config.js';
 import { type Clock, systemClock } from './core/clock.js';
-import { describe, Fault } from './core/errors.js';
+import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
-import { isHalfRestored, settle } from './operating/exchange.js';
 import { closeToOthers, type DataLock, shareLock, takeLock } from './operating/lock.js';
+import { finishRestore, isHalfRestored } from './operating/restore-plan.js';
 
 /** Files that people sent: a folder for each chat. */
 export function mediaFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
@@ -60,63 +60,51 @@ export function hiddenFrom(
   return [dataDir, groupsDir, ...files];
 }
 
-// The way into the data folder, for every command that opens what is in it: a restore that was broken off is brought
-// to its end first, what others could read is closed to them, and while somebody is inside, no restore begins.
+type Folders = Pick<Config, 'dataDir' | 'groupsDir'>;
 
-type Where = Pick<Config, 'dataDir' | 'groupsDir'>;
-
-/** Two that start together settle an old restore one after the other; a new one takes longer than this. */
+/** Two that start together finish a broken restore one after the other; a new restore takes longer than this. */
 const TRIES = 20;
 const PAUSE_MS = 100;
 
-/** Beside others. Throws Fault while a restore is at work. */
-export async function enterData(where: Where, log: Log, clock: Clock = systemClock): Promise<DataLock> {
-  const file = lockOf(where);
+/**
+ * For every command that opens the data folder: finishes a restore that was broken off, closes what others could read,
+ * and keeps a restore from beginning until the lock is released. Throws Fault while a restore is at work.
+ */
+export async function enterData(folders: Folders, log: Log, clock: Clock = systemClock): Promise<DataLock> {
   for (let tries = 0; tries < TRIES; tries++) {
-    const shared = await shareLock(file);
-    if (shared !== null && !(await isHalfRestored(where.dataDir))) {
-      for (const open of await closeToOthers(where.dataDir, where.groupsDir)) log.warn({}, open);
+    const shared = await shareLock(restoreLockOf(folders));
+    if (shared !== null && !(await isHalfRestored(folders.dataDir))) {
+      for (const open of await closeToOthers(folders.dataDir, folders.groupsDir)) log.warn({}, open);
       return shared;
     }
     shared?.release();
-    const alone = shared && (await takeLock(file));
-    if (alone) await settleAs(where, log).finally(() => alone.release());
+    const alone = shared && (await takeLock(restoreLockOf(folders)));
+    if (alone) await finishBroken(folders, log).finally(() => alone.release());
     else await clock.sleep(PAUSE_MS);
   }
-  throw new Fault('already_running', `A restore is at work on ${where.dataDir}; try again when it is done.`);
+  const { dataDir } = folders;
+  throw new Fault('already_running', `A restore is at work on ${dataDir}; try again when it is done.`);
 }
 
-/** Nobody else is in it, or comes in. Throws Fault where somebody is. */
-export async function aloneInData(where: Where, log: Log): Promise<DataLock> {
-  const alone = await takeLock(lockOf(where));
-  if (!alone) {
-    throw new Fault(
-      'already_running',
-      `Another command of coterie is at work on ${where.dataDir}; try again when it is done.`,
-    );
-  }
-  try {
-    await settleAs(where, log);
-    return alone;
-  } catch (error) {
-    alone.release();
-    throw error;
+/** For a restore: no other command is in the data folder, or comes in. Throws Fault where one is. */
+export async function aloneInData(folders: Folders, log: Log): Promise<DataLock> {
+  for (;;) {
+    const alone = await takeLock(restoreLockOf(folders));
+    if (!alone) {
+      const what = `Another command of coterie is at work on ${folders.dataDir}; try again when it is done.`;
+      throw new Fault('already_running', what);
+    }
+    if (!(await isHalfRestored(folders.dataDir))) return alone;
+    // The folder with the lock may be another one afterwards.
+    await finishBroken(folders, log).finally(() => alone.release());
   }
 }
 
-async function settleAs({ dataDir }: Where, log: Log): Promise<void> {
-  const settled = await settle(dataDir);
-  if (settled?.outcome === 'finished') {
-    log.warn({ kept: settled.kept }, 'a restore that was broken off is finished now; what was there is kept');
-  }
-  if (settled?.outcome === 'undone') {
-    log.warn(
-      { why: describe(settled.why) },
-      'a restore that was broken off was taken back: all is as it was before',
-    );
-  }
+async function finishBroken(folders: Folders, log: Log): Promise<void> {
+  const kept = await finishRestore(folders);
+  if (kept.length > 0) log.warn({ kept }, 'interrupted restore finished; the old folders are kept');
 }
 
-function lockOf({ dataDir }: Where): string {
+function restoreLockOf({ dataDir }: Folders): string {
   return join(dataDir, 'restore.lock');
 }

@@ -21,14 +21,12 @@ export async function start(
   const { loaded, config, log, lendTo, show } = await open(configFile);
   if (stop.aborted) return log.info({}, 'stopped before it took anything in');
   await checkPremises(config);
+  const data = await enterData(config, log);
   const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
   if (!lock) {
-    throw new Fault(
-      'already_running',
-      `Another coterie runs on ${config.dataDir}; stop it, or set another data_dir.`,
-    );
+    const what = `${config.dataDir} is in use by another coterie process. Stop it, or set another data_dir.`;
+    throw new Fault('already_running', what);
   }
-  const data = await enterData(config, log);
   const wantsTerminal = process.stdin.isTTY === true;
   const terminalLock = wantsTerminal ? await takeLock(join(config.dataDir, 'terminal.lock')) : null;
   if (wantsTerminal && !terminalLock) log.warn({}, 'the terminal chat is in use by another coterie chat');

@@ -44,7 +44,7 @@ export async function writeWhole(
 }
 
 /** So that a power cut does not take a new name away. */
-async function syncFolder(folder: string): Promise<void> {
+export async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, 'r');
     await handle.sync().finally(() => handle.close());

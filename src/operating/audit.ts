@@ -11,6 +11,7 @@ import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import { type Audit, type AuditEntry, GATEWAY } from '../core/journal.js';
 import type { Log } from '../core/log.js';
+import { syncFolder } from '../core/write-whole.js';
 import {
   BEGINNING,
   CURRENT,
@@ -31,7 +32,6 @@ import {
   writeHead,
 } from './audit-files.js';
 import { type DataLock, takeLock } from './lock.js';
-import { syncFolder } from './sync.js';
 
 interface Options {
   folder: string;

@@ -1,7 +1,7 @@
 /**
- * A backup: one .tar.gz with a manifest, a consistent copy of the database, the files of `groups/` and what people and
- * agents keep in the data folder (clipboards, workspace, agents, artifacts, skills), made while the gateway runs. Logins (a WhatsApp device, Discord's session) and people's files are in it only where they are
- * asked for. It is put together beside its target and appears there whole, or not at all.
+ * A backup: one .tar.gz with a manifest, a consistent copy of the database, `groups/`, and clipboards, workspace, agents,
+ * artifacts and skills of the data folder, made while the gateway runs. Logins of platforms and people's files are in it
+ * only on request. It is put together beside its target and appears there whole, or not at all.
  */
 import { createWriteStream } from 'node:fs';
 import * as fs from 'node:fs/promises';
@@ -9,7 +9,6 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { create } from 'tar';
 import { entriesBelow, openFile, within } from '../core/beneath.js';
-import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
 import { encrypt, type Secret } from './encryption.js';
@@ -21,112 +20,99 @@ export const ARCHIVE = {
   version: 4,
   manifest: 'manifest.json',
   database: 'coterie.db',
-  groups: 'groups',
-  media: 'media',
-  work: 'work',
 };
 
-/** Folders that have the same name in the data folder, and are in every backup. */
-export const IN_DATA = ['clipboard', 'workspace', 'agents', 'artifacts', 'skills'] as const;
-/** Those of them that only people fill: what their links lead to is in the backup. */
-const OF_PEOPLE: readonly string[] = ['clipboard', 'skills'];
+/** Folders of the data folder that are in every backup, and those that are in it on request. */
+const IN_DATA = ['clipboard', 'workspace', 'agents', 'artifacts', 'skills'] as const;
+const ON_REQUEST = ['media', 'work'] as const;
+export const FOLDERS = ['groups', ...ON_REQUEST, ...IN_DATA] as const;
+/** Folders that only people fill: links in them are followed. */
+const OF_PEOPLE: readonly string[] = ['groups', 'media', 'clipboard', 'skills'];
 
-/** Folders that a restore had to set aside inside `groups/` begin so; they are no part of a backup. */
+/** A restore keeps what was there before in such a folder, where it cannot keep it beside. No backup holds it. */
 export const INSIDE = '.kept-';
 
 export interface Manifest {
   format: string;
   version: number;
-  /** The coterie that made it. */
+  /** The version of coterie that made it. */
   madeBy: string;
   /** ISO 8601. */
   madeAt: string;
-  /** The logins of platforms are in it; left out: as before this was said, they were never put back. */
+  /** The logins of platforms are in it. */
   logins?: boolean;
 }
 
 export interface BackupSummary {
   file: string;
   bytes: number;
-  /** Files under `groups/`. */
   groupFiles: number;
   mediaFiles: number;
   /** In working folders of personas. */
   workFiles: number;
-  /** What could not be read, with the reason; everything else is in the backup. */
+  /** Files that could not be read, with the reason. */
   skipped: string[];
 }
 
-export async function backup(order: {
-  file: string;
-  store: Pick<Store, 'copyTo'>;
-  dataDir: string;
-  groupsDir: string;
-  /** The folder of the files that people sent; null: without them. */
-  mediaDir: string | null;
-  /** The folder of the working folders of personas; null: without them. */
-  workDir: string | null;
-  logins: boolean;
-  /** null: not encrypted. */
-  secret: Secret | null;
-  clock: Pick<Clock, 'now'>;
-  version: string;
-}): Promise<BackupSummary> {
-  const file = resolve(order.file);
-  await refuseTarget(file, order.groupsDir);
-  const data = await fs.realpath(order.dataDir);
-  if (data === (await fs.realpath(order.groupsDir).catch(() => null))) {
-    throw new Fault(
-      'configuration',
-      `data_dir and groups_dir are one folder (${data}); give data_dir another place`,
-    );
+export async function backup(
+  target: string,
+  { store, dataDir, groupsDir }: { store: Pick<Store, 'copyTo'>; dataDir: string; groupsDir: string },
+  {
+    withMedia = false,
+    logins = false,
+    secret = null,
+  }: { withMedia?: boolean; logins?: boolean; secret?: Secret | null },
+  madeAt: number,
+  madeBy: string,
+): Promise<BackupSummary> {
+  const file = resolve(target);
+  await refuseTarget(file, groupsDir);
+  const data = await fs.realpath(dataDir);
+  if (data === (await fs.realpath(groupsDir).catch(() => null))) {
+    const what = `data_dir and groups_dir are one folder (${data}); set another data_dir`;
+    throw new Fault('configuration', what);
   }
-  // Private from its first byte: conversations stand in it.
+  // Private from its first byte: it holds conversations.
   const staging = await fs.mkdtemp(join(dirname(file), `.${basename(file)}-`));
   try {
-    await order.store.copyTo(join(staging, ARCHIVE.database), { logins: order.logins });
-    const copied: Copied = { files: 0, skipped: [] };
-    // Where data_dir lies in it, the logins there are none of groups.
-    await copyTree(order.groupsDir, join(staging, ARCHIVE.groups), [data], copied);
-    const media: Copied = { files: 0, skipped: copied.skipped };
-    if (order.mediaDir !== null) await copyTree(order.mediaDir, join(staging, ARCHIVE.media), [], media);
-    const work: Copied = { files: 0, skipped: copied.skipped };
-    if (order.workDir !== null) await copyWork(order.workDir, join(staging, ARCHIVE.work), work);
-    const inData: string[] = [];
-    for (const name of IN_DATA) {
-      const found: Copied = { files: 0, skipped: copied.skipped };
-      const [from, to] = [join(order.dataDir, name), join(staging, name)];
-      await (OF_PEOPLE.includes(name) ? copyTree(from, to, [], found) : copyWork(from, to, found));
-      if (found.files > 0) inData.push(name);
+    await store.copyTo(join(staging, ARCHIVE.database), { logins });
+    const files = new Map<string, number>();
+    const skipped: string[] = [];
+    for (const name of FOLDERS) {
+      if (!withMedia && (ON_REQUEST as readonly string[]).includes(name)) continue;
+      const from = name === 'groups' ? groupsDir : join(dataDir, name);
+      const copied: Copied = { files: 0, skipped };
+      // A data_dir within groups_dir is no part of the groups.
+      if (OF_PEOPLE.includes(name)) await copyTree(from, join(staging, name), [data], copied);
+      else await copyPlain(from, join(staging, name), copied);
+      if (copied.files > 0 || name === 'groups') files.set(name, copied.files);
     }
+    const has = (names: readonly string[]) => names.some((name) => files.has(name));
+    // An older coterie takes a backup of which it knows all parts.
+    const version = has(IN_DATA.slice(1)) ? 4 : has(['work', 'clipboard']) ? 3 : withMedia ? 2 : 1;
     const manifest: Manifest = {
       format: ARCHIVE.format,
-      // An older coterie takes what it knows all of.
-      version: versionOf({ media: order.mediaDir !== null, work: work.files > 0, inData }),
-      madeBy: order.version,
-      madeAt: new Date(order.clock.now()).toISOString(),
-      logins: order.logins,
+      version,
+      madeBy,
+      madeAt: new Date(madeAt).toISOString(),
+      logins,
     };
     await fs.writeFile(join(staging, ARCHIVE.manifest), `${JSON.stringify(manifest, null, 2)}\n`);
-
     const archive = join(staging, 'archive.tar.gz');
-    const entries = [ARCHIVE.manifest, ARCHIVE.database, ARCHIVE.groups];
-    if (order.mediaDir !== null) entries.push(ARCHIVE.media);
-    if (work.files > 0) entries.push(ARCHIVE.work);
-    entries.push(...inData);
+    const entries = [ARCHIVE.manifest, ARCHIVE.database, ...files.keys()];
     await create({ gzip: true, portable: true, cwd: staging, file: archive, strict: true }, entries);
-    const whole = order.secret === null ? archive : join(staging, 'archive.age');
-    if (order.secret !== null) await encrypt(archive, whole, order.secret);
+    const whole = secret === null ? archive : join(staging, 'archive.age');
+    if (secret !== null) await encrypt(archive, whole, secret);
     await fs.chmod(whole, 0o600);
     const bytes = await syncedSize(whole);
     await fs.rename(whole, file);
     return {
       file,
       bytes,
-      groupFiles: copied.files,
-      mediaFiles: media.files,
-      workFiles: work.files,
-      skipped: copied.skipped.map((reason) => reason.replace(`${order.groupsDir}/`, '')),
+      groupFiles: files.get('groups') ?? 0,
+      mediaFiles: files.get('media') ?? 0,
+      workFiles: files.get('work') ?? 0,
+      skipped: skipped.map((reason) => reason.replace(`${groupsDir}/`, '')),
     };
   } catch (error) {
     if (error instanceof Fault) throw error;
@@ -136,12 +122,6 @@ export async function backup(order: {
   }
 }
 
-function versionOf(holds: { media: boolean; work: boolean; inData: string[] }): number {
-  if (holds.inData.some((name) => name !== 'clipboard')) return ARCHIVE.version;
-  if (holds.work || holds.inData.length > 0) return 3;
-  return holds.media ? 2 : 1;
-}
-
 async function refuseTarget(file: string, groupsDir: string): Promise<void> {
   const refuse = (why: string) => new Fault('configuration', `A backup cannot be written to ${file}: ${why}`);
   const folder = await fs.stat(dirname(file)).catch(() => null);
@@ -149,8 +129,9 @@ async function refuseTarget(file: string, groupsDir: string): Promise<void> {
   if ((await fs.stat(file).catch(() => null))?.isDirectory()) throw refuse('that is a folder');
   const groups = await fs.realpath(groupsDir).catch(() => resolve(groupsDir));
   const inside = relative(groups, await fs.realpath(dirname(file)));
-  if (inside === '' || !inside.startsWith('..'))
+  if (inside === '' || !inside.startsWith('..')) {
     throw refuse('it would become part of itself inside groups_dir');
+  }
 }
 
 interface Copied {
@@ -158,17 +139,14 @@ interface Copied {
   skipped: string[];
 }
 
-/**
- * Copies what can be read, links as what they lead to: a backup is to be whole without its surroundings.
- * What vanishes meanwhile is no error; `above` are real folders that are left out: those around, so that a link circle
- * ends.
- */
+/** Follows links, so that a backup is whole without its surroundings. `above`: real folders that are left out. */
 async function copyTree(from: string, to: string, above: string[], copied: Copied): Promise<void> {
   await fs.mkdir(to, { recursive: true });
   let names: string[];
   let folder: string;
   try {
     folder = await fs.realpath(from);
+    // A circle of links ends.
     if (above.includes(folder)) return;
     names = await fs.readdir(from);
   } catch (error) {
@@ -189,8 +167,8 @@ async function copyTree(from: string, to: string, above: string[], copied: Copie
   }
 }
 
-/** Of what personas and agents made, files alone: a link of theirs may lead anywhere, and be put there while this looks. */
-async function copyWork(from: string, to: string, copied: Copied): Promise<void> {
+/** Follows no links: in what personas and agents made, a link may lead anywhere. */
+async function copyPlain(from: string, to: string, copied: Copied): Promise<void> {
   // The folder itself may be an operator's link.
   const root = await fs.realpath(from).catch(() => null);
   if (root === null) return;
@@ -216,11 +194,11 @@ async function copyWork(from: string, to: string, copied: Copied): Promise<void>
   });
 }
 
-/** Only what concerns the one file: a full disk ends the backup. */
+/** A file that vanished is no fault; a full disk ends the backup. */
 function skip(path: string, error: unknown, copied: Copied): void {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code === 'ENOENT') return;
-  if (code !== 'EACCES' && code !== 'EPERM' && code !== 'ELOOP' && code !== 'EIO') throw error;
+  if (!['EACCES', 'EPERM', 'ELOOP', 'EIO'].includes(code)) throw error;
   copied.skipped.push(`${path}: ${describe(error)}`);
 }
 

@@ -68,7 +68,7 @@ describe('coterie chat, with nothing configured', () => {
     await gateway.saw('coterie is up');
     const second = run(home, ['start']);
     expect(await second.exited).toBe(2);
-    expect(second.err()).toMatch(/Another coterie runs/);
+    expect(second.err()).toMatch(/is in use by another coterie process/);
     const chat = run(home, ['chat']);
     chat.write('hello\n');
     chat.endInput();

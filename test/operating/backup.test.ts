@@ -63,51 +63,35 @@ function wordIn(path: string): unknown {
 
 const store = (word: string) => ({ copyTo: async (path: string) => writeDatabase(path, word) });
 
-const PLAIN = { mediaDir: null, workDir: null, logins: false, secret: null };
-
-function backUp(
-  word = 'saved',
-  wishes: { mediaDir?: string; workDir?: string; logins?: boolean; secret?: Secret } = {},
-) {
-  const clock = { now: () => NOW };
-  return backup({
-    file,
-    store: store(word),
-    dataDir,
-    groupsDir,
-    clock,
-    version: '1.2.3',
-    ...PLAIN,
-    ...wishes,
-  });
+function backUp(word = 'saved', options: { withMedia?: boolean; logins?: boolean; secret?: Secret } = {}) {
+  return backup(file, { store: store(word), dataDir, groupsDir }, options, NOW, '1.2.3');
 }
 
 /** Restores, with a store that adds to the database's word that it was made quiet. */
 function restoreIt(opened: string[] = [], passphrase = 'none was given', kept: boolean[] = []) {
-  return restore({
+  return restore(
     file,
-    dataDir,
-    groupsDir,
-    mediaDir: join(dataDir, 'media'),
-    workDir: join(dataDir, 'work'),
-    passphrase: async () => passphrase,
-    roomOf: async () => 1e9,
-    now: NOW,
-    openStore: async (path) => {
-      opened.push(path);
-      const database = new Database(path, { fileMustExist: true });
-      return {
-        quieten: async ({ keepLogins } = { keepLogins: false }) => {
-          kept.push(keepLogins);
-          database.exec("UPDATE words SET word = word || ', quiet'");
-          return { deliveries: 2, messages: 3 };
-        },
-        close: async () => {
-          database.close();
-        },
-      };
+    { dataDir, groupsDir },
+    {
+      passphrase: async () => passphrase,
+      freeBytes: async () => 1e9,
+      now: NOW,
+      openStore: async (path) => {
+        opened.push(path);
+        const database = new Database(path, { fileMustExist: true });
+        return {
+          quieten: async ({ keepLogins } = { keepLogins: false }) => {
+            kept.push(keepLogins);
+            database.exec("UPDATE words SET word = word || ', quiet'");
+            return { deliveries: 2, messages: 3 };
+          },
+          close: async () => {
+            database.close();
+          },
+        };
+      },
     },
-  });
+  );
 }
 
 /** Everything under a folder: path → text. */
@@ -154,22 +138,19 @@ describe('a backup', () => {
       madeBy: '1.2.3',
       deliveries: 2,
       messages: 3,
-      kept: [
-        join(dataDir, `coterie.db.before-restore-${AT}`),
-        join(dataDir, `coterie.db.before-restore-${AT}-wal`),
-        `${groupsDir}.before-restore-${AT}`,
-      ],
+      kept: [`${groupsDir}.before-${AT}`, `${dataDir}.before-${AT}`],
     });
     expect(await tree(groupsDir)).toEqual(before);
     expect(wordIn(join(dataDir, 'coterie.db'))).toBe('saved, quiet');
-    expect(wordIn(join(dataDir, `coterie.db.before-restore-${AT}`))).toBe('changed since');
-    expect(await tree(`${groupsDir}.before-restore-${AT}`)).toEqual({ 'AGENTS.md': 'changed since' });
+    expect(wordIn(join(`${dataDir}.before-${AT}`, 'coterie.db'))).toBe('changed since');
+    expect(await tree(`${groupsDir}.before-${AT}`)).toEqual({ 'AGENTS.md': 'changed since' });
     expect(opened).toHaveLength(1);
     expect((await readdir(folder)).sort()).toEqual([
       'backup.tar.gz',
       'data',
+      `data.before-${AT}`,
       'groups',
-      `groups.before-restore-${AT}`,
+      `groups.before-${AT}`,
     ]);
     expect((await readdir(dataDir)).filter((name) => name.startsWith('.'))).toEqual([]);
   });
@@ -221,7 +202,7 @@ describe('a backup', () => {
     await backUp();
     await restoreIt();
     expect(await readFile(join(dataDir, 'media/telegram_1/a.jpg'), 'utf8')).toBe('picture');
-    const { mediaFiles } = await backUp('saved', { mediaDir: join(dataDir, 'media') });
+    const { mediaFiles } = await backUp('saved', { withMedia: true });
     expect(mediaFiles).toBe(1);
     await rm(join(dataDir, 'media'), { recursive: true });
     await restoreIt();
@@ -237,14 +218,16 @@ describe('a backup', () => {
     await symlink(join(dataDir, 'coterie.db'), join(own, 'database'));
     await put(join(dataDir, 'coterie.db'), 'logins');
     execFileSync('mkfifo', [join(own, 'pipe')]);
-    const made = await backUp('saved', { mediaDir: join(dataDir, 'media'), workDir });
+    const made = await backUp('saved', { withMedia: true });
     expect(made).toMatchObject({ workFiles: 1, skipped: [expect.stringMatching(/odd.*no backup holds/)] });
     await put(join(own, 'notes/a.md'), 'changed');
     await put(join(own, 'later.md'), 'later');
     const { kept } = await restoreIt();
     expect(await tree(workDir)).toEqual({ 'telegram_1/luna/notes/a.md': 'noted' });
-    expect(kept.filter((path) => path.startsWith(`${workDir}.before-restore-`))).toHaveLength(1);
-    await backUp('saved', { mediaDir: join(dataDir, 'media') });
+    expect(await tree(join(kept.at(-1) ?? '', 'work'))).toMatchObject({
+      'telegram_1/luna/later.md': 'later',
+    });
+    await backUp('saved', { withMedia: true });
     await restoreIt();
     expect(await tree(workDir)).toEqual({ 'telegram_1/luna/notes/a.md': 'noted' });
   });
@@ -290,7 +273,7 @@ describe('a backup', () => {
     for (const name of ['workspace', 'agents', 'artifacts', 'skills']) {
       for (const [path, text] of Object.entries(await tree(join(dataDir, name))))
         now[`${name}/${path}`] = text;
-      expect(kept.filter((path) => path.includes(`/${name}.before-restore-`))).toHaveLength(1);
+      expect(Object.values(await tree(join(kept.at(-1) ?? '', name)))).toContain('changed');
     }
     expect(now).toEqual({ ...files, 'skills/linked/SKILL.md': 'of somewhere else' });
     expect((await stat(join(dataDir, 'agents'))).mode & 0o777).toBe(0o700);
@@ -342,8 +325,7 @@ describe('a backup', () => {
   it('replaces an older one only when it is whole, and leaves nothing behind when it fails', async () => {
     await writeFile(file, 'the older one');
     const failing = { copyTo: () => Promise.reject(new Error('disk I/O error')) };
-    const clock = { now: () => NOW };
-    const making = backup({ file, store: failing, dataDir, groupsDir, clock, version: '1', ...PLAIN });
+    const making = backup(file, { store: failing, dataDir, groupsDir }, {}, NOW, '1');
     await expect(making).rejects.toMatchObject({
       code: 'store_unavailable',
       message: expect.stringContaining(file),
@@ -445,7 +427,7 @@ describe('a folder that cannot be renamed is emptied into one inside it, which',
     await chmod(home, 0o500);
     try {
       const { kept } = await restoreIt();
-      expect(kept).toEqual([join(groupsDir, `.kept-groups.before-restore-${AT}`)]);
+      expect(kept).toEqual([join(groupsDir, `.kept-groups.before-${AT}`)]);
       expect(await readFile(join(groupsDir, 'AGENTS.md'), 'utf8')).toBe('saved');
     } finally {
       await chmod(home, 0o700);

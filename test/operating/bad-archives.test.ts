@@ -7,13 +7,12 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { restoreFrom } from '../../src/archive.js';
 import { systemClock } from '../../src/core/clock.js';
 import { describe as described } from '../../src/core/errors.js';
-import { restore } from '../../src/operating/restore.js';
-import { unpack } from '../../src/operating/unpack.js';
+import { restore, unpack } from '../../src/operating/restore.js';
 import { refuseForeign } from '../../src/store/sqlite/migrate.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
+import { restoreFrom } from '../../src/transfer.js';
 import { quietLog } from '../harness/quiet.js';
 import { type Crafted, tarball } from '../harness/tarball.js';
 
@@ -57,22 +56,19 @@ async function databaseWith(sql: string): Promise<Buffer> {
 function restoreBytes(bytes: Buffer, room = 1e9) {
   const file = join(folder, 'backup.tar.gz');
   return writeFile(file, bytes).then(() =>
-    restore({
-      ...{
-        file,
-        dataDir,
-        groupsDir,
-        mediaDir: join(dataDir, 'media'),
-        workDir: join(dataDir, 'work'),
+    restore(
+      file,
+      { dataDir, groupsDir },
+      {
         now: 0,
+        passphrase: async () => '',
+        openStore: async (path) => {
+          refuseForeign(path, MIGRATIONS);
+          return open(path);
+        },
+        freeBytes: async () => room,
       },
-      passphrase: async () => '',
-      openStore: async (path) => {
-        refuseForeign(path, MIGRATIONS);
-        return open(path);
-      },
-      roomOf: async () => room,
-    }),
+    ),
   );
 }
 
@@ -154,19 +150,13 @@ describe('a restore refuses', () => {
   });
 
   it('more entries than anybody has', async () => {
-    const stages = (at: string) => ({ at: join(folder, 'stage', at), room: { left: 1e9 } });
     const bytes = tarball(whole(...'abcdef'.split('').map((name) => ({ path: `groups/${name}` }))));
     const unpacking = unpack(
       'an archive',
       (async function* () {
         yield bytes;
       })(),
-      {
-        ...{ database: stages('coterie.db'), groups: stages('groups') },
-        ...{ media: stages('media'), work: stages('work') },
-        ...{ clipboard: stages('clipboard'), workspace: stages('workspace'), agents: stages('agents') },
-        ...{ artifacts: stages('artifacts'), skills: stages('skills') },
-      },
+      (parts) => ({ at: join(folder, 'stage', ...parts), space: undefined }),
       5,
     );
     await expect(unpacking).rejects.toThrow('it holds more than 5 files');

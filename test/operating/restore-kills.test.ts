@@ -6,20 +6,20 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backup } from '../../src/operating/backup.js';
-import { isHalfRestored, type Rename, settle } from '../../src/operating/exchange.js';
 import { takeLock } from '../../src/operating/lock.js';
 import { restore } from '../../src/operating/restore.js';
+import { finishRestore, isHalfRestored, type Rename } from '../../src/operating/restore-plan.js';
 import { type Home, makeHome, type Running, run } from '../harness/gateway.js';
 import { generator, pause } from '../harness/random.js';
 
 const NOW = Date.UTC(2026, 4, 6, 7, 8, 9);
+const AT = '20260506T070809Z';
 /** Kills of the real process, each with a start after it. */
 const ROUNDS = 8;
-const PLAIN = { logins: false, secret: null, clock: { now: () => NOW }, version: '1' };
 
 let folder: string;
 let dataDir: string;
@@ -64,32 +64,45 @@ async function wordOf(groupsDir: string): Promise<string> {
     const files = entries
       .filter((entry) => entry.isFile())
       .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
-      .filter((name) => !name.startsWith('.kept-groups.before-restore-'));
+      .filter((name) => !name.startsWith('.kept-groups.before-'));
     expect(files.sort()).toEqual(PARTS[part](word).sort());
     for (const name of files) expect(await readFile(join(root, name), 'utf8')).toBe(word);
   }
   const left = [...(await readdir(dirname(groupsDir))), ...(await readdir(dataDir))];
-  expect(left.filter((name) => name.startsWith('.') || name.startsWith('restore.json'))).toEqual([]);
-  expect((await readdir(groupsDir)).filter((name) => name.startsWith('.kept-restore'))).toEqual([]);
+  expect(left.filter((name) => name.startsWith('.'))).toEqual([]);
   return word;
 }
 
-function restoreIt(groupsDir: string, renames?: Rename) {
-  return restore({
-    ...{ file, dataDir, groupsDir, mediaDir, workDir: join(dataDir, 'work'), now: NOW },
-    passphrase: async () => '',
-    openStore: async () => ({
-      quieten: async () => ({ deliveries: 0, messages: 0 }),
-      close: async () => {},
-    }),
-    roomOf: async () => 1e9,
-    ...(renames && { rename: renames }),
-  });
+function restoreIt(groupsDir: string, rename?: Rename) {
+  return restore(
+    file,
+    { dataDir, groupsDir },
+    {
+      passphrase: async () => '',
+      openStore: async () => ({
+        quieten: async () => ({ deliveries: 0, messages: 0 }),
+        close: async () => {},
+      }),
+      freeBytes: async () => 1e9,
+      now: NOW,
+      ...(rename && { rename }),
+    },
+  );
 }
 
 async function backUp(groupsDir: string): Promise<void> {
   const copyTo = (path: string) => cp(join(dataDir, 'coterie.db'), path);
-  await backup({ ...PLAIN, file, store: { copyTo }, dataDir, groupsDir, mediaDir, workDir: null });
+  await backup(file, { store: { copyTo }, dataDir, groupsDir }, { withMedia: true }, NOW, '1');
+}
+
+/** Without what was set aside beside it. */
+async function clear(groupsDir: string): Promise<void> {
+  for (const each of [groupsDir, dataDir]) {
+    const beside = await readdir(dirname(each)).catch(() => []);
+    for (const name of beside.filter((one) => one.startsWith(`${basename(each)}`))) {
+      if (!name.endsWith('.gz')) await rm(join(dirname(each), name), { recursive: true });
+    }
+  }
 }
 
 /** Renames until it has done so many; then, like a process that was killed, it neither goes on nor fails. */
@@ -130,7 +143,7 @@ describe.each(layouts)('a restore %s', (_, groupsAt) => {
     groupsDir = await groupsAt();
     await fill(groupsDir, 'new');
     await backUp(groupsDir);
-    for (const each of [groupsDir, dataDir]) await rm(each, { recursive: true, force: true });
+    await clear(groupsDir);
     await fill(groupsDir, 'old');
     expect(await wordOf(groupsDir)).toBe('old');
   });
@@ -146,62 +159,66 @@ describe.each(layouts)('a restore %s', (_, groupsAt) => {
       if (end !== 'died') break;
       deaths++;
       expect(await isHalfRestored(dataDir)).toBe(true);
+      // A command that was too quick has taken its lock where the folder was.
+      await mkdir(dataDir, { recursive: true });
+      await writeFile(join(dataDir, 'restore.lock'), '');
       const again = dyingAfter(1);
-      await Promise.race([settle(dataDir, again.rename), again.died]);
-      await settle(dataDir);
-      expect(await settle(dataDir)).toBeNull();
+      await Promise.race([finishRestore({ dataDir, groupsDir }, again.rename), again.died]);
+      await finishRestore({ dataDir, groupsDir });
+      expect(await finishRestore({ dataDir, groupsDir })).toEqual([]);
       expect(await wordOf(groupsDir)).toBe('new');
-      for (const each of [groupsDir, dataDir]) await rm(each, { recursive: true, force: true });
+      await clear(groupsDir);
       await fill(groupsDir, 'old');
     }
-    expect(deaths).toBe(6);
+    expect(deaths).toBe(groupsDir.startsWith(dataDir) ? 2 : 4);
     expect(await wordOf(groupsDir)).toBe('new');
   });
 
-  it('changes nothing where one of its renames fails', async () => {
-    for (let failing = 0; failing < 6; failing++) {
+  it('that cannot go on says so, and is finished by the next command', async () => {
+    for (let failing = 0; failing < 2; failing++) {
       let done = 0;
       const failed = restoreIt(groupsDir, async (from, to) => {
-        if (done++ === failing) throw new Error('EIO: i/o error');
-        await rename(from, to);
-      });
-      await expect(failed).rejects.toThrow(/nothing was changed$/);
-      expect(await wordOf(groupsDir)).toBe('old');
-    }
-  });
-
-  it('that can neither go on nor back says so, and is brought to its end by whoever can', async () => {
-    for (let failing = 0; failing < 6; failing++) {
-      let done = 0;
-      const broken: Rename = async (from, to) => {
         if (done++ >= failing) throw new Error('EIO: i/o error');
         await rename(from, to);
-      };
-      const failed = restoreIt(groupsDir, broken);
-      // Before the first rename there is nothing to take back.
-      await expect(failed).rejects.toThrow(failing === 0 ? /nothing was changed/ : /Nothing is lost/);
-      if (failing > 0) expect(await settle(dataDir)).toMatchObject({ outcome: 'undone' });
-      expect(await wordOf(groupsDir)).toBe('old');
+      });
+      await expect(failed).rejects.toThrow(/half done, and nothing is lost/);
+      expect(await finishRestore({ dataDir, groupsDir })).not.toEqual([]);
+      expect(await wordOf(groupsDir)).toBe('new');
+      await clear(groupsDir);
+      await fill(groupsDir, 'old');
     }
   });
 
-  it('takes everything back where a stage was removed by hand', async () => {
-    const dying = dyingAfter(4);
+  it('keeps the old folders where what was unpacked was removed by hand', async () => {
+    const dying = dyingAfter(1);
     await Promise.race([restoreIt(groupsDir, dying.rename), dying.died]);
-    await rm(join(dataDir, '.media.restore-20260506T070809Z'), { recursive: true });
-    expect(await settle(dataDir)).toMatchObject({ outcome: 'undone' });
+    const before = groupsDir.startsWith(dataDir) ? dataDir : groupsDir;
+    const stage = join(dirname(before), `.${basename(before)}.restoring`);
+    await rm(join(stage, 'new'), { recursive: true });
+    await expect(finishRestore({ dataDir, groupsDir })).rejects.toThrow('half done, and nothing is lost');
+    for (const each of new Set([before, dataDir])) {
+      await rm(each, { recursive: true, force: true });
+      await rename(`${each}.before-${AT}`, each);
+      await rm(join(dirname(each), `.${basename(each)}.restoring`), { recursive: true, force: true });
+    }
     expect(await wordOf(groupsDir)).toBe('old');
   });
 
   it('puts nothing over what came in its way meanwhile', async () => {
-    const dying = dyingAfter(3);
+    const dying = dyingAfter(1);
     await Promise.race([restoreIt(groupsDir, dying.rename), dying.died]);
-    await put(join(mediaDir, 'came'), 'meanwhile');
-    await expect(settle(dataDir)).rejects.toThrow(/media is in the way; move it elsewhere.*Nothing is lost/);
-    expect(await readFile(join(mediaDir, 'came'), 'utf8')).toBe('meanwhile');
-    await rename(mediaDir, join(folder, 'elsewhere'));
-    expect(await settle(dataDir)).toMatchObject({ outcome: 'undone' });
-    expect(await wordOf(groupsDir)).toBe('old');
+    const inTheWay = groupsDir.startsWith(dataDir) ? dataDir : groupsDir;
+    await put(join(inTheWay, 'came'), 'meanwhile');
+    const finishing = finishRestore({ dataDir, groupsDir });
+    await expect(finishing).rejects.toMatchObject({
+      cause: expect.objectContaining({
+        message: expect.stringContaining('is in the way; move it elsewhere'),
+      }),
+    });
+    expect(await readFile(join(inTheWay, 'came'), 'utf8')).toBe('meanwhile');
+    await rename(inTheWay, join(folder, 'elsewhere')).catch(() => rm(inTheWay, { recursive: true }));
+    await finishRestore({ dataDir, groupsDir });
+    expect(await wordOf(groupsDir)).toBe('new');
   });
 });
 
@@ -210,28 +227,20 @@ describe('a restore that died while it unpacked', () => {
     const groupsDir = join(folder, 'groups');
     await fill(groupsDir, 'new');
     await backUp(groupsDir);
-    for (const each of [groupsDir, dataDir]) await rm(each, { recursive: true });
+    await clear(groupsDir);
     await fill(groupsDir, 'old');
     let died: (word: 'died') => void = () => {};
     const dying = new Promise<'died'>((resolve) => {
       died = resolve;
     });
-    const order = {
-      file,
-      dataDir,
-      groupsDir,
-      mediaDir,
-      workDir: join(dataDir, 'work'),
-      now: NOW,
-      roomOf: async () => 1e9,
-    };
     const openStore = () => {
       died('died');
       return new Promise<never>(() => {});
     };
-    await Promise.race([restore({ ...order, passphrase: async () => '', openStore }), dying]);
-    expect(await readdir(dataDir)).toContain('.restore-20260506T070809Z');
-    expect(await settle(dataDir)).toBeNull();
+    const host = { passphrase: async () => '', freeBytes: async () => 1e9, now: NOW };
+    await Promise.race([restore(file, { dataDir, groupsDir }, { ...host, openStore }), dying]);
+    expect(await readdir(folder)).toContain('.data.restoring');
+    expect(await finishRestore({ dataDir, groupsDir })).toEqual([]);
     expect(await wordOf(groupsDir)).toBe('old');
   });
 });
@@ -280,7 +289,11 @@ describe('the real process', () => {
     void restoring.exited.then(() => {
       over = true;
     });
-    while (!over && !(await home.read('data/restore.json'))?.includes('"forward"')) {
+    while (
+      !over &&
+      (await home.read('.data.restoring/plan.json')) === null &&
+      (await home.read('data/.restoring/plan.json')) === null
+    ) {
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
@@ -304,7 +317,6 @@ describe('the real process', () => {
       await kill();
       if (round % 3 === 0) await kill();
       await done(['pair', 'list']);
-      expect(await home.read('data/restore.json')).toBeNull();
       const left = [...(await readdir(home.folder)), ...(await readdir(join(home.folder, 'data')))];
       expect(left.filter((name) => name.startsWith('.'))).toEqual([]);
       const word = await wordOfHome();
@@ -329,18 +341,19 @@ describe('the real process', () => {
 
     await fillHome('old');
     await home.write(
-      'data/restore.json',
+      '.data.restoring/plan.json',
       JSON.stringify({
-        ...{ format: 'coterie-restore', version: 1, phase: 'forward', stages: [], kept: ['groups.kept'] },
         aside: [{ from: join(home.folder, 'groups'), to: join(home.folder, 'groups.kept') }],
         place: [{ from: join(home.folder, 'fresh'), to: join(home.folder, 'groups') }],
+        kept: ['groups.kept'],
+        stages: [join(home.folder, '.data.restoring')],
       }),
     );
     await home.write('fresh/AGENTS.md', 'finished');
     const doctor = run(home, ['doctor']);
     expect(await doctor.exited).toBe(1);
     expect(doctor.out()).toMatch(/^failed +restore: .*broken off.*coterie start/m);
-    expect(await done(['backup', 'd.tar.gz'])).toMatch(/a restore that was broken off is finished now/);
+    expect(await done(['backup', 'd.tar.gz'])).toMatch(/interrupted restore finished/);
     const listed = execFileSync('tar', ['-tzf', join(home.folder, 'd.tar.gz')]).toString();
     expect(listed).toContain('groups/AGENTS.md');
     expect(listed).not.toContain('telegram_1');
@@ -372,8 +385,8 @@ describe('the real process', () => {
         await done(['pair', 'list']);
         expect(await wordOfHome()).toBe('new');
         const kept = (await readdir(join(home.folder, 'groups'))).filter((name) => name.startsWith('.'));
-        expect(kept).toContainEqual(expect.stringMatching(/^\.kept-groups\.before-restore-/));
-        expect(kept).not.toContainEqual(expect.stringMatching(/^\.kept-restore-/));
+        expect(kept).toContainEqual(expect.stringMatching(/^\.kept-groups\.before-/));
+        expect(kept).not.toContain('.restoring');
       }
     },
     120_000,

@@ -1,0 +1,119 @@
+/**
+ * The end of a restore: a plan of renames, written to the disk before the first one, so that the next command can go on
+ * with it after a crash. First the old folders are put aside, then the new ones take their place.
+ */
+import * as fs from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { Fault } from '../core/errors.js';
+import { syncFolder } from '../core/write-whole.js';
+
+export interface Folders {
+  dataDir: string;
+  groupsDir: string;
+}
+
+export type Rename = (from: string, to: string) => Promise<void>;
+
+export interface Plan {
+  /** Done where `to` is there. */
+  aside: Move[];
+  /** Done where `from` is gone. */
+  place: Move[];
+  kept: string[];
+  stages: string[];
+}
+
+interface Move {
+  from: string;
+  to: string;
+}
+
+const STAGE = 'restoring';
+export const PLAN = 'plan.json';
+/** Locks are held on files, whatever their folder is called. */
+export const LOCK = /\.lock(-\w+)?$/;
+
+/** Whether a restore was broken off. */
+export async function isHalfRestored(dataDir: string): Promise<boolean> {
+  const stages = await Promise.all(stagesOf(await realPath(dataDir)).map(exists));
+  return stages.includes(true);
+}
+
+/** Finishes a restore that was broken off, or removes what it had unpacked; returns where the old folders are. */
+export async function finishRestore({ dataDir, groupsDir }: Folders, rename?: Rename): Promise<string[]> {
+  const [data, groups] = [await realPath(dataDir), await realPath(groupsDir)];
+  const stages = [...stagesOf(data), ...stagesOf(groups)];
+  for (const stage of stages) {
+    const text = await fs.readFile(join(stage, PLAN), 'utf8').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return null;
+      throw new Fault('store_unavailable', `The plan of a restore in ${stage} cannot be read`, error);
+    });
+    if (text === null) continue;
+    const plan = JSON.parse(text) as Plan;
+    await carryOut(plan, rename);
+    return plan.kept;
+  }
+  for (const stage of stages) await fs.rm(stage, { recursive: true, force: true });
+  return [];
+}
+
+export async function carryOut({ aside, place, stages }: Plan, rename: Rename = fs.rename): Promise<void> {
+  try {
+    for (const { from, to } of aside) {
+      if ((await exists(to)) || !(await exists(from)) || !(await exists(dirname(to)))) continue;
+      await rename(from, to);
+    }
+    for (const { from, to } of place) {
+      if (!(await exists(from))) {
+        if (await exists(to)) continue;
+        throw new Error(`${from} is gone, and ${to} is not there`);
+      }
+      await makeWay(to);
+      await rename(from, to);
+    }
+    for (const folder of new Set([...aside, ...place].map(({ to }) => dirname(to)))) {
+      if (await exists(folder)) await syncFolder(folder);
+    }
+    for (const stage of stages.toReversed()) await fs.rm(stage, { recursive: true, force: true });
+  } catch (error) {
+    throw new Fault(
+      'store_unavailable',
+      'The restore is half done, and nothing is lost. Remove what is in its way; the next command goes on with it',
+      error,
+    );
+  }
+}
+
+/** An empty folder, or one in which a command has only taken its locks, is no loss. */
+async function makeWay(path: string): Promise<void> {
+  const found = await fs.lstat(path).catch(() => null);
+  if (found === null) return;
+  const isEmpty = found.isDirectory() && (await fs.readdir(path)).every((name) => LOCK.test(name));
+  if (!isEmpty) throw new Error(`${path} is in the way; move it elsewhere`);
+  await fs.rm(path, { recursive: true });
+}
+
+/** Beside the folder, or in it. */
+export function stagesOf(at: string): [string, string] {
+  return [join(dirname(at), `.${basename(at)}.${STAGE}`), join(at, `.${STAGE}`)];
+}
+
+/** Follows links; a path that does not exist keeps its name below the real folder around it. */
+export async function realPath(path: string): Promise<string> {
+  const whole = resolve(path);
+  const found = await fs.realpath(whole).catch(() => null);
+  if (found !== null) return found;
+  const above = dirname(whole);
+  return above === whole ? whole : join(await realPath(above), basename(whole));
+}
+
+/** Also a link that leads nowhere. */
+export async function exists(path: string): Promise<boolean> {
+  return fs.lstat(path).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return false;
+      throw error;
+    },
+  );
+}

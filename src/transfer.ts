@@ -1,0 +1,267 @@
+/** `coterie backup`, `restore`, `export` and `import`: what leaves the gateway as files, and what comes in as files. */
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
+import { stat, statfs } from 'node:fs/promises';
+import { join, relative, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
+import { openAudit } from './audit.js';
+import { type Export, exportOf } from './chat-export/export.js';
+import { writePieces } from './chat-export/files.js';
+import { openStore } from './compose.js';
+import { type Config, commandConfig } from './config.js';
+import { EXPORT_FORMATS, type ExportFormat } from './core/chat-record.js';
+import { systemClock } from './core/clock.js';
+import { printableLine } from './core/cut.js';
+import { A_TIME, createZone, momentsOf, type Zone } from './core/dates.js';
+import { Fault } from './core/errors.js';
+import { OPERATOR } from './core/journal.js';
+import { isChatId, isPersonaId, slug } from './groups/paths.js';
+import { createPersonas } from './groups/personas.js';
+import { type Imported, importFrom } from './importing/import.js';
+import { backup } from './operating/backup.js';
+import { askPassphrase } from './operating/encryption.js';
+import { takeLock } from './operating/lock.js';
+import { createLog } from './operating/log.js';
+import { restore } from './operating/restore.js';
+import { aloneInData, enterData, skillsFolderOf, workspaceFolderOf } from './paths.js';
+import { PLATFORMS, userName } from './platforms.js';
+import { hiddenInLogs } from './secrets.js';
+import { withRecords } from './store/sqlite/inspect.js';
+import { refuseForeign } from './store/sqlite/migrate.js';
+
+/** Stays free after a restore: the database may grow when it is migrated. */
+const RESERVE_BYTES = 100_000_000;
+const MIGRATIONS = new URL('../migrations/sqlite', import.meta.url);
+const FROM_OPERATOR = { who: OPERATOR, where: null, word: null };
+
+export interface BackupOptions {
+  withCredentials?: boolean;
+  withMedia?: boolean;
+  encrypt?: boolean;
+}
+
+export async function backUp(
+  configFile: string | undefined,
+  file: string,
+  { withCredentials = false, withMedia = false, encrypt = false }: BackupOptions,
+  version: string,
+): Promise<void> {
+  const { config } = await commandConfig(configFile);
+  const log = logOf(config);
+  const audit = openAudit(config, log);
+  const secret = encrypt ? { passphrase: await askPassphrase(true) } : null;
+  const by = `to ${resolve(file)}, by the user ${userName()}`;
+  // The logins let anybody write as the account, so such a backup needs its entry.
+  if (withCredentials) {
+    const what = `a backup with the logins of platforms ${by}`;
+    await audit.record({ ...FROM_OPERATOR, kind: 'credentials', what });
+  } else await audit.note({ ...FROM_OPERATOR, kind: 'backup', what: `a backup ${by}` });
+  const data = await enterData(config, log);
+  const store = await openStore(config, log);
+  try {
+    const from = { store, dataDir: config.dataDir, groupsDir: config.groupsDir };
+    const options = { withMedia, logins: withCredentials, secret };
+    const made = await backup(file, from, options, Date.now(), version);
+    for (const skipped of made.skipped) log.warn({}, `not in the backup: ${skipped}`);
+    const media = withMedia
+      ? `, ${made.mediaFiles} files that people sent, ${made.workFiles} files of personas`
+      : '';
+    say(`${made.file}: the database and ${made.groupFiles} files of groups${media}, ${made.bytes} bytes.`);
+    if (withCredentials) say('It holds the logins of platforms; keep the file secret.');
+  } finally {
+    await store.close();
+    data.release();
+  }
+}
+
+export async function restoreFrom(configFile: string | undefined, file: string): Promise<void> {
+  const { config } = await commandConfig(configFile);
+  const { dataDir } = config;
+  const log = logOf(config);
+  const data = await aloneInData(config, log);
+  const running = [
+    await takeLock(join(dataDir, 'gateway.lock')),
+    await takeLock(join(dataDir, 'terminal.lock')),
+  ];
+  try {
+    if (running.includes(null)) {
+      throw new Fault('already_running', `A coterie runs on ${dataDir}; stop it before you restore.`);
+    }
+    const hash = await hashOfFile(file);
+    // What is no file, or cannot be read, is refused below.
+    if (hash !== null) {
+      const what = `a restore from ${resolve(file)} (sha256 ${hash}), by the user ${userName()}`;
+      await openAudit(config, log).record({ ...FROM_OPERATOR, kind: 'restore', what });
+    }
+    const done = await restore(file, config, {
+      passphrase: () => askPassphrase(false),
+      openStore: async (database) => {
+        refuseForeign(database, fileURLToPath(MIGRATIONS));
+        return openStore(config, log, database);
+      },
+      freeBytes: async (folder) => {
+        const { bavail, bsize } = await statfs(folder);
+        return bavail * bsize - RESERVE_BYTES;
+      },
+      now: Date.now(),
+    });
+    say(`Restored what coterie ${done.madeBy} saved at ${done.madeAt}.`);
+    say(`Parked, not sent: ${done.deliveries} replies. Counted as answered: ${done.messages} messages.`);
+    if (!done.logins) say('It held no logins: link WhatsApp devices again.');
+    for (const kept of done.kept) say(`What was there before is kept as ${kept}`);
+  } finally {
+    for (const lock of [data, ...running]) lock?.release();
+  }
+}
+
+/** null where it is no file (a pipe would keep us waiting), or cannot be read. */
+async function hashOfFile(file: string): Promise<string | null> {
+  if (!(await stat(file).catch(() => null))?.isFile()) return null;
+  const hash = createHash('sha256');
+  return pipeline(createReadStream(file), hash).then(
+    () => hash.digest('hex'),
+    () => null,
+  );
+}
+
+export interface ExportOptions {
+  format?: string;
+  since?: string;
+  until?: string;
+  output?: string;
+}
+
+export async function exportChat(
+  configFile: string | undefined,
+  chatId: string,
+  options: ExportOptions,
+): Promise<void> {
+  const { config } = await commandConfig(configFile);
+  const zone = createZone(config.timezone);
+  const asked = parseExport(options, zone);
+  const personas = createPersonas({
+    groupsDir: config.groupsDir,
+    clock: systemClock,
+    log: logOf(config),
+    mostInChat: config.limits.personasPerChat,
+  });
+  const isDone = await withRecords(join(config.dataDir, 'coterie.db'), MIGRATIONS, async (feed) => {
+    const made = await exportOf({ feed, personas, zone, now: Date.now() }, { ...asked, chatId, by: null });
+    if (made === null) return false;
+    await (options.output === undefined ? print(made) : write(made, options.output));
+    return true;
+  });
+  if (!isDone) throw new Fault('internal', `Nobody has ever written in a chat ${quoted(chatId)}.`);
+}
+
+function parseExport({ format = 'markdown', since, until }: ExportOptions, zone: Zone) {
+  const known = EXPORT_FORMATS.find((each): each is ExportFormat => each === format);
+  if (known === undefined) throw wrongOption('format', format, `one of ${EXPORT_FORMATS.join(', ')}`);
+  const moments = (option: string, given: string | undefined) => {
+    const found = given === undefined ? null : momentsOf(given, zone, Date.now());
+    if (given !== undefined && found === null) throw wrongOption(option, given, A_TIME);
+    return found;
+  };
+  const from = moments('since', since)?.from ?? null;
+  const to = moments('until', until)?.to ?? null;
+  if (from !== null && to !== null && from > to) {
+    throw wrongOption('since', since ?? '', `a time before --until ${quoted(until ?? '')}`);
+  }
+  return { format: known, since: from, until: to };
+}
+
+function wrongOption(option: string, given: string, expected: string): Fault {
+  return new Fault('configuration', `--${option} ${quoted(given)}: expected ${expected}`);
+}
+
+async function print({ pieces }: Export): Promise<void> {
+  // A reader such as `head` may end early.
+  process.stdout.on('error', () => process.exit(0));
+  for await (const piece of pieces()) {
+    if (!process.stdout.write(piece)) await once(process.stdout, 'drain');
+  }
+}
+
+async function write({ pieces, messages }: Export, output: string): Promise<void> {
+  const file = resolve(output);
+  try {
+    await writePieces(file, pieces());
+  } catch (error) {
+    throw new Fault('internal', `${file} could not be written`, error);
+  }
+  say(`${file}: ${messages} ${messages === 1 ? 'message' : 'messages'}.`);
+}
+
+/** Of an OpenClaw or MicroClaw folder. The gateway may run: no file is changed, and every new one appears whole. */
+export async function importFolder(
+  configFile: string | undefined,
+  given: string,
+  isDryRun: boolean,
+): Promise<void> {
+  const { config } = await commandConfig(configFile);
+  const folder = resolve(given);
+  const found = await stat(folder).catch(() => null);
+  if (!found?.isDirectory()) {
+    const what = found === null ? 'no' : 'a file, and no';
+    throw new Fault('internal', `There is ${what} folder ${printableLine(folder)}.`);
+  }
+  const order = {
+    folder,
+    groups: config.groupsDir,
+    workspace: workspaceFolderOf(config),
+    skills: skillsFolderOf(config),
+    names: { isChatId, isPersonaId, idOf: slug, channels: PLATFORMS },
+    isDryRun,
+  };
+  // A dry run takes no lock.
+  const data = isDryRun ? null : await enterData(config, logOf(config));
+  try {
+    tellImport(folder, await importFrom(order), isDryRun);
+  } finally {
+    data?.release();
+  }
+}
+
+const SAID = { new: 'new', beside: 'beside', same: 'there already', impossible: 'FAILED' } as const;
+
+function tellImport(folder: string, { found, done, passedOver }: Imported, isDryRun: boolean): void {
+  for (const each of done) {
+    const from = each.from.length === 0 ? 'made' : `from ${printableLine(each.from.join(' and '))}`;
+    const hint = 'hint' in each && each.hint !== undefined ? `. ${printableLine(each.hint)}` : '';
+    const why = each.kind === 'impossible' ? `: ${printableLine(each.why)}` : hint;
+    const path = printableLine(relative(process.cwd(), each.path));
+    say(`${SAID[each.kind].padEnd(13)}  ${path}  (${from})${why}`);
+  }
+  for (const { path, why } of passedOver) {
+    say(`passed over    ${printableLine(path)}: ${printableLine(why)}`);
+  }
+  if (done.length === 0) {
+    throw new Fault(
+      'internal',
+      `There is nothing to import in ${printableLine(folder)}. Looked for: an OpenClaw workspace (MEMORY.md, SOUL.md, USER.md, ` +
+        'IDENTITY.md, AGENTS.md or memory/, there or in workspace/), MicroClaw’s groups (groups/ or runtime/groups/), and skills/.',
+    );
+  }
+  const count = (kind: Imported['done'][number]['kind']) => done.filter((each) => each.kind === kind).length;
+  say(
+    `${found.join(', ')}: ${count('new')} new, ${count('beside')} beside what was there, ` +
+      `${count('same')} there already, ${passedOver.length} passed over. ${printableLine(folder)} is as it was.`,
+  );
+  if (isDryRun) say('This was a dry run: nothing was written.');
+  const failures = count('impossible');
+  if (failures > 0) throw new Fault('internal', `${failures} of the files could not be written; see above.`);
+}
+
+function logOf(config: Config) {
+  return createLog({ ...config.log, level: 'warn', secrets: hiddenInLogs(config) });
+}
+
+function quoted(text: string): string {
+  return printableLine(JSON.stringify(text.slice(0, 200)));
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
