@@ -360,8 +360,9 @@ it('all places that make prompts are known', async () => {
   const root = resolve(import.meta.dirname, '../../src');
   const MAKES = /role: '(?:user|system|tool)'|\b(?:fenced|block|element|elementAround|userMessage)\(/;
   /** What makes text for people by the same names. */
-  const FOR_PEOPLE = ['conversation/question.ts'];
+  const FOR_PEOPLE = ['conversation/approvals.ts'];
   const PLACES: Record<string, WayIn[]> = {
+    'conversation/compaction/chunk.ts': ['message'],
     'conversation/compaction/flush.ts': ['memory', 'summary', 'message'],
     'conversation/compaction/summary.ts': ['summary', 'message'],
     'conversation/consolidation/consolidate.ts': ['memory'],
@@ -372,7 +373,7 @@ it('all places that make prompts are known', async () => {
     'conversation/digests/digests.ts': ['event'],
     'conversation/rooms/arbiter.ts': ['message'],
     'conversation/turn/steps.ts': ['result'],
-    'conversation/work/said.ts': ['result'],
+    'conversation/work/messages.ts': ['result'],
     'delegation/request.ts': ['request', 'workspace', 'clipboard', 'skills', 'frame'],
     'delegation/run-task.ts': ['request'],
   };

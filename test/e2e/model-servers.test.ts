@@ -87,7 +87,7 @@ describe.each<[string, () => ModelServer, Record<string, number>]>([
       const second = await on.start();
       await on.replies(ANNA.id, KILLED + 1);
       await converse(on, KILLED + 1, TURNS);
-      await eventually(() => /a window was compacted/.test(second.err()), 'a window moves after the restart');
+      await eventually(() => /window compacted/.test(second.err()), 'a window moves after the restart');
       expect(await second.stop()).toBe(0);
 
       const numbers = Array.from({ length: TURNS }, (_, n) => n);

@@ -1,10 +1,11 @@
 /**
- * Chooses how much of a conversation one memory flush is shown: the whole window if it fits; otherwise as much as fits,
- * ending at a boundary between exchanges.
+ * What one memory flush is shown and asked: the whole window if it fits; otherwise as much as fits, ending at a boundary
+ * between exchanges. And where a window may be cut.
  */
-import { cutWithMarker } from '../../core/cut.js';
+import { cutAt, cutWithMarker } from '../../core/cut.js';
+import type { PersonaId } from '../../core/ids.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
-import { escaped } from '../../core/origin.js';
+import { element, escaped } from '../../core/origin.js';
 import {
   type HeardMessage,
   isAfter,
@@ -13,7 +14,9 @@ import {
   type ViewRecord,
 } from '../../core/transcript.js';
 import { historyEntries, type Perspective, type Shortening } from '../context/history.js';
-import type { Services } from '../services.js';
+import type { Knowledge } from '../context/knowledge.js';
+import { presentIn } from '../participants.js';
+import type { Services, Subject } from '../services.js';
 import { tokensOf } from '../turn/tokens.js';
 
 export interface Chunk {
@@ -173,4 +176,52 @@ export function cutPlace(messages: HeardMessage[], keep: Keep): Position | null 
   const inner = possible.filter((n) => n < messages.length - 1);
   const at = inner.find((n) => n >= from - 1) ?? inner.at(-1);
   return at === undefined ? null : (messages[at]?.position ?? null);
+}
+
+/**
+ * The daily log is in the prompt of every persona of the chat, so it must not tell what only some of them heard. A
+ * persona that was never here (as `default`, where others are talked to) is not among them.
+ */
+export async function wasHeardByAll(
+  { store }: Services,
+  { chat, room, personaId, personas }: Subject,
+  { shown }: Chunk,
+): Promise<boolean> {
+  const present = presentIn(chat, personas);
+  const others: PersonaId[] = [];
+  for (const { id } of personas) {
+    if (id === personaId) continue;
+    if (present.includes(id) || (await store.roomsHeard(chat.id, id)).length > 0) others.push(id);
+  }
+  const ids = shown.map(({ id }) => id);
+  return others.length === 0 || store.allHeard(room, others, ids);
+}
+
+const DAILY_LINE =
+  'into the tier it belongs to, or as a line of the daily log (write_memory) under the date of the day it happened, unless it stands there already.';
+const NO_DAILY_LINE =
+  'into the tier it belongs to, with its date. Nothing into the daily log this time: other personas of this chat read it and did not hear all of this.';
+const OPENING_CHARS = 80;
+
+/** Ends the request of a flush. */
+export function flushMessage(
+  { fresh }: Chunk,
+  { perspective, memoryNow }: Knowledge,
+  isPrivate: boolean,
+): ModelMessage {
+  const [first] = fresh;
+  const since = first
+    ? ` What is new since the last time begins at ${perspective.zone.time(first.sentAt)} with ${element('first_message', {}, opening(first.text))}.`
+    : '';
+  return {
+    role: 'user',
+    content: `Memory flush. The conversation above is about to leave your sight. Afterwards you know of it only what stands in your memory, and a short summary.${since}
+
+Save now what will matter later and is not in your memory yet: ${isPrivate ? NO_DAILY_LINE : DAILY_LINE} What was only forwarded is not what its sender said, thinks or is: name whose words they are, or leave them out. Only the memory tools work now. No transcripts. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done${memoryNow && `\n\n${memoryNow}`}`,
+  };
+}
+
+function opening(text: string): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  return line.length <= OPENING_CHARS ? line : `${cutAt(line, OPENING_CHARS)}…`;
 }

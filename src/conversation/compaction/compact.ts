@@ -1,19 +1,22 @@
 /**
  * Compacts one window; the only caller of `moveWindow`. First the flush, then the summary, then the move. If the flush
- * fails, the messages that leave are archived verbatim as well and their flush stays pending: no message leaves unseen.
- * A turn that waits has a deadline; where nobody waits, only the model's silence ends a flush.
+ * fails, the messages that leave are archived verbatim and their flush stays pending: no message leaves unsaved. A turn that
+ * waits has a deadline; where none waits, only the model's silence ends a flush.
  */
-
 import { createHash } from 'node:crypto';
-import type { ArchivedMessage, ArchiveHead } from '../../core/chat-record.js';
+import type { ArchiveHead } from '../../core/chat-record.js';
+import { OVER } from '../../core/clock.js';
 import { roomParts } from '../../core/ids.js';
 import { estimateTokens } from '../../core/model.js';
 import { memoryPath } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
 import {
+  BEGINNING,
+  END,
   type HeardMessage,
   isAfter,
   type Position,
+  type Span,
   type ViewRecord,
   wordsBy,
 } from '../../core/transcript.js';
@@ -23,7 +26,7 @@ import type { MeteredModel, Services, Subject } from '../services.js';
 import { tokensOf, tokensPerEstimated } from '../turn/tokens.js';
 import { boundaries, cutPlace } from './chunk.js';
 import { flush, knowledgeOf } from './flush.js';
-import { deadline, flushTools, type PaidServices, requestTokensFor, unlessDeadly } from './subject.js';
+import { flushTools, guarded, type MeteredServices, requestTokensFor } from './subject.js';
 import { summarise } from './summary.js';
 
 /** Target size of the request after a compaction, as a share of the context window, fixed parts included. */
@@ -55,67 +58,55 @@ export interface WaitingTurn {
 
 /** Throws when an archive cannot be written; then nothing was moved. */
 export async function compact(
-  services: PaidServices,
+  services: MeteredServices,
   subject: Subject,
   turn: WaitingTurn | null,
   signal: AbortSignal,
 ): Promise<CompactionEnd> {
-  const { store, clock } = services;
+  const { store, clock, settings, log, meter } = services;
   const { room, personaId } = subject;
-  const all = await store.window({
-    room,
-    personaId,
-    except: [],
-    limit: MOST_ROWS,
-    overheard: services.settings.overheardMessages,
-  });
+  const overheard = settings.overheardMessages;
+  const all = await store.window({ room, personaId, except: [], limit: MOST_ROWS, overheard });
   const isAsked = ({ turnId }: HeardMessage) => turn !== null && turnId === turn.id;
   const window = { ...all, messages: all.messages.filter((message) => !isAsked(message)) };
   const known = await knowledgeOf(services, subject);
-  const leavesAt = placeToCut(
-    services,
-    subject,
-    window,
-    known,
-    turn && { ...turn, asks: all.messages.filter(isAsked) },
-  );
+  const leavesAt = placeToCut(services, subject, window, known, turn, all.messages.filter(isAsked));
   if (!leavesAt) return 'nothing';
   // The flush covers every completed exchange, not only what leaves.
   const last = window.messages[boundaries(window.messages).at(-1) ?? -1]?.position ?? leavesAt;
 
-  const late = turn && deadline(clock, signal, turn.patienceMs);
-  const lateFlush = turn && deadline(clock, signal, turn.patienceMs * FLUSH_SHARE);
+  const late = new AbortController();
+  const flushLate = new AbortController();
+  const cancels = [
+    turn && clock.after(turn.patienceMs, () => late.abort(OVER)),
+    turn && clock.after(turn.patienceMs * FLUSH_SHARE, () => flushLate.abort(OVER)),
+  ];
   try {
-    const flushed = await flush(services, subject, last, lateFlush?.signal ?? signal);
+    const flushed = await flush(services, subject, last, AbortSignal.any([signal, flushLate.signal]));
     if (signal.aborted) return 'dropped';
     if (flushed.kind === 'failed') {
-      services.log.warn(
-        { room, persona: personaId, why: flushed.reason },
-        'a memory flush did not finish; it stays pending',
-      );
+      log.warn({ room, persona: personaId, why: flushed.reason }, 'memory flush failed; it stays pending');
     }
     const view = await store.view(room, personaId);
     const isSeen = !isAfter(leavesAt, view.flushedTo);
-    const summary = await unlessDeadly(services, 'summary', subject, () =>
-      summaryOf(services, subject, view, known, leavesAt, late?.signal ?? signal),
-    );
+    const summary = await guarded(services, 'summary', subject, async () => {
+      if (signal.aborted || late.signal.aborted) return null;
+      const span = { room, personaId, after: view.windowAfter, upTo: leavesAt, limit: MOST_ROWS, overheard };
+      const leaving = await store.span(span);
+      return summarise(services, subject, view, leaving, known, AbortSignal.any([signal, late.signal]));
+    });
     if (signal.aborted) return 'dropped';
-    // An archive is also needed when there is no summary, or when the flush has not seen every message whole.
+    // An archive is also needed without a summary, or when the flush has not seen every message whole.
     const isCut = flushed.kind === 'flushed' && flushed.cut;
     if (summary !== null && isSeen && !isCut)
-      return await move(services, view, leavesAt, summary, null, services.purse);
-    const archived = await archive(services, subject, view, leavesAt, isSeen);
-    return await move(
-      services,
-      view,
-      leavesAt,
-      summary ?? noteOf(view, archived),
-      archived.file,
-      services.purse,
-    );
+      return await move(services, view, leavesAt, summary, null, meter);
+    const { file, messages } = await archive(services, subject, view, leavesAt, isSeen);
+    // In place of a missing summary the model learns at least that there was more.
+    const note = `(${messages} messages before this are not summed up; they stand in the archive ${file}.)`;
+    const noted = [view.summary ?? '', note].filter((text) => text !== '').join('\n\n');
+    return await move(services, view, leavesAt, summary ?? noted, file, meter);
   } finally {
-    late?.over();
-    lateFlush?.over();
+    for (const cancel of cancels) cancel?.();
   }
 }
 
@@ -132,12 +123,14 @@ export async function putAway(services: Services, subject: Subject): Promise<voi
   await move(services, window.view, last, null, archived?.file ?? null, null);
 }
 
+/** null when nothing has to leave, or nothing can. `asked`: the messages of the turn that waits. */
 function placeToCut(
   services: Services,
   subject: Subject,
-  { view, messages, steps, more }: Awaited<ReturnType<Services['store']['window']>>,
+  { view, messages, steps, more }: Span & { view: ViewRecord },
   known: Knowledge,
-  turn: (WaitingTurn & { asks: HeardMessage[] }) | null,
+  turn: WaitingTurn | null,
+  asked: HeardMessage[],
 ): Position | null {
   const { keepRecentMessages, compactAfterMessages } = services.settings;
   const refused = turn?.refused ?? null;
@@ -147,44 +140,44 @@ function placeToCut(
   const scale = Math.max(tokensPerEstimated(view.measured), refused === null ? 0 : most / refused);
   const fixed =
     estimateTokens(known.system) + estimateTokens(view.summary ?? '') + flushTools(services, subject).tokens;
-  // A batch longer than this is shown shortened.
-  const asked = Math.min(tokensIn(turn?.asks ?? []), LONGEST_ASKED * (most / scale - fixed));
-  const room = most / scale - fixed - asked;
+  // A longer batch is shown shortened.
+  const askedTokens = Math.min(tokensIn(asked), LONGEST_ASKED * (most / scale - fixed));
+  const left = most / scale - fixed - askedTokens;
   const addressed = messages.filter((message) => message.addressed).length;
-  if (turn && refused === null && !more && addressed <= compactAfterMessages && tokensIn(messages) <= room)
-    return null;
+  const fits = !more && addressed <= compactAfterMessages && tokensIn(messages) <= left;
+  if (turn && refused === null && fits) return null;
   return cutPlace(messages, {
     messages: keepRecentMessages,
-    tokens: Math.max((LEAST_KEPT * most) / scale, Math.min((FULL_AFTERWARDS * most) / scale - fixed, room)),
-    tokensOf: (message: HeardMessage) => tokensIn([message]),
+    tokens: Math.max((LEAST_KEPT * most) / scale, Math.min((FULL_AFTERWARDS * most) / scale - fixed, left)),
+    tokensOf: (message) => tokensIn([message]),
   });
 }
 
-async function summaryOf(
+async function move(
   services: Services,
-  subject: Subject,
   view: ViewRecord,
-  known: Knowledge,
-  upTo: Position,
-  signal: AbortSignal,
-): Promise<string | null> {
-  if (signal.aborted) return null;
-  const { room, personaId } = view;
-  const span = await services.store.span({
-    room,
-    personaId,
-    after: view.windowAfter,
-    upTo,
-    limit: MOST_ROWS,
-    overheard: services.settings.overheardMessages,
-  });
-  const { persona, perspective } = known;
-  return summarise(services, { subject, view, span, persona, perspective }, signal);
-}
-
-interface Archived {
-  file: string;
-  messages: number;
+  to: Position,
+  summary: string | null,
+  archiveFile: string | null,
+  meter: MeteredModel | null,
+): Promise<CompactionEnd> {
+  const { store, archives, metrics, log, clock } = services;
+  const usage = meter?.due() ?? null;
+  const moved = await store.moveWindow({ view, to, archive: archiveFile, summary, usage, now: clock.now() });
+  meter?.paid();
+  metrics.count('compactions_total', { outcome: moved ? 'moved' : 'overtaken' });
+  if (moved) {
+    log.info({ room: view.room, persona: view.personaId, archive: archiveFile }, 'window compacted');
+    return 'moved';
+  }
+  if (archiveFile !== null) {
+    const { chatId } = roomParts(view.room);
+    await archives.remove(chatId, archiveFile).catch((error) => {
+      log.warn({ err: error, chat: chatId, file: archiveFile }, 'unneeded archive not removed');
+    });
+    await store.dropArchive(chatId, archiveFile);
+  }
+  return 'dropped';
 }
 
 async function archive(
@@ -194,124 +187,70 @@ async function archive(
   to: Position,
   isSeen: boolean,
   reason = isSeen ? 'it left the window without a summary' : 'it left the window before a memory flush',
-): Promise<Archived> {
+): Promise<{ file: string; messages: number }> {
   const { room, personaId, chat } = subject;
-  const head = headOf(services, subject, { reason, flushed: isSeen });
+  const head = headOf(services, subject, reason, isSeen);
   const file = await services.archives.newName(head);
+  const span = { after: view.windowAfter, to };
   // Recorded before the file is written, so that a file left incomplete by a crash is found and removed.
-  await services.store.beginArchive({ chatId: chat.id, file, room, personaId, after: view.windowAfter, to });
-  const span = { after: view.windowAfter, upTo: to };
-  const messages = await copySpan(services, subject, span, { name: file, head });
+  await services.store.beginArchive({ chatId: chat.id, file, room, personaId, ...span });
+  const messages = await copySpan(services, subject, { after: span.after, upTo: to }, { name: file, head });
   services.metrics.count('archives_total', { flushed: String(isSeen) });
   return { file, messages };
 }
 
-/** Replaces a missing summary, so that the model at least knows there was more. */
-function noteOf(view: ViewRecord, { file, messages }: Archived): string {
-  const note = `(${messages} messages before this are not summed up; they stand in the archive ${file}.)`;
-  return [view.summary ?? '', note].filter((text) => text !== '').join('\n\n');
-}
-
-async function move(
-  services: Services,
-  view: ViewRecord,
-  to: Position,
-  summary: string | null,
-  archiveFile: string | null,
-  purse: MeteredModel | null,
-): Promise<CompactionEnd> {
-  const moved = await services.store.moveWindow({
-    view,
-    to,
-    archive: archiveFile,
-    summary,
-    usage: purse?.due() ?? null,
-    now: services.clock.now(),
-  });
-  purse?.paid();
-  services.metrics.count('compactions_total', { outcome: moved ? 'moved' : 'overtaken' });
-  if (moved) {
-    services.log.info(
-      { room: view.room, persona: view.personaId, archive: archiveFile },
-      'a window was compacted',
-    );
-    return 'moved';
-  }
-  if (archiveFile !== null) await discard(services, view, archiveFile);
-  return 'dropped';
-}
-
-async function discard(services: Services, view: ViewRecord, file: string): Promise<void> {
-  const { chatId } = roomParts(view.room);
-  await services.archives
-    .remove(chatId, file)
-    .catch((error) =>
-      services.log.warn(
-        { err: error, chat: chatId, file },
-        'an archive that is no longer needed could not be removed',
-      ),
-    );
-  await services.store.dropArchive(chatId, file);
-}
-
-// Copies a span of a persona's view into an archive file, verbatim, page by page. Used by compaction and by `/archive`.
-
 const PAGE = 500;
 
-/** Returns how many messages were written. Overheard messages are left out; the store keeps them. */
+async function* pagesOf(
+  { store }: Services,
+  { room, personaId }: Subject,
+  { after, upTo }: { after: Position; upTo: Position },
+): AsyncGenerator<HeardMessage[]> {
+  let from = after;
+  for (let more = true; more; ) {
+    const page = await store.span({ room, personaId, after: from, upTo, limit: PAGE, overheard: 0 });
+    yield page.messages;
+    const last = page.messages.at(-1);
+    more = page.more && last !== undefined;
+    if (last) from = last.position;
+  }
+}
+
+/** Copies a span into an archive file, verbatim; returns how many messages. Overheard messages are left out. */
 export async function copySpan(
   services: Services,
   subject: Subject,
   span: { after: Position; upTo: Position },
-  file: { name: string; head: ArchiveHead },
+  { name, head }: { name: string; head: ArchiveHead },
 ): Promise<number> {
-  const { room, personaId, chat, personas } = subject;
-  const path = memoryPath(chat.id, `archive/${file.name}`);
+  const { room, chat, personas } = subject;
+  const path = memoryPath(chat.id, `archive/${name}`);
   let written = 0;
   let isOutside = false;
 
-  const nameOf = (message: HeardMessage) => wordsBy(message, (id) => personaName(personas, id));
-
-  async function* pages(): AsyncGenerator<ArchivedMessage[]> {
-    let { after } = span;
-    for (let more = true; more; ) {
-      const page = await services.store.span({
-        room,
-        personaId,
-        after,
-        upTo: span.upTo,
-        limit: PAGE,
-        overheard: 0,
-      });
-      written += page.messages.length;
-      if (!isOutside && page.messages.some(({ tainted }) => tainted)) {
+  async function* pages() {
+    for await (const messages of pagesOf(services, subject, span)) {
+      written += messages.length;
+      if (!isOutside && messages.some(({ tainted }) => tainted)) {
         isOutside = true;
         // Before the file is there: a process that dies then leaves none without its mark.
         await services.store.markOutside(path, null);
       }
-      yield page.messages.map((message) => ({
-        id: message.id,
-        name: nameOf(message),
-        text: message.text,
-        sentAt: message.sentAt,
-      }));
-      const last = page.messages.at(-1);
-      more = page.more && last !== undefined;
-      if (last) after = last.position;
+      yield messages.map((message) => {
+        const { id, text, sentAt } = message;
+        return { id, name: wordsBy(message, (by) => personaName(personas, by)), text, sentAt };
+      });
     }
   }
 
-  await services.archives.write(file.head, file.name, pages());
-  services.log.info(
-    { chat: chat.id, room, file: file.name, messages: written },
-    'a conversation was archived',
-  );
+  await services.archives.write(head, name, pages());
+  services.log.info({ chat: chat.id, room, file: name, messages: written }, 'conversation archived');
   return written;
 }
 
-/** What is known of the copies that people asked for, as JSON in a setting of their view. */
+/** The copies that people asked for, as JSON in a setting of their view. */
 interface Copies {
-  /** Of what the newest holds. */
+  /** A hash of the messages in the newest. */
   print: string;
   file: string;
   messages: number;
@@ -322,65 +261,46 @@ interface Copies {
 const MOST_COPIES_AN_HOUR = 20;
 const HOUR_MS = 3_600_000;
 
-/** For `/archive`: whoever asks again and again fills no disk. */
+/** For `/archive`. An unchanged conversation is not copied twice, and the number of copies an hour is limited. */
 export async function copyOnce(
   services: Services,
   subject: Subject,
-  span: { after: Position; upTo: Position },
 ): Promise<{ file: string; messages: number; isOld: boolean } | 'too many' | null> {
   const { store, archives, clock } = services;
   const { room, personaId, chat } = subject;
+  const whole = { after: BEGINNING, upTo: END };
+  const hash = createHash('sha256');
+  let isEmpty = true;
+  for await (const messages of pagesOf(services, subject, whole)) {
+    isEmpty &&= messages.length === 0;
+    for (const { id, author, text } of messages) hash.update(JSON.stringify([id, author, text]));
+  }
+  if (isEmpty) return null;
+  const print = hash.digest('base64url');
   const key = `archive.copies:${room}/${personaId}`;
-  const print = await printOf(services, subject, span);
-  if (print === null) return null;
   const stored = await store.setting(key);
   const known: Copies = stored === null ? { print: '', file: '', messages: 0, at: [] } : JSON.parse(stored);
-  const { file, messages } = known;
-  if (print === known.print && (await archives.find(chat.id, file)) !== null) {
-    return { file, messages, isOld: true };
+  if (print === known.print && (await archives.find(chat.id, known.file)) !== null) {
+    return { file: known.file, messages: known.messages, isOld: true };
   }
   const now = clock.now();
   const at = known.at.filter((each) => each > now - HOUR_MS && each <= now);
   if (at.length >= MOST_COPIES_AN_HOUR) return 'too many';
-  const head = headOf(services, subject, { reason: 'somebody asked for a copy', flushed: true });
-  const name = await archives.newName(head);
-  const written = await copySpan(services, subject, span, { name, head });
-  const copies: Copies = { print, file: name, messages: written, at: [...at, now] };
+  const head = headOf(services, subject, 'somebody asked for a copy', true);
+  const file = await archives.newName(head);
+  const messages = await copySpan(services, subject, whole, { name: file, head });
+  const copies: Copies = { print, file, messages, at: [...at, now] };
   await store.setSetting(key, JSON.stringify(copies));
-  return { file: name, messages: written, isOld: false };
-}
-
-/** Another one whenever a copy would be; null where nothing was said. */
-async function printOf(
-  { store }: Pick<Services, 'store'>,
-  { room, personaId }: Subject,
-  { after, upTo }: { after: Position; upTo: Position },
-): Promise<string | null> {
-  const hash = createHash('sha256');
-  let from = after;
-  let isEmpty = true;
-  for (let more = true; more; ) {
-    const page = await store.span({ room, personaId, after: from, upTo, limit: PAGE, overheard: 0 });
-    for (const { id, author, text } of page.messages) hash.update(JSON.stringify([id, author, text]));
-    const last = page.messages.at(-1);
-    isEmpty &&= last === undefined;
-    more = page.more && last !== undefined;
-    if (last) from = last.position;
-  }
-  return isEmpty ? null : hash.digest('base64url');
+  return { file, messages, isOld: false };
 }
 
 function headOf(
-  services: Services,
+  { clock }: Services,
   { chat, room, personaId, personas }: Subject,
-  why: { reason: string; flushed: boolean },
+  reason: string,
+  flushed: boolean,
 ): ArchiveHead {
-  return {
-    chatId: chat.id,
-    threadId: roomParts(room).threadId,
-    personaId,
-    personaName: personaName(personas, personaId),
-    ...why,
-    at: services.clock.now(),
-  };
+  const { threadId } = roomParts(room);
+  const name = personaName(personas, personaId);
+  return { chatId: chat.id, threadId, personaId, personaName: name, reason, flushed, at: clock.now() };
 }

@@ -1,37 +1,45 @@
 /**
  * The memory flush: before messages leave a persona's window, the persona reads a copy of the conversation and saves
  * what should last, with only the memory tools. It is invisible in the chat. Only a completed flush advances the view's
- * flush cursor.
+ * flush cursor. Messages that left without one stand in archives, and their flush stays pending until the model works again.
  */
 
-import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
-import type { PersonaId } from '../../core/ids.js';
-import { estimateTokens, type ModelMessage } from '../../core/model.js';
-import { element } from '../../core/origin.js';
+import { estimateTokens } from '../../core/model.js';
+import { backoff } from '../../core/retry.js';
 import type { AnyTool, ToolResult, Wait } from '../../core/tool.js';
-import { isAfter, type Position, type SeenView, type Step, type ViewRecord } from '../../core/transcript.js';
+import {
+  type ArchivedSpan,
+  isAfter,
+  type Position,
+  type Step,
+  type ViewRecord,
+} from '../../core/transcript.js';
 import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
-import { presentIn } from '../participants.js';
 import { askerOf } from '../rights.js';
 import type { Services, Subject } from '../services.js';
 import { roomForSteps } from '../turn/bounds.js';
 import { tokensOf, tokensPerEstimated } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
-import { type Chunk, nextChunk } from './chunk.js';
+import { type Chunk, flushMessage, nextChunk, wasHeardByAll } from './chunk.js';
 import {
   answerTools,
   type CompactionServices,
   flushTools,
+  guarded,
   isTooMuch,
+  journalOnly,
+  type MeteredServices,
   MOST_HALVINGS,
-  type PaidServices,
+  metered,
+  payerOf,
   READ_IN_PART,
   requestTokensFor,
-  unlessDeadly,
-  unstored,
+  subjectOf,
+  type ViewId,
+  viewKey,
 } from './subject.js';
 
 export type FlushEnd =
@@ -46,29 +54,38 @@ const TRIES = 3;
 const MOST_ROUNDS = 10;
 
 export async function flush(
-  services: PaidServices,
+  services: MeteredServices,
   subject: Subject,
   to: Position,
   signal: AbortSignal,
 ): Promise<FlushEnd> {
-  const end = await unlessDeadly(services, 'flush', subject, () => flushTo(services, subject, to, signal));
-  return end ?? { kind: 'failed', reason: 'it has ended the process too often' };
+  const end = await guarded(services, 'flush', subject, () => flushTo(services, subject, to, signal));
+  return end ?? { kind: 'failed', reason: 'it ended the process too often' };
 }
 
+/** The work of a failed try, from which the next goes on, so that nothing is written twice. */
+interface Progress {
+  steps: Step[];
+  /** Writes that failed and were not repeated with success. */
+  unsaved: Set<string>;
+}
+
+/** Chunk by chunk; one that is too much for the model is halved. */
 async function flushTo(
-  services: PaidServices,
+  services: MeteredServices,
   subject: Subject,
   to: Position,
   signal: AbortSignal,
 ): Promise<FlushEnd> {
+  const { store, clock, metrics, meter } = services;
   let cut = false;
   let most = Number.POSITIVE_INFINITY;
   let halvings = 0;
   let tries = 0;
   let spoken = false;
-  let begun = nothing();
+  let progress: Progress = { steps: [], unsaved: new Set() };
   for (;;) {
-    const view = await services.store.view(subject.room, subject.personaId);
+    const view = await store.view(subject.room, subject.personaId);
     if (!isAfter(to, view.flushedTo)) return { kind: 'flushed', cut };
     const known = await knowledgeOf(services, subject);
     const tokens = Math.min(most, roomFor(services, subject, view, known));
@@ -76,47 +93,33 @@ async function flushTo(
     if (!chunk) return { kind: 'unspoken' };
     spoken ||= chunk.fresh.some(({ author }) => author.kind === 'persona' && author.id === subject.personaId);
     if (!spoken && !isAfter(to, chunk.to)) return { kind: 'unspoken' };
-    const end = await ask(services, subject, view, known, chunk, begun, signal);
+    const end = await ask(services, subject, view, known, chunk, progress, signal);
     if (end.kind === 'finished') {
-      const { purse, store, clock } = services;
-      const seen: SeenView = view;
-      const kept = await store.commitFlush({
-        view: seen,
-        to: chunk.to,
-        usage: purse.due(),
-        now: clock.now(),
-      });
-      purse.paid();
+      const kept = await store.commitFlush({ view, to: chunk.to, usage: meter.due(), now: clock.now() });
+      meter.paid();
       if (!kept) return { kind: 'failed', reason: 'the view was changed meanwhile' };
-      services.metrics.count('flushes_total', { outcome: 'finished' });
+      metrics.count('flushes_total', { outcome: 'finished' });
       cut ||= chunk.cut;
       tries = 0;
-      begun = nothing();
+      progress = { steps: [], unsaved: new Set() };
       continue;
     }
-    if (end.tooMuch || end.isOver) begun = nothing();
+    if (end.tooMuch || end.isOver) progress = { steps: [], unsaved: new Set() };
     if (end.tooMuch && halvings < MOST_HALVINGS && !signal.aborted) {
       halvings++;
       most = tokens / 2;
       continue;
     }
     tries++;
-    services.metrics.count('flushes_total', { outcome: 'failed' });
+    metrics.count('flushes_total', { outcome: 'failed' });
     if (signal.aborted || tries >= TRIES) return { kind: 'failed', reason: end.reason };
   }
 }
 
-/** What a try that broke off has done, for the next to go on from, so that nothing is written twice. */
-interface Begun {
-  steps: Step[];
-  /** Writes that failed and were not repeated with success. */
-  unsaved: Set<string>;
-}
-
-const nothing = (): Begun => ({ steps: [], unsaved: new Set() });
-
 export async function knowledgeOf(services: CompactionServices, subject: Subject): Promise<Knowledge> {
   const { chat, room, personaId, personas } = subject;
+  // That of an older revision could hold words that were forgotten since.
+  const { prefix } = services.windowCache.last(await services.store.view(room, personaId));
   return gatherKnowledge(services, {
     chat,
     personaId,
@@ -124,8 +127,7 @@ export async function knowledgeOf(services: CompactionServices, subject: Subject
     now: services.clock.now(),
     tools: answerTools(services, subject),
     seesWorkspace: false,
-    // Not of an older revision: what was forgotten since stands in it.
-    prefix: services.windowCache.last(await services.store.view(room, personaId)).prefix,
+    prefix,
   });
 }
 
@@ -144,7 +146,7 @@ function roomFor(
 
 type AskEnd =
   | { kind: 'finished' }
-  /** `tooMuch`: less text may do. `isOver`: the model had ended it, so that the next try begins anew. */
+  /** `tooMuch`: less text may do. `isOver`: the model had ended it, so the next try begins anew. */
   | { kind: 'failed'; reason: string; tooMuch?: boolean; isOver?: true };
 
 async function ask(
@@ -153,7 +155,7 @@ async function ask(
   view: ViewRecord,
   known: Knowledge,
   chunk: Chunk,
-  { steps, unsaved }: Begun,
+  { steps, unsaved }: Progress,
   signal: AbortSignal,
 ): Promise<AskEnd> {
   const { chat, room, personaId } = subject;
@@ -161,8 +163,10 @@ async function ask(
   const summary = view.summary === null ? [] : [summaryMessage(view.summary, view.tainted)];
   const isPrivate = !(await wasHeardByAll(services, subject, chunk));
   const copy = joinNeighbours([{ role: 'system', content: known.system }, ...summary, ...chunk.messages]);
-  const messages = [...copy, request(chunk, known, isPrivate)];
+  const messages = [...copy, flushMessage(chunk, known, isPrivate)];
   const tokens = roomForSteps(requestTokensFor(services, subject), tokensOf(messages) + set.tokens);
+  const isTainted =
+    known.origin === 'outside' || view.tainted || chunk.shown.some((message) => message.tainted);
   const outcome = await runTurn(services, {
     turnId: `flush-${services.newId()}`,
     room,
@@ -173,29 +177,30 @@ async function ask(
     messages,
     seen: known.seen,
     authorisation: {
-      ...{ chatId: chat.id, personaId, channel: chat.channel, senderId: '', controlChats: [] },
+      chatId: chat.id,
+      personaId,
+      channel: chat.channel,
+      senderId: '',
+      controlChats: [],
       asker: askerOf(services, chat, async () => chunk.shown),
     },
     cause: { kind: 'flush', personaId, turnId: null },
     record: { room, turnId: null, parentEventId: null },
-    // Nothing that it can call reaches beyond the chat; only its memory keeps the mark.
-    trust: { isTainted: isFromOutside(chunk, view, known), isNamed: () => false },
+    // None of its calls reaches beyond the chat; only its memory keeps the mark.
+    trust: { isTainted, isNamed: () => false },
     approvalMs: null,
     steps,
     isUnread: true,
-    // Steps are not stored: after a crash the flush is repeated, and what it had saved is in the files.
-    ...unstored(services, signal),
+    ...journalOnly(services, signal),
     signal,
   });
   switch (outcome.kind) {
     case 'dropped':
-      return { kind: 'failed', reason: 'it was ended' };
+      return { kind: 'failed', reason: 'it was aborted' };
     case 'suspended':
       return { kind: 'failed', reason: 'a memory tool waits for something' };
-    case 'failed': {
-      const { fault } = outcome;
-      return { kind: 'failed', reason: describe(fault), tooMuch: isTooMuch(fault) };
-    }
+    case 'failed':
+      return { kind: 'failed', reason: describe(outcome.fault), tooMuch: isTooMuch(outcome.fault) };
     case 'answered': {
       if (outcome.cut) return { kind: 'failed', reason: READ_IN_PART, tooMuch: true };
       if (unsaved.size === 0) return { kind: 'finished' };
@@ -205,11 +210,7 @@ async function ask(
   }
 }
 
-function isFromOutside({ shown }: Chunk, view: ViewRecord, known: Knowledge): boolean {
-  return known.origin === 'outside' || view.tainted || shown.some(({ tainted }) => tainted);
-}
-
-/** Records which writes failed for a reason other than their content and were not repeated successfully. */
+/** Notes writes that failed for another reason than their content, until they are repeated with success. */
 function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
   return {
     ...tool,
@@ -224,25 +225,6 @@ function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
   };
 }
 
-/**
- * The daily log is in the prompt of every persona of the chat, so it must not tell what only some of them heard. A
- * persona that was never here (as `default`, where others are talked to) is not among them.
- */
-async function wasHeardByAll(
-  { store }: Pick<Services, 'store'>,
-  { chat, room, personaId, personas }: Subject,
-  { shown }: Chunk,
-): Promise<boolean> {
-  const present = presentIn(chat, personas);
-  const others: PersonaId[] = [];
-  for (const { id } of personas) {
-    if (id === personaId) continue;
-    if (present.includes(id) || (await store.roomsHeard(chat.id, id)).length > 0) others.push(id);
-  }
-  const ids = shown.map(({ id }) => id);
-  return others.length === 0 || store.allHeard(room, others, ids);
-}
-
 const KEPT_PRIVATE =
   'Not everybody in this chat heard this conversation, and the daily log is read by all its personas: nothing was ' +
   'written. Keep it in your own tiers instead, with its date (write_tiered_memory).';
@@ -253,26 +235,187 @@ function keptPrivate(tool: AnyTool): AnyTool {
 }
 
 const DAILY_LOG_WRITER = 'write_memory';
-const DAILY_LINE =
-  'into the tier it belongs to, or as a line of the daily log (write_memory) under the date of the day it happened, unless it stands there already.';
-const NO_DAILY_LINE =
-  'into the tier it belongs to, with its date. Nothing into the daily log this time: other personas of this chat read it and did not hear all of this.';
-const OPENING_CHARS = 80;
+/** Pending flushes: of archives whose messages left a window before a flush had seen them. */
+export interface PendingFlushes {
+  start(channels: string[]): void;
+  /** A persona's messages were archived without a flush: flush them soon. */
+  add(view: ViewId): void;
+  /** After a flush or compaction of a view: settles the archives that it has covered. */
+  settle(view: ViewId): Promise<void>;
+  /** The model has just answered a turn, so a retry may succeed. */
+  modelAnswers(): void;
+  stop(): void;
+}
 
-function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge, isPrivate: boolean): ModelMessage {
-  const [first] = fresh;
-  const since = first
-    ? ` What is new since the last time begins at ${perspective.zone.time(first.sentAt)} with ${element('first_message', {}, opening(first.text))}.`
-    : '';
+interface PendingFlush {
+  view: ViewId;
+  /** Failures in a row. */
+  failures: number;
+  lastTry: number;
+  notBefore: number;
+  /** The times of the tries of the last day. */
+  tries: number[];
+}
+
+/** A retry at once would mostly fail again. */
+const BREATH_MS = 1_000;
+const FIRST_PAUSE_MS = 15_000;
+const LONGEST_PAUSE_MS = 4 * 3_600_000;
+/** The longest pause while the model answers elsewhere. */
+const PAUSE_WHEN_WELL_MS = 15 * 60_000;
+/** At a daily limit, which a new day lifts. */
+const PAUSE_AT_LIMIT_MS = 15 * 60_000;
+/** A view whose flush always fails must not cost a flush for everything that is said. */
+const MOST_PER_DAY = 12;
+const DAY_MS = 86_400_000;
+
+/** `run` queues work behind the other work on a view. */
+export function createPendingFlushes(
+  services: CompactionServices,
+  run: (subject: Subject, work: (signal: AbortSignal) => Promise<'nothing'>) => Promise<unknown>,
+): PendingFlushes {
+  const { store, archives, clock, log } = services;
+  const pending = new Map<string, PendingFlush>();
+  let cancel = () => {};
+  let isWorking = false;
+  let stopped = false;
+
+  function schedule(): void {
+    cancel();
+    if (isWorking || stopped || pending.size === 0) return;
+    const pause = Math.min(...[...pending.values()].map(({ notBefore }) => notBefore)) - clock.now();
+    if (pause > 0) cancel = clock.after(pause, schedule);
+    else void work();
+  }
+
+  async function work(): Promise<void> {
+    isWorking = true;
+    for (const one of pending.values()) {
+      if (stopped || one.notBefore > clock.now()) continue;
+      await attempt(one).catch((error) => log.error({ err: error }, 'pending flush failed; retrying later'));
+    }
+    isWorking = false;
+    schedule();
+  }
+
+  async function attempt(one: PendingFlush): Promise<void> {
+    const now = clock.now();
+    one.notBefore = now + PAUSE_AT_LIMIT_MS;
+    const subject = await subjectOf(services, one.view);
+    if (!subject) {
+      pending.delete(viewKey(one.view));
+      return;
+    }
+    if (await services.dailyLimits.reached(payerOf(one.view))) return;
+    one.lastTry = now;
+    one.tries = [...one.tries.filter((at) => at > now - DAY_MS), now];
+    let isDone = false;
+    await run(subject, async (signal) => {
+      isDone = await makeUp(subject, signal);
+      return 'nothing';
+    });
+    one.failures = isDone ? 0 : one.failures + 1;
+    one.notBefore = Math.max(clock.now() + pauseAfter(one.failures), nextFree(one));
+  }
+
+  /** When the day has room for another try. */
+  function nextFree({ tries }: PendingFlush): number {
+    return (tries.at(-MOST_PER_DAY) ?? Number.NEGATIVE_INFINITY) + DAY_MS;
+  }
+
+  /** False when the flush failed. */
+  async function makeUp(subject: Subject, signal: AbortSignal): Promise<boolean> {
+    const { room, personaId } = subject;
+    const open = await store.openArchives({ room, personaId });
+    const [first, ...others] = open.map(({ to }) => to);
+    if (first === undefined) {
+      pending.delete(viewKey(subject));
+      return true;
+    }
+    const last = others.reduce((to, each) => (isAfter(each, to) ? each : to), first);
+    const end = await metered(services, subject, (paid) => flush(paid, subject, last, signal));
+    await settle(subject);
+    // There is nothing to save; the next flush will start here.
+    if (end.kind === 'unspoken') pending.delete(viewKey(subject));
+    if (end.kind !== 'failed') return true;
+    log.warn({ room, persona: personaId, why: end.reason }, 'pending flush failed; retrying later');
+    return false;
+  }
+
+  async function settle({ room, personaId }: ViewId): Promise<void> {
+    const { flushedTo } = await store.view(room, personaId);
+    const open = await store.openArchives({ room, personaId });
+    const unflushed = open.filter(({ state }) => state === 'unflushed');
+    for (const span of unflushed.filter(({ to }) => !isAfter(to, flushedTo))) {
+      // The file first: after a crash in between, the next call settles the row.
+      await archives.mark(span.chatId, span.file, 'flushed');
+      await store.settleArchive(span.chatId, span.file);
+    }
+    if (unflushed.some(({ to }) => isAfter(to, flushedTo))) add({ room, personaId });
+    else pending.delete(viewKey({ room, personaId }));
+  }
+
+  function add(view: ViewId): void {
+    owe(view, clock.now() + BREATH_MS);
+    schedule();
+  }
+
+  /** A view that is pending already keeps its pause. */
+  function owe({ room, personaId }: ViewId, notBefore: number): void {
+    const key = viewKey({ room, personaId });
+    if (pending.has(key)) return;
+    const view = { room, personaId };
+    pending.set(key, { view, failures: 0, lastTry: Number.NEGATIVE_INFINITY, notBefore, tries: [] });
+  }
+
+  async function takeUp(channels: string[]): Promise<void> {
+    for (const span of await store.openArchives({ channels })) {
+      if (span.state === 'unflushed') {
+        owe(span, clock.now());
+        continue;
+      }
+      const subject = await subjectOf(services, span);
+      // Queued, because a compaction may be writing such a file right now.
+      if (subject) await run(subject, () => discardUnfinished(span));
+    }
+    schedule();
+  }
+
+  /** The process ended before the window moved past the file: its messages are still in the window. */
+  async function discardUnfinished({ room, personaId }: ArchivedSpan): Promise<'nothing'> {
+    for (const { chatId, file, state } of await store.openArchives({ room, personaId })) {
+      if (state !== 'writing') continue;
+      await archives.remove(chatId, file);
+      await store.dropArchive(chatId, file);
+    }
+    return 'nothing';
+  }
+
   return {
-    role: 'user',
-    content: `Memory flush. The conversation above is about to leave your sight. Afterwards you know of it only what stands in your memory, and a short summary.${since}
-
-Save now what will matter later and is not in your memory yet: ${isPrivate ? NO_DAILY_LINE : DAILY_LINE} What was only forwarded is not what its sender said, thinks or is: name whose words they are, or leave them out. Only the memory tools work now. No transcripts. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done${memoryNow && `\n\n${memoryNow}`}`,
+    start(channels) {
+      void takeUp(channels).catch((error) =>
+        log.error(
+          { err: error },
+          'archives of an earlier run not checked; flushing them after the next start',
+        ),
+      );
+    },
+    add,
+    settle,
+    modelAnswers() {
+      for (const one of pending.values()) {
+        const soonest = one.lastTry + Math.min(pauseAfter(one.failures), PAUSE_WHEN_WELL_MS);
+        one.notBefore = Math.min(one.notBefore, Math.max(soonest, nextFree(one)));
+      }
+      schedule();
+    },
+    stop() {
+      stopped = true;
+      cancel();
+    },
   };
 }
 
-function opening(text: string): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim();
-  return line.length <= OPENING_CHARS ? line : `${cutAt(line, OPENING_CHARS)}…`;
+function pauseAfter(failures: number): number {
+  return backoff(failures, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
 }

@@ -1,23 +1,22 @@
 /**
- * Decides when windows are compacted, beside the route: in the background once a window fills up, and before a turn
- * only if its request would not fit. One compaction at a time per view, different views concurrently. Only committed
+ * Decides when windows are compacted, beside the route: in the background once a window fills up, and before a turn only if
+ * its request would not fit. One queue per view, for flushes, compactions and other work on its memory. Only committed
  * changes survive the process: after a crash, the next turn finds the window full again.
  */
 import { OVER } from '../../core/clock.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import { BEGINNING, END, type Measured } from '../../core/transcript.js';
+import type { Measured } from '../../core/transcript.js';
 import type { Subject, Windows } from '../services.js';
 import { expectedTokens, pressureOf } from '../turn/tokens.js';
 import { type CompactionEnd, compact, copyOnce, putAway, type WaitingTurn } from './compact.js';
-import { createPendingFlushes } from './pending-flushes.js';
+import { createPendingFlushes } from './flush.js';
 import {
   type CompactionServices,
-  DEADLINE_MS,
+  metered,
   payerOf,
   requestTokensFor,
   subjectOf,
   viewKey,
-  withPurse,
 } from './subject.js';
 
 interface Work {
@@ -31,6 +30,8 @@ interface Work {
 /** A turn waits for it; nobody does, but it makes room; or it can be done any other time and yields at once. */
 type Urgency = 'awaited' | 'background' | 'yielding';
 
+/** How long a turn waits for a flush and its compaction together; after it, messages that leave are archived instead. */
+const DEADLINE_MS = 60_000;
 /** When nothing could leave, compaction is tried again only after this many further messages. */
 const LOOK_AGAIN_AFTER = 4;
 /** A count this many times above our estimate that did not fall after a compaction is not credible. */
@@ -65,10 +66,7 @@ export function createWindows(given: Omit<CompactionServices, 'windows'>): Windo
     const done = (before?.done ?? Promise.resolve<CompactionEnd>('nothing'))
       .then(() => (end.signal.aborted || stopping ? 'dropped' : task(end.signal)))
       .catch((error): CompactionEnd => {
-        log.error(
-          { err: error, room: subject.room, persona: subject.personaId },
-          'a window could not be compacted',
-        );
+        log.error({ err: error, room: subject.room, persona: subject.personaId }, 'compaction failed');
         return 'nothing';
       });
     const work = { room: subject.room, ends: [...(before?.ends ?? []), end], urgency, done };
@@ -95,11 +93,11 @@ export function createWindows(given: Omit<CompactionServices, 'windows'>): Windo
     const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
       // Above a limit only what a turn waits for is done, and without a model: there is an archive for that.
       if (turn === null && (await services.dailyLimits.reached(payerOf(subject)))) return 'dropped';
-      const end = await withPurse(services, subject, (paid) => compact(paid, subject, turn, signal));
+      const end = await metered(services, subject, (paid) => compact(paid, subject, turn, signal));
       if (end === 'moved' && measured) countedBefore.set(key, measured.counted);
       if (end === 'nothing') stuckAt.set(key, messages);
       else stuckAt.delete(key);
-      await pendingFlushes.look(subject);
+      await pendingFlushes.settle(subject);
       return end;
     };
     return run(subject, task, turn === null ? 'background' : 'awaited');
@@ -128,10 +126,7 @@ export function createWindows(given: Omit<CompactionServices, 'windows'>): Windo
       services.clock.after(DEADLINE_MS, () => {
         const idle = [...running.values()].filter(({ urgency }) => urgency !== 'awaited');
         if (idle.length === 0) return;
-        log.info(
-          { works: idle.length },
-          'a chat waits for the model; memory flushes that can wait begin anew later',
-        );
+        log.info({ works: idle.length }, 'a chat waited for the model; background flushes aborted');
         void endOf(idle);
       }),
 
@@ -145,7 +140,7 @@ export function createWindows(given: Omit<CompactionServices, 'windows'>): Windo
         distrusted.add(key);
         log.warn(
           { room, persona: personaId, ...measured },
-          'the model server counts the same tokens after the window has shrunk; our own estimate is used instead',
+          'token count of the model server not credible; using our own estimate',
         );
       }
       if (measured.counted <= INCREDIBLE * measured.estimated) distrusted.delete(key);
@@ -153,7 +148,7 @@ export function createWindows(given: Omit<CompactionServices, 'windows'>): Windo
     },
 
     consider(subject, sizes, measured, isCut) {
-      if (pendingFlushes.owed.size > 0) pendingFlushes.modelAnswers();
+      pendingFlushes.modelAnswers();
       if (stopping || (!isCut && pressureOf(sizes, measured, limitsOf(subject)) === 'none')) return;
       const key = viewKey(subject);
       if (running.has(key)) return;
@@ -161,17 +156,13 @@ export function createWindows(given: Omit<CompactionServices, 'windows'>): Windo
       if (stuck !== undefined && sizes.messages < stuck + LOOK_AGAIN_AFTER && sizes.messages >= stuck) return;
       log.debug(
         { room: subject.room, tokens: expectedTokens(sizes.estimated, measured), messages: sizes.messages },
-        'a window fills up; compacting it in the background',
+        'window fills up; compacting in the background',
       );
       begin(subject, { messages: sizes.messages, measured }, null);
     },
 
     async beside(subject, work) {
-      const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
-        await work(signal);
-        return 'nothing';
-      };
-      await run(subject, task, 'yielding').done;
+      await run(subject, (signal) => work(signal).then(() => 'nothing'), 'yielding').done;
     },
 
     halt,
@@ -195,7 +186,7 @@ export function createWindows(given: Omit<CompactionServices, 'windows'>): Windo
     async copy(room, personaId) {
       const subject = await subjectOf(services, { room, personaId });
       if (!subject) return null;
-      return copyOnce(services, subject, { after: BEGINNING, upTo: END });
+      return copyOnce(services, subject);
     },
 
     start: (channels) => pendingFlushes.start(channels),

@@ -12,7 +12,7 @@ import { fenced, nameInPrompt } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
 import { seenKey, type ToolSet } from '../../core/tool.js';
 import { broughtBy, wordFinder } from '../commands/memory-lines.js';
-import { unstored } from '../compaction/subject.js';
+import { journalOnly } from '../compaction/subject.js';
 import { askerOf } from '../rights.js';
 import { requestTokens, type Services, type Subject } from '../services.js';
 import { roomForSteps } from '../turn/bounds.js';
@@ -115,7 +115,7 @@ export async function consolidate(
     approvalMs: null,
     steps: [],
     // Steps are not stored: only the whole result is written.
-    ...unstored(services, signal),
+    ...journalOnly(services, signal),
     signal,
   });
   if (outcome.kind === 'dropped' || outcome.kind === 'suspended' || signal.aborted)

@@ -5,7 +5,7 @@
  */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Spoke } from '../../core/memory.js';
-import { payerOf, subjectOf, unlessDeadly, withPurse } from '../compaction/subject.js';
+import { guarded, metered, payerOf, subjectOf } from '../compaction/subject.js';
 import type { Services, Subject } from '../services.js';
 import { type ConsolidationEnd, consolidate, prepare, tokensUsed } from './consolidate.js';
 
@@ -96,8 +96,8 @@ export async function consolidateNight(services: Services, signal: AbortSignal):
       return 'later';
     }
     const asked = { changeId, memoryChars, signal: ended };
-    const end = await unlessDeadly(services, 'night', subject, () =>
-      withPurse(services, subject, (paid) => consolidate(paid, subject, prepared, asked)),
+    const end = await guarded(services, 'night', subject, () =>
+      metered(services, subject, (paid) => consolidate(paid, subject, prepared, asked)),
     );
     if (end === null) return 'nothing';
     state.tokens += tokensUsed(prepared, end);
