@@ -25,7 +25,7 @@ import { agentsFolderOf, mediaFolderOf, skillsFolderOf, workFolderOf, workspaceF
 import { createPlatform, PLATFORMS } from './platforms.js';
 import { databaseProblem, folderProblems, picturesProblem } from './premises.js';
 import { secretsOf } from './secrets.js';
-import { createEmbedder, createModel, createReachOf, createSpeechOf, MODEL_SETTINGS } from './servers.js';
+import { createEmbedder, createModel, createReachOf, createSpeechOf, SERVER_WAYS } from './servers.js';
 import { createSkills, systemHost } from './skills/skills.js';
 import {
   inspectSqlite,
@@ -103,7 +103,7 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
   const setting: Store['setting'] = (key) => storedSetting(databaseOf(config), MIGRATIONS, key);
   const setSetting: Store['setSetting'] = async (key, value) => {
     const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
-    if (lock === null && !MODEL_SETTINGS.includes(key)) return;
+    if (lock === null && key !== SERVER_WAYS) return;
     await storeSetting(databaseOf(config), MIGRATIONS, key, value).finally(() => lock?.release());
   };
   const store = { ...empty, channelState, setting, setSetting };

@@ -18,10 +18,8 @@ import { createOutward } from './network/outward.js';
 import { createRedactor } from './operating/log.js';
 import { secretsOf } from './secrets.js';
 
-const QUIRKS = 'model.quirks';
-const WINDOWS = 'model.windows';
-/** The settings in which what was learnt of models is stored. */
-export const MODEL_SETTINGS: readonly string[] = [QUIRKS, WINDOWS];
+/** The setting in which what was learnt of model servers is stored. */
+export const SERVER_WAYS = 'model.servers';
 
 export async function createModel(config: Config, store: SettingStore, log: Log): Promise<ModelClient> {
   const { server, fallbacks, choices, maxOutputTokens, timeoutSeconds } = config.model;
@@ -29,15 +27,13 @@ export async function createModel(config: Config, store: SettingStore, log: Log)
   const outward = createOutward(config.network.proxies);
   const { createOpenAiModel } = await import('./models/openai.js');
   const { withFallbacks } = await import('./models/fallbacks.js');
-  const { createAskJson } = await import('./models/ask-json.js');
-  const { createWindowStore } = await import('./models/context-window.js');
-  const stored = (name: string) => ({
-    load: () => store.setting(name),
-    save: (value: string) => store.setSetting(name, value),
-  });
-  const quirks = stored(QUIRKS);
-  const windows = createWindowStore(stored(WINDOWS), systemClock, log);
-  await windows.loaded();
+  const { createServerWays } = await import('./models/server-ways.js');
+  const storage = {
+    load: () => store.setting(SERVER_WAYS),
+    save: (value: string) => store.setSetting(SERVER_WAYS, value),
+  };
+  const ways = createServerWays(storage, log);
+  await ways.refresh();
   const client = (
     each: OpenAiModelOptions['server'],
     known: Pick<OpenAiModelOptions, 'contextTokens' | 'prices'>,
@@ -45,8 +41,7 @@ export async function createModel(config: Config, store: SettingStore, log: Log)
     createOpenAiModel({
       server: each,
       ...known,
-      windows,
-      askServer: createAskJson(each, { clock: systemClock, outward }),
+      ways,
       images: config.model.images,
       maxOutputTokens,
       timeoutSeconds,
@@ -54,7 +49,6 @@ export async function createModel(config: Config, store: SettingStore, log: Log)
       outward,
       clock: systemClock,
       log,
-      quirks,
     });
   const choice = (name: string) => choices.find((each) => each.name === name);
   const first = client(server, {
@@ -78,12 +72,13 @@ function pricesOf(set: { inputPrice?: number | undefined; outputPrice?: number |
 /** What writes down voice notes; null if nothing is configured. */
 export async function createTranscriberOf({ transcription, model, limits, network }: Config, log: Log) {
   if (transcription === null) return null;
-  const { createTranscriber } = await import('./models/transcription.js');
+  const { createTranscriber } = await import('./models/audio.js');
   return createTranscriber({
     server: transcription,
     timeoutSeconds: model.timeoutSeconds,
     mostBytes: limits.answerBytes * TIMES_AN_ANSWER,
     outward: createOutward(network.proxies),
+    clock: systemClock,
     log,
   });
 }
@@ -91,10 +86,14 @@ export async function createTranscriberOf({ transcription, model, limits, networ
 /** Voice notes out. null if nothing is configured. */
 export async function createSpeechOf({ speech, dataDir, network }: Config, log: Log) {
   if (speech === null) return null;
-  const { createSpeaker } = await import('./models/speaking.js');
+  const { createSpeaker } = await import('./models/audio.js');
   const { createSpeech } = await import('./speech/speech.js');
   return createSpeech({
-    speaker: createSpeaker({ server: speech.server, outward: createOutward(network.proxies) }),
+    speaker: createSpeaker({
+      server: speech.server,
+      outward: createOutward(network.proxies),
+      clock: systemClock,
+    }),
     options: speech.options,
     folder: join(dataDir, 'speech'),
     clock: systemClock,

@@ -13,12 +13,12 @@ export interface Outward {
   agent(secure: boolean, options?: { idleMs?: number; lookup?: LookupFunction }): Agent;
   /** A connection of its own; in the end its own errors tell that it could not be made. Rejects where the proxy refuses it. */
   connect(to: Destination, signal: AbortSignal): Promise<Socket>;
-  /** As the global one, also where it leads on. */
-  fetch(wishes?: { lookupFor?: LookupFor }): typeof fetch;
+  /** As the global one, but without timeouts of its own. `lookupFor` is asked wherever it leads on, too. */
+  fetch(options?: { lookupFor?: LookupFor }): typeof fetch;
   /** For libraries that ask with undici; of an answer it reads no more than one document of a server may hold. */
   dispatcher(): Promise<Dispatcher>;
   /** The proxy that a connection to this server takes, without its login; null: none. */
-  proxyFor(to: Pick<Destination, 'host' | 'port' | 'secure'>): string | null;
+  proxyFor(to: Destination): string | null;
 }
 
 export interface Destination {
@@ -197,4 +197,36 @@ export function isNestedDeeper(value: unknown, most: number = MOST_LEVELS): bool
     level = next;
   }
   return true;
+}
+
+/** A path below a server's base address, which keeps its query. A login in it becomes a header, since `fetch` takes none. */
+export function addressOf(baseUrl: string, path: string): { url: URL; headers: Record<string, string> } {
+  const url = new URL(baseUrl);
+  const login = `${decoded(url.username)}:${decoded(url.password)}`;
+  url.username = '';
+  url.password = '';
+  url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, '')}${path}`;
+  const headers = login === ':' ? {} : { authorization: `Basic ${Buffer.from(login).toString('base64')}` };
+  return { url, headers: headers as Record<string, string> };
+}
+
+/** As it is where nobody wrote it for an address. */
+export function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** One request and its whole answer, whatever its status. Rejects where that is larger than `most` bytes; the connection then ends. */
+export async function fetchWhole(
+  ask: typeof fetch,
+  url: URL,
+  { headers, ...sent }: Omit<RequestInit, 'headers'> & { headers: Record<string, string> },
+  most: number,
+): Promise<{ status: number; headers: Headers; bytes: Buffer }> {
+  const asked = { redirect: 'manual' as const, ...sent, headers: { ...NOT_PACKED, ...headers } };
+  const { status, headers: received, body } = await ask(url, asked);
+  return { status, headers: received, bytes: await wholeOf((body ?? []) as AsyncIterable<Uint8Array>, most) };
 }

@@ -1,15 +1,13 @@
 /**
- * Step 5, inside the model client: one answer, put together from the chunks of a chat completion: text, tool calls
- * (`calls.ts`), what it took, why it ended. Takes what real servers send: a whole message in one piece, content in parts,
- * figures under many names. Reasoning is no text; like whatever else comes along, it is kept for the server alone
- * (`echo.ts`). Pure.
+ * One answer, put together from the chunks of a chat completion: text, tool calls, what it took, why it ended. Takes what real
+ * servers send: a whole message in one piece, content in parts, calls without index or id, arguments as objects, figures under
+ * many names. Reasoning is no text; like whatever else comes along, it is kept for the server alone (`history.ts`). Pure.
  */
-import type { ToolCall, Usage } from '../core/model.js';
-import { type CallsReader, createCallsReader } from './calls.js';
-import { addField, type Besides, WRITTEN } from './echo.js';
-import { bytesOf, isVisible, record, withoutDepths, word } from './json.js';
-import { visibleSoFar, withoutReasoning } from './reasoning.js';
+import type { ModelMessage, ToolCall, Usage } from '../core/model.js';
+import { addField, type Besides, calledName, fits, WRITTEN } from './history.js';
+import { argumentsJson, bytesOf, isVisible, parse, record, withoutDepths, word } from './json.js';
 import type { ServerErrorDetails } from './server-error.js';
+import { visibleSoFar, withoutReasoning } from './template-text.js';
 
 export interface Answer {
   text: string;
@@ -31,15 +29,10 @@ export interface Answer {
   };
 }
 
-/**
- * What a chunk brought: more text; reasoning, calls and the like; or nothing, as those bring that only keep a connection
- * alive.
- */
-export type Brought = 'text' | 'more' | 'nothing';
-
 /** What reads an answer as it comes in. */
 export interface AnswerReader {
-  add(chunk: unknown): Brought;
+  /** What a chunk brought: more text; reasoning, calls and the like (more); or nothing, which only keeps the connection alive. */
+  add(chunk: unknown): 'text' | 'more' | 'nothing';
   /** What it holds so far: text, calls, and what comes along. */
   bytes(): number;
   /** What of the text can be seen already. */
@@ -59,18 +52,13 @@ const THOUGHT = /reason|think|thought/i;
 
 export function createAnswer(): AnswerReader {
   let text = '';
-  let calls: CallsReader | null = null;
+  const calls = createCallsReader();
   let usage: Usage | null = null;
   let reasoningTokens: number | null = null;
   let model: string | null = null;
   let finish: string | null = null;
   const besides: Record<string, unknown> = {};
   let bytes = 0;
-
-  function addCall(piece: Record<string, unknown>): boolean {
-    calls ??= createCallsReader();
-    return calls.add(piece);
-  }
 
   return {
     add(value) {
@@ -94,23 +82,23 @@ export function createAnswer(): AnswerReader {
         if (!NOT_KEPT.includes(name)) addField(besides, name, field);
       }
       for (const call of Array.isArray(said.tool_calls) ? said.tool_calls : []) {
-        saidMore = addCall(record(call) ?? {}) || saidMore;
+        saidMore = calls.add(record(call) ?? {}) || saidMore;
       }
       const legacy = record(said.function_call);
-      if (legacy !== null) saidMore = addCall({ index: 0, function: legacy }) || saidMore;
+      if (legacy !== null) saidMore = calls.add({ index: 0, function: legacy }) || saidMore;
       const piece = textOf(said.content) + (word(said.refusal) ?? '');
       text += piece;
       if (isVisible(piece)) return 'text';
       return saidMore ? 'more' : 'nothing';
     },
 
-    bytes: () => bytes + (calls?.bytes() ?? 0),
+    bytes: () => bytes + calls.bytes(),
     // Only a text with a tag in it can hold reasoning.
     visible: () => (text.includes('<') ? visibleSoFar(text) : text),
     finish: () => finish,
 
     complete() {
-      const named = calls?.named() ?? [];
+      const named = calls.named();
       return {
         text: text.includes('<') ? withoutReasoning(text) : text,
         calls: named.map(({ besides: _, ...call }) => call),
@@ -227,4 +215,97 @@ function first(...values: unknown[]): number | null {
 
 function count(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 ? value : null;
+}
+
+interface PartialCall extends ToolCall {
+  besides: Record<string, unknown>;
+}
+
+/** Fields of a call that are read; the rest comes along with it. */
+const KNOWN = ['index', 'id', 'type', 'function', 'name', 'arguments'];
+/** What a call takes that has neither a name nor arguments. */
+const CALL_BYTES = 50;
+
+function createCallsReader() {
+  const calls: PartialCall[] = [];
+  const byIndex = new Map<number, PartialCall>();
+  let bytes = 0;
+
+  return {
+    /** Whether it said more: blanks say nothing. */
+    add(piece: Record<string, unknown>): boolean {
+      const named = record(piece.function) ?? piece;
+      const index = typeof piece.index === 'number' ? piece.index : null;
+      const id = word(piece.id) ?? '';
+      const name = word(named.name)?.trim() ?? '';
+      const whole = record(named.arguments) !== null;
+      const args = whole ? argumentsJson(named.arguments) : (word(named.arguments) ?? '');
+
+      let call = index === null ? calls.at(-1) : byIndex.get(index);
+      if (call === undefined || beginsAnother(call, { id, name, args, index })) {
+        call = { id: '', name: '', arguments: '', besides: {} };
+        calls.push(call);
+        bytes += CALL_BYTES;
+        if (index !== null) byIndex.set(index, call);
+      }
+      bytes += Buffer.byteLength(args);
+      let saidMore = isVisible(args) || (name !== '' && call.name !== name);
+      if (call.name !== name) bytes += Buffer.byteLength(name);
+      if (call.id === '') call.id = id;
+      if (call.name !== name) call.name += name;
+      call.arguments = whole ? args : call.arguments + args;
+      for (const [field, value] of Object.entries(piece)) {
+        if (KNOWN.includes(field)) continue;
+        bytes += bytesOf(value);
+        addField(call.besides, field, value);
+        saidMore ||= bytesOf(value) > 0;
+      }
+      return saidMore;
+    },
+
+    bytes: () => bytes,
+    /** Only what can be called: a name is the least. */
+    named: () => calls.filter((call) => call.name !== ''),
+  };
+}
+
+/**
+ * Some servers give every call the index 0, or none: then a new id together with a name begins another call,
+ * and so does a name after a call that is complete.
+ */
+function beginsAnother(
+  call: PartialCall,
+  next: { id: string; name: string; args: string; index: number | null },
+): boolean {
+  if (next.name === '') return false;
+  if (next.id !== '' && call.id !== '') return next.id !== call.id;
+  if (next.index === null) return call.name !== '';
+  return next.args !== '' && record(parse(call.arguments)) !== null;
+}
+
+/** With arguments, a name of the offered ones where it means one, and an id of their own, which is none of those in the request. */
+export function callableOf(
+  calls: ToolCall[],
+  request: ModelMessage[],
+  offered: ReadonlySet<string>,
+): ToolCall[] {
+  const before = request.flatMap((message) => (message.role === 'assistant' ? message.calls : []));
+  const taken = new Set(before.map(({ id }) => id));
+  return calls.map((call) => {
+    const id = !fits(call.id) || taken.has(call.id) ? freeId(taken) : call.id;
+    taken.add(id);
+    return {
+      id,
+      name: calledName(call.name, offered),
+      arguments: call.arguments.trim() === '' ? '{}' : call.arguments,
+    };
+  });
+}
+
+/** Nine letters and digits: the one form that every server takes (Mistral takes no other). */
+function freeId(taken: ReadonlySet<string>): string {
+  let number = taken.size + 1;
+  const form = () => `call${String(number).padStart(5, '0')}`;
+  while (taken.has(form())) number++;
+  return form();
 }

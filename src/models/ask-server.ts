@@ -1,24 +1,23 @@
 /**
- * Step 5, inside the model client: asks one server for one answer, in the form and on the API that it takes, until there is
- * one, or a fault.
+ * Asks one server for one answer, in the form and on the API that it takes, until there is one, or a fault. What the server does
+ * not take is learnt, to be asked without; what may pass is waited for.
  */
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
+import type { Log } from '../core/log.js';
 import type { ModelEvent, ModelRequest } from '../core/model.js';
 import type { Outward } from '../core/network.js';
-import { afterFailure, type FailureOptions } from './after-failure.js';
-import { type Answer, createAnswer } from './answer.js';
-import { attempt, type Shown } from './attempt.js';
-import { callableOf } from './calls.js';
-import { serverTitle, stoppedRequest } from './failures.js';
-import type { Further } from './further.js';
-import { createPost } from './http.js';
-import type { Quirk } from './quirk-store.js';
-import { type ChatRequest, chatRequest, createRequestWriter } from './request.js';
-import { createResponsesAnswer } from './responses-answer.js';
-import { createResponsesWriter } from './responses-request.js';
-import { ServerError } from './server-error.js';
-import { modelKey } from './week-store.js';
+import { type Answer, callableOf, createAnswer } from './answer.js';
+import { attempt, type Further, type Shown } from './attempt.js';
+import type { ContextWindow } from './context-window.js';
+import { classify, failedRequest, retryDelay, serverTitle, stoppedRequest } from './failures.js';
+import { refusedParameter, refusedPictures, toolLimitIn } from './refusals.js';
+import { type ChatRequest, chatBody, chatRequest, picturesIn } from './request.js';
+import { createResponsesAnswer, responsesBody } from './responses.js';
+import { ServerError, type ServerErrorDetails, saysTooLong } from './server-error.js';
+import type { Quirk, ServerWays } from './server-ways.js';
+import { createPost } from './stream.js';
+import type { RequestSize } from './token-counts.js';
 
 export interface ModelServer {
   baseUrl: string;
@@ -33,16 +32,6 @@ export interface ModelServer {
   headers?: Record<string, string> | undefined;
 }
 
-export interface AskerOptions extends FailureOptions {
-  server: ModelServer;
-  /** How long nothing may come. */
-  silenceMs: number;
-  /** How much an answer may hold, in bytes. */
-  mostBytes: number;
-  outward: Outward;
-  clock: Clock;
-}
-
 /**
  * What a persona misses most where it was refused by mistake, or is taken since: after an hour the next request tries it
  * again, and its success forgets the refusal.
@@ -50,20 +39,58 @@ export interface AskerOptions extends FailureOptions {
 const TRIED_AGAIN: readonly Quirk[] = ['tools', 'responses', 'images'];
 const TRY_AGAIN_MS = 60 * 60_000;
 
+/** The quirks that are about how much may be written. */
+const LIMITS: readonly Quirk[] = ['max_tokens', 'max_completion_tokens'];
+
 /** `isRaised`: this request alone may write more than others. */
 export type Question = Omit<Further, 'why'> & { isRaised: boolean };
 
 /** What comes while an answer is written, and the answer. Throws Fault. */
 export type Asked = AsyncGenerator<ModelEvent, Answer>;
 
-export function createAsker(options: AskerOptions) {
-  const { server, place, silenceMs, mostBytes, images, quirks, clock, log, outward } = options;
-  const ways = { now: clock.now, outward, mostBytes };
+export function createAsker({
+  server,
+  place,
+  redact,
+  silenceMs,
+  mostBytes,
+  images,
+  maxAttempts,
+  ways,
+  window,
+  sizeOf,
+  outward,
+  clock,
+  log,
+  random,
+}: {
+  server: ModelServer;
+  /** The server's address as it may be shown. */
+  place: string;
+  redact(text: string): string;
+  /** How long nothing may come. */
+  silenceMs: number;
+  /** How much an answer may hold, in bytes. */
+  mostBytes: number;
+  images: 'auto' | 'yes' | 'no';
+  /** How often the same server is asked, at most. */
+  maxAttempts: number;
+  ways: ServerWays;
+  /** Learns from refusals of what is too long. */
+  window: ContextWindow;
+  sizeOf(request: ModelRequest): RequestSize;
+  outward: Outward;
+  clock: Clock;
+  log: Log;
+  /** 0 to 1, to spread retries. */
+  random(): number;
+}) {
+  const transport = { outward, now: clock.now, mostBytes };
   const apis = {
-    chat: { post: createPost(server, ways), write: createRequestWriter(), reader: createAnswer },
+    chat: { post: createPost(server, '/chat/completions', transport), body: chatBody, reader: createAnswer },
     responses: {
-      post: createPost(server, ways, '/responses'),
-      write: createResponsesWriter(),
+      post: createPost(server, '/responses', transport),
+      body: responsesBody,
       reader: createResponsesAnswer,
     },
   };
@@ -73,8 +100,8 @@ export function createAsker(options: AskerOptions) {
 
   /** Whether it is time to try it again; this is the try. */
   function isTriedAgain(model: string, quirk: Quirk, request: ModelRequest): boolean {
-    const wanted = quirk === 'images' ? hasPictures(request) : request.tools.length > 0;
-    if (!wanted) return false;
+    const isWanted = quirk === 'images' ? hasPictures(request) : request.tools.length > 0;
+    if (!isWanted) return false;
     const key = `${model} ${quirk}`;
     const last = tried.get(key);
     const isTime = last !== undefined && clock.now() - last >= TRY_AGAIN_MS;
@@ -83,97 +110,151 @@ export function createAsker(options: AskerOptions) {
   }
 
   /** What is left out of a request: what was refused before, and pictures as the operator decided. */
-  async function leftOut(
-    model: string,
-    request: ModelRequest,
-    withoutPictures: boolean,
-  ): Promise<ReadonlySet<Quirk>> {
-    await quirks.loaded();
-    const refused = new Set(quirks.get(modelKey(place, model))?.refused);
+  function leftOut(model: string, request: ModelRequest, isWithoutPictures: boolean): ReadonlySet<Quirk> {
+    const refused = new Set(ways.of(place, model).refused);
     for (const quirk of TRIED_AGAIN) {
       if (refused.has(quirk) && isTriedAgain(model, quirk, request)) refused.delete(quirk);
     }
-    if (withoutPictures || images === 'no') refused.add('images');
+    if (isWithoutPictures || images === 'no') refused.add('images');
     else if (images === 'yes') refused.delete('images');
     return refused;
   }
 
+  /** A caller's temperature counts more than the configured one; of the tools, the caller has put first what matters most. */
+  function requestFor(model: string, request: ModelRequest): ModelRequest {
+    const { temperature = server.temperature, tools } = request;
+    const offered = tools.slice(0, ways.of(place, model).mostTools ?? tools.length);
+    return { ...request, ...(temperature !== undefined && { temperature }), tools: offered };
+  }
+
+  function refuses(model: string, quirk: Quirk): Promise<void> {
+    return ways.change(place, model, ({ refused }) => ({ refused: [...new Set([...refused, quirk])] }));
+  }
+
+  /** Of what was refused, only this is kept. Nothing is written where that is all. */
+  async function keepRefused(model: string, isKept: (quirk: Quirk) => boolean): Promise<Quirk[]> {
+    const forgotten = ways.of(place, model).refused.filter((quirk) => !isKept(quirk));
+    if (forgotten.length > 0) {
+      await ways.change(place, model, ({ refused }) => ({ refused: refused.filter(isKept) }));
+    }
+    return forgotten;
+  }
+
   /** What was taken after all is refused no more. */
   async function noteTaken(model: string, sent: ChatRequest): Promise<void> {
-    const key = modelKey(place, model);
-    const taken: Record<string, boolean> = {
+    const taken: Partial<Record<Quirk, boolean>> = {
       tools: sent.tools.length > 0,
       responses: sent.api === 'responses',
-      images: sent.sendsImages && hasPictures(sent),
+      images: picturesIn(sent).length > 0,
     };
-    for (const quirk of quirks.get(key)?.refused ?? []) {
-      if (!taken[quirk]) continue;
-      log.info({ server: place, model, taken: quirk }, 'the model server takes what it had refused');
-      await quirks.remove(key, quirk);
+    for (const quirk of await keepRefused(model, (each) => taken[each] !== true)) {
+      log.info({ server: place, model, taken: quirk }, 'model server takes what it had refused');
     }
   }
 
-  /** Where a request is refused all the same, what was left out of it was not the reason. */
-  async function forgetBut(model: string, known: readonly Quirk[]): Promise<void> {
-    const key = modelKey(place, model);
-    for (const quirk of quirks.get(key)?.refused ?? []) {
-      if (!known.includes(quirk)) await quirks.remove(key, quirk);
+  /** How to ask again; `waitMs`: as it is, but later. Throws Fault where that is of no use. */
+  async function afterFailure(
+    error: ServerErrorDetails,
+    { request, isRaised }: Question,
+    model: string,
+    sent: ChatRequest,
+    refused: ReadonlySet<Quirk>,
+    attempts: number,
+  ): Promise<'without what was refused' | 'without pictures' | { waitMs: number }> {
+    const details = { ...error, words: redact(error.words) };
+    const { words } = details;
+    const fields = { server: place, model, words };
+    const isAnswered = details.kind === 'answered';
+
+    const mostTools = isAnswered ? toolLimitIn(sent, details) : null;
+    if (mostTools !== null) {
+      log.warn(
+        { ...fields, mostTools },
+        'model server takes fewer tools in one request; leaving out the rest',
+      );
+      await ways.change(place, model, () => ({ mostTools }));
+      return 'without what was refused';
     }
-  }
-
-  /** A caller's temperature counts more than the configured one. */
-  const withTemperature = (request: ModelRequest): ModelRequest =>
-    server.temperature === undefined ? request : { temperature: server.temperature, ...request };
-
-  /** No more tools than the server takes; the caller has put first what matters most. */
-  function withFewerTools(request: ModelRequest, model: string): ModelRequest {
-    const most = quirks.get(modelKey(place, model))?.mostTools ?? request.tools.length;
-    return most < request.tools.length ? { ...request, tools: request.tools.slice(0, most) } : request;
+    const quirk = isAnswered ? refusedParameter(sent, details) : null;
+    const size = sizeOf(request);
+    const { code, retry } = classify(details, size.estimated);
+    // A limit that was raised for this request alone may be more than the model can write.
+    const isTooMuch = isRaised && quirk !== null && LIMITS.includes(quirk);
+    // What is refused although it was left out is not the reason.
+    const isNew = quirk !== null && !refused.has(quirk);
+    if (isNew && code !== 'context_too_long' && !isTooMuch) {
+      log.warn(
+        { ...fields, refused: quirk },
+        WARNINGS[quirk] ?? 'model server refused a field; leaving it out',
+      );
+      await refuses(model, quirk);
+      return 'without what was refused';
+    }
+    const pictures = isAnswered ? refusedPictures(sent, details) : null;
+    if (pictures !== null) {
+      log.warn({ ...fields, pictures }, 'model refused pictures; asking without');
+      if (pictures === 'none taken' && images === 'auto') await refuses(model, 'images');
+      return 'without pictures';
+    }
+    const most = retry === 'once' ? Math.min(2, maxAttempts) : maxAttempts;
+    if (!retry || attempts >= most) {
+      if (saysTooLong(details) && code === 'context_too_long' && !isRaised) {
+        await window.refused(model, details, size);
+      }
+      throw failedRequest(code, serverTitle(place, model), details, attempts);
+    }
+    const waitMs = retryDelay(attempts, details, random);
+    log.warn({ ...fields, waitMs }, 'model request failed; retrying');
+    return { waitMs };
   }
 
   /** Until there is an answer, an empty one too. */
-  return async function* ask(
-    { request, outputTokens, before, isRaised }: Question,
-    signal: AbortSignal,
-    shown: Shown,
-  ): Asked {
+  return async function* ask(question: Question, signal: AbortSignal, shown: Shown): Asked {
+    const { request, outputTokens, before } = question;
     const model = request.model ?? server.name;
-    const to = { server: place, model };
+    const known = ways.of(place, model).refused;
     let attempts = 1;
-    let withoutPictures = false;
-    let known: readonly Quirk[] | undefined;
+    let isWithoutPictures = false;
     for (;;) {
-      const refused = await leftOut(model, request, withoutPictures);
-      known ??= quirks.get(modelKey(place, model))?.refused ?? [];
+      const refused = leftOut(model, request, isWithoutPictures);
       const sent = chatRequest(
-        withFewerTools(withTemperature(request), model),
-        to,
+        requestFor(model, request),
+        { server: place, model },
         outputTokens,
         refused,
         server.extra,
       );
       if (signal.aborted) throw stoppedRequest(serverTitle(place, model));
       try {
-        const { post, write, reader } = apis[sent.api];
+        const { post, body, reader } = apis[sent.api];
         const whole = yield* attempt({
-          ...{ post, body: write(sent), answer: reader() },
-          ...{ silenceMs, mostBytes, sent, shown, before, clock, signal },
+          post,
+          body: body(sent),
+          answer: reader(),
+          silenceMs,
+          mostBytes,
+          sent,
+          shown,
+          before,
+          clock,
+          signal,
         });
         await noteTaken(model, sent);
-        if (whole.calls.length === 0) return whole;
         // Some models call tools that nobody offered them.
-        if (sent.tools.length === 0) return { ...whole, calls: [] };
+        if (whole.calls.length === 0 || sent.tools.length === 0) return { ...whole, calls: [] };
         const offered = new Set(sent.tools.map(({ name }) => name));
         return { ...whole, calls: callableOf(whole.calls, request.messages, offered) };
       } catch (error) {
         if (signal.aborted) throw stoppedRequest(serverTitle(place, model));
         if (!(error instanceof ServerError)) throw error;
-        const failed = { request, model, sent, refused, isRaised, attempts };
-        const next = await afterFailure(options, failed, error.details).catch(async (fault) => {
-          if (fault instanceof Fault && fault.code === 'model_refused') await forgetBut(model, known ?? []);
+        const failed = afterFailure(error.details, question, model, sent, refused, attempts);
+        const next = await failed.catch(async (fault) => {
+          // Where it is refused all the same, what was left out of it was not the reason.
+          const isRefused = fault instanceof Fault && fault.code === 'model_refused';
+          if (isRefused) await keepRefused(model, (quirk) => known.includes(quirk));
           throw fault;
         });
-        if (next === 'without pictures') withoutPictures = true;
+        if (next === 'without pictures') isWithoutPictures = true;
         if (typeof next !== 'object') continue;
         attempts += 1;
         await clock.sleep(next.waitMs, signal);
@@ -182,6 +263,15 @@ export function createAsker(options: AskerOptions) {
   };
 }
 
-function hasPictures({ messages }: Pick<ModelRequest, 'messages'>): boolean {
+function hasPictures({ messages }: ModelRequest): boolean {
   return messages.some((message) => message.role === 'user' && (message.images?.length ?? 0) > 0);
 }
+
+const WARNINGS: Partial<Record<Quirk, string>> = {
+  tools: 'model does not take tools: it can talk, but neither read nor write memory',
+  reasoning_with_tools:
+    'model takes tools on chat completions only while it does not reason; trying the Responses API',
+  responses:
+    'model server has no Responses API for this model; asking it not to reason, so that it takes tools',
+  system_role: 'model server takes no system messages; putting their text before the first message of a user',
+};

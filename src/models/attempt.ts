@@ -1,18 +1,16 @@
 /**
- * Step 5, inside the model client: one request to a server, from opening it to its last chunk, watched for silence. Yields
- * text while the model writes it, returns the answer. Throws ServerError; the caller looks at its own signal first.
+ * One request to a server, from opening it to its last chunk, watched for silence; and the one further request for an answer that
+ * is not whole.
  */
 import type { Clock } from '../core/clock.js';
-import type { ModelEvent } from '../core/model.js';
+import type { ModelEvent, ModelMessage, ModelRequest } from '../core/model.js';
 import { TIMES_AN_ANSWER } from '../core/network.js';
-import { type Answer, type AnswerReader, failureOf, isEmpty } from './answer.js';
-import type { Body } from './body.js';
-import { chunksOf } from './chunks.js';
-import { continued, continuedSoFar } from './further.js';
-import type { Post } from './http.js';
+import { type Answer, type AnswerReader, failureOf, isCutAtLimit, isEmpty } from './answer.js';
+import { parse, record } from './json.js';
 import type { ChatRequest } from './request.js';
 import { createSaidReader, type SaidReader } from './said.js';
 import { ServerError } from './server-error.js';
+import { type Body, chunksOf, type Post } from './stream.js';
 
 /** What the reader of a stream has seen so far. One for all attempts of a request. */
 export interface Shown {
@@ -27,10 +25,22 @@ const GROWTH = 1.01;
 
 /** Signs of life lengthen a wait to so many times the silence that is borne; then something has to be written. */
 const PATIENCE = 4;
-/** So long is waited for the usage, once an answer has said that it is finished, and from its last piece. */
+/** How long the usage is waited for, from the last piece of an answer that has said that it is finished. */
 const GRACE_MS = 1_500;
 
-export async function* attempt(ask: {
+/** Yields text while the model writes it, returns the answer. Throws ServerError; the caller looks at its own signal first. */
+export async function* attempt({
+  post,
+  body,
+  answer,
+  silenceMs,
+  shown,
+  mostBytes,
+  sent,
+  before,
+  clock,
+  signal,
+}: {
   post: Post;
   body: Body;
   /** Reads what comes; a new one for each attempt. */
@@ -47,16 +57,15 @@ export async function* attempt(ask: {
   clock: Clock;
   signal: AbortSignal;
 }): AsyncGenerator<ModelEvent, Answer> {
-  const { answer, clock, silenceMs, signal, shown, before, mostBytes } = ask;
   // One document, or one event, comes in many pieces.
   const mostIdle = 2 * TIMES_AN_ANSWER * mostBytes;
-  const said = createSaidReader(ask.sent);
+  const said = createSaidReader(sent);
   const connection = new AbortController();
   const hangUp = () => connection.abort();
   let lastHeard = clock.now();
   let lastWritten = lastHeard;
   let finishedAt = Number.POSITIVE_INFINITY;
-  let overdue: 'silent' | 'writes nothing' | null = null;
+  let overdue: string | null = null;
 
   let stopWatching = clock.after(silenceMs, watch);
   function watch() {
@@ -67,17 +76,20 @@ export async function* attempt(ask: {
       stopWatching = clock.after(left, watch);
       return;
     }
-    overdue = until === quiet ? 'silent' : 'writes nothing';
+    overdue =
+      until === quiet
+        ? `was silent for ${silenceMs / 1000} s`
+        : `kept the connection alive, but wrote nothing for ${(PATIENCE * silenceMs) / 1000} s`;
     hangUp();
   }
 
   /** Since something was written: a flood of signs of life would take the time of everybody else. */
   let idleBytes = 0;
-  const heard = (bytes = 0) => {
+  function heard(bytes: number) {
     lastHeard = clock.now();
     idleBytes += bytes;
-    if (idleBytes > mostIdle) throw new ServerError(endless(mostIdle, 'sent'));
-  };
+    if (idleBytes > mostIdle) throw endless('sent', mostIdle);
+  }
   function written() {
     lastWritten = clock.now();
     idleBytes = 0;
@@ -89,43 +101,37 @@ export async function* attempt(ask: {
     watch();
   }
   let isMarked = false;
-  let open = true;
+  let isOpen = true;
   signal.addEventListener('abort', hangUp, { once: true });
   if (signal.aborted) hangUp();
   try {
-    const body = await ask.post(ask.body, connection.signal);
-    heard();
-    for (const event of eventsTo(shown, before)) yield event;
+    const response = await post(body, connection.signal);
+    heard(0);
+    yield* eventsTo(shown, before);
     let dueAt = 0;
-    const chunks = chunksOf(body, { heard, mostBytes, clock });
+    const chunks = chunksOf(response, { heard, hangUp, mostBytes, clock });
     let next = await chunks.next();
     for (; !next.done; next = await chunks.next()) {
       const isGoingOn = answer.finish() === null;
       const brought = answer.add(next.value);
       if (brought !== 'nothing' || (isGoingOn && answer.finish() !== null)) written();
       const size = answer.bytes();
-      if (size > mostBytes) throw new ServerError(endless(mostBytes));
+      if (size > mostBytes) throw endless('wrote', mostBytes);
       if (brought !== 'text' || size < dueAt) continue;
       dueAt = size * GROWTH;
       const visible = said.soFar(answer.visible());
-      const text = before === '' ? visible : continuedSoFar(before, visible);
-      for (const event of eventsTo(shown, text)) yield event;
+      yield* eventsTo(shown, continuedSoFar(before, visible));
     }
     isMarked = next.value === 'marked';
-    open = false;
+    isOpen = false;
   } catch (error) {
     // What was complete is an answer, however its connection ended, and whatever else came over it.
     if (answer.finish() === null || signal.aborted || answer.bytes() > mostBytes) {
-      if (overdue === null) throw error;
-      const words =
-        overdue === 'silent'
-          ? `was silent for ${silenceMs / 1000} s`
-          : `kept the connection alive, but wrote nothing for ${(PATIENCE * silenceMs) / 1000} s`;
-      throw new ServerError({ kind: 'silent', words });
+      throw overdue === null ? error : new ServerError({ kind: 'silent', words: overdue });
     }
   } finally {
     // Also where the reader stops in the middle of the answer.
-    if (open) hangUp();
+    if (isOpen) hangUp();
     stopWatching();
     signal.removeEventListener('abort', hangUp);
   }
@@ -134,8 +140,8 @@ export async function* attempt(ask: {
   const failure = failureOf(complete.finish);
   if (failure !== null) throw new ServerError(failure);
   const read = withWrittenCalls(complete, said);
-  const text = before === '' ? read.text : continued(before, read.text);
-  for (const event of eventsTo(shown, text)) yield event;
+  const text = continued(before, read.text);
+  yield* eventsTo(shown, text);
   return { ...read, text };
 }
 
@@ -159,20 +165,91 @@ function finishOfMarked(whole: Answer): string | null {
   return whole.calls.length > 0 ? 'tool_calls' : 'stop';
 }
 
-function endless(mostBytes: number, what: 'wrote' | 'sent' = 'wrote') {
-  const words = `${what} more than ${mostBytes.toLocaleString('en')} bytes without coming to an end`;
-  return { kind: 'endless' as const, words };
+function endless(what: 'wrote' | 'sent', most: number): ServerError {
+  const words = `${what} more than ${most.toLocaleString('en')} bytes without coming to an end`;
+  return new ServerError({ kind: 'endless', words });
 }
 
 /** The events that lead from what was shown to `text`: what is new, after a restart where it does not continue. */
-export function eventsTo(shown: Shown, text: string): ModelEvent[] {
-  const events: ModelEvent[] = [];
-  if (!text.startsWith(shown.text)) {
-    shown.text = '';
-    events.push({ kind: 'restart' });
-  }
-  const delta = text.slice(shown.text.length);
+export function* eventsTo(shown: Shown, text: string): Generator<ModelEvent> {
+  const isNew = !text.startsWith(shown.text);
+  const delta = isNew ? text : text.slice(shown.text.length);
   shown.text = text;
-  if (delta !== '') events.push({ kind: 'text', delta });
-  return events;
+  if (isNew) yield { kind: 'restart' };
+  if (delta !== '') yield { kind: 'text', delta };
+}
+
+export interface Further {
+  why: 'empty' | 'no room' | 'cut' | 'failed call';
+  request: ModelRequest;
+  outputTokens: number;
+  /** The text so far, which the answer to it continues. */
+  before: string;
+}
+
+/** How many times as much room. */
+const MORE_ROOM = 4;
+
+const SAY_SOMETHING =
+  'Your answer was empty. Please continue: say in words, in the language of the conversation, what there is to say.';
+const notCalled = (why: string) =>
+  `Your last answer tried to call a tool in its text, which did nothing and was shown to nobody. ${why} If the call is still needed, make it as a proper tool call; else answer in words, in the language of the conversation.`;
+const CARRY_ON =
+  'Your answer was cut off at its length limit. Begin with its last few words once more, and carry on from there to the end, in the same language and form. Say nothing about the interruption.';
+
+/** An overlap of what was said and what follows is looked for within this, and believed from this length on. */
+const MOST_OVERLAP = 200;
+const LEAST_OVERLAP = 8;
+
+/**
+ * The further request for an answer that is not whole; null: it is. An empty answer is asked for with a new message, because the
+ * same request mostly brings the same, and so is a call in the text that cannot be carried out; one that was cut at its limit is
+ * carried on; where thinking or a tool call filled the limit, there is more room. Pure.
+ */
+export function furtherFor(request: ModelRequest, answer: Answer, outputTokens: number): Further | null {
+  const { text, calls, finish, failedCall } = answer;
+  const isAtLimit = isCutAtLimit(finish);
+  const roomy: Further = { why: 'no room', request, outputTokens: outputTokens * MORE_ROOM, before: '' };
+  const said: ModelMessage = { role: 'assistant', content: text, calls: [] };
+  const before = '';
+  if (calls.length === 0 && failedCall !== undefined) {
+    if (isAtLimit && failedCall.isOpen) return roomy;
+    const between = text === '' ? [] : [said];
+    const again = withMore(request, notCalled(failedCall.why), ...between);
+    return { why: 'failed call', request: again, outputTokens, before };
+  }
+  if (isEmpty(answer)) {
+    if (isAtLimit) return roomy;
+    const again = withMore(request, SAY_SOMETHING);
+    return request.mayBeEmpty ? null : { why: 'empty', request: again, outputTokens, before };
+  }
+  if (!isAtLimit) return null;
+  if (calls.length > 0) {
+    return calls.every((call) => record(parse(call.arguments)) !== null) ? null : roomy;
+  }
+  const isMostlyThought = (answer.reasoningTokens ?? 0) > outputTokens / 2;
+  return {
+    why: 'cut',
+    request: withMore(request, CARRY_ON, said),
+    outputTokens: isMostlyThought ? outputTokens * MORE_ROOM : outputTokens,
+    before: text,
+  };
+}
+
+/** What was said and what follows it as one text; words that were said again at the joint stand there once. */
+export function continued(before: string, after: string): string {
+  const most = Math.min(before.length, after.length, MOST_OVERLAP);
+  for (let length = most; length >= LEAST_OVERLAP; length--) {
+    if (before.endsWith(after.slice(0, length))) return before + after.slice(length);
+  }
+  return before + after;
+}
+
+/** As `continued`, of a text that is still being written: nothing is shown while the joint may still move. */
+export function continuedSoFar(before: string, after: string): string {
+  return before === '' || after.length > MOST_OVERLAP ? continued(before, after) : before;
+}
+
+function withMore(request: ModelRequest, content: string, ...between: ModelMessage[]): ModelRequest {
+  return { ...request, messages: [...request.messages, ...between, { role: 'user', content }] };
 }

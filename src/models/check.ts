@@ -6,8 +6,7 @@ import { Fault } from '../core/errors.js';
 import { estimateTokens, type ModelRequest, type ToolDescription } from '../core/model.js';
 import type { Answer } from './answer.js';
 import { type ContextWindow, TOLD_LESS } from './context-window.js';
-import type { QuirkStore } from './quirk-store.js';
-import { modelKey, modelsIn } from './week-store.js';
+import type { ServerWays } from './server-ways.js';
 
 const LONG_PROMPT_TOKENS = 6000;
 const READY = 'Answer with the single word: ready';
@@ -18,49 +17,46 @@ const PROBE: ToolDescription = {
   parameters: { type: 'object', properties: {} },
 };
 
-interface CheckedServer {
-  /** The server's address as it may be shown, and the model's name there. */
-  place: string;
-  name: string;
-  window: ContextWindow;
-  quirks: QuirkStore;
-  now(): number;
-  ask(request: ModelRequest): Promise<Answer>;
-}
-
-/** Throws Fault when the model does not answer at all. */
-export async function checkModel(server: CheckedServer): Promise<{ identity: string; warnings: string[] }> {
-  const { place, name, window, quirks } = server;
-  const key = modelKey(place, name);
+/** Throws Fault when the model does not answer at all. `place`: the server's address as it may be shown. */
+export async function checkModel(
+  {
+    place,
+    name,
+    window,
+    ways,
+    now,
+  }: { place: string; name: string; window: ContextWindow; ways: ServerWays; now: number },
+  ask: (request: ModelRequest) => Promise<Answer>,
+): Promise<{ identity: string; warnings: string[] }> {
   // What it showed in use, of other models that personas have, too: said before it is forgotten.
-  await quirks.loaded();
+  await ways.refresh();
   const learnt = windowWarnings(window.known(name));
-  for (const other of window.learntOf()) {
-    if (other !== name)
-      learnt.push(...windowWarnings(window.known(other)).map((text) => `${other}: ${text}`));
+  for (const other of ways.modelsOf(place)) {
+    if (other === name || window.known(other).learnt === null) continue;
+    learnt.push(...windowWarnings(window.known(other)).map((text) => `${other}: ${text}`));
   }
-  const mostTools = quirks.get(key)?.mostTools;
-  if (mostTools !== undefined) {
+  const { mostTools } = ways.of(place, name);
+  if (mostTools !== null) {
     learnt.push(
       `it has refused more than ${mostTools} tools in one request; this is forgotten now, and learnt again where it holds`,
     );
   }
   // A server that was upgraded is asked for everything again.
-  for (const model of modelsIn(quirks, place)) await quirks.set(modelKey(place, model), null);
-  await window.forget();
-  const short = await server.ask({ messages: [{ role: 'user', content: READY }], tools: [PROBE] });
-  await window.look(name);
+  await ways.forget(place);
+  window.forget();
+  const short = await ask({ messages: [{ role: 'user', content: READY }], tools: [PROBE] });
+  await window.ask(name);
   const warnings = [...new Set([...learnt, ...windowWarnings(window.known(name))])];
-  const refused = new Set(quirks.get(key)?.refused);
-  if (refused.has('tools')) {
+  const { refused } = ways.of(place, name);
+  if (refused.includes('tools')) {
     warnings.push('it refuses tools: personas can talk, but not read or write memory by themselves');
-  } else if (refused.has('reasoning_with_tools') && refused.has('responses')) {
+  } else if (refused.includes('reasoning_with_tools') && refused.includes('responses')) {
     warnings.push('it takes tools only while it does not reason, so it is asked not to');
   }
   if (!short.usage?.inputTokens) {
     warnings.push('it does not report token usage: /usage stays empty, and a cut window cannot be noticed');
   } else if (window.tokens(name) > LONG_PROMPT_TOKENS * 1.25) {
-    warnings.push(...(await longPromptWarnings(server)));
+    warnings.push(...(await longPromptWarnings(now, ask)));
   }
   return { identity: `${name} at ${place}`, warnings };
 }
@@ -80,11 +76,14 @@ function windowWarnings({ set, told, learnt }: ReturnType<ContextWindow['known']
   return warnings;
 }
 
-async function longPromptWarnings(server: Pick<CheckedServer, 'ask' | 'now'>): Promise<string[]> {
-  const content = longPrompt(server.now());
+async function longPromptWarnings(
+  now: number,
+  ask: (request: ModelRequest) => Promise<Answer>,
+): Promise<string[]> {
+  const content = longPrompt(now);
   const estimated = estimateTokens(content);
   try {
-    const { usage } = await server.ask({ messages: [{ role: 'user', content }], tools: [] });
+    const { usage } = await ask({ messages: [{ role: 'user', content }], tools: [] });
     if (usage === null || usage.inputTokens >= estimated * 0.75) return [];
     return [
       `it counted ${usage.inputTokens} tokens of a prompt of about ${estimated}: it cuts its window silently and ` +

@@ -1,17 +1,17 @@
 /**
- * Step 5, inside the model client: what is known of the context windows of one server's models. The operator's figure, or
- * an assumption, is the most; what the server tells or refuses lowers it, and where the operator says nothing, what it
- * silently cuts. Never below what a request has carried, in whichever chat. Kept over restarts for a week.
+ * What is known of the context windows of one server's models. The operator's figure, or an assumption, is the most; what the
+ * server tells or refuses lowers it, and where the operator says nothing, what it silently cuts. Never below what a request has
+ * carried, in whichever chat.
  */
 import type { Clock } from '../core/clock.js';
 import type { Log } from '../core/log.js';
 import type { ModelMessage, Notice, Usage } from '../core/model.js';
-import { type AskJson, discoverWindow } from './discover-window.js';
+import { addressOf, fetchWhole, type Outward } from '../core/network.js';
 import { serverTitle } from './failures.js';
-import type { ServerErrorDetails } from './server-error.js';
+import { parse, record } from './json.js';
+import { type ServerErrorDetails, windowSaid } from './server-error.js';
+import type { ServerWays, Ways } from './server-ways.js';
 import { createCutWatch, type RequestSize, windowBehind } from './token-counts.js';
-import { windowSaid } from './too-long.js';
-import { createWeekStore, modelKey, modelsIn, type WeekStorage, type WeekStore } from './week-store.js';
 
 /**
  * Where the operator says nothing. A server that tells of a larger window is not taken at its word: filling it costs
@@ -24,7 +24,7 @@ const LEAST_TOKENS = 2_048;
 const LESS = 0.9;
 /** A window may change while the gateway runs: a model is loaded again with another. */
 const ASK_AGAIN_MS = 60 * 60_000;
-/** A server that loads its models on demand tells their windows only once it has answered. */
+/** LM Studio loads a model for its first request, and tells its window only then. */
 const QUICK_TRIES = 3;
 /** Shorter requests fail for other reasons. */
 const LONG = 1_500;
@@ -34,14 +34,6 @@ const NOTICEABLY_LONGER = 1.1;
 const ABOUT_AS_LONG = 0.9;
 /** A server that cuts keeps half of its window at least. */
 const KEPT_OF_WINDOW = 0.5;
-
-/** When the server was last asked for a model's window, and what came of it. */
-interface Look {
-  at: number;
-  tries: number;
-  found: boolean;
-  running: Promise<void> | null;
-}
 
 /** What a model was seen to do since the start, by the requests of all chats. */
 interface Seen {
@@ -53,63 +45,32 @@ interface Seen {
 
 const NOTHING_SEEN: Seen = { carried: 0, longest: 0 };
 
-export interface KnownWindow {
-  /** As the server tells it. */
-  told: number | null;
-  /** As it showed itself in use. Void once the server tells something else than when this was learnt. */
-  learnt: { tokens: number; how: 'refused' | 'cut'; told: number | null } | null;
-}
+export type ContextWindow = ReturnType<typeof createContextWindow>;
 
-export type WindowStore = WeekStore<KnownWindow>;
-
-/** One for all servers. Until it is loaded, nothing is known. */
-export function createWindowStore(storage: WeekStorage, clock: Clock, log: Log): WindowStore {
-  return createWeekStore(storage, { read, what: 'the context windows of models' }, clock, log);
-}
-
-export interface ContextWindow {
-  tokens(model: string): number;
-  /** Asks the server in the background, if it is time to. */
-  look(model: string): Promise<void>;
-  /** A request was refused, in words that say that it is too long. */
-  refused(model: string, error: ServerErrorDetails, size: RequestSize): Promise<void>;
-  /** A request was answered. True where the server has read only a part of it. */
-  answered(
-    model: string,
-    request: { size: RequestSize; messages: readonly ModelMessage[]; chat: string | undefined },
-    usage: Usage | null,
-  ): Promise<boolean>;
-  /** Whether an answer without any words or count is what a server says to a request beyond its window. */
-  isOverflow(model: string, size: RequestSize, empty: 'once' | 'twice'): boolean;
-  notices(model: string): Notice[];
-  /** All that is known; `set` by the operator, null for nothing. What was learnt only as long as it holds. */
-  known(model: string): KnownWindow & { set: number | null };
-  /** The models of which something was learnt in use. */
-  learntOf(): string[];
-  /** All that is known of all its models. */
-  forget(): Promise<void>;
-}
-
-export function createContextWindow(options: {
-  baseUrl: string;
-  /** As it may be shown. */
+/** `place`: the server's address as it may be shown; `tells`: asks it for a model's window; `configured`: null for nothing. */
+export function createContextWindow({
+  place,
+  tells,
+  ways,
+  configured,
+  clock,
+  log,
+}: {
   place: string;
-  ask: AskJson;
-  store: WindowStore;
-  /** What the operator set for a model; null: nothing. */
-  configured(model: string): number | null;
+  tells: (model: string) => Promise<number | null>;
+  ways: ServerWays;
+  configured: (model: string) => number | null;
   clock: Clock;
   log: Log;
-}): ContextWindow {
-  const { baseUrl, place, ask, store, configured, clock, log } = options;
+}) {
   const cuts = createCutWatch();
-  const looks = new Map<string, Look>();
+  const asked = new Map<string, { at: number; tries: number }>();
   const seen = new Map<string, Seen>();
-  const keyOf = (model: string) => modelKey(place, model);
   const seenOf = (model: string) => seen.get(model) ?? NOTHING_SEEN;
 
-  function known(model: string) {
-    const { told, learnt } = store.get(keyOf(model)) ?? { told: null, learnt: null };
+  /** All that is known; what was learnt only as long as it holds. */
+  function known(model: string): Pick<Ways, 'told' | 'learnt'> & { set: number | null } {
+    const { told, learnt } = ways.of(place, model);
     return { set: configured(model), told, learnt: learnt?.told === told ? learnt : null };
   }
 
@@ -129,51 +90,41 @@ export function createContextWindow(options: {
     // It would count for nothing, and what was refused does.
     if (how === 'cut' && set !== null && learnt?.how === 'refused') return;
     log.warn({ server: place, model, before, tokens: now, how, set }, WARNINGS[how]);
-    await store.set(keyOf(model), { told, learnt: { tokens: now, how, told } });
-  }
-
-  async function discover(model: string): Promise<void> {
-    const told = await discoverWindow(baseUrl, model, ask);
-    const { set, told: before } = known(model);
-    if (told === null || told === before) return;
-    const fields = { server: place, model, tokens: told, most: set ?? ASSUMED_TOKENS };
-    if (set !== null && told < set) log.warn(fields, TOLD_LESS);
-    else log.info(fields, 'the model server tells its context window');
-    // What was learnt holds again if it tells once more what it told then.
-    await store.set(keyOf(model), { told, learnt: store.get(keyOf(model))?.learnt ?? null });
+    await ways.change(place, model, () => ({ learnt: { tokens: now, how, told } }));
   }
 
   return {
     tokens,
     known,
 
-    look(model) {
-      const look = looks.get(model) ?? {
-        at: Number.NEGATIVE_INFINITY,
-        tries: 0,
-        found: false,
-        running: null,
-      };
-      looks.set(model, look);
-      if (look.running) return look.running;
-      // What was found may have been forgotten since.
-      const isEarly = known(model).told === null && (look.found || look.tries < QUICK_TRIES);
-      if (!isEarly && clock.now() - look.at < ASK_AGAIN_MS) return Promise.resolve();
-      look.at = clock.now();
-      look.tries += 1;
-      look.running = discover(model).finally(() => {
-        look.found = known(model).told !== null;
-        look.running = null;
-      });
-      return look.running;
+    /** Asks the server if it is time to. */
+    async ask(model: string): Promise<void> {
+      const { at, tries } = asked.get(model) ?? { at: Number.NEGATIVE_INFINITY, tries: 0 };
+      const mayBeLoaded = known(model).told === null && tries < QUICK_TRIES;
+      if (!mayBeLoaded && clock.now() - at < ASK_AGAIN_MS) return;
+      asked.set(model, { at: clock.now(), tries: tries + 1 });
+      const told = await tells(model);
+      const { set, told: before } = known(model);
+      if (told === null || told === before) return;
+      const fields = { server: place, model, tokens: told, most: set ?? ASSUMED_TOKENS };
+      if (set !== null && told < set) log.warn(fields, TOLD_LESS);
+      else log.info(fields, 'model server told its context window');
+      // What was learnt holds again if it tells once more what it told then.
+      await ways.change(place, model, () => ({ told }));
     },
 
-    async refused(model, error, size) {
+    /** A request was refused in words that say that it is too long. */
+    async refused(model: string, error: ServerErrorDetails, size: RequestSize): Promise<void> {
       // What has room by the server's own figure was more than we thought: then only the conversation gets shorter.
       await learn(model, 'refused', windowSaid(error) ?? size.ample * LESS);
     },
 
-    async answered(model, { size, messages, chat }, usage) {
+    /** A request was answered. True where the server has read only a part of it. */
+    async answered(
+      model: string,
+      { size, messages, chat }: { size: RequestSize; messages: ModelMessage[]; chat: string | undefined },
+      usage: Usage | null,
+    ): Promise<boolean> {
       const { carried, longest } = seenOf(model);
       const inputTokens = usage?.inputTokens ?? 0;
       seen.set(model, {
@@ -183,63 +134,55 @@ export function createContextWindow(options: {
       if (usage === null || inputTokens <= 0) return false;
       const { cachedTokens = 0, cacheWriteTokens = 0 } = usage;
       const counts = [inputTokens, inputTokens + cachedTokens + cacheWriteTokens];
-      const reading = cuts.reading(chat === undefined ? null : `${model} ${chat}`, {
-        messages,
-        size,
-        counts,
-      });
+      const conversation = chat === undefined ? null : `${model} ${chat}`;
+      const reading = cuts.reading(conversation, { messages, size, counts });
       const behind = windowBehind(inputTokens);
       // Where any request has carried more, the count means something else, as that of what was not in a cache.
       const isOllamas = reading === 'stalled' && behind > inputTokens && behind >= carried;
       const isWindow = reading === 'stands' && behind >= carried * KEPT_OF_WINDOW;
       if (isOllamas || isWindow) await learn(model, 'cut', behind);
       if (reading !== 'whole') return true;
-      const { told, learnt } = known(model);
+      const { learnt } = known(model);
       if (learnt !== null && inputTokens > learnt.tokens) {
         log.info(
           { server: place, model, tokens: inputTokens },
-          'the model server takes more than it was known to',
+          'model server takes more than it was known to',
         );
-        await store.set(keyOf(model), { told, learnt: null });
+        await ways.change(place, model, () => ({ learnt: null }));
       }
       return false;
     },
 
-    isOverflow(model, { estimated }, empty) {
+    /** Whether an answer without any words or count is what a server says to a request beyond its window. */
+    isOverflow(model: string, { estimated }: RequestSize, empty: 'once' | 'twice'): boolean {
       if (estimated < LONG) return false;
       const { told } = known(model);
       const longer = empty === 'once' ? NOTICEABLY_LONGER : ABOUT_AS_LONG;
       return estimated > (told === null ? seenOf(model).longest * longer : told * LESS);
     },
 
-    notices(model) {
+    notices(model: string): Notice[] {
       const { learnt, set } = known(model);
       if (learnt === null) return [];
-      const title = serverTitle(place, model);
-      const { tokens, how } = learnt;
-      return [
-        { key: `window-${how} ${place} ${model}`, text: `${title} ${noticeOf(how, tokens, set)} ${UNDO}` },
-      ];
+      const text = `${serverTitle(place, model)} ${noticeOf(learnt.how, learnt.tokens, set)} ${UNDO}`;
+      return [{ key: `window-${learnt.how} ${place} ${model}`, text }];
     },
 
-    learntOf: () => modelsIn(store, place).filter((model) => known(model).learnt !== null),
-
-    async forget() {
-      looks.clear();
+    /** What was seen since the start, and when the server was asked; the rest is in its ways. */
+    forget(): void {
+      asked.clear();
       seen.clear();
-      for (const model of modelsIn(store, place)) await store.set(keyOf(model), null);
     },
   };
 }
 
 const WARNINGS = {
-  cut: 'the model server cuts long requests without a word; its context window counts as this many tokens from now on, unless it is set',
-  refused:
-    'the model server refused a request for its length; its context window counts as this many tokens from now on',
+  cut: 'model server cut a long request without a word; keeping requests within this window, unless one is set',
+  refused: 'model server refused a request for its length; keeping requests within this window',
 };
 
 const UNDO =
-  'It is forgotten after a week, and at once by `coterie doctor`, also while the gateway runs; model.context_tokens says how much the model has.';
+  '`coterie doctor` forgets this at once, also while the gateway runs; model.context_tokens says how much the model has.';
 
 function noticeOf(how: 'refused' | 'cut', tokens: number, set: number | null): string {
   if (how === 'refused') {
@@ -254,14 +197,72 @@ function noticeOf(how: 'refused' | 'cut', tokens: number, set: number | null): s
 
 export const TOLD_LESS = 'the context window of the model server is smaller than model.context_tokens';
 
-function read({ told, learnt }: Record<string, unknown>): KnownWindow | null {
-  const isLearnt = (value: unknown): value is NonNullable<KnownWindow['learnt']> => {
-    const { tokens, how, told: then } = (value ?? {}) as Record<string, unknown>;
-    return (
-      typeof tokens === 'number' &&
-      (how === 'refused' || how === 'cut') &&
-      (then === null || typeof then === 'number')
-    );
+const PATIENCE_MS = 3_000;
+/** OpenRouter's list of models has about one million. */
+const MOST_LIST_BYTES = 8_000_000;
+
+/** Reads a model's window from the server's own lists of models; null: it does not tell, or not now. Never rejects. */
+export function createWindowList(
+  server: { baseUrl: string; apiKey: string | null; headers?: Record<string, string> | undefined },
+  { outward, clock }: { outward: Outward; clock: Clock },
+): (model: string) => Promise<number | null> {
+  const ask = outward.fetch();
+  const lists = [
+    addressOf(server.baseUrl, '/models'),
+    // LM Studio's own.
+    addressOf(server.baseUrl.replace(/\/v1\/?(?=$|\?)/, ''), '/api/v0/models'),
+  ];
+
+  async function askFor({ url, headers }: (typeof lists)[number], model: string): Promise<number | null> {
+    const late = new AbortController();
+    const cancel = clock.after(PATIENCE_MS, () => late.abort());
+    const all = { ...OURS, ...headers, ...keyHeaders(url, server.apiKey), ...server.headers };
+    try {
+      const sent = { headers: all, signal: late.signal };
+      const { status, bytes } = await fetchWhole(ask, url, sent, MOST_LIST_BYTES);
+      return status === 200 ? windowIn(parse(bytes.toString('utf8')), model) : null;
+    } catch {
+      // The chat's own request says what is wrong.
+      return null;
+    } finally {
+      cancel();
+    }
+  }
+
+  return async (model) => {
+    for (const list of lists) {
+      const told = await askFor(list, model);
+      if (told !== null) return told;
+    }
+    return null;
   };
-  return { told: typeof told === 'number' ? told : null, learnt: isLearnt(learnt) ? learnt : null };
+}
+
+const OURS = { accept: 'application/json', 'user-agent': 'coterie' };
+
+function keyHeaders({ hostname }: URL, apiKey: string | null): Record<string, string> {
+  if (!apiKey) return {};
+  // Beside chat completions, Anthropic takes its key in a header of its own only.
+  return hostname === 'api.anthropic.com'
+    ? { 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' }
+    : { authorization: `Bearer ${apiKey}` };
+}
+
+/** vLLM and SGLang; LM Studio; Groq; Anthropic. */
+const LISTED = ['max_model_len', 'loaded_context_length', 'context_window', 'max_input_tokens'];
+/** OpenRouter and Moonshot; Mistral. LM Studio's `max_context_length` is what its model could have. */
+const LISTED_TOO = ['context_length', 'max_context_length'];
+
+function windowIn(list: unknown, model: string): number | null {
+  const data = record(list)?.data;
+  const entry = (Array.isArray(data) ? data : []).map(record).find((each) => each?.id === model);
+  if (!entry) return null;
+  const told = [
+    ...LISTED.map((name) => entry[name]),
+    // Of several providers, the one that OpenRouter prefers may have less than the model could.
+    record(entry.top_provider)?.context_length,
+    ...(entry.state === undefined ? LISTED_TOO.map((name) => entry[name]) : []),
+  ];
+  // Smaller numbers are no windows.
+  return told.find((value): value is number => typeof value === 'number' && value >= 256) ?? null;
 }

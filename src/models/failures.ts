@@ -3,8 +3,7 @@
 import { Fault, type FaultCode } from '../core/errors.js';
 import { backoff } from '../core/retry.js';
 import { FILTERED, MALFORMED_CALL } from './answer.js';
-import type { ServerErrorDetails } from './server-error.js';
-import { isTooLong } from './too-long.js';
+import { isTooLong, type ServerErrorDetails } from './server-error.js';
 
 /** A server that asks for a longer wait is not asked again: a fallback, or the person asking later, is quicker. */
 const LONGEST_WAIT_MS = 60_000;
@@ -26,30 +25,27 @@ export function isBadCall({ code = '', words }: ServerErrorDetails): boolean {
   return BAD_CALLS.includes(code) || BAD_CALL.test(words);
 }
 
-export interface Verdict {
-  code: FaultCode;
-  /** Whether the same server is asked again. */
-  retry: boolean | 'once';
-}
-
-/** `estimated`: our estimate of the request in tokens. */
-export function classify(error: ServerErrorDetails, estimated: number): Verdict {
+/** `estimated`: our estimate of the request in tokens. `retry`: whether the same server is asked again. */
+export function classify(
+  error: ServerErrorDetails,
+  estimated: number,
+): { code: FaultCode; retry: boolean | 'once' } {
   if (error.kind === 'silent') return { code: 'model_silent', retry: false };
   if (error.kind === 'endless') return { code: 'model_endless', retry: false };
   if (error.kind !== 'answered') return { code: 'model_unreachable', retry: true };
 
   const { status, code = '', words } = error;
-  if (code === 'insufficient_quota') return { code: 'model_refused', retry: false };
-  if (code === FILTERED) return { code: 'model_refused', retry: false };
+  const isFinal = code === 'insufficient_quota' || code === FILTERED;
+  if (isFinal) return { code: 'model_refused', retry: false };
   if (isBadCall(error)) return { code: 'model_refused', retry: 'once' };
   if (status === 400 && FLAGGED.test(`${code} ${words}`)) return { code: 'model_refused', retry: 'once' };
   if (status === 413 && ACCOUNT_LIMIT.test(words)) return { code: 'model_refused', retry: false };
   if (isTooLong(error, estimated)) return { code: 'context_too_long', retry: false };
   // Without a status it is an error in the middle of an answer.
-  const passing = status === undefined || status >= 500 || status === 408 || status === 409 || status === 429;
-  if (!passing) return { code: 'model_refused', retry: false };
-  const tooFar = (error.retryAfterMs ?? 0) > LONGEST_WAIT_MS;
-  return { code: 'model_unreachable', retry: !tooFar && error.shouldRetry !== false };
+  const isPassing = status === undefined || status >= 500 || [408, 409, 429].includes(status);
+  if (!isPassing) return { code: 'model_refused', retry: false };
+  const isTooFar = (error.retryAfterMs ?? 0) > LONGEST_WAIT_MS;
+  return { code: 'model_unreachable', retry: !isTooFar && error.shouldRetry !== false };
 }
 
 /** How long to wait before the next try: what the server asks for, else longer each time, up to a quarter less. */
@@ -60,11 +56,12 @@ export function retryDelay(failures: number, error: ServerErrorDetails, random: 
   return backoff(failures, FIRST_WAIT_MS, LONGEST_BACK_OFF_MS, random);
 }
 
-/** `place` is the address as it may be shown; the words of the details hold no secret any more. */
+/** `place` is the address as it may be shown. */
 export function serverTitle(place: string, model: string): string {
   return `The model server at ${place} (model "${model}")`;
 }
 
+/** The words of the details hold no secret any more. */
 export function failedRequest(
   code: FaultCode,
   title: string,
@@ -81,10 +78,9 @@ export function emptyAnswer(title: string): Fault {
 
 /** It filled its limit without a word; `outputTokens` is what it was given at first. */
 export function wordlessAnswer(title: string, outputTokens: number): Fault {
-  const what = `${title} reached its limit of ${outputTokens} tokens before it said anything, mostly by thinking`;
   return new Fault(
     'model_empty',
-    `${what}, and more room did not help: raise model.max_output_tokens, or let it think less.`,
+    `${title} reached its limit of ${outputTokens} tokens before it said anything, mostly by thinking, and more room did not help: raise model.max_output_tokens, or let it think less.`,
   );
 }
 

@@ -12,7 +12,7 @@ export function word(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** undefined when it is not JSON; a byte order mark before it is passed over. */
+/** undefined when it is not JSON; a byte order mark is skipped. */
 export function parse(text: string): unknown {
   try {
     return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text);
@@ -24,7 +24,7 @@ export function parse(text: string): unknown {
 /** Deeper than any field that a server sends, and far from where JSON.stringify would overflow the stack. */
 const MOST_LEVELS = 500;
 
-/** A value as JSON.parse has made it, whatever lies too deep in it cut off in place. */
+/** A value as JSON.parse has made it, cut off in place where it is too deep. */
 export function withoutDepths(value: unknown): unknown {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= MOST_LEVELS && level.length > 0; depth++) {
@@ -47,13 +47,13 @@ export function argumentsJson(value: unknown): string {
   return isNestedDeeper(value) ? '(nested too deep)' : JSON.stringify(value);
 }
 
-/** How many bytes a text or a structure holds; numbers and the like count as none. */
+/** The size of a text or a structure; numbers and the like count as none. */
 export function bytesOf(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value);
   return typeof value === 'object' && value !== null ? Buffer.byteLength(JSON.stringify(value)) : 0;
 }
 
-/** Whether anything of it can be seen: blanks, controls and marks without a width keep a connection alive, and say nothing. */
+/** Blanks, controls and marks without a width only keep a connection alive. */
 export function isVisible(text: unknown): boolean {
   return typeof text === 'string' && /[^\s\p{Cc}\p{Cf}]/u.test(text);
 }

@@ -1,7 +1,7 @@
 /**
- * Step 5, the model: one OpenAI-compatible server. A request becomes one whole answer or one fault, in this order:
- * `ask-server.ts` asks until there is an answer; `request.ts` says what, and writes it; `attempt.ts` makes one attempt, over
- * `http.ts`; `chunks.ts` reads and `answer.ts` puts together what comes; `context-window.ts` learns from what it took.
+ * One OpenAI-compatible server. A request becomes one whole answer or one fault: `ask-server.ts` asks until there is an answer;
+ * `request.ts` says what; `attempt.ts` makes one attempt; `stream.ts` sends and reads; `answer.ts` puts together what comes;
+ * `context-window.ts` learns from what it took.
  */
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
@@ -17,17 +17,14 @@ import {
 import type { Outward } from '../core/network.js';
 import { type Answer, isCutAtLimit, isEmpty } from './answer.js';
 import { type Asked, createAsker, type ModelServer, type Question } from './ask-server.js';
-import { eventsTo, type Shown } from './attempt.js';
+import { eventsTo, type Further, furtherFor, type Shown } from './attempt.js';
 import { checkModel } from './check.js';
-import { createContextWindow, type WindowStore } from './context-window.js';
-import type { AskJson } from './discover-window.js';
-import { echoOf } from './echo.js';
+import { createContextWindow, createWindowList } from './context-window.js';
 import { emptyAnswer, overflow, serverTitle, wordlessAnswer } from './failures.js';
-import { type Further, furtherFor } from './further.js';
-import { createQuirkStore, type QuirkStorage } from './quirk-store.js';
+import { echoOf } from './history.js';
 import { createRedactor, shownUrl } from './redact.js';
+import type { ServerWays } from './server-ways.js';
 import { createSizer } from './token-counts.js';
-import { modelKey } from './week-store.js';
 
 const ANSWER_BYTES = 2_000_000;
 /** Of tools that are left out, in what owners are told. */
@@ -46,55 +43,61 @@ export interface OpenAiModelOptions {
   outward: Outward;
   clock: Clock;
   log: Log;
-  quirks: QuirkStorage;
-  /** What is known of the context windows of all servers' models. */
-  windows: WindowStore;
+  /** What was learnt of all servers. */
+  ways: ServerWays;
   /** What the operator set as a model's context window, in tokens; null: nothing. */
   contextTokens: (model: string) => number | null;
   /** What a model of it costs; null where that is not known. */
   prices?: (model: string) => Prices | null;
-  /** For questions to the server beside the chat. */
-  askServer: AskJson;
+  /** What the server itself tells of a model's window; its list of models where left out. */
+  tellsWindow?: (model: string) => Promise<number | null>;
   /** 0 to 1, to spread retries. */
   random?: () => number;
 }
 
 export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
-  const { server, clock, log, maxOutputTokens } = options;
-  const { images = 'auto', maxAttempts = 3, random = Math.random } = options;
-  const quirks = createQuirkStore(options.quirks, clock, log);
+  const { server, clock, log, maxOutputTokens, ways, outward } = options;
   const redact = createRedactor(server);
   const place = shownUrl(server.baseUrl);
   const titleOf = (model: string) => serverTitle(place, model);
   const sizeOf = createSizer();
-  const window = createContextWindow({
-    ...{ baseUrl: server.baseUrl, place, ask: options.askServer },
-    ...{ store: options.windows, configured: options.contextTokens, clock, log },
-  });
-
+  const tells = options.tellsWindow ?? createWindowList(server, { outward, clock });
+  const window = createContextWindow({ place, tells, ways, configured: options.contextTokens, clock, log });
   const ask = createAsker({
-    ...{ server, place, redact, images, maxAttempts, quirks, window, sizeOf, clock, log, random },
+    server,
+    place,
+    redact,
     silenceMs: options.timeoutSeconds * 1000,
     mostBytes: options.answerBytes ?? ANSWER_BYTES,
-    outward: options.outward,
+    images: options.images ?? 'auto',
+    maxAttempts: options.maxAttempts ?? 3,
+    ways,
+    window,
+    sizeOf,
+    outward,
+    clock,
+    log,
+    random: options.random ?? Math.random,
   });
 
   /** The fewest tokens of what is configured, what the window has room for and what the caller wants. */
-  const limitOf = (request: ModelRequest) => {
+  function limitOf(request: ModelRequest): number {
     const most = answerTokens(window.tokens(request.model ?? server.name), maxOutputTokens);
     return Math.min(most, request.maxOutputTokens ?? most);
-  };
+  }
   const asGiven = (request: ModelRequest): Question => ({
-    ...{ request, outputTokens: limitOf(request), before: '', isRaised: false },
+    request,
+    outputTokens: limitOf(request),
+    before: '',
+    isRaised: false,
   });
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
     const shown: Shown = { text: '' };
     const asked = request.model ?? server.name;
-    const prices = options.prices?.(asked) ?? null;
-    const priced = prices && { prices };
-    await options.windows.loaded();
-    void window.look(asked);
+    const prices = options.prices?.(asked) ?? undefined;
+    await ways.refresh();
+    void window.ask(asked);
     // While the server works, and not when its answer is waited for.
     const counting = setImmediate(() => void sizeOf(request));
     try {
@@ -103,7 +106,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
       const isNothing = isEmpty(first) && !first.failedCall && first.usage === null;
       if (isNothing && window.isOverflow(asked, size, 'once')) throw overflow(titleOf(asked));
       const { messages, cacheKey: chat } = request;
-      const cut = !isNothing && (await window.answered(asked, { size, messages, chat }, first.usage));
+      const isCut = !isNothing && (await window.answered(asked, { size, messages, chat }, first.usage));
       const isWhole = !isEmpty(first) && !isCutAtLimit(first.finish) && !first.failedCall;
       const further = isWhole ? null : furtherFor(request, first, limitOf(request));
       const whole = further && (yield* mended(first, further, signal, shown));
@@ -120,16 +123,14 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
         model: model ?? asked,
         // A model that has nothing to add to half a sentence has not ended it.
         truncated: isCutAtLimit(finish) || (further?.why === 'cut' && text === first.text),
-        ...(cut && { cut }),
-        ...priced,
+        ...(isCut && { cut: true }),
+        ...(prices && { prices }),
         ...noticesFor(request),
       };
     } catch (error) {
-      yield { kind: 'failed', fault: asFault(error), ...priced, ...noticesFor(request) };
+      yield { kind: 'failed', fault: asFault(error), ...(prices && { prices }), ...noticesFor(request) };
     } finally {
       clearImmediate(counting);
-      // A server that loads a model for its first request tells of it only now.
-      void window.look(asked);
     }
   }
 
@@ -141,11 +142,9 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     shown: Shown,
   ): AsyncGenerator<ModelEvent, Answer | null> {
     const { request, why } = further;
-    const title = titleOf(request.model ?? server.name);
-    log.info(
-      { server: place, model: request.model ?? server.name, why, finish: first.finish },
-      'the answer was not whole; asking for the rest',
-    );
+    const model = request.model ?? server.name;
+    const fields = { server: place, model, why, finish: first.finish };
+    log.info(fields, 'model answer was not whole; asking for the rest');
     let answer: Answer;
     try {
       const isRaised = further.outputTokens > limitOf(request);
@@ -153,8 +152,11 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     } catch (error) {
       const isNothing = why === 'empty' || (why === 'failed call' && isEmpty(first));
       if (signal.aborted || !(error instanceof Fault) || isNothing) throw error;
-      log.warn({ server: place, why: describe(error) }, 'the rest of an answer could not be had');
-      if (isEmpty(first) && !request.mayBeEmpty) throw wordlessAnswer(title, limitOf(request));
+      log.warn(
+        { server: place, why: describe(error) },
+        'asking for the rest of an answer failed; using what came',
+      );
+      if (isEmpty(first) && !request.mayBeEmpty) throw wordlessAnswer(titleOf(model), limitOf(request));
       yield* eventsTo(shown, first.text);
       return null;
     }
@@ -163,24 +165,26 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
       yield* eventsTo(shown, first.text);
       return null;
     }
-    if (isCutAtLimit(answer.finish)) throw wordlessAnswer(title, limitOf(request));
+    if (isCutAtLimit(answer.finish)) throw wordlessAnswer(titleOf(model), limitOf(request));
     const isNothing = why === 'empty' && first.usage === null && answer.usage === null;
-    const isOverflow = isNothing && window.isOverflow(request.model ?? server.name, sizeOf(request), 'twice');
-    throw isOverflow ? overflow(title) : emptyAnswer(title);
+    const isOverflow = isNothing && window.isOverflow(model, sizeOf(request), 'twice');
+    throw isOverflow ? overflow(titleOf(model)) : emptyAnswer(titleOf(model));
   }
 
   /** What an owner should hear: without tools there is no memory, and less of a window is less of a conversation. */
   function noticesFor({ model = server.name, tools }: ModelRequest): { notices?: Notice[] } {
-    const notices = [...window.notices(model)];
-    const known = quirks.get(modelKey(place, model));
-    if (known?.mostTools !== undefined && known.mostTools < tools.length) {
-      const leftOut = tools.slice(known.mostTools).map(({ name }) => `\`${name}\``);
-      const text = `${titleOf(model)} takes only ${known.mostTools} tools in one request, so these are left out: ${leftOut.slice(0, MOST_NAMED).join(', ')}${leftOut.length > MOST_NAMED ? ` and ${leftOut.length - MOST_NAMED} more` : ''}. List under mcp.servers.NAME.tools those that are needed, or set tools.max_offered.`;
-      notices.push({ key: `fewer tools: ${modelKey(place, model)}`, text });
+    const notices = window.notices(model);
+    const { mostTools, refused } = ways.of(place, model);
+    if (mostTools !== null && mostTools < tools.length) {
+      const leftOut = tools.slice(mostTools).map(({ name }) => `\`${name}\``);
+      const more = leftOut.length > MOST_NAMED ? ` and ${leftOut.length - MOST_NAMED} more` : '';
+      const names = `${leftOut.slice(0, MOST_NAMED).join(', ')}${more}`;
+      const text = `${titleOf(model)} takes only ${mostTools} tools in one request, so these are left out: ${names}. List under mcp.servers.NAME.tools those that are needed, or set tools.max_offered.`;
+      notices.push({ key: `fewer tools: ${place} ${model}`, text });
     }
-    if (tools.length > 0 && known?.refused.includes('tools')) {
+    if (tools.length > 0 && refused.includes('tools')) {
       const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name). It is tried again once an hour, and at once after \`coterie doctor\`.`;
-      notices.push({ key: `no tools: ${modelKey(place, model)}`, text });
+      notices.push({ key: `no tools: ${place} ${model}`, text });
     }
     return notices.length === 0 ? {} : { notices };
   }
@@ -192,14 +196,11 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
 
   return {
     stream,
-
     contextTokens: (model) => window.tokens(model ?? server.name),
-
     check: (signal) =>
-      checkModel({
-        ...{ place, name: server.name, window, quirks, now: clock.now },
-        ask: (request) => answerOf(ask(asGiven(request), signal, { text: '' })),
-      }),
+      checkModel({ place, name: server.name, window, ways, now: clock.now() }, (request) =>
+        answerOf(ask(asGiven(request), signal, { text: '' })),
+      ),
   };
 }
 

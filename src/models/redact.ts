@@ -1,4 +1,5 @@
 /** Keeps secrets out of what an operator reads about a model server. */
+import { decoded } from '../core/network.js';
 
 /** Of headers and fields whose value lets somebody in; others (`X-Title`) are no secret, and their words may stand anywhere. */
 export function isSecretName(name: string): boolean {
@@ -29,15 +30,6 @@ export function createRedactor(server: {
   if (patterns.length === 0) return (text) => text;
   const any = new RegExp(patterns.join('|'), 'g');
   return (text) => text.replace(any, '[key]');
-}
-
-/** As it was before it stood in an address; as it is where nobody wrote it for one. */
-function decoded(password: string): string {
-  try {
-    return decodeURIComponent(password);
-  } catch {
-    return password;
-  }
 }
 
 /** Shorter ones (a version in the address, say) would cut up ordinary words. */

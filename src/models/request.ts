@@ -1,10 +1,9 @@
 /**
- * Step 5, to the server: what a model is asked, as chat completions want it, without what the server does not take and with
- * what the operator wants in it. The text of a message is made once: the next request of a conversation brings the same
- * messages, and some more.
+ * What a model is asked, as chat completions want it: without what the server does not take, and with what the operator wants in
+ * it. Pure.
  */
 
-import { onceForEach } from '../core/concurrency.js';
+import type OpenAI from 'openai';
 import { cutAt } from '../core/cut.js';
 import type {
   Echo,
@@ -15,31 +14,29 @@ import type {
   ToolDescription,
 } from '../core/model.js';
 import { isNestedDeeper } from '../core/network.js';
-import { type Body, createSlot, pictureUrl, withoutPictures } from './body.js';
-import { type CacheMarks, marked, marksAt } from './cache-marks.js';
-import { sentId, sentName } from './call-names.js';
-import { type Addressee, echoFor } from './echo.js';
+import {
+  type Addressee,
+  echoFor,
+  inOrder,
+  inTurns,
+  sentId,
+  sentName,
+  withoutCalls,
+  withoutSystem,
+} from './history.js';
 import { parse, record } from './json.js';
-import type { Quirk } from './quirk-store.js';
-import { inOrder, inTurns, withoutCalls, withoutSystem } from './retold.js';
+import type { Quirk } from './server-ways.js';
+import { type Body, pictureUrl } from './stream.js';
 
 /** What the model is shown again of arguments that are nested too deep. */
 const SHOWN_CHARS = 200;
 
 export interface ChatRequest {
-  /** Where it goes: the fields are those of chat completions in any case, and `responses-request.ts` renames them. */
+  /** Where it goes: the fields are those of chat completions in any case, and `responses.ts` renames them. */
   api: 'chat' | 'responses';
-  parameters: {
-    model: string;
-    stream: boolean;
-    stream_options?: { include_usage: true };
-    max_tokens?: number;
-    max_completion_tokens?: number;
-    temperature?: number;
+  /** With what the operator adds. */
+  parameters: Omit<OpenAI.Chat.ChatCompletionCreateParams, 'messages' | 'tools' | 'reasoning_effort'> & {
     reasoning_effort?: string;
-    prompt_cache_key?: string;
-    tool_choice?: 'none';
-    /** What the operator adds. */
     [extra: string]: unknown;
   };
   messages: ModelMessage[];
@@ -52,6 +49,12 @@ export interface ChatRequest {
   isToolsOrReasoning: boolean;
   /** Where the server's prompt cache wants a mark; left out where it wants none. */
   marks?: CacheMarks;
+}
+
+/** A field on the last part of these messages, which says that the cache is to reach to here. */
+export interface CacheMarks {
+  field: Record<string, unknown>;
+  messages: ReadonlySet<ModelMessage>;
 }
 
 /** Two names for one limit: an operator who sets one does not want the other beside it. */
@@ -67,7 +70,7 @@ const LEFT_OUT: readonly Quirk[] = [
   'tool_choice',
 ];
 
-/** Pure. An operator's field (`extra`) counts more than ours, a server's refusal more than both. */
+/** An operator's field (`extra`) counts more than ours, a server's refusal more than both. */
 export function chatRequest(
   request: ModelRequest,
   to: Addressee,
@@ -75,12 +78,11 @@ export function chatRequest(
   refused: ReadonlySet<Quirk>,
   extra: Record<string, unknown> = {},
 ): ChatRequest {
-  const { messages, temperature, mayCall = true, cacheKey, stableThrough } = request;
+  const { messages, temperature, mayCall = true, cacheKey } = request;
   const tools = refused.has('tools') ? [] : request.tools;
   // Without reasoning only where a model cannot have both: it thinks better on the Responses API.
   const isToolsOrReasoning = refused.has('reasoning_with_tools');
   const api = isToolsOrReasoning && !refused.has('responses') ? 'responses' : 'chat';
-  const isToStopReasoning = api === 'chat' && isToolsOrReasoning && tools.length > 0;
 
   const parameters: ChatRequest['parameters'] = { model: to.model, stream: !refused.has('stream') };
   if (parameters.stream) parameters.stream_options = { include_usage: true };
@@ -91,16 +93,15 @@ export function chatRequest(
   if (cacheKey !== undefined) parameters.prompt_cache_key = cacheKey;
   Object.assign(parameters, extra);
   // What lets the model have its tools counts more than the operator's.
-  if (isToStopReasoning) parameters.reasoning_effort = 'none';
+  if (api === 'chat' && isToolsOrReasoning && tools.length > 0) parameters.reasoning_effort = 'none';
   for (const name of LEFT_OUT) if (refused.has(name)) delete parameters[name];
 
   const echoesTo = refused.has('echo') ? null : to;
-  const mark = refused.has('cache_marks') ? null : cacheMarkOf(to.model);
-  const marks = mark && stableThrough !== undefined ? marksAt(messages, stableThrough, mark) : null;
+  const marks = refused.has('cache_marks') ? undefined : cacheMarksFor(to.model, request);
   return {
     api,
     parameters,
-    messages: refused.size === 0 ? messages : takeable(messages, tools.length > 0, refused, echoesTo),
+    messages: takeable(messages, tools.length > 0, refused, echoesTo),
     tools,
     sendsImages: !refused.has('images'),
     echoesTo,
@@ -110,16 +111,37 @@ export function chatRequest(
 }
 
 /**
- * The mark up to which a server is to keep a prompt in its cache, for the models that need one; null for the rest, which
- * cache whatever begins alike. From gpt-5.6 on OpenAI's own mark stands behind the last message, so that of a prompt with a
- * changing end nothing would be found again; older models refuse the field. Claude and Qwen, behind OpenRouter and other
- * proxies, cache nothing without.
+ * Where the system part ends, and where that ends which the next request begins with. Only what the system or a person says can
+ * hold a mark on every server. undefined for a model that needs none.
+ */
+function cacheMarksFor(model: string, { messages, stableThrough }: ModelRequest): CacheMarks | undefined {
+  const field = cacheMarkOf(model);
+  if (field === null || stableThrough === undefined) return undefined;
+  const stable = messages.slice(0, stableThrough + 1);
+  const system = stable.findLast(({ role }) => role === 'system');
+  const last = stable.findLast(
+    ({ role, content }) => (role === 'system' || role === 'user') && content !== '',
+  );
+  const places = new Set([system, last].filter((message) => message !== undefined));
+  return places.size === 0 ? undefined : { field, messages: places };
+}
+
+/**
+ * From gpt-5.6 on OpenAI's own mark stands behind the last message, so that of a prompt with a changing end nothing would be
+ * found again; older models refuse the field. Claude and Qwen, behind OpenRouter and other proxies, cache nothing without.
  */
 function cacheMarkOf(model: string): CacheMarks['field'] | null {
   if (/\bgpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)/i.test(model))
     return { prompt_cache_breakpoint: { mode: 'explicit' } };
   if (/\bclaude\b|^(qwen|alibaba)\//i.test(model)) return { cache_control: { type: 'ephemeral' } };
   return null;
+}
+
+/** The message as it is written, with the mark on its last part; `type` is what the server calls a part of text. */
+export function marked(param: object, field: CacheMarks['field'], type: 'text' | 'input_text'): object {
+  const { content } = param as { content?: unknown };
+  const parts: object[] = Array.isArray(content) ? content : [{ type, text: content }];
+  return { ...param, content: [...parts.slice(0, -1), { ...parts.at(-1), ...field }] };
 }
 
 /** The messages in a form that this server takes. */
@@ -141,103 +163,69 @@ function takeable(
   return refused.has('system_role') ? withoutSystem(retold) : retold;
 }
 
-/**
- * Writes requests as JSON. The text of a message or a tool is remembered as long as the object itself lives, so neither
- * may change; messages with pictures are written each time, because their text is many times as large.
- */
-export function createRequestWriter(): (request: ChatRequest) => Body {
-  const slot = createSlot();
-  const messageTexts = new WeakMap<ModelMessage, string>();
-  /** Of those with what came along with them. */
-  const echoTexts = new WeakMap<ModelMessage, string>();
-  const toolText = onceForEach((tool: ToolDescription) =>
-    JSON.stringify({ type: 'function', function: tool }),
-  );
-
-  function messageText(message: ModelMessage, { sendsImages, echoesTo }: ChatRequest): string {
-    const shown = sendsImages ? slot : null;
-    if (message.role === 'user' && message.images !== undefined) {
-      return JSON.stringify(messageParam(message, shown, null));
-    }
-    const hasEcho = message.role === 'assistant' && message.echo !== undefined;
-    const echo = hasEcho ? echoFor(message, echoesTo) : null;
-    const texts = echo === null ? messageTexts : echoTexts;
-    let text = texts.get(message);
-    if (text === undefined) {
-      text = JSON.stringify(messageParam(message, shown, echo));
-      texts.set(message, text);
-    }
-    return text;
-  }
-
-  return (request) => {
-    const { parameters, messages, tools, sendsImages, marks } = request;
-    const texts: string[] = [];
-    for (const message of messages) {
-      if (saysNothing(message)) continue;
-      // The mark moves on with the next request, so this form is not worth keeping.
-      if (marks?.messages.has(message)) {
-        texts.push(
-          JSON.stringify(marked(messageParam(message, sendsImages ? slot : null, null), marks.field)),
-        );
-      } else texts.push(messageText(message, request));
-    }
-    const offered = tools.length === 0 ? '' : `,"tools":[${tools.map(toolText).join(',')}]`;
-    const text = `${JSON.stringify(parameters).slice(0, -1)}${offered},"messages":[${texts.join(',')}]}`;
-    return { text, slot, pictures: sendsImages ? picturesIn(messages) : [] };
-  };
+export function chatBody(request: ChatRequest): Body {
+  const { parameters, tools, marks } = request;
+  const messages = request.messages.filter(saysSomething).map((message) => {
+    const param = messageParam(message, request);
+    return marks?.messages.has(message) ? marked(param, marks.field, 'text') : param;
+  });
+  const offered = tools.map((tool) => ({ type: 'function', function: tool }));
+  const body = { ...parameters, ...(tools.length > 0 && { tools: offered }), messages };
+  return { text: JSON.stringify(body), pictures: picturesIn(request) };
 }
 
 /** In the order in which they are written. */
-export function picturesIn(messages: readonly ModelMessage[]): Buffer[] {
-  return messages.flatMap((message) =>
-    message.role === 'user' ? (message.images ?? []).map(({ bytes }) => bytes) : [],
-  );
+export function picturesIn({ messages, sendsImages }: ChatRequest): Buffer[] {
+  const shown = sendsImages
+    ? messages.flatMap((each) => (each.role === 'user' ? (each.images ?? []) : []))
+    : [];
+  return shown.map(({ bytes }) => bytes);
 }
 
-/** Most servers refuse such a message. */
-export function saysNothing(message: ModelMessage): boolean {
-  return message.role === 'assistant' && message.content === '' && message.calls.length === 0;
+/** Most servers refuse a message that does not. */
+export function saysSomething(message: ModelMessage): boolean {
+  return message.role !== 'assistant' || message.content !== '' || message.calls.length > 0;
 }
 
-/** `slot`: what stands for a picture; null: the server takes none. */
-function messageParam(message: ModelMessage, slot: string | null, echo: Echo | null): object {
+function messageParam(
+  message: ModelMessage,
+  { sendsImages, echoesTo }: ChatRequest,
+): OpenAI.Chat.ChatCompletionMessageParam {
   switch (message.role) {
     case 'system':
       return { role: 'system', content: message.content };
-    case 'user':
-      return { role: 'user', content: userContent(message, slot) };
+    case 'user': {
+      const { content, images = [] } = message;
+      if (images.length === 0) return { role: 'user', content };
+      if (!sendsImages) return { role: 'user', content: withoutPictures(content, images) };
+      const text = content === '' ? [] : [{ type: 'text' as const, text: content }];
+      const pictures = images.map((image) => ({
+        type: 'image_url' as const,
+        image_url: { url: pictureUrl(image), detail: 'auto' as const },
+      }));
+      return { role: 'user', content: [...text, ...pictures] };
+    }
     case 'tool':
       return { role: 'tool', tool_call_id: sentId(message.callId), content: message.content };
     case 'assistant': {
       const content = message.content === '' ? null : message.content;
       if (message.calls.length === 0) return { role: 'assistant', content };
-      const calls = message.calls.map((call, n) => ({ ...echo?.calls?.[n], ...callParam(call) }));
+      const echo: Echo | null = echoFor(message, echoesTo);
+      const calls = message.calls.map((call, n) => ({
+        ...echo?.calls?.[n],
+        id: sentId(call.id),
+        type: 'function' as const,
+        function: { name: sentName(call.name), arguments: readableArguments(call) },
+      }));
       return { role: 'assistant', content, ...echo?.message, tool_calls: calls };
     }
   }
 }
 
-/** Where pictures cannot be sent, a line says so; otherwise models make up what they show. */
-function userContent(
-  { content, images = [] }: { content: string; images?: ModelImage[] },
-  slot: string | null,
-): string | object[] {
-  if (images.length === 0) return content;
-  if (slot === null) return withoutPictures(content, images);
-  const parts = images.map((image) => ({
-    type: 'image_url',
-    image_url: { url: pictureUrl(image, slot), detail: 'auto' },
-  }));
-  return [...(content === '' ? [] : [{ type: 'text', text: content }]), ...parts];
-}
-
-function callParam(call: ToolCall): object {
-  return {
-    id: sentId(call.id),
-    type: 'function',
-    function: { name: sentName(call.name), arguments: readableArguments(call) },
-  };
+/** Otherwise models make up what the pictures show. */
+export function withoutPictures(content: string, images: ModelImage[]): string {
+  const pictures = images.length === 1 ? '1 picture' : `${images.length} pictures`;
+  return `${content}\n[${pictures} could not be shown to this model]`.trimStart();
 }
 
 /** Servers parse the arguments of past calls; one that the model garbled would make every request fail. */

@@ -5,10 +5,18 @@
  * stay. Pure; the time it takes grows with the text and not faster.
  */
 import type { ModelMessage, ToolDescription } from '../core/model.js';
-import { calledName } from './call-names.js';
-import { createTicks, fenceAt, type Ticks } from './code-spans.js';
-import { channelAt, channelEnd, mayBeChannel, ownHeadEnd, tokenAt } from './control-tokens.js';
+import { calledName } from './history.js';
 import { argumentsJson, parse, record } from './json.js';
+import {
+  channelAt,
+  channelEnd,
+  createTicks,
+  fenceAt,
+  mayBeChannel,
+  ownHeadEnd,
+  type Ticks,
+  tokenAt,
+} from './template-text.js';
 import { type BlockReader, callsIn, createBlockReader, jsonEnd, type WrittenCall } from './written-calls.js';
 
 export interface Said {

@@ -1,8 +1,5 @@
-/** What can go wrong between us and a model server, in one shape. */
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { Readable } from 'node:stream';
+/** What can go wrong between us and a model server, in one shape, read from the many in which servers say it. */
 import { describe } from '../core/errors.js';
-import { unpacked } from '../core/network.js';
 import { parse, record, word } from './json.js';
 
 export interface ServerErrorDetails {
@@ -36,68 +33,51 @@ export class ServerError extends Error {
   }
 }
 
-/** Where no response came. */
+/** Where no response came. The innermost cause says why: `connect ECONNREFUSED 127.0.0.1:11434`. */
 export function connectionError(error: unknown): ServerError {
-  const words = connectionWords(error);
+  let inner = error;
+  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
+  if (inner instanceof AggregateError && inner.errors.length > 0) inner = inner.errors[0];
+  const words = describe(inner);
   // The system's own limit for a connection.
   return /ETIMEDOUT/.test(words)
     ? new ServerError({ kind: 'silent', words: 'could not be connected to in time' })
     : new ServerError({ kind: 'unreachable', words });
 }
 
-/** The innermost cause is the one that says why: `connect ECONNREFUSED 127.0.0.1:11434`. */
-function connectionWords(error: unknown): string {
-  let inner = error;
-  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
-  if (inner instanceof AggregateError && inner.errors.length > 0) return describe(inner.errors[0]);
-  return describe(inner);
+/** What a response without success says. Some servers repeat the whole request in it, so no more than `mostBytes` are read. */
+export async function refusal(response: Response, now: number, mostBytes: number): Promise<ServerError> {
+  return refusalOf(response, await textOf(response, mostBytes), now);
 }
 
-/**
- * What a response without success says. Some servers repeat the whole request in it; of what is longer only so many bytes are
- * read, and the connection is closed.
- */
-export async function refusal(
-  response: IncomingMessage,
+export function refusalOf(
+  { status, headers }: { status: number; headers: Headers },
+  text: string,
   now: number,
-  mostBytes: number,
-): Promise<ServerError> {
-  const text = await textOf(unpacked(response), mostBytes);
-  const body = errorBody(parse(text) ?? text);
-  const shouldRetry = response.headers['x-should-retry'];
+): ServerError {
+  const shouldRetry = headers.get('x-should-retry');
   return new ServerError({
     kind: 'answered',
-    words: body.message,
+    ...errorBody(parse(text) ?? text),
     // A status below 400 that is no success counts as a request that was wrong.
-    status: Math.max(response.statusCode ?? 0, 400),
-    code: body.code ?? body.type,
-    param: body.param,
-    window: body.window,
+    status: Math.max(status, 400),
     isBodyEmpty: text.trim() === '',
-    retryAfterMs: retryAfter(response.headers, now),
+    retryAfterMs: retryAfter(headers, now),
     shouldRetry: shouldRetry === 'true' ? true : shouldRetry === 'false' ? false : undefined,
   });
 }
 
 /** What the server says in the middle of an answer. */
 export function errorInAnswer(chunk: unknown): ServerError {
-  const body = errorBody(chunk);
-  return new ServerError({
-    kind: 'answered',
-    words: body.message,
-    status: body.status,
-    code: body.code ?? body.type,
-    param: body.param,
-    window: body.window,
-  });
+  return new ServerError({ kind: 'answered', ...errorBody(chunk) });
 }
 
 /** What came of it, also where it is cut or breaks off. */
-async function textOf(body: Readable, mostBytes: number): Promise<string> {
-  const pieces: Buffer[] = [];
+async function textOf({ body }: Response, mostBytes: number): Promise<string> {
+  const pieces: Uint8Array[] = [];
   let bytes = 0;
   try {
-    for await (const piece of body as AsyncIterable<Buffer>) {
+    for await (const piece of (body ?? []) as AsyncIterable<Uint8Array>) {
       pieces.push(piece);
       bytes += piece.length;
       if (bytes > mostBytes) break;
@@ -108,57 +88,36 @@ async function textOf(body: Readable, mostBytes: number): Promise<string> {
   return Buffer.concat(pieces).toString('utf8');
 }
 
-/** The words of an error body in the one shape that OpenAI uses. */
-interface ErrorBody {
-  message: string;
-  type?: string;
-  code?: string;
-  param?: string;
-  /** Where the code is a number, as OpenRouter's, it is a status. */
-  status?: number;
-  window?: number;
-}
-
 /**
- * Finds the words in the shapes that servers really use: `{error: {…}}`, `{error: "…"}`, `{message}`,
- * `{detail: "…"}`, FastAPI's `{detail: [{loc, msg}]}`, an array of one (Gemini) and plain text. What a validator echoes of the request
- * (`input`) is left out: it may be somebody's words.
+ * Finds the words in the shapes that servers really use: `{error: {…}}`, `{error: "…"}`, `{message}`, `{detail: "…"}`, FastAPI's
+ * `{detail: [{loc, msg}]}`, an array of one (Gemini) and plain text. What a validator echoes of the request (`input`) is left
+ * out: it may be somebody's words.
  */
-function errorBody(body: unknown): ErrorBody {
-  if (typeof body === 'string') return { message: plainWords(body) };
+function errorBody(
+  body: unknown,
+): Pick<ServerErrorDetails, 'words' | 'code' | 'param' | 'status' | 'window'> {
+  if (typeof body === 'string') return { words: plainWords(body) };
   const outer = record(Array.isArray(body) ? body[0] : body) ?? {};
-  const inner = record(outer.error);
-  const source = inner ?? outer;
-  const found: ErrorBody = { message: '' };
-
-  if (Array.isArray(outer.detail)) {
-    const faults = outer.detail.map((fault) => {
-      const loc = record(fault)?.loc;
-      const place = (Array.isArray(loc) ? loc : []).filter((part) => part !== 'body').join('.');
-      return { place, words: word(record(fault)?.msg) ?? 'invalid' };
-    });
-    found.message = faults.map((fault) => `${fault.place}: ${fault.words}`).join('; ');
-    if (faults[0]?.place) found.param = faults[0].place;
-  } else {
-    found.message =
-      word(source.message) ??
-      word(outer.error) ??
-      word(outer.detail) ??
-      word(source.msg) ??
-      'no reason given';
-  }
-
-  const type = word(source.type);
-  const code = word(source.code);
-  const param = word(source.param);
-  if (type) found.type = type;
-  if (code) found.code = code;
-  if (param) found.param = param;
-  if (typeof source.code === 'number' && source.code >= 400 && source.code < 600) found.status = source.code;
-  else if (typeof source.code === 'number') found.code = String(source.code);
-  if (typeof source.n_ctx === 'number' && source.n_ctx > 0) found.window = source.n_ctx;
-  found.message = found.message.slice(0, 1000);
-  return found;
+  const source = record(outer.error) ?? outer;
+  const { code, n_ctx: window } = source;
+  const faults = (Array.isArray(outer.detail) ? outer.detail : []).map((fault) => {
+    const loc = record(fault)?.loc;
+    const place = (Array.isArray(loc) ? loc : []).filter((part) => part !== 'body').join('.');
+    return { place, words: word(record(fault)?.msg) ?? 'invalid' };
+  });
+  const words = Array.isArray(outer.detail)
+    ? faults.map((fault) => `${fault.place}: ${fault.words}`).join('; ')
+    : (word(source.message) ?? word(outer.error) ?? word(outer.detail) ?? word(source.msg));
+  const isStatus = typeof code === 'number' && code >= 400 && code < 600;
+  const named = typeof code === 'number' && !isStatus ? String(code) : (word(code) ?? word(source.type));
+  return {
+    words: (words ?? 'no reason given').slice(0, 1000),
+    code: named ?? undefined,
+    param: word(source.param) ?? word(faults[0]?.place) ?? undefined,
+    // A numeric code, as OpenRouter's, is a status.
+    status: isStatus ? code : undefined,
+    window: typeof window === 'number' && window > 0 ? window : undefined,
+  };
 }
 
 /** Of a page or a text, more than this is not looked at for its words. */
@@ -176,12 +135,72 @@ export function plainWords(text: string): string {
 }
 
 /** How long the server asks to wait, ms. */
-function retryAfter(headers: IncomingHttpHeaders, now: number): number | undefined {
-  const milliseconds = Number.parseFloat(String(headers['retry-after-ms']));
+function retryAfter(headers: Headers, now: number): number | undefined {
+  const milliseconds = Number.parseFloat(headers.get('retry-after-ms') ?? '');
   if (milliseconds >= 0) return milliseconds;
-  const after = headers['retry-after'] ?? '';
+  const after = headers.get('retry-after') ?? '';
   const seconds = Number(after);
   if (after.trim() !== '' && seconds >= 0) return seconds * 1000;
   const date = Date.parse(after);
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}
+
+/**
+ * Beside the code `context_length_exceeded`, the words of OpenAI, vLLM, SGLang, llama.cpp, Ollama, LM Studio,
+ * OpenRouter, Gemini, Mistral, Moonshot, DashScope, Z.ai and others.
+ */
+const TOO_LONG = [
+  /context_(length|window)_exceeded|exceed_context_size/i,
+  /maximum (context|prompt|model|input) length/i,
+  /(context|model'?s context) (length|size|window|limit)\b.*\b(exceed|only|reduce|overflow)/i,
+  /\b(exceed|larger|longer|greater|overflow)\w*\b.{0,200}\bcontext[ _-]?(length|size|window|limit)\b/i,
+  /\b(prompt|input|messages?)\b.{0,40}\b(is|are) too (long|large)\b/i,
+  /\bprompt too long\b/i,
+  /\binput token count\b.*\bexceeds\b/i,
+  /\breduce the length of (the|your) (messages|prompt|input)/i,
+  /\bmax_new_tokens\b.*must be <=/i,
+  /\bcontext shift is disabled\b/i,
+  /\bexceeded model token limit\b/i,
+  /\brange of input length should be\b/i,
+  /\bprompt exceeds max(imum)? length\b/i,
+];
+
+/** Z.ai gives numbers; this one is its code for such a prompt. */
+const TOO_LONG_CODE = '1261';
+
+/** Where the most tokens stand in the words. */
+const WINDOWS = [
+  /maximum (?:context|prompt|model|input) length (?:is|of) (?:only )?([\d,_]+)/i,
+  /(?<![\d,_])([\d,_]+) maximum context length/i,
+  /context (?:length|size|window)(?: is| of)? only ([\d,_]+)/i,
+  /available context size \(?([\d,_]+)/i,
+  /model'?s context length \(?([\d,_]+)/i,
+  /exceeded model token limit: ([\d,_]+)/i,
+  /range of input length should be \[\d+, ?([\d,_]+)\]/i,
+  /prompt is too long: [\d,_]+ tokens > ([\d,_]+)/i,
+  /maximum number of tokens allowed \(?([\d,_]+)/i,
+  /max_new_tokens\b.*must be <= ([\d,_]+)/i,
+];
+
+/** Requests of fewer tokens, by our estimate, are refused without a word for other reasons than their length. */
+const LONG = 4_000;
+
+/** Whether it seems to be about the length, so that a shorter request may do. `estimated`: of the request, in tokens. */
+export function isTooLong(error: ServerErrorDetails, estimated: number): boolean {
+  if (saysTooLong(error)) return true;
+  // A proxy before the server may refuse any size, and Cerebras says nothing at all.
+  const isMute = error.status === 413 || (error.status === 400 && error.isBodyEmpty === true);
+  return isMute && estimated >= LONG;
+}
+
+/** Whether the server itself says that a request does not fit the model. A proxy's 413 does not. */
+export function saysTooLong({ status, code = '', words }: ServerErrorDetails): boolean {
+  if (status === 429) return false;
+  return code === TOO_LONG_CODE || TOO_LONG.some((wording) => wording.test(`${code} ${words}`));
+}
+
+/** The most tokens that the server takes, if it says so. */
+export function windowSaid({ window, words }: ServerErrorDetails): number | null {
+  const said = WINDOWS.map((pattern) => Number(pattern.exec(words)?.[1]?.replaceAll(/[,_]/g, '') ?? 0));
+  return window ?? said.find((tokens) => tokens > 0) ?? null;
 }

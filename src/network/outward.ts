@@ -4,9 +4,9 @@ import { Agent as HttpsAgent } from 'node:https';
 import { isIP, type LookupFunction, connect as plainConnect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as secureConnect } from 'node:tls';
+import type { Dispatcher } from 'undici';
 import { type Destination, type LookupFor, MOST_DOCUMENT_BYTES, type Outward } from '../core/network.js';
-import { createDispatcher, createFetch } from './fetch.js';
-import { type Proxies, proxyFor, type Server, shownProxy } from './rules.js';
+import { type Proxies, proxyFor, shownProxy } from './rules.js';
 import { tunnel } from './tunnel.js';
 
 /** Without a proxy, where the name cannot be looked up there is nothing to connect to. */
@@ -36,7 +36,9 @@ export function createOutward(proxies: Proxies): Outward {
   }
 
   const serverOf = (secure: boolean, { host, port, lookup }: Wanted): Destination => ({
-    ...{ host: (host ?? 'localhost').replace(/^\[|\]$/g, ''), secure, lookup },
+    host: (host ?? 'localhost').replace(/^\[|\]$/g, ''),
+    secure,
+    lookup,
     port: Number(port ?? (secure ? 443 : 80)),
   });
 
@@ -79,8 +81,8 @@ export function createOutward(proxies: Proxies): Outward {
         const lookup = await lookupFor?.(to);
         return connect({ ...to, lookup }, signal);
       }),
-    dispatcher: createDispatcher(connect, MOST_DOCUMENT_BYTES),
-    proxyFor(to: Server) {
+    dispatcher: createDispatcher(connect, { maxResponseSize: MOST_DOCUMENT_BYTES }),
+    proxyFor(to) {
       const proxy = proxyFor(proxies, to);
       return proxy === null ? null : shownProxy(proxy);
     },
@@ -117,4 +119,57 @@ async function targetOf({ host, secure, lookup }: Destination): Promise<string> 
     });
   });
   return secure || found === null ? host : found;
+}
+
+type Connect = (to: Destination, signal: AbortSignal) => Promise<Socket>;
+type Done = (error: Error | null, socket: Socket | null) => void;
+
+/** For undici, the library that Node's own `fetch` is made of; it is loaded when it is used. */
+function createDispatcher(
+  connect: Connect,
+  limits: { maxResponseSize?: number; headersTimeout?: number; bodyTimeout?: number },
+): () => Promise<Dispatcher> {
+  let loading: Promise<Dispatcher> | undefined;
+  return () => {
+    loading ??= import('undici').then(
+      ({ Agent }) =>
+        new Agent({
+          ...limits,
+          connect({ hostname, port, protocol }, done) {
+            const secure = protocol === 'https:';
+            const host = hostname.replace(/^\[|\]$/g, '');
+            const to = { host, secure, port: Number(port || (secure ? 443 : 80)) };
+            connect(to, new AbortController().signal).then(
+              (socket) => whenOpen(socket, secure, done as Done),
+              (error) => done(error, null),
+            );
+          },
+        }),
+    );
+    return loading;
+  };
+}
+
+/** Callers bound what they read, and how long they wait. */
+function createFetch(connect: Connect): typeof fetch {
+  const dispatcher = createDispatcher(connect, { headersTimeout: 0, bodyTimeout: 0 });
+  const ask = async (input: unknown, init: unknown) => {
+    const { fetch: undiciFetch } = await import('undici');
+    return undiciFetch(input as never, { ...(init as object), dispatcher: await dispatcher() });
+  };
+  return ask as unknown as typeof fetch;
+}
+
+/** The library writes at once. */
+function whenOpen(socket: Socket, secure: boolean, done: Done): void {
+  const failed = (error: Error) => done(error, null);
+  const open = () => {
+    socket.setNoDelay(true);
+    socket.off('error', failed);
+    done(null, socket);
+  };
+  socket.once('error', failed);
+  const isOpening = socket.connecting || ('secureConnecting' in socket && socket.secureConnecting === true);
+  if (isOpening) socket.once(secure ? 'secureConnect' : 'connect', open);
+  else open();
 }

@@ -28,7 +28,7 @@ export interface Proxies {
   exceptFrom: string;
 }
 
-export interface Server {
+interface Server {
   host: string;
   port: number;
   secure: boolean;

@@ -2,8 +2,8 @@
 
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
-import { createWindowStore } from '../../src/models/context-window.js';
 import { createOpenAiModel } from '../../src/models/openai.js';
+import { createServerWays } from '../../src/models/server-ways.js';
 import { type FakeModel, lastUserText, startFakeModel } from '../fakes/model.js';
 import { deepseek } from '../fakes/model-servers/deepseek.js';
 import { gemini3 } from '../fakes/model-servers/gemini3.js';
@@ -11,7 +11,7 @@ import { kimi } from '../fakes/model-servers/kimi.js';
 import { type Workbench, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
 import { straight } from '../harness/straight.js';
-import { memoryQuirks } from '../models/helpers.js';
+import { memoryStorage } from '../models/helpers.js';
 
 let fake: FakeModel;
 let bench: Workbench;
@@ -44,9 +44,9 @@ test.each([
       outward: straight,
       ...{ server: { baseUrl: fake.url, apiKey: null, name: 'm' }, clock: systemClock, log: quietLog },
       ...{ maxOutputTokens: 500, timeoutSeconds: 60, maxAttempts: 1 },
-      quirks: { load: async () => null, save: async () => {} },
-      windows: createWindowStore(memoryQuirks(), systemClock, quietLog),
-      ...{ contextTokens: () => null, askServer: async () => null },
+      ways: createServerWays(memoryStorage(), quietLog),
+      contextTokens: () => null,
+      tellsWindow: async () => null,
     }),
   });
   for (const text of ['one', 'two', 'three']) {

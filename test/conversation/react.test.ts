@@ -5,15 +5,15 @@ import { historyEntries } from '../../src/conversation/context/history.js';
 import type { Channel } from '../../src/core/channel.js';
 import { createZone } from '../../src/core/dates.js';
 import { type HeardMessage, reactionText } from '../../src/core/transcript.js';
-import { createWindowStore } from '../../src/models/context-window.js';
 import { createOpenAiModel } from '../../src/models/openai.js';
+import { createServerWays } from '../../src/models/server-ways.js';
 import { react } from '../../src/tools/react.js';
 import { manualClock } from '../fakes/clock.js';
 import { type ChatBody, type FakeModel, type ModelReply, startFakeModel } from '../fakes/model.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
 import { straight } from '../harness/straight.js';
-import { memoryQuirks } from '../models/helpers.js';
+import { memoryStorage } from '../models/helpers.js';
 
 let on: Workbench;
 let fake: FakeModel;
@@ -40,9 +40,9 @@ async function talkingTo(reply: ModelReply, { reactions, ...options }: Given = {
   const model = createOpenAiModel({
     outward: straight,
     server: { baseUrl: fake.url, apiKey: null, name: 'm' },
-    ...{ maxOutputTokens: 1_000, timeoutSeconds: 60, quirks: memoryQuirks(), contextTokens: () => null },
-    windows: createWindowStore(memoryQuirks(), clock, quietLog),
-    askServer: async () => null,
+    ...{ maxOutputTokens: 1_000, timeoutSeconds: 60, contextTokens: () => null },
+    ways: createServerWays(memoryStorage(), quietLog),
+    tellsWindow: async () => null,
     ...{ clock, log: quietLog },
   });
   const tool = react({ post: (reaction) => on.react(reaction), emojiOn: () => reactions });

@@ -7,8 +7,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ModelRequest } from '../../src/core/model.js';
-import { createWindowStore } from '../../src/models/context-window.js';
 import { createOpenAiModel } from '../../src/models/openai.js';
+import { createServerWays } from '../../src/models/server-ways.js';
 import { manualClock } from '../fakes/clock.js';
 import { type ChatBody, type FakeModel, type ModelReply, startFakeModel } from '../fakes/model.js';
 import { limited } from '../fakes/model-limits.js';
@@ -16,7 +16,7 @@ import { claude } from '../fakes/model-servers/claude.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
 import { straight } from '../harness/straight.js';
-import { memoryQuirks } from '../models/helpers.js';
+import { memoryStorage } from '../models/helpers.js';
 
 let on: Workbench;
 let fake: FakeModel | undefined;
@@ -34,10 +34,9 @@ async function talkingTo(reply: ModelReply, options: WorkbenchOptions = {}): Pro
     server: { baseUrl: fake.url, apiKey: null, name: 'claude' },
     maxOutputTokens: 25,
     timeoutSeconds: 60,
-    quirks: memoryQuirks(),
-    windows: createWindowStore(memoryQuirks(), clock, quietLog),
+    ways: createServerWays(memoryStorage(), quietLog),
     contextTokens: () => null,
-    askServer: async () => null,
+    tellsWindow: async () => null,
     clock,
     log: quietLog,
   });

@@ -4,8 +4,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ModelRequest } from '../../src/core/model.js';
-import { createWindowStore } from '../../src/models/context-window.js';
 import { createOpenAiModel } from '../../src/models/openai.js';
+import { createServerWays } from '../../src/models/server-ways.js';
 import { manualClock } from '../fakes/clock.js';
 import { type ChatBody, type FakeModel, startFakeModel } from '../fakes/model.js';
 import { llamacpp } from '../fakes/model-servers/llamacpp.js';
@@ -18,7 +18,7 @@ import { type Answer, type Workbench, workbench } from '../harness/conversation.
 import { eventually } from '../harness/gateway.js';
 import { quietLog } from '../harness/quiet.js';
 import { straight } from '../harness/straight.js';
-import { memoryQuirks } from '../models/helpers.js';
+import { memoryStorage } from '../models/helpers.js';
 
 let on: Workbench;
 let fake: FakeModel | undefined;
@@ -295,19 +295,16 @@ describe('the real client, whose server has less than it was thought to', () => 
       const reply = (body: ChatBody) =>
         isFlush(body) ? 'done' : isSummary(body) ? '## Facts\n- SUMMED UP' : 'yes';
       fake = await startFakeModel({ reply, server });
-      const windows = createWindowStore(memoryQuirks(), clock, quietLog);
       const model = createOpenAiModel({
         outward: straight,
         server: { baseUrl: fake.url, apiKey: null, name: 'small' },
-        ...{
-          maxOutputTokens: 4_096,
-          timeoutSeconds: 60,
-          quirks: memoryQuirks(),
-          windows,
-          clock,
-          log: quietLog,
-        },
-        ...{ contextTokens: () => null, askServer: async () => null },
+        maxOutputTokens: 4_096,
+        timeoutSeconds: 60,
+        ways: createServerWays(memoryStorage(), quietLog),
+        clock,
+        log: quietLog,
+        contextTokens: () => null,
+        tellsWindow: async () => null,
       });
       on = await workbench({ clock, memoryTools: true, model });
       for (let n = 1; n <= 40; n++) {

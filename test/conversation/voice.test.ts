@@ -3,8 +3,9 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import type { Speech } from '../../src/core/media.js';
-import { createSpeaker } from '../../src/models/speaking.js';
+import { createSpeaker } from '../../src/models/audio.js';
 import { createSpeech } from '../../src/speech/speech.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeSpeech, startFakeSpeech } from '../fakes/speech.js';
@@ -35,6 +36,7 @@ function speechOf({ spokenTo = false, folder: home }: { spokenTo?: boolean; fold
     speaker: createSpeaker({
       server: { baseUrl: fake.url, apiKey: null, model: 'speaker' },
       outward: straight,
+      clock: systemClock,
     }),
     options: { voice: 'alloy', maxCharacters: 100, whenSpokenTo: spokenTo, timeoutSeconds: 20 },
     folder: join(home ?? folderOf(), 'speech'),

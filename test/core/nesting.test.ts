@@ -5,7 +5,7 @@ import { isNestedDeeper } from '../../src/core/network.js';
 import { offerOf } from '../../src/mcp/offered.js';
 import { resultOf } from '../../src/mcp/results.js';
 import { createAnswer } from '../../src/models/answer.js';
-import { createResponsesAnswer } from '../../src/models/responses-answer.js';
+import { createResponsesAnswer } from '../../src/models/responses.js';
 import { entryWords } from '../../src/store/sqlite/erase.js';
 import { answered, ask, LOOK_UP, openBench } from '../models/helpers.js';
 

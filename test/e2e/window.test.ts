@@ -25,7 +25,7 @@ it('is noticed, kept over a restart, and told and forgotten by doctor', async ()
   chat.endInput();
   expect(await chat.exited).toBe(0);
   expect(chat.out().match(/: yes/g)?.length).toBe(3);
-  expect(chat.err()).toContain('cuts long requests without a word');
+  expect(chat.err()).toContain('cut a long request without a word');
   expect(chat.out().match(/reads only about 8192 tokens/g)?.length, 'whoever sits there is an owner').toBe(1);
 
   // It is known from the first request on: nothing is cut any more.
@@ -34,7 +34,7 @@ it('is noticed, kept over a restart, and told and forgotten by doctor', async ()
   again.write('and now?\n');
   await eventually(() => /: yes/.test(again.out()), 'it has answered');
   for (const { body } of model.requests.slice(before)) expect(silent.cut?.(body)).toBe(body);
-  expect(again.err()).not.toContain('cuts long requests without a word');
+  expect(again.err()).not.toContain('cut a long request without a word');
   expect(again.out()).not.toContain('reads only about');
 
   // Also while it runs, which then reads what is stored anew.

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createAnswer } from '../../src/models/answer.js';
-import { callableOf } from '../../src/models/calls.js';
+import { callableOf, createAnswer } from '../../src/models/answer.js';
 
 function assembled(deltas: object[], takenIds: string[] = []) {
   const answer = createAnswer();

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelMessage } from '../../src/core/model.js';
-import { calledName, fits, sentId, sentName } from '../../src/models/call-names.js';
+import { calledName, fits, sentId, sentName } from '../../src/models/history.js';
 import { openai } from '../fakes/model-servers/openai.js';
 import type { ModelServer } from '../fakes/model-servers/server.js';
 import { answered, ask, type Bench, LOOK_UP, openBench } from './helpers.js';

@@ -1,7 +1,7 @@
 /** Answers that are not whole: empty, cut at a limit, failed. Against a server that ends them as real ones do. */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelRequest } from '../../src/core/model.js';
-import { continued, continuedSoFar } from '../../src/models/further.js';
+import { continued, continuedSoFar } from '../../src/models/attempt.js';
 import type { FakeModelOptions } from '../fakes/model.js';
 import { limited } from '../fakes/model-limits.js';
 import { claude } from '../fakes/model-servers/claude.js';
@@ -85,7 +85,7 @@ describe('an empty answer', () => {
   });
 
   test('of nothing but thoughts, where the server gives no more room: nothing is learnt of its parameters', async () => {
-    const { client, fake, quirks } = await open((body) =>
+    const { client, fake, learnt } = await open((body) =>
       (body.max_tokens ?? 0) > 500
         ? {
             status: 400,
@@ -94,7 +94,7 @@ describe('an empty answer', () => {
         : { reasoning: 'hm', finish: 'length' },
     );
     expect((await fault(client, ask('?'))).message).toContain('model.max_output_tokens');
-    expect(quirks.read()).toBeNull();
+    expect(learnt.read()).toBeNull();
     expect(fake.count()).toBe(2);
   });
 });
@@ -200,7 +200,7 @@ describe('an end that is a failure', () => {
       undefined,
     ],
   ])('a call that came out wrong (%s) is asked for again, once', async (_, reply, rules) => {
-    const { client, clock, fake, quirks } = await open(reply, {}, rules);
+    const { client, clock, fake, learnt } = await open(reply, {}, rules);
     const first = answered(client, ask('?', { tools: [LOOK_UP] }));
     await clock.asleep(500);
     await clock.advance(500);
@@ -210,7 +210,7 @@ describe('an end that is a failure', () => {
     await clock.advance(500);
     expect(await second).toMatchObject({ kind: 'failed', fault: { code: 'model_refused' } });
     expect(fake.count()).toBe(4);
-    expect(quirks.read(), 'tools are not given up').toBeNull();
+    expect(learnt.read(), 'tools are not given up').toBeNull();
   });
 
   test('more tokens than the account may send in a minute are not too long a conversation', async () => {

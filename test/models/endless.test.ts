@@ -7,9 +7,8 @@ import { createApi } from '../../src/channels/discord/api.js';
 import { createBotApi } from '../../src/channels/telegram/api.js';
 import { systemClock } from '../../src/core/clock.js';
 import { createEmbeddingServer } from '../../src/embedding/server.js';
-import { createAskJson } from '../../src/models/ask-json.js';
-import { createSpeaker } from '../../src/models/speaking.js';
-import { createTranscriber } from '../../src/models/transcription.js';
+import { createSpeaker, createTranscriber } from '../../src/models/audio.js';
+import { createWindowList } from '../../src/models/context-window.js';
 import { straight } from '../harness/straight.js';
 import { keptLog } from './helpers.js';
 
@@ -55,10 +54,19 @@ const log = keptLog();
 const ASKED: Record<string, (url: string) => Promise<unknown>> = {
   'a transcription': (url) =>
     createTranscriber({
-      ...{ server: { baseUrl: url, apiKey: null, model: 'm' }, timeoutSeconds: 20, outward: straight, log },
+      server: { baseUrl: url, apiKey: null, model: 'm' },
+      timeoutSeconds: 20,
+      outward: straight,
+      mostBytes: 4_000_000,
+      clock: systemClock,
+      log,
     }).transcribe(Buffer.from('a'), { name: 'a.ogg', mimeType: 'audio/ogg', signal: aSignal() }),
   'a voice': (url) =>
-    createSpeaker({ server: { baseUrl: url, apiKey: null, model: 'm' }, outward: straight }).speak({
+    createSpeaker({
+      server: { baseUrl: url, apiKey: null, model: 'm' },
+      outward: straight,
+      clock: systemClock,
+    }).speak({
       ...{ text: 'Hello.', voice: 'v', signal: aSignal() },
     }),
   embeddings: (url) =>
@@ -105,7 +113,8 @@ describe.each(Object.keys(ASKED))('without an end, from %s', (name) => {
 
 test('without an end, what a server tells of itself is cut', async () => {
   const { url, written } = await endless();
-  expect(await createAskJson({ apiKey: null }, { clock: systemClock, outward: straight })(url)).toBe(null);
+  const list = createWindowList({ baseUrl: url, apiKey: null }, { clock: systemClock, outward: straight });
+  expect(await list('m')).toBe(null);
   expect(written.bytes).toBeLessThan(60_000_000);
 });
 

@@ -1,11 +1,11 @@
-/** Around the model clients under test: a log that is kept, quirks in memory, and a stream read to its end. */
+/** Around the model clients under test: a log that is kept, what was learnt in memory, and a stream read to its end. */
 
 import type { Log } from '../../src/core/log.js';
 import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../../src/core/model.js';
-import { type Body, piecesOf } from '../../src/models/body.js';
-import { createWindowStore, type WindowStore } from '../../src/models/context-window.js';
 import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
-import { type ChatRequest, createRequestWriter } from '../../src/models/request.js';
+import { type ChatRequest, chatBody } from '../../src/models/request.js';
+import { createServerWays } from '../../src/models/server-ways.js';
+import { type Body, piecesOf } from '../../src/models/stream.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeModel, type FakeModelOptions, startFakeModel } from '../fakes/model.js';
 import type { ModelServer } from '../fakes/model-servers/server.js';
@@ -19,7 +19,7 @@ export function keptLog(): Log & { lines: string[] } {
   return { lines, debug: note, info: note, warn: note, error: note };
 }
 
-export function memoryQuirks(initial: string | null = null) {
+export function memoryStorage(initial: string | null = null) {
   let value = initial;
   return {
     load: async () => value,
@@ -72,18 +72,16 @@ export async function fault(client: ModelClient, request: ModelRequest, signal?:
 }
 
 /** A request as a server reads it. */
-export const written = (request: ChatRequest) => JSON.parse(asSent(createRequestWriter()(request)));
+export const written = (request: ChatRequest) => JSON.parse(asSent(chatBody(request)));
 
-export const asSent = (body: Body) => [...piecesOf(body)].join('');
+export const asSent = (body: Body) => Buffer.concat([...piecesOf(body)]).toString();
 
 export interface Bench {
   fake: FakeModel;
   clock: ManualClock;
   log: ReturnType<typeof keptLog>;
-  quirks: ReturnType<typeof memoryQuirks>;
-  windows: WindowStore;
-  /** Where these are stored. */
-  windowStorage: ReturnType<typeof memoryQuirks>;
+  /** What was learnt, as it is stored. */
+  learnt: ReturnType<typeof memoryStorage>;
   client: ReturnType<typeof createOpenAiModel>;
   /** Another client of the same server, as after a restart. */
   another(options?: Partial<OpenAiModelOptions>): ReturnType<typeof createOpenAiModel>;
@@ -102,9 +100,7 @@ export async function openBench(
   });
   const clock = manualClock();
   const log = keptLog();
-  const quirks = memoryQuirks();
-  const windowStorage = memoryQuirks();
-  const windows = createWindowStore(windowStorage, clock, log);
+  const learnt = memoryStorage();
   const another = (more: Partial<OpenAiModelOptions> = {}) =>
     createOpenAiModel({
       outward: straight,
@@ -113,15 +109,14 @@ export async function openBench(
       timeoutSeconds: 60,
       clock,
       log,
-      quirks,
-      windows,
+      ways: createServerWays(learnt, log),
       contextTokens: () => null,
-      askServer: async () => null,
+      tellsWindow: async () => null,
       random: () => 0,
       ...options,
       ...more,
     });
-  return { fake, clock, log, quirks, windows, windowStorage, client: another(), another };
+  return { fake, clock, log, learnt, client: another(), another };
 }
 
 /** A turn with calls, under ids of our own as the turn gives them, and its results. `last`: how it ended. */

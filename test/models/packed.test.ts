@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createAskJson } from '../../src/models/ask-json.js';
+import { createWindowList } from '../../src/models/context-window.js';
 import { manualClock } from '../fakes/clock.js';
 import type { ModelScript } from '../fakes/model.js';
 import { straight } from '../harness/straight.js';
@@ -118,10 +118,11 @@ describe.each(['gzip', 'deflate', 'br'] as const)('what unpacks to much more (%s
 });
 
 test('what a server tells of itself may come packed, and with a byte order mark', async () => {
-  const told = { data: [{ id: 'm', max_model_len: 4_096 }] };
-  const bytes = deflateRawSync(`\uFEFF${JSON.stringify(told)}`);
-  const askServer = createAskJson({ apiKey: null }, { clock: manualClock(), outward: straight });
-  expect(await askServer(`${await serving('deflate', bytes)}/models`)).toEqual(told);
-  const large = gzipSync(JSON.stringify({ data: 'x'.repeat(20_000_000) }));
-  expect(await askServer(`${await serving('gzip', large)}/models`)).toBe(null);
+  const list = { data: [{ id: 'm', max_model_len: 4_096 }] };
+  const bytes = deflateRawSync(`\uFEFF${JSON.stringify(list)}`);
+  const told = async (baseUrl: string) =>
+    createWindowList({ baseUrl, apiKey: null }, { clock: manualClock(), outward: straight })('m');
+  expect(await told(await serving('deflate', bytes))).toBe(4_096);
+  const large = gzipSync(JSON.stringify({ ...list, more: 'x'.repeat(20_000_000) }));
+  expect(await told(await serving('gzip', large))).toBe(null);
 });

@@ -1,9 +1,9 @@
 /** Pictures in requests: as the server wants them, not at all where it takes none, and told in words then. */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelImage, ModelRequest } from '../../src/core/model.js';
-import type { Quirk } from '../../src/models/quirk-store.js';
-import { refusedPictures } from '../../src/models/quirks.js';
+import { refusedPictures } from '../../src/models/refusals.js';
 import { chatRequest } from '../../src/models/request.js';
+import type { Quirk } from '../../src/models/server-ways.js';
 import { answered, type Bench, fault, openBench, written } from './helpers.js';
 
 const PNG: ModelImage = { mimeType: 'image/png', bytes: Buffer.from([1, 2, 250]) };
@@ -152,7 +152,7 @@ describe('a server', () => {
     await answered(bench.another(), shown);
     expect(pictures(bench)).toEqual([3, 0, 0, 0]);
     expect(bench.fake.requests.at(-1)?.body.messages.at(-1)?.content).toContain('could not be shown');
-    expect(bench.log.lines.join()).toContain('the model refused pictures');
+    expect(bench.log.lines.join()).toContain('model refused pictures');
   });
 
   test('is remembered for each model apart', async () => {
@@ -173,7 +173,7 @@ describe('a server', () => {
     await answered(bench.client, shown);
     await answered(bench.client, shown);
     expect(pictures(bench)).toEqual([3, 0, 3, 0]);
-    expect(bench.quirks.read()).toBe(null);
+    expect(bench.learnt.read()).toBe(null);
   });
 
   test('with "no" is never shown any', async () => {
@@ -188,7 +188,7 @@ describe('a server', () => {
     await answered(bench.client, shown);
     await answered(bench.client, shown);
     expect(pictures(bench)).toEqual([3, 0, 3, 0]);
-    expect(bench.quirks.read()).toBe(null);
+    expect(bench.learnt.read()).toBe(null);
   });
 
   test('that refuses for another reason has refused', async () => {

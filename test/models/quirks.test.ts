@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { createQuirkStore, type QuirkStore } from '../../src/models/quirk-store.js';
-import { refusedParameter } from '../../src/models/quirks.js';
+import { refusedParameter } from '../../src/models/refusals.js';
 import type { ChatRequest } from '../../src/models/request.js';
-import { manualClock } from '../fakes/clock.js';
-import { keptLog, memoryQuirks } from './helpers.js';
+import { createServerWays } from '../../src/models/server-ways.js';
+import { keptLog, memoryStorage } from './helpers.js';
 
 const sent: ChatRequest = {
   api: 'chat',
@@ -242,52 +241,54 @@ describe('roles that a template does not know', () => {
   });
 });
 
-async function refused(store: QuirkStore, key: string) {
-  await store.loaded();
-  return new Set(store.get(key)?.refused);
-}
+describe('the table of what was learnt', () => {
+  const tools = () => ({ refused: ['tools' as const] });
 
-describe('the store of quirks', () => {
-  test('keeps them over a restart, by key, beside what others wrote', async () => {
-    const quirks = memoryQuirks('{"other":{"since":1,"refused":["tools"]}}');
-    const clock = manualClock();
-    await createQuirkStore(quirks, clock, keptLog()).add('a', 'stream_options');
-    const again = createQuirkStore(quirks, clock, keptLog());
-    await again.add('a', 'temperature');
-    expect(await refused(again, 'a')).toEqual(new Set(['stream_options', 'temperature']));
-    expect(await refused(again, 'b')).toEqual(new Set());
-    expect(quirks.read()).toContain('"other":{"since":1');
+  test('outlives a restart, by server and model, beside what another process wrote', async () => {
+    const storage = memoryStorage();
+    const ways = createServerWays(storage, keptLog());
+    const other = createServerWays(storage, keptLog());
+    await ways.change('here', 'a', () => ({ refused: ['stream_options'] }));
+    await other.change('there', 'a', tools);
+    await ways.change('here', 'a', ({ refused }) => ({ refused: [...refused, 'temperature'], told: 4_096 }));
+    const again = createServerWays(storage, keptLog());
+    await again.refresh();
+    expect(again.of('here', 'a')).toMatchObject({ refused: ['temperature', 'stream_options'], told: 4_096 });
+    expect(again.of('there', 'a').refused).toEqual(['tools']);
+    expect(again.of('here', 'b').refused).toEqual([]);
+    expect(again.modelsOf('here')).toEqual(['a']);
   });
 
-  test('forgets after a week, and when told', async () => {
-    const quirks = memoryQuirks();
-    const clock = manualClock();
-    const quirkStore = createQuirkStore(quirks, clock, keptLog());
-    await quirkStore.add('a', 'tools');
-    await clock.advance(6 * 24 * 3600_000);
-    expect(await refused(quirkStore, 'a')).toEqual(new Set(['tools']));
-    await clock.advance(2 * 24 * 3600_000);
-    expect(await refused(quirkStore, 'a')).toEqual(new Set());
-
-    await quirkStore.add('b', 'tools');
-    await quirkStore.set('b', null);
-    expect(await refused(createQuirkStore(quirks, clock, keptLog()), 'b')).toEqual(new Set());
+  test('is forgotten when told, in another process, too', async () => {
+    const storage = memoryStorage();
+    const ways = createServerWays(storage, keptLog());
+    await ways.change('here', 'a', tools);
+    await ways.change('there', 'a', tools);
+    await createServerWays(storage, keptLog()).forget('here');
+    await ways.refresh();
+    expect(ways.of('here', 'a').refused).toEqual([]);
+    expect(ways.of('there', 'a').refused).toEqual(['tools']);
   });
 
-  test.each(['', 'not json', '[1]', '{"a":7}', '{"a":{"since":"x","refused":["tools"]}}'])(
-    'is empty where %j is stored',
-    async (stored) => {
-      const quirkStore = createQuirkStore(memoryQuirks(stored), manualClock(), keptLog());
-      expect(await refused(quirkStore, 'a')).toEqual(new Set());
-    },
-  );
+  test.each([
+    '',
+    'not json',
+    '[1]',
+    '{"here a":7}',
+    '{"here a":{"refused":"tools","learnt":{"tokens":"x"}}}',
+  ])('is empty where %j is stored', async (stored) => {
+    const ways = createServerWays(memoryStorage(stored), keptLog());
+    await ways.refresh();
+    expect(ways.of('here', 'a')).toEqual({ refused: [], mostTools: null, told: null, learnt: null });
+  });
 
   test('works on, and says so, where nothing can be read or written', async () => {
     const log = keptLog();
     const broken = () => Promise.reject(new Error('disk full'));
-    const quirkStore = createQuirkStore({ load: broken, save: broken }, manualClock(), log);
-    await quirkStore.add('a', 'tools');
-    expect(await refused(quirkStore, 'a')).toEqual(new Set(['tools']));
+    const ways = createServerWays({ load: broken, save: broken }, log);
+    await ways.change('here', 'a', tools);
+    await ways.refresh();
+    expect(ways.of('here', 'a').refused).toEqual(['tools']);
     expect(log.lines.join()).toContain('disk full');
   });
 });

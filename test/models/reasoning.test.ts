@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { withoutReasoning } from '../../src/models/reasoning.js';
+import { withoutReasoning } from '../../src/models/template-text.js';
 
 describe('reasoning in the text', () => {
   test.each([

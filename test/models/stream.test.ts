@@ -6,7 +6,7 @@ import { afterEach, expect, test } from 'vitest';
 import type { ModelEvent } from '../../src/core/model.js';
 import { createAnswer } from '../../src/models/answer.js';
 import { attempt } from '../../src/models/attempt.js';
-import { visibleSoFar, withoutReasoning } from '../../src/models/reasoning.js';
+import { visibleSoFar, withoutReasoning } from '../../src/models/template-text.js';
 import { manualClock } from '../fakes/clock.js';
 import type { FakeModelOptions } from '../fakes/model.js';
 import { ask, type Bench, openBench, outcome } from './helpers.js';
@@ -58,8 +58,8 @@ test('however an answer is cut into pieces, what was told ends as its text (prop
         ];
         const body = lines.map((choice) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`);
         const writing = attempt({
-          post: async () => Readable.from(body),
-          body: { text: '{}', slot: '', pictures: [] },
+          post: async () => Readable.from(body.map((line) => Buffer.from(line))),
+          body: { text: '{}', pictures: [] },
           answer: createAnswer(),
           silenceMs: 60_000,
           mostBytes: 2_000_000,

@@ -1,8 +1,9 @@
-/** The transcriber through the real package, over a real connection, to the fake model server. */
+/** The transcriber over a real connection, to the fake model server. */
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import { Fault } from '../../src/core/errors.js';
-import { createTranscriber } from '../../src/models/transcription.js';
+import { createTranscriber } from '../../src/models/audio.js';
 import { type FakeModel, startFakeModel } from '../fakes/model.js';
 import { straight } from '../harness/straight.js';
 import { KEY, keptLog } from './helpers.js';
@@ -23,7 +24,13 @@ function transcribe(
   { apiKey = KEY as string | null, timeoutSeconds = 20, signal = new AbortController().signal } = {},
 ): Promise<string> {
   const transcriber = createTranscriber({
-    ...{ server: { baseUrl: fake.url, apiKey, model: 'listener' }, timeoutSeconds, outward: straight, log },
+    ...{
+      server: { baseUrl: fake.url, apiKey, model: 'listener' },
+      timeoutSeconds,
+      outward: straight,
+      clock: systemClock,
+      log,
+    },
   });
   return transcriber.transcribe(bytes, { name: 'recording.ogg', mimeType: 'audio/ogg', signal });
 }

@@ -29,7 +29,7 @@ describe('a refusal that is sampling teaches nothing, and is asked anew', () => 
     bench = await openBench('Tea.', {}, groq({ fails: (n) => n === 0, wrong }));
     expect((await afterRetry(withTools())).text).toBe('Tea.');
     expect(hasTools()).toBe(true);
-    expect(bench.quirks.read()).toBeNull();
+    expect(bench.learnt.read()).toBeNull();
   });
 
   test('content that is refused on the Responses API', async () => {
@@ -47,7 +47,7 @@ describe('a refusal that is sampling teaches nothing, and is asked anew', () => 
     expect((await afterRetry(withTools())).text).toBe('Tea.');
     expect(bench.fake.requests.map(({ path }) => path).slice(-2)).toEqual(['/responses', '/responses']);
     expect(hasTools()).toBe(true);
-    expect(bench.quirks.read()).not.toContain('"responses"');
+    expect(bench.learnt.read()).not.toContain('"responses"');
   });
 });
 
@@ -121,6 +121,6 @@ describe('what was refused is tried again after an hour', () => {
     await bench.clock.advance(HOUR);
     await answered(bench.client, withTools());
     expect(bench.fake.requests.at(-1)?.path).toBe('/responses');
-    expect(bench.quirks.read()).not.toContain('"responses"');
+    expect(bench.learnt.read()).not.toContain('"responses"');
   });
 });

@@ -2,11 +2,10 @@
 
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelImage, ModelRequest, ToolDescription } from '../../src/core/model.js';
-import { createAskJson } from '../../src/models/ask-json.js';
-import { createWindowStore } from '../../src/models/context-window.js';
-import { knownWindow } from '../../src/models/known-windows.js';
+import { createWindowList } from '../../src/models/context-window.js';
 import type { OpenAiModelOptions } from '../../src/models/openai.js';
-import { isTooLong, windowSaid } from '../../src/models/too-long.js';
+import { isTooLong, windowSaid } from '../../src/models/server-error.js';
+import { createServerWays } from '../../src/models/server-ways.js';
 import { manualClock } from '../fakes/clock.js';
 import { startFakeModel } from '../fakes/model.js';
 import { dashscope } from '../fakes/model-servers/dashscope.js';
@@ -18,7 +17,7 @@ import type { ModelServer } from '../fakes/model-servers/server.js';
 import { vllm } from '../fakes/model-servers/vllm.js';
 import { zai } from '../fakes/model-servers/zai.js';
 import { straight } from '../harness/straight.js';
-import { answered, ask, type Bench, fault, LOOK_UP, memoryQuirks, openBench, outcome } from './helpers.js';
+import { answered, ask, type Bench, fault, LOOK_UP, openBench, outcome } from './helpers.js';
 
 let bench: Bench;
 afterEach(async () => {
@@ -38,20 +37,16 @@ async function open(rules: ModelServer | undefined, options: Partial<OpenAiModel
   return bench;
 }
 
-/** A client that may ask its server beside the chat; where `tells` is null, it answers nothing of itself. */
+/** A client that may ask its server for its list of models. */
 async function telling(rules: ModelServer, name: string, options: Partial<OpenAiModelOptions> = {}) {
   const { clock, fake } = await open(rules);
-  return bench.another({
-    server: { baseUrl: fake.url, apiKey: 'k', name },
-    askServer: createAskJson({ apiKey: 'k' }, { clock, outward: straight }),
-    ...options,
-  });
+  const server = { baseUrl: fake.url, apiKey: 'k', name };
+  const tellsWindow = createWindowList(server, { clock, outward: straight });
+  return bench.another({ server, tellsWindow, ...options });
 }
 
 describe('a window that the server tells', () => {
   test.each([
-    ['of an Ollama', ollama4k(), 'small', 4_096],
-    ['of a llama.cpp', llamacpp({ nCtx: 8_192 }), 'local', 8_192],
     ['of a vLLM', vllm(), 'small', 8_192],
     ['of an LM Studio', lmstudio(), 'small', 4_096],
     ['of a Kimi, larger than what is assumed', kimi(), 'kimi', 128_000],
@@ -82,35 +77,26 @@ describe('a window that the server tells', () => {
   });
 
   test('of a model that is loaded for its first request, once it is loaded', async () => {
-    let loaded = false;
+    let isLoaded = false;
+    const loaded = () =>
+      isLoaded ? { state: 'loaded', loaded_context_length: 4_096 } : { state: 'not-loaded' };
     const pages = {
-      'GET /api/ps': () => ({ models: loaded ? [{ name: 'm:latest', context_length: 4_096 }] : [] }),
-      'POST /api/show': () => ({ model_info: { 'llama.context_length': 131_072 } }),
+      'GET /api/v0/models': () => ({ data: [{ id: 'm', max_context_length: 131_072, ...loaded() }] }),
     };
     const rules = () => {
-      loaded = true;
+      isLoaded = true;
       return null;
     };
-    const client = await telling({ name: 'Ollama', rules, pages }, 'm');
+    const client = await telling({ name: 'LM Studio', rules, pages }, 'm');
     await answered(client, ask('hello'));
     await answered(client, ask('hello'));
     await expect.poll(() => client.contextTokens()).toBe(4_096);
   });
 
-  test('is asked for again when it was forgotten after a week', async () => {
-    const client = await telling(vllm(), 'small');
-    await answered(client, ask('hello'));
-    await expect.poll(() => client.contextTokens()).toBe(8_192);
-    await bench.clock.advance(7.5 * 24 * 3_600_000 - 60_000);
-    expect(client.contextTokens()).toBe(128_000);
-    await answered(client, ask('hello'));
-    await expect.poll(() => client.contextTokens()).toBe(8_192);
-  });
-
   test('never makes it larger than the operator set, and smaller with a warning', async () => {
     const small = await telling(vllm(), 'small', { contextTokens: () => 6_000 });
     await answered(small, ask('hello'));
-    await expect.poll(() => bench.log.lines.join()).toContain('tells its context window');
+    await expect.poll(() => bench.log.lines.join()).toContain('told its context window');
     expect(small.contextTokens()).toBe(6_000);
     await bench.fake.close();
 
@@ -120,24 +106,15 @@ describe('a window that the server tells', () => {
     expect(bench.log.lines.join()).toContain('smaller than model.context_tokens');
   });
 
-  test('of a server whose other paths hang is not waited for', async () => {
+  test('of a server whose list hangs is not waited for', async () => {
     const { fake } = await open(undefined);
-    const stuck = new Promise<unknown>(() => {});
+    const stuck = new Promise<null>(() => {});
     const client = bench.another({
       server: { baseUrl: fake.url, apiKey: null, name: 'small' },
-      askServer: () => stuck,
+      tellsWindow: () => stuck,
     });
     expect((await answered(client, ask('hello'))).text).toBe('Yes.');
     expect(client.contextTokens()).toBe(128_000);
-  });
-
-  test('of known models of servers that tell nothing', () => {
-    expect(knownWindow('api.openai.com', 'gpt-4o-mini')).toBe(128_000);
-    expect(knownWindow('api.openai.com', 'gpt-3.5-turbo')).toBe(16_385);
-    expect(knownWindow('api.openai.com', 'gpt-5.6')).toBe(400_000);
-    expect(knownWindow('api.deepseek.com', 'deepseek-chat')).toBe(131_072);
-    expect(knownWindow('localhost', 'gpt-4o')).toBe(null);
-    expect(knownWindow('api.openai.com', 'something-new')).toBe(null);
   });
 });
 
@@ -248,13 +225,10 @@ describe('a request that is refused for its length', () => {
     expect((await answered(client, ask('hello'))).notices?.[0]?.key).toBe(failed.notices?.[0]?.key);
 
     // Another process, while this one runs.
-    const windows = createWindowStore(bench.windowStorage, bench.clock, bench.log);
-    await windows.loaded();
-    const doctor = another({ windows });
+    const doctor = another({ ways: createServerWays(bench.learnt, bench.log) });
     fake.reply('ready');
     const { warnings } = await doctor.check(new AbortController().signal);
     expect(warnings.join()).toMatch(/8192 tokens; this is forgotten now/);
-    await bench.clock.advance(10_000);
     expect((await answered(client, ask('hello'))).notices).toBeUndefined();
     expect(client.contextTokens()).toBe(32_000);
   });
@@ -276,20 +250,14 @@ describe('a request that is refused for its length', () => {
     expect(fake.requests.at(-1)?.body.max_tokens).toBe(2_048);
   });
 
-  test('is remembered for a week, by the next client too', async () => {
-    const { clock, log } = await open(llamacpp());
-    const storage = memoryQuirks();
-    const store = async () => {
-      const windows = createWindowStore(storage, clock, log);
-      await windows.loaded();
-      return bench.another({ windows });
-    };
-    await fault(await store(), ask(prose(40_000)));
-    const next = await store();
+  test('is remembered over a restart', async () => {
+    const { client, another } = await open(llamacpp());
+    await fault(client, ask(prose(40_000)));
+    const ways = createServerWays(bench.learnt, bench.log);
+    await ways.refresh();
+    const next = another({ ways });
     expect(next.contextTokens()).toBe(4_096);
     expect(next.contextTokens('another')).toBe(128_000);
-    await clock.advance(8 * 24 * 3_600_000);
-    expect(next.contextTokens()).toBe(128_000);
   });
 
   test('of a fallback that answers in the first one’s place counts until the first answers again', async () => {
@@ -326,7 +294,7 @@ describe('a request that is cut without a word', () => {
     expect(cut?.notices?.[0]?.key).toContain('window-cut');
     expect(cut?.notices?.[0]?.text).toMatch(/4096 tokens.*coterie doctor/);
     expect(client.contextTokens()).toBe(4_096);
-    expect(log.lines.join()).toContain('cuts long requests without a word');
+    expect(log.lines.join()).toContain('cut a long request without a word');
     const [next] = await converse(client, [2_500], 'another chat');
     expect(next?.cut).toBe(undefined);
     // The same news, for whoever had no ear for it the first time.
@@ -529,7 +497,7 @@ function sizeIn(body: { messages: { content: string | null }[] }, most: number):
   return Math.min(most, Math.ceil(chars / 4));
 }
 
-test('a question that cannot be written, because a key holds what no header may, has no answer', async () => {
-  const askServer = createAskJson({ apiKey: 'ключ' }, { clock: manualClock(), outward: straight });
-  expect(await askServer('http://127.0.0.1:9/v1/models')).toBe(null);
+test('a list cannot be asked for with a key that holds what no header may', async () => {
+  const server = { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'ключ' };
+  expect(await createWindowList(server, { clock: manualClock(), outward: straight })('m')).toBe(null);
 });

@@ -156,7 +156,7 @@ describe('a prompt cache', () => {
   });
 
   test('that refuses marks is asked without from then on', async () => {
-    const { client, fake, quirks } = await open(
+    const { client, fake, learnt } = await open(
       (body) =>
         body.messages.some(({ mark }) => mark !== undefined)
           ? {
@@ -172,7 +172,7 @@ describe('a prompt cache', () => {
     await answered(client, request);
     await answered(client, request);
     expect(fake.count()).toBe(3);
-    expect(quirks.read()).toContain('cache_marks');
+    expect(learnt.read()).toContain('cache_marks');
   });
 
   test('gets tools that must not be called with a word that they must not', async () => {
@@ -189,7 +189,7 @@ describe('a prompt cache', () => {
     "Invalid value: 'none'. Supported values are: 'auto'. param: tool_choice",
     'tool choice is not supported by this model',
   ])('keeps its tools where the word itself is refused: %s', async (message) => {
-    const { client, fake, quirks } = await open((body) =>
+    const { client, fake, learnt } = await open((body) =>
       (body as { tool_choice?: string }).tool_choice === undefined
         ? 'fine'
         : { status: 400, body: { error: { message } } },
@@ -199,8 +199,8 @@ describe('a prompt cache', () => {
     await answered(client, request);
     expect(fake.count()).toBe(3);
     for (const { tools } of bodies()) expect(tools).toHaveLength(1);
-    expect(quirks.read()).toContain('tool_choice');
-    expect(quirks.read()).not.toContain('"tools"');
+    expect(learnt.read()).toContain('tool_choice');
+    expect(learnt.read()).not.toContain('"tools"');
   });
 
   test.each([

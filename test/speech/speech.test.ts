@@ -4,9 +4,10 @@ import { mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import { describe as inWords } from '../../src/core/errors.js';
 import type { VoiceNote } from '../../src/core/media.js';
-import { createSpeaker } from '../../src/models/speaking.js';
+import { createSpeaker } from '../../src/models/audio.js';
 import { createSpeech } from '../../src/speech/speech.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { recording } from '../fakes/ogg.js';
@@ -34,7 +35,11 @@ afterEach(async () => {
 let ids = 0;
 function speech({ apiKey = KEY as string | null, model = 'speaker' } = {}) {
   return createSpeech({
-    speaker: createSpeaker({ server: { baseUrl: fake.url, apiKey, model }, outward: straight }),
+    speaker: createSpeaker({
+      server: { baseUrl: fake.url, apiKey, model },
+      outward: straight,
+      clock: systemClock,
+    }),
     options: { voice: 'alloy', maxCharacters: 1500, whenSpokenTo: false, timeoutSeconds: 20 },
     ...{ folder, clock, log, newId: () => String(++ids) },
   });

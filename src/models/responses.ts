@@ -1,12 +1,102 @@
 /**
- * Puts an answer of OpenAI's Responses API together, from its events or from the one document: text, calls, usage, why it
- * ended, and all items as they came, which go back with the next request.
+ * OpenAI's Responses API, for models that take tools only there while they reason: a request in its form, and an answer put
+ * together from its events or its one document. Nothing is stored at the server: what it thought comes back to it sealed, with
+ * the items of its own answers.
  */
+import type OpenAI from 'openai';
+import type { ModelMessage } from '../core/model.js';
 import { type Answer, type AnswerReader, reasoningTokensOf, usageOf } from './answer.js';
+import { echoFor, sentId, sentName } from './history.js';
 import { bytesOf, isVisible, record, withoutDepths, word } from './json.js';
+import {
+  type ChatRequest,
+  marked,
+  picturesIn,
+  readableArguments,
+  saysSomething,
+  withoutPictures,
+} from './request.js';
 import { ServerError } from './server-error.js';
+import { type Body, pictureUrl } from './stream.js';
 
 type Item = Record<string, unknown>;
+
+export function responsesBody(request: ChatRequest): Body {
+  const {
+    stream_options: _,
+    max_tokens,
+    max_completion_tokens,
+    reasoning_effort,
+    ...rest
+  } = request.parameters;
+  const { tools, marks } = request;
+  const input = request.messages.filter(saysSomething).flatMap((message) => {
+    const items = itemsOf(message, request);
+    return marks?.messages.has(message)
+      ? items.map((item) => marked(item, marks.field, 'input_text'))
+      : items;
+  });
+  const body = {
+    ...rest,
+    max_output_tokens: max_completion_tokens ?? max_tokens ?? undefined,
+    reasoning: reasoning_effort === undefined ? undefined : { effort: reasoning_effort },
+    store: false,
+    include: ['reasoning.encrypted_content'],
+    // Strict is the default here, and takes no schema with fields that may be left out.
+    tools:
+      tools.length === 0 ? undefined : tools.map((tool) => ({ type: 'function', ...tool, strict: false })),
+    input,
+  };
+  return { text: JSON.stringify(body), pictures: picturesIn(request) };
+}
+
+function itemsOf(
+  message: ModelMessage,
+  { sendsImages, echoesTo }: ChatRequest,
+): OpenAI.Responses.ResponseInputItem[] {
+  switch (message.role) {
+    case 'system':
+      return [{ role: 'system', content: message.content }];
+    case 'user': {
+      const { content, images = [] } = message;
+      if (images.length === 0) return [{ role: 'user', content }];
+      if (!sendsImages) return [{ role: 'user', content: withoutPictures(content, images) }];
+      const text = content === '' ? [] : [{ type: 'input_text' as const, text: content }];
+      const pictures = images.map((image) => ({
+        type: 'input_image' as const,
+        image_url: pictureUrl(image),
+        detail: 'auto' as const,
+      }));
+      return [{ role: 'user', content: [...text, ...pictures] }];
+    }
+    case 'tool':
+      return [{ type: 'function_call_output', call_id: sentId(message.callId), output: message.content }];
+    case 'assistant': {
+      const calls = message.calls.map((call) => ({
+        type: 'function_call' as const,
+        call_id: sentId(call.id),
+        name: sentName(call.name),
+        arguments: readableArguments(call),
+      }));
+      const echoed = echoFor(message, echoesTo)?.items;
+      if (echoed !== undefined) return withCallsOf(calls, echoed) as never;
+      return [
+        ...(message.content === '' ? [] : [{ role: 'assistant' as const, content: message.content }]),
+        ...calls,
+      ];
+    }
+  }
+}
+
+/** The items as they came, only with the calls as they are answered now: one that nothing answers is left out. */
+function withCallsOf(calls: object[], items: Item[]): object[] {
+  let n = 0;
+  return items.flatMap((item) => {
+    if (item.type !== 'function_call') return [item];
+    const call = isNamed(item) ? calls[n++] : undefined;
+    return call === undefined ? [] : [{ ...item, ...call }];
+  });
+}
 
 export function createResponsesAnswer(): AnswerReader {
   const items: Item[] = [];
@@ -88,7 +178,7 @@ export function createResponsesAnswer(): AnswerReader {
 }
 
 /** A call is one by its name; those of an answer are in the order of the items that have one. */
-export function isNamed({ name }: Item): boolean {
+function isNamed({ name }: Item): boolean {
   return (word(name)?.trim() ?? '') !== '';
 }
 

@@ -1,0 +1,233 @@
+/**
+ * The messages of a conversation as this server takes them: retold where it does not take them as they are, with names and ids
+ * of calls that fit, and with what it sent along with its own answers. Pure.
+ */
+import { createHash } from 'node:crypto';
+import type { Echo, ModelMessage } from '../core/model.js';
+import { element, escaped } from '../core/origin.js';
+import { record } from './json.js';
+
+/** What every server takes back as a name or an id (OpenAI; Anthropic, Mistral and vLLM check it as well). */
+const FITS = /^[A-Za-z0-9_-]{1,64}$/;
+const LONGEST_NAME = 64;
+/** Characters of a longer name that are looked at. */
+const MOST_READ = 400;
+
+/** What models write around a name: Kimi's and OpenAI's namespaces, Gemini's; Kimi's number of the call. */
+const NAMESPACE = /^(?:functions?|tools?|default_api|multi_tool_use|namespace)[.:/]/;
+const CALL_NUMBER = /:\d{1,4}$/;
+
+export function fits(nameOrId: string): boolean {
+  return FITS.test(nameOrId);
+}
+
+/**
+ * The offered tool that a name means: itself, or without the control tokens, quotes and namespaces that models write around
+ * it. Any other name is made to fit.
+ */
+export function calledName(name: string, offered: ReadonlySet<string>): string {
+  if (offered.has(name)) return name;
+  const [beforeToken = ''] = name.slice(0, MOST_READ).split(/<[|｜]/u, 1);
+  const plain = beforeToken.replace(/^[\s"'`]+/, '').replace(/(?<!["'`\s])["'`\s]+$/, '');
+  const bare = plain.replace(NAMESPACE, '');
+  const unnumbered = bare.replace(CALL_NUMBER, '');
+  const found = [plain, bare, unnumbered].find((each) => offered.has(each));
+  return found ?? sentName(unnumbered === '' ? name : unnumbered);
+}
+
+/** A name as it goes to a server; the same name always becomes the same one. One that does not fit would make every later request fail. */
+export function sentName(name: string): string {
+  if (fits(name)) return name;
+  const plain = name
+    .slice(0, MOST_READ)
+    .trim()
+    .replace(/[^A-Za-z0-9_-]+/gu, '_');
+  return plain.slice(0, LONGEST_NAME) || '_';
+}
+
+/** An id as it goes to a server. One that does not fit becomes nine letters and digits, the form that Mistral wants. */
+export function sentId(id: string): string {
+  if (fits(id)) return id;
+  const digest = createHash('sha256').update(id).digest('hex');
+  return BigInt(`0x${digest}`).toString(36).slice(0, 9);
+}
+
+/** For whom a request is. */
+export interface Addressee {
+  server: string;
+  model: string;
+}
+
+type Fields = Record<string, unknown>;
+
+/**
+ * What came beside the text and the calls of an answer (reasoning, signatures, whatever the next server thinks of): kept by its
+ * own names, given back unread to the same model of the same server, never shown.
+ */
+export interface Besides {
+  message: Fields;
+  /** In the order of the calls. */
+  calls: Fields[];
+  /** Of a Responses answer, all that it consists of. */
+  items?: Fields[];
+}
+
+/** Fields of list items that come in pieces. */
+export const WRITTEN = ['text', 'thinking', 'summary', 'data'];
+
+/** Adds a field, or a piece of one. An empty text is kept: some servers insist on a field that held nothing. */
+export function addField(kept: Fields, name: string, value: unknown): void {
+  const before = kept[name];
+  if (value === null || value === undefined) return;
+  if (typeof value === 'string' && typeof before === 'string') kept[name] = before + value;
+  else if (Array.isArray(value)) {
+    if (value.length > 0) kept[name] = joined(Array.isArray(before) ? before : [], value);
+  } else kept[name] = value;
+}
+
+/** A list comes in pieces, too: its next piece may go on with the last item. */
+function joined(before: unknown[], piece: unknown[]): unknown[] {
+  const last = record(before.at(-1));
+  const [first, ...others] = piece;
+  const next = record(first);
+  if (last === null || next === null || !goesOn(last, next)) return [...before, ...piece];
+  const item = { ...last };
+  for (const [name, value] of Object.entries(next)) {
+    const earlier = item[name];
+    if (WRITTEN.includes(name) && typeof earlier === 'string' && typeof value === 'string') {
+      item[name] = earlier + value;
+    } else if (value !== null && value !== '') item[name] = value;
+  }
+  return [...before.slice(0, -1), item, ...others];
+}
+
+function goesOn(last: Fields, next: Fields): boolean {
+  if (last.type !== next.type || last.index !== next.index) return false;
+  if (typeof last.id === 'string' && typeof next.id === 'string' && last.id !== next.id) return false;
+  // What is sealed is one piece, unless it is numbered.
+  return next.index !== undefined || typeof next.data !== 'string';
+}
+
+/** undefined where there is nothing to give back. */
+export function echoOf({ server, model }: Addressee, { message, calls, items }: Besides): Echo | undefined {
+  const echo: Echo = { server, model };
+  if (!isEmpty(message)) echo.message = message;
+  if (!calls.every(isEmpty)) echo.calls = calls.map((call) => (isEmpty(call) ? null : call));
+  if (items !== undefined) echo.items = items;
+  return echo.message || echo.calls || echo.items ? echo : undefined;
+}
+
+function isEmpty(fields: Fields): boolean {
+  return Object.keys(fields).length === 0;
+}
+
+/** What goes back with this message to this server; null where it came from elsewhere, or with nothing. */
+export function echoFor(message: ModelMessage, to: Addressee | null): Echo | null {
+  if (to === null || message.role !== 'assistant' || message.echo === undefined) return null;
+  return message.echo.server === to.server && message.echo.model === to.model ? message.echo : null;
+}
+
+/** Whether it calls something and has nothing to go with it to this server. */
+export function callsUnechoed(message: ModelMessage, to: Addressee | null): boolean {
+  return message.role === 'assistant' && message.calls.length > 0 && echoFor(message, to) === null;
+}
+
+/** The names of all fields that go back with these messages. */
+export function echoedNames(messages: ModelMessage[], to: Addressee | null): string[] {
+  const fields = messages.flatMap((message) => {
+    const echo = echoFor(message, to);
+    return echo === null ? [] : [echo.message, ...(echo.calls ?? [])];
+  });
+  return fields.flatMap((each) => Object.keys(each ?? {}));
+}
+
+/** Calls to which `applies`, and their results, become text, and speakers take turns. */
+export function withoutCalls(
+  messages: ModelMessage[],
+  applies: (message: ModelMessage) => boolean,
+): ModelMessage[] {
+  const names = new Map<string, string>();
+  const plain: ModelMessage[] = [];
+  for (const message of messages) {
+    if (message.role === 'assistant' && applies(message)) {
+      for (const call of message.calls) names.set(call.id, sentName(call.name));
+    }
+    const next = inWords(message, names);
+    const last = plain.at(-1);
+    const whole = last === undefined ? null : merged(last, next);
+    if (whole === null) plain.push(next);
+    else plain[plain.length - 1] = whole;
+  }
+  return plain;
+}
+
+/** `names` are those of the calls that are told in words, by id. */
+function inWords(message: ModelMessage, names: ReadonlyMap<string, string>): ModelMessage {
+  if (message.role === 'tool') {
+    const name = names.get(message.callId);
+    return name === undefined
+      ? message
+      : { role: 'user', content: element('tool_result', { of: name }, message.content) };
+  }
+  if (message.role !== 'assistant' || !message.calls.some(({ id }) => names.has(id))) return message;
+  const called = message.calls.map((call) =>
+    escaped(`[Called ${sentName(call.name)} with ${call.arguments}]`),
+  );
+  const content = [message.content, ...called].filter((text) => text !== '').join('\n');
+  return { role: 'assistant', content, calls: [] };
+}
+
+/** null where they are to stay apart. */
+function merged(last: ModelMessage, next: ModelMessage): ModelMessage | null {
+  const content = [last.content, next.content].filter((text) => text !== '').join('\n\n');
+  if (last.role === 'user' && next.role === 'user') {
+    const images = [...(last.images ?? []), ...(next.images ?? [])];
+    return { role: 'user', content, ...(images.length > 0 && { images }) };
+  }
+  if (last.role !== 'assistant' || next.role !== 'assistant') return null;
+  return last.calls.length > 0 || next.calls.length > 0 ? null : { role: 'assistant', content, calls: [] };
+}
+
+const BETWEEN: ModelMessage = { role: 'assistant', content: '(I have read the results.)', calls: [] };
+
+/** With a word of the model between a result and what a user says next (Mistral). */
+export function inOrder(messages: ModelMessage[]): ModelMessage[] {
+  return messages.flatMap((message, n) => (isUserAfterTool(messages, n) ? [BETWEEN, message] : [message]));
+}
+
+export function isOutOfOrder(messages: ModelMessage[]): boolean {
+  return messages.some((_message, n) => isUserAfterTool(messages, n));
+}
+
+function isUserAfterTool(messages: ModelMessage[], n: number): boolean {
+  return messages[n]?.role === 'user' && messages[n - 1]?.role === 'tool';
+}
+
+const GOES_ON: ModelMessage = { role: 'user', content: '(The conversation goes on.)' };
+
+/** Sides take turns, beginning with the user; what stands beside calls and their results is left as it is. */
+export function inTurns(messages: ModelMessage[]): ModelMessage[] {
+  const whole = withoutCalls(messages, () => false);
+  const first = whole.findIndex(({ role }) => role !== 'system');
+  return whole[first]?.role === 'assistant' ? whole.toSpliced(first, 0, GOES_ON) : whole;
+}
+
+/** Whether they do already, calls and results not counted. */
+export function takesTurns(messages: ModelMessage[]): boolean {
+  const sides = messages
+    .filter((message) => !(message.role === 'assistant' && message.calls.length > 0))
+    .map(({ role }) => role)
+    .filter((role) => role === 'user' || role === 'assistant');
+  return sides.every((role, n) => role === (n % 2 === 0 ? 'user' : 'assistant'));
+}
+
+/** What stands in system messages stands before the first words of a user instead. */
+export function withoutSystem(messages: ModelMessage[]): ModelMessage[] {
+  const isSystem = ({ role }: ModelMessage) => role === 'system';
+  const system = messages.filter(isSystem).map(({ content }) => content);
+  const [first, ...rest] = messages.filter((message) => !isSystem(message));
+  const instructions: ModelMessage = { role: 'user', content: system.join('\n\n') };
+  if (first === undefined) return [instructions];
+  const whole = merged(instructions, first);
+  return whole === null ? [instructions, first, ...rest] : [whole, ...rest];
+}

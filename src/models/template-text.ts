@@ -1,0 +1,177 @@
+/**
+ * What chat templates leave in the text of an answer because its server has let it through: reasoning between tags, tokens for the
+ * ends and heads of turns, channels. And code in that text, where all of it is only talked about. Pure.
+ */
+
+const OPENING = /^\s*<(think|thinking)>/i;
+const REASONING_FENCE = /^\s*(```|~~~)/;
+
+/** Nothing but what may become an opening tag. */
+const HALF_OPENING = /^\s*<(?:t(?:h(?:i(?:n(?:k(?:i(?:n(?:g)?)?)?)?)?)?)?)?$/i;
+
+/** The visible part of an unfinished text; empty while it may turn out to begin with a tag. */
+export function visibleSoFar(text: string): string {
+  const visible = withoutReasoning(text);
+  return HALF_OPENING.test(visible) ? '' : visible;
+}
+
+/** Cuts what stands between `<think>` tags at the very start. Tags in the middle of a text or in code stay. */
+export function withoutReasoning(text: string): string {
+  let rest = text;
+  for (let opening = OPENING.exec(rest); opening !== null; opening = OPENING.exec(rest)) {
+    const closing = `</${opening[1]?.toLowerCase()}>`;
+    const end = rest.toLowerCase().indexOf(closing, opening[0].length);
+    // Never closed: it ran out of tokens while thinking and said nothing.
+    if (end < 0) return '';
+    rest = rest.slice(end + closing.length).trimStart();
+  }
+  return rest === text ? afterLoneClosing(text) : rest;
+}
+
+/**
+ * Some prompt templates open the tag themselves, so that only `</think>` arrives, on a line of its own. In a code fence, or after
+ * an opening tag, it is something else.
+ */
+function afterLoneClosing(text: string): string {
+  if (!text.includes('</think>')) return text;
+  let isFenced = false;
+  let offset = 0;
+  for (const line of text.split('\n')) {
+    offset += line.length + 1;
+    if (REASONING_FENCE.test(line)) isFenced = !isFenced;
+    if (line.includes('<think>')) return text;
+    if (!isFenced && line.trim() === '</think>') return text.slice(offset).trimStart();
+  }
+  return text;
+}
+
+/** `<|im_end|>`, `<｜end▁of▁sentence｜>`, `<turn|>`, `</s>`, `<end_of_turn>`, `[INST]`. */
+const TOKEN =
+  /<(?:[|｜]([^\s<>|｜]{1,40})[|｜]?|([a-z_]{2,30})\||(\/?s|bos|eos|\/?pad|unk|(?:start|end)_of_turn|(?:start|end)_of_image))>|\[(\/?INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\]/iuy;
+
+const ENDS =
+  /^(?:im_end|endoftext|eo[tm]_id|eo[tsdm]|end_of_text|end|return|call|end_?of_?turn(?:_token)?|end_of_sentence|end_response|\/s|turn|fim_.*)$/;
+const BEGINS =
+  /^(?:im_start|start_header_id|start|start_of_turn|start_of_role|start_of_turn_token|user|assistant|system|observation|human|tool|\/?inst|tool_results|available_tools|.*_token)$/;
+
+/** The head of a turn of the model itself, behind or with its first token. */
+const OWN_HEAD =
+  /(?:<\|im_start\|>(?:assistant|model)[ \t]*\n?|<\|start_header_id\|>(?:assistant|model)<\|end_header_id\|>\s{0,4}|<start_of_turn>model[ \t]*\n?|<\|turn>model[ \t]*\n?|<[|｜]assistant[|｜]>[ \t]*\n?|<\|start_of_role\|>assistant<\|end_of_role\|>|<\|start\|>assistant(?!<\|channel\|>| to=))/iuy;
+
+export interface Token {
+  kind: 'end' | 'begin' | 'other';
+  end: number;
+}
+
+export function tokenAt(text: string, at: number): Token | null {
+  TOKEN.lastIndex = at;
+  const match = TOKEN.exec(text);
+  if (match === null) return null;
+  const name = (match[1] ?? match[2] ?? match[3] ?? match[4] ?? '').toLowerCase().replaceAll('▁', '_');
+  const kind = ENDS.test(name) ? 'end' : BEGINS.test(name) ? 'begin' : 'other';
+  return { kind, end: TOKEN.lastIndex };
+}
+
+/** Behind the head of a turn of the model's own; null: another begins there, or none. */
+export function ownHeadEnd(text: string, at: number): number | null {
+  OWN_HEAD.lastIndex = at;
+  return OWN_HEAD.test(text) ? OWN_HEAD.lastIndex : null;
+}
+
+export interface Channel {
+  name: 'analysis' | 'commentary' | 'final';
+  /** The tool that it calls; null: it calls none. */
+  to: string | null;
+  /** It begins with a turn of its own. */
+  isTurn: boolean;
+  /** Where its words begin. */
+  end: number;
+}
+
+/** The head of a message in OpenAI's harmony format (openai/harmony), in which gpt-oss writes. */
+const CHANNEL =
+  /(<\|start\|>(?:assistant)?(?:\s{0,4}to=([^\s<>]{1,200}))?)?\s{0,4}<\|channel\|>\s{0,4}(analysis|commentary|final)\b(?:\s{0,4}to=([^\s<>]{1,200}))?[^<]{0,100}(?:<\|constrain\|>[^<]{0,100})?<\|message\|>/uy;
+const CHANNEL_BEGUN = /<\|(?:start\|>(?:assistant|$|[^<]{0,200}$|[^<]{0,200}<\|channel)|channel\|>)/uy;
+const CHANNEL_ENDS = /<\|(?:end|return|call|start|channel)\|>/gu;
+
+export function channelAt(text: string, at: number): Channel | null {
+  CHANNEL.lastIndex = at;
+  const match = CHANNEL.exec(text);
+  if (match === null) return null;
+  const name = match[3] as Channel['name'];
+  return { name, to: match[2] ?? match[4] ?? null, isTurn: match[1] !== undefined, end: CHANNEL.lastIndex };
+}
+
+/** Whether the head of such a message may be only half written. */
+export function mayBeChannel(text: string, at: number): boolean {
+  CHANNEL_BEGUN.lastIndex = at;
+  return CHANNEL_BEGUN.test(text);
+}
+
+/** Where the words of a message end; the end of the text where it does not say. */
+export function channelEnd(text: string, from: number): number {
+  CHANNEL_ENDS.lastIndex = from;
+  return CHANNEL_ENDS.exec(text)?.index ?? text.length;
+}
+
+const FENCE = /(`{3,}|~{3,})([^\n]*)(\n?)/uy;
+/** Also in a list or a quotation. */
+const CLOSING = /^[ \t>]{0,20}(`{3,}|~{3,})[ \t]*$/gmu;
+const TICKS_OR_BREAK = /`+|\n[ \t]*\n/gu;
+/** Nobody marks code with more; each length is looked for once in a paragraph. */
+const MOST_TICKS = 8;
+
+export interface Fence {
+  /** Whether its first line has ended. */
+  isBegun: boolean;
+  /** Where what is inside begins and ends. */
+  from: number;
+  to: number;
+  /** Behind its last line, or the end of the text where it is not closed. */
+  end: number;
+}
+
+/** `at`: where a line begins, but for blanks. null: no fence opens there. */
+export function fenceAt(text: string, at: number): Fence | null {
+  FENCE.lastIndex = at;
+  const opening = FENCE.exec(text);
+  if (opening === null) return null;
+  const [, run = '', info = '', lineEnd] = opening;
+  if (run.startsWith('`') && info.includes('`')) return null;
+  const fence = { isBegun: lineEnd !== '', from: FENCE.lastIndex };
+  CLOSING.lastIndex = fence.from;
+  for (let line = CLOSING.exec(text); line !== null; line = CLOSING.exec(text)) {
+    const [, marks = ''] = line;
+    if (marks[0] === run[0] && marks.length >= run.length) {
+      return { ...fence, to: line.index, end: CLOSING.lastIndex };
+    }
+  }
+  return { ...fence, to: text.length, end: text.length };
+}
+
+/** Behind the inline code, or where it is not closed the marks, that begin at a place. */
+export interface Ticks {
+  end: number;
+  /** Whether more text could close it. */
+  mayClose: boolean;
+}
+
+export function createTicks(text: string): (at: number) => Ticks {
+  /** By the length of the marks, up to where there are none that close. */
+  const noneBefore = new Map<number, number>();
+  return (at) => {
+    TICKS_OR_BREAK.lastIndex = at;
+    const { length } = TICKS_OR_BREAK.exec(text)?.[0] ?? '`';
+    const after = at + length;
+    const open = { end: after, mayClose: (noneBefore.get(length) ?? 0) >= text.length };
+    if (length > MOST_TICKS || at < (noneBefore.get(length) ?? 0)) return open;
+    TICKS_OR_BREAK.lastIndex = after;
+    let match = TICKS_OR_BREAK.exec(text);
+    while (match?.[0].startsWith('`')) {
+      if (match[0].length === length) return { end: TICKS_OR_BREAK.lastIndex, mayClose: false };
+      match = TICKS_OR_BREAK.exec(text);
+    }
+    noneBefore.set(length, match?.index ?? text.length);
+    return { end: after, mayClose: match === null };
+  };
+}
