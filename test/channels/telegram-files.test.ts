@@ -441,7 +441,8 @@ describe('a picture', () => {
     ['a drawing', async () => Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')],
   ])('goes out as a document where it is %s', async (_name, make) => {
     expect(await send(withFile(await put(await make(), 'a.png')))).toMatchObject({ kind: 'sent' });
-    expect(fake.calls.map(({ method }) => method)).toEqual(['sendDocument']);
+    expect(sentAs().map(([as]) => as)).toEqual(['document']);
+    expect(fake.calls.at(-1)?.method).toBe('sendDocument');
   });
 
   test.each([

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { withoutMarkup, withoutThread } from '../../src/channels/telegram/api.js';
+import { withoutMarkup } from '../../src/channels/telegram/api.js';
 import { compose, sendRequest } from '../../src/channels/telegram/outbound.js';
 import type { Recipient } from '../../src/core/channel.js';
 import { refusalOf } from '../fakes/telegram-limits.js';
@@ -61,10 +61,6 @@ describe('what is refused is made plainer', () => {
   test('unless the text became too long', () => {
     const text = 'x'.repeat(4090);
     expect(withoutMarkup({ ...request, text }).text).toBe(text);
-  });
-  test('without a thread', () => {
-    const { message_thread_id: _gone, ...rest } = request;
-    expect(withoutThread(request)).toEqual(rest);
   });
 });
 

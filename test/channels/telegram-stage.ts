@@ -29,6 +29,8 @@ export interface Stage {
   start(): Promise<void>;
   /** Ends the channel and starts another, which knows these messages from the store. */
   restart(recorded: { address: string; platformMessageId: string }[]): Promise<void>;
+  /** The process ends at once: the channel does nothing more, and another one starts on what was stored. */
+  crash(): Promise<void>;
   /** Resolves when that many messages were handed in, by all bots together. */
   heard(count: number): Promise<InboundMessage[]>;
   close(): Promise<void>;
@@ -113,13 +115,22 @@ export async function stage(
     state: stateIn(parts.kept),
   };
   let channel = createTelegram(host);
-  const start = () =>
-    channel.start(async (batch) => {
+  const crashed: Telegram[] = [];
+  const start = () => {
+    const life = channel;
+    const stillLives = async () => {
+      if (crashed.includes(life)) await new Promise(() => {});
+    };
+    return channel.start(async (batch) => {
+      await stillLives();
       await parts.store(batch);
+      await stillLives();
+      if (batch.cursor !== undefined) parts.cursors.set(batch.cursorFor ?? batch.account, batch.cursor);
       batches.push(batch);
       for (const look of changed) look();
       return letIn(batch, parts.became);
     }, intake.signal);
+  };
 
   return {
     ...{ fake, clock, luna, aria, batches, logged, parts, start },
@@ -131,6 +142,12 @@ export async function stage(
       await channel.stop();
       intake = new AbortController();
       channel = createTelegram(host, recorded);
+      await start();
+    },
+    async crash() {
+      crashed.push(channel);
+      intake = new AbortController();
+      channel = createTelegram(host);
       await start();
     },
     heard: (count) =>

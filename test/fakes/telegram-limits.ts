@@ -90,6 +90,10 @@ function photoFaultIn(bytes: Buffer): string | null {
   if (!isPng && !/^(\xff\xd8\xff|RIFF....WEBP)/s.test(bytes.toString('latin1', 0, 12))) {
     return 'IMAGE_PROCESS_FAILED';
   }
+  // One that was cut off has no end.
+  if (/^\xff\xd8/.test(bytes.toString('latin1', 0, 2)) && !bytes.includes('\xff\xd9', 2, 'latin1')) {
+    return 'IMAGE_PROCESS_FAILED';
+  }
   if (!isPng) return null;
   const [width, height] = [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
   const isOdd = width + height > 10_000 || Math.max(width, height) > 20 * Math.min(width, height);

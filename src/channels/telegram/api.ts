@@ -1,9 +1,13 @@
-/** A request without what Telegram refused in it, to be sent again: its words arrive all the same. */
-
+/**
+ * The Bot API as we call it: grammY's client, with a deadline and the caller's signal for each call, and no call in a chat
+ * while Telegram wants to be left alone there. The HTTP below it is Node's own, because it tells whether the server had all
+ * of a request when the connection broke: only then may a message have arrived (`was-delivered.ts`).
+ */
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { Api } from 'grammy/web';
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
@@ -16,99 +20,13 @@ import {
   wholeOf,
 } from '../../core/network.js';
 import { withDeadline } from '../kit/abort.js';
-import { bounded } from '../kit/bounded.js';
 import { backoffMs } from '../kit/supervise.js';
 import { type Credentials, type Failure, failureOf, HeldBack, TransportError } from './failure.js';
 import { MAX_TEXT, type SendRequest } from './outbound.js';
 
-/** What may be taken away, of a request of any kind. */
-type Refusable = Pick<
-  SendRequest,
-  'chat_id' | 'text' | 'entities' | 'message_thread_id' | 'reply_parameters' | 'reply_markup'
->;
-
-/** null where nothing in it is what was refused. Each time something is taken away, so this ends. */
-function plainer<Request extends Refusable>(
-  request: Request,
-  failure: Failure,
-  { mostText, log }: { mostText: number | undefined; log: Log },
-): Request | null {
-  const fields = { channel: 'telegram', reason: failure.reason };
-  if (request.reply_markup !== undefined && areButtonsRefused(failure)) {
-    log.warn(fields, 'the buttons of a message were refused; sending it without');
-    // The words say what they are for.
-    const { reply_markup: _refused, ...rest } = request;
-    return rest as Request;
-  }
-  if (request.entities !== undefined && isMarkupRefused(failure)) {
-    log.warn(fields, 'a message was refused for its markup; sending it plain');
-    return withoutMarkup(request, mostText) as Request;
-  }
-  if (request.message_thread_id !== undefined && isThreadGone(failure)) {
-    log.warn(fields, 'a topic is gone or closed; sending to the chat itself');
-    return withoutThread(request) as Request;
-  }
-  if (request.reply_parameters !== undefined && isReplyRefused(failure)) {
-    log.info(fields, 'the answered message is gone; sending without naming it');
-    const { reply_parameters: _gone, ...rest } = request;
-    return rest as Request;
-  }
-  return null;
-}
-
-function isMarkupRefused({ code, description }: Failure): boolean {
-  return code === 400 && /entit|markup|parse|nested/i.test(description);
-}
-
-function isThreadGone({ code, description }: Failure): boolean {
-  return code === 400 && /thread not found|topic_(closed|deleted|id_invalid)/i.test(description);
-}
-
-/**
- * The answered message is not there, or the server knows no such replies: although it is allowed to send without, some
- * servers refuse.
- */
-function isReplyRefused({ code, description }: Failure): boolean {
-  return code === 400 && /repl(y|ied)/i.test(description);
-}
-
-/** What is wrong is the buttons below it. */
-function areButtonsRefused({ code, description }: Failure): boolean {
-  return code === 400 && /button|reply.markup|keyboard/i.test(description);
-}
-
-/** For a text that was refused for its markup: without any, the addresses of links after their labels. */
-export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entities'>>(
-  request: Request,
-  limit = MAX_TEXT,
-) {
-  const { entities = [], ...rest } = request;
-  let text = '';
-  let from = 0;
-  for (const entity of entities) {
-    if (entity.type !== 'text_link') continue;
-    const end = entity.offset + entity.length;
-    text += `${request.text.slice(from, end)} (${entity.url})`;
-    from = end;
-  }
-  text += request.text.slice(from);
-  return { ...rest, text: text.length <= limit ? text : request.text };
-}
-
-/** For a topic that is gone: to the chat itself. */
-export function withoutThread<Request extends Pick<SendRequest, 'message_thread_id'>>(request: Request) {
-  const { message_thread_id: _gone, ...rest } = request;
-  return rest;
-}
-
-// The Bot API as we call it: grammY's client, with a deadline and the caller's signal for each call, and none made in a
-// chat while Telegram wants to be left alone there. The HTTP under it is Node's own, with connections kept open: unlike
-// any library it tells whether the server had all of a request when the connection broke, and it costs less than
-// `fetch`, at the start and for each call.
-
-/** A call that is not answered by then is given up. */
+/** A call without an answer by then has failed. */
 const CALL_MS = 30_000;
-/** Files have more time: as much as it takes on a slow line (50 kB a second). */
+/** Files have more time: as much as they take on a slow line (50 kB a second). */
 const SLOWEST_BYTES_PER_MS = 50;
 /** The last resort under our own deadlines: more than the largest file has. */
 const LIBRARY_TIMEOUT_SECONDS = 1_200;
@@ -154,31 +72,24 @@ export function createBotApi(
     fetch: transport.fetch as unknown as typeof fetch,
     timeoutSeconds: LIBRARY_TIMEOUT_SECONDS,
   });
-
   const floods = createFloods(clock);
 
   /** Runs a call with a signal that aborts with the caller's, or after a time. */
-  function call<T>(
+  async function call<T>(
     run: (api: Api['raw'], ended: Ended) => Promise<T>,
     { signal, ms = CALL_MS, bytes = 0, chat }: CallLimits = {},
   ): Promise<T> {
-    const deadline = ms + bytes / SLOWEST_BYTES_PER_MS;
-    const work = () => withDeadline(clock, deadline, signal, (ended) => run(raw, ended as Ended));
-    return chat === undefined ? work() : within(chat, work, bytes > 0);
-  }
-
-  /** Does something in a chat as Telegram lets us, and learns from it when it does so again. */
-  async function within<T>(chat: Address, work: () => Promise<T>, isUpload: boolean): Promise<T> {
-    const wait = floods.waitFor(chat);
+    const wait = chat === undefined ? 0 : floods.waitFor(chat);
     if (wait > 0) throw new HeldBack(wait);
     const askedAt = clock.now();
     try {
-      const answer = await work();
-      if (!isUpload) floods.took(chat, clock.now() - askedAt);
+      const deadline = ms + bytes / SLOWEST_BYTES_PER_MS;
+      const answer = await withDeadline(clock, deadline, signal, (ended) => run(raw, ended as Ended));
+      if (chat !== undefined && bytes === 0) floods.took(chat, clock.now() - askedAt);
       return answer;
     } catch (error) {
       const { retryAfterMs } = failureOf(error, credentials);
-      if (retryAfterMs !== null) floods.refused(chat, retryAfterMs);
+      if (chat !== undefined && retryAfterMs !== null) floods.refused(chat, retryAfterMs);
       throw error;
     }
   }
@@ -187,7 +98,7 @@ export function createBotApi(
   async function send<Request extends Refusable, Answer>(
     first: Request,
     run: (api: Api['raw'], request: Request, ended: Ended) => Promise<Answer>,
-    { mostText, ...given }: CallLimits & { mostText?: number },
+    { mostText = MAX_TEXT, ...given }: CallLimits & { mostText?: number },
   ): Promise<{ answer: Answer; request: Request } | { failure: Failure }> {
     const limits = { ...given, chat: String(first.chat_id) };
     for (let request = first; ; ) {
@@ -195,7 +106,7 @@ export function createBotApi(
         return { answer: await call((_raw, ended) => run(raw, request, ended), limits), request };
       } catch (error) {
         const failure = failureOf(error, credentials);
-        const next = plainer(request, failure, { mostText, log });
+        const next = withoutRefused(request, failure, mostText, log);
         if (next === null) return { failure };
         request = next;
       }
@@ -217,14 +128,77 @@ export function createBotApi(
   };
 }
 
+/** What may be taken away, of a request of any kind. */
+type Refusable = Pick<
+  SendRequest,
+  'chat_id' | 'text' | 'entities' | 'message_thread_id' | 'reply_parameters' | 'reply_markup'
+>;
+
+/** A request without what was refused in it, so that its words arrive all the same; null where nothing in it was. */
+function withoutRefused<Request extends Refusable>(
+  request: Request,
+  { code, description, reason }: Failure,
+  mostText: number,
+  log: Log,
+): Request | null {
+  const isAbout = (what: RegExp) => code === 400 && what.test(description);
+  const fields = { channel: 'telegram', reason };
+  if (request.reply_markup !== undefined && isAbout(/button|reply.markup|keyboard/i)) {
+    log.warn(fields, "a message's buttons were refused; sending it without");
+    // The words say what they are for.
+    return without(request, 'reply_markup');
+  }
+  if (request.entities !== undefined && isAbout(/entit|markup|parse|nested/i)) {
+    log.warn(fields, "a message's markup was refused; sending it plain");
+    return withoutMarkup(request, mostText);
+  }
+  if (
+    request.message_thread_id !== undefined &&
+    isAbout(/thread not found|topic_(closed|deleted|id_invalid)/i)
+  ) {
+    log.warn(fields, 'a topic is gone or closed; sending to the chat itself');
+    return without(request, 'message_thread_id');
+  }
+  // Some servers refuse although the request allows to send without.
+  if (request.reply_parameters !== undefined && isAbout(/repl(y|ied)/i)) {
+    log.info(fields, 'the answered message is gone; sending without naming it');
+    return without(request, 'reply_parameters');
+  }
+  return null;
+}
+
+function without<Request extends object>(request: Request, field: keyof Request): Request {
+  const rest = { ...request };
+  delete rest[field];
+  return rest;
+}
+
+/** The addresses of links stand after their labels, as far as there is room. */
+export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entities'>>(
+  request: Request,
+  limit = MAX_TEXT,
+): Request {
+  const { entities = [], text } = request;
+  let shown = '';
+  let from = 0;
+  for (const entity of entities) {
+    if (entity.type !== 'text_link') continue;
+    const end = entity.offset + entity.length;
+    shown += `${text.slice(from, end)} (${entity.url})`;
+    from = end;
+  }
+  shown += text.slice(from);
+  return { ...without(request, 'entities'), text: shown.length <= limit ? shown : text };
+}
+
 /**
  * When a bot has to leave a chat alone: Telegram says for how long (`retry_after`), or shows it by holding a call back,
  * which it does itself while the wait is short. Whatever is done in the chat counts for its limits.
  */
 function createFloods(clock: Clock) {
-  const closedUntil = bounded<Address, number>(MOST_CHATS);
+  const closedUntil = new LRUCache<Address, number>({ max: MOST_CHATS });
   /** Each soon after the wait that the one before brought. */
-  const refusals = bounded<Address, { inRow: number; until: number }>(MOST_CHATS);
+  const refusals = new LRUCache<Address, { inRow: number; until: number }>({ max: MOST_CHATS });
   let allUntil = 0;
   let last: { chat: Address; at: number; until: number } | null = null;
 
@@ -243,9 +217,9 @@ function createFloods(clock: Clock) {
       const known = refusals.get(chat);
       const before = known !== undefined && now - known.until < TOGETHER_MS ? known.inRow : 0;
       const ms = Math.max(toldMs, backoffMs(before));
-      refusals.set(chat, { inRow: before + 1, until: now + ms });
-      close(chat, ms);
       const until = now + ms;
+      refusals.set(chat, { inRow: before + 1, until });
+      close(chat, ms);
       const isTogether = (one: number, other: number) => Math.abs(one - other) < TOGETHER_MS;
       if (last !== null && last.chat !== chat && isTogether(now, last.at) && isTogether(until, last.until)) {
         allUntil = Math.max(allUntil, until);
@@ -260,8 +234,6 @@ function createFloods(clock: Clock) {
   };
 }
 
-type Piece = string | Uint8Array;
-
 interface Call {
   method?: string;
   headers?: Record<string, string>;
@@ -274,7 +246,7 @@ function createTransport(apiRoot: string, outward: Outward) {
   const agent = outward.agent(secure, { idleMs: IDLE_MS });
   const request = secure ? httpsRequest : httpRequest;
 
-  function exchange(url: string, pieces: Piece[], { method = 'GET', headers, signal }: Call) {
+  function exchange(url: string, pieces: Buffer[], { method = 'GET', headers, signal }: Call) {
     return new Promise<{ json(): unknown }>((resolve, reject) => {
       let connected = false;
       let whole = false;
@@ -283,11 +255,11 @@ function createTransport(apiRoot: string, outward: Outward) {
         const where = connected && !whole ? ', in the middle of an upload' : '';
         reject(new TransportError(`${wordsFor(error, signal)}${where}`, connected && whole, status));
       };
-
+      const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
       const sent = request(url, {
         method,
         agent,
-        headers: { ...headers, ...NOT_PACKED, 'content-length': sizeOf(pieces) },
+        headers: { ...headers, ...NOT_PACKED, 'content-length': length },
         ...(signal === undefined ? {} : { signal }),
       });
       sent.on('error', broken);
@@ -298,21 +270,24 @@ function createTransport(apiRoot: string, outward: Outward) {
       sent.on('response', (response) => {
         status = response.statusCode ?? null;
         wholeOf(unpacked(response), MOST_DOCUMENT_BYTES).then((bytes) => {
-          const text = bytes.toString('utf8');
           // The server answered before it had read all of it, and does not want the rest.
           if (!whole) sent.destroy();
-          resolve({ json: () => parsed(text, status) });
+          resolve({ json: () => parsed(bytes.toString('utf8'), status) });
         }, broken);
       });
+      /** Before the last piece the server cannot have taken the request. */
+      function* upload(): Generator<Buffer> {
+        for (const [index, piece] of pieces.entries()) {
+          whole = index === pieces.length - 1;
+          yield piece;
+        }
+      }
       const [only] = pieces;
-      if (pieces.length === 1) {
+      if (pieces.length > 1) {
+        pipeline(upload, sent).catch(broken);
+      } else {
         whole = true;
         sent.end(only);
-      } else {
-        const upload = inTurn(pieces, () => {
-          whole = true;
-        });
-        pipeline(upload, sent).catch(broken);
       }
     });
   }
@@ -324,27 +299,14 @@ function createTransport(apiRoot: string, outward: Outward) {
 }
 
 /** JSON, or a form as grammY makes it. A file in it is in memory already; it is not copied, but goes in small pieces. */
-async function piecesOf(body: string | AsyncIterable<Uint8Array>): Promise<Piece[]> {
-  if (typeof body === 'string') return [body];
-  const pieces: Uint8Array[] = [];
+async function piecesOf(body: string | AsyncIterable<Uint8Array>): Promise<Buffer[]> {
+  if (typeof body === 'string') return [Buffer.from(body)];
+  const pieces: Buffer[] = [];
   for await (const part of body) {
-    for (let at = 0; at < part.length; at += PIECE_BYTES) pieces.push(part.subarray(at, at + PIECE_BYTES));
+    const bytes = Buffer.from(part.buffer, part.byteOffset, part.byteLength);
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) pieces.push(bytes.subarray(at, at + PIECE_BYTES));
   }
   return pieces;
-}
-
-function sizeOf(pieces: Piece[]): number {
-  let size = 0;
-  for (const piece of pieces) size += Buffer.byteLength(piece);
-  return size;
-}
-
-/** Each piece when the connection has room for it. Before the last one the server cannot have taken the request. */
-function* inTurn(pieces: Piece[], onLast: () => void): Generator<Piece> {
-  for (const [index, piece] of pieces.entries()) {
-    if (index === pieces.length - 1) onLast();
-    yield piece;
-  }
 }
 
 function parsed(text: string, status: number | null): unknown {

@@ -1,11 +1,9 @@
 /**
- * Ids of messages as the rest of the gateway knows them, made of the numbers that Telegram gives them. In a supergroup a
- * message has the same number for every bot; elsewhere each bot has numbers of its own: there, an id is the id of a
- * persona's bot, a colon and the number. And the newest of these numbers, as far as we were told: a bot's messages are
- * counted in one row over all its direct chats and basic groups, those of a supergroup in a row of its own, and they
- * only grow. From these, a send that was cut off is looked for (`find-sent.ts`).
+ * Our bots: the main one, and one for every persona that has a token. Together they are one account. In a supergroup a
+ * message has the same number for every bot; elsewhere each bot has numbers of its own: there, the id of a message is the id
+ * of the persona's bot, a colon and the number.
  */
-
+import { LRUCache } from 'lru-cache';
 import type { Recipient } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
@@ -13,7 +11,6 @@ import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
 import type { Outward } from '../../core/network.js';
 import { onAbort, withDeadline } from '../kit/abort.js';
-import { bounded } from '../kit/bounded.js';
 import { createLookupCache, isAdministrator } from '../kit/lookup-cache.js';
 import { type BotApi, createBotApi } from './api.js';
 import { isNotThere } from './failure.js';
@@ -22,55 +19,12 @@ import { chatId } from './outbound.js';
 
 /** The ids of supergroups and channels are below this. */
 const SHARED_BELOW = -1_000_000_000_000;
-
-/**
- * The message's number, and which persona's bot has it: null for the main bot, and where all have the same. null for an
- * id that is none of a message (a button that was pressed).
- */
-export function readMessageId(id: string): { bot: number | null; number: number } | null {
-  const [, bot, number] = /^(?:(\d{1,15}):)?(-?\d{1,15})$/.exec(id) ?? [];
-  if (number === undefined) return null;
-  return { bot: bot === undefined ? null : Number(bot), number: Number(number) };
-}
-
-/** The id of a message that one of our bots knows by that number. */
-export function messageIdOf(
-  { id, personaId }: Pick<OurBot, 'id' | 'personaId'>,
-  number: number | string,
-): string {
-  return personaId === undefined ? String(number) : `${id}:${number}`;
-}
-
-/** The id of a press on a button, among those of messages. */
-export function pressIdOf(bot: Pick<OurBot, 'id' | 'personaId'>, { id }: { id: string }): string {
-  return messageIdOf(bot, `press-${id}`);
-}
-
-/** Whether all bots have the same numbers for the messages of a chat. */
-export function isShared(chat: Address | number): boolean {
-  const id = Number(chat);
-  // A public group or channel may be addressed by its name.
-  return Number.isNaN(id) || id < SHARED_BELOW;
-}
-
-/** The id of a message that a bot was told of by that number. */
-export function idOf(number: number, chat: { id: number }, bot: OurBot): string {
-  return isShared(chat.id) ? String(number) : messageIdOf(bot, number);
-}
-
-/** The message's number to one bot in a chat; null where that bot does not know it. */
-export function numberFor(
-  { id, personaId }: Pick<OurBot, 'id' | 'personaId'>,
-  chat: Address,
-  messageId: string,
-): number | null {
-  const read = readMessageId(messageId);
-  if (read === null) return null;
-  const own = personaId === undefined ? null : id;
-  return read.bot === own || isShared(chat) ? read.number : null;
-}
-
-// Our bots: the main one, and one for every persona that has a token. Together they are one account.
+/** How long a message waits for the login of personas' bots. */
+const LOGIN_MS = 3_000;
+const ABSENT_MS = 300_000;
+const MOST_CHATS = 10_000;
+/** Of how many groups the administrators are cached. */
+const MOST_GROUPS = 1_000;
 
 /** One of our bots, as messages name it. */
 export interface OurBot {
@@ -98,28 +52,39 @@ export interface Bot {
   identity(signal: AbortSignal): Promise<OurBot>;
 }
 
-/** A persona's bot that does not log in is not waited for any longer. */
-const PATIENCE_MS = 3_000;
-const ABSENT_MS = 300_000;
-const MOST_CHATS = 10_000;
-
 export type Bots = ReturnType<typeof createBots>;
 
-export function createBots(options: TelegramOptions, parts: { clock: Clock; log: Log; outward: Outward }) {
-  const { clock } = parts;
-  const main = createBot(options, null, options.token, parts);
+export function createBots(options: TelegramOptions, host: { clock: Clock; log: Log; outward: Outward }) {
+  const { clock } = host;
+  const main = createBot(options, null, options.token, host);
   const personas = Object.entries(options.personaTokens).map(([personaId, token]) =>
-    createBot(options, personaId, token, parts),
+    createBot(options, personaId, token, host),
   );
   const all = [main, ...personas];
-  const absentUntil = bounded<Address, Map<Bot, number>>(MOST_CHATS);
-  const lastToHear = bounded<Address, Bot>(MOST_CHATS);
+  const absentUntil = new LRUCache<Address, Map<Bot, number>>({ max: MOST_CHATS });
+  const lastToHear = new LRUCache<Address, Bot>({ max: MOST_CHATS });
+  const administrators = createLookupCache(administratorsOf, { most: MOST_GROUPS, clock });
   let loggedIn: Promise<void> | null = null;
 
   async function logInAll(signal: AbortSignal): Promise<void> {
     const tried = Promise.allSettled(personas.map((bot) => bot.identity(signal)));
-    const aborted = (over: AbortSignal) => new Promise<void>((resolve) => onAbort(over, resolve));
-    await withDeadline(clock, PATIENCE_MS, signal, (over) => Promise.race([tried, aborted(over)]));
+    await withDeadline(clock, LOGIN_MS, signal, async (over) => {
+      await Promise.race([tried, new Promise<void>((resolve) => onAbort(over, resolve))]);
+    });
+  }
+
+  /** Asked of Telegram by the first of our bots that is in the group. */
+  async function administratorsOf(chat: Address): Promise<Set<Address>> {
+    const group = { chat_id: chatId(chat) };
+    for (const [index, { api }] of all.entries()) {
+      try {
+        const members = await api.call((raw, ended) => raw.getChatAdministrators(group, ended));
+        return new Set(members.map((member) => String(member.user.id)));
+      } catch (error) {
+        if (index === all.length - 1 || !isNotThere(api.failure(error))) throw error;
+      }
+    }
+    return new Set();
   }
 
   return {
@@ -169,6 +134,10 @@ export function createBots(options: TelegramOptions, parts: { clock: Clock; log:
       return present.length > 0 ? present : each;
     },
 
+    /** Who posts as the group itself is an anonymous administrator of it. Rejects when Telegram cannot be asked. */
+    isAdministrator: async (chat: Address, sender: Address): Promise<boolean> =>
+      sender === chat || isAdministrator(administrators, chat, (known) => known.has(sender)),
+
     close(): void {
       for (const bot of all) bot.api.close();
     },
@@ -179,10 +148,10 @@ function createBot(
   { apiRoot, mode }: TelegramOptions,
   personaId: PersonaId | null,
   token: string,
-  { clock, log, outward }: { clock: Clock; log: Log; outward: Outward },
+  host: { clock: Clock; log: Log; outward: Outward },
 ): Bot {
   const setting = `channels.telegram.${personaId === null ? 'token' : `persona_tokens.${personaId}`}`;
-  const api = createBotApi({ apiRoot, token, setting }, { clock, log, outward });
+  const api = createBotApi({ apiRoot, token, setting }, host);
   const whose = personaId === null ? {} : { personaId };
   // A bot's id stands in its token.
   let our: OurBot = { id: Number(token.split(':', 1)[0]), username: '', ...whose };
@@ -194,7 +163,7 @@ function createBot(
     name = first_name;
     our = { id, username: username ?? '', ...whose };
     const fields = { bot: `@${username}`, mode: personaId === null ? mode : 'polling' };
-    log.info({ ...logFields(personaId), ...fields }, 'logged in');
+    host.log.info({ ...logFields(personaId), ...fields }, 'logged in');
     return our;
   }
 
@@ -218,31 +187,45 @@ export function logFields(personaId: PersonaId | null): { channel: string; perso
   return personaId === null ? { channel: 'telegram' } : { channel: 'telegram', persona: personaId };
 }
 
-// Who manages a group: asked of Telegram by the first of our bots that is in it, and remembered for a while.
+/**
+ * The message's number, and which persona's bot has it: null for the main bot, and where all have the same. null for an
+ * id that is none of a message (a button that was pressed).
+ */
+export function readMessageId(id: string): { bot: number | null; number: number } | null {
+  const [, bot, number] = /^(?:(\d{1,15}):)?(-?\d{1,15})$/.exec(id) ?? [];
+  if (number === undefined) return null;
+  return { bot: bot === undefined ? null : Number(bot), number: Number(number) };
+}
 
-/** Of how many groups it is remembered. */
-const MOST_GROUPS = 1_000;
+/** The id of a message that one of our bots knows by that number. */
+export function messageIdOf(
+  { id, personaId }: Pick<OurBot, 'id' | 'personaId'>,
+  number: number | string,
+): string {
+  return personaId === undefined ? String(number) : `${id}:${number}`;
+}
 
-/** Whether somebody is one of them. Rejects when Telegram cannot be asked. */
-export function createAdministrators(
-  { all: bots }: Bots,
-  clock: Clock,
-): (chat: Address, sender: Address) => Promise<boolean> {
-  async function ask(chat: Address): Promise<Set<Address>> {
-    const group = { chat_id: chatId(chat) };
-    for (const [index, { api }] of bots.entries()) {
-      try {
-        const members = await api.call((raw, ended) => raw.getChatAdministrators(group, ended));
-        return new Set(members.map((member) => String(member.user.id)));
-      } catch (error) {
-        if (index === bots.length - 1 || !isNotThere(api.failure(error))) throw error;
-      }
-    }
-    return new Set();
-  }
+/** The id of a press on a button, among those of messages. */
+export function pressIdOf(bot: OurBot, { id }: { id: string }): string {
+  return messageIdOf(bot, `press-${id}`);
+}
 
-  const asked = createLookupCache(ask, { most: MOST_GROUPS, clock });
-  return async (chat, sender) =>
-    // Who posts as the group itself is an anonymous administrator of it.
-    sender === chat || isAdministrator(asked, chat, (administrators) => administrators.has(sender));
+/** Whether all bots have the same numbers for the messages of a chat. */
+export function isShared(chat: Address | number): boolean {
+  const id = Number(chat);
+  // A public group or channel may be addressed by its name.
+  return Number.isNaN(id) || id < SHARED_BELOW;
+}
+
+/** The id of a message that a bot was told of by that number. */
+export function idOf(number: number, chat: { id: number }, bot: OurBot): string {
+  return isShared(chat.id) ? String(number) : messageIdOf(bot, number);
+}
+
+/** The message's number to one bot in a chat; null where that bot does not know it. */
+export function numberFor({ id, personaId }: OurBot, chat: Address, messageId: string): number | null {
+  const read = readMessageId(messageId);
+  if (read === null) return null;
+  const own = personaId === undefined ? null : id;
+  return read.bot === own || isShared(chat) ? read.number : null;
 }

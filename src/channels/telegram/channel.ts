@@ -1,18 +1,114 @@
-/** For `doctor`: logs in, and warns of settings at Telegram that are in the way. */
-
+/** Telegram as a channel: joins what receives (`intake.ts`), what sends (`send.ts`) and what looks up. */
 import type { Channel, ChannelHost } from '../../core/channel.js';
 import { Fault } from '../../core/errors.js';
 import { onAbort } from '../kit/abort.js';
 import { createState } from '../kit/supervise.js';
-import { type Bot, type Bots, createAdministrators, createBots } from './bots.js';
+import { type Bot, type Bots, createBots, logFields } from './bots.js';
 import { fetchFile } from './files.js';
-import { numberCopies } from './inbound.js';
 import { createPresses, createWebhook, poll } from './intake.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
-import { createEditing, createReacting, createSending } from './send.js';
+import { createSending } from './send.js';
 import { createDeliveryCheck } from './was-delivered.js';
 
+export type Telegram = ReturnType<typeof createTelegram>;
+
+/** Has a `webhook` in that mode, and shows drafts where the operator wants them. */
+export function createTelegram(
+  host: Pick<ChannelHost<TelegramOptions>, 'options' | 'state' | 'cursor' | 'outward' | 'clock' | 'log'>,
+  recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
+) {
+  const { options, outward, clock, log } = host;
+  const { mode, webhookUrl, webhookSecret, linkPreviews } = options;
+  const bots = createBots(options, host);
+  const { main } = bots;
+  const delivered = createDeliveryCheck(bots, clock, recorded);
+  const { preview, ...sending } = createSending(bots, delivered, linkPreviews, clock, log);
+  const state = createState(clock);
+  const presses = createPresses(log);
+  const isWebhook = mode === 'webhook' && webhookUrl !== null && webhookSecret !== null;
+  const webhook = isWebhook ? createWebhook(webhookUrl, webhookSecret) : null;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let receiving: Promise<unknown> = Promise.resolve();
+
+  /** For calls whose errors go out of here. */
+  async function orFault<T>(what: string, run: () => Promise<T>): Promise<T> {
+    try {
+      return await run();
+    } catch (error) {
+      throw new Fault('internal', `${what}: ${main.api.failure(error).reason}`);
+    }
+  }
+
+  const channel = {
+    ...sending,
+    name: 'telegram',
+    voiceNotes: true as const,
+    buttons: true as const,
+    typedAtMost: [4_096],
+    limits: {
+      messagesPerSecond: options.messagesPerSecond,
+      perChatBurst: options.perChatBurst,
+      perChatPerSecond: { direct: 1, group: 20 / 60 },
+    },
+    compose,
+    status: state.status,
+    watermark: delivered.watermark,
+    wasDelivered: delivered.wasDelivered,
+    fetch: ({ source }, ask) => fetchFile(bots, source, { ...ask, outward }),
+
+    async start(receive, until) {
+      onAbort(until, () => stopping.abort());
+      const running = bots.all.map((bot) => {
+        const isMain = bot === main;
+        // The channel's status is that of its main bot; the other bots' is in the log alone.
+        const status = isMain ? state : createState(clock);
+        const intake = { host, bot, bots, receive, presses, delivered, state: status, signal };
+        return isMain && webhook !== null ? webhook.keep(intake) : poll(intake);
+      });
+      receiving = Promise.all(running);
+    },
+
+    async stop() {
+      stopping.abort();
+      await receiving;
+      await presses.idle();
+      bots.close();
+    },
+
+    // A persona's bot goes by the persona's name, which calls the persona.
+    names: () => [main.name()].filter((name) => name !== ''),
+
+    isAdministrator: (chat, sender) =>
+      orFault(`Could not ask Telegram who manages the group ${chat}`, () =>
+        bots.isAdministrator(chat, sender),
+      ),
+
+    async announceCommands(commands) {
+      const list = commands.map(({ name, description }) => ({ command: name, description }));
+      const announce = ({ api }: Bot) =>
+        api.call((raw, ended) => raw.setMyCommands({ commands: list }, ended));
+      await orFault('Could not register the chat commands with Telegram', () => announce(main));
+      for (const bot of bots.personas) {
+        await announce(bot).catch((error: unknown) => {
+          const { reason } = bot.api.failure(error);
+          const fields = { ...logFields(bot.personaId), reason };
+          log.warn(fields, "could not register the chat commands for a persona's bot");
+        });
+      }
+    },
+
+    check: () => orFault('Telegram refused the token of channels.telegram.token', () => check(bots, options)),
+  } satisfies Channel;
+  return {
+    ...channel,
+    ...(options.streaming === 'draft' ? { preview } : {}),
+    ...(webhook === null ? {} : { webhook: webhook.webhook }),
+  };
+}
+
+/** For `doctor`: logs in, and warns of settings at Telegram that are in the way. */
 async function check(
   { main: { api }, personas }: Bots,
   { mode, webhookUrl, access }: TelegramOptions,
@@ -76,120 +172,4 @@ async function checkPersona(
 /** The rest of somebody's webhook address may be a secret. */
 function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).host : 'an address that is not one';
-}
-
-// Telegram: the first and the last step of the route. What comes in is put into our words (`inbound.ts`) and stored
-// before Telegram hears that we have it (`intake.ts`); what goes out is cut and marked up (`outbound.ts`) and sent by
-// the bot whose words it is (`send.ts`). This file joins the parts, and holds no rule of its own.
-
-type Capability =
-  | 'edit'
-  | 'remove'
-  | 'watermark'
-  | 'wasDelivered'
-  | 'react'
-  | 'setTyping'
-  | 'fetch'
-  | 'names'
-  | 'isAdministrator'
-  | 'announceCommands'
-  | 'check';
-
-/** Has a `webhook` in that mode, and shows drafts where the operator wants them. */
-export type Telegram = Channel & Required<Pick<Channel, Capability>>;
-
-export function createTelegram(
-  host: Pick<ChannelHost<TelegramOptions>, 'options' | 'state' | 'cursor' | 'outward' | 'clock' | 'log'>,
-  recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
-): Telegram {
-  const { options, state: kept, cursor, outward, clock, log } = host;
-  const { mode, webhookUrl, webhookSecret, linkPreviews } = options;
-  const bots = createBots(options, { clock, log, outward });
-  const { main } = bots;
-  const delivered = createDeliveryCheck(bots, clock, recorded);
-  const { preview, ...sending } = createSending({ bots, delivered, linkPreviews, clock, log });
-  const state = createState(clock);
-  const presses = createPresses(log);
-  const isAdministrator = createAdministrators(bots, clock);
-  const isCalled = mode === 'webhook' && webhookUrl !== null && webhookSecret !== null;
-  const called = isCalled ? createWebhook(webhookUrl, webhookSecret) : null;
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  let receiving: Promise<unknown> = Promise.resolve();
-
-  /** For calls whose errors go out of here. */
-  async function orFault<T>(what: string, run: () => Promise<T>): Promise<T> {
-    try {
-      return await run();
-    } catch (error) {
-      throw new Fault('internal', `${what}: ${main.api.failure(error).reason}`);
-    }
-  }
-
-  const channel: Telegram = {
-    ...sending,
-    ...createEditing({ bots, linkPreviews, log }),
-    ...createReacting(bots),
-    watermark: delivered.watermark,
-    wasDelivered: delivered.wasDelivered,
-    ...(options.streaming === 'draft' ? { preview } : {}),
-    name: 'telegram',
-    voiceNotes: true,
-    limits: {
-      messagesPerSecond: options.messagesPerSecond,
-      perChatBurst: options.perChatBurst,
-      perChatPerSecond: { direct: 1, group: 20 / 60 },
-    },
-    buttons: true,
-    typedAtMost: [4_096],
-    compose,
-    status: state.status,
-    fetch: ({ source }, ask) => fetchFile(bots, source, { ...ask, outward }),
-
-    async start(receive, until) {
-      onAbort(until, () => stopping.abort());
-      const running = bots.all.map((bot) => {
-        const isMain = bot === main;
-        // The channel's status is that of its main bot; the other bots' is in the log alone.
-        const status = isMain ? state : createState(clock);
-        const taking = { bot, bots, receive, numbered: numberCopies(), presses, delivered };
-        const intake = { ...taking, state: status, kept, clock, log, signal };
-        return isMain && called !== null ? called.keep(intake) : poll(intake, cursor);
-      });
-      receiving = Promise.all(running);
-    },
-
-    async stop() {
-      stopping.abort();
-      await receiving;
-      await presses.idle();
-      bots.close();
-    },
-
-    // A persona's bot goes by the persona's name, which calls the persona.
-    names: () => [main.name()].filter((name) => name !== ''),
-
-    isAdministrator: (chat, sender) =>
-      orFault(`Telegram could not be asked who manages the group ${chat}`, () =>
-        isAdministrator(chat, sender),
-      ),
-
-    async announceCommands(commands) {
-      const list = commands.map(({ name, description }) => ({ command: name, description }));
-      const announce = ({ api }: Bot) =>
-        api.call((raw, ended) => raw.setMyCommands({ commands: list }, ended));
-      await orFault('The chat commands could not be made known to Telegram', () => announce(main));
-      for (const bot of bots.personas) {
-        await announce(bot).catch((error: unknown) => {
-          const fields = { channel: 'telegram', persona: bot.personaId };
-          const { reason } = bot.api.failure(error);
-          log.warn({ ...fields, reason }, "the chat commands could not be made known to a persona's bot");
-        });
-      }
-    },
-
-    check: () =>
-      orFault(`Telegram does not let the bot of channels.telegram.token in`, () => check(bots, options)),
-  };
-  return called === null ? channel : { ...channel, webhook: called.webhook };
 }

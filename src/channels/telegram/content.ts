@@ -1,41 +1,38 @@
-/** Who speaks, and whose words somebody passes on, for `inbound.ts`. Pure. */
-
+/**
+ * What a message shows: who speaks, their words with whom these mention, their files, or a label for what is neither. Pure.
+ */
+import type { Chat, Checklist, Location, MessageEntity, User } from 'grammy/types';
 import { sizeInWords } from '../../core/cut.js';
-import type { Attachment, InboundMessage } from '../../core/message.js';
+import type { InboundMessage } from '../../core/message.js';
 import { bracketed, mentioning } from '../kit/incoming.js';
 import { messageIdOf, type OurBot, type Receiver } from './bots.js';
 import { filesIn, titleOf } from './files.js';
 import { markdownOf } from './rich.js';
-import { type Author, type Content, FILE_FIELDS, type Message, type Origin } from './update.js';
+import type { Content, Origin } from './update.js';
 
 /**
  * Who speaks; null for bots. For who posts as a chat (an anonymous administrator as the group itself, a channel in its
  * discussion group) Telegram names a bot of its own as the sender, and the chat beside it.
  */
 export function senderOf(
-  message: Author & Pick<Message, 'chat'>,
+  { from, sender_chat: as, author_signature: signature }: Content,
+  chat: { id: number },
   { ours }: Pick<Receiver, 'ours'>,
 ): InboundMessage['sender'] | null {
-  const { from, sender_chat: as, chat } = message;
   if (as !== undefined) {
     const administrator = as.id === chat.id;
-    const signature = administrator ? message.author_signature : undefined;
-    return { address: String(as.id), name: signature || nameOf(as), administrator };
+    const name = (administrator && signature) || nameOf(as);
+    return { address: String(as.id), name, administrator };
   }
   if (from === undefined || from.is_bot || ours.some(({ id }) => id === from.id)) return null;
   return { address: String(from.id), name: nameOf(from), administrator: false };
 }
 
 /** Of a person or of a chat. */
-export function nameOf(one: {
-  id: number;
-  title?: string | undefined;
-  first_name?: string | undefined;
-  last_name?: string | undefined;
-  username?: string | undefined;
-}): string {
-  const name = [one.first_name, one.last_name].filter(Boolean).join(' ').trim();
-  return one.title || name || one.username || String(one.id);
+export function nameOf(one: User | Chat): string {
+  const { title, first_name, last_name, username }: Partial<Record<string, unknown>> = { ...one };
+  const name = [first_name, last_name].filter(Boolean).join(' ').trim();
+  return String(title || name || username || one.id);
 }
 
 /** Empty where Telegram does not say. Who hides their account behind a forward is a name alone. */
@@ -45,23 +42,16 @@ export function originName({ sender_user, sender_user_name, sender_chat, chat }:
 }
 
 /**
- * Whose words a message holds that its sender did not write: those of a forward, or of the bot by way of which it was made
- * (`@gif cats`). Empty where Telegram does not say; undefined: they are the sender's own.
+ * Who wrote the words of a forward, or of a message made by way of another bot (`@gif cats`). Empty where Telegram does not
+ * say; undefined: the sender did.
  */
-export function foreignWriterOf({
-  forward_origin: origin,
-  via_bot: bot,
-  is_automatic_forward: isPost,
-}: Pick<Message, 'forward_origin' | 'via_bot'> & { is_automatic_forward?: boolean | undefined }):
-  | string
-  | undefined {
-  if (origin !== undefined) return originName(origin);
-  if (bot !== undefined) return nameOf(bot);
-  return isPost ? '' : undefined;
+export function foreignWriterOf(message: Content): string | undefined {
+  if (message.forward_origin !== undefined) return originName(message.forward_origin as Origin);
+  if (message.via_bot !== undefined) return nameOf(message.via_bot);
+  return message.is_automatic_forward ? '' : undefined;
 }
 
-// What stands in the place of words for what is neither words nor a file: a line in brackets, so that a persona knows
-// what somebody sent, even if it cannot see it. Pure.
+// Labels stand in the place of words for what is neither words nor a file, so that a persona knows what somebody sent.
 
 /** Fields beside the content, and what is said in the place of people: of these a person expects no answer. */
 const BESIDE = new Set(
@@ -137,7 +127,7 @@ function changeOfTasks({ checklist_tasks_done: done, checklist_tasks_added: adde
   return added ? words('checklist', checklist?.title, tasks && `added: ${tasks}`) : null;
 }
 
-function tasksOf({ tasks = [] }: NonNullable<Content['checklist']>): string[] {
+function tasksOf({ tasks = [] }: Checklist): string[] {
   return tasks.map(({ text, completion_date: done }) => `- [${done ? 'x' : ' '}] ${text}`);
 }
 
@@ -173,9 +163,12 @@ function giftWords({ gift, unique_gift: unique, invoice }: Content): string | nu
 }
 
 /** Telegram goes on: nobody who sends something new is met with silence. */
-function unknownWords({ holds = [] }: Content): string | null {
-  if (holds.some((field) => SERVICE.has(field))) return null;
-  const kind = holds.find((field) => !BESIDE.has(field) && /^\w{1,64}$/.test(field));
+function unknownWords(content: Content): string | null {
+  const fields = Object.entries(content).flatMap(([name, value]) =>
+    typeof value === 'object' ? [name] : [],
+  );
+  if (fields.some((field) => SERVICE.has(field))) return null;
+  const kind = fields.find((field) => !BESIDE.has(field) && /^\w{1,64}$/.test(field));
   return kind === undefined ? null : `a message of a kind I do not know: ${kind}`;
 }
 
@@ -184,8 +177,9 @@ function words(kind: string, name?: string, ...more: (string | undefined)[]): st
   return [name ? `${kind} ${name}` : kind, ...more.filter(Boolean)].join(', ');
 }
 
-function coordinates({ latitude, longitude }: NonNullable<Content['location']> = {}): string {
-  return latitude === undefined || longitude === undefined ? '' : `${latitude}, ${longitude}`;
+function coordinates(place: Partial<Location> = {}): string {
+  const { latitude, longitude } = place;
+  return Number.isFinite(latitude) && Number.isFinite(longitude) ? `${latitude}, ${longitude}` : '';
 }
 
 function winners(count: number | undefined): string {
@@ -197,9 +191,6 @@ function seconds(duration: number | undefined): string {
   return duration < 60 ? `${duration} s` : `${Math.floor(duration / 60)} min ${duration % 60} s`;
 }
 
-// What a message says, for `inbound.ts`: its words with whom they mention, its files, or a label for what is neither.
-// Pure.
-
 /** `/cmd@SomeBot` at the start of a message: the command, and the handle. */
 const OPENING_COMMAND = /^(\/\w{1,64})(@\w+)(?=\s|$)/;
 
@@ -209,34 +200,31 @@ type Said = Pick<
 >;
 
 /**
- * Words and files, as `bot` received them; `replied` are the files of the message that it answers. What has neither
- * gets a label: in a direct chat whatever it is, since somebody waits for an answer there, and in a group what is
- * worth hearing. What has no label either is nothing.
+ * Words and files, as `bot` received them; `replied`: the message that this one answers. What has neither gets a label: in a
+ * direct chat whatever it is, since somebody waits for an answer there, and in a group what is worth hearing. null: nothing.
  */
 export function saidIn(
-  message: Message,
-  replied: Attachment[],
+  message: Content,
+  replied: Content,
   receiver: Receiver & { direct: boolean },
 ): Said | null {
   const { bot, direct } = receiver;
-  const own = FILE_FIELDS.some((field) => field in message) ? filesIn(message) : [];
+  const own = filesIn(message);
   const words = wordsOf(message);
   const said = words || (own.length > 0 ? '' : (direct ? labelOf : tellingLabelOf)(message));
   if (said === null) return null;
+  const others = filesIn(replied).map((file) => ({ ...file, ofReply: true as const }));
   // Only the bot that received a file may fetch it.
-  const files = [...own, ...replied].map((file) => ({ ...file, source: messageIdOf(bot, file.source) }));
-  return {
-    ...spoken(said, message, receiver),
-    ...(files.length === 0 ? {} : { attachments: files }),
-  };
+  const attachments = [...own, ...others].map((file) => ({ ...file, source: messageIdOf(bot, file.source) }));
+  return { ...spoken(said, message, receiver), ...(attachments.length === 0 ? {} : { attachments }) };
 }
 
 /** The words with whom they are for. What somebody else wrote calls none of us. */
 function spoken(
   words: string,
-  message: Message,
+  message: Content,
   { bot, ours, direct }: Receiver & { direct: boolean },
-): Omit<Said, 'attachments'> {
+): Said {
   // What is said to a persona's own bot alone is said to that persona.
   const own = direct && bot.personaId !== undefined ? [bot] : [];
   const forwardedFrom = foreignWriterOf(message);
@@ -244,17 +232,15 @@ function spoken(
     return { text: words, mentionsBot: false, ...addressing(own), forwardedFrom };
   }
   const { text, bots, called } = mentionsIn(words, message, ours);
-  const names = mentioning(namesIn(words, message));
   const mentioned = [...own, ...bots];
-  const addressed = addressing(mentioned);
   // Where personas have bots, who calls the main one means none of these, whomever else the words name.
   const isForMain = !direct && ours.length > 1 && called.some(({ personaId }) => personaId === undefined);
   return {
     text,
-    ...names,
+    ...mentioning(namesIn(words, message)),
     mentionsBot: mentioned.length > 0,
     ...(isForMain ? { addresses: [] } : {}),
-    ...addressed,
+    ...addressing(mentioned),
   };
 }
 
@@ -267,12 +253,12 @@ export function wordsOf({ text, caption, rich_message: rich }: Content): string 
   return text || caption || (rich === undefined ? '' : markdownOf(rich));
 }
 
-function entitiesOf({ text, entities, caption_entities }: Message) {
+function entitiesOf({ text, entities, caption_entities }: Content): MessageEntity[] {
   return (text ? entities : caption_entities) ?? [];
 }
 
 /** Of those without a handle, whom Telegram mentions by their names. */
-function namesIn(words: string, message: Message): string[] {
+function namesIn(words: string, message: Content): string[] {
   return entitiesOf(message).flatMap(({ type, offset, length }) =>
     type === 'text_mention' ? [words.slice(offset, offset + length)] : [],
   );
@@ -283,7 +269,7 @@ function namesIn(words: string, message: Message): string[] {
  * these it calls, at its beginning or its end. And its words without our names on commands (`/cmd@OurBot` is `/cmd`;
  * another bot's stays).
  */
-function mentionsIn(words: string, message: Message, ours: readonly OurBot[]) {
+function mentionsIn(words: string, message: Content, ours: readonly OurBot[]) {
   let text = words;
   const found = new Map<OurBot, number>();
   const mention = (bot: OurBot, at: number) => found.set(bot, Math.min(at, found.get(bot) ?? at));
@@ -295,11 +281,12 @@ function mentionsIn(words: string, message: Message, ours: readonly OurBot[]) {
   }
   const entities = entitiesOf(message);
   // From the end, so that the offsets before a shortened command still hold.
-  for (const { type, offset, length, user } of entities.toSorted((one, other) => other.offset - one.offset)) {
+  for (const entity of entities.toSorted((one, other) => other.offset - one.offset)) {
+    const { type, offset, length } = entity;
     const end = offset + length;
     const said = words.slice(offset, end).toLowerCase();
     for (const bot of ours) {
-      if (type === 'text_mention' && user?.id === bot.id) mention(bot, offset);
+      if (type === 'text_mention' && entity.user?.id === bot.id) mention(bot, offset);
       const handle = handleOf(bot);
       if (type !== 'bot_command' || handle === '' || !said.endsWith(handle)) continue;
       mention(bot, offset);

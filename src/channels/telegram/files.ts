@@ -1,7 +1,7 @@
-/** The files of a message, as attachments. Pure. */
-
+/** Files of messages: those that came with one, fetching them, and sending one. */
 import { open } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
+import type { Audio, PhotoSize } from 'grammy/types';
 import { InputFile } from 'grammy/web';
 import type { FetchResult, OutgoingFile } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
@@ -13,41 +13,55 @@ import type { Bots } from './bots.js';
 import { type Failure, isKindRefused, isUnwanted } from './failure.js';
 import { MOST_CAPTION, type SendRequest } from './outbound.js';
 import { blockFilesIn } from './rich.js';
-import type { Content, Files } from './update.js';
-
-type File = Pick<NonNullable<Files['document']>, 'file_id' | 'file_size' | 'mime_type' | 'file_name'>;
+import type { Content } from './update.js';
 
 /** Telegram sends each file of an album in a message of its own; only a rich or a paid message has several. */
 export function filesIn(content: Content): Attachment[] {
-  const several = [...blockFilesIn(content.rich_message), ...(content.paid_media?.paid_media ?? [])];
-  return [content, ...several].flatMap(ownFile);
+  const paid = [content.paid_media?.paid_media ?? []].flat() as Content[];
+  return [content, ...blockFilesIn(content.rich_message), ...paid].flatMap(ownFile);
 }
 
-function ownFile({ live_photo, voice, video, video_note, animation, audio, ...more }: Files): Attachment[] {
+function ownFile(content: Content): Attachment[] {
+  const { live_photo: live, voice, audio, document } = content;
   // A live photo also comes with a photo, which is its first picture.
-  const photo = largest(more.photo ?? live_photo?.photo);
+  const photo = largest(content.photo ?? live?.photo);
   if (photo) return fileOf('image', { mime_type: 'image/jpeg', ...photo });
   if (voice) return fileOf('voice', voice);
-  const film = video_note ?? video ?? animation ?? live_photo;
+  const film = content.video_note ?? content.video ?? content.animation ?? live;
   // An animation also comes with a document, which is the same file.
   if (film) return fileOf('video', film);
   if (audio) return fileOf('audio', { ...audio, file_name: audio.file_name ?? titleOf(audio) });
-  const { document } = more;
   if (document) return fileOf(isPicture(document.mime_type) ? 'image' : 'document', document);
   return [];
 }
 
+interface AnyFile {
+  file_id: string;
+  file_name?: string | undefined;
+  mime_type?: string;
+  file_size?: number;
+  duration?: number;
+}
+
 /** None without an id: then it cannot be fetched, and a label takes its place. */
-function fileOf(kind: Attachment['kind'], file: File & { duration?: number | undefined }): Attachment[] {
-  const { file_id: source, file_name, mime_type, file_size, duration } = file;
+function fileOf(kind: Attachment['kind'], file: AnyFile): Attachment[] {
+  const { file_id: source, file_name: name, mime_type: mimeType, file_size: bytes, duration } = file;
   if (!source) return [];
-  const known = { name: file_name || null, mimeType: mime_type || null };
-  return [{ kind, source, ...known, bytes: file_size ?? null, seconds: duration ?? null }];
+  return [
+    {
+      kind,
+      source,
+      name: name || null,
+      mimeType: mimeType || null,
+      bytes: bytes ?? null,
+      seconds: duration ?? null,
+    },
+  ];
 }
 
 /** Telegram lists them from the smallest on. */
-function largest(sizes: Files['photo'] = []) {
-  const area = (size: (typeof sizes)[number]) => (size.width ?? 0) * (size.height ?? 0);
+function largest(sizes: PhotoSize[] = []): PhotoSize | undefined {
+  const area = ({ width, height }: PhotoSize) => (width ?? 0) * (height ?? 0);
   return sizes
     .filter((size) => size.file_id)
     .toSorted((one, other) => area(one) - area(other))
@@ -59,7 +73,7 @@ function isPicture(mimeType: string | undefined): boolean {
   return mimeType !== undefined && /^image\/(?!svg)/i.test(mimeType);
 }
 
-export function titleOf(audio: NonNullable<Files['audio']>): string | undefined {
+export function titleOf(audio: Audio): string | undefined {
   if (audio.performer && audio.title) return `${audio.performer} – ${audio.title}`;
   return audio.title || audio.performer || audio.file_name;
 }
@@ -147,96 +161,42 @@ async function readLocal(path: string, maxBytes: number): Promise<FetchResult> {
   }
 }
 
-// Whether Telegram shows a file as a photo: its kind and size, by its first bytes, whatever its name says. Pure.
+// Sending a file: as what it is, where Telegram takes it so (a voice note, a photo), else as a document.
 
-const MOST_BYTES = 10_000_000;
-const MOST_WIDTH_AND_HEIGHT = 10_000;
-const MOST_RATIO = 20;
+const MOST_PHOTO_BYTES = 10_000_000;
 
-interface Size {
-  width: number;
-  height: number;
-}
-
+/** By its first bytes, whatever its name says. An animated WebP would stand still. */
 function isPhoto(bytes: Buffer): boolean {
-  if (bytes.length > MOST_BYTES) return false;
-  const size = sizeOf(bytes);
-  if (size === null) return false;
-  const { width, height } = size;
-  const [short, long] = [Math.min(width, height), Math.max(width, height)];
-  return short > 0 && width + height <= MOST_WIDTH_AND_HEIGHT && long <= short * MOST_RATIO;
+  const head = bytes.toString('latin1', 0, 16);
+  const isWebp = head.startsWith('RIFF') && head.startsWith('WEBP', 8);
+  const isAnimated = head.startsWith('VP8X', 12) && ((bytes[20] ?? 0) & 0x02) !== 0;
+  const isPicture =
+    head.startsWith('\xff\xd8\xff') || head.startsWith('\x89PNG\r\n') || (isWebp && !isAnimated);
+  return isPicture && bytes.length <= MOST_PHOTO_BYTES;
 }
-
-/** null for what is neither a JPEG, a PNG nor a WebP, and for one that ends before it says its size. */
-function sizeOf(bytes: Buffer): Size | null {
-  const at = (from: number, to: number) => bytes.toString('latin1', from, to);
-  try {
-    if (at(0, 3) === '\xff\xd8\xff') return ofJpeg(bytes);
-    if (at(0, 8) === '\x89PNG\r\n\x1a\n' && at(12, 16) === 'IHDR') {
-      return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };
-    }
-    if (at(0, 4) === 'RIFF' && at(8, 12) === 'WEBP') return ofWebp(bytes);
-  } catch {
-    // It ends too early.
-  }
-  return null;
-}
-
-/** Segments follow one another until the one of the frame, in which the size stands. */
-function ofJpeg(bytes: Buffer): Size | null {
-  for (let at = 2; bytes[at] === 0xff; ) {
-    const kind = bytes.readUInt8(at + 1);
-    // The markers of frames are C0 to CF; three of them are something else.
-    const isFrame = kind >= 0xc0 && kind <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(kind);
-    if (isFrame) return { width: bytes.readUInt16BE(at + 7), height: bytes.readUInt16BE(at + 5) };
-    // Any number of these may stand before a marker.
-    at += kind === 0xff ? 1 : 2 + bytes.readUInt16BE(at + 2);
-  }
-  return null;
-}
-
-/** Three kinds of WebP say it each in its own way. */
-function ofWebp(bytes: Buffer): Size | null {
-  switch (bytes.toString('latin1', 12, 16)) {
-    case 'VP8 ':
-      return { width: bytes.readUInt16LE(26) & 0x3fff, height: bytes.readUInt16LE(28) & 0x3fff };
-    case 'VP8L': {
-      const bits = bytes.readUInt32LE(21);
-      return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
-    }
-    case 'VP8X':
-      // A moving one would stand still.
-      if ((bytes.readUInt8(20) & 0x02) !== 0) return null;
-      return { width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 };
-    default:
-      return null;
-  }
-}
-
-// A file that is sent: as what it is, where Telegram takes it so (a voice note, a photo), else as a document.
 
 /** With the text of the request below it. Never rejects. */
 export async function sendFile(
   api: BotApi,
   request: SendRequest,
   file: OutgoingFile,
-  { bytes, signal }: { bytes: Buffer; signal: AbortSignal },
+  bytes: Buffer,
+  signal: AbortSignal,
 ): Promise<{ answer: { message_id?: unknown } } | { failure: Failure }> {
   const limits = { signal, bytes: bytes.length, mostText: MOST_CAPTION };
   // Each upload needs its own.
-  const input = () => new InputFile(bytes, formName(file.name));
+  const input = (name = formName(file.name)) => new InputFile(bytes, name);
   if (file.voiceSeconds !== undefined) {
     const duration = Math.max(1, Math.round(file.voiceSeconds));
     const spoken = await api.send(
       request,
       (raw, each, ended) =>
-        raw.sendVoice({ ...captionRequest(each), voice: new InputFile(bytes, file.name), duration }, ended),
+        raw.sendVoice({ ...captionRequest(each), voice: input(file.name), duration }, ended),
       limits,
     );
     if (!('failure' in spoken) || !isKindRefused(spoken.failure)) return spoken;
     // Who wants no voice notes wants them of no other bot either; but the words below one are not lost with it.
-    const isWordless = request.text.trim() === '';
-    if (isUnwanted(spoken.failure) && isWordless) return spoken;
+    if (isUnwanted(spoken.failure) && request.text.trim() === '') return spoken;
   } else if (isPhoto(bytes)) {
     const shown = await api.send(
       request,

@@ -1,124 +1,208 @@
 /**
- * Where the route begins, receiving by asking: one batch of updates, stored together with its offset, and only then the
- * next question, which tells Telegram that we have it. What is not stored is given again. (`webhook.ts` receives by being
- * called.)
+ * Where the route begins: what a bot gets is stored before Telegram hears that we have it. With polling, a batch of updates
+ * is stored together with its offset, and the next request confirms it. With a webhook, Telegram sends an update again until
+ * it gets 200. An update that ends the process each time it is read is skipped after five attempts (docs/decisions/0042).
  */
-
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { ChannelState, ChoiceOutcome, Receive, Reception, Webhook } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+import type { CallbackQuery } from 'grammy/types';
+import type { ChannelHost, ChoiceOutcome, Receive, Reception, Webhook } from '../../core/channel.js';
+import { createMutex } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
+import { mayTry } from '../../core/retry.js';
+import { onAbort, withDeadline } from '../kit/abort.js';
 import { PRESS_ANSWERS } from '../kit/outgoing.js';
 import { backoffMs, type Setback, type State, supervise } from '../kit/supervise.js';
-import { type Bot, type Bots, logFields, type OurBot, pressIdOf } from './bots.js';
+import { type Bot, type Bots, logFields, pressIdOf } from './bots.js';
 import { isWebhookInTheWay } from './failure.js';
-import { inbound, type numberCopies } from './inbound.js';
-import { type Called, createCalled, createStuck, type Stuck } from './stuck.js';
-import { ALLOWED_UPDATES, type Press, readUpdate } from './update.js';
+import { inbound, numberCopies } from './inbound.js';
+import { ALLOWED_UPDATES, readUpdate } from './update.js';
 import type { DeliveryCheck } from './was-delivered.js';
 
-/** How long Telegram keeps a question that it has no answer to. */
-const PATIENCE_SECONDS = 30;
-/** A question open for longer than this is lost: the connection is dead and nobody said so. */
+/** How long Telegram keeps a request open when it has no updates. */
+const LONG_POLL_SECONDS = 30;
+/** A request open for longer than this is lost: the connection is dead. */
 const WATCHDOG_MS = 45_000;
 /** An empty answer should take its time. A server that does not wait is not asked as fast as it answers. */
 const QUICK_MS = 50;
-/** An answer within this time was there before the question. */
+/** An answer within this time was there before the request. */
 const AT_ONCE_MS = 500;
 /** An offset further ahead of Telegram's next id than this is none to it. */
 const MOST_AHEAD = 10;
+/** An update that may end the process waits until nobody is being answered, whose turn would end with it. */
+const SETTLE_MS = 30_000;
+/** A press that is not answered within this is not waited for at a stop, either. */
+const PRESS_ANSWER_MS = 10_000;
+const WEBHOOK_PATH = '/telegram/webhook';
+/** Somebody else may set another webhook. */
+const WEBHOOK_CHECK_MS = 300_000;
 
-/** What one of our bots takes in with. */
-interface Intake {
+/** What one of our bots receives with. */
+export interface Intake {
+  host: Pick<ChannelHost<unknown>, 'state' | 'cursor' | 'clock' | 'log'>;
   bot: Bot;
   bots: Bots;
   receive: Receive;
-  numbered: ReturnType<typeof numberCopies>;
   presses: Presses;
   delivered: DeliveryCheck;
   state: State;
-  /** What is kept from start to start. */
-  kept: Pick<ChannelState, 'get' | 'set'>;
-  clock: Clock;
-  log: Log;
   signal: AbortSignal;
 }
 
-/** The bot as it logged in, and the account that all our bots are together. */
-interface Login {
-  our: OurBot;
-  account: string;
+/** An offset, and whether more updates wait behind it. */
+interface Offset {
+  cursor: string;
+  piledUp: boolean;
 }
 
-/** `cursor`: the offset that was stored last for a bot, by its id; null before the first. */
-export function poll(intake: Intake, cursor: (bot: string) => Promise<string | null>): Promise<void> {
-  const { bot, state, clock, log, signal } = intake;
+function createStoring({ host, bot, bots, receive, presses, delivered, signal }: Intake) {
+  const { state, clock, log } = host;
+  const numbered = numberCopies();
+  const inTurn = createMutex();
+
+  /** Resolves when it is known who receives, and which names a message may mention. */
+  async function logIn() {
+    const [our, main] = await Promise.all([bot.identity(signal), bots.main.identity(signal)]);
+    await bots.loggedIn(signal);
+    const cursorFor = our.personaId === undefined ? {} : { cursorFor: String(our.id) };
+    return { our, batch: { channel: 'telegram', account: String(main.id) }, cursorFor };
+  }
+
+  /** Resolves when what the updates hold is stored, with the offset if there is one. */
+  async function store(updates: unknown[], offset?: Offset): Promise<void> {
+    const { our, batch, cursorFor } = await logIn();
+    delivered.heard(our, updates);
+    const events = inbound(updates, our, bots.ours()).map((event) =>
+      event.kind === 'message' && event.twin !== undefined ? numbered(event, event.twin) : event,
+    );
+    for (const event of events) {
+      if (event.kind === 'message' || event.kind === 'choice') bots.heard(bot, event.chat.address);
+    }
+    const isNothing = events.length === 0 && offset === undefined;
+    const reception = isNothing
+      ? {}
+      : await receive({ ...batch, events, ...offset, ...(offset === undefined ? {} : cursorFor) });
+    presses.answer(bot, updates, reception);
+  }
+
+  const attemptsKey = () => `reading ${bot.our().id}`;
+
+  /** How often taking in was begun at this place without an outcome. */
+  async function attemptsAt(place: string): Promise<number> {
+    const noted = (await state.get([attemptsKey()])).get(attemptsKey()) ?? '';
+    const [, at, count] = /^(.*) (\d+)$/.exec(noted) ?? [];
+    return at === place ? Number(count) : 0;
+  }
+
+  async function note(place: string, attempts: number): Promise<void> {
+    await state.set(new Map([[attemptsKey(), attempts === 0 ? null : `${place} ${attempts}`]]));
+  }
+
+  /** Stores with the count of attempts on the disk, or skips what has had too many of them. */
+  function storeGuarded(place: string, updateId: string, updates: unknown[], offset?: Offset): Promise<void> {
+    return inTurn(async () => {
+      const attempts = await attemptsAt(place);
+      const { batch, cursorFor } = await logIn();
+      if (!mayTry(attempts)) {
+        const fields = { ...logFields(bot.personaId), update: updateId, attempts };
+        log.error(fields, 'skipped an update; the process ended each time it was read');
+        await receive({ ...batch, events: [], passedOver: updateId, ...offset, ...cursorFor });
+        return note(place, 0);
+      }
+      if (attempts > 0) {
+        const { settled } = await receive({ ...batch, events: [] });
+        await withDeadline(clock, SETTLE_MS, signal, (ended) =>
+          Promise.race([settled(), new Promise<void>((resolve) => onAbort(ended, resolve))]),
+        );
+        if (signal.aborted) throw new Error('the channel stops');
+      }
+      await note(place, attempts + 1);
+      try {
+        await store(updates, offset);
+      } catch (error) {
+        // An error is an outcome.
+        await note(place, attempts);
+        throw error;
+      }
+    });
+  }
+
+  return { logIn, store, storeGuarded, attemptsAt };
+}
+
+/** Asks for updates until the signal aborts. Never rejects. */
+export function poll(intake: Intake): Promise<void> {
+  const { host, bot, state, signal } = intake;
+  const { clock, log, cursor } = host;
   const { api } = bot;
   const fields = logFields(bot.personaId);
+  const { logIn, store, storeGuarded, attemptsAt } = createStoring(intake);
   let webhookRemoved: Promise<unknown> | null = null;
-  let begun: { login: Login; stuck: Stuck } | null = null;
-  let offset = 0;
-  /** Until a question has had to wait for its answer, Telegram gives us what it kept while we were away. */
-  let catchingUp = true;
+  let offset: number | null = null;
+  /** The first batch of a process is stored with the guard; each one while an earlier process may have ended at it. */
+  let isFirst = true;
+  let isCareful = false;
+  /** Until a request has had to wait for its answer, Telegram gives us what it kept while we were away. */
+  let isCatchingUp = true;
 
-  /** Before the first question; again only while this fails. */
-  async function begin(failures: number): Promise<{ login: Login; stuck: Stuck }> {
-    const loggingIn = logIn(intake);
+  /** Before the first request. Returns the offset to begin at. */
+  async function begin(failures: number): Promise<number> {
+    const loggingIn = logIn();
     // A webhook that was left over would get what we ask for. If this fails, getUpdates says whether one is in the way.
     webhookRemoved ??= removeWebhook().catch((error) =>
       log.debug({ ...fields, reason: api.failure(error).reason }, 'no webhook removed'),
     );
-    const [login] = await Promise.all([loggingIn, webhookRemoved]);
-    offset = Number((await cursor(String(login.our.id))) ?? 0);
-    const stuck = await createStuck(keptOf(intake, login), offset);
-    // The first question may be open for long. After a failure, only its answer says that all is well.
+    const [{ our }] = await Promise.all([loggingIn, webhookRemoved]);
+    const stored = Number((await cursor(String(our.id))) ?? 0);
+    isCareful = (await attemptsAt(String(stored))) > 0;
+    // The first request may be open for long. After a failure, only its answer says that all is well.
     if (failures === 0) state.up();
-    return { login, stuck };
+    return stored;
   }
 
   async function round(failures: number): Promise<void> {
-    begun ??= await begin(failures);
-    const { login, stuck } = begun;
-    if (failures > 0) catchingUp = true;
-    // After a failure the next question is answered at once: so it is known that all is well again.
-    const patience = failures === 0 ? PATIENCE_SECONDS : 0;
+    offset ??= await begin(failures);
+    if (failures > 0) isCatchingUp = true;
+    // After a failure the next request is answered at once: so it is known that all is well again.
+    const patience = failures === 0 ? LONG_POLL_SECONDS : 0;
     const askedAt = clock.now();
-    const updates = await ask(patience, stuck.deadly === null ? {} : { limit: 1 });
-    catchingUp = catchingUp && updates.length > 0 && clock.now() - askedAt < AT_ONCE_MS;
+    const updates = await ask(offset, patience);
+    isCatchingUp = isCatchingUp && updates.length > 0 && clock.now() - askedAt < AT_ONCE_MS;
     if (updates.length > 0) {
       const next = offsetAfter(updates, offset);
-      if (next < offset) log.info({ ...fields, from: next }, 'Telegram counts updates anew; following it');
-      await takeIn(login, stuck, updates, next).catch((error) => {
-        throw new Error(`what came from Telegram could not be stored: ${describe(error)}`);
-      });
+      if (next < offset) log.info({ ...fields, from: next }, 'Telegram restarted its update ids; following');
+      await takeIn(updates, offset, next);
       offset = next;
+      isFirst = false;
     }
-    if (!catchingUp && !stuck.isOver) await stuck.caughtUp();
+    if (!isCatchingUp) isCareful = false;
     if (failures > 0) state.up();
     const isQuick = updates.length === 0 && patience > 0 && clock.now() - askedAt < QUICK_MS;
     if (isQuick) await clock.sleep(QUICK_MS, signal);
   }
 
-  /** Resolves when all is stored, or the one that ends the process is passed over, with the next offset. */
-  async function takeIn(login: Login, stuck: Stuck, updates: unknown[], next: number): Promise<void> {
-    const behind = { cursor: String(next), piledUp: catchingUp };
-    if (!stuck.isOver) await stuck.begin(offset);
-    const all = () => store(intake, login, updates, behind);
-    if (stuck.deadly === null) return all();
-    // A server that gives more than was asked for: it is all of these, then.
-    const those = `${next - 1}`;
-    return stuck.deadly.handle(those, all, () => passOver(intake, login, those, behind));
+  async function takeIn(updates: unknown[], from: number, next: number): Promise<void> {
+    const behind = { cursor: String(next), piledUp: isCatchingUp };
+    try {
+      if (isFirst || isCareful) await storeGuarded(String(from), String(next - 1), updates, behind);
+      else await store(updates, behind);
+    } catch (error) {
+      throw new Error(`could not store updates from Telegram: ${describe(error)}`);
+    }
   }
 
-  async function ask(patience: number, most: { limit?: number }): Promise<unknown[]> {
-    const question = { timeout: patience, allowed_updates: ALLOWED_UPDATES, ...most };
-    const updates: unknown = await api.call(
-      (raw, ended) => raw.getUpdates(offset > 0 ? { ...question, offset } : question, ended),
-      { signal, ms: WATCHDOG_MS },
-    );
+  async function ask(from: number, patience: number): Promise<unknown[]> {
+    const request = {
+      timeout: patience,
+      allowed_updates: ALLOWED_UPDATES,
+      // One at a time, so that the one that ends the process is known.
+      ...(isCareful ? { limit: 1 } : {}),
+      ...(from > 0 ? { offset: from } : {}),
+    };
+    const limits = { signal, ms: WATCHDOG_MS };
+    const updates: unknown = await api.call((raw, ended) => raw.getUpdates(request, ended), limits);
     if (Array.isArray(updates)) return updates;
-    throw new Error('Telegram answers getUpdates with something else than updates');
+    throw new Error('Telegram answered getUpdates with something else than updates');
   }
 
   /** What waits for the webhook is kept. */
@@ -131,11 +215,11 @@ export function poll(intake: Intake, cursor: (bot: string) => Promise<string | n
     if (failures > 0 || signal.aborted || !isWebhookInTheWay(api.failure(error))) return false;
     try {
       await removeWebhook();
-      log.info(fields, 'removed the webhook that was set for this bot; asking for updates instead');
+      log.info(fields, 'removed the webhook that was set for this bot; polling instead');
       return true;
-    } catch (error) {
-      const { reason } = api.failure(error);
-      log.warn({ ...fields, reason }, 'the webhook that is set for this bot could not be removed');
+    } catch (failed) {
+      const { reason } = api.failure(failed);
+      log.warn({ ...fields, reason }, "could not remove the bot's webhook");
       return false;
     }
   }
@@ -157,70 +241,13 @@ export function poll(intake: Intake, cursor: (bot: string) => Promise<string | n
 function offsetAfter(updates: unknown[], offset: number): number {
   const ids = updates.map((update) => (update as { update_id?: unknown } | null)?.update_id);
   const next = Math.max(...ids.filter((id) => typeof id === 'number')) + 1;
-  if (!Number.isSafeInteger(next)) {
-    throw new Error('Telegram answers getUpdates with updates that have no ids');
-  }
+  if (!Number.isSafeInteger(next)) throw new Error('Telegram answered getUpdates with updates without ids');
   return next <= offset - MOST_AHEAD ? next : Math.max(next, offset);
-}
-
-/** Resolves when it is known who receives, and which names a message may mention. */
-async function logIn({ bot, bots, signal }: Intake): Promise<Login> {
-  const [our, main] = await Promise.all([bot.identity(signal), bots.main.identity(signal)]);
-  await bots.loggedIn(signal);
-  return { our, account: String(main.id) };
-}
-
-/** Resolves when what the updates hold is stored, with the offset, if there is one; rejects when it could not be. */
-async function store(
-  { bot, bots, receive, numbered, presses, delivered }: Intake,
-  { our, account }: Login,
-  updates: unknown[],
-  offset?: { cursor: string; piledUp: boolean },
-): Promise<void> {
-  delivered.heard(our, updates);
-  const events = inbound(updates, our, bots.ours()).map((event) =>
-    event.kind === 'message' && event.twin !== undefined ? numbered(event, event.twin) : event,
-  );
-  for (const event of events) {
-    if (event.kind === 'message' || event.kind === 'choice') bots.heard(bot, event.chat.address);
-  }
-  const cursorFor = offset === undefined || our.personaId === undefined ? {} : { cursorFor: String(our.id) };
-  const isNothing = events.length === 0 && offset === undefined;
-  const batch = { channel: 'telegram', account, events, ...offset, ...cursorFor };
-  const reception = isNothing ? {} : await receive(batch);
-  const pressed = updates.filter(isPress);
-  if (pressed.length > 0) presses.answer(bot, pressed, reception);
-}
-
-function isPress(update: unknown): boolean {
-  return typeof update === 'object' && update !== null && 'callback_query' in update;
-}
-
-/** What is kept of one bot from start to start, to tell what ends the process. */
-function keptOf({ bot, receive, kept, clock, log, signal }: Intake, { our, account }: Login) {
-  return {
-    state: kept,
-    id: our.id,
-    ask: () => receive({ channel: 'telegram', account, events: [] }),
-    fields: logFields(bot.personaId),
-    ...{ clock, log, signal },
-  };
-}
-
-/** Nothing of it is read; the offset moves on behind it, if there is one. */
-async function passOver(
-  { receive }: Intake,
-  { our, account }: Login,
-  passedOver: string,
-  offset: { cursor?: string } = {},
-): Promise<void> {
-  const cursorFor = our.personaId === undefined ? {} : { cursorFor: String(our.id) };
-  await receive({ channel: 'telegram', account, events: [], passedOver, ...offset, ...cursorFor });
 }
 
 /** A round that fails is begun again after a pause, until the signal aborts. Never rejects. */
 function keepReceiving(
-  { bot, state, clock, log, signal }: Intake,
+  { host: { clock, log }, bot, state, signal }: Intake,
   round: (failures: number) => Promise<void>,
 ): Promise<void> {
   const setbackOf = (error: unknown): Setback => {
@@ -229,94 +256,72 @@ function keepReceiving(
   };
   return supervise({
     round: (failures) => round(failures).then(() => null, setbackOf),
-    log: (_setback, told) => {
-      const fields = { ...logFields(bot.personaId), ...told };
-      log.warn(fields, 'taking in from Telegram is interrupted; trying again');
-    },
+    log: (_setback, told) =>
+      log.warn({ ...logFields(bot.personaId), ...told }, 'receiving from Telegram failed; retrying'),
     state,
     clock,
     signal,
   });
 }
 
-// Receiving by being called. Telegram sends one update at a time for each chat, and sends it again unless it gets
-// 200, which it gets only when the update is stored.
-
-const PATH = '/telegram/webhook';
-
-/** Somebody else may set another one. */
-const LOOK_AGAIN_MS = 300_000;
-
 export function createWebhook(url: string, secret: string) {
-  let receiving: { intake: Intake; login: Login; called: Called } | null = null;
-  const storing = new Set<Promise<void>>();
+  let receiving: { intake: Intake; storeGuarded: ReturnType<typeof createStoring>['storeGuarded'] } | null =
+    null;
+  const underWay = new Set<Promise<void>>();
 
-  /** Keeps it set. Ends when the signal aborts and what Telegram called with is stored. Never rejects. */
+  /** Keeps it set. Ends when the signal aborts and what Telegram sent is stored. Never rejects. */
   async function keep(intake: Intake): Promise<void> {
-    const { bot, state, clock, log, signal } = intake;
+    const { host, bot, state, signal } = intake;
     const { api } = bot;
+    const { logIn, storeGuarded } = createStoring(intake);
     let isSet = false;
     await keepReceiving(intake, async () => {
-      const login = await logIn(intake);
-      receiving = { intake, login, called: receiving?.called ?? createCalled(keptOf(intake, login)) };
+      await logIn();
+      receiving = { intake, storeGuarded };
       if (!isSet) {
         const wanted = { url, secret_token: secret, allowed_updates: ALLOWED_UPDATES };
         await api.call((raw, ended) => raw.setWebhook(wanted, ended), { signal });
         isSet = true;
       }
       state.up();
-      await clock.sleep(LOOK_AGAIN_MS, signal);
+      await host.clock.sleep(WEBHOOK_CHECK_MS, signal);
       if (signal.aborted) return;
       const info = await api.call((raw, ended) => raw.getWebhookInfo(ended), { signal });
       if (info.url === url) return;
       isSet = false;
-      log.warn(
-        { channel: 'telegram' },
-        'another webhook was set for this bot, or ours was removed; setting ours again',
-      );
+      host.log.warn({ channel: 'telegram' }, "the bot's webhook was removed or replaced; setting it again");
     });
-    await Promise.allSettled(storing);
-    // What could not be said of this end makes the next starts more careful, no more.
-    await receiving?.called
-      .end()
-      .catch((error) => log.debug({ reason: describe(error) }, 'the end was not kept'));
+    await Promise.allSettled(underWay);
   }
 
   const admits = (given: string | null) => given !== null && isSame(given, secret);
 
-  /** A call of Telegram's. */
   async function handle(body: unknown, givenSecret: string | null): Promise<number> {
     if (!admits(givenSecret)) return 401;
     if (typeof body !== 'object' || body === null || !('update_id' in body)) return 400;
     // Not started, not logged in, or stopping: Telegram keeps the update and comes again.
     if (receiving === null || receiving.intake.signal.aborted) return 503;
-    const stored = takeIn(receiving, body);
-    storing.add(stored);
+    const id = String(body.update_id);
+    const stored = receiving.storeGuarded(id, id, [body]);
+    underWay.add(stored);
     try {
       await stored;
       return 200;
     } catch (error) {
-      receiving.intake.log.error(
-        { channel: 'telegram', reason: describe(error) },
-        'an update could not be stored; Telegram will send it again',
-      );
+      const fields = { channel: 'telegram', reason: describe(error) };
+      receiving.intake.host.log.error(fields, 'could not store an update; Telegram will send it again');
       return 500;
     } finally {
-      storing.delete(stored);
+      underWay.delete(stored);
     }
   }
 
-  async function takeIn(
-    { intake, login, called }: NonNullable<typeof receiving>,
-    body: { update_id: unknown },
-  ): Promise<void> {
-    const id = String(body.update_id);
-    const it = () => store(intake, login, [body]);
-    const deadly = await called.begin();
-    await (deadly?.handle(id, it, () => passOver(intake, login, id)) ?? it());
-  }
-
-  const webhook: Webhook = { path: PATH, secretHeader: 'x-telegram-bot-api-secret-token', admits, handle };
+  const webhook: Webhook = {
+    path: WEBHOOK_PATH,
+    secretHeader: 'x-telegram-bot-api-secret-token',
+    admits,
+    handle,
+  };
   return { webhook, keep };
 }
 
@@ -326,53 +331,42 @@ function isSame(given: string, secret: string): boolean {
   return timingSafeEqual(digest(given), digest(secret));
 }
 
-// What somebody is told who pressed a button below a message of ours. Until a press is answered,
-// the button looks as if it were working; so it is answered as soon as it is stored, and then the buttons are taken away.
+export type Presses = ReturnType<typeof createPresses>;
 
-/** A press that is not answered within this is not waited for at a stop, either. */
-const ANSWER_MS = 10_000;
-
-type Presses = ReturnType<typeof createPresses>;
-
+/**
+ * Answers presses of buttons below our messages. Until a press is answered, the button looks as if it were working; then the
+ * buttons are removed. Best effort: what is lost costs whoever pressed a moment.
+ */
 export function createPresses(log: Log) {
   const underWay = new Set<Promise<void>>();
 
-  /** Best effort: what is lost of it costs whoever pressed a moment. */
-  async function quietly(bot: Bot, call: Promise<unknown>): Promise<void> {
-    try {
-      await call;
-    } catch (error) {
-      const { reason } = bot.api.failure(error);
-      log.debug({ ...logFields(bot.personaId), reason }, 'whoever pressed a button could not be answered');
-    }
+  async function answer(bot: Bot, press: CallbackQuery, outcome: ChoiceOutcome | undefined): Promise<void> {
+    const { id, message } = press;
+    const text = outcome === undefined ? null : PRESS_ANSWERS[outcome];
+    const limits = { ms: PRESS_ANSWER_MS };
+    const answered = { callback_query_id: id, ...(text === null ? {} : { text }) };
+    await quietly(bot, () => bot.api.call((raw, ended) => raw.answerCallbackQuery(answered, ended), limits));
+    if (message === undefined || outcome === undefined || outcome === 'not yours') return;
+    const which = { chat_id: message.chat.id, message_id: message.message_id };
+    const there = { ...limits, chat: String(message.chat.id) };
+    await quietly(bot, () => bot.api.call((raw, ended) => raw.editMessageReplyMarkup(which, ended), there));
   }
 
-  async function answer(bot: Bot, press: Press, became: ChoiceOutcome | undefined): Promise<void> {
-    const { id, message } = press;
-    const text = became === undefined ? null : PRESS_ANSWERS[became];
-    const told = { callback_query_id: id, ...(text === null ? {} : { text }) };
-    const { api } = bot;
-    const limits = { ms: ANSWER_MS };
-    await quietly(
-      bot,
-      api.call((raw, ended) => raw.answerCallbackQuery(told, ended), limits),
-    );
-    if (message === undefined || became === undefined || became === 'not yours') return;
-    const which = { chat_id: message.chat.id, message_id: message.message_id };
-    await quietly(
-      bot,
-      api.call((raw, ended) => raw.editMessageReplyMarkup(which, ended), {
-        ...limits,
-        chat: String(message.chat.id),
-      }),
-    );
+  async function quietly(bot: Bot, call: () => Promise<unknown>): Promise<void> {
+    try {
+      await call();
+    } catch (error) {
+      const { reason } = bot.api.failure(error);
+      log.debug({ ...logFields(bot.personaId), reason }, 'could not answer the press of a button');
+    }
   }
 
   return {
     /** Answers every press among the updates, which are stored. Returns at once. */
     answer(bot: Bot, updates: readonly unknown[], { choices }: Pick<Reception, 'choices'>): void {
       for (const update of updates) {
-        const press = readUpdate(update)?.callback_query;
+        if (typeof update !== 'object' || update === null || !('callback_query' in update)) continue;
+        const press = readUpdate(update).callback_query;
         if (press === undefined) continue;
         const answering = answer(bot, press, choices?.get(pressIdOf(bot.our(), press)));
         underWay.add(answering);

@@ -1,4 +1,4 @@
-/** Choices as Telegram's buttons below a message. Pure. */
+/** A reply in parts, and a part as the request by which it is sent. Pure. */
 import type { Choice, Mark, Part, Recipient } from '../../core/channel.js';
 import { buttonLabel } from '../kit/outgoing.js';
 import { cut } from '../markdown/cut.js';
@@ -6,41 +6,27 @@ import { parse } from '../markdown/parse.js';
 
 /** Longer ones are cut by the app, without a sign of it. */
 const MOST_LABEL = 60;
-const MOST = 100;
-const ROW = { most: 3, characters: 24 };
+const MOST_BUTTONS = 100;
+const MOST_IN_A_ROW = 3;
+const ROW_WIDTH = 24;
 
 /** The payload of a message's buttons. */
-export interface Keyboard {
+interface Keyboard {
   inline_keyboard: { text: string; callback_data: string }[][];
 }
 
+/** Short labels stand beside each other, as far as a row has room for them. */
 export function keyboardOf(choices: readonly Choice[]): Keyboard {
-  const shown = choices
-    .slice(0, MOST)
-    .map((choice) => ({ ...choice, label: buttonLabel(choice.label, MOST_LABEL) }));
-  return {
-    inline_keyboard: rows(shown, ROW).map((row) =>
-      row.map((button) => ({ text: button.label, callback_data: button.value })),
-    ),
-  };
-}
-
-/** Short ones stand beside each other, as far as a row has room for them. */
-function rows<Each extends { label: string }>(
-  buttons: readonly Each[],
-  { most, characters: wide }: { most: number; characters: number },
-): Each[][] {
-  const all: Each[][] = [];
-  for (const button of buttons) {
-    const row = all.at(-1) ?? [];
-    const width = [...row, button].reduce((sum, each) => sum + each.label.length, 0);
-    if (row.length > 0 && row.length < most && width <= wide) row.push(button);
-    else all.push([button]);
+  const rows: Keyboard['inline_keyboard'] = [];
+  for (const choice of choices.slice(0, MOST_BUTTONS)) {
+    const button = { text: buttonLabel(choice.label, MOST_LABEL), callback_data: choice.value };
+    const row = rows.at(-1) ?? [];
+    const width = [...row, button].reduce((sum, { text }) => sum + text.length, 0);
+    if (row.length > 0 && row.length < MOST_IN_A_ROW && width <= ROW_WIDTH) row.push(button);
+    else rows.push([button]);
   }
-  return all;
+  return { inline_keyboard: rows };
 }
-
-// A reply in parts, and a part as the request to sendMessage by which `send.ts` sends it. Pure.
 
 /** Wider tables are written row by row: a phone breaks longer lines of fixed width, so that no columns are seen. */
 export const TABLE_WIDTH = 38;

@@ -2,7 +2,7 @@
  * A rich message (Bot API 10.1) has no text but blocks; here it becomes Markdown. Of a block or a mark that we do not
  * know, whatever text it holds is kept, in its order. Pure.
  */
-import { type Content, type Files, readBlockFiles } from './update.js';
+import { type Content, readBlock } from './update.js';
 
 type Node = Record<string, unknown>;
 
@@ -14,15 +14,16 @@ export function markdownOf({ blocks: all }: NonNullable<Content['rich_message']>
 }
 
 /** The files of its blocks, in their order. */
-export function blockFilesIn(rich: Content['rich_message']): Files[] {
+export function blockFilesIn(rich: Content['rich_message']): Content[] {
   return filesBelow(rich?.blocks, 0);
 }
 
-function filesBelow(value: unknown, depth: number): Files[] {
+function filesBelow(value: unknown, depth: number): Content[] {
   return nodesIn(value, depth).flatMap((node) => {
-    const read = readBlockFiles(node) ?? {};
-    const { voice = read.voice_note, ...more } = read;
-    return [{ ...more, voice }, ...filesBelow([node.blocks, node.items], depth + 1)];
+    const block = readBlock(node);
+    const { voice = block.voice_note } = block;
+    const files = voice === undefined ? block : { ...block, voice };
+    return [files, ...filesBelow([node.blocks, node.items], depth + 1)];
   });
 }
 

@@ -1,14 +1,14 @@
 /**
- * Drafts: what a persona is writing, shown in a private chat as no message yet, with a button to stop it. Where
- * Telegram does not take one, this process tries none again.
+ * Where the route ends: messages, edits, drafts and reactions, each by the bot whose words they are. Where that bot is not
+ * allowed to, another of ours sends, with the speaker's name before the text where several may speak.
  */
 import { createHash } from 'node:crypto';
 import type { ReactionTypeEmoji } from 'grammy/types';
+import { LRUCache } from 'lru-cache';
 import type { Channel, OutgoingFile, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
-import { bounded } from '../kit/bounded.js';
 import { readOutgoing, withEmptyNote, withSpeakerName } from '../kit/outgoing.js';
 import { type Bot, type Bots, logFields, messageIdOf, numberFor, readMessageId } from './bots.js';
 import {
@@ -23,82 +23,39 @@ import { sendFile } from './files.js';
 import { chatId, MOST_CAPTION, type SendRequest, sendRequest, topicOf } from './outbound.js';
 import type { DeliveryCheck } from './was-delivered.js';
 
-const MOST_CHATS = 10_000;
-
-function createDrafts(log: Log, linkPreviews: boolean) {
-  let isKnownToServer = true;
-  /** By bot and chat. */
-  const refused = bounded<string, true>(MOST_CHATS);
-
-  /** Whether this bot has drafts in that chat; where another may have, the failure that says so. Never throws. */
-  return async function showDraft(
-    bot: Bot,
-    to: Recipient,
-    part: Part,
-    { key, signal }: Pick<SendOptions, 'key' | 'signal'>,
-  ): Promise<boolean | { failure: Failure }> {
-    const where = `${bot.our().id}/${to.address}`;
-    if (to.kind !== 'direct' || part.file !== undefined || !isKnownToServer || refused.get(where))
-      return false;
-    const request = draftRequest(to, part, key, linkPreviews);
-    if (request === null) return false;
-    const done = await bot.api.send(request, (raw, draft, ended) => raw.sendMessageDraft(draft, ended), {
-      signal,
-    });
-    if (!('failure' in done)) return true;
-    const { failure } = done;
-    const { reason, code } = failure;
-    log.debug({ channel: 'telegram', reason }, 'a draft was not shown');
-    // A flood or an outage passes, and the next draft shows what this one did not.
-    if (code === null || code === 429 || code >= 500) return true;
-    if (isMethodUnknown(failure)) isKnownToServer = false;
-    else if (isLockedOut(failure) || isNotThere(failure)) return { failure };
-    else refused.set(where, true);
-    return false;
-  };
-}
-
-/** The payload of sendMessageDraft; null where the chat has no drafts. */
-function draftRequest(to: Recipient, part: Part, key: string, linkPreviews: boolean) {
-  const { chat_id, ...said } = sendRequest(to, part, { linkPreviews });
-  if (typeof chat_id !== 'number') return null;
-  return { chat_id, draft_id: draftIdOf(key), can_stop: true as const, ...said };
-}
-
-/** Any number but zero, the same for the same key. */
-function draftIdOf(key: string): number {
-  return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
-}
-
-// Where the route ends: what goes out, sent by the bot whose words it is. Where that bot is not allowed to, another of
-// ours sends it, with the speaker's name before the text where several may speak.
-
 /** Of how many messages it is remembered that their words went out before their file. */
 const MOST_SAID = 1_000;
-
+const MOST_CHATS = 10_000;
 /** What Telegram takes from bots. */
 const UPLOADS = { bytes: 50_000_000, platform: 'Telegram' };
+
+type TelegramEmoji = ReactionTypeEmoji['emoji'];
+
+/** https://core.telegram.org/bots/api#reactiontypeemoji; a group may allow fewer of them. */
+export const REACTIONS: readonly TelegramEmoji[] = [
+  ...(['👍', '👎', '❤', '🔥', '🥰', '👏', '😁', '🤔', '🤯', '😱', '🤬', '😢', '🎉', '🤩', '🤮'] as const),
+  ...(['💩', '🙏', '👌', '🕊', '🤡', '🥱', '🥴', '😍', '🐳', '❤‍🔥', '🌚', '🌭', '💯', '🤣', '⚡'] as const),
+  ...(['🍌', '🏆', '💔', '🤨', '😐', '🍓', '🍾', '💋', '🖕', '😈', '😴', '😭', '🤓', '👻', '👨‍💻'] as const),
+  ...(['👀', '🎃', '🙈', '😇', '😨', '🤝', '✍', '🤗', '🫡', '🎅', '🎄', '☃', '💅', '🤪', '🗿'] as const),
+  ...(['🆒', '💘', '🙉', '🦄', '😘', '💊', '🙊', '😎', '👾', '🤷‍♂', '🤷', '🤷‍♀', '😡'] as const),
+];
 
 type Speaker = Pick<SendOptions, 'speaker' | 'appearance' | 'leads'>;
 
 /** What became of a message; with the failure, by which it is seen whether another of our bots may do better. */
 type Sent = { result: SendResult; failure?: Failure };
 
-export function createSending({
-  bots,
-  delivered,
-  linkPreviews,
-  clock,
-  log,
-}: {
-  bots: Bots;
-  delivered: DeliveryCheck;
-  linkPreviews: boolean;
-  clock: Clock;
-  log: Log;
-}): Required<Pick<Channel, 'send' | 'preview' | 'setTyping'>> {
-  const showDraft = createDrafts(log, linkPreviews);
-  const wordsSaid = bounded<string, true>(MOST_SAID);
+export function createSending(
+  bots: Bots,
+  delivered: DeliveryCheck,
+  linkPreviews: boolean,
+  clock: Clock,
+  log: Log,
+) {
+  const wordsSaid = new LRUCache<string, true>({ max: MOST_SAID });
+  /** Bots and chats that have no drafts. */
+  const withoutDrafts = new LRUCache<string, true>({ max: MOST_CHATS });
+  let areDraftsKnown = true;
 
   /** Whether another bot may do better; then this one is remembered as absent. */
   function isElsewhere(bot: Bot, to: Recipient, failure: Failure): boolean {
@@ -112,20 +69,20 @@ export function createSending({
   /** One message, by this bot. */
   async function sendBy(bot: Bot, to: Recipient, part: Part, options: SendOptions): Promise<Sent> {
     const { replyTo, signal } = options;
-    const said = withNameUnlessOwn(bot, part, options);
     const answered = replyTo === null ? null : numberFor(bot.our(), to.address, replyTo);
-    const request = sendRequest(to, said, {
+    const request = sendRequest(to, withNameUnlessOwn(bot, part, options), {
       linkPreviews,
       replyTo: answered === null ? null : String(answered),
     });
     if (part.file === undefined) return sendText(bot, request, signal);
-    return sendWithFile(bot, to, { request, file: part.file }, options);
+    return sendWithFile(bot, to, request, part.file, options);
   }
 
   async function sendWithFile(
     bot: Bot,
     to: Recipient,
-    { request, file }: { request: SendRequest; file: OutgoingFile },
+    request: SendRequest,
+    file: OutgoingFile,
     { key, signal }: SendOptions,
   ): Promise<Sent> {
     const read = await readOutgoing(file, UPLOADS, signal);
@@ -134,7 +91,7 @@ export function createSending({
     let below = request;
     // The text goes below the file. One that is too long for that goes before it, as a message of its own.
     if (request.text.length > MOST_CAPTION) {
-      if (!wordsSaid.get(key)) {
+      if (!wordsSaid.has(key)) {
         const said = await sendText(bot, request, signal);
         if (said.result.kind !== 'sent') return said;
         // If the file does not get through now, only the file goes once more; after a crash both do.
@@ -145,10 +102,49 @@ export function createSending({
     if (bytes.length === 0) {
       return sendText(bot, { ...below, text: withEmptyNote(below.text, file) }, signal);
     }
-    return sentBy(bot, await sendFile(bot.api, below, file, { bytes, signal }));
+    return outcomeOf(bot, await sendFile(bot.api, below, file, bytes, signal));
+  }
+
+  /** Whether this bot has drafts in that chat; where another may have, the failure that says so. Never throws. */
+  async function showDraft(
+    bot: Bot,
+    to: Recipient,
+    part: Part,
+    { key, signal }: SendOptions,
+  ): Promise<boolean | Failure> {
+    const where = `${bot.our().id}/${to.address}`;
+    const { chat_id, ...said } = sendRequest(to, part, { linkPreviews });
+    if (to.kind !== 'direct' || typeof chat_id !== 'number' || part.file !== undefined) return false;
+    if (!areDraftsKnown || withoutDrafts.has(where)) return false;
+    const request = { chat_id, draft_id: draftIdOf(key), can_stop: true as const, ...said };
+    const limits = { signal };
+    const done = await bot.api.send(
+      request,
+      (raw, draft, ended) => raw.sendMessageDraft(draft, ended),
+      limits,
+    );
+    if (!('failure' in done)) return true;
+    const { failure } = done;
+    const { reason, code } = failure;
+    log.debug({ channel: 'telegram', reason }, 'could not show a draft');
+    // A flood or an outage passes, and the next draft shows what this one did not.
+    if (code === null || code === 429 || code >= 500) return true;
+    if (isMethodUnknown(failure)) areDraftsKnown = false;
+    else if (isLockedOut(failure) || isNotThere(failure)) return failure;
+    else withoutDrafts.set(where, true);
+    return false;
+  }
+
+  /** The bot that sent a message, and its number there. */
+  function authorOf(platformMessageId: string): { bot: Bot; number: number } | null {
+    const id = readMessageId(platformMessageId);
+    const bot = id === null ? undefined : bots.withId(id.bot);
+    return id === null || bot === undefined ? null : { bot, number: id.number };
   }
 
   return {
+    reactions: REACTIONS,
+
     async send(to, part, options) {
       const begunAt = clock.now();
       let refused: SendResult | null = null;
@@ -160,87 +156,16 @@ export function createSending({
         if (refused === null || bot.personaId === null) refused = result;
         if (bots.personas.length === 0) continue;
         const fields = { ...logFields(bot.personaId), reason: failure.reason };
-        log.debug(fields, 'a bot is not allowed to speak in a chat');
+        log.debug(fields, 'a bot may not speak in a chat; trying the next one');
       }
       return refused ?? { kind: 'refused', reason: 'no bot of ours is there' };
     },
 
-    async preview(to, part, options) {
-      for (const bot of bots.senders(to, speakerOf(options))) {
-        const shown = await showDraft(bot, to, withNameUnlessOwn(bot, part, options), options);
-        if (typeof shown === 'boolean') return shown;
-        if (!isElsewhere(bot, to, shown.failure)) return false;
-      }
-      return false;
-    },
-
-    async setTyping(to, personaId) {
-      const [bot = bots.main] = bots.senders(to, personaId);
-      const thread = topicOf(to);
-      const topic = thread === null ? {} : { message_thread_id: thread };
-      const request = { chat_id: chatId(to.address), action: 'typing' as const, ...topic };
-      try {
-        await bot.api.call((raw, ended) => raw.sendChatAction(request, ended), { chat: to.address });
-      } catch (error) {
-        const failure = bot.api.failure(error);
-        isElsewhere(bot, to, failure);
-        log.debug({ channel: 'telegram', reason: failure.reason }, 'typing was not shown');
-      }
-    },
-  };
-}
-
-function speakerOf({ speaker, appearance }: Speaker): PersonaId | undefined {
-  return speaker ?? appearance?.personaId;
-}
-
-/** A persona's own bot has its name already; another bot puts the name before the text, where it is to be seen. */
-function withNameUnlessOwn(bot: Bot, part: Part, speaker: Speaker): Part {
-  if (speaker.appearance === undefined) return part;
-  const isOwn = bot.personaId !== null && bot.personaId === speakerOf(speaker);
-  return isOwn ? part : withSpeakerName(part, speaker);
-}
-
-async function sendText(bot: Bot, request: SendRequest, signal: AbortSignal): Promise<Sent> {
-  const send = bot.api.send(request, (raw, each, ended) => raw.sendMessage(each, ended), { signal });
-  return sentBy(bot, await send);
-}
-
-function sentBy(bot: Bot, done: { answer: { message_id?: unknown } } | { failure: Failure }): Sent {
-  if ('failure' in done) return { result: sendResult(done.failure), failure: done.failure };
-  const id = done.answer?.message_id;
-  if (typeof id === 'number') {
-    return { result: { kind: 'sent', platformMessageId: messageIdOf(bot.our(), id) } };
-  }
-  const reason = 'Telegram answers without a message';
-  return { result: { kind: 'unreachable', reason, taken: 'unknown' } };
-}
-
-// Messages that are there already: changed and taken back, each by the bot that sent it.
-
-export function createEditing({
-  bots,
-  linkPreviews,
-  log,
-}: {
-  bots: Bots;
-  linkPreviews: boolean;
-  log: Log;
-}): Required<Pick<Channel, 'edit' | 'remove'>> {
-  /** The bot that sent a message, and its number there. */
-  function authorOf(platformMessageId: string): { bot: Bot; number: number } | null {
-    const id = readMessageId(platformMessageId);
-    const bot = id === null ? undefined : bots.withId(id.bot);
-    return id === null || bot === undefined ? null : { bot, number: id.number };
-  }
-
-  return {
     async edit(to, platformMessageId, part, options) {
       const author = authorOf(platformMessageId);
       if (author === null) return { kind: 'refused', reason: 'no bot of ours has sent this message' };
       if (part.file !== undefined) return { kind: 'refused', reason: 'a message with a file is not edited' };
       const { bot, number } = author;
-      const { signal } = options;
       const said = withNameUnlessOwn(bot, part, options);
       // Without buttons, those that were there go. A message stays in its topic: nothing names that.
       const request = {
@@ -248,9 +173,12 @@ export function createEditing({
         message_id: number,
       };
       const sent: SendResult = { kind: 'sent', platformMessageId };
-      const done = await bot.api.send(request, (raw, each, ended) => raw.editMessageText(each, ended), {
-        signal,
-      });
+      const limits = { signal: options.signal };
+      const done = await bot.api.send(
+        request,
+        (raw, each, ended) => raw.editMessageText(each, ended),
+        limits,
+      );
       if ('failure' in done) return isNotModified(done.failure) ? sent : sendResult(done.failure);
       const { answer } = done;
       const text: unknown = typeof answer === 'object' && 'text' in answer ? answer.text : undefined;
@@ -266,34 +194,9 @@ export function createEditing({
       try {
         await api.call((raw, ended) => raw.deleteMessage(request, ended), { signal, chat: to.address });
       } catch (error) {
-        const { reason } = api.failure(error);
-        log.debug({ channel: 'telegram', reason }, 'a message was not taken back');
+        log.debug({ channel: 'telegram', reason: api.failure(error).reason }, 'could not delete a message');
       }
     },
-  };
-}
-
-/** Telegram changes what nobody sees: white space, and characters without a form. */
-function visible(text: string): string {
-  return text.replace(/(?:[\s\p{Cc}\p{Cf}]|\u030a|\u0333|\u033f)+/gu, '');
-}
-
-// Reactions of our bots: those that Telegram lets bots choose from, set by the bot of the persona that reacts.
-
-type TelegramEmoji = ReactionTypeEmoji['emoji'];
-
-/** https://core.telegram.org/bots/api#reactiontypeemoji; a group may allow fewer of them. */
-export const REACTIONS: readonly TelegramEmoji[] = [
-  ...(['👍', '👎', '❤', '🔥', '🥰', '👏', '😁', '🤔', '🤯', '😱', '🤬', '😢', '🎉', '🤩', '🤮'] as const),
-  ...(['💩', '🙏', '👌', '🕊', '🤡', '🥱', '🥴', '😍', '🐳', '❤‍🔥', '🌚', '🌭', '💯', '🤣', '⚡'] as const),
-  ...(['🍌', '🏆', '💔', '🤨', '😐', '🍓', '🍾', '💋', '🖕', '😈', '😴', '😭', '🤓', '👻', '👨‍💻'] as const),
-  ...(['👀', '🎃', '🙈', '😇', '😨', '🤝', '✍', '🤗', '🫡', '🎅', '🎄', '☃', '💅', '🤪', '🗿'] as const),
-  ...(['🆒', '💘', '🙉', '🦄', '😘', '💊', '🙊', '😎', '👾', '🤷‍♂', '🤷', '🤷‍♀', '😡'] as const),
-];
-
-export function createReacting(bots: Bots): Required<Pick<Channel, 'react' | 'reactions'>> {
-  return {
-    reactions: REACTIONS,
 
     async react(to, platformMessageId, sign, { speaker, signal }) {
       const emoji = REACTIONS.find((each) => each === sign);
@@ -302,13 +205,11 @@ export function createReacting(bots: Bots): Required<Pick<Channel, 'react' | 're
       for (const bot of bots.senders(to, speaker)) {
         const number = numberFor(bot.our(), to.address, platformMessageId);
         if (number === null) continue;
-        const request = { chat_id: chatId(to.address), message_id: number };
         const reaction = [{ type: 'emoji' as const, emoji }];
+        const request = { chat_id: chatId(to.address), message_id: number, reaction };
         try {
-          await bot.api.call((raw, ended) => raw.setMessageReaction({ ...request, reaction }, ended), {
-            signal,
-            chat: to.address,
-          });
+          const limits = { signal, chat: to.address };
+          await bot.api.call((raw, ended) => raw.setMessageReaction(request, ended), limits);
           return { kind: 'sent', platformMessageId };
         } catch (error) {
           const failure = bot.api.failure(error);
@@ -318,5 +219,67 @@ export function createReacting(bots: Bots): Required<Pick<Channel, 'react' | 're
       }
       return refused;
     },
-  };
+
+    async preview(to, part, options) {
+      for (const bot of bots.senders(to, speakerOf(options))) {
+        const shown = await showDraft(bot, to, withNameUnlessOwn(bot, part, options), options);
+        if (typeof shown === 'boolean') return shown;
+        if (!isElsewhere(bot, to, shown)) return false;
+      }
+      return false;
+    },
+
+    async setTyping(to: Recipient, personaId?: PersonaId) {
+      const [bot = bots.main] = bots.senders(to, personaId);
+      const thread = topicOf(to);
+      const topic = thread === null ? {} : { message_thread_id: thread };
+      const request = { chat_id: chatId(to.address), action: 'typing' as const, ...topic };
+      try {
+        await bot.api.call((raw, ended) => raw.sendChatAction(request, ended), { chat: to.address });
+      } catch (error) {
+        const failure = bot.api.failure(error);
+        isElsewhere(bot, to, failure);
+        log.debug({ channel: 'telegram', reason: failure.reason }, 'could not show the typing indicator');
+      }
+    },
+  } satisfies Partial<Channel>;
+}
+
+function speakerOf({ speaker, appearance }: Speaker): PersonaId | undefined {
+  return speaker ?? appearance?.personaId;
+}
+
+/** A persona's own bot has its name already; another bot puts the name before the text, where it is to be seen. */
+function withNameUnlessOwn(bot: Bot, part: Part, speaker: Speaker): Part {
+  if (speaker.appearance === undefined) return part;
+  const isOwn = bot.personaId !== null && bot.personaId === speakerOf(speaker);
+  return isOwn ? part : withSpeakerName(part, speaker);
+}
+
+async function sendText(bot: Bot, request: SendRequest, signal: AbortSignal): Promise<Sent> {
+  const limits = { signal };
+  return outcomeOf(
+    bot,
+    await bot.api.send(request, (raw, each, ended) => raw.sendMessage(each, ended), limits),
+  );
+}
+
+function outcomeOf(bot: Bot, done: { answer: { message_id?: unknown } } | { failure: Failure }): Sent {
+  if ('failure' in done) return { result: sendResult(done.failure), failure: done.failure };
+  const id = done.answer?.message_id;
+  if (typeof id === 'number') {
+    return { result: { kind: 'sent', platformMessageId: messageIdOf(bot.our(), id) } };
+  }
+  const reason = 'Telegram answered without a message';
+  return { result: { kind: 'unreachable', reason, taken: 'unknown' } };
+}
+
+/** Any number but zero, the same for the same key. */
+function draftIdOf(key: string): number {
+  return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
+}
+
+/** Telegram changes what nobody sees: white space, and characters without a form. */
+function visible(text: string): string {
+  return text.replace(/(?:[\s\p{Cc}\p{Cf}]|\u030a|\u0333|\u033f)+/gu, '');
 }

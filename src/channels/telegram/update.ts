@@ -1,178 +1,9 @@
 /**
- * What we read of an update. A field of another form than expected counts as absent, and where an essential one is
- * missing the update is nothing to us.
+ * Updates in the library's types. Servers change and strangers fill in fields, so a field of another JSON type than the Bot
+ * API has counts as absent, and an object without its essential fields, too. What the types call required may be missing.
  */
-import {
-  decimal,
-  flag,
-  list,
-  naming,
-  nested,
-  oneOf,
-  type Read,
-  record,
-  text,
-  whole,
-} from '../kit/payload.js';
-
-const user = record({ id: whole }, { is_bot: flag, first_name: text, last_name: text, username: text });
-const chat = record(
-  { id: whole },
-  {
-    type: oneOf('private', 'group', 'supergroup', 'channel'),
-    title: text,
-    username: text,
-    first_name: text,
-    last_name: text,
-  },
-);
-const entity = record({ type: text, offset: whole, length: whole }, { user });
-const file = { file_id: text, file_unique_id: text, file_size: whole, mime_type: text, file_name: text };
-const timed = record({}, { ...file, duration: whole });
-const photoSize = record(
-  {},
-  { file_id: text, file_unique_id: text, file_size: whole, width: whole, height: whole },
-);
-
-/** Where somebody is, or a place on the map; with `live_period`, wherever they go. */
-const place = record({}, { latitude: decimal, longitude: decimal, live_period: whole });
-const task = record({ text }, { id: whole, completion_date: whole });
-const checklist = record({}, { title: text, tasks: list(task) });
-const aboutChecklist = { checklist_message: record({}, { checklist }) };
-
-/** What has a file. */
-const files = {
-  photo: list(photoSize),
-  live_photo: record({}, { ...file, duration: whole, photo: list(photoSize) }),
-  voice: timed,
-  video: timed,
-  video_note: timed,
-  animation: timed,
-  audio: record({}, { ...file, duration: whole, title: text, performer: text }),
-  document: record({}, file),
-};
-
-/** What a message shows: its words, files, or one other thing. */
-const content = {
-  text,
-  caption: text,
-  entities: list(entity),
-  caption_entities: list(entity),
-  /** Instead of a text; its blocks are read in `rich.ts`. */
-  rich_message: record({}, { blocks: nested }),
-  ...files,
-  paid_media: record({}, { star_count: whole, paid_media: list(record({}, files)) }),
-  sticker: record({}, { emoji: text }),
-  venue: record({}, { title: text, address: text, location: place }),
-  location: place,
-  contact: record({}, { first_name: text, last_name: text, phone_number: text }),
-  poll: record({}, { question: text, options: list(record({ text }, { persistent_id: text })) }),
-  checklist,
-  checklist_tasks_done: record(
-    {},
-    { ...aboutChecklist, marked_as_done_task_ids: list(whole), marked_as_not_done_task_ids: list(whole) },
-  ),
-  checklist_tasks_added: record({}, { ...aboutChecklist, tasks: list(task) }),
-  dice: record({}, { emoji: text, value: whole }),
-  game: record({}, { title: text }),
-  story: record({}, { chat }),
-  gift: record({}, { gift: record({}, { sticker: record({}, { emoji: text }) }), text }),
-  unique_gift: record({}, { gift: record({}, { base_name: text, number: whole }), text }),
-  giveaway: record({}, { winner_count: whole, prize_description: text }),
-  giveaway_winners: record({}, { winner_count: whole, prize_description: text }),
-  invoice: record({}, { title: text }),
-  /** The names of its fields (`naming`), which tell of kinds that came after this was written. */
-  holds: list(text),
-};
-
-/** Where the words of a forward, or of a message in another chat, come from: one of these, by its kind. */
-const origin = record({}, { sender_user: user, sender_user_name: text, sender_chat: chat, chat });
-
-const author = { from: user, sender_chat: chat, author_signature: text };
-
-const message = naming(
-  record(
-    { message_id: whole, chat },
-    {
-      date: whole,
-      ...author,
-      ...content,
-      edit_date: whole,
-      media_group_id: text,
-      forward_origin: origin,
-      via_bot: user,
-      is_automatic_forward: flag,
-      message_thread_id: whole,
-      is_topic_message: flag,
-      reply_to_message: naming(
-        record(
-          { message_id: whole },
-          {
-            date: whole,
-            ...author,
-            ...content,
-            forward_origin: origin,
-            via_bot: user,
-            forum_topic_created: nested,
-          },
-        ),
-      ),
-      reply_to_checklist_task_id: whole,
-      reply_to_poll_option_id: text,
-      external_reply: naming(record({}, { origin, chat, message_id: whole, ...content })),
-      quote: record({ text }, { is_manual: flag }),
-      migrate_to_chat_id: whole,
-      migrate_from_chat_id: whole,
-    },
-  ),
-);
-
-/** Somebody pressed the button that ends the writing of a draft. */
-const stopped = record({ chat }, { message_thread_id: whole });
-
-const reactions = list(record({ type: text }, { emoji: text }));
-/** Somebody has changed their reactions to a message. */
-const reaction = record(
-  { chat, message_id: whole },
-  { user, actor_chat: chat, date: whole, old_reaction: reactions, new_reaction: reactions },
-);
-
-/** Somebody pressed a button below a message of ours, which may be too old to be shown. */
-const press = record(
-  { id: text, from: user },
-  {
-    data: text,
-    message: record({ message_id: whole, chat }, { message_thread_id: whole, is_topic_message: flag }),
-  },
-);
-
-/** Updates of unknown kinds have none of these fields. */
-export const readUpdate = record(
-  {},
-  {
-    update_id: whole,
-    message,
-    edited_message: message,
-    message_reaction: reaction,
-    stopped_message_generation: stopped,
-    callback_query: press,
-  },
-);
-
-/** A block of a rich message, as far as it has a file. */
-export const readBlockFiles = record({}, { ...files, voice_note: timed });
-
-/** What files are in, one or several. */
-export const FILE_FIELDS: readonly string[] = [...Object.keys(files), 'paid_media', 'rich_message'];
-
-export type Message = Read<typeof message>;
-export type Author = Pick<Message, keyof typeof author>;
-export type Content = Pick<Message, keyof typeof content>;
-export type Files = Pick<Message, keyof typeof files>;
-export type Origin = Read<typeof origin>;
-export type Stopped = Read<typeof stopped>;
-export type Press = Read<typeof press>;
-export type Reaction = Read<typeof reaction>;
+import type { Chat, Message, Update, User, Voice } from 'grammy/types';
+import { text } from '../kit/payload.js';
 
 /** The kinds of updates we ask Telegram for. */
 export const ALLOWED_UPDATES = [
@@ -182,3 +13,100 @@ export const ALLOWED_UPDATES = [
   'stopped_message_generation',
   'callback_query',
 ] as const;
+
+/** What a message shows, be it the message itself, the answered one, or one of another chat. */
+export type Content = Partial<Message>;
+
+/** Whose words a forward holds: one of these, by its kind. */
+export interface Origin {
+  sender_user?: User;
+  sender_user_name?: string;
+  sender_chat?: Chat;
+  chat?: Chat;
+}
+
+const names = (list: string) => new Set(list.trim().split(/\s+/));
+
+const TEXTS = names(`
+  address author_signature base_name caption data emoji file_id file_name file_unique_id first_name last_name
+  media_group_id mime_type performer persistent_id phone_number prize_description question reply_to_poll_option_id
+  sender_user_name text title type username`);
+const NUMBERS = names(`
+  completion_date date duration edit_date file_size height length live_period message_id message_thread_id
+  migrate_from_chat_id migrate_to_chat_id number offset reply_to_checklist_task_id star_count update_id value width
+  winner_count`);
+const FLAGS = names('is_automatic_forward is_bot is_manual is_topic_message');
+const LISTS = names(`
+  caption_entities entities marked_as_done_task_ids marked_as_not_done_task_ids new_reaction old_reaction options
+  paid_media photo tasks`);
+const OBJECTS = names(`
+  animation audio callback_query chat checklist checklist_message checklist_tasks_added checklist_tasks_done contact dice
+  document edited_message external_reply forward_origin from game gift giveaway giveaway_winners invoice live_photo
+  location message message_reaction origin paid_media poll quote reply_to_message rich_message sender_chat sender_user
+  sticker stopped_message_generation story unique_gift user actor_chat venue via_bot video video_note voice voice_note`);
+
+/** Without these an object says nothing. */
+const ESSENTIAL: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(
+    ['actor_chat', 'chat', 'from', 'sender_chat', 'sender_user', 'user', 'via_bot'].map((name) => [
+      name,
+      ['id'],
+    ]),
+  ),
+  callback_query: ['id', 'from'],
+  caption_entities: ['type', 'offset', 'length'],
+  edited_message: ['message_id', 'chat'],
+  entities: ['type', 'offset', 'length'],
+  message: ['message_id', 'chat'],
+  message_reaction: ['message_id', 'chat'],
+  options: ['text'],
+  quote: ['text'],
+  reply_to_message: ['message_id'],
+  stopped_message_generation: ['chat'],
+  tasks: ['text'],
+};
+
+/** Far deeper than what is read. */
+const DEEPEST = 12;
+
+export function readUpdate(update: unknown): Partial<Update> {
+  return object('update', update, 0) ?? {};
+}
+
+/** A block of a rich message, as far as it has files. */
+export function readBlock(block: unknown): Content & { voice_note?: Voice } {
+  return object('block', block, 0) ?? {};
+}
+
+function object(kind: string, value: unknown, depth: number): Record<string, unknown> | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || depth > DEEPEST)
+    return undefined;
+  const found: Record<string, unknown> = {};
+  for (const [name, given] of Object.entries(value)) {
+    const read = name === 'id' ? idOf(kind, given) : field(name, given, depth);
+    if (read !== undefined && read !== null) found[name] = read;
+  }
+  return (ESSENTIAL[kind] ?? []).every((name) => name in found) ? found : undefined;
+}
+
+/** Of everything but a button press a number. */
+function idOf(kind: string, value: unknown): unknown {
+  return kind === 'callback_query' ? text(value) : whole(value);
+}
+
+/** A field that is not read stays as it is: its name tells of kinds of messages that came after this was written. */
+function field(name: string, value: unknown, depth: number): unknown {
+  if (TEXTS.has(name)) return text(value);
+  if (NUMBERS.has(name)) return whole(value);
+  if (FLAGS.has(name)) return value === true;
+  const isList = LISTS.has(name);
+  if (OBJECTS.has(name) && !(isList && Array.isArray(value))) return object(name, value, depth + 1);
+  if (!isList) return value;
+  if (!Array.isArray(value)) return undefined;
+  const items = value.map((each) => (typeof each === 'number' ? each : object(name, each, depth + 1)));
+  return items.filter((each) => each !== undefined);
+}
+
+function whole(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) ? (value as number) : undefined;
+}
