@@ -15,7 +15,7 @@ import { personaFindings } from './doctor-personas.js';
 import { securityFacts, securityFindings } from './doctor-security.js';
 import { createPersonas } from './groups/personas.js';
 import type { ServerSettings } from './mcp/settings.js';
-import { mediaBytes } from './media/retention.js';
+import { mediaBytes } from './media/files.js';
 import { createOutward } from './network/outward.js';
 import { type NamedProxy, shownProxy } from './network/rules.js';
 import { takeLock } from './operating/lock.js';

@@ -6,8 +6,15 @@ import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Embedder } from '../core/recall.js';
-import { nameOf, type Recipe, readName } from './recipe.js';
-import { HARMLESS, type Outcome, toUnit, type VectorSource } from './vectors.js';
+import {
+  HARMLESS,
+  nameOf,
+  type Outcome,
+  type Recipe,
+  readName,
+  toUnit,
+  type VectorSource,
+} from './vectors.js';
 
 export function createEmbedder(
   source: VectorSource,

@@ -6,11 +6,9 @@ import { hostname } from 'node:os';
 import { OVER } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { type EmbeddingMetrics, queueKeys } from './protocol.js';
-import { openRedis, type RedisConnection } from './redis-connection.js';
+import { type EmbeddingMetrics, openRedis, queueKeys, type RedisConnection } from './redis.js';
 import { createEmbeddingServer, type EmbeddingServerOptions } from './server.js';
-import { createWorkerJobs } from './worker-jobs.js';
-import { createWorkerPresence, SHOW_EVERY_MS } from './worker-presence.js';
+import { createWorkerJobs, createWorkerPresence, SHOW_EVERY_MS } from './worker-jobs.js';
 
 export interface WorkerOptions extends EmbeddingServerOptions {
   redisUrl: string;

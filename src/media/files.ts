@@ -1,12 +1,57 @@
-/**
- * The files that came with messages, on the disk: `<folder>/<chat id>/<new id>.<extension>`. No part of a path is a
- * sender's: a chat's id is always a valid folder name, the name is new, the extension follows from the type.
- */
-import { mkdir, readFile, rm } from 'node:fs/promises';
+/** What kinds of files are called on the disk, and what a file is by its first bytes, whatever its sender says. Pure. */
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MediaFiles } from '../core/media.js';
 import { writeWhole } from '../core/write-whole.js';
-import { extensionOf } from './types.js';
+
+/** Every extension that a file in the media folder may have, beside `bin`: subtypes, and `=` where they differ. */
+const EXTENSIONS = extensions({
+  image: 'jpeg=jpg png gif webp avif heic tiff bmp svg+xml=svg',
+  audio: 'ogg opus mpeg=mp3 mp4=m4a x-m4a=m4a aac wav x-wav=wav flac x-flac=flac webm 3gpp=3gp amr',
+  video: 'mp4 quicktime=mov webm x-matroska=mkv mpeg',
+  text: 'plain=txt markdown=md csv html calendar=ics vcard=vcf xml',
+  application:
+    'xml json yaml pdf rtf epub+zip=epub zip gzip=gz x-tar=tar x-7z-compressed=7z msword=doc ' +
+    'vnd.ms-excel=xls vnd.ms-powerpoint=ppt ' +
+    'vnd.openxmlformats-officedocument.wordprocessingml.document=docx ' +
+    'vnd.openxmlformats-officedocument.spreadsheetml.sheet=xlsx ' +
+    'vnd.openxmlformats-officedocument.presentationml.presentation=pptx ' +
+    'vnd.oasis.opendocument.text=odt vnd.oasis.opendocument.spreadsheet=ods vnd.oasis.opendocument.presentation=odp',
+});
+
+function extensions(table: Record<string, string>): Map<string, string> {
+  const rows = Object.entries(table).flatMap(([type, subtypes]) =>
+    subtypes.split(' ').map((row): [string, string] => {
+      const [subtype = '', extension = subtype] = row.split('=');
+      return [`${type}/${subtype}`, extension];
+    }),
+  );
+  return new Map(rows);
+}
+
+/** `audio/ogg; codecs=opus` is `ogg`, like `audio/ogg`. */
+export function extensionOf(mimeType: string | null): string {
+  const [type = ''] = (mimeType ?? '').split(';', 1);
+  return EXTENSIONS.get(type.trim().toLowerCase()) ?? 'bin';
+}
+
+/** The type of a picture; null for what is none, or one whose form can refer to something outside of it (SVG). */
+export function pictureType(bytes: Buffer): string | null {
+  const at = (from: number, to: number) => bytes.toString('latin1', from, to);
+  if (at(0, 3) === '\xff\xd8\xff') return 'image/jpeg';
+  if (at(0, 8) === '\x89PNG\r\n\x1a\n') return 'image/png';
+  if (at(0, 6) === 'GIF87a' || at(0, 6) === 'GIF89a') return 'image/gif';
+  if (at(0, 4) === 'RIFF' && at(8, 12) === 'WEBP') return 'image/webp';
+  if (at(0, 4) === 'II*\0' || at(0, 4) === 'MM\0*') return 'image/tiff';
+  if (/^ftypavi[fs]/.test(at(4, 12))) return 'image/avif';
+  if (/^ftyp(?:hei[cx]|hevc|mif1|msf1)/.test(at(4, 12))) return 'image/heic';
+  // A bitmap's own header says how long it is: two letters alone would be any text.
+  if (at(0, 2) === 'BM' && at(6, 10) === '\0\0\0\0') return 'image/bmp';
+  return null;
+}
+
+// The files that came with messages, on the disk: `<folder>/<chat id>/<new id>.<extension>`. No part of a path is a
+// sender's: a chat's id is always a valid folder name, the name is new, the extension follows from the type.
 
 export function createMediaFiles({ folder, newId }: { folder: string; newId: () => string }): MediaFiles {
   return {
@@ -28,4 +73,83 @@ function pathOf(folder: string, file: string): string {
     throw new Error(`${JSON.stringify(file)} names no file of the media folder`);
   }
   return join(folder, file);
+}
+
+// How much of the files that came with messages is kept: so many bytes of a chat and of all, the oldest go first. In the
+// conversation, the line that names a file stays.
+
+interface MediaLimits {
+  bytesPerChat: number;
+  bytes: number;
+}
+
+interface RemovedFiles {
+  files: number;
+  bytes: number;
+}
+
+interface KeptFile {
+  chatId: string;
+  path: string;
+  bytes: number;
+  at: number;
+}
+
+/** What came so recently stays beyond any limit: somebody may be waiting for an answer about it. */
+const RECENT_MS = 3_600_000;
+
+/** How much there is below the media folder. */
+export async function mediaBytes(folder: string): Promise<number> {
+  const files = await list(folder);
+  return files.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** Removes what is beyond the limits; ends early when the signal aborts. */
+export async function trimMedia(
+  folder: string,
+  limits: MediaLimits,
+  now: number,
+  signal: AbortSignal,
+): Promise<RemovedFiles> {
+  const newestFirst = (await list(folder, signal)).sort((a, b) => b.at - a.at);
+  const perChat = new Map<string, number>();
+  let all = 0;
+  const removed = { files: 0, bytes: 0 };
+  for (const { chatId, path, bytes, at } of newestFirst) {
+    if (signal.aborted) break;
+    // Once a limit was passed, whatever is older goes, small as it may be.
+    const ofChat = (perChat.get(chatId) ?? 0) + bytes;
+    perChat.set(chatId, ofChat > limits.bytesPerChat ? Number.POSITIVE_INFINITY : ofChat);
+    if (ofChat <= limits.bytesPerChat) all += bytes;
+    if (all > limits.bytes) all = Number.POSITIVE_INFINITY;
+    if ((ofChat <= limits.bytesPerChat && all <= limits.bytes) || at > now - RECENT_MS) continue;
+    await rm(path, { force: true });
+    removed.files++;
+    removed.bytes += bytes;
+  }
+  return removed;
+}
+
+async function list(folder: string, signal?: AbortSignal): Promise<KeptFile[]> {
+  const found: KeptFile[] = [];
+  for (const chatId of await namesIn(folder)) {
+    for (const name of await namesIn(join(folder, chatId))) {
+      if (signal?.aborted) return [];
+      const path = join(folder, chatId, name);
+      // It may have gone meanwhile.
+      const entry = await stat(path).catch(() => null);
+      if (entry?.isFile()) found.push({ chatId, path, bytes: entry.size, at: entry.mtimeMs });
+    }
+  }
+  return found;
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
+    throw error;
+  }
 }

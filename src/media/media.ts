@@ -1,8 +1,7 @@
 /** Files that came with messages: how they read in words, are taken in time, and go to a model. Between steps 2 and 4. */
 import type { Media, StoredAttachment, TakeAsk, Taken } from '../core/media.js';
-import { createByteGate } from './byte-gate.js';
-import { createModelImages } from './model-images.js';
-import { type TakeOptions, takeOne } from './take.js';
+import { createModelImages } from './images.js';
+import { createByteGate, type TakeOptions, takeOne } from './take.js';
 import { textWithAttachments } from './words.js';
 
 const MOST_BYTES_AT_ONCE = 48_000_000;

@@ -1,7 +1,4 @@
-/**
- * Takes one file that came with a message: fetches it within its limit, finds out what it is, stores it, and reads
- * what can be read. Whatever goes wrong becomes an outcome that says so.
- */
+/** How much of files may be in memory at once, over all chats: who comes when it is full waits for their turn. */
 import type { FetchResult } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
 import { cutWithMarker } from '../core/cut.js';
@@ -10,8 +7,8 @@ import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { MediaFiles, StoredAttachment, Transcriber } from '../core/media.js';
 import type { Attachment } from '../core/message.js';
-import { type ByteGate, SMALL_BYTES } from './byte-gate.js';
 import { readDocument } from './documents.js';
+import { extensionOf, pictureType } from './files.js';
 import type { Images } from './images.js';
 import {
   GONE,
@@ -25,8 +22,64 @@ import {
   UNKEPT,
   UNREACHABLE,
   UNREADABLE,
-} from './refusals.js';
-import { extensionOf, pictureType } from './types.js';
+} from './words.js';
+
+interface ByteGate {
+  /** Resolves with what gives the bytes back; null as soon as the signal aborts. What is small never waits. */
+  enter(bytes: number, signal: AbortSignal): Promise<(() => void) | null>;
+}
+
+/** So much, every file may take. */
+const SMALL_BYTES = 1_000_000;
+
+/** `freed` hears of everything that was given back. */
+export function createByteGate(most: number, freed: (bytes: number) => void): ByteGate {
+  let held = 0;
+  const queue: { bytes: number; admit(): void }[] = [];
+
+  /** One that is larger than everything passes alone. */
+  function admitNext(): void {
+    for (let next = queue[0]; next && (held === 0 || held + next.bytes <= most); next = queue[0]) {
+      queue.shift();
+      held += next.bytes;
+      next.admit();
+    }
+  }
+
+  return {
+    async enter(bytes, signal) {
+      if (signal.aborted) return null;
+      if (bytes <= SMALL_BYTES) return () => {};
+      const isIn = await new Promise<boolean>((resolve) => {
+        const waiting = { bytes, admit };
+        function admit() {
+          signal.removeEventListener('abort', leave);
+          resolve(true);
+        }
+        function leave() {
+          queue.splice(queue.indexOf(waiting), 1);
+          resolve(false);
+          admitNext();
+        }
+        signal.addEventListener('abort', leave, { once: true });
+        queue.push(waiting);
+        admitNext();
+      });
+      if (!isIn) return null;
+      let isOut = false;
+      return () => {
+        if (isOut) return;
+        isOut = true;
+        held -= bytes;
+        freed(bytes);
+        admitNext();
+      };
+    },
+  };
+}
+
+// Takes one file that came with a message: fetches it within its limit, finds out what it is, stores it, and reads
+// what can be read. Whatever goes wrong becomes an outcome that says so.
 
 export interface TakeOptions {
   files: MediaFiles;
@@ -38,7 +91,7 @@ export interface TakeOptions {
   log: Log;
 }
 
-export interface TakeOne {
+interface TakeOne {
   chatId: ChatId;
   fetch:
     | ((attachment: Attachment, ask: { maxBytes: number; signal: AbortSignal }) => Promise<FetchResult>)
@@ -47,7 +100,7 @@ export interface TakeOne {
   signal: AbortSignal;
 }
 
-export interface TakenOne {
+interface TakenOne {
   attachment: StoredAttachment;
   /** For its sender. */
   notice: string | null;

@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cutAt } from '../../src/core/cut.js';
 import { estimateTokens } from '../../src/core/model.js';
-import { readAnswer } from '../../src/embedding/http.js';
 import {
   readJob,
   readReply,
@@ -11,9 +10,9 @@ import {
   writeError,
   writeJob,
   writeVector,
-} from '../../src/embedding/protocol.js';
-import { createQueueLimit } from '../../src/embedding/queue-limit.js';
-import { placeOf } from '../../src/embedding/server.js';
+} from '../../src/embedding/redis.js';
+import { createQueueLimit } from '../../src/embedding/requester.js';
+import { placeOf, readAnswer } from '../../src/embedding/server.js';
 import { asVector, fitting, inBatches, MOST_TOKENS, toUnit } from '../../src/embedding/vectors.js';
 
 const anyText = fc.string({ unit: 'binary', maxLength: 200 });

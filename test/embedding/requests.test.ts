@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { SERVER_FAILS } from '../../src/embedding/protocol.js';
+import { SERVER_FAILS } from '../../src/embedding/redis.js';
 import { expectUnavailable, expectVector } from '../contract/embedder.js';
 import { startFakeEmbeddings, vectorFor } from '../fakes/embeddings.js';
 import { type RedisServer, startRedis } from '../fakes/redis.js';

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { systemClock } from '../../src/core/clock.js';
 import type { Log } from '../../src/core/log.js';
-import type { EmbeddingMetrics } from '../../src/embedding/protocol.js';
+import type { EmbeddingMetrics } from '../../src/embedding/redis.js';
 import { createRedisEmbedder } from '../../src/embedding/requester.js';
 import { runWorker, type WorkerOptions } from '../../src/embedding/worker.js';
 import { type RedisServer, startRedis } from '../fakes/redis.js';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { digest } from '../../src/embedding/worker-presence.js';
+import { digest } from '../../src/embedding/worker-jobs.js';
 import { type FakeEmbeddings, startFakeEmbeddings, vectorFor } from '../fakes/embeddings.js';
 import { type RedisServer, startRedis } from '../fakes/redis.js';
 import { startOldRedis } from '../fakes/redis-old.js';

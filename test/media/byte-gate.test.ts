@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createByteGate } from '../../src/media/byte-gate.js';
+import { createByteGate } from '../../src/media/take.js';
 
 const MB = 1_000_000;
 const freed: number[] = [];

@@ -2,8 +2,7 @@ import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { type Prepared, unchanged } from '../../src/media/decode.js';
-import { createImageDecoder } from '../../src/media/image-child.js';
-import { createImages } from '../../src/media/images.js';
+import { createImageDecoder, createImages } from '../../src/media/images.js';
 import { manualClock } from '../fakes/clock.js';
 import { bomb, imageDecoder, keptLog, noise } from './support.js';
 

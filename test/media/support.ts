@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import type { Log } from '../../src/core/log.js';
 import type { StoredAttachment } from '../../src/core/media.js';
-import { createImageDecoder } from '../../src/media/image-child.js';
+import { createImageDecoder } from '../../src/media/images.js';
 
 export function keptLog(): Log & { lines: string[] } {
   const lines: string[] = [];

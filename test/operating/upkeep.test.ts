@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
 import { phraseOf } from '../../src/core/phrase.js';
 import { FORGOTTEN_FILES, type Store } from '../../src/core/store.js';
-import { mediaBytes, trimMedia } from '../../src/media/retention.js';
+import { mediaBytes, trimMedia } from '../../src/media/files.js';
 import { startUpkeep, type UpkeepParts } from '../../src/operating/upkeep.js';
 import { oneView } from '../contract/store/one-view.js';
 import {

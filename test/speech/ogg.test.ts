@@ -1,7 +1,7 @@
 /** How long a recording is: by its pages, and never a fault of the gateway's whatever a server sends. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { oggSeconds } from '../../src/speech/ogg.js';
+import { oggSeconds } from '../../src/speech/speech.js';
 import { oggPage, opusHead, recording } from '../fakes/ogg.js';
 
 describe('the length of a recording', () => {
