@@ -176,7 +176,7 @@ export interface Jobs {
 }
 
 /** Whether a person may talk in a chat, as far as their ids tell. */
-export interface JobAccess {
+export interface JobDoor {
   admits(who: Pick<Job, 'chatId' | 'senderId'>): Promise<boolean>;
 }
 

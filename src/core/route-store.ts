@@ -21,7 +21,7 @@ import type { PromptMemory } from './memory.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
 import type { NewCommand, PendingCommand, Receipt, Received, StoredCommand } from './receipt.js';
-import type { GroupRound, Measured, Position, Span, Step, StoredMessage, ViewRecord } from './transcript.js';
+import type { Exchange, Measured, Position, Span, Step, StoredMessage, ViewRecord } from './transcript.js';
 
 export interface StoredTurn {
   id: string;
@@ -129,7 +129,7 @@ export interface RouteStore {
     turn: { id: string; personaId: PersonaId; batch: number[]; taken: number[]; addressed: PersonaId[] };
     noted: number[];
     hearers: PersonaId[];
-    exchange: GroupRound | null;
+    exchange: Exchange | null;
     /** Whether all new messages are from bots: such turns are counted. Left out: there are no new messages. */
     forBots?: boolean;
     /** What it cost to decide who speaks. */
@@ -141,7 +141,7 @@ export interface RouteStore {
     lease: Lease;
     noted: number[];
     hearers: PersonaId[];
-    exchange: GroupRound | null;
+    exchange: Exchange | null;
     forBots?: boolean;
     spent?: Spent;
   }): Promise<boolean>;
@@ -206,7 +206,7 @@ export interface RouteStore {
     /** Other personas that the reply addresses. */
     addressed: PersonaId[];
     /** The exchange that continues; null when nobody is left to speak. */
-    exchange: GroupRound | null;
+    exchange: Exchange | null;
     deliveries: NewDelivery[];
     send: Attempt | null;
     usage: Usage | null;
@@ -306,7 +306,7 @@ export interface RoomState {
   /** More messages are waiting than were returned. */
   more: boolean;
   /** The current exchange between personas. */
-  exchange: GroupRound | null;
+  exchange: Exchange | null;
   /** How many turns in a row have answered only bots. */
   turnsForBots: number;
 }

@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { acceptable, authorOf, readsAs, withName } from '../../src/channels/discord/author.js';
-import { compose, fits } from '../../src/channels/discord/outbound.js';
+import {
+  acceptable,
+  authorOf,
+  compose,
+  fits,
+  readsAs,
+  withName,
+} from '../../src/channels/discord/outbound.js';
 import type { Recipient } from '../../src/core/channel.js';
 import { appearanceOf } from './discord-stage.js';
 

@@ -79,7 +79,7 @@ describe('taking in', () => {
     await expect.poll(() => sizes).toEqual([1]);
     // Two further messages have surely come when a third thing, sent behind them, has.
     stage.fake.leave(GUILD);
-    await stage.until(() => stage.logged.join().includes('taken out of a server'));
+    await stage.until(() => stage.logged.join().includes('removed from a server'));
     finish();
     await expect.poll(() => sizes).toEqual([1, 2]);
     finish();
@@ -175,9 +175,7 @@ describe('taking in', () => {
     await stage.listen();
     stage.fake.leave(GUILD);
     await stage.until(() =>
-      stage.logged
-        .join()
-        .includes('the bot was taken out of a server {"channel":"discord","server":"Garden"'),
+      stage.logged.join().includes('bot was removed from a server {"channel":"discord","server":"Garden"'),
     );
     say('still here?', stage.fake.dm(ANNA));
     await heard(1);
@@ -460,7 +458,7 @@ describe('what else it does', () => {
     stage.fake.fail({ path: /@me\/guilds/ }, { status: 500 });
     expect(await stage.channel.check()).toEqual({
       identity: `Coterie (id ${stage.fake.bot.id})`,
-      warnings: [expect.stringMatching(/cannot be checked which servers.*500/)],
+      warnings: [expect.stringMatching(/servers could not be listed.*500/)],
     });
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { applicationCommands, beingTyped, choices, typedForm } from '../../src/channels/discord/commands.js';
 import { discordOptions } from '../../src/channels/discord/options.js';
+import { applicationCommands, beingTyped, choices, typedForm } from '../../src/channels/discord/outbound.js';
 import { COMMAND_NAMES, COMMANDS } from '../../src/conversation/commands/list.js';
 
 describe('the commands as Discord’s own', () => {

@@ -14,6 +14,11 @@ async function onStage(act: (stage: Stage) => Promise<void>): Promise<void> {
   }
 }
 
+/** `expect.poll` does not know in which of several concurrent tests it is. */
+async function holds(condition: () => boolean): Promise<void> {
+  while (!condition()) await wait(5);
+}
+
 const say = ({ fake }: Stage, content: string) => fake.say({ from: ANNA, channelId: CHANNEL, content });
 
 /** One message before a fault, one while it lasts, one after it: all are heard, in order. */
@@ -140,18 +145,21 @@ describe.concurrent('the session', () => {
   test('is begun less and less often where it does not last', () =>
     onStage(async (stage) => {
       await stage.listen();
+      let identified = 1;
       for (const pause of [5, 5, 5, 5, 5, 5, 10, 20, 40, 80, 120, 120]) {
         stage.fake.invalidate(false);
         await stage.passes(pause * 1_000);
+        identified += 1;
+        await stage.fake.until(() => stage.fake.sessions().identified === identified, 'the next session');
+        await holds(() => stage.channel.status().connected);
       }
-      await stage.fake.until(() => stage.fake.sessions().identified === 13, 'the last session');
     }));
 });
 
 describe.concurrent('a connection that does not last', () => {
   const lines = (stage: Stage, level: string) => stage.logged.filter((line) => line.startsWith(level));
 
-  const connected = (stage: Stage) => expect.poll(() => stage.channel.status().connected).toBe(true);
+  const connected = (stage: Stage) => holds(() => stage.channel.status().connected);
 
   test('is made again at once, then after growing pauses; the log has a line for its end and one for its return', () =>
     onStage(async (stage) => {
@@ -175,7 +183,7 @@ describe.concurrent('a connection that does not last', () => {
       stage.fake.closeAll(4000);
       await resumes(5);
       expect(lines(stage, 'warn')).toHaveLength(3);
-      expect(lines(stage, 'info connected to Discord again')).toHaveLength(3);
+      expect(lines(stage, 'info Discord connected again')).toHaveLength(3);
     }));
 
   test('of an outage, the log says that it began and that it is over', () =>
@@ -187,7 +195,7 @@ describe.concurrent('a connection that does not last', () => {
       await stage.passes(60_000);
       await connected(stage);
       expect(lines(stage, 'warn')).toHaveLength(1);
-      expect(lines(stage, 'info connected to Discord again')).toHaveLength(1);
+      expect(lines(stage, 'info Discord connected again')).toHaveLength(1);
       expect(stage.fake.sessions()).toMatchObject({ identified: 1, resumed: 1 });
     }));
 
@@ -303,7 +311,7 @@ describe.concurrent('a login', () => {
       stage.fake.closeAll(4000);
       await stage.until(() => !stage.channel.status().connected);
       await stage.passes(180_000);
-      await expect.poll(() => stage.channel.status().lastError).toContain('no session within 3 minutes');
+      await holds(() => stage.channel.status().lastError?.includes('no session within 3 minutes') === true);
     }));
 });
 
@@ -426,17 +434,16 @@ describe('what the library trips over', () => {
       );
     }));
 
-  test('an invalid session before the next one is even begun', () =>
+  test('an invalid session in answer to the begin of one', () =>
     onStage(async (stage) => {
       await handingUncaughtTo(stage, () =>
         hearsAllThrough(
           stage,
           () => stage.fake.invalidate(false),
           async () => {
-            await stage.clock.asleep(5_000);
-            stage.fake.invalidate(false);
-            await stage.passes(1_000);
-            await stage.passes(4_000);
+            stage.fake.invalidateIdentifies(1);
+            await stage.passes(5_000);
+            await stage.passes(5_000);
           },
         ),
       );

@@ -1,7 +1,7 @@
 /** How many sessions a day are begun at most, whatever ends the process. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createIdentifies } from '../../src/channels/discord/identifies.js';
+import { countIdentify, identifyPauseMs } from '../../src/channels/discord/session.js';
 import type { ChannelState } from '../../src/core/channel.js';
 import type { Clock } from '../../src/core/clock.js';
 import { quietLog } from '../harness/quiet.js';
@@ -44,6 +44,12 @@ function travelling(start: number) {
   return clock;
 }
 
+async function begin(clock: Clock, state: ChannelState, signal: AbortSignal): Promise<void> {
+  const timing = { clock, log: quietLog };
+  await clock.sleep(await identifyPauseMs(timing, state), signal);
+  if (!signal.aborted) await countIdentify(timing, state);
+}
+
 test('a supervisor that starts it again at once, all day long: never near the thousand of Discord', async () => {
   await fc.assert(
     fc.asyncProperty(
@@ -55,13 +61,10 @@ test('a supervisor that starts it again at once, all day long: never near the th
         const begun: number[] = [];
         while (clock.now() < Date.UTC(2026, 5, 2)) {
           const signal = clock.live(livesMs);
-          const wait = createIdentifies({ state, clock, log: quietLog });
           // As a process does whose sessions never last.
           while (!signal.aborted) {
-            await wait(signal).then(
-              () => begun.push(clock.now()),
-              () => {},
-            );
+            await begin(clock, state, signal);
+            if (!signal.aborted) begun.push(clock.now());
             if (!signal.aborted) await clock.sleep(1_000);
           }
           clock.pass(pauseMs);
@@ -79,7 +82,7 @@ test('one that is begun now and then waits for nothing', async () => {
   const state = memory();
   for (let hour = 0; hour < 24; hour += 1) {
     const before = clock.now();
-    await createIdentifies({ state, clock, log: quietLog })(clock.live(DAY_MS));
+    await begin(clock, state, clock.live(DAY_MS));
     expect(clock.now()).toBe(before);
     clock.pass(3_600_000);
   }
@@ -89,9 +92,9 @@ test('a clock that ran ahead by a year holds nothing back', async () => {
   const state = memory();
   const ahead = travelling(Date.UTC(2027, 5, 1));
   for (let turn = 0; turn < 60; turn += 1) {
-    await createIdentifies({ state, clock: ahead, log: quietLog })(ahead.live(DAY_MS));
+    await begin(ahead, state, ahead.live(DAY_MS));
   }
   const clock = travelling(Date.UTC(2026, 5, 1));
-  await createIdentifies({ state, clock, log: quietLog })(clock.live(DAY_MS));
+  await begin(clock, state, clock.live(DAY_MS));
   expect(clock.now()).toBe(Date.UTC(2026, 5, 1));
 });

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createDirectory, type Directory } from '../../src/channels/discord/directory.js';
+import { Directory } from '../../src/channels/discord/directory.js';
 import { inbound, type Known } from '../../src/channels/discord/inbound.js';
-import { timeOf } from '../../src/channels/discord/snowflake.js';
+import { timeOf } from '../../src/channels/discord/payload.js';
 
 const ME = { id: '424242424242424242', name: 'Coterie', applicationId: '424242424242424000' };
 const GUILD = '100000000000000500';
@@ -15,7 +15,7 @@ const ANNA = { id: '100000000000000100', username: 'anna', global_name: 'Anna Be
 const ID = '1300000000000000001';
 
 function world(): Directory {
-  const directory = createDirectory();
+  const directory = new Directory();
   directory.note('GUILD_CREATE', {
     id: GUILD,
     name: 'Garden',

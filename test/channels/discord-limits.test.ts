@@ -1,6 +1,6 @@
 /** The waits that Discord asks for: kept to, however long, and never run against, however short they are said to be. */
 import { afterEach, expect, test } from 'vitest';
-import { createLimits } from '../../src/channels/discord/limits.js';
+import { createLimits } from '../../src/channels/discord/failure.js';
 import { CHANNEL, garden, openStage, type Stage } from './discord-stage.js';
 
 const HOURS_MS = 3 * 3_600_000;
@@ -27,7 +27,7 @@ test.each([false, true])(
     const calls = stage.fake.calls.length;
     for (let minutes = 0; minutes < 170; minutes += 10) await stage.clock.advance(600_000);
     expect(stage.fake.calls).toHaveLength(calls);
-    expect(stage.logged.filter((line) => line.includes('wants to be left alone'))).toHaveLength(1);
+    expect(stage.logged.filter((line) => line.includes('limits the rate; waiting'))).toHaveLength(1);
     if (global) return;
     await stage.clock.advance(600_000);
     await stage.clock.advance(5_000);

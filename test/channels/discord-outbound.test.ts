@@ -1,13 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  compose,
-  contentOf,
-  newMessage,
-  nonceOf,
-  roomOf,
-  withoutReference,
-} from '../../src/channels/discord/outbound.js';
+import { compose, contentOf, nonceOf, referenceTo, roomOf } from '../../src/channels/discord/outbound.js';
 
 const LIMIT = 2000;
 const QUIET = { linkPreviews: true };
@@ -68,18 +61,11 @@ test('nobody is called by it but whoever is answered', () => {
   expect(allowed_mentions).toEqual({ parse: [], replied_user: true });
 });
 
-test('a message carries its key, and what it answers where that may be an id', () => {
+test('a message carries what it answers where that may be an id', () => {
   const content = contentOf({ text: 'hi', marks: [] }, QUIET);
-  const message = newMessage(content, 'key-1', '123');
-  expect(message).toEqual({
-    content: 'hi',
-    allowed_mentions: { parse: [], replied_user: true },
-    nonce: 'key-1',
-    enforce_nonce: true,
-    message_reference: { message_id: '123', fail_if_not_exists: false },
-  });
-  expect(withoutReference(message)).not.toHaveProperty('message_reference');
-  expect(newMessage(content, 'key-1', 'terminal-1')).not.toHaveProperty('message_reference');
+  expect(content).toEqual({ content: 'hi', allowed_mentions: { parse: [], replied_user: true } });
+  expect(referenceTo('123')).toEqual({ message_reference: { message_id: '123', fail_if_not_exists: false } });
+  expect(referenceTo('terminal-1')).toEqual({});
   expect(contentOf({ text: ' ', marks: [] }, QUIET)).not.toHaveProperty('content');
 });
 

@@ -1,13 +1,13 @@
 /** What becomes of events as Discord itself documents them; see `discord-payloads.ts`. */
 import { describe, expect, test } from 'vitest';
-import { createDirectory } from '../../src/channels/discord/directory.js';
+import { Directory } from '../../src/channels/discord/directory.js';
 import { inbound, type Known } from '../../src/channels/discord/inbound.js';
 import * as real from './discord-payloads.js';
 
 const { BOT, CHANNEL, FORUM, GUILD, MESSAGE, POST, PRIVATE } = real;
 
 function known(more: Partial<Known> = {}): Known {
-  const directory = createDirectory();
+  const directory = new Directory();
   directory.note('GUILD_CREATE', {
     id: GUILD,
     name: 'Garden',

@@ -1,7 +1,7 @@
 /** The real channel against the fake Discord, with a clock that stands still unless it is moved. */
 
 import { randomUUID } from 'node:crypto';
-import { createDiscord, type Discord } from '../../src/channels/discord/channel.js';
+import { createDiscord, type DiscordChannel } from '../../src/channels/discord/channel.js';
 import type { DiscordOptions } from '../../src/channels/discord/options.js';
 import type { Appearance, Reception } from '../../src/core/channel.js';
 import type { InboundBatch, InboundEvent, InboundMessage } from '../../src/core/message.js';
@@ -23,7 +23,7 @@ type Newest = { address: string; threadId: string | null; platformMessageId: str
 export interface Stage {
   fake: FakeDiscord;
   clock: ManualClock;
-  channel: Discord;
+  channel: DiscordChannel;
   batches: InboundBatch[];
   logged: string[];
   /** What `receive` does with a batch. */
@@ -83,6 +83,10 @@ export async function openStage(
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     newest: () => stage.newest(),
     personaNames: async () => stage.personas,
+    recorded: async () => [],
+    sentPart: async () => null,
+    noteLink() {},
+    show() {},
     state: {
       get: async () => new Map(stored.state),
       async set(values) {

@@ -187,9 +187,9 @@ describe('where there is no webhook to be had', () => {
       [null, 'two'],
       ['Luna', 'three'],
     ]);
-    expect(stage.logged.filter((line) => line.startsWith('warn') && line.includes('webhooks'))).toHaveLength(
-      1,
-    );
+    expect(
+      stage.logged.filter((line) => line.startsWith('warn') && line.includes('webhook refused')),
+    ).toHaveLength(1);
   });
 
   test('since there are fifteen', async () => {

@@ -1,11 +1,10 @@
 /** What comes in is bounded, and read in linear time, whatever it is full of. */
 import { proto } from '@whiskeysockets/baileys';
 import { describe, expect, it } from 'vitest';
-import { createDirectory } from '../../src/channels/discord/directory.js';
+import { Directory } from '../../src/channels/discord/directory.js';
 import { inbound as discord } from '../../src/channels/discord/inbound.js';
 import { inbound as telegram } from '../../src/channels/telegram/inbound.js';
-import type { Known } from '../../src/channels/whatsapp/inbound.js';
-import { inbound as whatsapp } from '../../src/channels/whatsapp/inbound.js';
+import { type Known, inbound as whatsapp } from '../../src/channels/whatsapp/inbound.js';
 import type { InboundEvent } from '../../src/core/message.js';
 
 const MARKER = '<<truncated due to message-max-chars=65536>>';
@@ -42,7 +41,7 @@ function onDiscord(content: string, more: object = {}): InboundEvent | null {
   const message = { id: '1100000000000000001', channel_id: '1100000000000000002', type: 0, content, ...more };
   const author = { id: '1100000000000000003', username: 'anna' };
   const me = { id: '1100000000000000009', applicationId: '1100000000000000009', name: 'bot' };
-  const about = { me, directory: createDirectory(), isOurWebhook: () => false, bots: false };
+  const about = { me, directory: new Directory(), isOurWebhook: () => false, bots: false };
   return discord('MESSAGE_CREATE', { ...message, author, timestamp: '2026-01-01T00:00:00Z' }, about);
 }
 

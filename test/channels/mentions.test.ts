@@ -1,6 +1,6 @@
 /** Names of people that a platform writes into a text are told beside it where they could be taken for an address. */
 import { expect, test } from 'vitest';
-import { createDirectory } from '../../src/channels/discord/directory.js';
+import { Directory } from '../../src/channels/discord/directory.js';
 import { inbound as discord } from '../../src/channels/discord/inbound.js';
 import { mentioning } from '../../src/channels/kit/incoming.js';
 import { inbound as telegram } from '../../src/channels/telegram/inbound.js';
@@ -9,7 +9,7 @@ const NAME = 'see evil.example';
 
 test('on Discord, in a message and in an edit of it', () => {
   const me = { id: '424242424242424242', name: 'Coterie', applicationId: '1' };
-  const known = { me, directory: createDirectory(), isOurWebhook: () => false, bots: false };
+  const known = { me, directory: new Directory(), isOurWebhook: () => false, bots: false };
   const user = { id: '100000000000000100', username: 'anna', global_name: NAME };
   const message = {
     ...{ id: '1300000000000000001', channel_id: '100000000000000600', channel_type: 1, type: 0, flags: 0 },

@@ -1,6 +1,6 @@
 /**
- * Discord's API as we call it: the library's client, which knows the rate limits, with a deadline and the caller's
- * signal. It repeats nothing by itself: whoever calls knows what may be repeated, and when.
+ * Discord's API: the library's client, which knows the rate limits, with a deadline and the caller's signal. It retries
+ * nothing by itself: the caller knows what may be sent again, and when.
  */
 import { setMaxListeners } from 'node:events';
 import {
@@ -10,27 +10,33 @@ import {
   REST,
   type RequestMethod,
 } from '@discordjs/rest';
+import * as Discord from 'discord-api-types/v10';
+import { LRUCache } from 'lru-cache';
 import { type Clock, OVER } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Outward } from '../../core/network.js';
-import { bounded } from '../kit/bounded.js';
-import { Aborted, CallFailed, failureOf, withoutTokens } from './failure.js';
-import { createForbidden, type Forbidden } from './forbidden.js';
-import { createLimits } from './limits.js';
+import { onAbort } from '../kit/abort.js';
+import {
+  Aborted,
+  CallFailed,
+  createForbidden,
+  createLimits,
+  type Forbidden,
+  failureOf,
+  MOST_NOTED,
+  withoutTokens,
+} from './failure.js';
 import type { DiscordOptions } from './options.js';
-import { IS_VOICE_MESSAGE } from './voice-note.js';
+import { hasFlag } from './payload.js';
 
-/** A call that is not answered by then is given up. */
 const CALL_MS = 30_000;
-/** What is uploaded has more time: as much as it takes on a slow line (50 kB a second). */
+/** An upload has more time: as much as it takes on a slow line (50 kB a second). */
 const SLOWEST_BYTES_PER_MS = 50;
-/** The last resort under our own deadlines: more than the largest file has. */
+/** The last resort below our own deadlines: more than the largest file has. */
 const LIBRARY_TIMEOUT_MS = 600_000;
-/** A limit that ends within this is waited for; of a longer one the caller is told. */
+/** A limit that ends within this is waited for; a longer one is told to the caller. */
 const LONGEST_WAIT_MS = 2_000;
 const PUBLIC_REQUESTS_PER_SECOND = 50;
-/** How many things of one kind the channel remembers; older ones go. */
-export const MOST_NOTED = 1_000;
 
 export interface Call {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -39,11 +45,11 @@ export interface Call {
   query?: Record<string, string>;
   body?: unknown;
   files?: { name: string; data: Buffer; contentType?: string }[];
-  /** Paths that hold an interaction's token go without ours. */
+  /** Paths that hold the token of an interaction or a webhook go without ours. */
   anonymous?: boolean;
 }
 
-/** What every part of the channel works with. */
+/** Every part of the channel works with these. */
 export interface Base {
   api: Api;
   clock: Clock;
@@ -51,7 +57,7 @@ export interface Base {
 }
 
 export interface Api {
-  /** What Discord answered: JSON, mostly. Rejects with `CallFailed`. */
+  /** Discord's answer, mostly JSON. Rejects with `CallFailed`. */
   call(call: Call, signal?: AbortSignal): Promise<unknown>;
   get(path: string, signal?: AbortSignal, query?: Record<string, string>): Promise<unknown>;
   /** What Discord refuses us at present. */
@@ -67,7 +73,7 @@ export function createApi(
   const forbidden = createForbidden(clock);
   const limits = createLimits(clock);
   /** Refusals in a row (429), by method and path. */
-  const refusals = bounded<string, number>(MOST_NOTED);
+  const refusals = new LRUCache<string, number>({ max: MOST_NOTED });
   const rest = new REST({
     api: apiRoot,
     version: '10',
@@ -76,10 +82,8 @@ export function createApi(
     rejectOnRateLimit: (limit) => isTooLong(limit, refusals.get(routeOf(limit.method, limit.url)) ?? 0),
     globalRequestsPerSecond: Math.max(PUBLIC_REQUESTS_PER_SECOND, messagesPerSecond),
     async makeRequest(url, init) {
-      const response = await DefaultRestOptions.makeRequest(url, {
-        ...init,
-        dispatcher: await outward.dispatcher(),
-      });
+      const dispatcher = await outward.dispatcher();
+      const response = await DefaultRestOptions.makeRequest(url, { ...init, dispatcher });
       const route = routeOf(init.method ?? 'GET', url);
       if (response.status === 429) refusals.set(route, (refusals.get(route) ?? 0) + 1);
       else refusals.delete(route);
@@ -101,32 +105,28 @@ export function createApi(
       if (barred !== null) throw new CallFailed(barred);
       const bytes = (call.files ?? []).reduce((sum, { data }) => sum + data.length, 0);
       const over = new AbortController();
-      const abort = () => over.abort();
-      const ends = signal === undefined ? [closing.signal] : [closing.signal, signal];
-      for (const end of ends) {
-        // As many calls as are under way listen to one signal of the caller; that is no leak to warn of.
-        setMaxListeners(0, end);
-        if (end.aborted) abort();
-        end.addEventListener('abort', abort, { once: true });
-      }
-      const cancelDeadline = clock.after(CALL_MS + bytes / SLOWEST_BYTES_PER_MS, abort);
-      // A 401 makes it forget the token, for good.
+      const end = () => over.abort();
+      const stops = [
+        onAbort(closing.signal, end),
+        onAbort(signal, end),
+        clock.after(CALL_MS + bytes / SLOWEST_BYTES_PER_MS, end),
+      ];
+      // The library forgets the token after a 401.
       rest.setToken(token);
       try {
         const told = await untilAborted(rest.request(requestOf(call, over.signal)), over.signal);
-        // Somebody may be let type who may not send.
+        // Somebody may be allowed to type and not to send.
         if (!isTyping) forbidden.clear(kind);
         limits.served(limited);
         return told;
       } catch (error) {
         const told = failureOf(error);
         const failure = error instanceof RateLimitError ? limits.refused(limited, error.global, told) : told;
-        const reason = withoutTokens(failure.reason, [token, ...tokensIn(call.path)]);
+        const reason = withoutTokens(failure.reason, [token, tokenIn(call.path)]);
         forbidden.note(kind, { ...failure, reason });
         throw new CallFailed({ ...failure, reason });
       } finally {
-        cancelDeadline();
-        for (const end of ends) end.removeEventListener('abort', abort);
+        for (const stop of stops) stop();
       }
     },
     get: (path, signal, query) =>
@@ -140,36 +140,27 @@ export function createApi(
   return api;
 }
 
-/** What the same permissions allow: messages in a channel, and typing there, whichever they are. */
+/** Calls that need the same permissions: all messages in a channel, say, and typing there. */
 function kindOf({ method, path, files = [], body }: Call): string {
   const [, things, id, ...rest] = path.split('/');
   const what = rest
     .map((word, at) => (/^\d+$/.test(word) || rest[at - 1] === 'reactions' ? ':id' : word))
     .join('/');
-  if (method === 'POST' && (what === 'messages' || what === 'typing')) {
-    const needs = [
-      files.length > 0 && 'with files',
-      isSpoken(body) && 'as voice',
-      isReply(body) && 'in reply',
-    ];
-    return `say in ${id} ${needs.filter(Boolean).join(' ')}`;
+  if (method !== 'POST' || (what !== 'messages' && what !== 'typing')) {
+    return `${method} ${things}/${id}/${what}`;
   }
-  return `${method} ${things}/${id}/${what}`;
+  const said = (body ?? {}) as { flags?: unknown; message_reference?: unknown };
+  const needs = [
+    files.length > 0 && 'with files',
+    hasFlag(said.flags, Discord.MessageFlags.IsVoiceMessage) && 'as voice',
+    said.message_reference !== undefined && 'in reply',
+  ];
+  return `say in ${id} ${needs.filter(Boolean).join(' ')}`;
 }
 
-function isReply(body: unknown): boolean {
-  return typeof body === 'object' && body !== null && 'message_reference' in body;
-}
-
-function isSpoken(body: unknown): boolean {
-  const hasFlags = typeof body === 'object' && body !== null && 'flags' in body;
-  return hasFlags && (Number(body.flags) & IS_VOICE_MESSAGE) !== 0;
-}
-
-/** Whoever has the token of a webhook or of an interaction speaks through it. */
-function tokensIn(path: string): string[] {
-  const [, token] = /^\/(?:webhooks|interactions)\/\d+\/([^/]+)/.exec(path) ?? [];
-  return token === undefined ? [] : [token];
+/** Of a webhook or an interaction: whoever has it speaks through that. */
+function tokenIn(path: string): string {
+  return /^\/(?:webhooks|interactions)\/\d+\/([^/]+)/.exec(path)?.[1] ?? '';
 }
 
 function requestOf({ method, path, query, body, files = [], anonymous = false }: Call, signal: AbortSignal) {
@@ -193,12 +184,10 @@ function routeOf(method: string, url: string): string {
   return `${method.toUpperCase()} ${new URL(url).pathname}`;
 }
 
-/** The library does not listen to the signal while it waits for a limit to pass. */
+/** The library ignores the signal while it waits for a limit to pass. */
 function untilAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const aborted = () => reject(new Aborted());
-    if (signal.aborted) aborted();
-    signal.addEventListener('abort', aborted, { once: true });
-    result.then(resolve, reject).finally(() => signal.removeEventListener('abort', aborted));
+    const unlisten = onAbort(signal, () => reject(new Aborted()));
+    result.then(resolve, reject).finally(unlisten);
   });
 }

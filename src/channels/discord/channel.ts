@@ -1,73 +1,39 @@
 /**
- * Discord: the first and the last step of the route. What the gateway brings is put into our words (`inbound.ts`) and
- * handed in in order (`listening.ts`); what goes out is cut and marked up (`outbound.ts`). This file joins the parts,
- * and holds no rule of its own.
+ * Discord: the first and the last step of the route. The gateway's events are put into our words (`inbound.ts`) and handed in
+ * in order (`listen.ts`); replies are cut and marked up (`outbound.ts`). This file joins the parts.
  */
-import type { Channel, ChannelState } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+
+import * as Discord from 'discord-api-types/v10';
+import type { Channel, ChannelHost } from '../../core/channel.js';
 import { describe, Fault } from '../../core/errors.js';
-import type { Log } from '../../core/log.js';
-import type { Address } from '../../core/message.js';
-import type { Outward } from '../../core/network.js';
 import { onAbort } from '../kit/abort.js';
 import { createState } from '../kit/supervise.js';
-import { createAdministrators } from './administrators.js';
-import { createAnswers } from './answers.js';
-import { createApi } from './api.js';
-import type { Room } from './catch-up.js';
-import { check } from './check.js';
-import { applicationCommands } from './commands.js';
-import { createDirectory } from './directory.js';
+import { type Base, createApi } from './api.js';
+import { createAdministrators, createIdentity, Directory, nameOf } from './directory.js';
 import { failureOf } from './failure.js';
-import { fetchFile } from './files.js';
-import { createIdentity } from './identity.js';
-import { type Listening, listen } from './listening.js';
+import { createUploads, fetchFile } from './files.js';
+import { createAnswers, createPresses } from './interactions.js';
+import { type Listening, listen, mayReadContent, NO_CONTENT } from './listen.js';
 import type { DiscordOptions } from './options.js';
-import { compose, roomOf } from './outbound.js';
-import { read } from './payload.js';
-import { createPresses } from './presses.js';
-import { createQuotes } from './quotes.js';
-import { react } from './react.js';
+import { applicationCommands, compose, roomOf } from './outbound.js';
+import { fieldsOf, idOf, numberOf } from './payload.js';
 import { createResends } from './resend.js';
-import { edit, remove, send } from './send.js';
+import { edit, react, remove, send } from './send.js';
 import { createSession } from './session.js';
-import { createSpeaker } from './speak.js';
-import { createUploads } from './uploads.js';
-import { createWebhooks } from './webhooks.js';
-
-export interface DiscordParts {
-  options: DiscordOptions;
-  outward: Outward;
-  newId(): string;
-  clock: Clock;
-  log: Log;
-  /** Where people talked, and the last message of each room: to fetch what was missed. */
-  newest(): Promise<Room[]>;
-  /** Names of the personas of a chat, for autocompletion. */
-  personaNames(chat: Address): Promise<string[]>;
-  /** What the channel keeps for itself, and the cursor that was stored last: how far the last session was taken in. */
-  state: ChannelState;
-  cursor(account: Address): Promise<string | null>;
-}
-
-export type Discord = Required<
-  Omit<Channel, 'preview' | 'webhook' | 'watermark' | 'wasDelivered' | 'reactions' | 'facesAlone'>
-> &
-  Pick<Channel, 'facesAlone'>;
+import { createQuotes, createSpeaker, createWebhooks } from './webhooks.js';
 
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
 
-export function createDiscord(given: DiscordParts): Discord {
-  const { options, outward, clock, log } = given;
-  const { token } = options;
+export function createDiscord(host: ChannelHost<DiscordOptions>) {
+  const { options, outward, clock, log } = host;
   const api = createApi(options, { clock, outward });
   const base = { api, clock, log };
   const connecting = createState(clock);
   const storing = createState(clock);
   storing.up();
   const identity = createIdentity(base);
-  const session = createSession({ state: given.state, cursor: given.cursor, identity, token, clock, log });
-  const directory = createDirectory();
+  const session = createSession(base, host.state, host.cursor, identity, options.token);
+  const directory = new Directory();
   const webhooks = createWebhooks(base, identity);
   const speaker = createSpeaker(base, identity, webhooks, directory);
   const resends = createResends(base, identity, webhooks);
@@ -77,17 +43,9 @@ export function createDiscord(given: DiscordParts): Discord {
   const quotes = createQuotes(base, directory);
   const uploads = createUploads(directory);
   const sender = { ...base, options, answers, resends, speaker, quotes, uploads };
+  const listener = { ...sender, host, identity, session, directory, presses, webhooks, connecting, storing };
   const stopping = new AbortController();
   let listening: Listening | null = null;
-
-  /** For calls whose errors go out of here. */
-  async function orFault<T>(what: string, run: () => Promise<T>): Promise<T> {
-    try {
-      return await run();
-    } catch (error) {
-      throw new Fault('internal', `${what}: ${failureOf(error).reason}`);
-    }
-  }
 
   return {
     name: 'discord',
@@ -101,33 +59,16 @@ export function createDiscord(given: DiscordParts): Discord {
     compose,
     names() {
       const me = identity.known();
-      if (me === null) return [];
-      const { id, name, username } = me;
-      return [...new Set([name, ...(username === undefined ? [] : [username]), ...directory.nicksOf(id)])];
+      return me === null ? [] : [...new Set([me.name, me.username ?? me.name, ...directory.nicksOf(me.id)])];
     },
     buttons: true,
-    // Those of accounts with Nitro send twice as many.
+    // Accounts with Nitro type twice as many.
     typedAtMost: [2_000, 4_000],
     status: () => (storing.status().connected ? connecting.status() : storing.status()),
 
     async start(receive, signal) {
       onAbort(signal, () => stopping.abort());
-      const parts = {
-        ...given,
-        api,
-        identity,
-        session,
-        directory,
-        answers,
-        presses,
-        resends,
-        webhooks,
-        quotes,
-        uploads,
-        connecting,
-        storing,
-      };
-      listening = listen(parts, receive, stopping.signal);
+      listening = listen(listener, receive, stopping.signal);
     },
 
     voiceNotes: true,
@@ -148,11 +89,12 @@ export function createDiscord(given: DiscordParts): Discord {
       try {
         await api.call({ method: 'POST', path: `/channels/${roomOf(to)}/typing` });
       } catch (error) {
-        log.debug({ channel: 'discord', reason: failureOf(error).reason }, 'typing was not shown');
+        log.debug({ channel: 'discord', reason: failureOf(error).reason }, 'showing typing failed');
       }
     },
 
-    fetch: (attachment, ask) => fetchFile(base, attachment, { ...ask, apiRoot: options.apiRoot, outward }),
+    fetch: (attachment, { maxBytes, signal }) =>
+      fetchFile(base, attachment, { maxBytes, signal, apiRoot: options.apiRoot, outward }),
 
     awaitsAnswer: answers.awaits,
 
@@ -161,14 +103,14 @@ export function createDiscord(given: DiscordParts): Discord {
         isAdministrator(chat, sender),
       ),
 
-    async announceCommands(commands) {
-      await orFault('The chat commands could not be made known to Discord', async () => {
-        const application = read.application(await api.get('/oauth2/applications/@me'));
-        if (application === undefined) throw new Error('Discord does not say which application this is');
-        const path = `/applications/${application.id}/commands`;
-        await api.call({ method: 'PUT', path, body: applicationCommands(commands) });
-      });
-    },
+    announceCommands: (commands) =>
+      orFault('The chat commands could not be made known to Discord', async () => {
+        const application = fieldsOf<Discord.APIApplication>(await api.get('/oauth2/applications/@me'));
+        const id = idOf(application.id);
+        if (id === undefined) throw new Error('Discord does not say which application this is');
+        const body = applicationCommands(commands);
+        await api.call({ method: 'PUT', path: `/applications/${id}/commands`, body });
+      }),
 
     survives(error) {
       if (!(error instanceof Error) || !OF_THE_LIBRARY.test(error.stack ?? '')) return false;
@@ -177,5 +119,57 @@ export function createDiscord(given: DiscordParts): Discord {
     },
 
     check: () => orFault('Discord does not let the bot of channels.discord.token in', () => check(base)),
-  };
+  } satisfies Channel;
+}
+
+export type DiscordChannel = ReturnType<typeof createDiscord>;
+
+/** For calls whose errors go out of the channel. */
+async function orFault<T>(failed: string, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw new Fault('internal', `${failed}: ${failureOf(error).reason}`);
+  }
+}
+
+const PERMISSIONS =
+  Discord.PermissionFlagsBits.ViewChannel |
+  Discord.PermissionFlagsBits.SendMessages |
+  Discord.PermissionFlagsBits.SendMessagesInThreads |
+  Discord.PermissionFlagsBits.EmbedLinks |
+  Discord.PermissionFlagsBits.AttachFiles |
+  Discord.PermissionFlagsBits.ReadMessageHistory |
+  Discord.PermissionFlagsBits.ManageWebhooks;
+const FEW_SESSIONS = 50;
+
+export function inviteLink(applicationId: string): string {
+  const scope = `${Discord.OAuth2Scopes.Bot}+${Discord.OAuth2Scopes.ApplicationsCommands}`;
+  return `https://discord.com/oauth2/authorize?client_id=${applicationId}&scope=${scope}&permissions=${PERMISSIONS}`;
+}
+
+/** For `doctor`: logs in, and names what Discord's settings forbid. */
+async function check({ api }: Base): Promise<{ identity: string; warnings: string[] }> {
+  const [me, application, gateway] = await Promise.all([
+    api.get('/users/@me').then((told) => fieldsOf<Discord.APIUser>(told)),
+    api.get('/oauth2/applications/@me').then((told) => fieldsOf<Discord.APIApplication>(told)),
+    api.get('/gateway/bot').then((told) => fieldsOf<Discord.APIGatewayBotInfo>(told)),
+  ]);
+  const id = idOf(me.id);
+  if (id === undefined) throw new Error('Discord does not say which bot this is');
+  const warnings: string[] = [];
+  const applicationId = idOf(application.id);
+  if (applicationId !== undefined && !mayReadContent(application.flags)) warnings.push(NO_CONTENT);
+  const limit = fieldsOf<Discord.APIGatewayBotInfo['session_start_limit']>(gateway.session_start_limit);
+  const left = numberOf(limit.remaining) ?? FEW_SESSIONS;
+  if (left < FEW_SESSIONS) {
+    warnings.push(`only ${left} new sessions are left today; something begins one again and again`);
+  }
+  const guilds = await api.get('/users/@me/guilds').catch((error) => {
+    warnings.push(`the bot's servers could not be listed: ${failureOf(error).reason}`);
+  });
+  if (applicationId !== undefined && Array.isArray(guilds) && guilds.length === 0) {
+    warnings.push(`the bot is in no server yet; this link invites it: ${inviteLink(applicationId)}`);
+  }
+  return { identity: `${nameOf(me) || 'the bot'} (id ${id})`, warnings };
 }

@@ -1,289 +1,376 @@
 /**
- * The connection to Discord's gateway, made again and again until the channel stops. One that breaks is made again at
- * once, and the session resumed; from then on the pauses double up to a minute, without an end: an outage, a refused
- * token and a missing intent are states to come out of. The library's own way of connecting again has no such pauses, so
- * each of its managers serves for one connection.
+ * The connection to Discord's gateway. The library connects, resumes the session and reconnects; here is decided when it
+ * may try again. An outage, a refused token and a missing intent are retried with growing pauses, without end.
  */
-import type { REST } from '@discordjs/rest';
+
+import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import {
   CloseCodes,
-  SimpleShardingStrategy,
-  WebSocketManager,
+  DefaultWebSocketManagerOptions,
+  type SessionInfo,
+  WebSocketShard,
   WebSocketShardEvents,
   WebSocketShardStatus,
 } from '@discordjs/ws';
+import * as Discord from 'discord-api-types/v10';
+import type { ChannelState } from '../../core/channel.js';
+import { describe } from '../../core/errors.js';
 import type { Outward } from '../../core/network.js';
+import { onAbort } from '../kit/abort.js';
 import { backoffMs, type State } from '../kit/supervise.js';
 import type { Base } from './api.js';
-import { closedWords, failureOf, isRefusedWith } from './failure.js';
-import type { Identifies } from './identifies.js';
-import { LONG_WAIT_MS } from './limits.js';
-import type { DiscordOptions } from './options.js';
-import { read } from './payload.js';
-import { openRelay, type Relay } from './relay.js';
-import type { Packet, Session } from './session.js';
+import { closedWords, failureOf, isRefusedWith, LONG_WAIT_MS } from './failure.js';
+import { fieldsOf, numberOf, textOf } from './payload.js';
+import { countIdentify, identifyPauseMs, type Packet, type Session } from './session.js';
 
-/** Guilds, messages and reactions in guilds, the same in direct chats, and what messages say. */
-const INTENTS = [0, 9, 10, 12, 13, 15].reduce((all, bit) => all | (1 << bit), 0);
-/** A connection that lasts for so long has ended the outage before it. */
+/** Guilds, messages and reactions in guilds, the same in direct chats, and the text of messages. */
+const INTENTS =
+  Discord.GatewayIntentBits.Guilds |
+  Discord.GatewayIntentBits.GuildMessages |
+  Discord.GatewayIntentBits.GuildMessageReactions |
+  Discord.GatewayIntentBits.DirectMessages |
+  Discord.GatewayIntentBits.DirectMessageReactions |
+  Discord.GatewayIntentBits.MessageContent;
+/** A connection that lasts this long has ended the outage before it. */
 const LASTING_MS = 60_000;
-/** A connection that brings no session within this is given up. */
+/** A connection without a session is given up after this time. */
 const PATIENCE_MS = 180_000;
-/** The code of a connection that ended without one. */
-const ABNORMAL = 1006;
-/** So long the other end may take to answer that we close. */
 const CLOSING_MS = 2_000;
 
-export interface Connection {
-  /** Ends when the signal aborts and the connection is closed. Never rejects. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Gives up the connection and its session: the library has thrown. */
-  fail(reason: string): void;
-}
-
-interface End {
-  reason: string;
-  /** What the gateway closed the connection with; null where it was not closed by it. */
-  code: number | null;
-  /** How long Discord wants to be left alone; 0: it did not say. */
-  waitMs: number;
-  /** How long there was a session; null where there was none. */
-  upMs: number | null;
-  isReached: boolean;
-  /** The session was refused, so that the next connection begins one, which has its own pauses. */
-  isSessionLost: boolean;
-}
-
-interface ConnectionParts extends Base {
-  options: DiscordOptions;
-  session: Session;
-  /** Waits until a session may be begun. */
-  waitForIdentify: Identifies;
-  connecting: State;
-  outward: Outward;
-  /** One that nobody can guess. */
-  newId(): string;
-  /** Takes every event as Discord sent it, in order. Must not throw. */
-  take(packet: Packet): void;
-}
-
-export function createConnection(parts: ConnectionParts): Connection {
-  const { api, session, waitForIdentify, connecting, outward, clock, log } = parts;
-  const { token } = parts.options;
-  let isReachable = true;
-  let fail: (reason: string) => void = () => {};
-
-  /** What the library asks of the API before it connects. A session has an address, so that nothing need be asked. */
-  async function gatewayInformation(signal: AbortSignal) {
-    const known = session.info();
-    const limit = { total: 1, remaining: 1, reset_after: 0, max_concurrency: 1 };
-    if (known !== null && isReachable) return { url: known.resumeURL, shards: 1, session_start_limit: limit };
-    const told = read.gateway(await api.get('/gateway/bot', signal));
-    if (told?.url === undefined) throw new Error('Discord does not say where its gateway is');
-    session.resumeAt(told.url);
-    const remaining = known === null ? (told.session_start_limit?.remaining ?? 1) : 1;
-    // Whoever begins more sessions than that loses the token.
-    if (remaining < 1) throw new Error('Discord lets the bot begin no more sessions today');
-    return { url: told.url, shards: 1, session_start_limit: limit };
-  }
-
-  /** Where a proxy stands before it: the library knows of none. */
-  async function relayTo(gateway: string): Promise<Relay | null> {
-    const { protocol, hostname, port } = new URL(gateway);
-    const secure = protocol === 'wss:';
-    const server = { host: hostname, secure, port: Number(port || (secure ? 443 : 80)) };
-    return outward.proxyFor(server) === null ? null : openRelay(gateway, parts.newId(), outward);
-  }
-
-  async function connectOnce(signal: AbortSignal, onUp: () => void): Promise<End> {
-    const over = new AbortController();
-    let end: (reason: string, code?: number, waitMs?: number) => void = () => {};
-    const ended = new Promise<Pick<End, 'reason' | 'code' | 'waitMs'>>((resolve) => {
-      end = (reason, code, waitMs = 0) => resolve({ reason, code: code ?? null, waitMs });
-    });
-    let upAt: number | null = null;
-    let isReached = false;
-    let hadSession = session.info() !== null;
-    let shards: SimpleShardingStrategy | null = null;
-    let connects = 0;
-    let fault: string | null = null;
-    let relay = null as Relay | null;
-    const informed = async () => {
-      const told = await gatewayInformation(over.signal);
-      relay = await relayTo(told.url);
-      if (over.signal.aborted) relay?.close();
-      return relay === null ? told : { ...told, url: relay.url };
-    };
-
-    const manager = new WebSocketManager({
-      token,
-      intents: INTENTS,
-      shardIds: [0],
-      shardCount: 1,
-      // The manager asks it for one thing only.
-      rest: { get: informed } as unknown as REST,
-      buildStrategy(built) {
-        shards = new SimpleShardingStrategy(built);
-        return shards;
-      },
-      buildIdentifyThrottler: () => ({
-        async waitForIdentify(_shard, until) {
-          await waitForIdentify(until);
-          hadSession = true;
-        },
-      }),
-      // It asks before it connects anew, too, also where it did not tell that the connection ended: where Discord refuses
-      // it before it answers, or ends it while the library does. That is never answered: the next one is ours to make.
-      retrieveSessionInfo() {
-        if (!over.signal.aborted && shardsOf(shards).some(({ status }) => status === IDLE)) {
-          connects += 1;
-          if (connects > 1) end(relay?.fault() ?? fault ?? closedWords(ABNORMAL), ABNORMAL);
-        }
-        if (over.signal.aborted || connects > 1) return new Promise(() => {});
-        const info = session.info();
-        return info && relay ? { ...info, resumeURL: relay.url } : info;
-      },
-      updateSessionInfo(_shard, info) {
-        if (over.signal.aborted) return;
-        if (info !== null && info.sessionId !== session.info()?.sessionId) {
-          session.begin(info.sessionId, info.resumeURL, info.sequence);
-        }
-        // The library gives up a session also where the gateway could not be reached.
-        if (info === null && isReached) session.forget();
-      },
-    });
-    manager.on(WebSocketShardEvents.Hello, () => {
-      isReached = true;
-    });
-    manager.on(WebSocketShardEvents.Dispatch, ({ data: { t: kind, d: payload, s: sequence } }) => {
-      if (over.signal.aborted) return;
-      const isReplay = upAt === null;
-      if (kind === 'READY' || kind === 'RESUMED') {
-        cancelPatience();
-        upAt = clock.now();
-        onUp();
-      }
-      parts.take({ kind, payload, sequence, isReplay });
-    });
-    manager.on(WebSocketShardEvents.HeartbeatComplete, () => void session.beat());
-    manager.on(WebSocketShardEvents.Closed, ({ code }) => end(relay?.fault() ?? closedWords(code), code));
-    // Without a listener it would end the process. What matters of it closes the connection, or rejects the login.
-    manager.on(WebSocketShardEvents.Error, ({ error }) => {
-      const { reason } = failureOf(error);
-      fault = reason;
-      log.debug({ channel: 'discord', reason }, 'the connection to Discord has a fault');
-    });
-
-    const minutes = PATIENCE_MS / 60_000;
-    const cancelPatience = clock.after(PATIENCE_MS, () =>
-      end(`Discord’s gateway gave no session within ${minutes} minutes`),
-    );
-    fail = (reason) => {
-      session.forget();
-      end(reason);
-    };
-    const stop = () => end('');
-    signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) stop();
-    else
-      Promise.resolve(manager.connect()).catch((error) => {
-        const failure = failureOf(error);
-        end(failure.reason, undefined, failure.retryAfterMs ?? 0);
-      });
-
-    const { reason, code, waitMs } = await ended;
-    fail = () => {};
-    over.abort();
-    signal.removeEventListener('abort', stop);
-    cancelPatience();
-    await close(manager, shards);
-    relay?.close();
-    const isSessionLost = hadSession && session.info() === null;
-    const upMs = upAt === null ? null : clock.now() - upAt;
-    return { reason, code, waitMs, upMs, isReached, isSessionLost };
-  }
-
-  /** Discord keeps a session whose connection is closed with another code than 1000 and 1001. */
-  async function close(manager: WebSocketManager, shards: SimpleShardingStrategy | null): Promise<void> {
-    const sockets = socketsOf(shards);
-    const isClosed = new AbortController();
-    const code = session.info() === null ? CloseCodes.Normal : CloseCodes.Resuming;
-    const closing = Promise.resolve(manager.destroy({ code })).catch((error) => {
-      log.debug({ channel: 'discord', reason: failureOf(error).reason }, 'a connection ended badly');
-    });
-    void closing.then(() => isClosed.abort());
-    await clock.sleep(CLOSING_MS, isClosed.signal);
-    for (const socket of sockets) {
-      // The library takes its listeners away, and an error that nobody listens to would end the process.
-      socket.onerror = () => {};
-      socket.terminate();
-    }
-    manager.removeAllListeners();
-  }
+/** The state of the connection over all attempts, and the pauses between them. */
+function createPace({ clock, log, session, connecting }: ConnectionParts) {
+  /** Attempts in a row without a lasting connection. */
+  let failures = 0;
+  let upAt: number | null = null;
+  /** Whether the gateway has greeted us on the newest connection. */
+  let isReached = true;
+  /** Discord has refused us, or the library has failed. */
+  let mustPause = false;
+  /** How long Discord wants to be left alone. */
+  let waitMs = 0;
+  /** What the log says of this outage; null while there is none. */
+  let logged: string | null = null;
 
   return {
-    async run(signal) {
-      let failures = 0;
-      let logged: string | null = null;
-      const onUp = () => {
-        connecting.up();
-        if (logged !== null) log.info({ channel: 'discord' }, 'connected to Discord again');
-        logged = null;
-      };
-      while (!signal.aborted) {
-        const { reason, code, waitMs, upMs, isReached, isSessionLost } = await connectOnce(signal, onUp);
-        if (signal.aborted) break;
-        isReachable = isReached;
-        const isRefused = code !== null && isRefusedWith(code);
-        if (upMs !== null && upMs >= LASTING_MS) failures = 0;
-        const isAtOnce = code !== null && !isRefused && (isSessionLost || (upMs !== null && failures === 0));
-        const pauseMs = isAtOnce ? 0 : Math.max(waitMs, backoffMs(failures));
-        const isLong = waitMs >= LONG_WAIT_MS;
-        if (!isSessionLost || !isAtOnce) failures += 1;
-        connecting.down(reason);
-        // One line for an outage, and another where it takes long, or where somebody has to do something about it.
-        if (!isAtOnce && (logged === null || ((isRefused || isLong) && logged !== reason))) {
-          log.warn(
-            { channel: 'discord', reason },
-            isLong
-              ? 'no connection to Discord; it wants to be left alone, which takes its time'
-              : 'no connection to Discord; trying again with growing pauses',
-          );
-          logged = reason;
-        } else {
-          log.debug(
-            { channel: 'discord', reason, pauseMs },
-            'the connection to Discord ended; connecting again',
-          );
-        }
-        await clock.sleep(pauseMs, signal);
-      }
-      connecting.down('the gateway was stopped');
+    isUp: () => upAt !== null,
+    isReached: () => isReached,
+    attempt(): void {
+      isReached = false;
+      waitMs = 0;
     },
-    fail: (reason) => fail(reason),
+    greeted(): void {
+      isReached = true;
+    },
+    up(): void {
+      upAt = clock.now();
+      mustPause = false;
+      connecting.up();
+      if (logged !== null) log.info({ channel: 'discord' }, 'Discord connected again');
+      logged = null;
+    },
+    down(reason: string, isSerious = false): void {
+      connecting.down(reason);
+      mustPause ||= isSerious;
+    },
+    /** The API did not even say where to connect to. */
+    unreachable(error: unknown): void {
+      const { reason, retryAfterMs } = failureOf(error);
+      connecting.down(reason);
+      isReached = false;
+      waitMs = retryAfterMs ?? 0;
+    },
+    /** The pause before the next attempt. */
+    async pause(signal: AbortSignal): Promise<void> {
+      const isNew = session.info() === null;
+      if (upAt !== null && clock.now() - upAt >= LASTING_MS) failures = 0;
+      // New sessions have pauses of their own.
+      const isAtOnce = !mustPause && isReached && (isNew || (upAt !== null && failures === 0));
+      const pauseMs = isAtOnce ? 0 : Math.max(waitMs, backoffMs(failures));
+      if (!isAtOnce || !isNew) failures += 1;
+      upAt = null;
+      const reason = connecting.status().lastError ?? '';
+      const isLong = waitMs >= LONG_WAIT_MS;
+      // One line for an outage, and another where it is long or somebody has to act.
+      if (!isAtOnce && (logged === null || ((mustPause || isLong) && logged !== reason))) {
+        const words = isLong ? 'Discord limits the rate; waiting' : 'Discord connection failed; retrying';
+        log.warn({ channel: 'discord', reason }, words);
+        logged = reason;
+      }
+      log.debug({ channel: 'discord', reason, pauseMs }, 'Discord connection ended; reconnecting');
+      await clock.sleep(pauseMs, signal);
+    },
   };
 }
 
-interface Socket {
-  onerror: unknown;
-  terminate(): void;
+type Pace = ReturnType<typeof createPace>;
+
+interface ConnectionParts extends Base {
+  token: string;
+  session: Session;
+  state: ChannelState;
+  connecting: State;
+  outward: Outward;
+  /** Unguessable. */
+  newId(): string;
+  /** Takes every event, in order. Must not throw. */
+  take(packet: Packet): void;
 }
 
-interface Shard {
-  status: WebSocketShardStatus;
+/** Waits until the library may connect: to where, and with which session. null: not any more. */
+async function admission(parts: ConnectionParts, pace: Pace, signal: AbortSignal) {
+  for (let isFirst = true; !signal.aborted; isFirst = false) {
+    if (!isFirst) await pace.pause(signal);
+    if (signal.aborted) break;
+    try {
+      const session = parts.session.info();
+      if (session !== null && pace.isReached()) return { url: session.resumeURL, session };
+      const told = fieldsOf<Discord.APIGatewayBotInfo>(await parts.api.get('/gateway/bot', signal));
+      const url = textOf(told.url);
+      if (url === undefined) throw new Error('Discord does not say where its gateway is');
+      if (session !== null) return { url, session };
+      const limit = fieldsOf<Discord.APIGatewayBotInfo['session_start_limit']>(told.session_start_limit);
+      if ((numberOf(limit.remaining) ?? 1) < 1) {
+        throw new Error('Discord lets the bot begin no more sessions today');
+      }
+      await parts.clock.sleep(await identifyPauseMs(parts, parts.state), signal);
+      if (!signal.aborted) return { url, session: null };
+    } catch (error) {
+      pace.unreachable(error);
+    }
+  }
+  return null;
 }
 
-const IDLE = WebSocketShardStatus.Idle;
+/** Connects, and serves until the library gives up, or has to be given up because it failed. */
+async function serve(parts: ConnectionParts, pace: Pace, failed: AbortSignal, signal: AbortSignal) {
+  const { session, clock, log } = parts;
+  const over = new AbortController();
+  const never = new Promise<never>(() => {});
+  let isFirst = true;
+  let isWaiting = false;
+  let fault: string | null = null;
+  let relay = null as Relay | null;
+  let cancelPatience = () => {};
+  const sessions = { total: 1, remaining: 1, reset_after: 0, max_concurrency: 1 };
+  const gateway = { url: '', shards: 1, session_start_limit: sessions };
 
-/** What is asked of them is not what the library shows of them, so they have to be taken from its insides. */
-function shardsOf(strategy: SimpleShardingStrategy | null): Shard[] {
-  const shards: unknown = strategy === null ? null : Reflect.get(strategy, 'shards');
-  return shards instanceof Map ? [...shards.values()] : [];
+  function giveUp(reason: string): void {
+    if (over.signal.aborted) return;
+    pace.down(reason, true);
+    over.abort();
+  }
+
+  /** The library asks before it connects. Where two of its recoveries run at once, the second gets no answer. */
+  async function beforeConnecting(): Promise<SessionInfo | null> {
+    if (isWaiting || over.signal.aborted) return never;
+    isWaiting = true;
+    if (!isFirst) await pace.pause(over.signal);
+    isFirst = false;
+    const found = await admission(parts, pace, over.signal);
+    relay?.close();
+    relay = found && (await openRelay(found.url, parts.newId(), parts.outward));
+    isWaiting = false;
+    if (over.signal.aborted) relay?.close();
+    if (found === null || over.signal.aborted) return never;
+    pace.attempt();
+    fault = null;
+    cancelPatience = clock.after(PATIENCE_MS, () =>
+      giveUp(`Discord’s gateway gave no session within ${PATIENCE_MS / 60_000} minutes`),
+    );
+    gateway.url = relay?.url ?? found.url;
+    return found.session && { ...found.session, resumeURL: gateway.url };
+  }
+
+  const shard = new WebSocketShard(
+    {
+      options: {
+        ...DefaultWebSocketManagerOptions,
+        token: parts.token,
+        intents: INTENTS,
+        shardCount: 1,
+        gatewayInformation: gateway,
+      },
+      // It also asks with every event.
+      retrieveSessionInfo: () =>
+        shard.status === WebSocketShardStatus.Idle ? beforeConnecting() : session.info(),
+      updateSessionInfo(_shard, info) {
+        // The library also drops the session where the gateway could not be reached.
+        if (!over.signal.aborted && (info !== null || pace.isReached())) session.update(info);
+      },
+      waitForIdentify: () => countIdentify(parts, parts.state),
+    },
+    0,
+  );
+  shard.on(WebSocketShardEvents.Hello, () => {
+    pace.greeted();
+    if (over.signal.aborted) void close(parts, pace, shard);
+  });
+  shard.on(WebSocketShardEvents.Dispatch, ({ t: kind, d: payload, s: sequence }) => {
+    if (over.signal.aborted) return;
+    const isReplay = !pace.isUp();
+    if (kind === 'READY' || kind === 'RESUMED') {
+      cancelPatience();
+      pace.up();
+    }
+    parts.take({ kind, payload, sequence, isReplay });
+  });
+  shard.on(WebSocketShardEvents.HeartbeatComplete, () => void session.beat());
+  shard.on(WebSocketShardEvents.SocketError, (error) => {
+    fault = failureOf(error).reason;
+  });
+  shard.on(WebSocketShardEvents.Closed, (code) => {
+    cancelPatience();
+    if (over.signal.aborted) return;
+    const words = closedWords(code);
+    pace.down(pace.isReached() ? words : (relay?.fault() ?? fault ?? words));
+    if (!isRefusedWith(code)) return;
+    // After these the library does not connect again.
+    session.update(null);
+    giveUp(words);
+  });
+  // An error that nobody listens to would end the process. The code with which Discord closes says what it is.
+  shard.on(WebSocketShardEvents.Error, ({ message }) =>
+    log.debug({ channel: 'discord', message }, 'Discord failed'),
+  );
+
+  onAbort(failed, () => {
+    session.update(null);
+    giveUp(String(failed.reason));
+  });
+  signal.addEventListener('abort', () => over.abort(), { once: true, signal: over.signal });
+  if (signal.aborted) over.abort();
+  else shard.connect().catch((error) => giveUp(failureOf(error).reason));
+  await aborted(over.signal);
+  cancelPatience();
+  await close(parts, pace, shard);
+  relay?.close();
 }
 
-/** A socket that still connects is not ended by the library. */
-function socketsOf(strategy: SimpleShardingStrategy | null): Socket[] {
-  return shardsOf(strategy)
-    .map((shard) => Reflect.get(shard, 'connection') as Socket | null)
-    .filter((socket) => socket !== null);
+/** Discord keeps a session whose connection is closed with another code than 1000 and 1001. */
+async function close({ session, clock, log }: ConnectionParts, pace: Pace, shard: WebSocketShard) {
+  if (shard.status === WebSocketShardStatus.Idle) return;
+  // The library forgets a socket that still connects: it is closed when the gateway greets us.
+  if (shard.status === WebSocketShardStatus.Connecting && !pace.isReached()) return;
+  const isClosed = new AbortController();
+  const code = session.info() === null ? CloseCodes.Normal : CloseCodes.Resuming;
+  shard
+    .destroy({ code })
+    .catch((error) =>
+      log.debug({ channel: 'discord', reason: describe(error) }, 'closing the Discord connection failed'),
+    )
+    .finally(() => isClosed.abort());
+  await clock.sleep(CLOSING_MS, isClosed.signal);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => void onAbort(signal, resolve));
+}
+
+export function createConnection(parts: ConnectionParts) {
+  const pace = createPace(parts);
+  let failure = new AbortController();
+  return {
+    /** Ends when the signal aborts and the connection is closed. Never rejects. */
+    async run(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        failure = new AbortController();
+        await serve(parts, pace, failure.signal, signal);
+        if (!signal.aborted) await pace.pause(signal);
+      }
+      parts.connecting.down('the gateway was stopped');
+    },
+    /** The library has thrown: gives up the connection and its session. */
+    fail: (reason: string) => failure.abort(reason),
+  };
+}
+
+/**
+ * The way to the gateway through a proxy. The library always connects directly, so it gets an address on this machine, from
+ * which the connection is passed on. Nobody else knows the path.
+ */
+interface Relay {
+  /** For the library, which adds a query. */
+  url: string;
+  /** Why the last connection was not passed on; null where it was. */
+  fault(): string | null;
+  close(): void;
+}
+
+/** null where no proxy is set. `gateway`: `wss://…`. `secret`: unguessable. */
+async function openRelay(gateway: string, secret: string, outward: Outward): Promise<Relay | null> {
+  const { protocol, hostname, port: given } = new URL(gateway);
+  const isSecure = protocol === 'wss:';
+  const server = { host: hostname, secure: isSecure, port: Number(given || (isSecure ? 443 : 80)) };
+  return outward.proxyFor(server) === null ? null : relayTo(gateway, secret, outward);
+}
+
+async function relayTo(gateway: string, secret: string, outward: Outward): Promise<Relay> {
+  const open = new Set<Duplex>();
+  let fault: string | null = null;
+  const server = createServer((_, response) => void response.writeHead(404).end());
+  server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    hold(socket);
+    const [path, query] = (request.url ?? '').split('?');
+    if (path !== `/${secret}/`) return void socket.destroy();
+    passOn(request, socket, head, query ?? '');
+  });
+
+  /** One end that is lost ends the other. */
+  function hold(socket: Duplex): void {
+    open.add(socket);
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => open.delete(socket));
+  }
+
+  function passOn(request: IncomingMessage, socket: Socket, head: Buffer, query: string): void {
+    const url = new URL(gateway);
+    const secure = url.protocol === 'wss:';
+    url.protocol = secure ? 'https:' : 'http:';
+    url.search = query;
+    const asked = (secure ? httpsRequest : httpRequest)(url, {
+      agent: outward.agent(secure),
+      headers: { ...request.headers, host: url.host },
+    });
+    const lost = (why: string) => {
+      fault = why;
+      socket.destroy();
+    };
+    socket.on('close', () => asked.destroy());
+    asked.on('error', (error) => lost(describe(error)));
+    asked.on('response', ({ statusCode }) => lost(`it answers with HTTP ${statusCode}`));
+    asked.on('upgrade', (response, there, first) => {
+      fault = null;
+      hold(there);
+      socket.write(
+        ['HTTP/1.1 101 Switching Protocols', ...headerLines(response.rawHeaders), '', ''].join('\r\n'),
+      );
+      there.unshift(first);
+      socket.unshift(head);
+      there.pipe(socket).pipe(there);
+      there.on('close', () => socket.destroy());
+      socket.on('close', () => there.destroy());
+    });
+    asked.end();
+  }
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `ws://127.0.0.1:${port}/${secret}/`,
+    fault: () => fault,
+    close() {
+      server.close();
+      for (const socket of open) socket.destroy();
+    },
+  };
+}
+
+function headerLines(raw: string[]): string[] {
+  return raw.flatMap((name, n) => (n % 2 === 0 ? [`${name}: ${raw[n + 1]}`] : []));
 }

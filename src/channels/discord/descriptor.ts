@@ -1,6 +1,5 @@
 /** Discord, for the list of channels. */
 import { describeChannel } from '../kit/descriptor.js';
-import { discordIds } from './ids.js';
 import { discordOptions } from './options.js';
 
 export const discord = describeChannel({
@@ -8,7 +7,11 @@ export const discord = describeChannel({
   label: 'Discord',
   options: discordOptions,
   secrets: ['token'],
-  ids: discordIds,
+  // https://discord.com/developers/docs/reference#snowflakes: people, channels and servers have ids of the same form.
+  ids: {
+    expected: 'discord_112233445566778899, the id of a person, a channel or a server',
+    kindOf: (address) => (/^\d{15,20}$/.test(address) ? 'unknown' : null),
+  },
   streaming: ['edit', 'off'],
   create: async (host) => (await import('./channel.js')).createDiscord(host),
 });

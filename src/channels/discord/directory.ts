@@ -1,9 +1,77 @@
 /**
- * What is known of guilds, their channels and their roles: only what it takes to say where something was said and by
- * whom. The gateway tells of them when a session begins; it outlives a connection, and a new session brings it up to date.
+ * Who and what is where: our own bot, guilds, their channels and roles. The gateway tells of them when a session begins;
+ * they outlive a connection, and a new session brings them up to date. What it did not tell of is looked up.
  */
+import * as Discord from 'discord-api-types/v10';
+import { LRUCache } from 'lru-cache';
 import type { Address } from '../../core/message.js';
-import { type ChannelPayload, type GuildPayload, read } from './payload.js';
+import { createLookupCache, isAdministrator as isYes } from '../kit/lookup-cache.js';
+import { backoffMs } from '../kit/supervise.js';
+import type { Base } from './api.js';
+import { failureOf, isRefusal, MOST_NOTED } from './failure.js';
+import {
+  bitsOf,
+  type Fields,
+  fieldsOf,
+  idOf,
+  idsOf,
+  isSnowflake,
+  listOf,
+  numberOf,
+  textOf,
+} from './payload.js';
+
+/** Our own bot. */
+export interface Me {
+  id: string;
+  name: string;
+  /** The name of the account, where it is another one. */
+  username?: string;
+  /** The application that the bot belongs to, mostly with the same id: its webhooks' messages carry it. */
+  applicationId: string;
+}
+
+export type Identity = ReturnType<typeof createIdentity>;
+
+export function createIdentity({ api }: Base) {
+  let me: Me | null = null;
+
+  function note(payload: unknown, applicationId?: string): Me | null {
+    const user = fieldsOf<Discord.APIUser>(payload);
+    const id = idOf(user.id);
+    if (id === undefined) return null;
+    const username = textOf(user.username);
+    const name = nameOf(user) || id;
+    me = {
+      id,
+      name,
+      ...(username === undefined || username === name ? {} : { username }),
+      applicationId: applicationId ?? id,
+    };
+    return me;
+  }
+
+  return {
+    /** null before the first login. */
+    known: () => me,
+    note,
+    /** As a process before was told. */
+    restore(known: Me): void {
+      me = known;
+    },
+    /** Asks where it is not known. Rejects when Discord cannot be asked. */
+    async ask(signal?: AbortSignal): Promise<Me> {
+      const found = me ?? note(await api.get('/users/@me', signal));
+      if (found === null) throw new Error('Discord does not say which bot this is');
+      return found;
+    },
+  };
+}
+
+/** As shown in a guild, else everywhere, else the name of the account. */
+export function nameOf(user: Fields<Discord.APIUser>, nick?: unknown): string {
+  return textOf(nick) || textOf(user.global_name) || textOf(user.username) || idOf(user.id) || '';
+}
 
 export interface Place {
   /** The chat: the channel itself, or the one that a thread belongs to. */
@@ -14,238 +82,339 @@ export interface Place {
   guildId: string | null;
 }
 
-interface Channel extends Pick<ChannelPayload, 'type'> {
+interface Channel {
+  type: number;
   name: string;
   /** null for a direct chat. */
   guildId: string | null;
   /** Of a thread, the channel it belongs to. */
   parentId: string | null;
-  /** As this session told it at its begin; null where it did not. */
+  /** As told when this session began; null where it was not. */
   lastMessageId: string | null;
 }
 
 interface Role {
   name: string;
   permissions: bigint;
-  /** The bot it was made for, when that one was invited. */
+  /** The bot that the role was made for when it was invited. */
   botId: string | null;
 }
 
 interface Guild {
   name: string;
   ownerId: string | null;
-  /** How far it is boosted, which is how large its files may be. */
+  /** How far it is boosted: the size of its files depends on it. */
   premiumTier: number;
   roles: Map<string, Role>;
-  /** What those members are called there of whom we are told: mostly only the bot itself. By person. */
+  /** Members' own names there, by person; Discord mostly tells only of the bot itself. */
   nicks: Map<string, string>;
 }
 
-const ADMINISTRATOR = 1n << 3n;
-const MANAGE_GUILD = 1n << 5n;
-/** Its members are others than those of its channel, so that it is a chat of its own. */
-const PRIVATE_THREAD = 12;
-const THREAD_TYPES = new Set([10, 11, PRIVATE_THREAD]);
+type GuildFields = Fields<Discord.APIGuild & Discord.GatewayGuildCreateDispatchData>;
 
-export type Directory = ReturnType<typeof createDirectory>;
+const THREADS = new Set<number>([
+  Discord.ChannelType.AnnouncementThread,
+  Discord.ChannelType.PublicThread,
+  Discord.ChannelType.PrivateThread,
+]);
+const MANAGEMENT = Discord.PermissionFlagsBits.Administrator | Discord.PermissionFlagsBits.ManageGuild;
 
-export function createDirectory() {
-  const guilds = new Map<string, Guild>();
-  const channels = new Map<string, Channel>();
-  let awaited = new Set<string>();
+export class Directory {
+  readonly #guilds = new Map<string, Guild>();
+  readonly #channels = new Map<string, Channel>();
+  #awaited = new Set<string>();
 
-  function noteChannel(payload: unknown, inGuild?: string): Channel | null {
-    const told = read.channel(payload);
-    if (told === undefined) return null;
+  /** Takes note of an event of the gateway; most say nothing of interest. */
+  note(kind: string, payload: unknown): void {
+    if (kind === 'READY') this.#noteReady(payload);
+    else if (kind === 'GUILD_CREATE' || kind === 'GUILD_UPDATE') this.noteGuild(payload);
+    else if (kind === 'GUILD_DELETE') this.#noteGuildGone(payload);
+    else if (kind.startsWith('GUILD_ROLE_')) this.#noteRole(payload);
+    else if (kind === 'GUILD_MEMBER_UPDATE') this.#noteMember(payload);
+    else if (kind === 'THREAD_LIST_SYNC') this.#noteThreads(payload);
+    else if (kind === 'CHANNEL_DELETE' || kind === 'THREAD_DELETE') this.#noteChannelGone(payload);
+    else if (/^(CHANNEL|THREAD)_(CREATE|UPDATE)$/.test(kind)) this.noteChannel(payload);
+  }
+
+  /** Takes note of what the API says of a channel. Returns it; null where it is none. */
+  noteChannel(payload: unknown, inGuild?: string): Channel | null {
+    const told = fieldsOf<Discord.APIThreadChannel>(payload);
+    const id = idOf(told.id);
+    if (id === undefined) return null;
     const channel = {
-      name: told.name ?? told.id,
-      type: told.type,
-      guildId: inGuild ?? told.guild_id ?? null,
+      name: textOf(told.name) ?? id,
+      type: numberOf(told.type) ?? 0,
+      guildId: inGuild ?? idOf(told.guild_id) ?? null,
       parentId: parentOf(told),
-      lastMessageId: told.last_message_id ?? null,
+      lastMessageId: idOf(told.last_message_id) ?? null,
     };
-    channels.set(told.id, channel);
+    this.#channels.set(id, channel);
     return channel;
   }
 
-  function noteGuild(payload: unknown): void {
-    const told = read.guild(payload);
-    if (told === undefined || told.unavailable) return;
-    awaited.delete(told.id);
-    const known = guilds.get(told.id);
-    guilds.set(told.id, {
-      name: told.name ?? known?.name ?? told.id,
-      ownerId: told.owner_id ?? known?.ownerId ?? null,
-      premiumTier: told.premium_tier ?? known?.premiumTier ?? 0,
-      nicks: told.members === undefined ? (known?.nicks ?? new Map()) : nicksOf(told.members),
-      roles: told.roles === undefined ? (known?.roles ?? new Map()) : rolesOf(told.roles),
+  noteGuild(payload: unknown): void {
+    const told: GuildFields = fieldsOf(payload);
+    const id = idOf(told.id);
+    if (id === undefined || told.unavailable === true) return;
+    this.#awaited.delete(id);
+    const known = this.#guilds.get(id);
+    this.#guilds.set(id, {
+      name: textOf(told.name) ?? known?.name ?? id,
+      ownerId: idOf(told.owner_id) ?? known?.ownerId ?? null,
+      premiumTier: numberOf(told.premium_tier) ?? known?.premiumTier ?? 0,
+      nicks: Array.isArray(told.members) ? nicksOf(told.members) : (known?.nicks ?? new Map()),
+      roles: Array.isArray(told.roles) ? rolesOf(told.roles) : (known?.roles ?? new Map()),
     });
-    if (told.channels === undefined) return;
-    forgetChannels((channel) => channel.guildId === told.id);
-    for (const each of [...told.channels, ...(told.threads ?? [])]) noteChannel(each, told.id);
+    if (!Array.isArray(told.channels)) return;
+    this.#forgetChannels(({ guildId }) => guildId === id);
+    for (const each of [...told.channels, ...listOf(told.threads)]) this.noteChannel(each, id);
   }
 
-  function forgetChannels(which: (channel: Channel, id: string) => boolean): void {
-    for (const [id, channel] of channels) if (which(channel, id)) channels.delete(id);
+  channel(id: string): Channel | null {
+    return this.#channels.get(id) ?? null;
   }
 
-  function forgetGuild(id: string): void {
-    guilds.delete(id);
-    forgetChannels((channel) => channel.guildId === id);
+  guildName(id: string): string | null {
+    return this.#guilds.get(id)?.name ?? null;
   }
 
-  function noteReady(payload: unknown): void {
-    const told = read.ready(payload)?.guilds;
-    if (told === undefined) return;
-    awaited = new Set(told.map(({ id }) => id));
-    for (const id of [...guilds.keys()]) if (!awaited.has(id)) forgetGuild(id);
-    // What was said since is told with each guild; until then nobody knows.
-    for (const channel of channels.values()) channel.lastMessageId = null;
+  role(guildId: string, roleId: string): Role | null {
+    return this.#guilds.get(guildId)?.roles.get(roleId) ?? null;
   }
 
-  function noteMember(payload: unknown): void {
-    const told = read.memberChange(payload);
-    const nicks = told === undefined ? undefined : guilds.get(told.guild_id)?.nicks;
-    if (told === undefined || nicks === undefined) return;
-    nicks.delete(told.user.id);
-    for (const [id, nick] of nicksOf([told])) nicks.set(id, nick);
+  /** null for an unknown channel. */
+  place(channelId: string): Place | null {
+    const channel = this.#channels.get(channelId);
+    return channel === undefined ? null : placeIn(channelId, channel, channel.guildId);
   }
 
-  function noteRole(payload: unknown): void {
-    const told = read.roleChange(payload);
-    const roles = told === undefined ? undefined : guilds.get(told.guild_id)?.roles;
-    if (told?.role !== undefined) for (const [id, role] of rolesOf([told.role])) roles?.set(id, role);
-    if (told?.role_id !== undefined) roles?.delete(told.role_id);
+  /** All known threads, private ones, too. */
+  threads(): { id: string; lastMessageId: string | null; guildId: string | null }[] {
+    return [...this.#channels].flatMap(([id, { parentId, lastMessageId, guildId }]) =>
+      parentId === null ? [] : [{ id, lastMessageId, guildId }],
+    );
   }
 
-  /** Takes note of an event of the gateway; most say nothing of interest. */
-  function note(kind: string, payload: unknown): void {
-    switch (kind) {
-      case 'READY':
-        noteReady(payload);
-        break;
-      case 'GUILD_CREATE':
-      case 'GUILD_UPDATE':
-        noteGuild(payload);
-        break;
-      case 'GUILD_DELETE': {
-        const told = read.guild(payload);
-        // Unavailable: Discord has an outage, and we are still in it.
-        if (told !== undefined && !told.unavailable) forgetGuild(told.id);
-        if (told !== undefined) awaited.delete(told.id);
-        break;
-      }
-      case 'GUILD_ROLE_CREATE':
-      case 'GUILD_ROLE_UPDATE':
-      case 'GUILD_ROLE_DELETE':
-        noteRole(payload);
-        break;
-      case 'GUILD_MEMBER_UPDATE':
-        noteMember(payload);
-        break;
-      case 'CHANNEL_CREATE':
-      case 'CHANNEL_UPDATE':
-      case 'THREAD_CREATE':
-      case 'THREAD_UPDATE':
-        noteChannel(payload);
-        break;
-      case 'THREAD_LIST_SYNC': {
-        const told = read.threads(payload);
-        for (const thread of told?.threads ?? []) noteChannel(thread, told?.guild_id);
-        break;
-      }
-      case 'CHANNEL_DELETE':
-      case 'THREAD_DELETE': {
-        const gone = read.channel(payload)?.id;
-        if (gone !== undefined) forgetChannels((channel, id) => id === gone || channel.parentId === gone);
-        break;
-      }
-    }
+  /** 0 to 3; 0 also for an unknown guild. */
+  premiumTier(guildId: string): number {
+    return this.#guilds.get(guildId)?.premiumTier ?? 0;
   }
 
-  return {
-    note,
-    /** Takes note of what the API said of a channel. Returns it; null where it is none. */
-    noteChannel,
-    noteGuild,
-    channel: (id: string) => channels.get(id) ?? null,
-    guildName: (id: string) => guilds.get(id)?.name ?? null,
-    role: (guildId: string, roleId: string) => guilds.get(guildId)?.roles.get(roleId) ?? null,
-    /** null for a channel of which nothing is known. */
-    place(channelId: string): Place | null {
-      const channel = channels.get(channelId);
-      return channel === undefined ? null : placeIn(channelId, channel, channel.guildId);
-    },
-    /** The channel that a thread belongs to, also a private one; null for a channel, undefined where nothing is known. */
-    parentOf: (id: string): string | null | undefined => channels.get(id)?.parentId,
-    /** The threads of which we are told, private ones, too. */
-    threads: (): { id: string; lastMessageId: string | null; guildId: string | null }[] =>
-      [...channels]
-        .filter(([, { parentId }]) => parentId !== null)
-        .map(([id, { lastMessageId, guildId }]) => ({ id, lastMessageId, guildId })),
-    /** 0 to 3; 0 also for a guild of which nothing is known. */
-    premiumTier: (guildId: string): number => guilds.get(guildId)?.premiumTier ?? 0,
-    /** What somebody is called in the guilds that call them something. */
-    nicksOf: (userId: string): string[] => [
-      ...new Set([...guilds.values()].flatMap(({ nicks }) => nicks.get(userId) ?? [])),
-    ],
-    /** Whether somebody with these roles manages a guild; null for a guild of which nothing is known. */
-    manages(guildId: string, userId: string, memberRoles: readonly string[]): boolean | null {
-      const guild = guilds.get(guildId);
-      if (guild === undefined) return null;
-      if (guild.ownerId === userId) return true;
-      // What @everyone may has the guild's own id.
-      return [guildId, ...memberRoles].some((id) => holdsManagement(guild.roles.get(id)?.permissions ?? 0n));
-    },
-    /** Guilds that were announced and not told of yet. */
-    awaited: () => awaited.size,
-  };
+  /** The names of somebody in the guilds that have one of their own for them. */
+  nicksOf(userId: string): string[] {
+    return [...new Set([...this.#guilds.values()].flatMap(({ nicks }) => nicks.get(userId) ?? []))];
+  }
+
+  /** Whether somebody with these roles manages a guild; null for an unknown guild. */
+  manages(guildId: string, userId: string, memberRoles: readonly string[]): boolean | null {
+    const guild = this.#guilds.get(guildId);
+    if (guild === undefined) return null;
+    if (guild.ownerId === userId) return true;
+    // The role of @everyone has the guild's own id.
+    return [guildId, ...memberRoles].some((id) => holdsManagement(guild.roles.get(id)?.permissions ?? 0n));
+  }
+
+  /** How many guilds were announced and not told of yet. */
+  awaited(): number {
+    return this.#awaited.size;
+  }
+
+  #noteReady(payload: unknown): void {
+    const { guilds } = fieldsOf<Discord.GatewayReadyDispatchData>(payload);
+    if (!Array.isArray(guilds)) return;
+    this.#awaited = new Set(listOf<Discord.APIGuild>(guilds).flatMap(({ id }) => idOf(id) ?? []));
+    for (const id of [...this.#guilds.keys()]) if (!this.#awaited.has(id)) this.#forgetGuild(id);
+    // Each guild tells it anew; until then nobody knows what was said since.
+    for (const channel of this.#channels.values()) channel.lastMessageId = null;
+  }
+
+  #noteGuildGone(payload: unknown): void {
+    const { id: told, unavailable } = fieldsOf<Discord.APIGuild & { unavailable: boolean }>(payload);
+    const id = idOf(told);
+    if (id === undefined) return;
+    // Unavailable: Discord has an outage, and we are still in it.
+    if (unavailable !== true) this.#forgetGuild(id);
+    this.#awaited.delete(id);
+  }
+
+  #noteThreads(payload: unknown): void {
+    const told = fieldsOf<Discord.GatewayThreadListSyncDispatchData>(payload);
+    for (const thread of listOf(told.threads)) this.noteChannel(thread, idOf(told.guild_id));
+  }
+
+  #noteChannelGone(payload: unknown): void {
+    const gone = idOf(fieldsOf<Discord.APIChannel>(payload).id);
+    if (gone !== undefined) this.#forgetChannels(({ parentId }, id) => id === gone || parentId === gone);
+  }
+
+  #noteRole(payload: unknown): void {
+    const told = fieldsOf<
+      Discord.GatewayGuildRoleCreateDispatchData & Discord.GatewayGuildRoleDeleteDispatchData
+    >(payload);
+    const roles = this.#guilds.get(idOf(told.guild_id) ?? '')?.roles;
+    for (const [id, role] of rolesOf([told.role])) roles?.set(id, role);
+    roles?.delete(idOf(told.role_id) ?? '');
+  }
+
+  #noteMember(payload: unknown): void {
+    const told = fieldsOf<Discord.GatewayGuildMemberUpdateDispatchData>(payload);
+    const nicks = this.#guilds.get(idOf(told.guild_id) ?? '')?.nicks;
+    nicks?.delete(idOf(fieldsOf<Discord.APIUser>(told.user).id) ?? '');
+    for (const [id, nick] of nicksOf([told])) nicks?.set(id, nick);
+  }
+
+  #forgetGuild(id: string): void {
+    this.#guilds.delete(id);
+    this.#forgetChannels(({ guildId }) => guildId === id);
+  }
+
+  #forgetChannels(which: (channel: Channel, id: string) => boolean): void {
+    for (const [id, channel] of this.#channels) if (which(channel, id)) this.#channels.delete(id);
+  }
 }
 
-/** Of a set of permissions: Administrator or Manage Server. */
+/** Of a set of permissions. */
 export function holdsManagement(permissions: bigint): boolean {
-  return (permissions & (ADMINISTRATOR | MANAGE_GUILD)) !== 0n;
+  return (permissions & MANAGEMENT) !== 0n;
 }
 
-/**
- * Where something was said. What the event itself says of its channel counts where nobody has told us of that yet; and a
- * channel of which nobody says anything is a chat of its own.
- */
+/** Where something was said. A channel that nobody tells of is a chat of its own. */
 export function placeOf(
-  directory: Pick<Directory, 'place'>,
-  where: { channel_id: string; guild_id?: string | undefined; channel?: Told | undefined },
+  directory: Directory,
+  channelId: string,
+  guildId: string | undefined,
+  told: Fields<Discord.APIThreadChannel> = {},
 ): Place {
-  const { channel_id: id, guild_id: guildId = null, channel } = where;
-  const told = { type: channel?.type, parentId: channel === undefined ? null : parentOf(channel) };
-  return directory.place(id) ?? placeIn(id, told, guildId);
+  const channel = { type: numberOf(told.type) ?? 0, parentId: parentOf(told) };
+  return directory.place(channelId) ?? placeIn(channelId, channel, guildId ?? null);
 }
-
-type Told = Pick<ChannelPayload, 'type' | 'parent_id'>;
 
 /** The parent of any other channel than a thread is a category. */
-function parentOf({ type, parent_id }: Told): string | null {
-  return THREAD_TYPES.has(type ?? 0) ? (parent_id ?? null) : null;
+function parentOf({ type, parent_id }: Fields<Discord.APIThreadChannel>): string | null {
+  return THREADS.has(numberOf(type) ?? 0) ? (idOf(parent_id) ?? null) : null;
 }
 
+/** A private thread has members of its own, so it is a chat of its own. */
 function placeIn(
   id: string,
   { type, parentId }: Pick<Channel, 'type' | 'parentId'>,
   guildId: string | null,
 ): Place {
-  return parentId === null || type === PRIVATE_THREAD
+  return parentId === null || type === Discord.ChannelType.PrivateThread
     ? { address: id, threadId: null, guildId }
     : { address: parentId, threadId: id, guildId };
 }
 
-function nicksOf(told: NonNullable<GuildPayload['members']>): Map<string, string> {
-  return new Map(told.flatMap(({ user, nick }) => (nick ? [[user.id, nick]] : [])));
+function nicksOf(members: unknown[]): Map<string, string> {
+  return new Map(
+    listOf<Discord.APIGuildMember>(members).flatMap((member) => {
+      const id = idOf(fieldsOf<Discord.APIUser>(member.user).id);
+      const nick = textOf(member.nick);
+      return id === undefined || !nick ? [] : [[id, nick] as const];
+    }),
+  );
 }
 
-function rolesOf(told: NonNullable<GuildPayload['roles']>): Map<string, Role> {
+function rolesOf(roles: unknown[]): Map<string, Role> {
   return new Map(
-    told.map(({ id, name, permissions, tags }) => [
-      id,
-      { name: name ?? id, permissions: permissions ?? 0n, botId: tags?.bot_id ?? null },
-    ]),
+    listOf<Discord.APIRole>(roles).flatMap((role) => {
+      const id = idOf(role.id);
+      if (id === undefined) return [];
+      const botId = idOf(fieldsOf<NonNullable<Discord.APIRole['tags']>>(role.tags).bot_id) ?? null;
+      return [
+        [id, { name: textOf(role.name) ?? id, permissions: bitsOf(role.permissions) ?? 0n, botId }] as const,
+      ];
+    }),
   );
+}
+
+/** More than ten minutes. Longer than that, newer messages should not wait. */
+const MOST_TRIES = 15;
+
+/** Retries all but what is refused. Never rejects. */
+export async function persistently(
+  { clock, log }: Base,
+  signal: AbortSignal,
+  failed: string,
+  act: () => Promise<void>,
+): Promise<void> {
+  for (let tries = 0; !signal.aborted; tries += 1) {
+    try {
+      return await act();
+    } catch (error) {
+      if (signal.aborted) return;
+      const failure = failureOf(error);
+      const { reason } = failure;
+      if (isRefusal(failure) || tries >= MOST_TRIES) {
+        log.warn({ channel: 'discord', reason }, `${failed}; continuing without`);
+        return;
+      }
+      log.debug({ channel: 'discord', reason }, `${failed}; retrying`);
+      await clock.sleep(Math.max(failure.retryAfterMs ?? 0, backoffMs(tries)), signal);
+    }
+  }
+}
+
+/** Asks for guilds and channels that the gateway did not tell of: to a process that resumes a session it tells of none. */
+export function createLookup(base: Base, directory: Directory, signal: AbortSignal) {
+  const { api } = base;
+  const guilds = new LRUCache<string, Promise<void>>({ max: MOST_NOTED });
+
+  function findGuild(id: string): Promise<void> {
+    return persistently(base, signal, 'looking up a Discord server failed', async () => {
+      const [guild, channels] = await Promise.all([
+        api.get(`/guilds/${id}`, signal),
+        api.get(`/guilds/${id}/channels`, signal),
+      ]);
+      directory.noteGuild(guild);
+      for (const channel of listOf(channels)) directory.noteChannel(channel, id);
+    });
+  }
+
+  return {
+    isNeeded(kind: string, room: string, guildId: string): boolean {
+      if (directory.guildName(guildId) === null) return true;
+      // An interaction says by itself where its channel belongs.
+      return kind !== 'INTERACTION_CREATE' && directory.place(room) === null;
+    },
+    /** From then on both are known, as far as Discord says. Never rejects. */
+    async find(room: string, guildId: string): Promise<void> {
+      if (directory.guildName(guildId) === null) {
+        const asked = guilds.get(guildId) ?? findGuild(guildId);
+        guilds.set(guildId, asked);
+        await asked;
+      }
+      if (directory.place(room) !== null) return;
+      await persistently(base, signal, 'looking up a Discord channel failed', async () => {
+        directory.noteChannel(await api.get(`/channels/${room}`, signal));
+      });
+      // Then it is a chat of its own.
+      if (directory.place(room) === null) directory.noteChannel({ id: room, guild_id: guildId });
+    },
+  };
+}
+
+/** Who manages a guild: remembered for some minutes, a no only for seconds. Rejects when Discord cannot be asked. */
+export function createAdministrators({ api, clock }: Base, directory: Directory) {
+  /** By guild and person. */
+  const asked = createLookupCache(ask, { most: MOST_NOTED, clock });
+
+  async function ask(key: string): Promise<boolean> {
+    const [guildId = '', sender = ''] = key.split('/');
+    const member = await api.get(`/guilds/${guildId}/members/${sender}`).catch((error) => {
+      if (failureOf(error).status === 404) return null;
+      throw error;
+    });
+    if (member === null) return false;
+    const roles = idsOf(fieldsOf<Discord.APIGuildMember>(member).roles);
+    if (directory.guildName(guildId) === null) directory.noteGuild(await api.get(`/guilds/${guildId}`));
+    return directory.manages(guildId, sender, roles) ?? false;
+  }
+
+  return async function isAdministrator(chat: Address, sender: Address): Promise<boolean> {
+    if (!isSnowflake(chat) || !isSnowflake(sender)) return false;
+    const channel = directory.channel(chat) ?? directory.noteChannel(await api.get(`/channels/${chat}`));
+    const guildId = channel?.guildId ?? null;
+    return guildId !== null && isYes(asked, `${guildId}/${sender}`, (manages) => manages);
+  };
 }

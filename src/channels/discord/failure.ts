@@ -1,6 +1,12 @@
-/** What went wrong with a call, in one form, and what it means for a message that was to be sent. */
+/**
+ * Failed calls: the reason in one form, what it means for a message, and when such a call may be made again. Discord bans
+ * the address after ten thousand refused calls in ten minutes, and the token is in none of the reasons.
+ */
 import { DiscordAPIError, HTTPError, RateLimitError } from '@discordjs/rest';
+import { LRUCache } from 'lru-cache';
 import type { SendResult } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
+import { backoffMs } from '../kit/supervise.js';
 
 export interface Failure {
   /** For a log or a report. Never holds the token. */
@@ -12,9 +18,7 @@ export interface Failure {
   retryAfterMs: number | null;
 }
 
-const HINTS: Record<number, string> = {
-  401: ' (is channels.discord.token the one that the developer portal gave?)',
-};
+const TOKEN_HINT = ' (is channels.discord.token the one that the developer portal gave?)';
 
 /** Discord's codes that are worth acting on. */
 export const CODE = {
@@ -35,7 +39,7 @@ export const CODE = {
   noHistoryToReplyTo: 160002,
 } as const;
 
-/** A call of the API that failed. Its reason holds none of the tokens that the call was made with. */
+/** A call of the API that failed. Its reason holds none of the tokens of the call. */
 export class CallFailed extends Error {
   constructor(readonly failure: Failure) {
     super(failure.reason);
@@ -52,9 +56,10 @@ export function failureOf(error: unknown): Failure {
   const nothing = { code: null, status: null, retryAfterMs: null };
   if (error instanceof DiscordAPIError) {
     const { status, code, message } = error;
-    // What is no number was not Discord's answer, but of something before it.
+    // No number: it was not Discord that answered, but something before it.
     const told = typeof code === 'number' ? ` (code ${code})` : '';
-    const reason = `Discord answers ${status}${told}: ${message.replaceAll('\n', '; ')}${HINTS[status] ?? ''}`;
+    const hint = status === 401 ? TOKEN_HINT : '';
+    const reason = `Discord answers ${status}${told}: ${message.replaceAll('\n', '; ')}${hint}`;
     return { ...nothing, reason, status, code: typeof code === 'number' ? code : null };
   }
   if (error instanceof HTTPError) {
@@ -62,69 +67,59 @@ export function failureOf(error: unknown): Failure {
   }
   if (error instanceof RateLimitError) {
     const { global, retryAfter: wait } = error;
-    const which = global ? 'of all calls' : 'of this kind of call';
     const told = wait > 0 ? `, for ${Math.ceil(wait / 1000)} s` : '';
-    const retryAfterMs = wait > 0 ? wait : null;
-    return { ...nothing, reason: `Discord limits the rate ${which}${told}`, status: 429, retryAfterMs };
+    const reason = `Discord limits the rate ${global ? 'of all calls' : 'of this kind of call'}${told}`;
+    return { ...nothing, reason, status: 429, retryAfterMs: wait > 0 ? wait : null };
   }
   if (error instanceof Aborted || (error instanceof Error && error.name === 'AbortError')) {
-    return { ...nothing, reason: 'Discord gave no answer in time, or it was not waited for' };
+    return { ...nothing, reason: 'Discord gave no answer in time' };
   }
   return { ...nothing, reason: `Discord cannot be reached: ${wordsFor(error)}` };
 }
 
 function wordsFor(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if ('code' in error && typeof error.code === 'string')
-    return `${error.message || 'no words'} (${error.code})`;
-  return error.message || error.name;
+  const code = 'code' in error && typeof error.code === 'string' ? ` (${error.code})` : '';
+  return (error.message || (code === '' ? error.name : 'no words')) + code;
 }
 
 export function withoutTokens(text: string, tokens: readonly string[]): string {
-  return tokens.reduce(
-    (rest, token) =>
-      token === ''
-        ? rest
-        : rest.replaceAll(token, '[token]').replaceAll(encodeURIComponent(token), '[token]'),
-    text,
-  );
-}
-
-/**
- * A wrong token (401), limits, and what was not answered by Discord itself pass; every other no it will say again. What
- * it took without our hearing of it is found again by its key.
- */
-export function sendResult(failure: Failure): NotSent {
-  const { reason, retryAfterMs } = failure;
-  if (isRefusal(failure)) {
-    return { kind: 'refused', reason, ...(isTooLarge(failure) ? { isTooLarge: true as const } : {}) };
-  }
-  return { kind: 'unreachable', reason, taken: 'no', ...(retryAfterMs === null ? {} : { retryAfterMs }) };
+  return tokens
+    .flatMap((token) => [token, encodeURIComponent(token)])
+    .filter((token) => token !== '')
+    .reduce((rest, token) => rest.replaceAll(token, '[token]'), text);
 }
 
 export type NotSent =
-  | (Extract<SendResult, { kind: 'refused' }> & { isTooLarge?: true })
+  | (Extract<SendResult, { kind: 'refused' }> & { isTooLarge?: boolean })
   | Extract<SendResult, { kind: 'unreachable' }>;
 
-function isTooLarge({ code, status }: Failure): boolean {
-  return status === 413 || code === CODE.tooLarge;
+/**
+ * A wrong token (401), limits, and what Discord itself did not answer pass; any other refusal is final. A message that
+ * arrived all the same is found by its key.
+ */
+export function sendResult(failure: Failure): NotSent {
+  const { reason, retryAfterMs, status, code } = failure;
+  const isTooLarge = status === 413 || code === CODE.tooLarge;
+  if (isRefusal(failure)) return { kind: 'refused', reason, ...(isTooLarge ? { isTooLarge } : {}) };
+  return { kind: 'unreachable', reason, taken: 'no', ...(retryAfterMs === null ? {} : { retryAfterMs }) };
 }
 
-/** Discord said no, and will say it again. */
+/** Discord would refuse the same call again. */
 export function isRefusal({ code, status }: Failure): boolean {
   if (status === 413) return true;
   if (code === null || code === 0 || code === CODE.overloaded || status === null) return false;
   return status >= 400 && status < 500 && status !== 401 && status !== 429;
 }
 
-/** What is wrong with a message is the buttons below it. */
+/** The buttons below a message are wrong. */
 export function areButtonsRefused({ code, reason }: Failure): boolean {
   return code === CODE.invalidForm && reason.includes('components');
 }
 
-/** What Discord means by the code with which it closes the connection of the gateway. */
+/** The codes with which Discord closes the gateway's connection. */
 const CLOSED: Record<number, string> = {
-  4004: 'Discord refuses the token (is channels.discord.token the one that the developer portal gave?)',
+  4004: `Discord refuses the token${TOKEN_HINT}`,
   4008: 'Discord’s gateway says that we send too much',
   4009: 'the session timed out',
   4010: 'Discord’s gateway refuses our shard',
@@ -139,7 +134,131 @@ export function closedWords(code: number): string {
   return `${CLOSED[code] ?? 'the connection to Discord’s gateway was closed'} (close code ${code})`;
 }
 
-/** Whether somebody has to do something about it. */
+/** Somebody has to act before Discord lets us in. */
 export function isRefusedWith(code: number): boolean {
   return REFUSED.has(code);
+}
+
+/** How many things of one kind the channel remembers. */
+export const MOST_NOTED = 1_000;
+/** Whoever asks for a longer wait is not believed. */
+const LONGEST_LIMIT_MS = 7 * 24 * 3_600_000;
+/** A wait that a person would ask about. */
+export const LONG_WAIT_MS = 60_000;
+const ALL_CALLS = '';
+
+/** The waits that Discord asks for (429), by kind of call or for all. The pauses between refusals in a row grow. */
+export function createLimits(clock: Clock) {
+  const limits = new LRUCache<string, { refusals: number; until: number; reason: string }>({
+    max: MOST_NOTED,
+  });
+
+  return {
+    /** Why such a call may not be made now; null where it may. */
+    reason(kind: string): Failure | null {
+      const [limit] = [limits.get(kind), limits.get(ALL_CALLS)]
+        .flatMap((each) => each ?? [])
+        .sort((one, other) => other.until - one.until);
+      const retryAfterMs = (limit?.until ?? 0) - clock.now();
+      if (limit === undefined || retryAfterMs <= 0) return null;
+      return { reason: limit.reason, code: null, status: 429, retryAfterMs };
+    },
+
+    /** Such a call was refused. */
+    refused(kind: string, isGlobal: boolean, failure: Failure): Failure {
+      const key = isGlobal ? ALL_CALLS : kind;
+      const refusals = (limits.get(key)?.refusals ?? 0) + 1;
+      const wantedMs = Math.min(failure.retryAfterMs ?? 0, LONGEST_LIMIT_MS);
+      const retryAfterMs = Math.max(wantedMs, backoffMs(refusals - 1));
+      const until = clock.now() + retryAfterMs;
+      // A long one is read long after it was written: it says until when.
+      const when =
+        retryAfterMs < LONG_WAIT_MS
+          ? `for ${Math.ceil(retryAfterMs / 1000)} s`
+          : `until ${new Date(until).toISOString().slice(0, 19)}Z`;
+      const reason = `Discord limits the rate ${isGlobal ? 'of all calls' : 'of this kind of call'}, ${when}`;
+      limits.set(key, { refusals, until, reason });
+      return { ...failure, reason, retryAfterMs };
+    },
+
+    /** Such a call was answered. One that was made before the wait began does not end it. */
+    served(kind: string): void {
+      for (const key of [kind, ALL_CALLS]) {
+        if ((limits.get(key)?.until ?? 0) <= clock.now()) limits.delete(key);
+      }
+    },
+  };
+}
+
+const FIRST_PAUSE_MS = 60_000;
+const LONGEST_PAUSE_MS = 3_600_000;
+const WINDOW_MS = 600_000;
+/** Of Discord's ten thousand, our share. */
+const MOST_IN_WINDOW = 2_000;
+/** With these, every call of the same kind is refused. */
+const LASTING = new Set<number | null>([
+  CODE.missingAccess,
+  CODE.missingPermissions,
+  CODE.noDirectMessages,
+  CODE.noHistoryToReplyTo,
+  CODE.noVoiceHere,
+]);
+
+export type Forbidden = ReturnType<typeof createForbidden>;
+
+/**
+ * What the bot may not do is left alone for a while, longer each time, until Discord tells of a change of roles or
+ * channels. Where far too many calls are refused, none is made for some minutes.
+ */
+export function createForbidden(clock: Clock) {
+  /** By kind of call. */
+  const bars = new LRUCache<string, { until: number; pauseMs: number; failure: Failure }>({
+    max: MOST_NOTED,
+  });
+  let lifts = 0;
+  let refused: number[] = [];
+
+  return {
+    /** Why such a call may not be made now; null where it may. */
+    reason(kind: string): Failure | null {
+      const bar = bars.get(kind);
+      const barredMs = (bar?.until ?? 0) - clock.now();
+      if (bar !== undefined && barredMs > 0) {
+        const { failure } = bar;
+        return {
+          ...failure,
+          reason: `${failure.reason}; not asked again for ${Math.ceil(barredMs / 60_000)} min`,
+        };
+      }
+      refused = refused.filter((at) => clock.now() - at < WINDOW_MS);
+      if (refused.length < MOST_IN_WINDOW) return null;
+      const retryAfterMs = (refused[0] ?? clock.now()) + WINDOW_MS - clock.now();
+      const reason = `Discord refused ${MOST_IN_WINDOW} calls within ten minutes; pausing for ${Math.ceil(retryAfterMs / 1000)} s`;
+      return { reason, code: null, status: 429, retryAfterMs };
+    },
+    /** The answer to any call. Discord does not count a limit that is shared with others. */
+    count(status: number, scope: string | null): void {
+      if (status === 401 || status === 403 || (status === 429 && scope !== 'shared'))
+        refused.push(clock.now());
+    },
+    /** Such a call was refused. */
+    note(kind: string, failure: Failure): void {
+      if (failure.status !== 403 || !LASTING.has(failure.code)) return;
+      const pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * (bars.get(kind)?.pauseMs ?? FIRST_PAUSE_MS / 2));
+      bars.set(kind, { until: clock.now() + pauseMs, pauseMs, failure });
+    },
+    /** Such a call was not refused. */
+    clear: (kind: string) => void bars.delete(kind),
+    /** Roles or channels have changed: each may be tried once more. */
+    lift(): void {
+      lifts += 1;
+      for (const bar of bars.values()) bar.until = 0;
+    },
+    /** Somebody has written in a direct chat: perhaps they take messages again. */
+    liftIn(room: string): void {
+      for (const [kind, bar] of bars.entries()) if (kind.includes(room)) bar.until = 0;
+    },
+    /** Grows with every change of roles and channels. */
+    lifts: () => lifts,
+  };
 }

@@ -1,55 +1,20 @@
 /**
- * Files of a message: in our words, and fetched. `source` says all it takes to fetch one later: its link expires after a
- * day, and then the message is asked for a new one.
+ * Files: received ones in our words, and fetched; how large a sent one may be; recordings as voice messages. A link expires
+ * after a day, so `source` says which message to ask for a new one.
  */
-import type { FetchResult } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+import * as Discord from 'discord-api-types/v10';
+import { LRUCache } from 'lru-cache';
+import type { FetchResult, OutgoingFile, Recipient } from '../../core/channel.js';
 import type { Attachment } from '../../core/message.js';
 import type { Outward } from '../../core/network.js';
 import { download } from '../kit/download.js';
-import { record, text } from '../kit/payload.js';
 import type { Base } from './api.js';
-import { failureOf, isRefusal } from './failure.js';
-import { id, type Message, read } from './payload.js';
+import type { Directory } from './directory.js';
+import { failureOf, isRefusal, MOST_NOTED } from './failure.js';
+import { roomOf } from './outbound.js';
+import { type Fields, fieldsOf, idOf, listOf, numberOf, textOf } from './payload.js';
 
-/** The message is a voice note. */
-export const IS_VOICE_MESSAGE = 1 << 13;
-
-type Told = NonNullable<Message['attachments']>[number];
-
-/** Which message a file came with. */
-interface Carrier {
-  channelId: string;
-  messageId: string;
-  flags: number;
-}
-
-export function attachmentOf(told: Told, { channelId, messageId, flags }: Carrier): Attachment {
-  const mimeType = told.content_type?.split(';')[0]?.trim().toLowerCase() || null;
-  const source: Source = { channel: channelId, message: messageId, attachment: told.id, url: told.url };
-  return {
-    kind: kindOf(mimeType, (flags & IS_VOICE_MESSAGE) !== 0),
-    source: JSON.stringify(source),
-    name: told.filename ?? null,
-    mimeType,
-    bytes: told.size ?? null,
-    seconds: told.duration_secs === undefined ? null : Math.round(told.duration_secs),
-  };
-}
-
-function kindOf(mimeType: string | null, isVoice: boolean): Attachment['kind'] {
-  switch (mimeType?.split('/')[0]) {
-    case 'image':
-      return 'image';
-    case 'audio':
-      return isVoice ? 'voice' : 'audio';
-    case 'video':
-      return 'video';
-    default:
-      return isVoice ? 'voice' : 'document';
-  }
-}
-
+/** What it takes to fetch a file at any later time. */
 interface Source {
   channel: string;
   message: string;
@@ -58,39 +23,71 @@ interface Source {
   url: string;
 }
 
-const readSource = record({ channel: id, message: id, attachment: id, url: text }, {});
+export function attachmentOf(
+  told: Fields<Discord.APIAttachment>,
+  { channelId, messageId, isVoice }: { channelId: string; messageId: string; isVoice: boolean },
+): Attachment | null {
+  const id = idOf(told.id);
+  const url = textOf(told.url);
+  if (id === undefined || url === undefined) return null;
+  const mimeType = textOf(told.content_type)?.split(';')[0]?.trim().toLowerCase() || null;
+  const seconds = numberOf(told.duration_secs);
+  const bytes = told.size;
+  const source: Source = { channel: channelId, message: messageId, attachment: id, url };
+  return {
+    kind: kindOf(mimeType, isVoice),
+    source: JSON.stringify(source),
+    name: textOf(told.filename) ?? null,
+    mimeType,
+    bytes: Number.isSafeInteger(bytes) ? (bytes as number) : null,
+    seconds: seconds === undefined ? null : Math.round(seconds),
+  };
+}
 
-/** null for what no attachment of ours says. */
+function kindOf(mimeType: string | null, isVoice: boolean): Attachment['kind'] {
+  const kind = mimeType?.split('/')[0];
+  if (kind === 'image' || kind === 'video') return kind;
+  if (isVoice) return 'voice';
+  return kind === 'audio' ? 'audio' : 'document';
+}
+
+/** null for a source that is not ours. */
 function sourceOf(attachment: Attachment): Source | null {
   try {
-    return readSource(JSON.parse(attachment.source)) ?? null;
+    const told = fieldsOf<Source>(JSON.parse(attachment.source));
+    const [channel, message, id] = [idOf(told.channel), idOf(told.message), idOf(told.attachment)];
+    const url = textOf(told.url);
+    return channel && message && id && url ? { channel, message, attachment: id, url } : null;
   } catch {
     return null;
   }
 }
 
-/** A link that gives nothing for so long never will. */
 const SILENCE_MS = 20_000;
 const EXPIRED = new Set([401, 403, 404, 410]);
 const PASSING = new Set([408, 425, 429]);
 
-interface Ask {
+interface FetchOptions {
   maxBytes: number;
   signal: AbortSignal;
-  /** Where Discord is, as configured; its links may lead there, too. */
+  /** As configured; links may lead there, too. */
   apiRoot: string;
   outward: Outward;
 }
 
-export async function fetchFile(base: Base, attachment: Attachment, ask: Ask): Promise<FetchResult> {
+export async function fetchFile(
+  base: Base,
+  attachment: Attachment,
+  options: FetchOptions,
+): Promise<FetchResult> {
   const source = sourceOf(attachment);
   if (source === null) return { kind: 'gone', reason: 'it is not said where the file is' };
-  if (attachment.bytes !== null && attachment.bytes > ask.maxBytes) return { kind: 'too large' };
-  const first = await attempt(source.url, ask, base.clock);
+  if (attachment.bytes !== null && attachment.bytes > options.maxBytes) return { kind: 'too large' };
+  const first = await attempt(base, source.url, options);
   if (first.kind !== 'expired') return first;
-  const url = await freshUrl(base, source, ask.signal);
+  const url = await freshUrl(base, source, options.signal);
   if (typeof url !== 'string') return url;
-  const second = await attempt(url, ask, base.clock);
+  const second = await attempt(base, url, options);
   return second.kind === 'expired' ? { kind: 'gone', reason: second.reason } : second;
 }
 
@@ -100,11 +97,14 @@ async function freshUrl(
   signal: AbortSignal,
 ): Promise<string | FetchResult> {
   try {
-    const path = `/channels/${channel}/messages/${message}`;
-    const told = read.message(await api.get(path, signal));
-    const forwarded = told?.message_snapshots?.map((snapshot) => snapshot.message) ?? [];
-    const files = [told, ...forwarded].flatMap((each) => each?.attachments ?? []);
-    const url = files.find(({ id }) => id === attachment)?.url;
+    const told = fieldsOf<Discord.APIMessage>(
+      await api.get(`/channels/${channel}/messages/${message}`, signal),
+    );
+    const forwarded = listOf<Discord.APIMessageSnapshot>(told.message_snapshots).map((snapshot) =>
+      fieldsOf<Discord.APIMessage>(snapshot.message),
+    );
+    const files = [told, ...forwarded].flatMap((each) => listOf<Discord.APIAttachment>(each.attachments));
+    const url = textOf(files.find(({ id }) => id === attachment)?.url);
     return url ?? { kind: 'gone', reason: 'the message does not have the file any more' };
   } catch (error) {
     const failure = failureOf(error);
@@ -113,13 +113,15 @@ async function freshUrl(
 }
 
 async function attempt(
+  { clock }: Base,
   url: string,
-  { maxBytes, signal, apiRoot, outward }: Ask,
-  clock: Clock,
+  { maxBytes, signal, apiRoot, outward }: FetchOptions,
 ): Promise<FetchResult | { kind: 'expired'; reason: string }> {
   const loaded = await download(url, {
     server: 'Discord’s file server',
-    ...{ maxBytes, signal, outward },
+    maxBytes,
+    signal,
+    outward,
     silence: { ms: SILENCE_MS, clock },
     trusted: [new URL(apiRoot).origin],
   });
@@ -127,4 +129,55 @@ async function attempt(
   const { status, reason } = loaded;
   if (EXPIRED.has(status)) return { kind: 'expired', reason };
   return { kind: status >= 500 || PASSING.has(status) ? 'unreachable' : 'gone', reason };
+}
+
+const MIB = 1024 * 1024;
+const USUAL_BYTES = 10 * MIB;
+/** By the tier of the server's boosts. */
+const BYTES_BY_TIER = [USUAL_BYTES, USUAL_BYTES, 50 * MIB, 100 * MIB];
+
+export type Uploads = ReturnType<typeof createUploads>;
+
+/** How large a sent file may be: by the server's boosts, as the newest command told it, less where one was refused. */
+export function createUploads(directory: Directory) {
+  /** By guild, or by room in direct chats. */
+  const most = new LRUCache<string, { told?: number; allowed?: number }>({ max: MOST_NOTED });
+  const keyOf = (room: string) => directory.channel(room)?.guildId ?? room;
+
+  return {
+    /** Discord told with a command in this room how large the files of its answer may be. */
+    note: (room: string, bytes: number) => void most.set(keyOf(room), { told: bytes }),
+    noteRefused(to: Recipient, bytes: number): void {
+      const key = keyOf(roomOf(to));
+      most.set(key, { ...most.get(key), allowed: bytes > USUAL_BYTES ? USUAL_BYTES : bytes - 1 });
+    },
+    most(to: Recipient): number {
+      const key = keyOf(roomOf(to));
+      const boosted = BYTES_BY_TIER[directory.premiumTier(key)] ?? USUAL_BYTES;
+      const { told = USUAL_BYTES, allowed } = most.get(key) ?? {};
+      return allowed ?? Math.max(told, boosted);
+    },
+  };
+}
+
+/** Discord shows a point of the wave for each tenth of a second, and at most this many. */
+const MOST_POINTS = 256;
+/** How loud it was is not known: a line of one height. */
+const HEIGHT = 64;
+
+/** What makes a voice message of a file. Only the bot itself may send one. */
+export interface VoiceForm {
+  flags: number;
+  attachments: [{ id: '0'; filename: string; duration_secs: number; waveform: string }];
+}
+
+/** null for a file that is no voice note. */
+export function voiceForm({ name, voiceSeconds }: OutgoingFile): VoiceForm | null {
+  if (voiceSeconds === undefined) return null;
+  const points = Math.min(MOST_POINTS, Math.max(1, Math.round(voiceSeconds * 10)));
+  const waveform = Buffer.alloc(points, HEIGHT).toString('base64');
+  return {
+    flags: Discord.MessageFlags.IsVoiceMessage,
+    attachments: [{ id: '0', filename: name, duration_secs: voiceSeconds, waveform }],
+  };
 }

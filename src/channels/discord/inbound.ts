@@ -1,31 +1,32 @@
 /**
- * Discord's events in our words. Pure, and total: whatever a payload holds, it becomes an event or nothing. Messages
- * of ours (also through our webhooks), of bots and webhooks, of Discord itself (somebody joined, pinned, boosted) are nothing.
+ * Discord's events in our words. Pure, and total: any payload becomes an event or nothing. Our own messages (also through
+ * our webhooks), those of other bots unless they are wanted, and Discord's announcements are nothing.
  */
+
+import * as Discord from 'discord-api-types/v10';
 import type {
-  Attachment,
   InboundChat,
   InboundChoice,
+  InboundDeletion,
   InboundEvent,
   InboundMessage,
+  InboundReaction,
 } from '../../core/message.js';
 import { boundedEvent } from '../kit/incoming.js';
-import { typedForm } from './commands.js';
-import { type Directory, holdsManagement, type Place, placeOf } from './directory.js';
-import type { Me } from './identity.js';
-import { type Message, read } from './payload.js';
 import {
   filesOf,
   filesOfReply,
   isForward,
   isOurs,
+  type Message,
   mentionsIn,
   mentionsUs,
-  nameOf,
   replyOf,
   saidIn,
-} from './said.js';
-import { timeOf } from './snowflake.js';
+} from './content.js';
+import { type Directory, holdsManagement, type Me, nameOf, type Place, placeOf } from './directory.js';
+import { typedForm } from './outbound.js';
+import { bitsOf, type Fields, fieldsOf, idOf, idsOf, textOf, timeOf } from './payload.js';
 
 export interface Known {
   me: Me;
@@ -36,13 +37,13 @@ export interface Known {
   bots: boolean;
 }
 
-/** A message and a reply; the other types are Discord's own announcements. */
-const SAID = new Set([0, 19]);
+/** What people say; the other types are Discord's own announcements. */
+const SAID = new Set<unknown>([Discord.MessageType.Default, Discord.MessageType.Reply]);
 /** What bots answer to commands. */
-const ANSWERED = new Set([20, 23]);
-/** The kinds of interaction that are a command and a pressed button. */
-const COMMAND = 2;
-const PRESS = 3;
+const ANSWERED = new Set<unknown>([
+  Discord.MessageType.ChatInputCommand,
+  Discord.MessageType.ContextMenuCommand,
+]);
 
 export function inbound(kind: string, payload: unknown, known: Known): InboundEvent | null {
   const event = eventOf(kind, payload, known);
@@ -52,161 +53,164 @@ export function inbound(kind: string, payload: unknown, known: Known): InboundEv
 function eventOf(kind: string, payload: unknown, known: Known): InboundEvent | null {
   switch (kind) {
     case 'MESSAGE_CREATE':
-      return messageOf(payload, known);
+      return messageOf(fieldsOf(payload), known);
     case 'MESSAGE_UPDATE':
-      return editOf(payload, known);
+      return editOf(fieldsOf(payload), known);
     case 'MESSAGE_DELETE':
     case 'MESSAGE_DELETE_BULK':
-      return deletionOf(payload, known);
+      return deletionOf(fieldsOf(payload), known);
     case 'MESSAGE_REACTION_ADD':
-      return reactionOf(payload, known);
+      return reactionOf(fieldsOf(payload), known);
     case 'INTERACTION_CREATE':
-      return commandOf(payload, known) ?? choiceOf(payload, known);
+      return interactionOf(fieldsOf(payload), known);
     default:
       return null;
   }
 }
 
-function messageOf(payload: unknown, known: Known): InboundMessage | null {
-  const message = read.message(payload);
-  const author = message?.author;
-  if (message === undefined || author === undefined || !isHeard(message, known)) return null;
-  const { directory } = known;
-  const place = placeOf(directory, message);
-  const around = { ...known, place };
-  const text = saidIn(message, around);
-  if (text === null) return null;
-  const name = nameOf(author, message.member?.nick);
-  const roles = message.member?.roles;
-  const isManager =
-    place.guildId !== null && roles !== undefined && directory.manages(place.guildId, author.id, roles);
+/** The place of a message that is heard; null for one that is not. */
+function heard(message: Message & { guild_id?: unknown }, known: Known) {
+  const id = idOf(message.id);
+  const channelId = idOf(message.channel_id);
+  const author = fieldsOf<Discord.APIUser>(message.author);
+  const authorId = idOf(author.id);
+  if (id === undefined || channelId === undefined || authorId === undefined) return null;
+  const isProgram = author.bot === true || idOf(message.webhook_id) !== undefined;
+  const type = message.type ?? 0;
+  const isHeard = SAID.has(type) ? known.bots || !isProgram : known.bots && ANSWERED.has(type);
+  if (!isHeard || isOurs(message, known)) return null;
+  const place = placeOf(known.directory, channelId, idOf(message.guild_id));
+  return { id, author, authorId, isProgram, around: { ...known, place } };
+}
+
+function messageOf(message: Message & { member?: unknown }, known: Known): InboundMessage | null {
+  const found = heard(message, known);
+  const text = found && saidIn(message, found.around);
+  if (found === null || text === null) return null;
+  const { id, author, authorId, isProgram, around } = found;
+  const { place, directory } = around;
+  const member = fieldsOf<Discord.APIGuildMember>(message.member);
+  const name = nameOf(author, member.nick);
+  const attachments = [...filesOf(message), ...filesOfReply(message)];
+  const isForwarded = isForward(message);
   return {
     kind: 'message',
     chat: { ...chatOf(place), title: titleOf(place, directory, name) },
     threadId: place.threadId,
-    platformMessageId: message.id,
+    platformMessageId: id,
     sender: {
-      address: author.id,
+      address: authorId,
       name,
-      administrator: isManager === true,
-      ...(isProgram(message) ? { bot: true as const } : {}),
+      administrator:
+        place.guildId !== null &&
+        Array.isArray(member.roles) &&
+        directory.manages(place.guildId, authorId, idsOf(member.roles)) === true,
+      ...(isProgram ? { bot: true as const } : {}),
     },
     text,
-    ...attached([...filesOf(message), ...filesOfReply(message)]),
-    sentAt: millis(message.timestamp) ?? timeOf(message.id),
+    ...(attachments.length === 0 ? {} : { attachments }),
+    sentAt: millis(message.timestamp) ?? timeOf(id),
     ...mentionsIn(message, around),
-    mentionsBot: !isForward(message) && mentionsUs(message, around),
+    mentionsBot: !isForwarded && mentionsUs(message, around),
     replyTo: replyOf(message, around),
-    ...(isForward(message) ? { forwardedFrom: '' } : {}),
+    ...(isForwarded ? { forwardedFrom: '' } : {}),
   };
 }
 
-/** Discord sends the same event for a preview below a message and for a pin: then it has no time of an edit, or an old one. */
-function editOf(payload: unknown, known: Known): InboundEvent | null {
-  const message = read.message(payload);
-  const author = message?.author;
-  const editedAt = millis(message?.edited_timestamp);
-  if (message === undefined || author === undefined || editedAt === null) return null;
-  const place = placeOf(known.directory, message);
-  const around = { ...known, place };
-  const text = isHeard(message, known) ? saidIn(message, around) : null;
-  if (text === null) return null;
+/** Discord sends the same event for a preview and for a pin: then it has no time of an edit, or an old one. */
+function editOf(message: Message, known: Known): InboundEvent | null {
+  const editedAt = millis(message.edited_timestamp);
+  const found = heard(message, known);
+  const text = found && saidIn(message, found.around);
+  if (editedAt === null || found === null || text === null) return null;
+  const attachments = filesOf(message);
   return {
     kind: 'edit',
-    chat: chatOf(place),
-    sender: { address: author.id },
-    platformMessageId: message.id,
+    chat: chatOf(found.around.place),
+    sender: { address: found.authorId },
+    platformMessageId: found.id,
     text,
-    ...attached(filesOf(message)),
-    ...mentionsIn(message, around),
-    mentionsBot: mentionsUs(message, around),
+    ...(attachments.length === 0 ? {} : { attachments }),
+    ...mentionsIn(message, found.around),
+    mentionsBot: mentionsUs(message, found.around),
     editedAt,
   };
 }
 
-function deletionOf(payload: unknown, { directory }: Known): InboundEvent | null {
-  const gone = read.deletion(payload);
-  const platformMessageIds = gone?.ids ?? (gone?.id === undefined ? [] : [gone.id]);
-  if (gone === undefined || platformMessageIds.length === 0) return null;
-  return { kind: 'deleted', chat: chatOf(placeOf(directory, gone)), platformMessageIds };
+function deletionOf(
+  gone: Fields<Discord.GatewayMessageDeleteDispatchData & Discord.GatewayMessageDeleteBulkDispatchData>,
+  { directory }: Known,
+): InboundDeletion | null {
+  const channelId = idOf(gone.channel_id);
+  const platformMessageIds = Array.isArray(gone.ids) ? idsOf(gone.ids) : idsOf([gone.id]);
+  if (channelId === undefined || platformMessageIds.length === 0) return null;
+  const place = placeOf(directory, channelId, idOf(gone.guild_id));
+  return { kind: 'deleted', chat: chatOf(place), platformMessageIds };
 }
 
-/** Discord says who wrote the message, but not always: then the store knows whether it was one of ours. */
-function reactionOf(payload: unknown, known: Known): InboundEvent | null {
-  const reaction = read.reaction(payload);
-  if (reaction === undefined) return null;
-  const { user_id: by, message_id: id, message_author_id: author, member, emoji } = reaction;
-  const { me, directory, isOurWebhook } = known;
-  if (by === me.id || member?.user?.bot === true) return null;
+/** Discord does not always say who wrote the message: then the store knows whether it was one of ours. */
+function reactionOf(
+  reaction: Fields<Discord.GatewayMessageReactionAddDispatchData>,
+  { me, directory, isOurWebhook }: Known,
+): InboundReaction | null {
+  const by = idOf(reaction.user_id);
+  const channelId = idOf(reaction.channel_id);
+  const id = idOf(reaction.message_id);
+  const author = idOf(reaction.message_author_id);
+  const member = fieldsOf<Discord.APIGuildMember>(reaction.member);
+  const user = fieldsOf<Discord.APIUser>(member.user);
+  if (by === undefined || channelId === undefined || id === undefined) return null;
+  if (by === me.id || user.bot === true) return null;
   if (author !== undefined && author !== me.id && !isOurWebhook(author)) return null;
-  const sign = emoji.id === undefined ? emoji.name : `:${emoji.name ?? 'emoji'}:`;
+  const emoji = fieldsOf<Discord.APIEmoji>(reaction.emoji);
+  const name = textOf(emoji.name);
+  // One of Discord's own emoji has no id.
+  const sign = idOf(emoji.id) === undefined ? name : `:${name ?? 'emoji'}:`;
   if (!sign) return null;
-  const name = member?.user === undefined ? null : nameOf(member.user, member.nick);
   return {
     kind: 'reaction',
-    chat: chatOf(placeOf(directory, reaction)),
-    sender: { address: by, name },
+    chat: chatOf(placeOf(directory, channelId, idOf(reaction.guild_id))),
+    sender: { address: by, name: idOf(user.id) === undefined ? null : nameOf(user, member.nick) },
     platformMessageIds: [id],
     sign,
     sentAt: 0,
   };
 }
 
-/** A native command, as if it had been typed. */
-function commandOf(payload: unknown, { directory }: Known): InboundMessage | null {
-  const interaction = read.interaction(payload);
-  const user = interaction?.member?.user ?? interaction?.user;
-  if (interaction?.type !== COMMAND || interaction.data === undefined || user === undefined) return null;
-  const { id, data, member, channel } = interaction;
-  const place = placeOf(directory, interaction);
-  const name = nameOf(user, member?.nick);
-  return {
-    kind: 'message',
-    chat: { ...chatOf(place), title: titleOf(place, directory, name, channel?.name) },
-    threadId: place.threadId,
-    platformMessageId: id,
-    sender: {
-      address: user.id,
-      name,
-      administrator: member?.permissions !== undefined && holdsManagement(member.permissions),
-    },
-    text: typedForm(data),
-    sentAt: timeOf(id),
-    mentionsBot: true,
-    replyTo: null,
-  };
-}
-
-function choiceOf(payload: unknown, { directory }: Known): InboundChoice | null {
-  const press = read.press(payload);
-  const user = press?.member?.user ?? press?.user;
-  if (press?.type !== PRESS || user === undefined) return null;
-  const { id, data, member } = press;
-  const place = placeOf(directory, press);
-  const permissions = member?.permissions;
-  return {
-    kind: 'choice',
-    chat: chatOf(place),
-    threadId: place.threadId,
-    sender: {
-      address: user.id,
-      name: nameOf(user, member?.nick),
-      administrator: permissions !== undefined && holdsManagement(permissions),
-    },
-    platformMessageId: id,
-    value: data.custom_id,
-    sentAt: timeOf(id),
-  };
-}
-
-function isHeard(message: Message, known: Known): boolean {
-  const { author, type = 0 } = message;
-  if (author === undefined || isOurs(message, known)) return false;
-  return SAID.has(type) ? known.bots || !isProgram(message) : known.bots && ANSWERED.has(type);
-}
-
-function isProgram({ author, webhook_id }: Message): boolean {
-  return author?.bot === true || webhook_id !== undefined;
+/** A native command, as if it had been typed; or a pressed button. */
+function interactionOf(
+  told: Fields<Discord.APIInteraction>,
+  { directory }: Known,
+): InboundMessage | InboundChoice | null {
+  const id = idOf(told.id);
+  const channel = fieldsOf<Discord.APIThreadChannel>(told.channel);
+  const channelId = idOf((told as { channel_id?: unknown }).channel_id);
+  const member = fieldsOf<Discord.APIGuildMember & { permissions: string }>(told.member);
+  const user = fieldsOf<Discord.APIUser>(member.user ?? told.user);
+  const by = idOf(user.id);
+  if (id === undefined || channelId === undefined || by === undefined) return null;
+  if (textOf(told.token) === undefined || idOf(told.application_id) === undefined) return null;
+  const place = placeOf(directory, channelId, idOf(told.guild_id), channel);
+  const name = nameOf(user, member.nick);
+  const sender = { address: by, name, administrator: holdsManagement(bitsOf(member.permissions) ?? 0n) };
+  const said = { threadId: place.threadId, platformMessageId: id, sender, sentAt: timeOf(id) };
+  const type: unknown = told.type;
+  if (type === Discord.InteractionType.ApplicationCommand) {
+    const text = typedForm(fieldsOf<Discord.APIChatInputApplicationCommandInteraction['data']>(told.data));
+    const title = titleOf(place, directory, name, textOf(channel.name));
+    if (text === null) return null;
+    return {
+      ...said,
+      kind: 'message',
+      chat: { ...chatOf(place), title },
+      text,
+      mentionsBot: true,
+      replyTo: null,
+    };
+  }
+  const value = textOf(fieldsOf<Discord.APIMessageComponentInteraction['data']>(told.data).custom_id);
+  if (type !== Discord.InteractionType.MessageComponent || value === undefined) return null;
+  return { ...said, kind: 'choice', chat: chatOf(place), value };
 }
 
 function chatOf({ address, guildId }: Place): InboundChat {
@@ -220,11 +224,7 @@ function titleOf(place: Place, directory: Directory, sender: string, channelName
   return `#${name ?? address} (${directory.guildName(guildId) ?? guildId})`;
 }
 
-function attached(attachments: Attachment[]): { attachments?: Attachment[] } {
-  return attachments.length === 0 ? {} : { attachments };
-}
-
-function millis(timestamp: string | undefined): number | null {
-  const ms = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
+function millis(timestamp: unknown): number | null {
+  const ms = typeof timestamp === 'string' ? Date.parse(timestamp) : Number.NaN;
   return Number.isNaN(ms) ? null : ms;
 }

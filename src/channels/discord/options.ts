@@ -3,7 +3,6 @@ import * as z from 'zod';
 import { expected, rate, truth } from '../kit/descriptor.js';
 
 const PUBLIC_API = 'https://discord.com/api';
-
 const TOKEN = "a bot's token, as the page Bot of Discord's developer portal shows it once";
 
 export const discordOptions = z.object(
@@ -26,17 +25,17 @@ export const discordOptions = z.object(
   expected('keys and values'),
 );
 
-/** The same in the words of the code. */
+/** The section of config.yaml, with what every channel has. */
 export interface DiscordOptions {
   token: string;
   /** Up to and with `/api`, without a slash at its end. */
   apiRoot: string;
-  /** Whether messages of other bots and of webhooks are heard. */
+  /** Whether other bots and webhooks are heard. */
   bots: boolean;
   /** When a persona has its own name and picture: always, or where several take part. */
   faces: 'always' | 'company';
   messagesPerSecond: number;
   perChatBurst: number;
-  /** Whether Discord may fetch the links in what is sent. */
+  /** Whether Discord may fetch the links in our messages. */
   linkPreviews: boolean;
 }

@@ -1,61 +1,34 @@
-/** Parts of a reply as Discord's messages. Pure. */
-import type { Part, Recipient } from '../../core/channel.js';
+/** Parts of a reply as Discord's messages, with their buttons and their author; chat commands as Discord's own. Pure. */
+import * as Discord from 'discord-api-types/v10';
+import type {
+  Choice,
+  CommandDescription,
+  CommandVerb,
+  Part,
+  Recipient,
+  SendOptions,
+} from '../../core/channel.js';
+import { DEFAULT_PERSONA } from '../../core/ids.js';
+import { buttonLabel, withSpeakerName } from '../kit/outgoing.js';
 import { cut, type Limits } from '../markdown/cut.js';
 import { discordLength, discordText, TABLE_WIDTH } from '../markdown/discord.js';
 import { parse } from '../markdown/parse.js';
-import { type ActionRow, componentsOf } from './buttons.js';
-import { isSnowflake } from './snowflake.js';
-import { IS_VOICE_MESSAGE, type VoiceForm } from './voice-note.js';
+import { type Fields, isSnowflake, listOf, textOf } from './payload.js';
 
 /** In characters (code points), with the markup. */
 const MAX_TEXT = 2000;
-
-/** What of a message is the same, whichever way it is sent. */
-export interface Content {
-  content?: string;
-  allowed_mentions: { parse: []; replied_user: boolean; users?: string[] };
-  flags?: number;
-  components?: ActionRow[];
-}
-
-export interface Words {
-  content: string;
-  /** So many characters at its beginning are not said, but only tell who speaks, or whom it answers. */
-  heading: number;
-}
-
-/** One message of ours, as it is to be sent; its words as the bot says them. */
-export interface Outgoing extends Words {
-  room: string;
-  nonce: string;
-  /** As it is said through a webhook under this name, where it may be, or with the name before it where it may not. */
-  authored?: { username: string; plain: Words; named: Words };
-  files: { name: string; data: Buffer; contentType?: string }[];
-  /** What makes a voice message of its file, where the bot itself sends it. */
-  voice?: VoiceForm;
-  earlierTries: number;
-  createdAt: number;
-}
-
-/** The payload of a new message in a channel. */
-export interface NewMessage extends Content {
-  nonce: string;
-  enforce_nonce: true;
-  flags?: number;
-  attachments?: VoiceForm['attachments'];
-  message_reference?: { message_id: string; fail_if_not_exists: false };
-}
+/** The quote of an answered message at most: a name, sixty characters, most of them escaped, and a link. */
+const QUOTE_CHARS = 260;
 
 export function compose(markdown: string, spare = 0): Part[] {
   return cut(parse(markdown, { tableWidth: TABLE_WIDTH }), limits(spare));
 }
 
-/** What a quote of the message that is answered may take: a name, sixty characters, most of them escaped, and a link. */
-const QUOTE_CHARS = 260;
-
-/** So many characters are kept free in each message; where a persona is shown as such, there may be a quote, too. */
+/** `spare` characters are kept free in each message for a name in bold, and then there may be a quote, too. */
 function limits(spare: number): Limits {
-  const kept = spare === 0 ? 0 : Math.min(markedUp(spare) + QUOTE_CHARS, MAX_TEXT / 2);
+  // Each character may need a sign before it, so that it is shown as it is.
+  const name = Math.min(2 * spare + 4, MAX_TEXT / 2);
+  const kept = spare === 0 ? 0 : Math.min(name + QUOTE_CHARS, MAX_TEXT / 2);
   return { limit: MAX_TEXT - kept, measure: discordLength };
 }
 
@@ -74,73 +47,245 @@ export function pieces({ text, marks }: Part, spare = 0): Part[] {
   return cut({ text, marks }, limits(spare));
 }
 
-/** What so many characters come to at most, in bold: each may need a sign before it, so that it is shown as it is. */
-function markedUp(characters: number): number {
-  return Math.min(2 * characters + 4, MAX_TEXT / 2);
-}
-
 /** Where a message goes: a thread is a channel of its own. */
 export function roomOf({ address, threadId }: Pick<Recipient, 'address' | 'threadId'>): string {
   return threadId ?? address;
 }
 
-/** Discord fetches no links in it. */
-const SUPPRESS_EMBEDS = 1 << 2;
+/** What of a message is the same, whichever way it is sent. */
+export interface Content {
+  content?: string;
+  allowed_mentions: { parse: []; replied_user: boolean; users?: string[] };
+  flags?: number;
+  components?: ReturnType<typeof componentsOf>;
+}
 
 /**
- * It pings nobody but the person who is answered, whatever a model writes; and no server learns of an address in it before
- * somebody opens it, unless previews are wanted.
+ * It pings nobody but the person who is answered, whatever a model writes. Discord fetches no links in it unless previews
+ * are wanted: no server learns of an address before somebody opens it.
  */
 export function contentOf(part: Part, { linkPreviews }: { linkPreviews: boolean }): Content {
   const content = discordText(part);
   return {
     ...(content.trim() === '' ? {} : { content }),
     allowed_mentions: { parse: [], replied_user: true },
-    ...(linkPreviews ? {} : { flags: SUPPRESS_EMBEDS }),
+    ...(linkPreviews ? {} : { flags: Discord.MessageFlags.SuppressEmbeds }),
     ...(part.choices === undefined ? {} : { components: componentsOf(part.choices) }),
   };
 }
 
-/** Discord knows a message that it has taken in the last minutes by its nonce, and does not take it twice. */
-export function newMessage(content: Content, nonce: string, replyTo: string | null): NewMessage {
-  const message: NewMessage = { ...content, nonce, enforce_nonce: true };
-  if (replyTo === null || !isSnowflake(replyTo)) return message;
-  return { ...message, message_reference: { message_id: replyTo, fail_if_not_exists: false } };
+/** For a message whose buttons are refused: the words say what they are for. */
+export function withoutButtons<Said extends Content>({ components: _refused, ...rest }: Said) {
+  return rest;
+}
+
+const LONGEST_BUTTON = 80;
+const MOST_IN_A_ROW = 5;
+const MOST_BUTTONS = 25;
+
+function componentsOf(choices: readonly Choice[]) {
+  const buttons = choices.slice(0, MOST_BUTTONS).map((choice) => ({
+    type: Discord.ComponentType.Button,
+    // Grey: none is recommended.
+    style: Discord.ButtonStyle.Secondary,
+    label: buttonLabel(choice.label, LONGEST_BUTTON),
+    custom_id: choice.value,
+  }));
+  return Array.from({ length: Math.ceil(buttons.length / MOST_IN_A_ROW) }, (_, row) => ({
+    type: Discord.ComponentType.ActionRow,
+    components: buttons.slice(row * MOST_IN_A_ROW, (row + 1) * MOST_IN_A_ROW),
+  }));
 }
 
 const LONGEST_NONCE = 25;
 
 /**
- * The key of a message, and when it was made: a database that is begun anew begins its keys anew, too, and Discord would
- * take the first reply for one of a few minutes ago.
+ * Discord knows a message that it took in the last minutes by its nonce. The time is part of it: a new database begins its
+ * keys anew, and Discord would take its first reply for one of a few minutes ago.
  */
 export function nonceOf(key: string, createdAt: number): string {
   const nonce = `${key}.${createdAt.toString(36)}`;
   return nonce.length <= LONGEST_NONCE ? nonce : key;
 }
 
-/** A voice message has no words beside it: with any, it is a file. */
-export function withVoice(message: NewMessage, voice: VoiceForm | undefined): NewMessage {
-  if (voice === undefined || message.content !== undefined) return message;
-  return { ...message, ...voice, flags: (message.flags ?? 0) | voice.flags };
+/** The message that is answered; a message that is gone is no reason to refuse. */
+export function referenceTo(replyTo: string | null) {
+  if (replyTo === null || !isSnowflake(replyTo)) return {};
+  return { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
 }
 
-export function isVoice({ attachments }: NewMessage): boolean {
-  return attachments !== undefined;
+/** The name of our webhooks, and of a persona whose name Discord does not take. */
+export const NEUTRAL_NAME = 'Coterie';
+const LONGEST_NAME = 80;
+const LONGEST_LINK = 2_048;
+/** A space too thin to be seen, which Discord keeps. */
+const HAIR = '\u200a';
+/** Discord refuses names that contain the first two, and the others as a whole name. */
+const WITHIN_FORBIDDEN = /(?<=d)(?=iscord)|(?<=c)(?=lyde)|(?<=^e)(?=veryone$)|(?<=^h)(?=ere$)/gi;
+/** Signs that Discord keeps for itself, and their wide form. */
+const WIDE: Record<string, string> = { '@': '＠', '#': '＃', ':': '：' };
+
+/** The author of a message that goes through a webhook. */
+export interface Author {
+  username: string;
+  avatar_url?: string;
 }
 
-/** For a voice message that is refused as such: the recording as a file. */
-export function withoutVoice({ flags = 0, attachments: _drawn, ...rest }: NewMessage): NewMessage {
-  const others = flags & ~IS_VOICE_MESSAGE;
-  return others === 0 ? rest : { ...rest, flags: others };
+/** null where the bot itself speaks: for `default`, and in direct chats, which have no webhooks. */
+export function authorOf(
+  { kind }: Recipient,
+  { appearance }: Pick<SendOptions, 'appearance'>,
+): Author | null {
+  if (kind === 'direct' || appearance === undefined || appearance.personaId === DEFAULT_PERSONA) return null;
+  const { name, avatar } = appearance;
+  return {
+    username: acceptable(name),
+    ...(avatar !== null && isPicture(avatar) ? { avatar_url: avatar } : {}),
+  };
 }
 
-/** For buttons that are refused: the words say what they are for. */
-export function withoutButtons<Said extends Content>({ components: _refused, ...rest }: Said) {
-  return rest;
+/** The part with the persona's name in bold before it, where the author's name does not say who speaks. */
+export function withName(
+  part: Part,
+  { appearance, leads = false }: Pick<SendOptions, 'appearance' | 'leads'>,
+): Part {
+  if (appearance === undefined || !leads || appearance.personaId === DEFAULT_PERSONA) return part;
+  const shown = withSpeakerName(part, { appearance, leads });
+  // Better without its name than not at all.
+  return fits(shown) || !fits(part) ? shown : part;
 }
 
-/** For a message that is refused for what it answers. */
-export function withoutReference({ message_reference: _refused, ...rest }: NewMessage): NewMessage {
-  return rest;
+/** A name that reads the same and that Discord takes. */
+export function acceptable(name: string): string {
+  const plain = name
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim()
+    .replace(/[@#:]/g, (sign) => WIDE[sign] ?? sign)
+    .replace(/``(?=`)/g, `\`${HAIR}\`${HAIR}`)
+    .replace(WITHIN_FORBIDDEN, HAIR);
+  return shortened(plain) || NEUTRAL_NAME;
+}
+
+/** Whether two names read the same: Discord may change what cannot be seen. */
+export function readsAs(one: string, other: string): boolean {
+  const visible = (name: string) => name.replace(/[\s\p{Cf}]/gu, '');
+  return visible(one) === visible(other);
+}
+
+function shortened(name: string): string {
+  if (Array.from(name).length <= LONGEST_NAME) return name;
+  let kept = '';
+  let length = 1;
+  for (const { segment } of new Intl.Segmenter().segment(name)) {
+    length += Array.from(segment).length;
+    if (length > LONGEST_NAME) break;
+    kept += segment;
+  }
+  return `${kept.trimEnd()}…`;
+}
+
+function isPicture(address: string): boolean {
+  if (address.length > LONGEST_LINK || !URL.canParse(address)) return false;
+  return /^https?:$/.test(new URL(address).protocol);
+}
+
+/** In guilds and in direct chats with the bot, where the bot itself was invited. */
+const WHERE = {
+  contexts: [Discord.InteractionContextType.Guild, Discord.InteractionContextType.BotDM],
+  integration_types: [Discord.ApplicationIntegrationType.GuildInstall],
+};
+const LONGEST_DESCRIPTION = 100;
+const MOST_CHOICES = 25;
+const LONGEST_CHOICE = 100;
+const ANY_TEXT = {
+  type: Discord.ApplicationCommandOptionType.String,
+  name: 'text',
+  description: 'What to say with it, if anything',
+  required: false,
+};
+
+/** A command for every name and alias. Its verbs become subcommands; other text, one option. */
+export function applicationCommands(commands: readonly CommandDescription[]) {
+  return commands.flatMap(({ name, aliases, description, verbs }) =>
+    [name, ...aliases].map((each) => ({
+      type: Discord.ApplicationCommandType.ChatInput,
+      name: each,
+      description: short(description),
+      options: verbs === undefined ? [ANY_TEXT] : verbs.map(subcommand),
+      ...WHERE,
+    })),
+  );
+}
+
+function subcommand({ name, description, rest }: CommandVerb) {
+  const option = {
+    type: Discord.ApplicationCommandOptionType.Subcommand,
+    name,
+    description: short(description),
+  };
+  if (rest === undefined) return option;
+  const text = {
+    type: Discord.ApplicationCommandOptionType.String,
+    name: rest.name,
+    description: short(rest.description),
+    required: rest.required,
+    autocomplete: rest.suggest === 'persona',
+  };
+  return { ...option, options: [text] };
+}
+
+function short(description: string): string {
+  const characters = Array.from(description);
+  if (characters.length <= LONGEST_DESCRIPTION) return description;
+  return `${characters.slice(0, LONGEST_DESCRIPTION - 1).join('')}…`;
+}
+
+type Given = Fields<Discord.APIChatInputApplicationCommandInteractionData>;
+type Option = Discord.APIApplicationCommandInteractionDataOption &
+  Discord.APIApplicationCommandInteractionDataStringOption;
+
+/** The options of a command, a subcommand's own behind it. */
+function optionsIn({ options }: Given) {
+  return listOf<Option>(options).flatMap((option) => [
+    { option, isVerb: Array.isArray((option as Given).options) || option.value === undefined },
+    ...listOf<Option>((option as Given).options).map((inner) => ({ option: inner, isVerb: false })),
+  ]);
+}
+
+/** `/persona switch Luna`. The text stays as it was typed: it may be more than a name (`Luna from Muse`). */
+export function typedForm(given: Given): string | null {
+  const name = textOf(given.name);
+  if (name === undefined) return null;
+  const words = optionsIn(given).map(({ option, isVerb }) =>
+    isVerb ? (textOf(option.name) ?? '') : givenText(option.value).trim(),
+  );
+  return [`/${name}`, ...words.filter((word) => word !== '')].join(' ');
+}
+
+function givenText(value: unknown): string {
+  return typeof value === 'object' || value === undefined ? '' : String(value);
+}
+
+/** The text of the option that is being typed; null where there is none. */
+export function beingTyped(given: Given): string | null {
+  const focused = optionsIn(given).find(({ option }) => option.focused === true);
+  return focused === undefined ? null : givenText(focused.option.value);
+}
+
+/** Names that go with the typed text, those that begin with it first. A name of several words is chosen in quotes. */
+export function choices(names: readonly string[], typed: string): { name: string; value: string }[] {
+  const wanted = typed
+    .replace(/^["'“„«]/, '')
+    .trim()
+    .toLowerCase();
+  const rank = (name: string) => name.toLowerCase().indexOf(wanted);
+  return [...new Set(names)]
+    .filter((name) => name.trim() !== '' && rank(name) >= 0 && quoted(name).length <= LONGEST_CHOICE)
+    .sort((one, other) => Number(rank(one) > 0) - Number(rank(other) > 0))
+    .slice(0, MOST_CHOICES)
+    .map((name) => ({ name, value: quoted(name) }));
+}
+
+function quoted(name: string): string {
+  return /\s/.test(name) && !name.includes('"') ? `"${name}"` : name;
 }

@@ -1,22 +1,19 @@
 /**
- * Whether an earlier try of a message arrived, before it is sent again. Discord itself knows a message by its nonce, but
- * only for some minutes, and neither the answers to native commands nor what goes through a webhook. Those are looked for
- * by their words: among what the gateway told us of our own messages, and among the newest of the channel.
+ * Whether an earlier try of a message arrived, before it is sent again. Discord knows a message by its nonce for some
+ * minutes, but neither answers to commands nor messages of webhooks. Those are looked for by their words: among our own
+ * messages that the gateway told of, and among the newest of the channel.
  */
+import * as Discord from 'discord-api-types/v10';
+import { LRUCache } from 'lru-cache';
 import type { SendResult } from '../../core/channel.js';
-import { bounded } from '../kit/bounded.js';
-import { type Base, MOST_NOTED } from './api.js';
-import { NEUTRAL_NAME, readsAs } from './author.js';
-import { failureOf, isRefusal, sendResult } from './failure.js';
-import type { Identity, Me } from './identity.js';
-import type { Outgoing, Words } from './outbound.js';
-import { read, type Sent } from './payload.js';
-import { isOurs } from './said.js';
-import { byAge, timeOf } from './snowflake.js';
+import type { Base, Call } from './api.js';
+import { isOurs } from './content.js';
+import type { Identity, Me } from './directory.js';
+import { failureOf, isRefusal, MOST_NOTED, sendResult } from './failure.js';
+import { NEUTRAL_NAME, readsAs } from './outbound.js';
+import { byAge, type Fields, fieldsOf, hasFlag, idOf, listOf, textOf, timeOf } from './payload.js';
 import type { Webhooks } from './webhooks.js';
 
-/** A message with this flag only says that an answer will follow. */
-export const LOADING = 1 << 7;
 /** Discord remembers a nonce for some minutes. */
 const NONCE_MS = 120_000;
 /** By how much Discord's clock and ours may differ. */
@@ -26,23 +23,39 @@ const LEAST_BEGINNING = 20;
 /** The end of a beginning may look different from how the text goes on: a mark was still open there. */
 const SAME_OF_BEGINNING = 0.8;
 
-type Said = Words & Pick<Outgoing, 'authored'>;
+interface Words {
+  content: string;
+  /** So many characters at its beginning only tell who speaks, or whom it answers. */
+  heading: number;
+}
 
-export interface Found {
+/** One message of ours, as it is to be sent; its words as the bot says them. */
+export interface Outgoing extends Words {
+  room: string;
+  nonce: string;
+  /** Through a webhook: under this name where Discord takes it, else with the name before the words. */
+  authored: { username: string; plain: Words; named: Words } | null;
+  files: NonNullable<Call['files']>;
+  earlierTries: number;
+  createdAt: number;
+}
+
+type Said = Pick<Outgoing, 'content' | 'heading' | 'authored'>;
+
+interface Found {
   result: SendResult;
-  /** It is there with other words, or perhaps is: those of an earlier try, or the beginning of these. */
+  /** It is there, perhaps with the words of an earlier try, or the beginning of these. */
   isOutdated: boolean;
 }
 
 export type Resends = ReturnType<typeof createResends>;
 
 export function createResends({ api, clock }: Base, identity: Identity, webhooks: Webhooks) {
-  const isOurWebhook = webhooks.isOurs;
   /** By room and nonce: the ids of messages that arrived, and what was tried last, since when. */
-  const arrived = bounded<string, string>(MOST_NOTED);
-  const tried = bounded<string, { since: number; words: Said }>(MOST_NOTED);
+  const arrived = new LRUCache<string, string>({ max: MOST_NOTED });
+  const tried = new LRUCache<string, { since: number; words: Said }>({ max: MOST_NOTED });
   /** By id: which message it is. */
-  const known = bounded<string, string>(MOST_NOTED);
+  const known = new LRUCache<string, string>({ max: MOST_NOTED });
 
   function note(key: string, id: string): void {
     arrived.set(key, id);
@@ -60,9 +73,10 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
       const me = await identity.ask(signal);
       const path = `/channels/${message.room}/messages`;
       const page = await api.get(path, signal, { limit: '100' });
-      const ours = (Array.isArray(page) ? page : [])
-        .flatMap((each) => read.sent(each) ?? [])
-        .filter((each) => isOurs(each, { me, isOurWebhook }) && mayBe(each, message))
+      const ours = listOf<Discord.APIMessage>(page)
+        .filter((each) => isOurs(each, { me, isOurWebhook: webhooks.isOurs }))
+        .flatMap((each) => sentOf(each) ?? [])
+        .filter((each) => mayBe(each, message))
         .filter(({ id }) => (known.get(id) ?? keyOf(message)) === keyOf(message))
         .sort(byAge);
       const others = otherWords(message);
@@ -84,14 +98,15 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
   return {
     /** Our own message, as the gateway brought it. */
     noteEcho(payload: unknown): void {
-      const told = read.echo(payload);
-      if (told?.nonce !== undefined) note(`${told.channel_id}/${told.nonce}`, told.id);
+      const told = fieldsOf<Discord.APIMessage>(payload);
+      const [id, room, nonce] = [idOf(told.id), idOf(told.channel_id), textOf(told.nonce)];
+      if (id !== undefined && room !== undefined && nonce !== undefined) note(`${room}/${nonce}`, id);
     },
     noteTry(message: Outgoing): void {
       const since = tried.get(keyOf(message))?.since ?? clock.now();
       // Not the files: they are large.
-      const { files: _files, ...words } = message;
-      tried.set(keyOf(message), { since, words });
+      const { content, heading, authored } = message;
+      tried.set(keyOf(message), { since, words: { content, heading, authored } });
     },
     noteSent: (message: Outgoing, id: string) => note(keyOf(message), id),
     /** null when there was none, or none can be found. */
@@ -104,8 +119,7 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
       }
       const firstTry = tried.get(keyOf(message))?.since;
       const isFresh = (since: number | undefined) => since !== undefined && clock.now() - since <= NONCE_MS;
-      const isKnownByNonce =
-        message.authored === undefined && isFresh(message.createdAt) && isFresh(firstTry);
+      const isKnownByNonce = message.authored === null && isFresh(message.createdAt) && isFresh(firstTry);
       return isKnownByNonce ? null : search(message, signal);
     },
     /** With these very words, asking the channel in any case. */
@@ -125,18 +139,35 @@ function keyOf({ room, nonce }: Outgoing): string {
   return `${room}/${nonce}`;
 }
 
+/** One of ours in the history of a channel. */
+interface Sent {
+  id: string;
+  authorId: string;
+  authorName: string;
+  content: string;
+  isLoading: boolean;
+  sizes: unknown[];
+}
+
+function sentOf(told: Fields<Discord.APIMessage>): Sent | null {
+  const author = fieldsOf<Discord.APIUser>(told.author);
+  const [id, authorId] = [idOf(told.id), idOf(author.id)];
+  if (id === undefined || authorId === undefined) return null;
+  return {
+    id,
+    authorId,
+    authorName: textOf(author.username) ?? '',
+    content: textOf(told.content) ?? '',
+    // It only says that an answer will follow.
+    isLoading: hasFlag(told.flags, Discord.MessageFlags.Loading),
+    sizes: listOf<Discord.APIAttachment>(told.attachments).map(({ size }) => size),
+  };
+}
+
 /** Names of files are not compared: Discord may change them. */
-function mayBe(sent: Sent, { files, createdAt }: Outgoing): boolean {
-  const sizes = (sent.attachments ?? []).map(({ size }) => size ?? -1);
-  return (
-    timeOf(sent.id) >= createdAt - SKEW_MS &&
-    ((sent.flags ?? 0) & LOADING) === 0 &&
-    sizes.sort().join() ===
-      files
-        .map(({ data }) => data.length)
-        .sort()
-        .join()
-  );
+function mayBe({ id, isLoading, sizes }: Sent, { files, createdAt }: Outgoing): boolean {
+  const wanted = files.map(({ data }) => data.length);
+  return timeOf(id) >= createdAt - SKEW_MS && !isLoading && sizes.sort().join() === wanted.sort().join();
 }
 
 function says(sent: Sent, words: Said, me: Me): boolean {
@@ -154,24 +185,24 @@ function begins(sent: Sent, words: Said, me: Me): boolean {
   return same - wanted.heading >= LEAST_BEGINNING && same >= shown.length * SAME_OF_BEGINNING;
 }
 
-/** Discord takes white space at the ends away. */
-function shownOf({ author, content = '' }: Sent, me: Me): string {
-  return (author.id === me.id ? content : unquoted({ content, heading: 0 }).content).trim();
+/** Discord trims messages. */
+function shownOf({ authorId, content }: Sent, me: Me): string {
+  return (authorId === me.id ? content : unquoted({ content, heading: 0 }).content).trim();
 }
 
-/** What would be there, given whose name it is under; null where it would not be under that. */
-function expected({ author }: Sent, { content, heading, authored }: Said, me: Me): Words | null {
-  if (author.id === me.id) return { content, heading };
-  if (authored === undefined) return null;
-  const name = author.username ?? '';
-  if (readsAs(name, authored.username)) return unquoted(authored.plain);
-  return readsAs(name, NEUTRAL_NAME) ? unquoted(authored.named) : null;
+/** The words that would be there under the author's name; null where they would be under another. */
+function expected(
+  { authorId, authorName }: Sent,
+  { content, heading, authored }: Said,
+  me: Me,
+): Words | null {
+  if (authorId === me.id) return { content, heading };
+  if (authored === null) return null;
+  if (readsAs(authorName, authored.username)) return unquoted(authored.plain);
+  return readsAs(authorName, NEUTRAL_NAME) ? unquoted(authored.named) : null;
 }
 
-/**
- * Without the line above it that quotes what it answers: before a restart it may have been another one, since what the
- * gateway tells of a message is more than what one is told who asks (a name in a server), and the message may be gone.
- */
+/** Without the quote of what it answers: before a restart it may have been another one, or the message is gone. */
 function unquoted({ content, heading }: Words): Words {
   const [line = ''] = /^> .*(?:\n|$)/.exec(content) ?? [];
   return { content: content.slice(line.length), heading: Math.max(0, heading - line.length) };

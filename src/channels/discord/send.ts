@@ -1,39 +1,30 @@
 /**
- * Sends one message, with a file or without: as the answer to a native command where one waits, else into the channel,
- * through a webhook where a persona has a name of its own there. Before it is sent again, it is made sure that it is not
- * there already. A message is changed and taken back in the way in which it was sent.
+ * Sends one message: as the answer to a native command where one waits, else into the channel, through a webhook where a
+ * persona has a name of its own there. A message is changed and taken back in the way in which it was sent.
  */
+import type * as Discord from 'discord-api-types/v10';
 import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
-import type { Answers } from './answers.js';
 import type { Base, Call } from './api.js';
-import { authorOf, withName } from './author.js';
 import { areButtonsRefused, CODE, failureOf, isRefusal, sendResult } from './failure.js';
+import { type Uploads, type VoiceForm, voiceForm } from './files.js';
+import type { Answers } from './interactions.js';
 import type { DiscordOptions } from './options.js';
 import {
+  authorOf,
   type Content,
   contentOf,
   fits,
-  isShort,
-  isVoice,
-  type NewMessage,
-  newMessage,
   nonceOf,
-  type Outgoing,
   pieces,
+  referenceTo,
   roomOf,
+  withName,
   withoutButtons,
-  withoutReference,
-  withoutVoice,
-  withVoice,
 } from './outbound.js';
-import { read } from './payload.js';
-import { type Quotes, quoted } from './quotes.js';
-import type { Resends } from './resend.js';
-import { isSnowflake } from './snowflake.js';
-import type { SaidBy, Speaker } from './speak.js';
-import type { Uploads } from './uploads.js';
-import { type VoiceForm, voiceForm } from './voice-note.js';
+import { fieldsOf, idOf, isSnowflake, textOf } from './payload.js';
+import type { Outgoing, Resends } from './resend.js';
+import { type Quotes, quoted, type SaidBy, type Speaker } from './webhooks.js';
 
 export interface Sender extends Base {
   options: DiscordOptions;
@@ -70,8 +61,7 @@ export async function send(
   const last = { ...options, leads: leads && before.length === 0 };
   const below = before.length === 0 ? words : { text: '', marks: [] };
   if (bytes.length === 0) {
-    const text = withEmptyNote(below.text, file);
-    return sendOne(sender, to, { ...below, text }, [], last);
+    return sendOne(sender, to, { ...below, text: withEmptyNote(below.text, file) }, [], last);
   }
   const voice = voiceForm(file);
   const sent = { name: file.name, data: bytes, ...(voice && { contentType: 'audio/ogg' }) };
@@ -93,97 +83,101 @@ async function sendOne(
   const { replyTo, key, earlierTries, createdAt, signal } = options;
   const named = contentOf(withName(part, options), sender.options);
   const plain = contentOf(part, sender.options);
+  const said = plain.content ?? '';
   const author = authorOf(to, options);
   const quote = author === null ? null : await quotes.of(to, replyTo, signal);
-  const through = { plain: quoted(plain, quote, isShort), named: quoted(named, quote, isShort) };
-  const content = named.content ?? '';
-  const said = plain.content ?? '';
-  const words = (shown: Content) => ({
-    content: shown.content ?? '',
-    heading: (shown.content ?? '').length - said.length,
-  });
+  const through = { plain: quoted(plain, quote), named: quoted(named, quote) };
+  const words = ({ content = '' }: Content) => ({ content, heading: content.length - said.length });
   const message: Outgoing = {
+    ...words(named),
     room: roomOf(to),
     nonce: nonceOf(key, createdAt),
     files,
     earlierTries,
     createdAt,
-    content,
-    heading: content.length - said.length,
-    ...(voice && { voice }),
-    ...(author === null
-      ? {}
-      : {
-          authored: {
-            username: author.username,
-            plain: words(through.plain),
-            named: words(through.named),
-          },
-        }),
+    authored: author && {
+      username: author.username,
+      plain: words(through.plain),
+      named: words(through.named),
+    },
   };
   const answered = replyTo === null ? null : await answers.answer(replyTo, named, message, signal);
   if (answered !== null) return answered;
   const there = await resends.find(message, signal);
-  if (there?.isOutdated && there.result.kind === 'sent') {
+  if (there !== null && (!there.isOutdated || there.result.kind !== 'sent')) return there.result;
+  if (there?.result.kind === 'sent') {
     const { platformMessageId } = there.result;
     const edited = await edit(sender, to, platformMessageId, part, options);
     if (edited.kind !== 'refused') return edited;
     await remove(sender, to, platformMessageId, options);
-  } else if (there !== null) {
-    return there.result;
   }
   resends.noteTry(message);
   if (author !== null) {
-    const result = await speaker.speak(to, { author, ...through, message }, signal);
+    const result = await speaker.speak(to, { author, ...through, files, room: message.room }, signal);
     if (result?.kind === 'sent') resends.noteSent(message, result.platformMessageId);
     if (result !== null) return result;
   }
-  return post(sender, named, message, replyTo, signal);
+  return post(sender, named, message, replyTo, voice, signal);
 }
 
+/** As the bot itself. What Discord refuses of a message (a voice form, buttons, a reference) is left out. */
 async function post(
   { api, resends, speaker, log }: Sender,
   content: Content,
   message: Outgoing,
   replyTo: string | null,
+  voice: VoiceForm | null,
   signal: AbortSignal,
 ): Promise<SendResult> {
-  let body: NewMessage = withVoice(newMessage(content, message.nonce, replyTo), message.voice);
+  const path = `/channels/${message.room}/messages`;
+  let said = content;
+  // A voice message has no words beside it.
+  let form = content.content === undefined ? voice : null;
+  let reference: ReturnType<typeof referenceTo> = referenceTo(replyTo);
   for (;;) {
     try {
-      const path = `/channels/${message.room}/messages`;
+      const flags = (said.flags ?? 0) | (form?.flags ?? 0);
+      const body = {
+        ...said,
+        ...form,
+        ...(flags === 0 ? {} : { flags }),
+        ...reference,
+        nonce: message.nonce,
+        enforce_nonce: true,
+      };
       const call: Call = { method: 'POST', path, body, files: message.files };
-      const answer = read.answer(await api.call(call, signal));
-      if (answer === undefined) {
+      const answer = fieldsOf<Discord.APIMessage>(await api.call(call, signal));
+      const id = idOf(answer.id);
+      if (id === undefined) {
         return { kind: 'unreachable', reason: 'Discord answers without a message', taken: 'no' };
       }
-      resends.noteSent(message, answer.id);
-      speaker.noteBot(answer.id);
+      resends.noteSent(message, id);
+      speaker.noteBot(id);
       // Discord knew it by its nonce, with the words of an earlier try.
-      const shows = answer.content?.trim() ?? message.content.trim();
+      const shows = textOf(answer.content)?.trim() ?? message.content.trim();
       if (message.earlierTries > 0 && shows !== message.content.trim()) {
-        const words = { content: '', ...content };
-        await api.call({ method: 'PATCH', path: `${path}/${answer.id}`, body: words }, signal);
+        const words = { content: '', ...said };
+        await api.call({ method: 'PATCH', path: `${path}/${id}`, body: words }, signal);
       }
-      return { kind: 'sent', platformMessageId: answer.id };
+      return { kind: 'sent', platformMessageId: id };
     } catch (error) {
       const failure = failureOf(error);
-      if (isVoice(body) && isRefusal(failure)) {
-        log.debug({ channel: 'discord', reason: failure.reason }, 'a voice message is sent as a file');
-        body = withoutVoice(body);
-        continue;
-      }
-      if (body.components !== undefined && areButtonsRefused(failure)) {
-        log.warn({ channel: 'discord', reason: failure.reason }, 'a message is sent without its buttons');
-        body = withoutButtons(body);
-        continue;
-      }
+      const told = { channel: 'discord', reason: failure.reason };
       const isReference =
         failure.code === CODE.noHistoryToReplyTo ||
         (failure.code === CODE.invalidForm && failure.reason.includes('message_reference'));
-      if (!isReference || body.message_reference === undefined) return sendResult(failure);
-      log.debug({ channel: 'discord', reason: failure.reason }, 'a reply is sent without what it answers');
-      body = withoutReference(body);
+      if (form !== null && isRefusal(failure)) {
+        log.debug(told, 'Discord refused a voice message; sending it as a file');
+        form = null;
+      } else if (said.components !== undefined && areButtonsRefused(failure)) {
+        log.warn(told, 'Discord refused buttons; sending the message without them');
+        said = withoutButtons(said);
+      } else if (isReference && 'message_reference' in reference) {
+        log.debug(told, 'Discord refused a reply; sending it as a message');
+        reference = {};
+      } else {
+        return sendResult(failure);
+      }
     }
   }
 }
@@ -196,22 +190,23 @@ export async function edit(
   part: Part,
   options: SendOptions,
 ): Promise<SendResult> {
-  if (!isSnowflake(roomOf(to)) || !isSnowflake(id)) {
-    return { kind: 'refused', reason: `Discord has no message ${id} in a channel ${roomOf(to)}` };
-  }
+  const unknown = unknownMessage(to, id);
+  if (unknown !== null) return unknown;
   let by: SaidBy | null = null;
   try {
     by = await speaker.saidBy(to, id, options);
     if (by.kind === 'lost') return { kind: 'refused', reason: by.reason };
     const isPlain = by.kind === 'webhook' && !by.named;
-    // What was there goes, also where nothing takes its place.
-    const shown = isPlain ? part : withName(part, options);
+    const content = contentOf(isPlain ? part : withName(part, options), channelOptions);
     const quote = by.kind === 'webhook' ? await quotes.of(to, options.replyTo, options.signal) : null;
-    const body = { content: '', components: [], ...quoted(contentOf(shown, channelOptions), quote, isShort) };
-    const call = { ...callOn(by, 'PATCH', to, id), body };
-    const answer = read.answer(await api.call(call, options.signal));
-    // Discord takes white space at the ends away.
-    if (answer?.content?.trim() === body.content.trim()) return { kind: 'sent', platformMessageId: id };
+    // Earlier text and buttons go, also where nothing takes their place.
+    const body = { content: '', components: [], ...quoted(content, quote) };
+    const answer = fieldsOf<Discord.APIMessage>(
+      await api.call({ ...callOn(by, 'PATCH', to, id), body }, options.signal),
+    );
+    // Discord trims messages.
+    if (textOf(answer.content)?.trim() === body.content.trim())
+      return { kind: 'sent', platformMessageId: id };
     return { kind: 'refused', reason: 'Discord shows something else than the edited message' };
   } catch (error) {
     const failure = failureOf(error);
@@ -227,9 +222,9 @@ export async function remove(
   id: string,
   options: SendOptions,
 ): Promise<void> {
-  if (!isSnowflake(roomOf(to)) || !isSnowflake(id)) return;
-  // Where it is not known how it was said, or the webhook is lost, the bot may be one who removes what others say.
-  const by = await speaker.saidBy(to, id, options).catch((): SaidBy => ({ kind: 'bot' }));
+  if (unknownMessage(to, id) !== null) return;
+  // Where it is not known how it was said, the bot may be allowed to remove what others say.
+  const by = await speaker.saidBy(to, id, options).catch((): SaidBy => BOT);
   for (const way of by.kind === 'webhook' ? [by, BOT] : [BOT]) {
     try {
       await api.call(callOn(way, 'DELETE', to, id), options.signal);
@@ -237,10 +232,34 @@ export async function remove(
     } catch (error) {
       const failure = failureOf(error);
       if (way.kind === 'webhook') speaker.noteFailure(way.webhook, failure);
-      log.debug({ channel: 'discord', reason: failure.reason }, 'a message could not be taken back');
+      log.debug({ channel: 'discord', reason: failure.reason }, 'removing a message failed');
       if (!isRefusal(failure)) return;
     }
   }
+}
+
+/** The bot's reaction to a message. It is the account's, whichever persona it comes from. Never throws. */
+export async function react(
+  { api }: Base,
+  to: Recipient,
+  id: string,
+  emoji: string,
+  signal: AbortSignal,
+): Promise<SendResult> {
+  const unknown = unknownMessage(to, id);
+  if (unknown !== null) return unknown;
+  try {
+    const path = `/channels/${roomOf(to)}/messages/${id}/reactions/${encodeURIComponent(emoji)}/@me`;
+    await api.call({ method: 'PUT', path }, signal);
+    return { kind: 'sent', platformMessageId: id };
+  } catch (error) {
+    return sendResult(failureOf(error));
+  }
+}
+
+function unknownMessage(to: Recipient, id: string): SendResult | null {
+  if (isSnowflake(roomOf(to)) && isSnowflake(id)) return null;
+  return { kind: 'refused', reason: `Discord has no message ${id} in a channel ${roomOf(to)}` };
 }
 
 type Way = Exclude<SaidBy, { kind: 'lost' }>;

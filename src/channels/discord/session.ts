@@ -1,16 +1,17 @@
 /**
- * The session at Discord's gateway, and which of its events are taken in. It outlives the process, so that the next one
- * can resume it: its id and address are in the channel's state, and the last event's number is the cursor of each
- * batch, stored in one transaction with what the batch holds.
+ * The session at Discord's gateway: how far its events are stored, and when a new one may begin. It outlives the process,
+ * so that the next one resumes it.
  */
 import { createHash } from 'node:crypto';
+import type { SessionInfo } from '@discordjs/ws';
 import * as z from 'zod';
 import type { ChannelState } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
-import type { Identity } from './identity.js';
+import type { Identity } from './directory.js';
+import { LONG_WAIT_MS } from './failure.js';
 
 /** One event of the gateway. The numbers of a session's events grow. */
 export interface Packet {
@@ -21,18 +22,17 @@ export interface Packet {
   isReplay: boolean;
 }
 
-const NAME = 'session';
-/** Until when everything is taken in, whatever became of the session. */
-const HEARD = 'heard';
-/** It need not be exact: what is fetched twice is stored once. */
-const HEARD_EVERY_MS = 300_000;
+const SESSION = 'session';
+/** How often the session is written while nothing is stored. It need not be exact: what comes twice is stored once. */
+const KEEP_EVERY_MS = 300_000;
 
-const stored = z.object({
+const keptSession = z.object({
   /** A session belongs to a token, of which only a hash is kept. */
   tokenHash: z.string(),
   id: z.string(),
   resumeUrl: z.string(),
   sequence: z.int(),
+  heardAt: z.number().nullish(),
   me: z.object({
     id: z.string(),
     name: z.string(),
@@ -41,145 +41,142 @@ const stored = z.object({
   }),
 });
 
-interface Current {
-  id: string;
-  resumeUrl: string;
-  /** The first event: the one that told of the session. */
-  first: number;
-  /** The newest event that came; 0 before the first. */
-  received: number;
-  /** Events that came and are not taken in yet, in order. */
-  pending: Set<Packet>;
-  /** Whether what was missed before it is taken in: until then the next process has to begin a session of its own. */
-  isComplete: boolean;
-}
-
 export type Session = ReturnType<typeof createSession>;
 
-export function createSession(parts: {
-  state: ChannelState;
-  /** The cursor that was stored last for an account. */
-  cursor(account: Address): Promise<string | null>;
-  identity: Identity;
-  token: string;
-  clock: Clock;
-  log: Log;
-}) {
-  const { state, identity, clock, log } = parts;
-  const tokenHash = createHash('sha256').update(parts.token).digest('hex');
-  let current: Current | null = null;
-  let savedSequence = 0;
+/** The session, and how far its events are stored. */
+export function createSession(
+  { clock, log }: { clock: Clock; log: Log },
+  state: ChannelState,
+  storedCursor: (account: Address) => Promise<string | null>,
+  identity: Identity,
+  token: string,
+) {
+  const tokenHash = createHash('sha256').update(token).digest('hex');
+  let info: SessionInfo | null = null;
+  /** What was missed before it is stored: until then the next process must not resume it. */
+  let isComplete = false;
   let heardAt: number | null = null;
-  let writing: Promise<void> = Promise.resolve();
+  let keptAt = 0;
+  /** Events that came and are not stored yet, in order. */
+  const pending = new Set<Packet>();
 
-  /** The last event before which all are taken in, once those of `taken` are. */
-  function sequence({ first, pending, received }: Current, taken: readonly Packet[] = []): number {
-    for (const packet of pending) if (!taken.includes(packet)) return Math.max(first, packet.sequence - 1);
-    return Math.max(first, received);
+  /** The number up to which all events are stored, once these are. */
+  function storedUpTo(stored: readonly Packet[] = []): number {
+    for (const packet of pending) if (!stored.includes(packet)) return packet.sequence - 1;
+    return info?.sequence ?? 0;
   }
 
-  /** One write after the other. If one fails, the next process begins a session of its own and fetches what it missed. */
-  function write(act: () => Promise<void>): Promise<void> {
-    writing = writing.then(act).catch((error) => {
-      const reason = describe(error);
-      log.warn({ channel: 'discord', reason }, 'the session at Discord could not be noted');
-    });
-    return writing;
-  }
-
-  function save(): Promise<void> {
+  /** Writes what the next process needs. Never rejects. */
+  async function keep(): Promise<void> {
     const me = identity.known();
-    if (current === null || !current.isComplete || me === null) return writing;
-    const { id, resumeUrl } = current;
-    const reached = sequence(current);
-    if (reached === savedSequence) return writing;
-    savedSequence = reached;
-    const value = JSON.stringify({ tokenHash, id, resumeUrl, sequence: reached, me });
-    return write(() => state.set(new Map([[NAME, value]])));
-  }
-
-  function noteHeard(): void {
-    if (current === null || !current.isComplete || current.pending.size > 0) return;
-    if (heardAt !== null && clock.now() - heardAt < HEARD_EVERY_MS) return;
-    heardAt = clock.now();
-    void write(() => state.set(new Map([[HEARD, String(heardAt)]])));
+    if (info === null || !isComplete || me === null) return;
+    keptAt = clock.now();
+    if (pending.size === 0) heardAt = keptAt;
+    const { sessionId: id, resumeURL: resumeUrl } = info;
+    const value = JSON.stringify({ tokenHash, id, resumeUrl, sequence: storedUpTo(), heardAt, me });
+    await state.set(new Map([[SESSION, value]])).catch((error) => {
+      log.warn({ channel: 'discord', reason: describe(error) }, 'saving the Discord session failed');
+    });
   }
 
   return {
-    /** Takes up the session of the process before, if it left one that is this bot's. */
+    info: () => info,
+    /** Takes up the session of the process before, if it left one of this bot. */
     async load(): Promise<void> {
-      const known = await state.get([NAME, HEARD]);
-      const until = Number(known.get(HEARD));
-      if (until > 0) heardAt = Math.min(until, clock.now());
-      const text = known.get(NAME);
-      const found = text === undefined ? undefined : stored.safeParse(JSON.parse(text)).data;
+      const text = (await state.get([SESSION])).get(SESSION);
+      const found = text === undefined ? undefined : keptSession.safeParse(JSON.parse(text)).data;
       if (found === undefined || found.tokenHash !== tokenHash) return;
       const { id, resumeUrl, me } = found;
-      const [session, reached] = ((await parts.cursor(me.id)) ?? '').split('/');
-      savedSequence = found.sequence;
-      const received = session === id ? Math.max(Number(reached), found.sequence) : found.sequence;
-      current = { id, resumeUrl, first: 0, received, pending: new Set(), isComplete: true };
+      const [session, reached] = ((await storedCursor(me.id)) ?? '').split('/');
+      const sequence = session === id ? Math.max(Number(reached), found.sequence) : found.sequence;
+      info = { sessionId: id, resumeURL: resumeUrl, sequence, shardId: 0, shardCount: 1 };
+      isComplete = true;
+      heardAt = found.heardAt == null ? null : Math.min(found.heardAt, clock.now());
       identity.restore(me);
     },
-    /**
-     * As the library wants to know it: it resumes behind the last event that is stored. It compares the number with that
-     * of each event, and takes longer over one that is greater. The event that begins a session must not be, or the
-     * library hands on the next event before it.
-     */
-    info: () =>
-      current === null
-        ? null
-        : {
-            sessionId: current.id,
-            resumeURL: current.resumeUrl,
-            sequence: sequence(current),
-            shardId: 0,
-            shardCount: 1,
-          },
-    begin(id: string, resumeUrl: string, first: number): void {
-      current = { id, resumeUrl, first, received: 0, pending: new Set(), isComplete: false };
-      savedSequence = 0;
+    /** As the library tells it; null: it cannot be resumed. */
+    update(next: SessionInfo | null): void {
+      if (next?.sessionId === info?.sessionId && next !== null && info !== null) {
+        info.sequence = next.sequence;
+        return;
+      }
+      info = next === null ? null : { ...next };
+      isComplete = false;
+      pending.clear();
     },
-    /** Its own address does not answer: it is resumed at this one. */
-    resumeAt(resumeUrl: string): void {
-      if (current !== null) current.resumeUrl = resumeUrl;
+    /** All that was missed before this session is stored. */
+    async complete(): Promise<void> {
+      isComplete = info !== null;
+      await keep();
     },
-    /** It cannot be resumed. */
-    forget(): void {
-      current = null;
-      void write(() => state.set(new Map([[NAME, null]])));
-    },
-    /** What was missed before this session is taken in. */
-    complete(): void {
-      if (current === null) return;
-      current.isComplete = true;
-      heardAt = null;
-      noteHeard();
-      void save();
-    },
-    /** Everything until then is taken in, give or take some minutes; null where that is not known. */
+    /** Until then everything is stored; null: unknown. */
     heardAt: () => heardAt,
-    /** The connection lives. Never rejects. */
+    /** The connection lives. */
     async beat(): Promise<void> {
-      noteHeard();
-      await save();
+      if (clock.now() - keptAt >= KEEP_EVERY_MS) await keep();
     },
-    /** False for an event that came before: a resume may bring it again. */
-    note(packet: Packet): boolean {
-      if (current === null) return true;
-      if (packet.sequence <= current.received) return false;
-      current.received = packet.sequence;
-      current.pending.add(packet);
-      return true;
-    },
-    /** They are stored, or there is nothing in them to be stored. */
+    keep,
+    came: (packet: Packet) => void pending.add(packet),
+    /** They are stored, or hold nothing to store. */
     done(packets: readonly Packet[]): void {
-      for (const packet of packets) current?.pending.delete(packet);
+      for (const packet of packets) pending.delete(packet);
     },
-    /** How far all is taken in when these are stored. */
+    /** Stored with a batch: from there the next process resumes. */
     cursorAfter: (packets: readonly Packet[]): string | undefined =>
-      current === null ? undefined : `${current.id}/${sequence(current, packets)}`,
-    /** Notes how far all is taken in, for times in which nothing is stored. Never rejects. */
-    save,
+      info === null ? undefined : `${info.sessionId}/${storedUpTo(packets)}`,
   };
+}
+
+const IDENTIFIES = 'identifies';
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const LEAST_BETWEEN_MS = 5_000;
+/** With each further session in an hour, the time between two of them doubles. */
+const USUAL_IN_AN_HOUR = 6;
+const MOST_BETWEEN_MS = 120_000;
+/** After as many in a day, it is this long between two. */
+const USUAL_IN_A_DAY = 50;
+const BETWEEN_AFTER_MANY_MS = 15 * 60_000;
+
+/**
+ * How long to wait before a session may begin. Discord resets the token of a bot that begins more than a thousand a day,
+ * so the times outlive the process: one that is restarted every few seconds begins a session each time.
+ */
+export async function identifyPauseMs({ clock, log }: Timing, state: ChannelState): Promise<number> {
+  const today = await identifiesToday(clock, state);
+  const lately = today.filter((at) => clock.now() - at < HOUR_MS).length;
+  const betweenMs =
+    today.length >= USUAL_IN_A_DAY
+      ? BETWEEN_AFTER_MANY_MS
+      : Math.min(MOST_BETWEEN_MS, LEAST_BETWEEN_MS * 2 ** Math.max(0, lately - USUAL_IN_AN_HOUR));
+  const pauseMs = (today.at(-1) ?? Number.NEGATIVE_INFINITY) + betweenMs - clock.now();
+  if (pauseMs >= LONG_WAIT_MS) {
+    log.warn(
+      { channel: 'discord', sessions: today.length, seconds: Math.round(pauseMs / 1000) },
+      'too many Discord sessions today; waiting, or Discord would reset the token',
+    );
+  }
+  return Math.max(0, pauseMs);
+}
+
+/** Counts a session before it begins: also one whose process ends right after. Never rejects. */
+export async function countIdentify({ clock, log }: Timing, state: ChannelState): Promise<void> {
+  try {
+    const today = await identifiesToday(clock, state);
+    await state.set(new Map([[IDENTIFIES, JSON.stringify([...today, clock.now()])]]));
+  } catch (error) {
+    log.warn({ channel: 'discord', reason: describe(error) }, 'counting a Discord session failed');
+  }
+}
+
+interface Timing {
+  clock: Clock;
+  log: Log;
+}
+
+async function identifiesToday(clock: Clock, state: ChannelState): Promise<number[]> {
+  const text = (await state.get([IDENTIFIES])).get(IDENTIFIES) ?? '[]';
+  const times = z.array(z.number()).parse(JSON.parse(text));
+  // A time in the future was written by a wrong clock.
+  return times.filter((at) => at <= clock.now() && clock.now() - at < DAY_MS);
 }

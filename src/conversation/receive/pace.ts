@@ -8,9 +8,10 @@
  */
 import type { ChatId } from '../../core/ids.js';
 import type { InboundMessage } from '../../core/message.js';
-import { type AccessCheck, isOwner } from '../access.js';
-import { calledOf, fold } from '../rooms/names.js';
+import { isOwner } from '../access.js';
+import { calledOf, fold } from '../rooms/addressing.js';
 import type { Services } from '../services.js';
+import type { Visitor } from './entrance.js';
 
 export type Verdict = 'in time' | 'too much' | 'too much, for the first time';
 
@@ -75,7 +76,7 @@ export async function isTooMuch(
   services: Services,
   pace: Pace,
   message: InboundMessage,
-  { chatId, senderId }: AccessCheck,
+  { chatId, senderId }: Visitor,
   channel: string,
   at: number,
 ): Promise<boolean> {

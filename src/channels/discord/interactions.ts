@@ -1,0 +1,349 @@
+/**
+ * Native commands and pressed buttons, which wait for an answer: Discord shows a failure unless it hears of one within
+ * three seconds. What takes longer is announced first, and follows within fifteen minutes.
+ */
+import * as Discord from 'discord-api-types/v10';
+import type { ChoiceOutcome, Reception, SendResult } from '../../core/channel.js';
+import type { ChatId } from '../../core/ids.js';
+import { PRESS_ANSWERS } from '../kit/outgoing.js';
+import type { Base, Call } from './api.js';
+import { areButtonsRefused, CODE, failureOf, sendResult } from './failure.js';
+import { type Content, withoutButtons } from './outbound.js';
+import { fieldsOf, hasFlag, idOf, textOf } from './payload.js';
+import type { Outgoing, Resends } from './resend.js';
+
+/** Of Discord's three seconds, our share before a late answer is announced. */
+const ANNOUNCE_MS = 1_800;
+const EXPIRES_MS = 14 * 60_000;
+/** With these, there is nothing left to answer to. */
+const GONE = new Set<number | null>([
+  CODE.unknownInteraction,
+  CODE.unknownWebhook,
+  CODE.unknownMessage,
+  CODE.tokenExpired,
+]);
+
+export interface Interaction {
+  id: string;
+  token: string;
+  applicationId: string;
+}
+
+/** A call of an interaction: it goes without our token. */
+function callback({ id, token }: Interaction, type: Discord.InteractionResponseType, data?: object): Call {
+  const path = `/interactions/${id}/${token}/callback`;
+  return { method: 'POST', path, query: { with_response: 'true' }, body: { type, data }, anonymous: true };
+}
+
+function original({ applicationId, token }: Interaction, method: Call['method'], body?: object): Call {
+  const path = `/webhooks/${applicationId}/${token}/messages/@original`;
+  return { method, path, ...(body && { body }), anonymous: true };
+}
+
+function followUp({ applicationId, token }: Interaction, body: object): Call {
+  const path = `/webhooks/${applicationId}/${token}`;
+  return { method: 'POST', path, query: { wait: 'true' }, body, anonymous: true };
+}
+
+/** Only the person who gave the command or pressed the button sees it. */
+function privately(content: string) {
+  return { content, flags: Discord.MessageFlags.Ephemeral, allowed_mentions: { parse: [] } };
+}
+
+/** One that waits: its steps run one after the other. */
+interface Waiting extends Interaction {
+  before: Promise<unknown>;
+  cancelTimers(): void;
+}
+
+const justCome = () => ({ before: Promise.resolve(), cancelTimers() {} });
+
+/** The interactions that wait. Each is announced in time, and expires when Discord takes no answer any more. */
+function createWaiting<One extends Waiting>(
+  { clock }: Base,
+  announce: (one: One) => Promise<void>,
+  expired: (one: One) => void,
+) {
+  const waiting = new Map<string, One>();
+
+  function inTurn<T>(one: One, act: () => Promise<T>): Promise<T> {
+    const done = one.before.then(act);
+    one.before = done.catch(() => {});
+    return done;
+  }
+
+  function forget(one: One): void {
+    one.cancelTimers();
+    waiting.delete(one.id);
+  }
+
+  return {
+    inTurn,
+    forget,
+    get: (id: string) => waiting.get(id),
+    /** From now on it waits. Twice is once. */
+    open(one: One): void {
+      if (waiting.has(one.id)) return;
+      const cancelAnnouncing = clock.after(ANNOUNCE_MS, () => void inTurn(one, () => announce(one)));
+      const cancelExpiry = clock.after(EXPIRES_MS, () => {
+        forget(one);
+        expired(one);
+      });
+      one.cancelTimers = () => {
+        cancelAnnouncing();
+        cancelExpiry();
+      };
+      waiting.set(one.id, one);
+    },
+    forgetAll(): void {
+      for (const one of waiting.values()) forget(one);
+    },
+  };
+}
+
+type Why = Reception['turnedAway'][number]['why'];
+
+interface Command extends Waiting {
+  /** Our ids of the chat, and of the guild that it is part of. */
+  chat: ChatId;
+  within: ChatId | null;
+  /** `deferred`: an answer was announced. `lost`: Discord does not know it any more. */
+  stage: 'open' | 'deferred' | 'answered' | 'lost';
+  /** Answers that arrived, by the nonce of their message. */
+  arrived: Map<string, string>;
+}
+
+export type Answers = ReturnType<typeof createAnswers>;
+
+/** Native commands. One that cannot be answered as such any more is left to an ordinary message. */
+export function createAnswers(base: Base, resends: Resends) {
+  const { api, log } = base;
+  const waiting = createWaiting<Command>(base, defer, (command) => {
+    void waiting.inTurn(command, () => withdraw(command));
+  });
+
+  function failed(command: Command, error: unknown) {
+    const failure = failureOf(error);
+    const isLost = GONE.has(failure.code);
+    if (isLost) command.stage = 'lost';
+    return { ...failure, isLost };
+  }
+
+  async function quietly(command: Command, act: () => Promise<unknown>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      const { reason } = failed(command, error);
+      log.debug({ channel: 'discord', reason }, 'answering a native command failed');
+    }
+  }
+
+  async function defer(command: Command): Promise<void> {
+    if (command.stage !== 'open') return;
+    // Where it arrived without our hearing of it, the answer will be told so.
+    await quietly(command, async () => {
+      await api.call(callback(command, Discord.InteractionResponseType.DeferredChannelMessageWithSource));
+      command.stage = 'deferred';
+    });
+  }
+
+  /** Nothing will follow after all. */
+  async function withdraw(command: Command): Promise<void> {
+    if (command.stage === 'deferred') await quietly(command, () => api.call(original(command, 'DELETE')));
+    command.stage = 'lost';
+  }
+
+  /** The id of the message; null where another way is to be taken, as the stage says. */
+  async function answerFirst(command: Command, content: Content, message: Outgoing, signal: AbortSignal) {
+    try {
+      const first = callback(command, Discord.InteractionResponseType.ChannelMessageWithSource, content);
+      const told = fieldsOf<Discord.RESTPostAPIInteractionCallbackWithResponseResult>(
+        await api.call({ ...first, files: message.files }, signal),
+      );
+      command.stage = 'answered';
+      const resource = fieldsOf<{ message: Discord.APIMessage }>(told.resource);
+      return idOf(fieldsOf<Discord.APIMessage>(resource.message).id) ?? command.id;
+    } catch (error) {
+      if (failureOf(error).code !== CODE.alreadyAnswered) throw error;
+    }
+    // An earlier call arrived, and we did not hear of it.
+    const there = fieldsOf<Discord.APIMessage>(await api.call(original(command, 'GET'), signal));
+    const isAnnounced = hasFlag(there.flags, Discord.MessageFlags.Loading);
+    command.stage = isAnnounced ? 'deferred' : 'answered';
+    const isSame = textOf(there.content)?.trim() === message.content.trim();
+    return !isAnnounced && isSame ? (idOf(there.id) ?? null) : null;
+  }
+
+  async function answer(
+    command: Command,
+    content: Content,
+    message: Outgoing,
+    signal: AbortSignal,
+  ): Promise<SendResult | null> {
+    const known = command.arrived.get(message.nonce);
+    if (known !== undefined) return { kind: 'sent', platformMessageId: known };
+    const { files } = message;
+    // An upload may take longer than Discord waits.
+    if (files.length > 0) await defer(command);
+    const idFrom = async (call: Call) =>
+      idOf(fieldsOf<Discord.APIMessage>(await api.call({ ...call, files }, signal)).id) ?? command.id;
+    let id: string | null = null;
+    try {
+      if (command.stage === 'open') id = await answerFirst(command, content, message, signal);
+      if (id === null && command.stage === 'deferred') {
+        id = await idFrom(original(command, 'PATCH', content));
+        command.stage = 'answered';
+      } else if (id === null && command.stage === 'answered') {
+        // Discord knows it by no nonce.
+        const there = message.earlierTries > 0 ? await resends.findInChannel(message, signal) : null;
+        if (there !== null && there.kind !== 'sent') return there;
+        id = there?.platformMessageId ?? (await idFrom(followUp(command, content)));
+      }
+    } catch (error) {
+      const failure = failed(command, error);
+      if (content.components !== undefined && areButtonsRefused(failure)) {
+        log.warn(
+          { channel: 'discord', reason: failure.reason },
+          'Discord refused buttons; answering without them',
+        );
+        return answer(command, withoutButtons(content), message, signal);
+      }
+      return failure.isLost ? null : sendResult(failure);
+    }
+    if (id === null) return null;
+    command.arrived.set(message.nonce, id);
+    resends.noteSent(message, id);
+    return { kind: 'sent', platformMessageId: id };
+  }
+
+  /** The end of it: nobody else sees it. */
+  async function answerPrivately(command: Command, content: string): Promise<void> {
+    const data = privately(content);
+    if (command.stage === 'open') {
+      await api.call(callback(command, Discord.InteractionResponseType.ChannelMessageWithSource, data));
+    }
+    if (command.stage !== 'deferred') return;
+    // Everybody sees what was announced.
+    await api.call(original(command, 'DELETE'));
+    await api.call(followUp(command, data));
+  }
+
+  return {
+    open: (interaction: Interaction, chat: ChatId, within: ChatId | null): void =>
+      waiting.open({ ...interaction, ...justCome(), chat, within, stage: 'open', arrived: new Map() }),
+    awaits(id: string): boolean {
+      const stage = waiting.get(id)?.stage;
+      return stage === 'open' || stage === 'deferred';
+    },
+    /** Tells somebody why they were not let in, and nobody else. Never rejects. */
+    async turnAway(id: string, why: Why): Promise<void> {
+      const command = waiting.get(id);
+      if (command === undefined) return;
+      waiting.forget(command);
+      const words = turnedAway(why, command);
+      await waiting.inTurn(command, () => quietly(command, () => answerPrivately(command, words)));
+    },
+    /** null where it is no such command, or cannot be answered as one any more. */
+    async answer(id: string, content: Content, message: Outgoing, signal: AbortSignal) {
+      const command = waiting.get(id);
+      if (command === undefined) return null;
+      return waiting.inTurn(command, () => answer(command, content, message, signal));
+    },
+    close: waiting.forgetAll,
+  };
+}
+
+/** For somebody who gave a native command and was not let in. */
+function turnedAway(why: Why, { chat, within }: Command): string {
+  switch (why) {
+    case 'unlisted group': {
+      const whole = within === null ? '' : `, the id of the whole server is \`${within}\``;
+      return `I don't talk in this channel yet. The person who runs this bot can let it in (its id is \`${chat}\`${whole}).`;
+    }
+    case 'unknown sender':
+      return "We haven't met. Please give the code I sent you to the person who runs this bot.";
+    case 'closed':
+      return 'I am not open to new conversations.';
+  }
+}
+
+interface Press extends Waiting {
+  isAnswered: boolean;
+}
+
+export type Presses = ReturnType<typeof createPresses>;
+
+/** Pressed buttons: answered when the press is stored, which takes the buttons away. Best effort. */
+export function createPresses(base: Base) {
+  const { api, log } = base;
+  const waiting = createWaiting<Press>(
+    base,
+    (press) => quietly(() => answerFirst(press, Discord.InteractionResponseType.DeferredMessageUpdate)),
+    () => {},
+  );
+  const settling = new Set<Promise<void>>();
+
+  async function quietly(act: () => Promise<unknown>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      log.debug(
+        { channel: 'discord', reason: failureOf(error).reason },
+        'acknowledging a button press failed',
+      );
+    }
+  }
+
+  /** Whether this was the first answer. */
+  async function answerFirst(
+    press: Press,
+    type: Discord.InteractionResponseType,
+    data?: object,
+  ): Promise<boolean> {
+    if (press.isAnswered) return false;
+    press.isAnswered = true;
+    try {
+      await api.call(callback(press, type, data));
+      return true;
+    } catch (error) {
+      if (failureOf(error).code === CODE.alreadyAnswered) return false;
+      throw error;
+    }
+  }
+
+  async function answer(press: Press, became: ChoiceOutcome): Promise<void> {
+    const noButtons = { components: [] };
+    const words = PRESS_ANSWERS[became];
+    if (became !== 'not yours') {
+      await quietly(async () => {
+        if (await answerFirst(press, Discord.InteractionResponseType.UpdateMessage, noButtons)) return;
+        await api.call(original(press, 'PATCH', noButtons));
+      });
+    }
+    if (words === null) return;
+    await quietly(async () => {
+      const data = privately(words);
+      if (await answerFirst(press, Discord.InteractionResponseType.ChannelMessageWithSource, data)) return;
+      await api.call(followUp(press, data));
+    });
+  }
+
+  return {
+    open: (interaction: Interaction): void =>
+      waiting.open({ ...interaction, ...justCome(), isAnswered: false }),
+    /** It is stored, and this became of it. Returns at once. */
+    settle(id: string, became: ChoiceOutcome): void {
+      const press = waiting.get(id);
+      if (press === undefined) return;
+      waiting.forget(press);
+      const done = waiting.inTurn(press, () => answer(press, became));
+      settling.add(done);
+      void done.then(() => settling.delete(done));
+    },
+    /** Resolves when the presses that are stored are answered. */
+    async close(): Promise<void> {
+      waiting.forgetAll();
+      await Promise.all(settling);
+    },
+  };
+}

@@ -1,0 +1,224 @@
+/**
+ * Beside step 5 of the route: a question to people about a call: in the control chats, or, where there are none, in the
+ * chat itself for its owners. It shows exactly what would run: its arguments are somebody's words, so nothing in them
+ * looks like another part of it.
+ */
+import { type AskedCall, type NewQuestion, type Offer, offerKeyOf } from '../core/access.js';
+import type { NewDelivery, Post } from '../core/channel.js';
+import type { ChatRecord } from '../core/chat-record.js';
+import { commandEnv, looksSecret } from '../core/command-env.js';
+import { cutAt } from '../core/cut.js';
+import { addressOf, type ChatId, channelOf, DEFAULT_PERSONA, type RoomId, roomParts } from '../core/ids.js';
+import { withButtons, withNumbers } from './deliver/choices.js';
+import { deliveriesOf } from './deliver/reply.js';
+import { counted, oneLine, code as quoted } from './quoting.js';
+import type { BaseServices } from './services.js';
+
+/** Whose call it is, and where these words may be asked about. */
+export interface Asking {
+  /** The chat of the call. */
+  chat: ChatRecord;
+  room: RoomId;
+  /** In which the question stands, if there are any. */
+  controlChats: ChatId[];
+}
+
+/** What is longer is cut in the question, and stands whole in a file beside it. */
+const ARGUMENTS_CHARS = 3_000;
+/** The same of one text, so that the others are seen whatever it says. */
+const VALUE_CHARS = 600;
+const NAME_CHARS = 60;
+const MINUTE_MS = 60_000;
+
+export async function questionAbout(
+  services: BaseServices,
+  asking: Asking,
+  call: AskedCall,
+  { words, whole }: QuestionWords,
+): Promise<NewQuestion> {
+  const file =
+    whole === null
+      ? null
+      : await services.exports.write({
+          ...{ chatId: call.chatId, key: `asked-${call.id}`, name: fileOf(call), text: whole },
+        });
+  const posts: Post[] = [];
+  const offers: Offer[] = [];
+  for (const [n, { chat, threadId }] of (await placesFor(services, asking)).entries()) {
+    const channel = services.channels.get(chat.channel);
+    if (channel === undefined) continue;
+    const room = threadId === null ? chat.id : asking.room;
+    const options = [
+      { label: 'Allow', command: { name: 'approve', argument: call.id } },
+      { label: 'Refuse', command: { name: 'deny', argument: call.id } },
+    ];
+    const offer = { key: `${offerKeyOf(call.id)}${n}`, room, senderId: null, options, until: call.until };
+    const text = withNumbers(channel, words, offer);
+    const from = {
+      origin: `asked:${call.id}:${chat.id}`,
+      personaId: null,
+      speaker: 'coterie',
+      replyTo: null,
+    };
+    const files = file === null ? [] : [file];
+    const deliveries = withButtons(channel, deliveriesOf(channel, text, from, files), offer);
+    posts.push(...deliveries.map((delivery) => postTo(chat, threadId, delivery, call.askedAt)));
+    offers.push(offer);
+  }
+  return { call, posts, offers };
+}
+
+interface Place {
+  chat: ChatRecord;
+  threadId: string | null;
+}
+
+/** The control chats that are on a channel which runs. */
+export function reachable(controlChats: readonly ChatId[], { channels }: BaseServices): ChatId[] {
+  return [...new Set(controlChats)].filter((id) => channels.has(channelOf(id)));
+}
+
+async function placesFor(services: BaseServices, { chat, room, controlChats }: Asking): Promise<Place[]> {
+  const ids = reachable(controlChats, services);
+  const found = await Promise.all(ids.map(async (id) => (await services.store.chat(id)) ?? unseen(id, chat)));
+  const places = found.map((each) => ({ chat: each, threadId: null }));
+  if (places.length > 0) return places;
+  return [{ chat, threadId: roomParts(room).threadId }];
+}
+
+/** A control chat in which nobody has written yet. What its id does not tell, it has of the chat that asks. */
+function unseen(id: ChatId, { account }: ChatRecord): ChatRecord {
+  const address = addressOf(id);
+  return {
+    ...{ id, channel: channelOf(id), account, address, title: address },
+    ...{ kind: 'group', activePersona: DEFAULT_PERSONA },
+  };
+}
+
+function postTo(
+  { id: chatId, channel, address, kind }: ChatRecord,
+  threadId: string | null,
+  delivery: NewDelivery,
+  now: number,
+): Post {
+  return { chatId, channel, address, kind, threadId, now, delivery };
+}
+
+export interface QuestionWords {
+  words: string;
+  /** What did not fit, whole, for a file beside it; null: it all did. */
+  whole: string | null;
+}
+
+/** `wants`: who wants what, and why; `yes`: what a yes is to; `env`: what the commands of an agent find in their environment. */
+export function wordsOfQuestion(
+  call: AskedCall,
+  { wants, yes, env = {} }: { wants: string; yes: string; env?: Readonly<Record<string, string>> },
+): QuestionWords {
+  const given = argumentsShown(call.arguments);
+  const environment = environmentShown(env);
+  const minutes = Math.max(1, Math.round((call.until - call.askedAt) / MINUTE_MS));
+  const isCut = given.isCut || environment?.isCut === true;
+  const words = [
+    wants,
+    `Exactly these arguments:\n\n${fenced(given.shown)}`,
+    ...(environment === null
+      ? []
+      : [`Its commands find in their environment:\n\n${fenced(environment.shown)}`]),
+    ...refusedOf(env),
+    ...(isCut
+      ? [
+          `These are ${given.whole.length + (environment?.whole.length ?? 0)} characters, and cut here. They stand whole in the file ${quoted(fileOf(call))} beside this, and a yes is to the whole of it.`,
+        ]
+      : []),
+    `${yes}: /approve ${call.id}\nTo refuse it: /deny ${call.id}\n\nOnly owners can; it waits for ${counted(minutes, 'minute')}.`,
+  ];
+  const about = environment === null ? '' : `\n\nEnvironment:\n${environment.whole}`;
+  return {
+    words: words.join('\n\n'),
+    whole: isCut ? `${call.tool} (${call.id})\n\nArguments:\n${given.whole}${about}\n` : null,
+  };
+}
+
+function fileOf({ id }: Pick<AskedCall, 'id'>): string {
+  return `arguments-${id}.txt`;
+}
+
+/** A name as people are shown it. */
+export function shownName(text: string, most = NAME_CHARS): string {
+  return quoted(oneLine(text, most));
+}
+
+/** A sentence that holds somebody's words: nothing in it begins a line, and what would not be seen is spelt out. */
+export function sentence(text: string): string {
+  return spelt(text.replaceAll(/[\s\p{Z}]+/gu, ' '));
+}
+
+interface Shown {
+  shown: string;
+  whole: string;
+  isCut: boolean;
+}
+
+/**
+ * As JSON, in which nothing begins a line by itself, and what would not be seen, would turn the writing or would push what
+ * follows out of sight is spelt out. Of what is too long, each text has its beginning there.
+ */
+export function argumentsShown(given: string): Shown {
+  return shownOf(JSON.parse(given.trim() || '{}'));
+}
+
+function environmentShown(given: Readonly<Record<string, string>>): Shown | null {
+  const { env } = commandEnv(given);
+  const entries = Object.entries(env).map(([name, value]) => [
+    name,
+    looksSecret(name, value) ? `[not shown: a secret of ${value.length} characters]` : value,
+  ]);
+  return entries.length === 0 ? null : shownOf(Object.fromEntries(entries));
+}
+
+/** By these whoever gave the task would decide what the commands run. */
+function refusedOf(given: Readonly<Record<string, string>>): string[] {
+  const { refused } = commandEnv(given);
+  if (refused.length === 0) return [];
+  const names = refused.slice(0, MOST_REFUSED).map((name) => shownName(name));
+  const more = refused.length > names.length ? ` and ${refused.length - names.length} more` : '';
+  return [`Refused of what the task wants to set there, and not set: ${names.join(', ')}${more}.`];
+}
+
+const MOST_REFUSED = 20;
+
+function shownOf(value: unknown): Shown {
+  const whole = spelt(JSON.stringify(value, null, 2));
+  if (whole.length <= ARGUMENTS_CHARS) return { shown: whole, whole, isCut: false };
+  const brief = spelt(
+    JSON.stringify(
+      value,
+      (_, each: unknown) =>
+        typeof each === 'string' && each.length > VALUE_CHARS
+          ? `${cutAt(each, VALUE_CHARS)}<<cut here: ${each.length} characters>>`
+          : each,
+      2,
+    ),
+  );
+  const shown = brief.length <= ARGUMENTS_CHARS ? brief : `${cutAt(brief, ARGUMENTS_CHARS)}\n<<cut here>>`;
+  return { shown, whole, isCut: true };
+}
+
+function fenced(json: string): string {
+  const fence = '`'.repeat(Math.max(3, ...Array.from(json.matchAll(/`+/g), ([run]) => run.length + 1)));
+  return `${fence}json\n${json}\n${fence}`;
+}
+
+/** What nobody sees, what turns the writing, blanks that look like others or are many, and marks that are heaped up. */
+const UNSEEN = /(?!\n)[\p{C}\p{Zl}\p{Zp}\p{DI}]|(?! )\p{Zs}|(?<=\S {16}) +|(?<=\p{M}{3})\p{M}+/gu;
+
+function spelt(text: string): string {
+  return text.replaceAll(UNSEEN, (signs) =>
+    Array.from({ length: signs.length }, (_, n) => escapeOf(signs.charCodeAt(n))).join(''),
+  );
+}
+
+function escapeOf(code: number): string {
+  return `\\u${code.toString(16).padStart(4, '0')}`;
+}

@@ -1,0 +1,57 @@
+/**
+ * Within step 1 of the route: a thread turned out to be a chat of its own. What was said in it goes with it, as an archive
+ * of that chat, and is forgotten where it was: by windows, flushes, summaries, recall and what is sent.
+ */
+
+import { type PersonaId, type RoomId, roomId } from '../../core/ids.js';
+import type { InboundApart } from '../../core/message.js';
+import { personaName } from '../../core/persona.js';
+import type { Receipt } from '../../core/receipt.js';
+import { BEGINNING, END } from '../../core/transcript.js';
+import { copySpan } from '../compaction/compact.js';
+import { forgetCopies } from '../copies.js';
+import { identifyChat } from '../identity.js';
+import type { Services } from '../services.js';
+
+const MOST_PERSONAS = 100;
+
+/** null where nothing was ever said in it as a thread. */
+export async function apartReceipt(
+  services: Services,
+  channel: string,
+  { from, threadId, to }: InboundApart,
+): Promise<Receipt | null> {
+  const { store, archives, clock, log, windows } = services;
+  const { id: chatId } = await identifyChat(services, channel, { address: from });
+  const { id: ownId } = await identifyChat(services, channel, { address: to });
+  const room = roomId(chatId, threadId);
+  const chat = await store.chat(chatId);
+  if (chat === null || ownId === chatId) return null;
+  const personas = await services.personas.list(chatId);
+  for (const personaId of await hearersOf(services, room)) {
+    // What is being saved or summed up of it must not come to the chat's memory meanwhile.
+    await windows.halt(room, personaId);
+    for (const { file, threadId: of, reset } of await archives.list(chatId, personaId)) {
+      if (of === threadId && !reset) await archives.mark(chatId, file, 'reset');
+    }
+    const span = { room, personaId, after: BEGINNING, upTo: END };
+    if ((await store.span({ ...span, limit: 1, overheard: 0 })).messages.length === 0) continue;
+    const head = {
+      ...{ chatId: ownId, threadId: null, personaId, personaName: personaName(personas, personaId) },
+      ...{ reason: 'it had counted as a thread of another chat', flushed: true, at: clock.now() },
+    };
+    const name = await archives.newName(head);
+    await copySpan(services, { chat, room, personaId, personas }, span, { name, head });
+  }
+  await forgetCopies(services, chatId, null);
+  log.info(
+    { room, chat: ownId },
+    'a thread is a chat of its own; what was said in it is not in its old chat any more',
+  );
+  return { kind: 'apart', room };
+}
+
+async function hearersOf({ store }: Services, room: RoomId): Promise<PersonaId[]> {
+  const views = await store.heardViews({ room, personaId: '' }, MOST_PERSONAS);
+  return views.filter((view) => view.room === room).map(({ personaId }) => personaId);
+}

@@ -1,0 +1,163 @@
+/**
+ * Step 3 of the route: which personas a text addresses by name. Pure. People are informal: where several personas are
+ * present, a name anywhere in a person's message counts. Personas mention each other all the time, so in a persona's
+ * reply only an explicit address counts.
+ */
+import { DEFAULT_PERSONA, type PersonaId } from '../../core/ids.js';
+import type { Persona } from '../../core/persona.js';
+
+/** A persona and the names it answers to, normalised for comparison. */
+export interface Called {
+  id: PersonaId;
+  names: string[];
+}
+
+export function calledOf({ id, name, aliases }: Persona): Called {
+  return { id, names: [name, id, ...aliases].filter((each) => each.trim() !== '').map(fold) };
+}
+
+/** Explicit address: `@luna …` anywhere, or `luna: …` at the start. Absent personas count, too. */
+export function calledPlainly(words: string, personas: readonly Called[]): PersonaId[] {
+  const text = fold(words);
+  return inOrder(personas, ({ names }) => first(names.map((name) => plainCall(text, name))));
+}
+
+/** For transcribed speech, which has no colon or `@`: a name at the very start, followed by any punctuation. */
+export function calledAloud(words: string, personas: readonly Called[]): PersonaId[] {
+  const text = fold(words);
+  return inOrder(personas, ({ names }) => first(names.map((name) => callOut(text, name))));
+}
+
+/** Everybody whose name appears anywhere, except `default`, which is too common a word. */
+export function named(words: string, personas: readonly Called[]): PersonaId[] {
+  const text = fold(words);
+  return inOrder(personas, ({ names }) =>
+    first(names.filter((name) => name !== DEFAULT_PERSONA).map((name) => standsAlone(text, name))),
+  );
+}
+
+/**
+ * The personas addressed explicitly, together with those joined to them in a list: `@Luna and Max, …`. Names elsewhere
+ * in the text are ignored.
+ */
+export function calledTogether(words: string, present: readonly Called[]): PersonaId[] {
+  const text = fold(words);
+  const places = present.flatMap(({ id, names }) =>
+    names.flatMap((name) => occurrences(text, name).map((at) => ({ id, at, end: at + name.length }))),
+  );
+  const plainly = new Set(calledPlainly(words, present));
+  const called = new Set(plainly);
+  for (let found = plainly.size; found > 0; ) {
+    const before = called.size;
+    for (const place of places) {
+      const isBeside = places.some(
+        (other) =>
+          called.has(other.id) &&
+          (isConnector(text.slice(other.end, place.at)) || isConnector(text.slice(place.end, other.at))),
+      );
+      if (isBeside) called.add(place.id);
+    }
+    found = called.size - before;
+  }
+  return inOrder(present, ({ id, names }) =>
+    called.has(id) ? first(names.map((name) => standsAlone(text, name))) : -1,
+  );
+}
+
+/** Whom a persona's reply addresses: `@Name` anywhere, or a name set off by a comma or a colon. */
+export function turnedTo(words: string, present: readonly Called[]): PersonaId[] {
+  const text = fold(words);
+  return inOrder(present, ({ names }) =>
+    first(
+      names.map((name) => {
+        const plain = plainCall(text, name);
+        return plain >= 0 || name === DEFAULT_PERSONA ? plain : vocative(text, name);
+      }),
+    ),
+  );
+}
+
+const CONNECTOR = /^[\s,、，&+/@]*(?:(?:and|und|et|y|e|i|en|og|och|ve|和|跟|と)[\s,、，&+/@]*)?$/u;
+
+function isConnector(between: string): boolean {
+  return between !== '' && between.length < 12 && CONNECTOR.test(between);
+}
+
+function inOrder(personas: readonly Called[], placeOf: (persona: Called) => number): PersonaId[] {
+  return personas
+    .map((persona) => ({ id: persona.id, at: placeOf(persona) }))
+    .filter(({ at }) => at >= 0)
+    .sort((a, b) => a.at - b.at)
+    .map(({ id }) => id);
+}
+
+function first(places: number[]): number {
+  const found = places.filter((at) => at >= 0);
+  return found.length === 0 ? -1 : Math.min(...found);
+}
+
+export function plainCall(text: string, name: string): number {
+  const start = text.trimStart();
+  if (start.startsWith(name) && /^\s*[:：]/u.test(start.slice(name.length, name.length + 10))) return 0;
+  return standsAlone(text, `@${name}`);
+}
+
+function callOut(text: string, name: string): number {
+  const start = text.trimStart();
+  const isCalled =
+    start.startsWith(name) && /^\s*[:：,，.!?…]/u.test(start.slice(name.length, name.length + 10));
+  return isCalled ? 0 : -1;
+}
+
+/** At the beginning of a line or sentence, before a comma or a colon; or after a comma, at the end of a sentence. */
+export function vocative(text: string, name: string): number {
+  for (const at of occurrences(text, name)) {
+    const before = text.slice(0, at).trimEnd();
+    const after = text.slice(at + name.length, at + name.length + 5).replace(/^[\s*_]+/, '');
+    if (begins(before, text[at - 1]) && /^[,，、،:：!！?？؟]/u.test(after)) return at;
+    if (/[,，、،]$/u.test(before) && (after === '' || /^[.!?…。！？؟]/u.test(after))) return at;
+  }
+  return -1;
+}
+
+/** Whether what follows begins a line or a sentence; `last` is the character just before it. */
+export function begins(before: string, last: string | undefined): boolean {
+  return before === '' || /[.!?…。！？؟\n*_"“]$/u.test(before) || last === '\n';
+}
+
+/**
+ * Index of the first occurrence of a name as a whole word; -1 when there is none. An `@` that follows a word character
+ * is part of an e-mail address and does not count.
+ */
+function standsAlone(text: string, name: string): number {
+  return occurrences(text, name)[0] ?? -1;
+}
+
+export function occurrences(text: string, name: string): number[] {
+  const found: number[] = [];
+  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
+    const end = at + name.length;
+    const inAddress =
+      name.startsWith('@') && WORD.test(text[at - 1] ?? ' ') && !UNSPACED.test(text[at - 1] ?? ' ');
+    if (!inAddress && !glued(text[at - 1], text[at]) && !glued(text[end - 1], text[end])) found.push(at);
+    if (found.length >= MOST_OCCURRENCES) break;
+  }
+  return found;
+}
+
+/** Limits the search in long texts: more occurrences of one name change nothing. */
+const MOST_OCCURRENCES = 20;
+
+const WORD = /[\p{L}\p{N}_]/u;
+/** Scripts written without spaces between words: any adjacent character may belong to the next word. */
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
+
+function glued(left: string | undefined, right: string | undefined): boolean {
+  if (left === undefined || right === undefined || UNSPACED.test(left + right)) return false;
+  return WORD.test(left) && WORD.test(right);
+}
+
+export function fold(text: string): string {
+  return text.normalize('NFKC').toLowerCase();
+}

@@ -1,0 +1,127 @@
+/**
+ * Step 3 of the route, pure: who speaks now, and who speaks next. Usually that is the one persona addressed. With
+ * several present it goes in rounds: everybody addressed speaks once, and whom they address speaks in the next round.
+ * Rounds and replies are capped, and a new message from a person ends what only personas have asked of each other.
+ */
+
+import type { PersonaId } from '../../core/ids.js';
+import type { Persona } from '../../core/persona.js';
+import type { RoomState } from '../../core/route-store.js';
+import type { Exchange, StoredMessage } from '../../core/transcript.js';
+import { hasSeveral } from '../participants.js';
+import type { Admission } from './admit.js';
+import { senderOf } from './batch.js';
+
+export interface Taking {
+  turn: { personaId: PersonaId; batch: number[]; taken: number[]; addressed: PersonaId[] } | null;
+  noted: number[];
+  exchange: Exchange | null;
+  /** Left out when there was no new message. */
+  forBots?: boolean;
+}
+
+export function speakersOf(
+  { chat, exchange: before }: Pick<RoomState, 'chat' | 'exchange'>,
+  { turn, noted }: Admission,
+  personas: Persona[],
+): Taking {
+  const idsOf = (messages: StoredMessage[]) => messages.map(({ id }) => id);
+  const maySpeak = (id: PersonaId) => personas.some((each) => each.id === id) && !chat.away?.includes(id);
+  const words = noted.filter(({ reaction }) => !reaction);
+  const news = [...(turn?.batch ?? []), ...words];
+  const said = news.length === 0 ? {} : { forBots: news.every(isBots) };
+
+  if (turn === null) {
+    const left = before !== null && words.length > 0 ? interrupted(before) : before;
+    const floor = left === null ? null : nextSpeaker(left, maySpeak);
+    return { ...turnFor(floor, [], []), noted: idsOf(noted), ...said };
+  }
+
+  const to = [turn.personaId, ...turn.also];
+  const taken = idsOf(turn.batch);
+  if (to.length === 1 && before === null && !hasSeveral(chat, personas)) {
+    const alone = { personaId: turn.personaId, batch: taken, taken, addressed: [] };
+    return { turn: alone, noted: idsOf(noted), exchange: null, ...said };
+  }
+  const floor = nextSpeaker(opened(to, turn.batch, before), maySpeak);
+  return { ...turnFor(floor, taken, to), noted: idsOf(noted), ...said };
+}
+
+function turnFor(
+  floor: Floor | null,
+  taken: number[],
+  addressed: PersonaId[],
+): Pick<Taking, 'turn' | 'exchange'> {
+  if (floor === null) return { turn: null, exchange: null };
+  const { speaker, batch, exchange } = floor;
+  return { turn: { personaId: speaker, batch, taken, addressed }, exchange };
+}
+
+function isBots({ author }: StoredMessage): boolean {
+  return author.kind === 'person' && author.bot === true;
+}
+
+export interface Caps {
+  /** The most rounds, and the most replies in all, that follow one human message. */
+  rounds: number;
+  replies: number;
+}
+
+/** The next speaker, the messages it answers (ids, oldest first), and the exchange as it continues after it. */
+export interface Floor {
+  speaker: PersonaId;
+  batch: number[];
+  exchange: Exchange;
+}
+
+/**
+ * Opens an exchange for a message that addresses `to`. From the previous exchange, only personas whom a person
+ * addressed are kept; they speak first, and hear what was said meanwhile.
+ */
+export function opened(to: readonly PersonaId[], batch: StoredMessage[], before: Exchange | null): Exchange {
+  const waiting = before?.round === 1 ? before.due : [];
+  const earlier = waiting.length > 0 ? (before?.said ?? []) : [];
+  const due = [...new Set([...waiting, ...to])];
+  const personId = senderOf(batch) || before?.personId;
+  return {
+    said: [...earlier, ...batch.map(({ id }) => ({ id, by: null }))],
+    due,
+    next: [],
+    round: 1,
+    replies: 0,
+    party: [...new Set([...(waiting.length > 0 ? (before?.party ?? []) : []), ...due])],
+    ...(personId && { personId }),
+  };
+}
+
+/** What is left of the exchange when people talked to nobody in particular. */
+export function interrupted(exchange: Exchange): Exchange | null {
+  return exchange.round === 1 && exchange.due.length > 0 ? { ...exchange, next: [] } : null;
+}
+
+/** Picks the first who is due, may speak and has heard something new since it last spoke; null when there is none. */
+export function nextSpeaker(exchange: Exchange, maySpeak: (id: PersonaId) => boolean): Floor | null {
+  const { due } = exchange;
+  const at = due.findIndex((id) => maySpeak(id) && newTo(id, exchange).length > 0);
+  const speaker = due[at];
+  if (speaker === undefined) return null;
+  return { speaker, batch: newTo(speaker, exchange), exchange: { ...exchange, due: due.slice(at + 1) } };
+}
+
+/** The exchange after a reply that addressed `to` (other participants). null when nobody is left to speak. */
+export function spoken(exchange: Exchange, to: readonly PersonaId[], caps: Caps): Exchange | null {
+  const replies = exchange.replies + 1;
+  if (replies >= caps.replies) return null;
+  const next = [...new Set([...exchange.next, ...to])];
+  const party = [...new Set([...exchange.party, ...to])];
+  const { due, round } = exchange;
+  if (due.length > 0) return { ...exchange, next, party, replies };
+  if (next.length === 0 || round >= caps.rounds) return null;
+  return { ...exchange, due: next, next: [], party, replies, round: round + 1 };
+}
+
+/** What was said since it last spoke. */
+function newTo(speaker: PersonaId, { said }: Exchange): number[] {
+  const last = said.findLastIndex(({ by }) => by === speaker);
+  return said.slice(last + 1).map(({ id }) => id);
+}

@@ -1,0 +1,90 @@
+/** What was said in a task, from request to request: the messages that the next one goes on from. Pure. */
+
+import type { ModelMessage } from '../../core/model.js';
+import { elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
+import type { Task } from '../../core/task.js';
+import type { Step } from '../../core/transcript.js';
+import { hostOf, hostsIn } from '../context/trust.js';
+import { isCutOff, stepMessages, stepOf } from '../turn/steps.js';
+import type { Trust } from '../turn/taint.js';
+
+const CUT_OFF =
+  'Interrupted: this was ended while it ran. Its outcome is unknown; check before you repeat it.';
+const NOT_BEGUN = 'Not run: what you were doing was ended before it came to this.';
+
+const LEFT_OUT =
+  'Left out: there is no room any more for this result of an earlier request. Call again if you need it.';
+/** What is shorter stays. */
+const SHORT_CHARS = 400;
+
+const OUTSIDE = elementAround('tool_result', UNTRUSTED, '').replace(/<\/tool_result>$/, '');
+
+/** `answer`: null where there is none. */
+export function saidIn(
+  messages: readonly ModelMessage[],
+  steps: Step[],
+  answer: string | null,
+): ModelMessage[] {
+  const last: ModelMessage[] =
+    answer === null ? [] : [{ role: 'assistant', content: escaped(answer), calls: [] }];
+  return [...messages, ...stepMessages(steps), ...last];
+}
+
+/** What the calls come to that an abort has left without a result. */
+export function cutOffSteps(steps: readonly Step[]): (Step & { kind: 'result' })[] {
+  const hasResult = (id: string) => steps.some((step) => step.kind === 'result' && step.callId === id);
+  const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
+  return calls
+    .filter(({ id }) => !hasResult(id))
+    .map((call) => stepOf(call, { content: isCutOff(steps, call.id) ? CUT_OFF : NOT_BEGUN, failed: true }));
+}
+
+/** The same without the long results of earlier requests; null: there are none. */
+export function shortened(messages: readonly ModelMessage[]): ModelMessage[] | null {
+  const isLong = (message: ModelMessage) => message.role === 'tool' && message.content.length > SHORT_CHARS;
+  if (!messages.some(isLong)) return null;
+  return messages.map((message) =>
+    isLong(message)
+      ? {
+          ...message,
+          content: isOutside(message) ? elementAround('tool_result', UNTRUSTED, LEFT_OUT) : LEFT_OUT,
+        }
+      : message,
+  );
+}
+
+/**
+ * What the model is shown of words from outside: from the turn that gave the task, or an earlier request of it. A host counts
+ * as named where the request names it, unless words from outside may have led to that.
+ */
+export function trustIn(
+  { goal, request, parent }: Task,
+  messages: readonly ModelMessage[],
+  wasTainted: boolean,
+): Trust {
+  const words = [
+    goal,
+    ...(request.viap === null ? [] : stringsIn(request.viap)),
+    ...request.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : [])),
+    ...messages.slice(-1).flatMap(({ role, content }) => (role === 'user' ? [content] : [])),
+  ];
+  const named = new Set(parent?.tainted ? [] : words.flatMap((text) => hostsIn(text)));
+  return {
+    isTainted: wasTainted || parent?.tainted === true || messages.some(isOutside),
+    isNamed(address) {
+      const host = hostOf(address);
+      return host !== null && named.has(host);
+    },
+  };
+}
+
+/** Each text of it by itself: between them stands nothing that anybody wrote. */
+function stringsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.values(value).flatMap(stringsIn);
+}
+
+function isOutside({ role, content }: ModelMessage): boolean {
+  return role === 'tool' && content.startsWith(OUTSIDE);
+}
