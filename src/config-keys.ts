@@ -3,7 +3,7 @@
  * A channel's own options live with the channel; `config.example.yaml` explains each key to operators.
  */
 import * as z from 'zod';
-import { isLoopback } from './board/loopback.js';
+import { isLoopback } from './board/guard.js';
 import {
   address,
   amount,

@@ -3,7 +3,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
-import { isLoopback } from './board/loopback.js';
+import { isLoopback } from './board/guard.js';
 import type { Config } from './config.js';
 import { channelOf } from './core/ids.js';
 import { isPublicAddress } from './core/network.js';

@@ -1,36 +1,41 @@
 /**
- * What the HTTP listener answers: the operations for programs, from a list with their schemas, and the webhook of a
- * channel that has one. It knows the gateway only by the ports it is given. Who may ask at all was decided at the door.
- * Loaded with the first request that comes through it: until then nobody needs its libraries.
+ * The routes of the HTTP listener: state, tasks, workspace, artifacts, the description of them all, and a channel's webhook.
+ * Loaded with the first request. The guard has let a request in before.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
-import { Hono } from 'hono';
+import { createRoute, z } from '@hono/zod-openapi';
 import type { Artifacts } from '../core/artifacts.js';
 import type { ChannelStatus, Webhook } from '../core/channel.js';
-import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Workspace } from '../core/persona.js';
 import type { Tasks } from '../core/task.js';
-import { artifactOperations } from './artifact-operations.js';
-import { bodyOf, parsed } from './body.js';
-import { allowed } from './guard.js';
-import { described, socketOperation } from './openapi.js';
-import type { Operation } from './operation.js';
-import { addRoutes, type Env } from './routes.js';
-import { stateOperations } from './state-operations.js';
-import { STREAM_LIMITS, type StreamLimits, taskOperations } from './task-operations.js';
-import { workspaceOperations } from './workspace-operations.js';
+import {
+  type Api,
+  bodyOf,
+  commonAnswers,
+  createApi,
+  json,
+  media,
+  parsed,
+  RETRY_AFTER,
+  refusal,
+  reply,
+  replyWith,
+} from './api.js';
+import { addArtifacts, addWorkspace } from './files.js';
+import { accessRefusal } from './guard.js';
+import { SOCKET_ANSWERS, StopMessage, SubmitMessage, TellMessage } from './schemas.js';
+import { addTasks, STREAM_LIMITS, type StreamLimits } from './tasks.js';
 
 export interface AppOptions {
   host: string;
-  /** Asked for as `Authorization: Bearer`; null asks for nothing. */
   token: string | null;
   /** The state of every configured channel, by name. */
   ready(): Record<string, ChannelStatus>;
   metrics(): Promise<{ body: string; contentType: string }>;
   webhook?: Webhook | undefined;
-  /** What is left out is not offered, and not described. */
+  /** A part that is missing is not offered, and not described. */
   tasks?: Tasks | undefined;
   workspace?: Workspace | undefined;
   artifacts?: Artifacts | undefined;
@@ -47,45 +52,169 @@ export function createApp(
   return getRequestListener(routes(options, closing).fetch, { overrideGlobalObjects: false });
 }
 
-export function operationsOf(options: AppOptions, closing: AbortSignal): Operation[] {
-  const { tasks, workspace, artifacts, streams = STREAM_LIMITS } = options;
-  return described([
-    ...stateOperations(options),
-    ...(tasks ? [...taskOperations(tasks, streams, closing), socketOperation()] : []),
-    ...(workspace ? workspaceOperations(workspace) : []),
-    ...(artifacts ? artifactOperations(artifacts) : []),
-  ]);
+export function routes(options: AppOptions, closing: AbortSignal): Api {
+  const { tasks, workspace, artifacts, webhook, log } = options;
+  const api = createApi(log);
+  addState(api, options);
+  if (tasks) {
+    addTasks(api, tasks, options.streams ?? STREAM_LIMITS, closing, log);
+    addSocket(api);
+  }
+  if (workspace) addWorkspace(api, workspace);
+  if (artifacts) addArtifacts(api, artifacts, log);
+  addDescription(api);
+  refuseOtherMethods(api);
+  if (webhook) addWebhook(api, webhook);
+  return api;
 }
 
-export function routes(options: AppOptions, closing: AbortSignal): Hono<Env> {
-  const { webhook, log } = options;
-  const app = new Hono<Env>();
+const Ready = z.strictObject({
+  status: z.enum(['ready', 'not ready']),
+  channels: z.record(
+    z.string(),
+    z.strictObject({
+      connected: z.boolean(),
+      since: z.iso.datetime(),
+      last_error: z.string().nullable().optional().openapi({ description: 'Only with the token.' }),
+    }),
+  ),
+});
 
-  addRoutes(
-    app,
-    operationsOf(options, closing),
-    (context) => allowed(options, false, context.env.incoming.headers) === 'yes',
-    log,
+function addState(api: Api, options: AppOptions): void {
+  const open = { method: 'get' as const, security: [] };
+  api.openapi(
+    createRoute({
+      ...open,
+      path: '/health',
+      summary: 'Whether the process answers.',
+      responses: {
+        ...commonAnswers({ isOpen: true }),
+        200: json('It does.', z.strictObject({ status: z.literal('ok') })),
+      },
+    }),
+    () => reply(200, { status: 'ok' }),
   );
+  api.openapi(
+    createRoute({
+      ...open,
+      path: '/ready',
+      summary: 'Whether every channel is connected.',
+      responses: {
+        ...commonAnswers({ isOpen: true }),
+        200: json('All are.', Ready),
+        503: json('One is not.', Ready),
+      },
+    }),
+    (context) => {
+      const states = options.ready();
+      // An error may name addresses of this network; probes do not need it.
+      const isTrusted = accessRefusal(options, false, context.env.incoming.headers) === null;
+      const channels = Object.entries(states).map(([name, { connected, since, lastError }]) => [
+        name,
+        {
+          connected,
+          since: new Date(since).toISOString(),
+          ...(isTrusted && { last_error: lastError }),
+        },
+      ]);
+      const isReady = Object.values(states).every(({ connected }) => connected);
+      const status = isReady ? 'ready' : 'not ready';
+      return reply(isReady ? 200 : 503, { status, channels: Object.fromEntries(channels) });
+    },
+  );
+  api.openapi(
+    createRoute({
+      method: 'get',
+      path: '/metrics',
+      summary: 'Metrics, in the format of Prometheus.',
+      responses: { ...commonAnswers(), 200: media('As they are now.', 'text/plain') },
+    }),
+    async () => {
+      const { body, contentType } = await options.metrics();
+      return replyWith(200, body, { 'Content-Type': contentType });
+    },
+  );
+}
 
-  if (webhook) {
-    app.post(webhook.path, async (context) => {
-      const secret = context.req.header(webhook.secretHeader) ?? null;
-      // The door has asked, too, but only under the path as it is written.
-      if (!webhook.admits(secret)) return context.json({ error: 'the secret is missing or wrong' }, 401);
-      const bytes = await bodyOf(context.env.incoming);
-      if (bytes === 'too large') return context.json({ error: 'too large' }, 413);
-      const body = parsed(bytes);
-      if (body === undefined) return context.json({ error: 'not JSON' }, 400);
-      return new Response(null, { status: await webhook.handle(body, secret) });
-    });
-  }
+/** The handshake is the listener's; this describes it, and answers a request without one. */
+function addSocket(api: Api): void {
+  api.openAPIRegistry.register('SocketMessage', z.union([SubmitMessage, StopMessage, TellMessage]));
+  api.openAPIRegistry.register('SocketAnswer', z.union(SOCKET_ANSWERS));
+  api.openapi(
+    createRoute({
+      method: 'get',
+      path: '/ws',
+      summary: 'Tasks over a WebSocket: see the schemas SocketMessage (sent) and SocketAnswer (received).',
+      responses: {
+        ...commonAnswers(),
+        101: { description: 'The socket is open.' },
+        426: refusal('The request has no `Upgrade: websocket`.', { Upgrade: '`websocket`' }),
+        429: refusal('All sockets that may be open are open, and have tasks.', RETRY_AFTER),
+      },
+    }),
+    () => reply(426, { error: 'This is a WebSocket.' }, { Upgrade: 'websocket' }),
+  );
+}
 
-  app.notFound((context) => context.json({ error: 'not found' }, 404));
-  app.onError((error, context) => {
-    log.error({ err: error, path: context.req.path }, 'an HTTP request failed');
-    const isOutside = error instanceof Fault && error.code !== 'internal';
-    return context.json({ error: isOutside ? error.sentence : 'internal error' }, isOutside ? 503 : 500);
+function addDescription(api: Api): void {
+  let text: string | null = null;
+  api.openapi(
+    createRoute({
+      method: 'get',
+      path: '/api/openapi.json',
+      summary: 'This description.',
+      responses: {
+        ...commonAnswers(),
+        200: json('OpenAPI 3.1.', z.looseObject({ openapi: z.string() })),
+      },
+    }),
+    () => {
+      text ??= JSON.stringify(
+        api.getOpenAPI31Document({
+          openapi: '3.1.0',
+          info: {
+            title: 'coterie',
+            version: '1',
+            description: 'Tasks for agents, the workspace and artifacts. Errors are JSON.',
+          },
+          security: [{ token: [] }, {}],
+        }),
+      );
+      return replyWith(200, text, { 'Content-Type': 'application/json' });
+    },
+  );
+  api.openAPIRegistry.registerComponent('securitySchemes', 'token', {
+    type: 'http',
+    scheme: 'bearer',
+    description: '`board.token`, if it is set.',
   });
-  return app;
+}
+
+function refuseOtherMethods(api: Api): void {
+  const methods = new Map<string, string[]>();
+  for (const definition of api.openAPIRegistry.definitions) {
+    if (definition.type !== 'route') continue;
+    const { path, method } = definition.route;
+    const known = method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()];
+    methods.set(path, [...(methods.get(path) ?? []), ...known]);
+  }
+  for (const [path, allowed] of methods) {
+    const list = allowed.join(', ');
+    api.all(path.replace(/\{(\w+)\}/g, ':$1'), () =>
+      reply(405, { error: `Here one may ${list}.` }, { Allow: list }),
+    );
+  }
+}
+
+function addWebhook(api: Api, webhook: Webhook): void {
+  api.post(webhook.path, async (context) => {
+    const secret = context.req.header(webhook.secretHeader) ?? null;
+    // The guard has asked, too, but only under the path as it is written.
+    if (!webhook.admits(secret)) return reply(401, { error: 'the secret is missing or wrong' });
+    const bytes = await bodyOf(context.env.incoming);
+    if (bytes === 'too large') return reply(413, { error: 'too large' });
+    const body = parsed(bytes);
+    if (body === undefined) return reply(400, { error: 'not JSON' });
+    return replyWith(await webhook.handle(body, secret), null);
+  });
 }

@@ -1,39 +1,101 @@
 /**
- * Who may ask the HTTP listener: whoever has the token; no pages of other sites (a foreign `Origin`); and without a
- * token nobody under a foreign `Host`, by which a page could reach a loopback address under its own name.
+ * The decision on a request by its head alone, before one byte of its body is read: token, `Origin` and `Host`, the
+ * webhook's secret, and how large a body may be.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
-import { isLoopback } from './loopback.js';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Webhook } from '../core/channel.js';
 
-export type Verdict = 'yes' | { status: 401 | 403; error: string };
+/** Of a body, declared or counted. */
+export const MOST_BODY_BYTES = 2_000_000;
+/** Among more, the one that matters could be hidden. */
+const MOST_HEADERS = 100;
+const WITH_BODY = ['POST', 'PUT', 'PATCH'];
+const OPEN_PATHS = ['/health', '/ready'];
 
-/** `open` paths need no token: probes, and what has a secret of its own. */
-export function allowed(
-  listener: { host: string; token: string | null },
-  open: boolean,
-  headers: Pick<IncomingHttpHeaders, 'host' | 'origin' | 'authorization'>,
-): Verdict {
-  const { host, origin, authorization } = headers;
-  if (origin !== undefined && hostOf(origin) !== host?.toLowerCase()) {
-    return { status: 403, error: 'foreign origin' };
-  }
-  if (open) return 'yes';
-  if (listener.token !== null) {
-    const given = /^Bearer +(.+)$/i.exec(authorization ?? '')?.[1]?.trim() ?? '';
-    return areEqual(given, listener.token) ? 'yes' : { status: 401, error: 'a bearer token is needed' };
-  }
-  if (isLoopback(listener.host) && !isLoopback(hostOf(`http://${host}`, 'hostname') ?? '')) {
-    return { status: 403, error: 'foreign host' };
-  }
-  return 'yes';
+export interface Refusal {
+  status: number;
+  error: string;
+  headers?: Record<string, string>;
 }
 
-function hostOf(address: string, part: 'host' | 'hostname' = 'host'): string | null {
+interface Listener {
+  host: string;
+  /** Asked for as `Authorization: Bearer`; null asks for nothing. */
+  token: string | null;
+  webhook?: Webhook | undefined;
+}
+
+/** null: the request may go on. */
+export function refusalOf(request: IncomingMessage, listener: Listener): Refusal | null {
+  const { method = '', url = '', headers, rawHeaders } = request;
+  if (rawHeaders.length > 2 * MOST_HEADERS) return { status: 431, error: 'too many headers' };
+  // Exactly as it was written: another spelling of an open path is not open.
+  const [path = ''] = url.split('?', 1);
+  const isWebhook = path === listener.webhook?.path;
+  const refusal = accessRefusal(listener, isWebhook || OPEN_PATHS.includes(path), headers);
+  if (refusal !== null) return refusal;
+  if (listener.webhook !== undefined && isWebhook) {
+    const secret = headers[listener.webhook.secretHeader];
+    if (!listener.webhook.admits(typeof secret === 'string' ? secret : null)) {
+      return { status: 401, error: 'the secret is missing or wrong' };
+    }
+  }
+  return bodyRefusal(method, headers);
+}
+
+/** `isOpen` paths need no token: probes, and the webhook, which has a secret of its own. */
+export function accessRefusal(
+  listener: Pick<Listener, 'host' | 'token'>,
+  isOpen: boolean,
+  { host, origin, authorization }: IncomingHttpHeaders,
+): Refusal | null {
+  if (origin !== undefined && partOf(origin, 'host') !== host?.toLowerCase()) {
+    return { status: 403, error: 'foreign origin' };
+  }
+  if (isOpen) return null;
+  if (listener.token !== null) {
+    const given = /^Bearer +(.+)$/i.exec(authorization ?? '')?.[1]?.trim() ?? '';
+    if (areEqual(given, listener.token)) return null;
+    return { status: 401, error: 'a bearer token is needed', headers: { 'www-authenticate': 'Bearer' } };
+  }
+  // Under a name of its own, a page could reach a loopback address.
+  if (isLoopback(listener.host) && !isLoopback(partOf(`http://${host}`, 'hostname') ?? '')) {
+    return { status: 403, error: 'foreign host' };
+  }
+  return null;
+}
+
+function bodyRefusal(method: string, headers: IncomingHttpHeaders): Refusal | null {
+  const { 'content-length': length, 'transfer-encoding': transfer, 'content-encoding': encoding } = headers;
+  const declared = Number(length ?? 0);
+  if (transfer === undefined && declared === 0) return null;
+  if (!WITH_BODY.includes(method)) return { status: 400, error: 'a body is not expected here' };
+  if (transfer !== undefined && transfer.toLowerCase() !== 'chunked') {
+    return { status: 415, error: 'the transfer encoding is not supported' };
+  }
+  if (encoding !== undefined && encoding !== 'identity') {
+    return { status: 415, error: 'a compressed body is not accepted' };
+  }
+  return declared > MOST_BODY_BYTES ? { status: 413, error: 'too large' } : null;
+}
+
+/** Names and addresses that only this machine reaches. */
+export function isLoopback(host: string): boolean {
+  const name = host
+    .toLowerCase()
+    .replace(/^\[|\]$/g, '')
+    .replace(/^::ffff:/, '');
+  return (
+    name === 'localhost' || name.endsWith('.localhost') || name === '::1' || /^127(\.\d{1,3}){3}$/.test(name)
+  );
+}
+
+function partOf(address: string, part: 'host' | 'hostname'): string | null {
   return URL.canParse(address) ? new URL(address)[part] : null;
 }
 
-/** Takes the same time wherever they differ. */
+/** In constant time. */
 function areEqual(a: string, b: string): boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(hash(a), hash(b));

@@ -1,22 +1,34 @@
 /**
- * The HTTP listener: its port, its start and its end, and what each request passes: how many there may be (connections.ts),
- * whom it deals with (door.ts), and what it answers (app.ts, loaded with the first request; upgrade.ts for the socket).
+ * The HTTP listener: its port, start and end, and how long connections may take. Every request passes the guard by its head
+ * (guard.ts); routes (app.ts) and sockets (socket.ts) are loaded with the first request that needs them.
  */
 import {
   createServer,
   type IncomingMessage,
   type RequestListener,
   type Server,
+  type ServerOptions,
   type ServerResponse,
+  STATUS_CODES,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { OVER } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { AppOptions } from './app.js';
-import { type ConnectionLimits, type Connections, LIMITS, limitConnections } from './connections.js';
-import { type Refusal, refusalOf } from './door.js';
-import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js';
-import { takeUpgrades, type Upgrades } from './upgrade.js';
+import { type Refusal, refusalOf } from './guard.js';
+import type { SocketLimits, Sockets } from './socket.js';
+
+export interface ConnectionLimits {
+  /** For the headers of a request; also for a connection that says nothing. */
+  headersMs: number;
+  /** For a whole request. */
+  requestMs: number;
+  /** Between two requests; longer than proxies keep their connections, so that none is used while it closes. */
+  idleMs: number;
+  /** Without a byte in either direction, while an answer is sent. */
+  silenceMs: number;
+}
 
 export interface BoardOptions extends AppOptions {
   /** 0 takes a free one. */
@@ -32,30 +44,49 @@ export interface Board {
   close(): Promise<void>;
 }
 
-/** How long requests under way may take once the listener closes. */
+export const LIMITS: ConnectionLimits = {
+  headersMs: 10_000,
+  requestMs: 30_000,
+  idleMs: 65_000,
+  silenceMs: 60_000,
+};
+const SOCKET_LIMITS: SocketLimits = { most: 256, heartbeatMs: 30_000, unreadBytes: 8_000_000 };
+/** For requests under way once the listener closes. */
 const CLOSE_MS = 2000;
-/** Of the head of a request. */
 const MOST_HEADER_BYTES = 16_384;
-/** How often connections are looked at that take too long. */
 const LOOK_EVERY_MS = 1_000;
 
 export async function startBoard(options: BoardOptions): Promise<Board> {
+  const { host, log, limits = LIMITS } = options;
   const closing = new AbortController();
-  const { server, connections, upgrades } = await listen(options, closing.signal);
+  const server = createServer({
+    maxHeaderSize: MOST_HEADER_BYTES,
+    connectionsCheckingInterval: Math.min(LOOK_EVERY_MS, limits.headersMs),
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.idleMs,
+    // From Node 22.21 on; before, every offer to upgrade is an `upgrade`.
+    shouldUpgradeCallback: (request: IncomingMessage) => isForSocket(request, options),
+  } as ServerOptions);
+  server.timeout = limits.silenceMs;
+  // Their size is limited.
+  server.maxHeadersCount = 0;
+  const sockets = takeUpgrades(server, options);
+  answerRequests(server, options, closing.signal);
+  await listen(server, options);
   const { port } = server.address() as AddressInfo;
-  const url = `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`;
-  options.log.info({ url }, `http listener on ${url}`);
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  log.info({ url }, `http listener on ${url}`);
   return {
     url,
     port,
     close: () =>
       new Promise((resolve) => {
         closing.abort(OVER);
-        upgrades.close();
-        connections.dropSilent();
+        sockets.close();
         const cut = setTimeout(() => {
           server.closeAllConnections();
-          upgrades.cut();
+          sockets.cut();
         }, CLOSE_MS);
         server.close(() => {
           clearTimeout(cut);
@@ -66,59 +97,50 @@ export async function startBoard(options: BoardOptions): Promise<Board> {
   };
 }
 
-function answering(options: BoardOptions, closing: AbortSignal): RequestListener {
-  let app: Promise<RequestListener> | null = null;
-  return async (request, response) => {
-    try {
-      app ??= import('./app.js').then(({ createApp }) => createApp(options, closing));
-      (await app)(request, response);
-    } catch (error) {
-      options.log.error({ err: error }, 'the HTTP listener cannot answer');
-      response.writeHead(500).end();
-    }
-  };
-}
-
-function listen(
-  options: BoardOptions,
-  closing: AbortSignal,
-): Promise<{ server: Server; connections: Connections; upgrades: Upgrades }> {
-  const { host, port, log, limits = LIMITS, sockets = SOCKET_LIMITS } = options;
+function listen(server: Server, { host, port, log }: BoardOptions): Promise<void> {
   return new Promise((resolve, reject) => {
-    const server = createServer({
-      maxHeaderSize: MOST_HEADER_BYTES,
-      connectionsCheckingInterval: Math.min(LOOK_EVERY_MS, limits.headersMs),
-      insecureHTTPParser: false,
-    });
-    const connections = limitConnections(server, limits);
-    const upgrades = takeUpgrades(server, connections, options, sockets);
-    const answer = answering(options, closing);
-    const take = (request: IncomingMessage, response: ServerResponse, begin: () => void) => {
-      connections.noteAnswering(response);
-      // Nothing is read that nobody wanted: what is left of a request goes with its connection.
-      const { socket } = request;
-      response.once('finish', () => {
-        if (!request.complete) socket.destroySoon();
-        if (closing.aborted) server.closeIdleConnections();
-      });
-      const refusal = refusalOf(request, options);
-      if (refusal !== null) return refuse(request, response, refusal);
-      begin();
-      answer(request, response);
-    };
-    server.on('request', (request, response) => take(request, response, () => {}));
-    // A client that asks first whether it may send its body is told only once it may.
-    server.on('checkContinue', (request, response) =>
-      take(request, response, () => response.writeContinue()),
-    );
     const fail = (error: NodeJS.ErrnoException) => reject(cannotListen(host, port, error));
     server.once('error', fail);
     server.listen(port, host, () => {
       server.off('error', fail);
-      server.on('error', (error) => log.error({ err: error }, 'the HTTP listener reports an error'));
-      resolve({ server, connections, upgrades });
+      server.on('error', (error) => log.error({ err: error }, 'HTTP listener failed'));
+      resolve();
     });
   });
+}
+
+function answerRequests(server: Server, options: BoardOptions, closing: AbortSignal): void {
+  let app: Promise<RequestListener> | null = null;
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      app ??= import('./app.js').then(({ createApp }) => createApp(options, closing));
+      (await app)(request, response);
+    } catch (error) {
+      options.log.error({ err: error }, 'HTTP listener failed to answer');
+      response.writeHead(500).end();
+    }
+  }
+
+  function take(request: IncomingMessage, response: ServerResponse, begin: () => void): void {
+    const { socket } = request;
+    response.once('finish', () => {
+      // The rest of a request that nobody read goes with its connection.
+      if (!request.complete) socket.destroySoon();
+      if (closing.aborted) server.closeIdleConnections();
+    });
+    const refusal = refusalOf(request, options);
+    if (refusal !== null) {
+      refuse(request, response, refusal);
+      return;
+    }
+    begin();
+    void answer(request, response);
+  }
+
+  server.on('request', (request, response) => take(request, response, () => {}));
+  // A client that asks first may send its body only once it may.
+  server.on('checkContinue', (request, response) => take(request, response, () => response.writeContinue()));
 }
 
 /** A connection whose request has more to come is closed, so that it need not be read. */
@@ -130,6 +152,66 @@ function refuse(
   const closes = request.complete ? {} : { connection: 'close' };
   response.writeHead(status, { 'content-type': 'application/json', ...headers, ...closes });
   response.end(JSON.stringify({ error }));
+}
+
+/** The socket's requests pass the guard before the handshake; its library is loaded only then. */
+function takeUpgrades(server: Server, options: BoardOptions): { close(): void; cut(): void } {
+  const { tasks, log, sockets: limits = SOCKET_LIMITS } = options;
+  let sockets: Promise<Sockets> | null = null;
+  let isClosing = false;
+  /** Between guard and handshake. */
+  const coming = new Set<Duplex>();
+
+  server.on('upgrade', async (request: IncomingMessage, duplex: Duplex, head: Buffer) => {
+    const socket = duplex as Socket;
+    socket.on('error', (error) => log.debug({ err: error }, 'connection for a socket broke off'));
+    const refusal = refusalOf(request, options);
+    if (refusal !== null) return refuseUpgrade(socket, refusal);
+    if (tasks === undefined || !isForSocket(request, options)) {
+      return refuseUpgrade(socket, { status: 404, error: 'no such upgrade; ask without one' });
+    }
+    coming.add(socket);
+    try {
+      sockets ??= import('./socket.js').then(({ createSockets }) => createSockets(tasks, limits, log));
+      const { take } = await sockets;
+      if (isClosing) return refuseUpgrade(socket, { status: 503, error: 'The gateway is stopping.' });
+      const full = take(request, socket, head);
+      if (full !== null) refuseUpgrade(socket, full);
+    } catch (error) {
+      log.error({ err: error }, 'HTTP listener failed to open a socket');
+      refuseUpgrade(socket, { status: 500, error: 'internal error' });
+    } finally {
+      coming.delete(socket);
+    }
+  });
+
+  return {
+    close() {
+      isClosing = true;
+      void sockets?.then(({ close }) => close());
+    },
+    cut() {
+      for (const socket of coming) socket.destroy();
+      void sockets?.then(({ cut }) => cut());
+    },
+  };
+}
+
+function isForSocket({ method, url = '', headers }: IncomingMessage, { tasks }: BoardOptions): boolean {
+  const isWebSocket = headers.upgrade?.toLowerCase() === 'websocket';
+  return tasks !== undefined && method === 'GET' && url.split('?', 1)[0] === '/ws' && isWebSocket;
+}
+
+function refuseUpgrade(socket: Socket, { status, error, headers = {} }: Refusal): void {
+  const body = JSON.stringify({ error });
+  const lines = Object.entries({
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    connection: 'close',
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  socket.destroySoon();
 }
 
 function cannotListen(host: string, port: number, error: NodeJS.ErrnoException): Fault {

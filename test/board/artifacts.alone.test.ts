@@ -117,7 +117,7 @@ describe('an artifact', () => {
       expect((await fetch(`${one.url}/health`)).status).toBe(200);
       await one.close();
     }
-    expect(logged.filter((message) => message === 'an answer to an HTTP request broke off')).toHaveLength(2);
+    expect(logged.filter((message) => message === 'HTTP answer broke off')).toHaveLength(2);
   });
 
   it('is found by its ids alone: whatever else they hold is refused before anybody looks', async () => {

@@ -95,7 +95,7 @@ describe('the HTTP listener', () => {
     expect((await fetch(`${url}/nothing`)).status).toBe(404);
     const broken = await fetch(`${url}/metrics`);
     expect([broken.status, await broken.text()]).toEqual([500, '{"error":"internal error"}']);
-    expect(logged).toContain('an HTTP request failed');
+    expect(logged).toContain('HTTP request failed');
   });
 
   it('says so when the port is in use', async () => {

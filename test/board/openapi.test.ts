@@ -261,7 +261,8 @@ describe('the description', () => {
     const described = Object.entries(paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     );
-    expect(there.sort()).toEqual(described.sort());
+    // A route has an entry for each of its handlers.
+    expect([...new Set(there)].sort()).toEqual(described.sort());
     expect(Object.keys(OWN).sort()).toEqual(described);
   });
 

@@ -282,19 +282,25 @@ describe('the door of the socket', () => {
     expect(await raw(board.port, none)).toMatch(/^HTTP\/1\.1 404/);
   });
 
-  it('answers as ever where something else is offered than a WebSocket', async () => {
+  it('is no way to anything but a WebSocket: another offer is passed over, or refused', async () => {
+    // By itself Node takes every offer for an upgrade up to 22.20; later versions ask.
+    const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+    const isAsked = major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 21);
     const offer =
       'Host: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
     const body = '{"goal":"Count."}';
     const post = `POST /api/tasks HTTP/1.1\r\n${offer}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
     const last = 'GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
-    expect(await raw(board.port, `${post}${last}`)).toMatch(/^HTTP\/1\.1 202 .*HTTP\/1\.1 200 .*"ok"/s);
-    expect(stage.wishOf('task-1').goal).toBe('Count.');
-    expect(
-      await raw(board.port, `GET /elsewhere HTTP/1.1\r\nHost: localhost\r\n${SHAKE}\r\n${last}`),
-    ).toMatch(/^HTTP\/1\.1 404 .*HTTP\/1\.1 200/s);
+    const answered = isAsked
+      ? /^HTTP\/1\.1 202 .*HTTP\/1\.1 200 .*"ok"/s
+      : /^HTTP\/1\.1 404.*ask without one/s;
+    expect(await raw(board.port, `${post}${last}`)).toMatch(answered);
+    expect(await raw(board.port, `GET /elsewhere HTTP/1.1\r\nHost: localhost\r\n${SHAKE}\r\n`)).toMatch(
+      /^HTTP\/1\.1 404/,
+    );
     const foreign = `GET /health HTTP/1.1\r\nOrigin: https://evil.example\r\n${offer}\r\n${last}`;
     expect(await raw(board.port, foreign)).toMatch(/^HTTP\/1\.1 403/);
+    expect((await fetch(`${board.url}/health`)).status).toBe(200);
   });
 });
 

@@ -1,6 +1,6 @@
 /** What is nested 20,000 levels deep overflows the stack of whatever calls itself for each level; here nothing does. */
 import { expect, test } from 'vitest';
-import { parsed } from '../../src/board/body.js';
+import { parsed } from '../../src/board/api.js';
 import { isNestedDeeper } from '../../src/core/network.js';
 import { offerOf } from '../../src/mcp/offered.js';
 import { resultOf } from '../../src/mcp/results.js';

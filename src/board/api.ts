@@ -1,0 +1,155 @@
+/**
+ * The building blocks of the interface for programs: routes with schemas, from which come validation and the OpenAPI
+ * description, bodies of bounded size, and answers.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { HttpBindings } from '@hono/node-server';
+import { OpenAPIHono, type z } from '@hono/zod-openapi';
+import type { Context, MiddlewareHandler } from 'hono';
+import { OVER } from '../core/clock.js';
+import { Fault } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import { isNestedDeeper } from '../core/network.js';
+import { MOST_BODY_BYTES } from './guard.js';
+import { complaintOf, Refused } from './schemas.js';
+
+export type Env = { Bindings: HttpBindings };
+export type Api = OpenAPIHono<Env>;
+
+export function createApi(log: Log): Api {
+  const api: Api = new OpenAPIHono({
+    defaultHook: (result) => (result.success ? undefined : reply(400, complaintOf(result.error))),
+  });
+  api.notFound(() => reply(404, { error: 'not found' }));
+  api.onError((error, context) => {
+    log.error({ err: error, path: context.req.path }, 'HTTP request failed');
+    if (error instanceof Fault && error.code !== 'internal') return reply(503, { error: error.sentence });
+    return reply(500, { error: 'internal error' });
+  });
+  return api;
+}
+
+/** Typed so that it fits every route: its schemas describe the answers, and a test compares both. */
+export function reply(status: number, json: object, headers: Record<string, string> = {}): never {
+  const all = { 'Content-Type': 'application/json', ...headers };
+  return new Response(JSON.stringify(json), { status, headers: all }) as never;
+}
+
+/** A body that is not JSON. */
+export function replyWith(
+  status: number,
+  content: string | ReadableStream | null,
+  headers: Record<string, string> = {},
+): never {
+  return new Response(content, { status, headers }) as never;
+}
+
+/** For the description of an answer. */
+export function json(description: string, schema: z.ZodType, headers?: Record<string, string>) {
+  return { description, content: { 'application/json': { schema } }, ...described(headers) };
+}
+
+export function media(description: string, type: string, headers?: Record<string, string>) {
+  return { description, content: { [type]: { schema: { type: 'string' as const } } }, ...described(headers) };
+}
+
+export function refusal(description: string, headers?: Record<string, string>) {
+  return json(description, Refused, headers);
+}
+
+function described(headers: Record<string, string> = {}) {
+  const entries = Object.entries(headers).map(([name, description]) => [
+    name,
+    { description, schema: { type: 'string' } },
+  ]);
+  return entries.length === 0 ? {} : { headers: Object.fromEntries(entries) };
+}
+
+export const RETRY_AFTER = { 'Retry-After': 'In how many seconds to try again.' };
+export const RETRY_SOON = { 'Retry-After': '5' };
+
+/** Answers that are given at the door, and where the gateway fails. */
+export function commonAnswers({ isOpen = false, hasBody = false } = {}) {
+  return {
+    400: refusal('Something in the request is wrong, or a body came where none is expected.'),
+    ...(isOpen ? {} : { 401: refusal('The token is missing or wrong.', { 'WWW-Authenticate': '`Bearer`' }) }),
+    403: refusal('It came from the page of another site, or under a foreign `Host`.'),
+    ...(hasBody
+      ? { 413: refusal('The body has more than 2 MB.'), 415: refusal('The body is compressed.') }
+      : {}),
+    500: refusal('A fault of the gateway; its log says which.'),
+    503: refusal('The disk or the database cannot be reached right now.'),
+  };
+}
+
+export function jsonBody<Schema extends z.ZodType>(schema: Schema) {
+  return { content: { 'application/json': { schema } }, required: true };
+}
+
+/** Reads the body as JSON, whatever its type is called; pages of other sites are refused by their `Origin`. */
+export function readBody(isOptional = false): MiddlewareHandler<Env> {
+  return async (context, next) => {
+    const bytes = await bodyOf(context.env.incoming);
+    if (bytes === 'too large') return reply(413, { error: 'The body has more than 2 MB.' });
+    const value = bytes.length === 0 && isOptional ? {} : parsed(bytes);
+    if (value === undefined) return reply(400, { error: 'The body is not JSON.' });
+    const headers = { ...context.req.header(), 'content-type': 'application/json' };
+    const { method, url } = context.req;
+    context.req.raw = new Request(url, { method, headers, body: JSON.stringify(value) });
+    return next();
+  };
+}
+
+/** Counted, because a declared length may be wrong. Rejects when the request breaks off. */
+export async function bodyOf(request: IncomingMessage): Promise<Buffer | 'too large'> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  // The connection still has to bear the answer.
+  for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > MOST_BODY_BYTES) return 'too large';
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
+
+/** undefined: it is not JSON, not UTF-8, or nested too deeply. */
+export function parsed(body: Buffer): unknown {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    return isNestedDeeper(value) ? undefined : value;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Made while it is read: nothing begins before the first read. The signal aborts when the reader has left. */
+export function streamOf(
+  pieces: (signal: AbortSignal) => AsyncGenerator<Uint8Array>,
+  context: Context<Env>,
+  log: Log,
+): ReadableStream<Uint8Array> {
+  const left = new AbortController();
+  let making: AsyncGenerator<Uint8Array> | null = null;
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        making ??= pieces(left.signal);
+        try {
+          const { value, done } = await making.next();
+          if (done) controller.close();
+          else controller.enqueue(value);
+        } catch (error) {
+          // The status was sent long ago: only the end of the connection tells.
+          log.error({ err: error, path: context.req.path }, 'HTTP answer broke off');
+          context.env.outgoing.destroy();
+        }
+      },
+      async cancel() {
+        left.abort(OVER);
+        await making?.return(undefined);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}

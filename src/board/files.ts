@@ -1,0 +1,166 @@
+/** Files over HTTP: plan and memory of the workspace, and artifacts, which no browser may run. */
+import { createRoute, z } from '@hono/zod-openapi';
+import type { Artifacts, FoundArtifact } from '../core/artifacts.js';
+import type { Log } from '../core/log.js';
+import type { Workspace, WorkspaceFile } from '../core/persona.js';
+import { planText } from '../core/task.js';
+import {
+  type Api,
+  commonAnswers,
+  json,
+  jsonBody,
+  media,
+  readBody,
+  refusal,
+  reply,
+  replyWith,
+  streamOf,
+} from './api.js';
+import { ArtifactId, StructuredPlan } from './schemas.js';
+
+const ETAG = { ETag: 'Changes with the content.' };
+const Content = z.strictObject({ content: z.string() });
+
+export function addWorkspace(api: Api, workspace: Workspace): void {
+  addFile(api, workspace, 'plan', z.strictObject({ content: z.union([z.string(), StructuredPlan]) }));
+  addFile(api, workspace, 'memory', Content);
+}
+
+function addFile(
+  api: Api,
+  workspace: Workspace,
+  file: WorkspaceFile,
+  body: z.ZodType<{ content: string | z.output<typeof StructuredPlan> }>,
+): void {
+  const path = `/api/workspace/${file}`;
+  const answer = json('As it is now; empty if there is none.', Content, ETAG);
+  api.openapi(
+    createRoute({
+      method: 'get',
+      path,
+      summary: `Reads the ${file}.`,
+      responses: { ...commonAnswers(), 200: answer },
+    }),
+    async () => {
+      const { content, etag } = await workspace.read(file);
+      return replyFile(content, etag);
+    },
+  );
+  api.openapi(
+    createRoute({
+      method: 'put',
+      path,
+      summary: `Writes the ${file}${file === 'plan' ? ', Markdown or steps' : ''}.`,
+      middleware: readBody(),
+      request: {
+        headers: z.object({
+          'if-match': z
+            .string()
+            .optional()
+            .openapi({ description: 'The `ETag` that was read; without it, the file is overwritten.' }),
+        }),
+        body: jsonBody(body),
+      },
+      responses: {
+        ...commonAnswers({ hasBody: true }),
+        200: answer,
+        409: refusal('It was changed since it was read.', ETAG),
+      },
+    }),
+    async (context) => {
+      const text = planText(context.req.valid('json').content);
+      const seen = tagsOf(context.req.header('if-match'));
+      const { etag } = seen === null ? { etag: null } : await workspace.read(file);
+      // The write compares once more, and nobody writes between that look and the write.
+      const written =
+        seen === null || etag === null || seen.includes(etag)
+          ? await workspace.write(file, text, etag)
+          : { kind: 'stale' as const, etag };
+      if (written.kind === 'written') return replyFile(text, written.etag);
+      const error = 'It was changed since it was read; read it again.';
+      return reply(409, { error }, { ETag: `"${written.etag}"` });
+    },
+  );
+}
+
+function replyFile(content: string, etag: string): never {
+  return reply(200, { content }, { ETag: `"${etag}"`, 'Cache-Control': 'no-store' });
+}
+
+/** null: any. Proxies that compress make a tag a weak one; the content is the same. */
+function tagsOf(header: string | undefined): string[] | null {
+  if (header === undefined || header.trim() === '*') return null;
+  return header.split(',').map((tag) =>
+    tag
+      .trim()
+      .replace(/^W\//, '')
+      .replace(/^"(.*)"$/, '$1'),
+  );
+}
+
+const PIECE_BYTES = 65_536;
+const MIME = /^[a-z0-9][a-z0-9!#$&^_.+-]*\/[a-z0-9][a-z0-9!#$&^_.+-]*$/i;
+/** A browser may show these, because it runs none of them. A drawing in SVG is a program. */
+const SHOWN = /^(text\/plain|image\/(?!svg)[a-z0-9.+-]+)$/i;
+
+export function addArtifacts(api: Api, artifacts: Artifacts, log: Log): void {
+  api.openapi(
+    createRoute({
+      method: 'get',
+      path: '/api/artifacts/{task}/{id}',
+      summary: 'A file that came out of a task.',
+      request: { params: z.object({ task: ArtifactId, id: ArtifactId }) },
+      responses: {
+        ...commonAnswers(),
+        200: media('Its bytes, with its type; an attachment, but for pictures and plain text.', '*/*', {
+          'Content-Disposition': '`inline` or `attachment`, with its name.',
+        }),
+        404: refusal('There is no such artifact.'),
+      },
+    }),
+    async (context) => {
+      const { task, id } = context.req.valid('param');
+      const found = await artifacts.find(task, id);
+      if (found === null) return reply(404, { error: 'There is no such artifact.' });
+      const body = streamOf(() => bytesOf(artifacts, task, id, found.bytes), context, log);
+      return replyWith(200, body, { ...headersOf(found), 'Content-Length': String(found.bytes) });
+    },
+  );
+}
+
+function headersOf({ type, name }: FoundArtifact): Record<string, string> {
+  const [bare = ''] = type.toLowerCase().split(';', 1);
+  const plain = MIME.test(bare.trimEnd()) ? bare.trimEnd() : 'application/octet-stream';
+  const how = SHOWN.test(plain) ? 'inline' : 'attachment';
+  return {
+    'Content-Type': plain.startsWith('text/') ? `${plain}; charset=utf-8` : plain,
+    'Content-Disposition': `${how}; filename="${name.replace(/[^A-Za-z0-9._-]/g, '_')}"`,
+    'X-Content-Type-Options': 'nosniff',
+    // Of no origin, and without scripts, wherever it is shown.
+    'Content-Security-Policy': "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
+    'Cache-Control': 'private, no-cache',
+  };
+}
+
+/** Opened at the first read, so that a request for the head alone reads nothing. */
+async function* bytesOf(
+  artifacts: Artifacts,
+  task: string,
+  id: string,
+  size: number,
+): AsyncGenerator<Uint8Array> {
+  const opened = await artifacts.open(task, id);
+  if (opened === null) throw new Error(`artifact ${task}/${id} was removed before it was sent`);
+  const { handle } = opened;
+  try {
+    for (let at = 0; at < size; ) {
+      const piece = Buffer.alloc(Math.min(PIECE_BYTES, size - at));
+      const { bytesRead } = await handle.read(piece, 0, piece.length, at);
+      if (bytesRead === 0) throw new Error(`artifact ${task}/${id} became shorter while it was sent`);
+      at += bytesRead;
+      yield piece.subarray(0, bytesRead);
+    }
+  } finally {
+    await handle.close();
+  }
+}

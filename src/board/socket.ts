@@ -1,0 +1,286 @@
+/**
+ * The sockets at `/ws`: how many there may be, which are still alive, and the session on each. A session deals with its
+ * messages one after another; what becomes of the tasks it submitted is told beside that, exactly once, and nothing after
+ * `task:stop`. A wrong message is answered and ends nothing.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { OVER } from '../core/clock.js';
+import type { Log } from '../core/log.js';
+import { isNestedDeeper } from '../core/network.js';
+import type { Tasks } from '../core/task.js';
+import { MOST_BODY_BYTES, type Refusal } from './guard.js';
+import {
+  complaintOf,
+  reasonOf,
+  type SocketAnswer,
+  StopMessage,
+  SubmitMessage,
+  TellMessage,
+  TOO_MANY_WAIT,
+  wishOf,
+} from './schemas.js';
+import { followTask } from './task-stream.js';
+
+export interface Sockets {
+  /** Shakes hands; or why not. */
+  take(request: IncomingMessage, socket: Socket, head: Buffer): Refusal | null;
+  close(): void;
+  cut(): void;
+}
+
+export interface SocketLimits {
+  /** At once. */
+  most: number;
+  /** A socket that has not answered a ping by the next one is dropped. */
+  heartbeatMs: number;
+  /** A socket that leaves more unread is closed. */
+  unreadBytes: number;
+}
+
+interface Session {
+  hear(data: Buffer, isBinary: boolean): void;
+  /** It follows tasks, or deals with a message. */
+  isBusy(): boolean;
+  /** Nothing more is told or done; its tasks go on. */
+  end(): void;
+}
+
+const GOING_AWAY = 1001;
+const TRY_AGAIN_LATER = 1013;
+const FULL: Refusal = {
+  status: 429,
+  error: 'All sockets that may be open are open, and have tasks.',
+  headers: { 'retry-after': '5' },
+};
+/** Then no more is read of a socket until these are dealt with. */
+const MOST_WAITING = 16;
+const LARGE_BYTES = 65_536;
+const KINDS = ['task:submit', 'task:stop', 'task:message'] as const;
+
+export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log): Sockets {
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    // A larger message closes the socket with 1009. A compressed one could be far larger than what came.
+    maxPayload: MOST_BODY_BYTES,
+    perMessageDeflate: false,
+  });
+  /** The one that was silent for longest comes first. */
+  const open = new Map<WebSocket, { session: Session; answers: boolean }>();
+  let heartbeat: NodeJS.Timeout | null = null;
+
+  server.on('wsClientError', (error, socket) => {
+    const body = JSON.stringify({ error: error.message });
+    const head = `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close`;
+    socket.end(`HTTP/1.1 400 Bad Request\r\n${head}\r\n\r\n${body}`);
+  });
+
+  function begin(line: WebSocket): void {
+    const session = createSession(line, tasks, limits.unreadBytes, log);
+    const state = { session, answers: true };
+    open.set(line, state);
+    heartbeat ??= setInterval(beat, limits.heartbeatMs);
+    line.on('message', (data: Buffer, isBinary) => {
+      open.delete(line);
+      open.set(line, state);
+      session.hear(data, isBinary);
+    });
+    line.on('pong', () => {
+      state.answers = true;
+    });
+    line.on('error', (error) => log.debug({ err: error }, 'socket failed'));
+    line.on('close', () => {
+      forget(line);
+      session.end();
+    });
+  }
+
+  function beat(): void {
+    for (const [line, state] of open) {
+      // The answer of a paused socket may wait for us.
+      if (!state.answers && !line.isPaused) drop(line, state.session);
+      state.answers = line.isPaused;
+      line.ping();
+    }
+  }
+
+  function drop(line: WebSocket, session: Session): void {
+    forget(line);
+    session.end();
+    line.terminate();
+  }
+
+  function forget(line: WebSocket): void {
+    open.delete(line);
+    if (open.size > 0 || heartbeat === null) return;
+    clearInterval(heartbeat);
+    heartbeat = null;
+  }
+
+  /** The socket goes that has no task and was silent for longest, so that silent ones keep nobody out. */
+  function makeRoom(): boolean {
+    if (open.size < limits.most) return true;
+    const idle = [...open].find(([, { session }]) => !session.isBusy());
+    if (idle === undefined) return false;
+    const [line, { session }] = idle;
+    line.close(TRY_AGAIN_LATER, 'others are waiting');
+    drop(line, session);
+    return true;
+  }
+
+  return {
+    take(request, socket, head) {
+      if (!makeRoom()) return FULL;
+      server.handleUpgrade(request, socket, head, begin);
+      return null;
+    },
+    close() {
+      for (const line of open.keys()) line.close(GOING_AWAY, 'the gateway is stopping');
+    },
+    cut() {
+      for (const [line, { session }] of open) drop(line, session);
+    },
+  };
+}
+
+function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: Log): Session {
+  const following = new Map<string, AbortController>();
+  let waiting: { data: Buffer; isBinary: boolean }[] = [];
+  let isWorking = false;
+  let isOver = false;
+
+  function say(answer: SocketAnswer, sent?: () => void): void {
+    line.send(JSON.stringify(answer), sent);
+    if (line.bufferedAmount <= unreadBytes) return;
+    log.warn({ bytes: line.bufferedAmount }, 'socket does not read; closed');
+    line.terminate();
+  }
+
+  function refuse(
+    taskId: string | null,
+    error: string,
+    more: { path?: string; about?: 'task:stop' | 'task:message' } = {},
+  ): void {
+    say({ type: 'task:error', taskId, error, ...more });
+  }
+
+  async function work(): Promise<void> {
+    isWorking = true;
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      try {
+        await handle(next.isBinary ? undefined : parsed(next.data));
+      } catch (error) {
+        log.error({ err: error }, 'socket message failed');
+        refuse(null, 'internal error');
+      }
+    }
+    isWorking = false;
+    if (line.isPaused) line.resume();
+  }
+
+  async function handle(message: unknown): Promise<void> {
+    const taskId = textOf(message, 'taskId');
+    if (message === undefined) return refuse(taskId, 'A message is text, and JSON.');
+    const type = KINDS.find((kind) => kind === textOf(message, 'type'));
+    if (type === undefined) {
+      return refuse(taskId, `type: has to be one of ${KINDS.join(', ')}`, { path: 'type' });
+    }
+    const wrong = (error: Parameters<typeof complaintOf>[0]) => {
+      const { error: words, path } = complaintOf(error);
+      refuse(taskId, words, path === undefined ? {} : { path });
+    };
+    if (type === 'task:submit') {
+      const { success, data, error } = SubmitMessage.safeParse(message);
+      return success ? submit(data) : wrong(error);
+    }
+    if (type === 'task:stop') {
+      const { success, data, error } = StopMessage.safeParse(message);
+      return success ? stop(data.taskId) : wrong(error);
+    }
+    const { success, data, error } = TellMessage.safeParse(message);
+    if (!success) return wrong(error);
+    const mode = data.mode ?? data.injectionMode ?? 'followup';
+    const done = await tasks.tell(data.taskId, data.message, mode);
+    if (done === 'added') return;
+    const why = done === 'ended' ? 'The task has ended.' : 'There is no such task.';
+    refuse(data.taskId, why, { path: 'taskId', about: 'task:message' });
+  }
+
+  async function submit({ deltas, ...body }: ReturnType<typeof SubmitMessage.parse>): Promise<void> {
+    const answer = await tasks.submit(wishOf(body));
+    if (answer.kind === 'unknown agent') return refuse(null, answer.reason, { path: 'agent' });
+    if (answer.kind === 'conflict') {
+      return refuse(null, 'This key was used with another body.', { path: 'idempotency_key' });
+    }
+    if (answer.kind === 'full') return refuse(null, TOO_MANY_WAIT);
+    const { id } = answer.task;
+    say({ type: 'task:started', taskId: id });
+    if (!isOver && !following.has(id)) void follow(id, deltas);
+  }
+
+  /** Never rejects. */
+  async function follow(id: string, deltas: boolean): Promise<void> {
+    const over = new AbortController();
+    following.set(id, over);
+    try {
+      for await (const progress of followTask(tasks, id, over.signal)) {
+        if (over.signal.aborted) return;
+        if (progress.kind === 'end') {
+          const { status, result } = progress.task;
+          if (status === 'completed' && result !== null) say({ type: 'task:completed', taskId: id, result });
+          else refuse(id, reasonOf(progress.task));
+        }
+        if (progress.kind !== 'text-delta' || !deltas) continue;
+        const { text } = progress;
+        // No more is made of it than is taken.
+        await new Promise<void>((resolve) => say({ type: 'task:text-delta', taskId: id, text }, resolve));
+      }
+    } catch (error) {
+      log.error({ err: error, task: id }, 'task not followed any more');
+      if (!over.signal.aborted) refuse(id, 'The gateway lost sight of this task; ask for it under its key.');
+    } finally {
+      if (following.get(id) === over) following.delete(id);
+    }
+  }
+
+  async function stop(taskId: string): Promise<void> {
+    // First of all: nothing is told from here on.
+    following.get(taskId)?.abort(OVER);
+    following.delete(taskId);
+    if ((await tasks.stop(taskId)) === 'unknown') {
+      refuse(taskId, 'There is no such task.', { path: 'taskId', about: 'task:stop' });
+    }
+  }
+
+  return {
+    hear(data, isBinary) {
+      if (isOver) return;
+      waiting.push({ data, isBinary });
+      if (waiting.length >= MOST_WAITING || data.length > LARGE_BYTES) line.pause();
+      if (!isWorking) void work();
+    },
+    isBusy: () => isWorking || following.size > 0,
+    end() {
+      isOver = true;
+      waiting = [];
+      for (const over of following.values()) over.abort(OVER);
+      following.clear();
+    },
+  };
+}
+
+function parsed(data: Buffer): unknown {
+  try {
+    const value: unknown = JSON.parse(data.toString());
+    return isNestedDeeper(value) ? undefined : value;
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(message: unknown, name: string): string | null {
+  const value = (message as Record<string, unknown> | null | undefined)?.[name];
+  return typeof value === 'string' ? value : null;
+}
