@@ -1,9 +1,10 @@
 /**
- * Archives on disk: their names, their text, and the files. A file is written atomically, however long the conversation is; afterwards only its front matter changes.
+ * Archives of conversations, `groups/<chat_id>/archive/2026-11-22T10-15-00-luna.md`: front matter, a title, then every message
+ * under a heading with its author, its time and its id in the store. A file is written whole, however long the conversation
+ * is; afterwards only its front matter changes.
  */
-
 import { rmSync } from 'node:fs';
-import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isMap, stringify } from 'yaml';
 import { composed, composedNames } from '../core/beneath.js';
@@ -12,7 +13,6 @@ import type { Exclusive } from '../core/concurrency.js';
 import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
 import {
-  codeOf,
   namesIn,
   readIfThere,
   readOr,
@@ -24,22 +24,18 @@ import { documentOf, splitFrontMatter } from '../core/file-text.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { MemoryOwner } from '../core/memory.js';
-import { fileUpdater, openTemporary, removeLeftOvers, type Temporary } from '../core/write-whole.js';
+import { fileUpdater, openTemporary, removeLeftOvers, syncFolder, writeWhole } from '../core/write-whole.js';
 import { archiveFile, archiveFolder, fromHere, isChatId, isPersonaId } from './paths.js';
 import { withFrontMatterKey } from './yaml-edit.js';
 
-export interface ArchiveName {
+interface ArchiveName {
   time: string;
   /** The number among those of the same moment. */
   number: number;
   personaId: PersonaId;
 }
 
-export function nameTime(zone: Zone, at: number): string {
-  const seconds = new Date(at).toISOString().slice(17, 19);
-  return `${zone.time(at).replace(' ', 'T').replace(':', '-')}-${seconds}`;
-}
-
+/** Local time and persona, whose id holds no underscore; the second of the same moment is `2026-11-22T10-15-00_2-luna.md`. */
 export function archiveName({ time, number, personaId }: ArchiveName): string {
   return `${time}${number === 1 ? '' : `_${number}`}-${personaId}.md`;
 }
@@ -53,19 +49,19 @@ export function parseArchiveName(file: string): ArchiveName | null {
   return archiveName(name) === composed(file) ? name : null;
 }
 
-export function oldestFirst(a: ArchiveName, b: ArchiveName): number {
+function oldestFirst(a: ArchiveName, b: ArchiveName): number {
   if (a.time !== b.time) return a.time < b.time ? -1 : 1;
   return a.number - b.number;
 }
 
-/** What is known only after the whole archive was written. */
-export interface Extent {
+/** Known only after the whole archive was written. */
+interface Extent {
   messages: number;
   from: number;
   until: number;
 }
 
-export interface ReadHead {
+interface ReadHead {
   threadId: string | null;
   personaId: PersonaId;
   flushed: boolean;
@@ -78,7 +74,7 @@ export const MESSAGE_HEADING = /^(?<mark>## )(?<name>.*)(?<rest> · \d{4}-\d\d-\
 const FORGED_HEADING =
   /^(?=[^\S\r\n\u2028\u2029]*\\*## .* · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->[^\S\r\n\u2028\u2029]*$)/gm;
 
-export function headText(head: ArchiveHead, extent: Extent | null, zone: Zone): string {
+function headText(head: ArchiveHead, extent: Extent | null, zone: Zone): string {
   const matter = {
     chat: head.chatId,
     ...(head.threadId === null ? {} : { thread: head.threadId }),
@@ -98,20 +94,19 @@ export function messageText(message: ArchivedMessage, zone: Zone): string {
 }
 
 /** null if it is not the beginning of an archive. */
-export function readHeadText(beginning: string): ReadHead | null {
+function readHeadText(beginning: string): ReadHead | null {
   const parts = splitFrontMatter(beginning);
   if (parts === null) return null;
   const document = documentOf(parts.matter);
   if (document.errors.length > 0 || !isMap(document.contents)) return null;
-  const persona: unknown = document.get('persona');
-  const thread: unknown = document.get('thread');
-  if (typeof persona !== 'string' && typeof persona !== 'number') return null;
-  return {
-    personaId: String(persona),
-    threadId: typeof thread === 'string' || typeof thread === 'number' ? String(thread) : null,
-    flushed: document.get('flushed') === true,
-    reset: document.get('reset') === true,
+  const idAt = (key: string) => {
+    const value: unknown = document.get(key);
+    return typeof value === 'string' || typeof value === 'number' ? String(value) : null;
   };
+  const personaId = idAt('persona');
+  const is = (key: string) => document.get(key) === true;
+  if (personaId === null) return null;
+  return { personaId, threadId: idAt('thread'), flushed: is('flushed'), reset: is('reset') };
 }
 
 /** `2026-11-22T10:15:00+01:00` */
@@ -127,7 +122,11 @@ function oneLine(text: string): string {
   return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }
 
-export async function writeArchive(
+/**
+ * Without holding it in memory: the messages are streamed into a temporary file; then the head, which has their number, and
+ * that file are written to the archive.
+ */
+async function writeArchive(
   path: string,
   head: ArchiveHead,
   pages: AsyncIterable<ArchivedMessage[]>,
@@ -141,57 +140,27 @@ export async function writeArchive(
     let extent: Extent | null = null;
     for await (const page of pages) {
       extent = page.reduce(extended, extent);
-      const text = page.map((message) => messageText(message, zone)).join('');
-      await onDisk(path, () => body.file.appendFile(text));
+      await onDisk(path, () => body.file.appendFile(page.map((each) => messageText(each, zone)).join('')));
     }
     const start = headText(head, extent, zone);
-    await onDisk(path, () => writeWhole(path, start, body));
+    await onDisk(path, async () => {
+      await writeWhole(path, async (file) => {
+        await file.writeFile(start);
+        const said = body.file.createReadStream({ start: 0, autoClose: false });
+        for await (const chunk of said) await file.writeFile(chunk);
+      });
+      // The folder may be new.
+      await syncFolder(dirname(dirname(path)));
+    });
   } finally {
-    await discard(body);
+    await body.file.close();
+    await rm(body.path, { force: true });
   }
 }
 
 function extended(extent: Extent | null, { sentAt }: ArchivedMessage): Extent {
-  if (extent === null) return { messages: 1, from: sentAt, until: sentAt };
-  return {
-    messages: extent.messages + 1,
-    from: Math.min(extent.from, sentAt),
-    until: Math.max(extent.until, sentAt),
-  };
-}
-
-async function writeWhole(path: string, head: string, body: Temporary): Promise<void> {
-  const whole = await openTemporary(path);
-  try {
-    await whole.file.writeFile(head);
-    for await (const chunk of body.file.createReadStream({ start: 0, autoClose: false })) {
-      await whole.file.writeFile(chunk);
-    }
-    await whole.file.sync();
-    await rename(whole.path, path);
-  } catch (error) {
-    await discard(whole);
-    throw error;
-  }
-  await whole.file.close();
-  // A new file's name is on the disk only once its folder is synced; a new folder's, once its parent is.
-  await syncFolder(dirname(path));
-  await syncFolder(dirname(dirname(path)));
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  try {
-    const handle = await open(folder, 'r');
-    await handle.sync().finally(() => handle.close());
-  } catch (error) {
-    // Some file systems cannot sync folders; nothing more can be done there.
-    if (!['EINVAL', 'EPERM', 'EISDIR', 'ENOTSUP'].includes(codeOf(error))) throw error;
-  }
-}
-
-async function discard({ path, file }: Temporary): Promise<void> {
-  await file.close();
-  await rm(path, { force: true });
+  const { messages, from, until } = extent ?? { messages: 0, from: sentAt, until: sentAt };
+  return { messages: messages + 1, from: Math.min(from, sentAt), until: Math.max(until, sentAt) };
 }
 
 async function onDisk<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
@@ -202,21 +171,24 @@ async function onDisk<Result>(path: string, work: () => Promise<Result>): Promis
   }
 }
 
-export interface ArchivesOptions {
-  groupsDir: string;
-  zone: Zone;
-  /** Shared with memory, which erases text in the same files. */
-  exclusive: Exclusive;
-  log: Log;
-}
-
 const HEAD_BYTES = 16 * 1024;
 /** How many front matters are read per pass of the event loop. */
 const AT_ONCE = 50;
 /** How many reserved names are remembered; two of the same second come close together. */
 const KNOWN_NAMES = 1_000;
 
-export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOptions): Archives {
+/** `exclusive` is shared with memory, which erases text in the same files. */
+export function createArchives({
+  groupsDir,
+  zone,
+  exclusive,
+  log,
+}: {
+  groupsDir: string;
+  zone: Zone;
+  exclusive: Exclusive;
+  log: Log;
+}): Archives {
   const update = fileUpdater(exclusive);
   /** Paths that were handed out; their files may not exist yet. */
   const reserved = new Set<string>();
@@ -226,12 +198,26 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
     return bytes === null ? 'missing' : readHeadText(bytes.toString('utf8'));
   });
 
+  async function headOf(path: string): Promise<ReadHead | null> {
+    const head = await readOr('missing', path, headAt, log, 'archive skipped: it cannot be read');
+    if (head === null) log.warn({ path }, 'archive ignored: its front matter cannot be read');
+    return head === 'missing' ? null : head;
+  }
+
+  function pathOf(chatId: ChatId, file: string): string {
+    if (parseArchiveName(file) !== null) return archiveFile(groupsDir, chatId, file);
+    const shown = JSON.stringify(file.slice(0, 120));
+    throw new Fault('memory_unavailable', `${shown} is not the name of an archive`);
+  }
+
   return {
-    async newName(head) {
-      const there = new Set(composedNames(await namesIn(archiveFolder(groupsDir, head.chatId))));
+    async newName({ chatId, personaId, at }) {
+      const there = new Set(composedNames(await namesIn(archiveFolder(groupsDir, chatId))));
+      const seconds = new Date(at).toISOString().slice(17, 19);
+      const time = `${zone.time(at).replace(' ', 'T').replace(':', '-')}-${seconds}`;
       for (let number = 1; ; number++) {
-        const file = archiveName({ time: nameTime(zone, head.at), number, personaId: head.personaId });
-        const path = pathOf(head.chatId, file);
+        const file = archiveName({ time, number, personaId });
+        const path = pathOf(chatId, file);
         if (there.has(file) || reserved.has(path)) continue;
         if (reserved.size >= KNOWN_NAMES) reserved.clear();
         reserved.add(path);
@@ -252,10 +238,9 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
     async mark(chatId, file, mark) {
       const path = pathOf(chatId, file);
       await update(path, (bytes) => {
-        if (bytes === null) return null;
-        const marked = withFrontMatterKey(bytes, mark, true);
-        if (marked === null)
-          log.warn({ path, mark }, 'an archive was not marked, because its front matter cannot be read');
+        const marked = bytes && withFrontMatterKey(bytes, mark, true);
+        if (bytes !== null && marked === null)
+          log.warn({ path, mark }, 'archive not marked: its front matter cannot be read');
         return marked;
       });
     },
@@ -264,12 +249,8 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
       const path = pathOf(chatId, file);
       await exclusive(archiveFolder(groupsDir, chatId), async () => {
         await removeLeftOvers(dirname(path), (name) => name === file);
-        try {
-          // Synchronous, so that nobody changes the file between reading and writing it.
-          rmSync(path, { force: true });
-        } catch (error) {
-          throw unavailable('write', path, error);
-        }
+        // Synchronous: no update of this process comes between its comparison and its rename.
+        await onDisk(path, async () => rmSync(path, { force: true }));
       });
     },
 
@@ -290,29 +271,14 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
 
     shownPath: (chatId, file) => fromHere(pathOf(chatId, file)),
   };
-
-  async function headOf(path: string): Promise<ReadHead | null> {
-    const message = 'an archive is passed over, for it cannot be read';
-    const head = await readOr('missing', path, headAt, log, message);
-    if (head === null) log.warn({ path }, 'an archive is ignored, because its front matter cannot be read');
-    return head === 'missing' ? null : head;
-  }
-
-  function pathOf(chatId: ChatId, file: string): string {
-    if (parseArchiveName(file) === null) {
-      const shown = JSON.stringify(file.slice(0, 120));
-      throw new Fault('memory_unavailable', `${shown} is not the name of an archive`);
-    }
-    return archiveFile(groupsDir, chatId, file);
-  }
 }
 
 /** The names of one persona's archives, oldest first. */
 export async function archivesOf(groupsDir: string, { chatId, personaId }: MemoryOwner): Promise<string[]> {
   return composedNames(await namesIn(archiveFolder(groupsDir, chatId)))
     .map(parseArchiveName)
+    .filter((name) => name?.personaId === personaId)
     .filter((name) => name !== null)
-    .filter((name) => name.personaId === personaId)
     .sort(oldestFirst)
     .map(archiveName);
 }

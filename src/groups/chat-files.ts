@@ -33,14 +33,17 @@ interface ReadIds {
 /** How many titles are cached. */
 const KNOWN_TITLES = 10_000;
 
-export interface ChatFilesOptions {
+export function createChatFiles({
+  groupsDir,
+  store,
+  clock,
+  log,
+}: {
   groupsDir: string;
   store: SettingStore;
   clock: Clock;
   log: Log;
-}
-
-export function createChatFiles({ groupsDir, store, clock, log }: ChatFilesOptions): ChatFiles {
+}): ChatFiles {
   const update = fileUpdater();
   /** Created at the first lookup, kept current by our own writes. */
   let index: Promise<Map<ChatId, ChatId>> | null = null;
@@ -56,8 +59,7 @@ export function createChatFiles({ groupsDir, store, clock, log }: ChatFilesOptio
         const source = bytes?.toString('utf8') ?? '';
         if (documentOf(source).get('title') === title) return null;
         const edited = withKey(source, 'title', title);
-        if (edited === null)
-          log.warn({ path }, 'the title was not updated, because the file is not plain YAML');
+        if (edited === null) log.warn({ path }, 'title not updated: the file is not plain YAML');
         return edited === null ? null : Buffer.from(edited, 'utf8');
       });
       if (titles.size >= KNOWN_TITLES) titles.clear();
@@ -80,7 +82,7 @@ export function createChatFiles({ groupsDir, store, clock, log }: ChatFilesOptio
 
     async prepare() {
       await indexed().catch((error) =>
-        log.warn({ error: describe(error) }, 'groups/ could not be searched for chats that moved'),
+        log.warn({ error: describe(error) }, 'searching groups/ for moved chats failed'),
       );
     },
   };
@@ -121,7 +123,10 @@ export function createChatFiles({ groupsDir, store, clock, log }: ChatFilesOptio
     await store
       .setSetting(READ_IDS, JSON.stringify(read))
       .catch((error) =>
-        log.warn({ error: describe(error) }, 'the next start will read every chat.yaml again'),
+        log.warn(
+          { error: describe(error) },
+          'storing the further ids of chats failed; the next start reads every chat.yaml',
+        ),
       );
     return new Map(inOrder.flatMap(([chatId, ofIt]) => ofIt.map((id) => [id, chatId] as const)));
   }
@@ -133,7 +138,7 @@ export function createChatFiles({ groupsDir, store, clock, log }: ChatFilesOptio
   }
 
   async function aliasesOf(chatId: ChatId): Promise<ChatId[]> {
-    const message = 'further ids of a chat are passed over, for they cannot be read';
+    const message = 'further ids of a chat skipped: its file cannot be read';
     const source = (await readOr(null, fileOf(chatId), readIfThere, log, message))?.toString('utf8') ?? '';
     return source.includes('ids') ? idsIn(source) : [];
   }

@@ -58,7 +58,7 @@ export function createClipboard({ folder, exclusive, log }: ClipboardOptions): C
     items: async (owner) => itemsOf(parse(await readIfThere(fileOf(owner)))),
 
     shown: async (owner) =>
-      readOr('', fileOf(owner), shownIn, log, 'counted as empty in the prompt, for it cannot be read'),
+      readOr('', fileOf(owner), shownIn, log, 'clipboard cannot be read; the prompt counts it as empty'),
 
     async add(owner, given, signal) {
       const item = entryLine(given);

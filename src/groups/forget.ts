@@ -52,13 +52,12 @@ function forgetLines(
   // Removing lines may bring others together that contain the phrase across them, so this repeats until none is left.
   for (let before = -1; gone.size > before; ) {
     before = gone.size;
-    const left = [...all.keys()].filter((n) => !gone.has(n));
-    for (const n of linesWith(
-      left.map((n) => all[n] ?? ''),
+    const left = [...all.entries()].filter(([n]) => !gone.has(n));
+    const found = linesWith(
+      left.map(([, line]) => line),
       phrase,
-    ).map((at) => left[at] ?? 0)) {
-      if (!headings.has(n)) gone.add(n);
-    }
+    );
+    for (const [n] of found.flatMap((at) => left.slice(at, at + 1))) if (!headings.has(n)) gone.add(n);
   }
   const lines = all.filter((_, n) => gone.has(n));
   return { lines, left: bom + all.filter((_, n) => !gone.has(n)).join('') };
@@ -159,8 +158,8 @@ function archivePieces(whole: string): { bytes: string; ours: boolean }[] {
   return [...pieces, { bytes: said, ours: false }];
 }
 
-/** A folder that contains such files. */
-export interface MemoryFolder {
+/** A folder with files from which a phrase is removed. */
+interface MemoryFolder {
   path: string;
   /** Relative to the chat's folder. */
   name: string;
@@ -168,69 +167,62 @@ export interface MemoryFolder {
   holds(file: string): boolean;
 }
 
-/**
- * The folders of all personas, including deleted ones, then those of the daily log, the archives and the clipboards.
- * `clipboardDir`: `data/clipboard`; null: there are none.
- */
-export async function memoryFolders(
+const isText = (file: string) => file.endsWith('.md') && !file.startsWith('.');
+
+/** The folders of all personas, including deleted ones, then those of the daily log, the archives and the clipboards. */
+async function memoryFolders(
   groupsDir: string,
   chatId: ChatId,
   clipboardDir: string | null,
 ): Promise<MemoryFolder[]> {
   const chat = chatFolder(groupsDir, chatId);
   const names = (await namesIn(chat)).filter((name) => !name.startsWith('.') && !isReserved(name)).sort();
-  const isMemory = (file: string) => file === 'MEMORY.md';
-  const isText = (file: string) => file.endsWith('.md') && !file.startsWith('.');
-  return [
-    ...names
-      .map((name): MemoryFolder => ({ path: join(chat, name), name, kind: 'memory', holds: isMemory }))
-      // If it is unclear whether it is a folder, it counts as one: reading it reports what is wrong.
-      .filter(({ path }) => isFolder(path, true)),
-    { path: dailyFolder(groupsDir, chatId), name: 'memory', kind: 'daily', holds: isText },
-    { path: archiveFolder(groupsDir, chatId), name: 'archive', kind: 'archive', holds: isText },
-    ...(clipboardDir === null
-      ? []
-      : [
-          {
-            path: chatFolder(clipboardDir, chatId),
-            name: 'clipboard',
-            kind: 'clipboard' as const,
-            holds: isText,
-          },
-          {
-            path: agentClipboards(clipboardDir, chatId),
-            name: 'clipboard/agents',
-            kind: 'clipboard' as const,
-            holds: isText,
-          },
-        ]),
+  const personas = names
+    .map((name) => ({ path: join(chat, name), name, kind: 'memory' as const, holds: isMemory }))
+    // If it is unclear whether it is a folder, it counts as one: reading it reports what is wrong.
+    .filter(({ path }) => isFolder(path, true));
+  const others: [string, string, Kind][] = [
+    [dailyFolder(groupsDir, chatId), 'memory', 'daily'],
+    [archiveFolder(groupsDir, chatId), 'archive', 'archive'],
   ];
+  if (clipboardDir !== null) {
+    others.push([chatFolder(clipboardDir, chatId), 'clipboard', 'clipboard']);
+    others.push([agentClipboards(clipboardDir, chatId), 'clipboard/agents', 'clipboard']);
+  }
+  return [...personas, ...others.map(([path, name, kind]) => ({ path, name, kind, holds: isText }))];
 }
 
-/** What agents keep of a chat: they may have put links and folders there, so whatever is no plain file is passed by. */
-export async function agentFolders(
+function isMemory(file: string): boolean {
+  return file === 'MEMORY.md';
+}
+
+/** The files that agents keep of a chat. They may have put links and folders there, so only plain files count. */
+async function agentFolders(
   agentsDir: string,
   chatId: ChatId,
   { isOthers, shared }: KeptByAgents,
 ): Promise<MemoryFolder[]> {
   const agents = (await namesIn(agentsDir)).filter(isAgentId).sort();
   const folders = agents.flatMap((agent): MemoryFolder[] => {
-    const at = (...names: string[]) => join(agentsDir, agent, ...names);
     const spaces = [
-      ['chats', basename(chatFolder(agentsDir, chatId))],
-      ...(shared ? [['internal_space']] : []),
+      join('chats', basename(chatFolder(agentsDir, chatId))),
+      ...(shared ? ['internal_space'] : []),
     ];
+    const sessions = join(agentsDir, agent, 'sessions');
     return [
       ...spaces.flatMap((space) =>
-        [at(...space), at(...space, 'memories')].map((path) => ({
-          ...{ path, name: relative(dirname(agentsDir), path), kind: 'clipboard' as const },
+        [join(agentsDir, agent, space), join(agentsDir, agent, space, 'memories')].map((path) => ({
+          path,
+          name: relative(dirname(agentsDir), path),
+          kind: 'clipboard' as const,
           holds: (file: string) => file.endsWith('.md') && isPlainFile(join(path, file)),
         })),
       ),
       {
-        ...{ path: at('sessions'), name: `agents/${agent}/sessions`, kind: 'transcript' },
-        holds: (file) =>
-          file.endsWith('.jsonl') && !isOthers(file) && isPlainFile(join(at('sessions'), file)),
+        path: sessions,
+        name: `agents/${agent}/sessions`,
+        kind: 'transcript',
+        holds: (file) => file.endsWith('.jsonl') && !isOthers(file) && isPlainFile(join(sessions, file)),
       },
     ];
   });
@@ -242,7 +234,7 @@ function isPlainFile(path: string): boolean {
 }
 
 /** The files of one folder; newest first where names start with a date. */
-export async function filesIn({ path, name, holds }: MemoryFolder): Promise<MemoryFile[]> {
+async function filesIn({ path, name, holds }: MemoryFolder): Promise<MemoryFile[]> {
   const files = (await namesIn(path)).filter(holds).sort().reverse();
   return files.map((file) => ({ file: `${name}/${file}`, path: join(path, file) }));
 }
@@ -251,81 +243,69 @@ export async function filesIn({ path, name, holds }: MemoryFolder): Promise<Memo
 const AT_ONCE = 50;
 const MOST_SHOWN = 20;
 
-interface ForgettingFolders {
-  groupsDir: string;
-  /** `data/clipboard`, `data/agents`; null: there are none. */
-  clipboardDir?: string | null;
-  agentsDir?: string | null;
-}
-
+/** `/memory forget` on disk: finds a phrase in all memory files of a chat, and removes it permanently. */
 export function forgetting(
-  { groupsDir, clipboardDir = null, agentsDir = null }: ForgettingFolders,
+  groupsDir: string,
+  /** `data/clipboard`, `data/agents`; null: there are none. */
+  clipboardDir: string | null,
+  agentsDir: string | null,
   update: UpdateFile,
   exclusive: Exclusive,
   log: Log,
 ): Pick<Memory, 'find' | 'erase'> {
-  return { find, erase };
-
   async function foldersOf(chatId: ChatId, kept: KeptByAgents | undefined): Promise<MemoryFolder[]> {
     const own = await memoryFolders(groupsDir, chatId, clipboardDir);
     if (kept === undefined || agentsDir === null) return own;
     return [...own, ...(await agentFolders(agentsDir, chatId, kept))];
   }
 
-  async function find(
-    chatId: ChatId,
-    phrase: Phrase,
-    most: number,
-    kept?: KeptByAgents,
-  ): Promise<FoundLine[]> {
-    const found: FoundLine[] = [];
-    const failures: unknown[] = [];
-    const failed = (error: unknown): undefined => void failures.push(error);
-    let looked = 0;
-    for (const folder of await foldersOf(chatId, kept)) {
-      for (const { file, path } of (await filesIn(folder).catch(failed)) ?? []) {
-        if (found.length >= most) break;
-        if (++looked % AT_ONCE === 0) await nextPass();
-        const bytes = await readIfThere(path).catch(failed);
-        const lines = bytes ? forgetIn(bytes, folder.kind, phrase).lines : [];
-        found.push(...lines.slice(0, most - found.length).map((text) => ({ file, text })));
-      }
-    }
-    // If nothing was found, an unreadable file may still contain the phrase.
-    if (found.length === 0) failIfAny('look for words to be forgotten', failures);
-    for (const error of failures) {
-      log.warn({ error: describe(error) }, 'a file was skipped while searching for words to forget');
-    }
-    return found;
-  }
-
-  async function erase(chatId: ChatId, phrase: Phrase, kept?: KeptByAgents): Promise<string[]> {
-    const changed: string[] = [];
-    const failures: unknown[] = [];
-    const failed = (error: unknown): undefined => void failures.push(error);
-    const eraseIn = async ({ file, path }: MemoryFile, kind: Kind) => {
-      if (await update(path, (bytes) => bytes && forgetIn(bytes, kind, phrase).left)) changed.push(file);
-      await removeBesideTarget(path);
-    };
-    // Under the archives' lock, so that no archive with the phrase appears after the folder was searched.
-    await exclusive(archiveFolder(groupsDir, chatId), async () => {
+  return {
+    async find(chatId, phrase, most, kept) {
+      const found: FoundLine[] = [];
+      const failures: unknown[] = [];
+      const failed = (error: unknown): undefined => void failures.push(error);
+      let looked = 0;
       for (const folder of await foldersOf(chatId, kept)) {
-        for (const each of (await filesIn(folder).catch(failed)) ?? []) {
-          await eraseIn(each, folder.kind).catch(failed);
+        for (const { file, path } of (await filesIn(folder).catch(failed)) ?? []) {
+          if (found.length >= most) break;
+          if (++looked % AT_ONCE === 0) await nextPass();
+          const bytes = await readIfThere(path).catch(failed);
+          const lines = bytes ? forgetIn(bytes, folder.kind, phrase).lines : [];
+          found.push(...lines.slice(0, most - found.length).map((text) => ({ file, text })));
         }
-        await removeLeftOvers(folder.path, folder.holds).catch(failed);
       }
-    });
-    failIfAny('forget', failures);
-    return changed;
-  }
-}
+      // If nothing was found, an unreadable file may still contain the phrase.
+      if (found.length === 0) failIfAny('look for words to be forgotten', failures);
+      for (const error of failures) {
+        log.warn({ error: describe(error) }, 'file skipped while searching for words to forget');
+      }
+      return found;
+    },
 
-/** Temporary files of a file written through a link are left where the link leads. */
-async function removeBesideTarget(path: string): Promise<void> {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
-  const target = await followLinks(path);
-  await removeLeftOvers(dirname(target), (name) => name === basename(target));
+    async erase(chatId, phrase, kept) {
+      const changed: string[] = [];
+      const failures: unknown[] = [];
+      const failed = (error: unknown): undefined => void failures.push(error);
+      async function eraseIn({ file, path }: MemoryFile, kind: Kind): Promise<void> {
+        if (await update(path, (bytes) => bytes && forgetIn(bytes, kind, phrase).left)) changed.push(file);
+        // Temporary files of a file written through a link are left where the link leads.
+        if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
+        const target = await followLinks(path);
+        await removeLeftOvers(dirname(target), (name) => name === basename(target));
+      }
+      // Under the archives' lock, so that no archive with the phrase appears after the folder was searched.
+      await exclusive(archiveFolder(groupsDir, chatId), async () => {
+        for (const folder of await foldersOf(chatId, kept)) {
+          for (const each of (await filesIn(folder).catch(failed)) ?? []) {
+            await eraseIn(each, folder.kind).catch(failed);
+          }
+          await removeLeftOvers(folder.path, folder.holds).catch(failed);
+        }
+      });
+      failIfAny('forget', failures);
+      return changed;
+    },
+  };
 }
 
 function failIfAny(what: string, failures: unknown[]): void {

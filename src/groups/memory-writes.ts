@@ -129,7 +129,7 @@ export function memoryWrites(
           await versions.dropVersion(id).catch((error) => {
             log.warn(
               { version: id, file, error: describe(error) },
-              'the version of a change that was not made could not be removed',
+              'removing the version of a change that was not made failed',
             );
           });
         }

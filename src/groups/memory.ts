@@ -1,7 +1,6 @@
 /**
- * Memory on disk: implements the port for step 4 of the route (context) and the memory tools. Text for prompts is
- * cached until its file changes; everything else reads the files directly. All writes go through one updater, so that
- * an operator's edit applies at once and is never lost.
+ * Memory on disk, for step 4 of the route (context) and the memory tools. Text for prompts is cached until its file changes;
+ * all writes go through one updater, so that an operator's edit applies at once and is never lost.
  */
 import { join } from 'node:path';
 import type { Exclusive } from '../core/concurrency.js';
@@ -28,7 +27,7 @@ import { type MemoryWritesOptions, memoryWrites } from './memory-writes.js';
 import { archiveFile, archiveFolder, dailyFile, dailyFolder, fromHere, memoryFile } from './paths.js';
 import { isEmpty, parseMemory, tiersBeyond, tierText, wholeText } from './tiers.js';
 
-export interface MemoryOptions extends MemoryWritesOptions {
+interface MemoryOptions extends MemoryWritesOptions {
   budgets: MemoryBudgets;
   /** Shared with the archives and the clipboards, in which memory erases text. */
   exclusive: Exclusive;
@@ -43,7 +42,7 @@ const UNSEEN: SeenTier = { cut: true };
 const NO_LOG: { files: number; dates: string[] } = { files: 0, dates: [] };
 
 export function createMemory(options: MemoryOptions): Memory {
-  const { groupsDir, budgets, exclusive, log } = options;
+  const { groupsDir, budgets, exclusive, clipboardDir = null, agentsDir = null, log } = options;
   const update = fileUpdater(exclusive);
   const principlesFile = join(groupsDir, 'AGENTS.md');
 
@@ -109,7 +108,7 @@ export function createMemory(options: MemoryOptions): Memory {
     files: (owner) => filesOfOwner(groupsDir, owner),
 
     ...memoryWrites(options, update),
-    ...forgetting(options, update, exclusive, log),
+    ...forgetting(groupsDir, clipboardDir, agentsDir, update, exclusive, log),
   };
 
   /** An unreadable file never prevents a reply. */
@@ -118,7 +117,7 @@ export function createMemory(options: MemoryOptions): Memory {
     read: (path: string) => Promise<Value>,
     otherwise: Value,
   ): Promise<Value> {
-    return readOr(otherwise, path, read, log, 'counted as empty in the prompt, for it cannot be read');
+    return readOr(otherwise, path, read, log, 'memory file cannot be read; the prompt counts it as empty');
   }
 }
 
@@ -141,7 +140,7 @@ function snapshot(bytes: Buffer, maxChars: number): MemorySnapshot {
 }
 
 /** The files of one persona's memory in a chat that exist and are not empty. */
-export async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promise<MemoryFile[]> {
+async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promise<MemoryFile[]> {
   const { chatId, personaId } = owner;
   const days = (await namesIn(dailyFolder(groupsDir, chatId))).filter(isDayFile).sort().reverse();
   const archives = (await archivesOf(groupsDir, owner)).reverse();

@@ -27,21 +27,6 @@ export interface PersonaFile {
   faults: string[];
 }
 
-export const NO_FILE: PersonaFile = {
-  name: null,
-  model: null,
-  isForeign: false,
-  temperature: null,
-  avatar: null,
-  voice: null,
-  aliases: null,
-  tools: null,
-  from: null,
-  character: '',
-  greeting: null,
-  faults: [],
-};
-
 export function readPersonaFile(file: string): PersonaFile {
   const parts = splitFrontMatter(file);
   if (parts === null) {
@@ -56,7 +41,8 @@ export function readPersonaFile(file: string): PersonaFile {
   const toolsNamed = names('tools');
   return {
     name: text('name'),
-    model: model(),
+    // Other programs say so where none is meant.
+    model: modelNamed === 'inherit' ? null : modelNamed,
     isForeign: isForeign(),
     temperature: temperature(),
     avatar: text('avatar'),
@@ -65,7 +51,7 @@ export function readPersonaFile(file: string): PersonaFile {
     tools: tools(),
     from: text('from'),
     character: parts.body.trim(),
-    greeting: greeting(),
+    greeting: text('greeting', (words) => words.trim()),
     faults,
   };
 
@@ -78,17 +64,10 @@ export function readPersonaFile(file: string): PersonaFile {
     return null;
   }
 
-  function text(key: string): string | null {
+  function text(key: string, shaped: (words: string) => string = oneLine): string | null {
     const found = value(key);
-    if (isText(found)) return oneLine(found) || null;
+    if (isText(found)) return shaped(String(found)) || null;
     return found === null ? null : fault(`"${key}" should be a text`);
-  }
-
-  /** The one text that may have several lines. */
-  function greeting(): string | null {
-    const found = value('greeting');
-    if (isText(found)) return String(found).trim() || null;
-    return found === null ? null : fault('"greeting" should be a text');
   }
 
   /** As Claude Code has them: a description is required there, and unknown here. */
@@ -96,11 +75,6 @@ export function readPersonaFile(file: string): PersonaFile {
     if (value('any_model') === true) return false;
     const isAlias = ALIASES.test(modelNamed ?? '');
     return isAlias || value('description') !== null || (toolsNamed ?? []).some((name) => !GROUPS.has(name));
-  }
-
-  /** Others say so where none is meant. */
-  function model(): string | null {
-    return modelNamed === 'inherit' ? null : modelNamed;
   }
 
   function temperature(): number | null {
@@ -117,7 +91,7 @@ export function readPersonaFile(file: string): PersonaFile {
     const items = typeof found === 'string' ? found.split(',') : [found];
     const list = isSeq(found) ? found.items.map((item) => (isScalar(item) ? item.value : item)) : items;
     if (!list.every(isText)) return fault(`"${key}" should be a list of names`);
-    return list.map(oneLine).filter((name) => name !== '');
+    return list.map((name) => oneLine(String(name))).filter((name) => name !== '');
   }
 
   /**
@@ -148,11 +122,12 @@ function isText(value: unknown): value is string | number {
   return typeof value === 'string' || typeof value === 'number';
 }
 
-function oneLine(value: string | number): string {
-  return String(value)
-    .replace(/[\s\p{Cc}]+/gu, ' ')
-    .trim();
+function oneLine(words: string): string {
+  return words.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }
+
+/** A missing file: all is left out. */
+export const NO_FILE = readPersonaFile('---\n---\n');
 
 /** A file that states only a name and leaves the rest to the library. */
 export function freshPersonaFile(name: string, from: string | null): string {

@@ -78,7 +78,7 @@ export function createRecallFiles(options: {
   }
 }
 
-const PASSED_OVER = 'passed over by recall, for it cannot be read';
+const PASSED_OVER = 'file cannot be read; recall skips it';
 
 /** Whether `list` could have returned it. */
 function isOf({ personaId }: Scope, file: string): boolean {

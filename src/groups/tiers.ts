@@ -1,27 +1,22 @@
 /**
- * Finds headings of level 1 and 2 and unclosed code fences in Markdown. Works on UTF-8 bytes as a string with one
- * character per byte (see `byte-text.ts`), so every offset is a byte offset and nothing is decoded twice.
+ * MEMORY.md as three tiers: finds each, reads its text, and replaces it. Pure, and on UTF-8 bytes as a string with one
+ * character per byte, so that every offset is a byte offset and a write preserves everything else in the file.
  */
 import { BOM, decode, encode, endsLine } from '../core/file-text.js';
 import type { Tier } from '../core/memory.js';
 
-export interface Heading {
+interface Heading {
   /** Offset of its first character, and of the first one after its line end. */
   start: number;
   bodyStart: number;
   title: string;
 }
 
-export interface OpenFence {
+interface OpenFence {
   /** Where it ends: at the heading that interrupts it, or at the end of the text. */
   at: number;
   /** The line that would have closed it. */
   closer: string;
-}
-
-export interface Headings {
-  headings: Heading[];
-  openFences: OpenFence[];
 }
 
 const HASHES = /^ {0,3}#{1,2}(?=[ \t]|$)/;
@@ -38,10 +33,14 @@ const CODE = /^(?: {4}| {0,3}\t)/;
 const PLAIN = /^[^\s#=`~*+_>\d-]/;
 
 /**
- * A fence hides the headings in it, and an unclosed one would hide all the rest. If `breaksOpenFence` is given, the
- * next line that matches it ends such a fence and counts as a heading.
+ * Headings of level 1 and 2 and code fences that nothing closes, as CommonMark has them. The scanner is our own, because a
+ * Markdown parser takes seconds for a file of megabytes. A fence hides the headings in it, and an open one would hide all the
+ * rest: the next line that matches `breaksOpenFence` ends it and counts as a heading.
  */
-export function findHeadings(source: string, breaksOpenFence: RegExp | null): Headings {
+export function findHeadings(
+  source: string,
+  breaksOpenFence: RegExp | null,
+): { headings: Heading[]; openFences: OpenFence[] } {
   const headings: Heading[] = [];
   const openFences: OpenFence[] = [];
   const lineAt = lineReader(source);
