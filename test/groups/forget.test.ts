@@ -300,8 +300,8 @@ describe('erase', () => {
       longest = Math.max(longest, performance.now() - last);
       last = performance.now();
     }, 5);
-    expect(await memory.find(CHAT, SECRET, 1_000)).toHaveLength(101);
-    expect(await memory.erase(CHAT, SECRET)).toHaveLength(101);
+    expect(await memory.find(CHAT, SECRET, 1_000)).toHaveLength(21);
+    expect(await memory.erase(CHAT, SECRET)).toHaveLength(21);
     clearInterval(beat);
     expect((await stat(pathOf('luna/MEMORY.md'))).size).toBeGreaterThan(9_000_000);
     expect(await read('memory/1900.md')).toBe('a\n');
