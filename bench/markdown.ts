@@ -5,7 +5,6 @@
  */
 import { cut } from '../src/channels/markdown/cut.js';
 import { discordLength, discordText } from '../src/channels/markdown/discord.js';
-import { htmlText } from '../src/channels/markdown/html.js';
 import { parse } from '../src/channels/markdown/parse.js';
 import { terminalText } from '../src/channels/markdown/terminal.js';
 import { TABLE_WIDTH, whatsappText } from '../src/channels/markdown/whatsapp.js';
@@ -45,7 +44,6 @@ const PLATFORMS: Record<string, Way> = {
     write: (styled) => cut(styled, { limit: 4096, measure: whatsappLength }).map(whatsappText).length,
   },
   'the terminal': { read: parse, write: (styled) => [styled].map(terminalText).length },
-  'the board': { read: parse, write: (styled) => [styled].map(htmlText).length },
 };
 
 /** An answer at some length: mostly prose, with a list, some code, a quote and a table now and then. */

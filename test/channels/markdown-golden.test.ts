@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { cut } from '../../src/channels/markdown/cut.js';
 import { discordLength, discordText, TABLE_WIDTH } from '../../src/channels/markdown/discord.js';
-import { htmlText } from '../../src/channels/markdown/html.js';
 import { parse } from '../../src/channels/markdown/parse.js';
 import { TABLE_WIDTH as WHATSAPP_TABLE, whatsappText } from '../../src/channels/markdown/whatsapp.js';
 import { compose, sendRequest } from '../../src/channels/telegram/outbound.js';
@@ -16,7 +15,6 @@ const ANNA = { address: '100001', threadId: null, kind: 'direct' as const };
 const PLATFORMS: Record<string, (source: string) => string> = {
   'discord.txt': (source) => discordText(parse(source, { tableWidth: TABLE_WIDTH })),
   'whatsapp.txt': (source) => whatsappText(parse(source, { tableWidth: WHATSAPP_TABLE })),
-  html: (source) => htmlText(parse(source)),
   'telegram.json': (source) =>
     JSON.stringify(
       compose(source).map((part) => sendRequest(ANNA, part, { linkPreviews: true })),

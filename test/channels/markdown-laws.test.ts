@@ -3,14 +3,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cut, type Limits } from '../../src/channels/markdown/cut.js';
 import { discordLength, discordText } from '../../src/channels/markdown/discord.js';
-import { htmlText } from '../../src/channels/markdown/html.js';
 import { parse } from '../../src/channels/markdown/parse.js';
 import { terminalText } from '../../src/channels/markdown/terminal.js';
 import { whatsappText } from '../../src/channels/markdown/whatsapp.js';
 import type { Part } from '../../src/core/channel.js';
 import { readDiscord } from './reading/discord.js';
 import { markdown } from './reading/generated.js';
-import { readHtml } from './reading/html.js';
 import { type Letter, letters, words } from './reading/seen.js';
 import { readWhatsApp } from './reading/whatsapp.js';
 
@@ -36,7 +34,6 @@ const PLATFORMS: Record<string, Platform> = {
     rendered: whatsappText,
     seen: (part) => readWhatsApp(whatsappText(part)),
   },
-  html: { limits: { limit: 1e9 }, rendered: htmlText, seen: (part) => readHtml(htmlText(part)) },
   terminal: { limits: { limit: 1e9 }, rendered: terminalText, seen: (part) => letters(part.text) },
 };
 const names = Object.keys(PLATFORMS);

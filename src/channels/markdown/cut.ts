@@ -34,11 +34,6 @@ interface Piece {
 /** A whole reply as parts; blank text gives none. `marks` stand in the order of their offsets. */
 export function cut({ text, marks }: Part, limits: Limits): Part[] {
   const { limit, maxMarks = Number.POSITIVE_INFINITY, measure } = limits;
-  // The short way for most chat replies: there is nothing to cut.
-  if (marks.length === 0 && text.length <= limit && measure === undefined) {
-    const shown = text.trim();
-    return shown === '' ? [] : [{ text: shown, marks: [] }];
-  }
   const fences = rangesOf(marks, ['pre']);
   const unbroken = rangesOf(marks, ['link', 'code']);
   const end = text.trimEnd().length;
@@ -127,9 +122,6 @@ function skipBlank(text: string, from: number, fences: Range[]): number {
   const fence = rangeAt(fences, at);
   return fence === undefined ? at : Math.max(line, fence.start);
 }
-
-// Where to cut: the best position within a room, in the order at the top of `cut.ts`, with the stretches of a text that
-// should stay in one piece.
 
 interface Range {
   start: number;

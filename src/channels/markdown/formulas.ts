@@ -11,8 +11,6 @@ interface Formula {
   raw: string;
   /** The same without what a quote or a list puts before its lines. */
   text: string;
-  /** Without delimiters. */
-  tex: string;
   isDisplay: boolean;
 }
 
@@ -78,16 +76,10 @@ export function formulaOf(token: Token | undefined): Formula | null {
   return token?.type === 'math' ? ((token.meta?.formula as Formula | undefined) ?? null) : null;
 }
 
-function formulaAt(source: string, { start, end, opener, closer, lineStart }: Span): Formula {
+function formulaAt(source: string, { start, end, isDisplay, lineStart }: Span): Formula {
   const raw = source.slice(start, end);
   const text = raw.includes('\n') ? withoutMargin(raw, source.slice(lineStart, start)) : raw;
-  const opening = raw.slice(0, opener);
-  return {
-    raw,
-    text: text.trimEnd(),
-    tex: text.slice(opener, text.length - closer).trim(),
-    isDisplay: opening !== '$' && opening !== '\\(',
-  };
+  return { raw, text: text.trimEnd(), isDisplay };
 }
 
 /** What stands before its lines belongs to a quote or a list. `before`: what stands before the first. */
@@ -103,14 +95,10 @@ function withoutMargin(raw: string, before: string): string {
   return [first, ...lines.map((line) => line.slice(Math.min(indent, line.length)))].join('\n');
 }
 
-// Where formulas stand in a Markdown source (`formulas.ts`). Pure.
-
 interface Span {
   start: number;
   end: number;
-  /** How long its delimiters are; 0 for what belongs to the formula. */
-  opener: number;
-  closer: number;
+  isDisplay: boolean;
   /** Where the line begins in which it does. */
   lineStart: number;
 }
@@ -195,7 +183,7 @@ function environmentEnd(kind: string): string | null {
 
 function closed(source: string, opening: Sign, closing: Sign | undefined): Span | null {
   if (closing === undefined || closing.end - opening.at > LONGEST) return null;
-  const span = spanOf(opening, closing.end, closing.end - closing.at);
+  const span = spanOf(opening, closing.end);
   const content = source.slice(opening.end, closing.at);
   if (opening.kind.startsWith('\\begin')) return span;
   if (content.trim() === '') return null;
@@ -209,10 +197,8 @@ function closed(source: string, opening: Sign, closing: Sign | undefined): Span 
   return isOne ? span : null;
 }
 
-function spanOf({ kind, at, end, lineStart }: Sign, to: number, closer: number): Span {
-  const isEnvironment = kind.startsWith('\\begin');
-  const lengths = isEnvironment ? { opener: 0, closer: 0 } : { opener: end - at, closer };
-  return { start: at, end: to, lineStart, ...lengths };
+function spanOf({ kind, at, lineStart }: Sign, end: number): Span {
+  return { start: at, end, lineStart, isDisplay: kind !== '$' && kind !== '\\(' };
 }
 
 /** Blank lines are in a formula alone that begins a line and holds what can be nothing else. */
@@ -241,7 +227,7 @@ function halfFormula(source: string, opening: Sign, paragraph: number): Span | n
   if (content.includes('](')) return null;
   const isLast = source.slice(paragraph, paragraph + LONGEST).trim() === '';
   if (content.trim() === '') {
-    return isLast && opening.kind.startsWith('\\') ? spanOf(opening, opening.end, 0) : null;
+    return isLast && opening.kind.startsWith('\\') ? spanOf(opening, opening.end) : null;
   }
   const before = source[opening.at - 1] ?? '';
   const isOne =
@@ -250,7 +236,7 @@ function halfFormula(source: string, opening: Sign, paragraph: number): Span | n
       : opening.kind === '\\('
         ? isLast && !content.includes('\n') && isInBrackets(opening.kind, content, before, '')
         : isCertain(content) || (isLast && isBegun(source, opening, content));
-  return isOne ? spanOf(opening, paragraph, 0) : null;
+  return isOne ? spanOf(opening, paragraph) : null;
 }
 
 function isBegun(source: string, opening: Sign, content: string): boolean {

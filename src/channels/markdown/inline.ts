@@ -1,5 +1,4 @@
-/** Collects text and the marks on it, for `render.ts` and `inline.ts`. */
-
+/** The inside of a paragraph, heading or table cell: emphasis, code, links, images, line breaks. */
 import type { Token } from 'markdown-it';
 import type { Mark, Part } from '../../core/channel.js';
 import { decoded, mayBeHidden } from './address.js';
@@ -10,21 +9,20 @@ type Style = Mark extends infer Each ? (Each extends Mark ? Omit<Each, 'offset' 
 
 export type Writer = ReturnType<typeof createWriter>;
 
+/** Collects text and the marks on it. */
 export function createWriter() {
-  const pieces: string[] = [];
-  let length = 0;
+  let text = '';
   const marks: Mark[] = [];
   const depth = new Map<Mark['kind'], number>();
 
   return {
-    length: () => length,
-    write(text: string): void {
-      pieces.push(text);
-      length += text.length;
+    length: () => text.length,
+    write(more: string): void {
+      text += more;
     },
     /** Marks from `start` to here. */
     mark(start: number, style: Style): void {
-      const where = { offset: start, length: length - start };
+      const where = { offset: start, length: text.length - start };
       if (where.length > 0) marks.push(Object.assign(where, style));
     },
     /** Begins emphasis of a kind, or a link. */
@@ -38,21 +36,13 @@ export function createWriter() {
       return left === 0;
     },
     isInside: (kind: Mark['kind']) => (depth.get(kind) ?? 0) > 0,
-    /** What was written since then, where a piece began. */
-    since(start: number): string {
-      let text = '';
-      for (let at = pieces.length - 1; text.length < length - start; at -= 1)
-        text = (pieces[at] ?? '') + text;
-      return text;
-    },
+    since: (start: number) => text.slice(start),
     done: (): Part => ({
-      text: pieces.join(''),
+      text,
       marks: marks.sort((one, other) => one.offset - other.offset || other.length - one.length),
     }),
   };
 }
-
-// The inside of a paragraph, heading or table cell: emphasis, code, links, images, line breaks.
 
 function emphasisOf({ tag }: Token): 'bold' | 'italic' | 'strike' {
   return tag === 'strong' ? 'bold' : tag === 'em' ? 'italic' : 'strike';

@@ -1,4 +1,7 @@
-/** A part in spans, each with the same marks throughout: what every rendering begins with. */
+/**
+ * A part as lines of runs, for platforms whose markup stands within the text. `renderLines` walks them; what differs by
+ * platform is its `Markup`.
+ */
 import type { Mark, Part } from '../../core/channel.js';
 
 interface Span {
@@ -13,14 +16,8 @@ export function spansOf({ text, marks }: Part): Span[] {
   const waiting = marks
     .filter((mark) => mark.length > 0)
     .sort((one, other) => one.offset - other.offset || other.length - one.length);
-  const edges = new Uint32Array(2 * waiting.length + 2);
-  edges[0] = text.length;
-  for (const [index, mark] of waiting.entries()) {
-    edges[2 * index + 2] = Math.min(mark.offset, text.length);
-    edges[2 * index + 3] = Math.min(endOf(mark), text.length);
-  }
-  edges.sort();
-
+  const ends = waiting.flatMap((mark) => [mark.offset, endOf(mark)]);
+  const edges = [text.length, ...ends.filter((edge) => edge < text.length)].sort((a, b) => a - b);
   const spans: Span[] = [];
   let open: Mark[] = [];
   let next = 0;
@@ -42,10 +39,9 @@ export function endOf(mark: Mark): number {
   return mark.offset + mark.length;
 }
 
-// Runs: pieces of a line of text, each with the same styles throughout. Renderings are written from them.
-
 export type Style = 'link' | 'strike' | 'bold' | 'italic';
 
+/** A piece of a line with the same styles throughout. */
 export interface Run {
   /** `raw` is markup of the platform already. */
   kind: 'text' | 'space' | 'code' | 'raw';
@@ -70,20 +66,13 @@ function isBlank(runs: readonly Run[]): boolean {
   return runs.every((run) => run.kind === 'space');
 }
 
-/** Text alone, in no style. */
-export function isPlain(runs: readonly Run[]): boolean {
-  return runs.every((run) => run.styles.length === 0 && (run.kind === 'text' || run.kind === 'space'));
-}
-
 /** The line as a reader sees it. */
 export function textOf(runs: readonly Run[]): string {
-  let text = '';
-  for (const run of runs) text += run.text;
-  return text;
+  return runs.map(({ text }) => text).join('');
 }
 
 /** How a line begins, as far as it is text without style, and then an `x` for the rest. */
-export function startOf(runs: readonly Run[]): string {
+function startOf(runs: readonly Run[]): string {
   let start = '';
   for (const run of runs) {
     if (run.kind !== 'space' && (run.kind !== 'text' || run.styles.length > 0)) return `${start}x`;
@@ -157,16 +146,13 @@ export function splitAtLinks(runs: readonly Run[]): Run[][] {
   return parts;
 }
 
-// A part as lines, for platforms that have their markup within the text: each line in runs with the same styles
-// throughout, and blocks of code between the lines. Emphasis that crosses the end of a line is on both lines, since not
-// every platform lets it go on.
+type Block = { kind: 'line'; quoted: boolean; runs: Run[] } | { kind: 'pre'; language: string; text: string };
 
-export type Block =
-  | { kind: 'line'; quoted: boolean; runs: Run[] }
-  | { kind: 'pre'; language: string; text: string };
-
-/** A line that a quote touches is quoted whole; a block of code is never within a quote. */
-export function blocksOf(part: Part): Block[] {
+/**
+ * Emphasis that crosses the end of a line is on both lines, since not every platform lets it go on. A line that a quote
+ * touches is quoted whole; a block of code is never within a quote.
+ */
+function blocksOf(part: Part): Block[] {
   const { text } = part;
   const blocks: Block[] = [];
   let runs: Run[] = [];
@@ -192,7 +178,7 @@ export function blocksOf(part: Part): Block[] {
       blocks.push({ kind: 'pre', language: pre.language, text: text.slice(start, fenced) });
       continue;
     }
-    const style = marks.length === 0 ? PLAIN : styleOf(marks);
+    const style = styleOf(marks);
     const inQuote = marks.some((mark) => mark.kind === 'quote');
     for (let at = start; at < end; ) {
       const found = text.indexOf('\n', at);
@@ -223,8 +209,6 @@ function endQuote(blocks: Block[]): void {
   }
 }
 
-const PLAIN: Omit<Run, 'text'> = { kind: 'text', styles: [], url: '' };
-
 function styleOf(marks: readonly Mark[]): Omit<Run, 'text'> {
   let kind: Run['kind'] = 'text';
   let url = '';
@@ -239,8 +223,6 @@ function styleOf(marks: readonly Mark[]): Omit<Run, 'text'> {
   return { kind, styles, url };
 }
 
-// Writes runs with styles as markers that open and close as brackets do.
-
 interface Markers {
   open(style: Style, run: Run): void;
   close(style: Style, run: Run): void;
@@ -250,6 +232,7 @@ interface Markers {
 /** The outer ones first, where they begin and end together. */
 const ORDER: readonly Style[] = ['link', 'strike', 'bold', 'italic'];
 
+/** Writes runs with styles as markers that open and close as brackets do. */
 export function nest(runs: readonly Run[], markers: Markers): void {
   const open: { style: Style; run: Run }[] = [];
 
@@ -288,9 +271,6 @@ function outerFirst(styles: Style[], runs: readonly Run[], from: number): Style[
   return lasts.map(({ style }) => style);
 }
 
-// Which lines are list items that may be written as a list in the platform's markup: a platform draws bullets by depth
-// and counts numbers itself, so what it shows must be what is in the text.
-
 export interface Item {
   indent: string;
   /** `•` or `3.`, say. */
@@ -307,8 +287,11 @@ interface Open {
 
 const ITEM = /^( *)([•◦▪]|(?:0|[1-9]\d{0,8})\.) (?=\S)/;
 
-/** `bullets` by depth, the last one for all that is deeper; lists deeper than `deepest` are text. */
-export function createItems(bullets: readonly string[], deepest: number) {
+/**
+ * Finds the lines that may be written as list items: a platform draws bullets by depth and counts numbers itself, so what it
+ * shows must be what is in the text.
+ */
+function createItems({ bullets, deepest }: Markup) {
   let open: Open[] = [];
 
   /** Whether a list may begin with it there. */
@@ -348,4 +331,26 @@ export function createItems(bullets: readonly string[], deepest: number) {
       open = [];
     },
   };
+}
+
+/** How a platform writes lines. */
+export interface Markup {
+  /** The bullets that it draws, by depth, the last one for all that is deeper; lists deeper than `deepest` are text. */
+  bullets: readonly string[];
+  deepest: number;
+  fence(code: string, language: string): string;
+  /** `item`: the marker of the list item that the line is. */
+  line(runs: readonly Run[], item: Item | null): string;
+  quote(runs: readonly Run[]): string;
+}
+
+export function renderLines(part: Part, markup: Markup): string {
+  const items = createItems(markup);
+  const written = blocksOf(part).map((block) => {
+    if (block.kind === 'line' && !block.quoted)
+      return markup.line(block.runs, items.take(startOf(block.runs)));
+    items.end();
+    return block.kind === 'pre' ? markup.fence(block.text, block.language) : markup.quote(block.runs);
+  });
+  return written.join('\n');
 }

@@ -1,63 +1,17 @@
-/** `2*3*4`: CommonMark would take the stars for emphasis, and what is left is another number. Pure. */
-
+/**
+ * Markdown to plain text with marks: the one neutral form that is cut for every platform (`cut.ts`) and then written in its
+ * syntax (`discord.ts`, `whatsapp.ts`; Telegram takes the marks as they are). Pure. No character of the visible text is lost,
+ * whatever a model writes: HTML is shown as it is, save for a few elements, formulas as they are written (`formulas.ts`),
+ * reference definitions stay text (`[Luna]: hello` is somebody speaking), and what is nested beyond reason is shown as its
+ * source.
+ */
 import { createRequire } from 'node:module';
-import type { default as MarkdownIt, StateCore, StateInline, Token } from 'markdown-it';
+import type { default as MarkdownIt, StateInline, Token } from 'markdown-it';
 import withCjkEmphasis from 'markdown-it-cjk-friendly';
 import type { Part } from '../../core/channel.js';
 import { once } from '../../core/concurrency.js';
 import { putAside, putBack } from './formulas.js';
 import { render } from './render.js';
-
-const STARS = /\*{1,2}(?=\d)/y;
-
-/** A rule for the inside of paragraphs: one star or two between digits are text. */
-function readTimes(state: StateInline, silent: boolean): boolean {
-  const { src, pos } = state;
-  if (src[pos] !== '*' || !/\d/.test(src[pos - 1] ?? '')) return false;
-  STARS.lastIndex = pos;
-  const stars = STARS.exec(src)?.[0];
-  if (stars === undefined) return false;
-  if (!silent) state.pending += stars;
-  state.pos += stars.length;
-  return true;
-}
-
-// The few elements of HTML that models write where Markdown has nothing: `<br>`, `<sub>`, `<sup>`, `<kbd>`. Others are text.
-
-const BREAK = /<br[ \t]{0,8}\/?>[ \t]*\n?[ \t]*/iy;
-const ELEMENT = /<(sub|sup|kbd)>([^<>\n]{1,200})<\/\1>/iy;
-
-/** A rule for the inside of paragraphs: tokens of type `hardbreak`, `sub`, `sup` and `kbd`. */
-function readTag(state: StateInline, silent: boolean): boolean {
-  if (state.src[state.pos] !== '<') return false;
-  const found = matchAt(BREAK, state) ?? matchAt(ELEMENT, state);
-  if (found === null) return false;
-  const [all, name, inner = ''] = found;
-  if (!silent) {
-    const token = state.push(name === undefined ? 'hardbreak' : name.toLowerCase(), name ? '' : 'br', 0);
-    token.content = name === undefined ? '' : innerText(state, inner);
-  }
-  state.pos += all.length;
-  return true;
-}
-
-function matchAt(pattern: RegExp, { src, pos }: StateInline): RegExpExecArray | null {
-  pattern.lastIndex = pos;
-  return pattern.exec(src);
-}
-
-/** Without its marks. */
-function innerText({ md, env }: StateInline, inner: string): string {
-  const tokens: Token[] = [];
-  md.inline.parse(inner, md, env, tokens);
-  return tokens.map(({ content }) => content).join('');
-}
-
-// Markdown to plain text with marks: the one neutral form that is cut for every platform (`cut.ts`) and then written in
-// its syntax (`discord.ts` and its like; Telegram takes the marks as they are). Pure. No character of the visible text is
-// lost, whatever a model writes: HTML is shown as it is, save for a few elements (`tags.ts`), formulas as they are written
-// (`formulas.ts`), reference definitions stay text (`[Luna]: hello` is somebody speaking), and what is nested beyond reason
-// is shown as its source.
 
 /** Lists and quotes deeper than this are shown as written: a parser that descends must stop somewhere. */
 const MAX_DEPTH = 60;
@@ -106,7 +60,6 @@ const parser = once(() => {
   const create = createRequire(import.meta.url)('markdown-it') as typeof MarkdownIt;
   const markdown = create({ html: false, linkify: true, typographer: false, maxNesting: MAX_DEPTH });
   markdown.disable('reference');
-  markdown.core.ruler.at('inline', parseInline);
   markdown.core.ruler.push('formulas', putBack);
   markdown.inline.ruler.before('autolink', 'tags', readTag);
   markdown.inline.ruler.before('emphasis', 'times', readTimes);
@@ -120,21 +73,46 @@ const parser = once(() => {
   return markdown;
 });
 
-/** What may be more than words within a paragraph, an item, a cell; and its line ends. */
-const INLINE_MARKUP = /[\n\\`*_~[<&]|:\/\//;
+/** The few elements of HTML that models write where Markdown has nothing; others are text. */
+const BREAK = /<br[ \t]{0,8}\/?>[ \t]*\n?[ \t]*/iy;
+const ELEMENT = /<(sub|sup|kbd)>([^<>\n]{1,200})<\/\1>/iy;
 
-/** As the parser's own step; but most of them hold only words, which need no parser. */
-function parseInline({ tokens, md, env, Token }: StateCore): void {
-  for (const token of tokens) {
-    if (token.type !== 'inline') continue;
-    const children: Token[] = [];
-    if (INLINE_MARKUP.test(token.content)) {
-      md.inline.parse(token.content, md, env, children);
-    } else if (token.content !== '') {
-      const words = new Token('text', '', 0);
-      words.content = token.content;
-      children.push(words);
-    }
-    token.children = children;
+/** A rule for the inside of paragraphs: tokens of type `hardbreak`, `sub`, `sup` and `kbd`. */
+function readTag(state: StateInline, silent: boolean): boolean {
+  if (state.src[state.pos] !== '<') return false;
+  const found = matchAt(BREAK, state) ?? matchAt(ELEMENT, state);
+  if (found === null) return false;
+  const [all, name, inner = ''] = found;
+  if (!silent) {
+    const token = state.push(name === undefined ? 'hardbreak' : name.toLowerCase(), name ? '' : 'br', 0);
+    token.content = name === undefined ? '' : innerText(state, inner);
   }
+  state.pos += all.length;
+  return true;
+}
+
+function matchAt(pattern: RegExp, { src, pos }: StateInline): RegExpExecArray | null {
+  pattern.lastIndex = pos;
+  return pattern.exec(src);
+}
+
+/** Without its marks. */
+function innerText({ md, env }: StateInline, inner: string): string {
+  const tokens: Token[] = [];
+  md.inline.parse(inner, md, env, tokens);
+  return tokens.map(({ content }) => content).join('');
+}
+
+const STARS = /\*{1,2}(?=\d)/y;
+
+/** `2*3*4`: CommonMark would take the stars for emphasis, and what is left is another number. */
+function readTimes(state: StateInline, silent: boolean): boolean {
+  const { src, pos } = state;
+  if (src[pos] !== '*' || !/\d/.test(src[pos - 1] ?? '')) return false;
+  STARS.lastIndex = pos;
+  const stars = STARS.exec(src)?.[0];
+  if (stars === undefined) return false;
+  if (!silent) state.pending += stars;
+  state.pos += stars.length;
+  return true;
 }

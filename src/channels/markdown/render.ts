@@ -122,9 +122,6 @@ function width(text: string): number {
   return columns;
 }
 
-// markdown-it's tokens to text with marks. The tokens are a flat list, so nothing here descends. Blank lines
-// between blocks stand where they stood in the source.
-
 const BULLETS = ['• ', '◦ ', '▪ '];
 const RULE = '———';
 const TASK = /^\[([ xX])\][ \t]+/;

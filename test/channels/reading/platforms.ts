@@ -1,12 +1,10 @@
 /** A Markdown source as people see it on every platform, letter by letter. */
 import { TABLE_WIDTH as DISCORD_TABLE, discordText } from '../../../src/channels/markdown/discord.js';
-import { htmlText } from '../../../src/channels/markdown/html.js';
 import { parse } from '../../../src/channels/markdown/parse.js';
 import { TABLE_WIDTH as WHATSAPP_TABLE, whatsappText } from '../../../src/channels/markdown/whatsapp.js';
 import { sendRequest, TABLE_WIDTH as TELEGRAM_TABLE } from '../../../src/channels/telegram/outbound.js';
 import { refusalOf } from '../../fakes/telegram-limits.js';
 import { readDiscord } from './discord.js';
-import { readHtml } from './html.js';
 import type { Letter } from './seen.js';
 import { readWhatsApp } from './whatsapp.js';
 
@@ -18,7 +16,6 @@ export const SEEN: Record<string, (source: string) => Letter[]> = {
   'discord on a desktop': (source) => readDiscord(discord(source), 'desktop'),
   'discord on a telephone': (source) => readDiscord(discord(source), 'telephone'),
   whatsapp: (source) => readWhatsApp(whatsappText(parse(source, { tableWidth: WHATSAPP_TABLE }))),
-  html: (source) => readHtml(htmlText(parse(source))),
 };
 
 /** By the entities of the request, which the Bot API must not refuse. */
