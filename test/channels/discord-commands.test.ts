@@ -21,8 +21,16 @@ describe('the commands as Discord’s own', () => {
     expect(persona?.options).toContainEqual({
       type: 1,
       name: 'switch',
-      description: 'Talk with another one',
-      options: [{ type: 3, name: 'name', description: 'Whose', required: true, autocomplete: true }],
+      description: 'Talk with another persona',
+      options: [
+        {
+          type: 3,
+          name: 'name',
+          description: 'The persona’s name; put names with spaces in quotes',
+          required: true,
+          autocomplete: true,
+        },
+      ],
     });
     expect(persona?.options).toContainEqual({
       type: 1,

@@ -276,11 +276,13 @@ describe('a yes', () => {
     await Promise.all([on.say('/approve CODE1', CONTROL), on.say('/approve CODE1', CONTROL)]);
     await on.settled();
     expect(ran).toEqual(['it']);
-    expect(textsTo('9').filter((text) => text.startsWith('That call is over'))).toHaveLength(1);
+    expect(textsTo('9').filter((text) => text.startsWith('That approval is closed'))).toHaveLength(1);
     await say('run again');
     await say('/deny CODE2', CONTROL);
     await say('/approve CODE2', CONTROL);
-    expect(textsTo('9').at(-1)).toBe('That call is over: it was decided, has expired, or was stopped.');
+    expect(textsTo('9').at(-1)).toBe(
+      'That approval is closed: it was decided, has expired, or was stopped. /approve lists the pending ones.',
+    );
     expect(ran).toEqual(['it']);
   });
 
@@ -291,7 +293,7 @@ describe('a yes', () => {
     expect(textsTo('1')).toEqual(['Only owners can do that.']);
     await say('/approve CODE9', CONTROL);
     await say("/approve ' or 1=1 --", CONTROL);
-    const unknown = 'No call with this ID waits for anybody; /approve lists those that do.';
+    const unknown = 'No pending approval has that ID. /approve lists them.';
     expect(textsTo('9').slice(-2)).toEqual([unknown, unknown]);
     expect(ran).toEqual([]);
   });
@@ -391,7 +393,7 @@ describe('a no', () => {
     await say('run it');
     await say('/deny CODE1', CONTROL);
     expect(ran).toEqual([]);
-    expect(textsTo('9').at(-1)).toBe('`run` (CODE1) is refused and will not run.');
+    expect(textsTo('9').at(-1)).toBe('`run` (CODE1) is denied and will not run.');
     expect(textsTo('1')).toEqual([
       '`run` was not allowed, so it was not run.',
       expect.stringMatching(/^so: Denied: a person was asked and said no/),
@@ -425,7 +427,7 @@ describe('a no', () => {
       expect.stringMatching(/^so: Not run: a person was asked and did not decide in time/),
     ]);
     await say('/approve CODE1', CONTROL);
-    expect(textsTo('9').at(-1)).toMatch(/^That call is over/);
+    expect(textsTo('9').at(-1)).toMatch(/^That approval is closed/);
     expect(ran).toEqual([]);
     expect(await calls()).toMatchObject([{ status: 'completed', results: { error: expect.any(String) } }]);
   });
@@ -437,9 +439,9 @@ describe('what makes it void', () => {
     await say('run it');
     await say(command);
     await say('/approve CODE1', CONTROL);
-    expect(textsTo('9').at(-1)).toMatch(/^That call is over/);
+    expect(textsTo('9').at(-1)).toMatch(/^That approval is closed/);
     await say('/approve', CONTROL);
-    expect(textsTo('9').at(-1)).toBe('No tool call waits for anybody.');
+    expect(textsTo('9').at(-1)).toBe('There are no pending approvals.');
     expect(ran).toEqual([]);
     expect(await calls()).toMatchObject([{ status: 'interrupted' }]);
   });
@@ -449,7 +451,7 @@ describe('what makes it void', () => {
     await say('run rm keep this');
     await on.store.eraseWords('test_1', phraseOf('keep'), '');
     await say('/approve CODE1', CONTROL);
-    expect(textsTo('9').at(-1)).toMatch(/^That call is over/);
+    expect(textsTo('9').at(-1)).toMatch(/^That approval is closed/);
     expect(ran).toEqual([]);
   });
 });
@@ -460,10 +462,10 @@ describe('those that wait', () => {
     await say('run it');
     await say('/approve', CONTROL);
     expect(textsTo('9').at(-1)).toMatch(
-      /^These wait.*\n\n- CODE1: `run`, for test_1\/default, 30 minutes left$/,
+      /^Pending approvals.*\n\n- CODE1: `run`, for test_1\/default, 30 minutes left$/,
     );
     await say('/status', CONTROL);
-    expect(textsTo('9').at(-1)).toContain('Waiting for a yes: run (CODE1)');
+    expect(textsTo('9').at(-1)).toContain('Pending approvals: run (CODE1)');
     await say('/approve');
     expect(textsTo('1').at(-1)).toBe('Only owners can do that.');
   });

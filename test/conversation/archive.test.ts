@@ -27,7 +27,7 @@ it('makes no second file where nothing was said, thirty times in a row', async (
   await rm(join(on.folder, 'groups/test_1/archive'), { recursive: true });
   expect(await say('/archive')).toMatch(/^Copied 4 messages to/);
   await say('/reset');
-  expect(await say('/archive')).toBe('There is no conversation here yet to archive.');
+  expect(await say('/archive')).toBe('There is no conversation here to archive yet.');
 });
 
 it('makes at most twenty within an hour, whatever is said between them', async () => {

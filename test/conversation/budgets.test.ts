@@ -360,7 +360,7 @@ it('/usage shows what was used by whom, and what is left of which limit', async 
     prices: { input: 100, output: 1_000 },
   }));
   expect(await say(on, '/usage')).toEqual([
-    'Nothing has been used in this chat in the last thirty days.\n\n' +
+    'This chat has used nothing in the last thirty days.\n\n' +
       'Left until midnight (UTC):\n- all chats: 100 % of the tokens\n- this chat: 1000 of 1000 tokens\n' +
       '- default: 2 of 2 in money\n- you: 500 of 500 tokens',
   ]);

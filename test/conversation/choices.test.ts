@@ -198,17 +198,17 @@ describe('a button', () => {
     const { say, presses, last, remembers, on } = await line({ buttons: true });
     await say('/memory forget swordfish');
     expect(last()).toContain(
-      'Answer `yes` within two minutes, and it goes. Anything else, and all stays as it is.',
+      'Answer `yes` within two minutes to remove it. Any other message keeps everything.',
     );
     expect(await presses('Keep')).toBe('taken');
-    expect(last()).toBe('All stays as it is.');
+    expect(last()).toBe('Nothing was changed.');
     await say('yes');
     expect(asked(on)).toContain('>yes<');
     expect(await remembers('swordfish')).toBe(true);
 
     await say('/memory forget swordfish');
     expect(await presses('Forget')).toBe('taken');
-    expect(last()).toMatch(/^It is forgotten/);
+    expect(last()).toMatch(/^Forgotten:/);
     expect(await remembers('swordfish')).toBe(false);
   });
 
@@ -304,12 +304,12 @@ describe('a number', () => {
       /Answer `yes` within two minutes.*\n\n1 Forget\n2 Keep\n\nAnswer with a number\.$/s,
     );
     await say('2');
-    expect(last()).toBe('All stays as it is.');
+    expect(last()).toBe('Nothing was changed.');
     await say('yes');
     expect(await remembers('swordfish')).toBe(true);
     await say('/memory forget swordfish');
     await say('1');
-    expect(last()).toMatch(/^It is forgotten/);
+    expect(last()).toMatch(/^Forgotten:/);
     expect(await remembers('swordfish')).toBe(false);
     await say('/memory forget herring');
   });
@@ -341,7 +341,7 @@ describe('a stranger who gets a code', () => {
     expect(notes[0]?.part.choices?.map(({ label }) => label)).toEqual(['Let in', 'Refuse']);
     expect(await presses('Let in')).toBe('taken');
     expect(on.texts()).toContain('You are in. Write to me whenever you like; /help shows what I can do.');
-    expect(on.texts().findLast((text) => text.includes('may talk now'))).toContain(
+    expect(on.texts().findLast((text) => text.includes('may write to me now'))).toContain(
       'coterie pair remove test_eve',
     );
     on.answer(() => 'welcome, Eve');
@@ -357,7 +357,7 @@ describe('a stranger who gets a code', () => {
     await say('hello');
     await say('may I?', HERS);
     expect(await presses('Refuse')).toBe('taken');
-    expect(last()).toMatch(/is not let in, and not asked about again for 7 days\.$/);
+    expect(last()).toMatch(/is refused. I will not ask about them again for 7 days\.$/);
     const said = on.texts().length;
     await clock.advance(6 * 86_400_000);
     await say('please', HERS);
@@ -404,7 +404,7 @@ describe('a stranger who gets a code', () => {
     const told = { member: { text: 'in', marks: [] }, owner: { text: 'in', marks: [] } };
     await on.store.approve({ codeOrId: 'ABCDEFGH', looksLike: null, asOwner: false, now: 0, told });
     expect(await presses('Refuse')).toBe('taken');
-    expect(last()).toMatch(/^That request is over/);
+    expect(last()).toMatch(/^That request was already decided/);
     expect((await on.store.approvalOf({ chatId: 'x', senderId: 'test_eve' })).sender).toBe(true);
   });
 

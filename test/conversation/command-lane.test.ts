@@ -163,7 +163,7 @@ describe('commands of a room', () => {
 describe('who may change a group, where the platform', () => {
   const NO = 'Only owners and administrators of this group can do that.';
   const UNKNOWN =
-    'It could not be checked whether you are an administrator of this group. Please try again in a minute.';
+    'I could not check whether you are an administrator of this group. Please try again in a minute.';
   it.each([
     ['says no', async () => false, NO],
     ['says yes', async () => true, CLEARED],

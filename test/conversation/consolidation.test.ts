@@ -161,7 +161,7 @@ describe('a night', () => {
     await at.night();
     await at.on.say('/memory');
     await at.on.settled();
-    expect(at.on.texts().at(-1)).toContain('Put in order at night, 2026-11-22 18:00: tier 1, 2, 3.');
+    expect(at.on.texts().at(-1)).toContain('Consolidated at night, 2026-11-22 18:00: tier 1, 2, 3.');
     await at.on.say('/memory undo');
     await at.on.settled();
     expect(await at.memory()).toBe(MEMORY);

@@ -93,7 +93,7 @@ describe('a forward', () => {
     await say('undo', { ...FROM_BOB, replyTo });
     expect(on.texts().at(-1)).toBe('fine');
     await say('undo', { replyTo });
-    expect(on.texts().at(-1)).toMatch(/^Taken back/);
+    expect(on.texts().at(-1)).toMatch(/^Undone/);
   });
 
   it('calls nobody by the names in it, nor by a mention', async () => {

@@ -126,10 +126,10 @@ describe('something from inside', () => {
     await on.settled();
     await tell({ text: 'yes' });
     await on.settled();
-    expect(on.texts().join()).not.toContain('It is forgotten');
+    expect(on.texts().join()).not.toContain('Forgotten:');
     await on.say('yes');
     await on.settled();
-    expect(on.texts().at(-1)).toMatch(/^It is forgotten/);
+    expect(on.texts().at(-1)).toMatch(/^Forgotten:/);
   });
 
   it('goes to the persona that it is for, in a group without a mention, and its text calls nobody', async () => {

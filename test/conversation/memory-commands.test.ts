@@ -5,8 +5,7 @@ import { phraseOf } from '../../src/core/phrase.js';
 import type { Step } from '../../src/core/transcript.js';
 import { CHAT, messageOf, standIn, versionOf } from './memory-stand-in.js';
 
-const ACCOUNT =
-  'Of what was said here to me and by me, 12 messages are in my window, 40 are behind it after a memory flush, and 1 is archived with a flush still owed.';
+const ACCOUNT = 'Messages here: 12 in my window, 40 read by a memory flush, 1 archived with a pending flush.';
 const cleared = 'Conversation cleared. Principles and per-persona memory are unchanged.';
 
 describe('/memory', () => {
@@ -115,23 +114,23 @@ describe('/memory why', () => {
     );
     const { text } = await on.run('/memory why');
     expect(text.split('\n')).toEqual([
-      'My last answer was given 5 remembered lines, 2 recalled lines, 2 lines of my summary and 1 line that a search found.',
+      'My last answer used 5 remembered lines, 2 recalled lines, 2 lines of my summary and 1 line that a search found.',
       '',
-      'These share words with it:',
+      'Lines that share words with the answer:',
       '',
       '- `Likes blue roses` — `default/MEMORY.md`, tier 1; from Anna, 2026-11-20 09:04: ``I like blue roses `very` much`` (shared: blue, roses)',
-      '- `2026-03-04 10:15, Anna: my sister brought blue roses` — recalled for your words, from earlier (shared: blue, roses)',
-      '- `Builds a shed` — `default/MEMORY.md`, tier 2; noted 2026-11-21 08:00, when older messages were put away (shared: shed)',
-      '- `watered the roses` — `memory/2026-11-21.md`; written by hand, as far as I can tell (shared: roses)',
-      '- `the shed needs a door (archive/2026-01-01T0900-default.md)` — recalled for your words, from earlier (shared: shed)',
-      '- `Anna plants roses` — from my summary of what I no longer see word for word (shared: roses)',
+      '- `2026-03-04 10:15, Anna: my sister brought blue roses` — recalled for your message (shared: blue, roses)',
+      '- `Builds a shed` — `default/MEMORY.md`, tier 2; noted 2026-11-21 08:00, during a memory flush (shared: shed)',
+      '- `watered the roses` — `memory/2026-11-21.md`; probably written by hand (shared: roses)',
+      '- `the shed needs a door (archive/2026-01-01T0900-default.md)` — recalled for your message (shared: shed)',
+      '- `Anna plants roses` — from my summary of older messages (shared: roses)',
       '- `2025-08-09 18:00, Ben: the shed is green` — found by my search for `shed door` (shared: shed)',
       '',
-      'These share none:',
+      'Other lines:',
       '',
-      '- `Lives in Graz` — `default/MEMORY.md`, tier 1; noted 2026-11-21 08:00; what was said then is not kept',
+      '- `Lives in Graz` — `default/MEMORY.md`, tier 1; noted 2026-11-21 08:00; the conversation is no longer kept',
       '- `slept late` — `memory/2026-11-21.md`; from Anna, 2026-11-20 09:03: `hello you`',
-      '- `Her birthday is in May` — from my summary of what I no longer see word for word',
+      '- `Her birthday is in May` — from my summary of older messages',
       '',
       ACCOUNT,
     ]);
@@ -170,7 +169,7 @@ describe('/memory why', () => {
     on.turns.set('t1', [messageOf(4, 'half of it')]);
     on.versions.push(versionOf({ after: '- and half of a line' }));
     const { text } = await on.run('/memory why');
-    expect(text).toContain('My last answer was given 301 remembered lines.');
+    expect(text).toContain('My last answer used 301 remembered lines.');
     expect(text).toContain('- `and hal` — `default/MEMORY.md`, tier 1; from Anna');
     expect(text).toContain('And 286 more.');
     expect(text.length).toBeLessThan(6_000);
@@ -179,12 +178,10 @@ describe('/memory why', () => {
   it('tells an answer without memory from no answer at all', async () => {
     const on = standIn();
     expect((await on.run('/memory why')).text).toBe(
-      `There is no answer of mine here yet to explain.\n\n${ACCOUNT}`,
+      `I have not answered here yet, so there is nothing to explain.\n\n${ACCOUNT}`,
     );
     on.now.given = { memory: '', dailyLog: '', recalled: '', summary: '' };
-    expect((await on.run('/memory why')).text).toBe(
-      `My last answer was given nothing that I remember.\n\n${ACCOUNT}`,
-    );
+    expect((await on.run('/memory why')).text).toBe(`My last answer used no memory.\n\n${ACCOUNT}`);
   });
 
   it('names what was only recalled, and nothing of another answer’s searches', async () => {
@@ -200,16 +197,16 @@ describe('/memory why', () => {
     );
     on.steps.set('t1', searched('key', '- 2025-08-09 18:00, Ben: an old find'));
     const { text } = await on.run('/memory why');
-    expect(text).toContain('My last answer was given 1 recalled line.');
+    expect(text).toContain('My last answer used 1 recalled line.');
     expect(text).toContain(
-      '- `2026-03-04 10:15, you: the key is blue` — recalled for your words, from earlier (shared: blue)',
+      '- `2026-03-04 10:15, you: the key is blue` — recalled for your message (shared: blue)',
     );
     expect(text).not.toContain('an old find');
   });
 
   it('says of messages with certain words where they went', async () => {
     const on = standIn();
-    expect((await on.run('/memory why blue roses')).text).toMatch(/^I find no message/);
+    expect((await on.run('/memory why blue roses')).text).toMatch(/^I can’t find a message/);
     const of = (id: number, fate: (typeof on.traces)[number]['fate']) =>
       on.traces.push({ message: messageOf(id, `blue roses ${id}`), personaId: 'default', fate });
     of(1, { kind: 'window', flushed: true });
@@ -219,12 +216,12 @@ describe('/memory why', () => {
     const [window, archived, reset] = text.split('\n');
     expect(window).toMatch(/^- Anna, 2026-11-20 09:01: `blue roses 1` It is in my window/);
     expect(archived).toMatch(
-      /word for word in `groups\/test_1\/archive\/x.md`\. A memory flush of it is still owed/,
+      /word for word in `groups\/test_1\/archive\/x.md`\. Its memory flush is pending/,
     );
-    expect(reset).toBe('- A message of 2026-11-20 09:03: it was forgotten by /reset, or never shown to me.');
+    expect(reset).toBe('- A message of 2026-11-20 09:03: forgotten by /reset, or never shown to me.');
     on.traces.length = 0;
     for (const fate of ['waiting', 'flushed', 'overheard'] as const) of(4, { kind: fate });
-    expect((await on.run('/memory why roses')).text).toMatch(/waits.*behind my window.*overheard/s);
+    expect((await on.run('/memory why roses')).text).toMatch(/waiting.*left my window.*not said to me/s);
   });
 });
 
@@ -247,7 +244,7 @@ describe('/memory forget', () => {
     const before = everything(on);
     const { text, effects } = await on.run('/memory forget swordfish');
     expect(text).toContain(
-      'This would go for good: 3 whole lines of memory and daily log, the words in 1 message, the words in 1 archive, and what holds them of 1 other note',
+      'This would be removed permanently: 3 whole lines of memory and daily log, the words in 1 message, the words in 1 archive, and the matching parts of 1 other note',
     );
     expect(text).toContain('- `default/MEMORY.md`: `The word is Swordfish`');
     expect(text).toContain('- `luna/MEMORY.md`: `swordfish again`');
@@ -266,7 +263,7 @@ describe('/memory forget', () => {
   it('after a yes removes it everywhere, work in flight first, and does not repeat the text', async () => {
     const on = withSwordfish();
     const { text } = await on.run('/memory yes swordfish');
-    expect(text).toMatch(/^It is forgotten/);
+    expect(text).toMatch(/^Forgotten:/);
     expect(text).toContain('Removed: 3 whole lines');
     expect(text.toLowerCase()).not.toContain('swordfish');
     expect(everything(on)).not.toContain('swordfish');
@@ -283,34 +280,34 @@ describe('/memory forget', () => {
     on.now.onInterrupt = () => {
       if (++times === 2) on.files.set('memory/2026-11-22.md', 'swordfish again');
     };
-    expect((await on.run('/memory yes swordfish')).text).toMatch(/^It is forgotten/);
+    expect((await on.run('/memory yes swordfish')).text).toMatch(/^Forgotten:/);
     expect(everything(on)).not.toContain('swordfish');
     on.now.onInterrupt = () => on.files.set('memory/2026-11-22.md', 'swordfish again');
     on.now.onInterrupt();
-    expect((await on.run('/memory yes swordfish')).text).toMatch(/something keeps writing it back/);
+    expect((await on.run('/memory yes swordfish')).text).toMatch(/it was written again/);
   });
 
   it('run again after a crash finishes what is left; when nothing is, it says it is forgotten', async () => {
     const on = withSwordfish();
     await on.services.memory.erase(CHAT, phraseOf('swordfish'));
-    expect((await on.run('/memory yes swordfish', { tries: 2 })).text).toMatch(/^It is forgotten/);
+    expect((await on.run('/memory yes swordfish', { tries: 2 })).text).toMatch(/^Forgotten:/);
     expect(everything(on)).not.toContain('swordfish');
-    expect((await on.run('/memory yes swordfish', { tries: 2 })).text).toMatch(/^It is forgotten/);
+    expect((await on.run('/memory yes swordfish', { tries: 2 })).text).toMatch(/^Forgotten:/);
     // The store had put its mark into the command itself before the process ended.
     on.done.length = 0;
     const marked = ['yes [forgotten]', 'y[forgotten] [forgotten]', 'forget "[forgotten]"'];
     for (const argument of marked)
-      expect((await on.run(`/memory ${argument}`, { tries: 2 })).text).toMatch(/^It is forgotten/);
+      expect((await on.run(`/memory ${argument}`, { tries: 2 })).text).toMatch(/^Forgotten:/);
     expect(on.done).toEqual(marked.map(() => 'endErasing, as after a crash'));
   });
 
   it('says that a text stands nowhere, and asks nothing', async () => {
     const on = withSwordfish();
     expect(await on.run('/memory forget marlin')).toEqual({
-      text: 'I find that nowhere: not in my memory, not in what I keep of this chat.',
+      text: 'I can’t find that in my memory or in anything I keep of this chat.',
     });
     expect(on.done).toEqual([]);
-    expect((await on.run('/memory yes marlin')).text).toMatch(/^I find that nowhere/);
+    expect((await on.run('/memory yes marlin')).text).toMatch(/^I can’t find that/);
     expect(on.done).not.toContain('erase');
   });
 
@@ -320,8 +317,10 @@ describe('/memory forget', () => {
       expect((await on.run(`/memory forget ${text}`)).text).toMatch(/at least two characters/);
       expect((await on.run(`/memory yes ${text}`)).text).toMatch(/at least two characters/);
     }
-    expect((await on.run('/memory forget [forgotten]')).text).toMatch(/in the place of forgotten words/);
-    expect((await on.run('/memory forget a [forgotten] b')).text).toMatch(/in the place of forgotten words/);
+    expect((await on.run('/memory forget [forgotten]')).text).toMatch(/replaces words that were forgotten/);
+    expect((await on.run('/memory forget a [forgotten] b')).text).toMatch(
+      /replaces words that were forgotten/,
+    );
     expect(on.done).toEqual([]);
   });
 
@@ -330,7 +329,7 @@ describe('/memory forget', () => {
     on.tiers.set('default', { 1: 'costs 5$ (a+b)*\nsays "hi there" daily\nkeep me .*', 2: '', 3: '' });
     expect((await on.run('/memory forget 5$ (a+b)*')).text).toContain('1 whole line');
     expect((await on.run('/memory forget "hi\nthere"')).text).toContain('1 whole line');
-    expect((await on.run('/memory forget .*.*')).text).toMatch(/nowhere/);
+    expect((await on.run('/memory forget .*.*')).text).toMatch(/can’t find that/);
     await on.run('/memory yes "hi\nthere"');
     await on.run('/memory yes 5$ (a+b)*');
     expect(on.tiers.get('default')?.[1]).toBe('keep me .*');
@@ -355,7 +354,7 @@ describe('/memory forget', () => {
           on.tiers.set('default', { 1: `tea\n${line}`, 2: '', 3: '' });
           on.messages.push(messageOf(1, `so: ${line}!`));
           const { text } = await on.run(`/memory yes ${secret}`);
-          expect(text).toMatch(/^It is forgotten/);
+          expect(text).toMatch(/^Forgotten:/);
           expect(on.messages[0]?.text).toContain('[forgotten]');
         },
       ),
@@ -380,7 +379,7 @@ describe('/memory undo', () => {
     const on = twice();
     const first = await on.run('/memory undo');
     expect(first).toEqual({
-      text: 'Taken back: the change of tier 1 of `default/MEMORY.md` (from Anna, 2026-11-20 09:04: `I like roses`).\n\nGone again:\n\n- `roses`',
+      text: 'Undone: the change of tier 1 of `default/MEMORY.md` (from Anna, 2026-11-20 09:04: `I like roses`).\n\nRemoved:\n\n- `roses`',
       effects: [{ kind: 'undone', versionId: 'new' }],
     });
     expect(on.tiers.get('default')?.[1]).toBe('- tea');
@@ -390,7 +389,7 @@ describe('/memory undo', () => {
     expect(on.tiers.get('default')?.[1]).toBe('');
     on.versions.shift();
     expect(await on.run('/memory undo')).toEqual({
-      text: 'There is no change of my memory to take back.',
+      text: 'There is no change of my memory to undo.',
       effects: [],
     });
   });
@@ -399,7 +398,7 @@ describe('/memory undo', () => {
     const on = twice();
     on.tiers.set('default', { 1: '- tea\n- red roses', 2: '', 3: '' });
     const { text, effects } = await on.run('/memory undo');
-    expect(text).toMatch(/^Nothing was taken back: .* edited by hand since/);
+    expect(text).toMatch(/^Nothing was undone: .* edited by hand since/);
     expect(text).toContain('It had added:\n\n- `roses`');
     expect(effects).toEqual([]);
     expect(on.tiers.get('default')?.[1]).toBe('- tea\n- red roses');
@@ -437,8 +436,8 @@ describe('/memory undo TURN, which a plain undo becomes', () => {
     const on = saved();
     const { text, effects } = await on.run('/memory undo t1');
     expect(text).toBe(
-      'Taken back: the change of tier 1 of `default/MEMORY.md`, tier 2 of `default/MEMORY.md`.\n\n' +
-        'Gone again:\n\n- `roses`\n- `shed`\n\nGone again:\n\n- `a plan`',
+      'Undone: the change of tier 1 of `default/MEMORY.md`, tier 2 of `default/MEMORY.md`.\n\n' +
+        'Removed:\n\n- `roses`\n- `shed`\n\nRemoved:\n\n- `a plan`',
     );
     expect(effects).toEqual(['third', 'second', 'first'].map((versionId) => ({ kind: 'undone', versionId })));
     expect(on.tiers.get('default')).toEqual({ 1: '- tea', 2: '', 3: '' });
@@ -448,13 +447,13 @@ describe('/memory undo TURN, which a plain undo becomes', () => {
     const on = saved();
     on.tiers.set('default', { 1: '- tea\n- roses\n- shed\n- cats', 2: 'a plan', 3: '' });
     const { text, effects } = await on.run('/memory undo t1');
-    expect(text).toMatch(/^Nothing was taken back: .* was changed again since, and that would be lost\./);
+    expect(text).toMatch(/^Nothing was undone: .* was changed again since, and undoing would lose that\./);
     expect(effects).toBeUndefined();
     expect(on.tiers.get('default')?.[1]).toBe('- tea\n- roses\n- shed\n- cats');
   });
 
   it('says when nothing is left of it', async () => {
-    expect(await saved().run('/memory undo t7')).toEqual({ text: 'Nothing is left of that to take back.' });
+    expect(await saved().run('/memory undo t7')).toEqual({ text: 'There is nothing left to undo.' });
   });
 });
 
@@ -475,10 +474,10 @@ describe('a night', () => {
   it('is listed by /memory, and is one change for /memory undo', async () => {
     const on = consolidated();
     expect((await on.run('/memory')).text).toContain(
-      'Put in order at night, 2026-11-21 08:00: tier 1, 2, 3. To take that back: /memory undo',
+      'Consolidated at night, 2026-11-21 08:00: tier 1, 2, 3. To undo that: /memory undo',
     );
     const { text, effects } = await on.run('/memory undo');
-    expect(text).toContain('noted 2026-11-21 08:00, when memory was put in order for the night');
+    expect(text).toContain('noted 2026-11-21 08:00, during the nightly consolidation');
     expect(effects).toEqual(['n3', 'n2', 'n1'].map((versionId) => ({ kind: 'undone', versionId })));
     expect(on.tiers.get('default')).toEqual({ 1: '- tea', 2: '', 3: '- a plan' });
   });
@@ -486,7 +485,7 @@ describe('a night', () => {
   it('is not offered to be taken back where something newer would be', async () => {
     const on = consolidated();
     on.versions.unshift(versionOf({ id: 'new', tier: 2, before: '- a plan', after: '- another' }));
-    expect((await on.run('/memory')).text).toMatch(/Put in order at night, .*tier 1, 2, 3\.\n/);
+    expect((await on.run('/memory')).text).toMatch(/Consolidated at night, .*tier 1, 2, 3\.\n/);
     on.versions.splice(0);
     expect((await on.run('/memory')).text).not.toContain('at night');
   });
@@ -510,7 +509,7 @@ describe('/memory export', () => {
   it('sends at most 30 and says how many stay; none is a sentence', async () => {
     const on = standIn();
     expect((await on.run('/memory export')).text).toBe(
-      'There are no files to send: I remember nothing here yet.',
+      'There are no files to send yet: I remember nothing here.',
     );
     for (let n = 0; n < 33; n++) on.files.set(`archive/${n}.md`, 'x');
     const { text, files } = await on.run('/memory export');
@@ -522,14 +521,14 @@ describe('/memory export', () => {
 describe('/archive', () => {
   it('says where the copy is and how long, or that there is nothing to copy', async () => {
     const on = standIn();
-    expect((await on.run('/archive')).text).toBe('There is no conversation here yet to archive.');
+    expect((await on.run('/archive')).text).toBe('There is no conversation here to archive yet.');
     on.now.copied = { file: 'x.md', messages: 1 };
     expect((await on.run('/archive')).text).toBe(
       'Copied 1 message to `groups/test_1/archive/x.md`. The conversation goes on.',
     );
     on.now.copied = { file: 'x.md', messages: 1, isOld: true };
     expect((await on.run('/archive')).text).toBe(
-      'Nothing was said since the last copy: `groups/test_1/archive/x.md` holds all of it.',
+      'Nothing was said since the last copy, `groups/test_1/archive/x.md`.',
     );
     on.now.copied = 'too many';
     expect((await on.run('/archive')).text).toMatch(/too often within the last hour/);

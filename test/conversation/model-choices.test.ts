@@ -20,7 +20,7 @@ const LIST = [
   'There are:',
   '- m (the gateway’s)',
   '- small',
-  '- large (holds 400000 tokens, 1.25 for a million tokens read, 10 for a million written)',
+  '- large (holds 400000 tokens, 1.25 for a million input tokens, 10 for a million output tokens)',
 ].join('\n');
 
 async function ask(text: string): Promise<string | undefined> {
@@ -48,7 +48,7 @@ describe('/persona model', () => {
     await ask('hi');
     const before = await personaFile();
     expect(await ask('/persona model default gigantic')).toBe(
-      `gigantic is not among the models that can be chosen here.\n\n${LIST}`,
+      `gigantic is not one of the models you can choose here.\n\n${LIST}`,
     );
     expect(await personaFile()).toBe(before);
     expect(await ask('/persona model default')).toBe(`Usage: /persona model NAME MODEL\n\n${LIST}`);
@@ -57,7 +57,7 @@ describe('/persona model', () => {
   it('has the model itself where nothing is listed', async () => {
     on = await workbench();
     expect(await ask('/persona model default small')).toMatch(
-      /not among .*\n\nThere are:\n- m \(the gateway’s\)$/s,
+      /not one of .*\n\nThere are:\n- m \(the gateway’s\)$/s,
     );
   });
 
@@ -75,7 +75,7 @@ describe('/persona model', () => {
     await ask('hi');
     // The operator chose it, in a file.
     expect(on.asked.at(-1)?.model).toBe('fine');
-    const refused = /is not among the models that can be chosen here/;
+    const refused = /is not one of the models you can choose here/;
     expect(await ask('/persona model "Old Bear" gigantic')).toMatch(refused);
     expect(await ask('/persona model "Old Bear" "small\nmodel: gigantic"')).toMatch(refused);
     expect(await ask('/persona model "Old Bear" fine')).toMatch(refused);

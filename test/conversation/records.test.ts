@@ -167,7 +167,7 @@ it('goes with /memory forget, for all personas of the chat', async () => {
   await open();
   await say('the word is heliotrope', 'and what else?');
   await say('/memory forget heliotrope', 'yes');
-  expect(on.texts().at(-1)).toContain('It is forgotten');
+  expect(on.texts().at(-1)).toContain('Forgotten:');
   expect(await written()).toBe('');
   const turn = await turnOf('evt-1');
   expect(turn.batch[0]?.text).toBe('the word is [forgotten]');

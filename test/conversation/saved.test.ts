@@ -186,13 +186,13 @@ describe('a plain undo that replies to it', () => {
     await tell(on, 'and roses');
     const asked = on.asked.length;
     await tell(on, ' Undo! ', replyingTo(on, 'roses'));
-    expect(on.texts().at(-1)).toMatch(/^Taken back: the change of tier 1 of `default\/MEMORY.md`, a line of/);
+    expect(on.texts().at(-1)).toMatch(/^Undone: the change of tier 1 of `default\/MEMORY.md`, a line of/);
     expect(await memoryOf(on)).toContain('- likes tea\n');
     expect(await memoryOf(on)).not.toContain('roses');
     expect((await on.memory.readDaily('test_1', today())).trim()).toBe('');
     expect(on.asked.length).toBe(asked);
     await tell(on, 'undo', replyingTo(on, 'remembered: likes roses'));
-    expect(on.texts().at(-1)).toBe('Nothing is left of that to take back.');
+    expect(on.texts().at(-1)).toBe('There is nothing left to undo.');
     // The one before still stands, and can be taken back as well.
     await tell(on, 'UNDO', replyingTo(on, 'remembered: likes tea'));
     expect(await memoryOf(on)).not.toContain('tea');
@@ -205,7 +205,7 @@ describe('a plain undo that replies to it', () => {
     const file = join(on.folder, 'groups/test_1/default/MEMORY.md');
     await writeFile(file, (await memoryOf(on)).replace('- likes tea', '- likes tea\n- by hand'));
     await tell(on, 'undo', replyingTo(on, 'likes tea'));
-    expect(on.texts().at(-1)).toMatch(/was changed again since, and that would be lost/);
+    expect(on.texts().at(-1)).toMatch(/was changed again since, and undoing would lose that/);
     expect(await memoryOf(on)).toContain('- likes tea\n- by hand');
   });
 
@@ -230,7 +230,7 @@ describe('a plain undo that replies to it', () => {
     expect(on.texts().at(-1)).toBe('Only owners and administrators of this group can do that.');
     expect(await memoryOf(on, 'test_-5')).toContain('Mondays');
     await tell(on, 'undo', { ...reply, ...ADMIN });
-    expect(on.texts().at(-1)).toMatch(/^Taken back/);
+    expect(on.texts().at(-1)).toMatch(/^Undone/);
     expect(await memoryOf(on, 'test_-5')).not.toContain('Mondays');
   });
 });

@@ -308,9 +308,7 @@ describe('/schedule', () => {
     );
     expect(await command('/schedule cancel 1')).toBe('Task 1 is cancelled.');
     expect(await command('/schedule cancel 1')).toBe('Task 1 is cancelled already.');
-    expect(await command('/schedule cancel 99')).toBe(
-      'There is no task 99 here; /schedule lists what there is.',
-    );
+    expect(await command('/schedule cancel 99')).toBe('There is no task 99 here. /schedule lists the tasks.');
     expect(await command('/schedule cancel')).toMatch(/^Usage:/);
     expect(await command('/schedule cancel 1 or so')).toMatch(/^Usage:/);
     expect(await command('/schedule constructor 1')).toMatch(/^Usage:/);
@@ -337,7 +335,7 @@ describe('/schedule', () => {
     await fire();
     await on.settled();
     expect(await command('/schedule history 1')).toMatch(
-      /at second 3: under way\n.*at second 2: passed over\n.*at second 1: done$/,
+      /at second 3: running\n.*at second 2: skipped\n.*at second 1: done$/,
     );
   });
 
@@ -376,7 +374,7 @@ describe('what goes wrong', () => {
     ]);
     expect(await command('/schedule')).toMatch(/^- 1, parked, by Mira/);
     expect(await command('/schedule history 1')).toMatch(
-      /^Task 1, newest first:\n- .*: failed \(tried again, 3 of 3\)\n.*2 of 3\)\n.*1 of 3\)\n- 2026-01-15 12:10 \(UTC\): failed$/,
+      /^Task 1, newest first:\n- .*: failed \(retry 3 of 3\)\n.*2 of 3\)\n.*1 of 3\)\n- 2026-01-15 12:10 \(UTC\): failed$/,
     );
     on.answer(() => 'The roses!');
     await command('/schedule resume 1');
@@ -439,7 +437,7 @@ describe('what goes wrong', () => {
     await on.settled();
     on.answer(() => 'done');
     await pass(HOUR);
-    expect(await command('/schedule history 1')).toMatch(/12:05 \(UTC\): passed over$/);
+    expect(await command('/schedule history 1')).toMatch(/12:05 \(UTC\): skipped$/);
     expect(on.texts()).not.toContain('done');
   });
 
@@ -560,7 +558,7 @@ describe('the clock', () => {
     began = clock.now();
     await pass(0);
     expect(on.texts()).toHaveLength(before);
-    expect(await command('/schedule history 1')).toMatch(/22:00 \(UTC\): passed over\n/);
+    expect(await command('/schedule history 1')).toMatch(/22:00 \(UTC\): skipped\n/);
     await pass(HOUR);
     expect(on.texts().at(-1)).toBe('done');
   });

@@ -27,8 +27,8 @@ async function skills(more: object = {}) {
 }
 
 it('is one sentence where there are none', async () => {
-  expect(await skills()).toBe('There are no skills here.');
-  expect(await skills(OWNER)).toBe('There are no skills here.');
+  expect(await skills()).toBe('No skills are installed.');
+  expect(await skills(OWNER)).toBe('No skills are installed.');
   expect(on.asked).toEqual([]);
 });
 
@@ -37,7 +37,7 @@ it('lists them as they are now; only owners see what was skipped, and why', asyn
   await put('broken', 'x');
   expect(await skills()).toBe('Skills:\n- `pdf`: Reads `PDF`');
   expect(await skills(OWNER)).toBe(
-    'Skills:\n- `pdf`: Reads `PDF`\n\nThe persona here has no use of them: `skills` is not among its tools (`tools.allow`).' +
+    'Skills:\n- `pdf`: Reads `PDF`\n\nThe persona here can’t use them: `skills` is not among its tools (`tools.allow`).' +
       '\n\nNot offered:\n- `broken`: it has no front matter between two lines of ---',
   );
 });

@@ -351,9 +351,9 @@ describe('memory that is written then', () => {
     expect(version?.cause).toMatchObject({ kind: 'turn', tainted: true });
     await say('what of violets?');
     await say('/memory why');
-    expect(on.texts().at(-1)).toContain('(words from outside had been read then)');
+    expect(on.texts().at(-1)).toContain('(written after reading untrusted text)');
     await say('/memory');
-    const marked = 'When tier 3 was written, words from outside had been read then';
+    const marked = 'Written after reading untrusted text: tier 3.';
     expect(on.texts().at(-1)).toContain(marked);
 
     const owner = { chatId: 'test_1', personaId: 'default' };

@@ -114,7 +114,7 @@ describe('where only owners change it', () => {
       expect(await memory()).toContain('roses');
     }
     await say('/memory undo', OWNER);
-    expect(on.texts().at(-1)).toMatch(/^Taken back/);
+    expect(on.texts().at(-1)).toMatch(/^Undone/);
     expect(await memory()).not.toContain('roses');
   });
 

@@ -99,7 +99,7 @@ describe('/voice', () => {
     [undefined, {}, 'Voice is off'],
     ['on', {}, 'Voice is on'],
     ['off', {}, 'Voice is off'],
-    [undefined, { spokenTo: true }, 'I speak when I am spoken to'],
+    [undefined, { spokenTo: true }, 'I answer voice notes with voice notes'],
   ])('alone says how it is: after %s, configured %j', async (before, options, words) => {
     await begin(options);
     if (before !== undefined) await say(`/voice ${before}`);
@@ -118,7 +118,7 @@ describe('/voice', () => {
     await begin({ can: {} });
     await say('/voice on');
     await say('hello');
-    expect(seen()).toEqual(['There are no voice notes here.', 'fine']);
+    expect(seen()).toEqual(['Voice notes are not available on this channel.', 'fine']);
   });
 
   it('with another word says what there is', async () => {

@@ -58,19 +58,19 @@ it('names recalled lines, summary and finds, each with its source', async () => 
   expect(JSON.stringify(given)).toContain('Mira sails an old boat');
   const why = await tell('/memory why');
   expect(why).toMatch(
-    /^My last answer was given 1 recalled line, 2 lines of my summary and 1 line that a search found\./,
+    /^My last answer used 1 recalled line, 2 lines of my summary and 1 line that a search found\./,
   );
   expect(why).toContain(
     '- `2026-03-04 10:15, Mira: the boat key hangs in the shed` — found by my search for `boat key` (shared: ',
   );
-  expect(why).toContain('- `2026-03-04 10:15, you: my boat is called Albatros` — recalled for your words');
+  expect(why).toContain('- `2026-03-04 10:15, you: my boat is called Albatros` — recalled for your message');
   expect(why).toContain('- `Mira sails an old boat` — from my summary');
-  const [related, unrelated] = (why ?? '').split('These share none:');
+  const [related, unrelated] = (why ?? '').split('Other lines:');
   expect(related).toContain('Albatros');
   expect(unrelated).toContain('She is from Lisbon');
 
   expect(await tell('and now?')).toBe('I see.');
   const next = await tell('/memory why');
   expect(next).not.toContain('found by my search');
-  expect(next).toContain('recalled for your words');
+  expect(next).toContain('recalled for your message');
 });

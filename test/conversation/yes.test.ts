@@ -78,7 +78,7 @@ describe('a yes', () => {
     expect(last()).toMatchObject(asCommand);
     expect(await remembers('swordfish')).toBe(false);
     expect(await remembers('marlin')).toBe(true);
-    expect(lastText()).toMatch(/^It is forgotten/);
+    expect(lastText()).toMatch(/^Forgotten:/);
     expect(lastText()).not.toContain('swordfish');
     expect(on.asked).toEqual([]);
   });
@@ -94,13 +94,13 @@ describe('a yes', () => {
     await on.receive(message('what is the word?'));
     await expect.poll(() => knew).toEqual([true]);
     await on.receive(message('/memory forget swordfish'));
-    await expect.poll(lastText).toMatch(/^This would go/);
+    await expect.poll(lastText).toMatch(/^This would be removed/);
     await hand(message('yes'));
     expect(knew.length).toBeGreaterThan(1);
     expect(knew.at(-1)).toBe(false);
     expect(on.texts().toSorted()).toEqual([
-      expect.stringMatching(/^It is forgotten/),
-      expect.stringMatching(/^This would go/),
+      expect.stringMatching(/^Forgotten:/),
+      expect.stringMatching(/^This would be removed/),
       'what word?',
     ]);
   });
@@ -178,7 +178,7 @@ describe('a yes', () => {
     const yes = message('yes');
     await hand(yes);
     await hand(yes);
-    expect(on.texts().filter((text) => text.startsWith('It is forgotten'))).toHaveLength(1);
+    expect(on.texts().filter((text) => text.startsWith('Forgotten:'))).toHaveLength(1);
     expect(on.asked).toEqual([]);
   });
 

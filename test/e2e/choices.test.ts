@@ -84,9 +84,9 @@ describe.each(PLATFORMS)('on %s', (_name, platformOf) => {
     await said(DIRECT, () => platform.say({ from: ANNA, in: DIRECT, text: 'the word is swordfish' }));
     const question = await command('/memory forget swordfish');
     expect(offered(question)).toEqual(['Forget', 'Keep']);
-    expect((await chosen(DIRECT, question, 'Keep')).text).toBe('All stays as it is.');
+    expect((await chosen(DIRECT, question, 'Keep')).text).toBe('Nothing was changed.');
     const again = await command('/memory forget swordfish');
-    expect((await chosen(DIRECT, again, 'Forget')).text).toMatch(/^It is forgotten/);
+    expect((await chosen(DIRECT, again, 'Forget')).text).toMatch(/^Forgotten:/);
     await isOver(DIRECT, again);
 
     await command('/persona new Luna', GROUP);
@@ -121,7 +121,7 @@ describe.each(PLATFORMS)('on %s', (_name, platformOf) => {
     const welcome = await said(BENS, () => choose(ANNA, DIRECT, waits, 'Let in'));
     expect(welcome.text).toMatch(/^You are in\./);
     await on.replies(DIRECT, before + 2);
-    expect(platform.shown(DIRECT).at(-1)?.text).toMatch(/Ben.* may talk now\./);
+    expect(platform.shown(DIRECT).at(-1)?.text).toMatch(/Ben.* may write to me now\./);
     on.model.reply('Hello, Ben.');
     const answer = await said(BENS, () => platform.say({ from: BEN, in: BENS, text: 'hello!' }));
     expect(answer.text).toContain('Hello, Ben.');

@@ -108,7 +108,7 @@ describe('/memory forget', () => {
     expect(await on.home.read(MEMORY)).toContain('Swordfish');
     const requests = on.model.count();
     const answer = await ask('Yes!');
-    expect(answer).toMatch(/^It is forgotten/);
+    expect(answer).toMatch(/^Forgotten:/);
     expect(answer.toLowerCase()).not.toContain('swordfish');
     expect(on.model.count()).toBe(requests);
     expect(await on.home.read(MEMORY)).toContain('Likes tea');
@@ -154,7 +154,7 @@ describe('/memory forget', () => {
     expect(await on.home.read(file)).toContain('swordfish');
     expect(JSON.stringify(on.model.requests.at(-1)?.body)).toContain('no, wait');
     await ask('/memory forget swordfish', anna);
-    expect(await ask('YES', anna)).toMatch(/^It is forgotten/);
+    expect(await ask('YES', anna)).toMatch(/^Forgotten:/);
     expect(await on.home.read(file)).not.toContain('swordfish');
   });
 
@@ -169,7 +169,7 @@ describe('/memory forget', () => {
     await on.model.received(before + 1);
     on.telegram.say({ text: '/memory yes swordfish' });
     const texts = await on.replies(ANNA.id, 3);
-    expect(texts.filter((text) => text.startsWith('It is forgotten'))).toHaveLength(1);
+    expect(texts.filter((text) => text.startsWith('Forgotten:'))).toHaveLength(1);
     expect(texts.at(-1)).toBe('anew');
     expect(await filesWith('swordfish')).toEqual([]);
   });
@@ -182,7 +182,7 @@ describe('/memory forget', () => {
     await gateway.stop('SIGKILL');
     await on.start();
     await eventually(
-      () => on.sentTo(ANNA.id).some((text) => text.startsWith('It is forgotten')),
+      () => on.sentTo(ANNA.id).some((text) => text.startsWith('Forgotten:')),
       'it is forgotten',
     );
     expect(await on.home.read(MEMORY)).toContain('tea');
@@ -193,11 +193,11 @@ describe('/memory forget', () => {
 describe('/memory undo', () => {
   it('walks back change by change, and refuses after a person’s edit', async () => {
     await begin();
-    expect(await ask('/memory undo')).toBe('There is no change of my memory to take back.');
+    expect(await ask('/memory undo')).toBe('There is no change of my memory to undo.');
     await ask('remember: 1 - tea');
     await ask('remember: 1 - tea\n- roses');
     const undone = await ask('/memory undo');
-    expect(undone).toMatch(/^Taken back: the change of tier 1 of default\/MEMORY\.md \(from Anna Berg, /);
+    expect(undone).toMatch(/^Undone: the change of tier 1 of default\/MEMORY\.md \(from Anna Berg, /);
     expect(undone).toContain('roses');
     expect(await on.home.read(MEMORY)).toContain('- tea\n');
     expect(await on.home.read(MEMORY)).not.toContain('roses');
@@ -212,7 +212,7 @@ describe('/memory undo', () => {
     expect(await on.home.read(MEMORY)).toBe(
       '# Memory\n\n## Tier 1 — Long term\n\n## Tier 2 — Mid term\n\n## Tier 3 — Short term\n',
     );
-    expect(await ask('/memory undo')).toBe('There is no change of my memory to take back.');
+    expect(await ask('/memory undo')).toBe('There is no change of my memory to undo.');
   });
 });
 

@@ -209,7 +209,7 @@ async function saving(on: PlatformStage): Promise<void> {
   const [undone] = await said(on, DIRECT, () =>
     on.platform.say({ from: ANNA, in: DIRECT, text: 'Undo', replyTo }),
   );
-  expect(undone?.text).toMatch(/^Taken back: the change of tier 1/);
+  expect(undone?.text).toMatch(/^Undone: the change of tier 1/);
   expect(on.model.count()).toBe(asked);
   const memory = await on.home.read(`groups/${on.platform.chatId(DIRECT)}/default/MEMORY.md`);
   expect(memory).not.toContain('roses');

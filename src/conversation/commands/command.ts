@@ -1,6 +1,6 @@
 /** The interface of a chat command. To add one, add a file and a line in `list.ts`. */
 import type { OfferedOption, Permission } from '../../core/access.js';
-import type { CommandDescription, Greeting, OutgoingFile } from '../../core/channel.js';
+import type { CommandDescription, CommandVerb, Greeting, OutgoingFile } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import type { ChatId, RoomId } from '../../core/ids.js';
 import type { MemoryOwner } from '../../core/memory.js';
@@ -8,6 +8,7 @@ import type { Persona } from '../../core/persona.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
 import type { Services } from '../services.js';
+import { verbAndRest } from './parse.js';
 
 export interface Command extends CommandDescription {
   /** Whether it changes something: in groups, only owners and the group's administrators may then use it. */
@@ -25,7 +26,7 @@ export interface Command extends CommandDescription {
 }
 
 export const NOT_CHECKED =
-  'It could not be checked whether you are an administrator of this group. Please try again in a minute.';
+  'I could not check whether you are an administrator of this group. Please try again in a minute.';
 
 export interface CommandCall {
   command: StoredCommand;
@@ -72,9 +73,45 @@ export interface CommandServices extends Services {
 export const changesNothing = () => false;
 export const changesAlways = () => true;
 
-// The persona a command means when it names none.
+/** A word that a command's argument may start with; the first one is the default. */
+export interface Verb extends CommandVerb {
+  changes: boolean;
+  /** Not listed: only a button or an answer leads to it. */
+  isHidden?: true;
+  run(call: CommandCall, services: CommandServices, rest: string): Promise<CommandAnswer>;
+}
 
-/** The active persona, which owns the memory in question. */
+/** A command of verbs. An unknown verb, or one without the text that it needs, gets the usage. */
+export function withVerbs(
+  command: Omit<Command, 'verbs' | 'changes' | 'run'>,
+  verbs: readonly Verb[],
+): Command {
+  const listed = verbs.filter(({ isHidden }) => !isHidden);
+  const usage = listed.map(({ name, description, rest }, n) => {
+    const text =
+      rest === undefined ? '' : rest.required ? rest.name.toUpperCase() : `[${rest.name.toUpperCase()}]`;
+    const words = [`/${command.name}`, n === 0 ? '' : name, text].filter((word) => word !== '');
+    return `${words.join(' ')} — ${description}`;
+  });
+  const called = (argument: string) => {
+    const { verb, rest } = verbAndRest(argument);
+    const found = verb === '' ? verbs[0] : verbs.find(({ name }) => name === verb);
+    return found?.rest?.required && rest === '' ? undefined : found;
+  };
+  return {
+    ...command,
+    verbs: listed,
+    changes: (argument) => called(argument)?.changes ?? false,
+    async run(call, services) {
+      const { argument } = call.command;
+      const verb = called(argument);
+      if (verb === undefined) return { text: ['Usage:', ...usage].join('\n') };
+      return verb.run(call, services, verbAndRest(argument).rest);
+    },
+  };
+}
+
+/** The active persona, whose memory a command means when it names none. */
 export function activeHere({ chat }: StoredCommand): MemoryOwner {
   return { chatId: chat.id, personaId: chat.activePersona };
 }

@@ -1,7 +1,6 @@
 /**
  * `/memory forget TEXT`: shows what would be removed and asks; after a yes, the text is permanently removed from the
- * chat's files and the store. Running turns (whose prompts contain it) and flushes (which read it) are ended first, so
- * that it cannot come back.
+ * chat's files and the store. Running turns and flushes are ended first, so that it cannot come back.
  */
 
 import type { FoundLine, KeptByAgents } from '../../core/memory.js';
@@ -23,9 +22,9 @@ const LINE_CHARS = 200;
 const PASSES = 3;
 
 const IT_IS_FORGOTTEN =
-  'It is forgotten: it stands neither in my memory nor in what I keep of this chat. ' +
-  'What was sent here before can still be read here; delete it there, too, if it should go.';
-const NOWHERE = 'I find that nowhere: not in my memory, not in what I keep of this chat.';
+  'Forgotten: it is no longer in my memory or in anything I keep of this chat. ' +
+  'The chat still shows what was sent here before; delete that in the app if you want it gone, too.';
+const NOWHERE = 'I can’t find that in my memory or in anything I keep of this chat.';
 
 interface Found {
   lines: FoundLine[];
@@ -42,10 +41,10 @@ export async function forget(
   services: CommandServices,
   text: string,
 ): Promise<CommandAnswer> {
-  const wanted = wantedIn(text);
-  if ('refusal' in wanted) return { text: wanted.refusal };
+  const phrase = phraseIn(text);
+  if (typeof phrase === 'string') return { text: phrase };
   const { command } = call;
-  const found = await search(call, wanted.phrase, services);
+  const found = await search(call, phrase, services);
   if (isNothing(found)) return { text: NOWHERE };
   if (isForOwners(call, services, found)) return { text: FOR_OWNERS };
   const ifYes = { name: command.name, argument: `yes ${text}` };
@@ -70,10 +69,9 @@ export async function carryOut(
   services: CommandServices,
   text: string,
 ): Promise<CommandAnswer> {
-  const wanted = wantedIn(text);
-  if ('refusal' in wanted) return { text: wanted.refusal };
+  const phrase = phraseIn(text);
+  if (typeof phrase === 'string') return { text: phrase };
   const { command } = call;
-  const { phrase } = wanted;
   const found = await search(call, phrase, services);
   if (isNothing(found) && command.tries === 1) return { text: NOWHERE };
   if (isForOwners(call, services, found)) return { text: FOR_OWNERS };
@@ -91,12 +89,11 @@ export async function carryOut(
     gone = isNothing(await search(call, phrase, services));
   }
   await services.store.endErasing(command.chat.id, phrase, FORGOTTEN);
-  if (!gone)
-    return { text: 'I removed it, but something keeps writing it back. Please try again in a moment.' };
+  if (!gone) return { text: 'I removed it, but it was written again. Please try again in a moment.' };
   return { text: isNothing(found) ? IT_IS_FORGOTTEN : `${IT_IS_FORGOTTEN}\n\nRemoved: ${summary(found)}.` };
 }
 
-/** Where only owners change tier 1, no administrator of a group removes what may stand in it. Alone, one's words are one's own. */
+/** Where only owners change tier 1, an administrator of a group removes nothing from it. */
 function isForOwners(
   { command, isOwner }: CommandCall,
   { settings }: CommandServices,
@@ -106,8 +103,7 @@ function isForOwners(
   return lines.some(({ file }) => file.endsWith('/MEMORY.md'));
 }
 
-const FOR_OWNERS =
-  'That stands in a MEMORY.md, and here only owners change tier 1 of it: please ask one of them.';
+const FOR_OWNERS = 'That is in a MEMORY.md, and only owners change tier 1 here. Please ask an owner.';
 
 /** Whether a crash prevented the answer after this command's own row had already lost the text. */
 export function isErased({ argument, tries }: StoredCommand): boolean {
@@ -122,18 +118,15 @@ export async function endOf({ command }: CommandCall, services: CommandServices)
   return { text: IT_IS_FORGOTTEN };
 }
 
-function wantedIn(text: string): { phrase: Phrase } | { refusal: string } {
+/** A string is a refusal. */
+function phraseIn(text: string): Phrase | string {
   const wanted = unquoted(text);
-  if (Array.from(wanted).length < 2) {
-    return {
-      refusal: 'Please give me at least two characters to forget: one alone stands nearly everywhere.',
-    };
-  }
-  // Text that contains the marker could not be told from what is already forgotten.
-  if (wanted.includes(FORGOTTEN)) {
-    return { refusal: `${FORGOTTEN} is what stands in the place of forgotten words; nothing is behind it.` };
-  }
-  return { phrase: phraseOf(wanted) };
+  if (Array.from(wanted).length < 2)
+    return 'Please give me at least two characters to forget; a single one is nearly everywhere.';
+  // Text with the marker cannot be distinguished from forgotten words.
+  if (wanted.includes(FORGOTTEN))
+    return `${FORGOTTEN} replaces words that were forgotten; there is nothing behind it to forget.`;
+  return phraseOf(wanted);
 }
 
 async function search(call: CommandCall, phrase: Phrase, services: CommandServices): Promise<Found> {
@@ -150,7 +143,7 @@ async function search(call: CommandCall, phrase: Phrase, services: CommandServic
   };
 }
 
-/** Of transcripts of which no task is known any more nobody can say whose they are: these count. */
+/** Transcripts whose task is no longer known count as this chat's. */
 async function keptByAgents(
   { command, isOwner }: CommandCall,
   { store }: CommandServices,
@@ -178,9 +171,9 @@ function preview(found: Found): string {
   });
   if (found.lines.length > MOST_SHOWN) lines.push(`- and ${found.lines.length - MOST_SHOWN} more lines`);
   const blocks = [
-    `This would go for good: ${summary(found)}.`,
+    `This would be removed permanently: ${summary(found)}.`,
     lines.join('\n'),
-    'Answer `yes` within two minutes, and it goes. Anything else, and all stays as it is.',
+    'Answer `yes` within two minutes to remove it. Any other message keeps everything.',
   ];
   return blocks.filter((block) => block !== '').join('\n\n');
 }
@@ -195,7 +188,7 @@ function summary({ lines, archives, transcripts, messages, others, full }: Found
     archiveFiles > 0 && `the words in ${counted(archiveFiles, 'archive')}`,
     transcriptFiles > 0 && `the words in ${counted(transcriptFiles, 'transcript')} of agents`,
     others > 0 &&
-      `and what holds them of ${counted(others, 'other note')} (summaries, earlier versions of memory, what tools were told)`,
+      `and the matching parts of ${counted(others, 'other note')} (summaries, earlier versions of memory, arguments of tools)`,
   ];
   return (full ? 'at least ' : '') + parts.filter((part) => part !== false).join(', ');
 }

@@ -1,4 +1,4 @@
-/** Splits what a persona's last answer was given into lines, each with where it is from. Pure. */
+/** The lines of memory behind a persona's last answer, and where each comes from. */
 import { type PersonaId, roomParts } from '../../core/ids.js';
 import type { PromptMemory, Tier, Version } from '../../core/memory.js';
 import { type Step, type StoredMessage, wordsBy } from '../../core/transcript.js';
@@ -147,36 +147,26 @@ function stands(line: RememberedLine, text: string): boolean {
   });
 }
 
-// Describes where a change of memory came from: who said what led to it, and when.
-
 const QUOTE_CHARS = 80;
 const NAME_CHARS = 60;
 
-/** `about` is the line in question: of several messages, the one most similar to it is quoted. */
-/** Also of what was written by a model that had read words from outside: such words may have led to it. */
-export async function sourceOf(
-  version: Version,
-  about: string,
-  services: Pick<CommandServices, 'store' | 'zone'>,
-): Promise<string> {
+/**
+ * Where a change of memory came from: who said what led to it, and when. Of several messages the one most similar to the
+ * line `about` is quoted.
+ */
+export async function sourceOf(version: Version, about: string, services: CommandServices): Promise<string> {
   const source = await whence(version, about, services);
-  return version.cause.tainted ? `${source} (${OUTSIDE})` : source;
+  return version.cause.tainted ? `${source} (written after reading untrusted text)` : source;
 }
 
-export const OUTSIDE = 'words from outside had been read then';
-
-async function whence(
-  version: Version,
-  about: string,
-  { store, zone }: Pick<CommandServices, 'store' | 'zone'>,
-): Promise<string> {
+async function whence(version: Version, about: string, { store, zone }: CommandServices): Promise<string> {
   const noted = `noted ${zone.time(version.at)}`;
   const { kind, turnId, personaId } = version.cause;
-  if (kind === 'flush') return `${noted}, when older messages were put away`;
-  if (kind === 'night') return `${noted}, when memory was put in order for the night`;
+  if (kind === 'flush') return `${noted}, during a memory flush`;
+  if (kind === 'night') return `${noted}, during the nightly consolidation`;
   const messages = turnId === null ? [] : await store.turnMessages(turnId);
   const message = closest(messages, about);
-  if (!message) return `${noted}; what was said then is not kept`;
+  if (!message) return `${noted}; the conversation is no longer kept`;
   // A control chat can write to other chats' memory; what is said there is not for them.
   if (roomParts(message.room).chatId !== version.chatId) return `${noted}, from another chat`;
   const { resetAt } = await store.view(message.room, personaId);
@@ -196,11 +186,7 @@ function closest(messages: StoredMessage[], about: string): StoredMessage | unde
     .sort((a, b) => b.score - a.score)[0]?.message;
 }
 
-// Finds the words that two texts share: a simple measure that anybody can verify by eye. Pure.
-
-/**
- * Common words that say nothing about a text's subject, for languages in which the three-letter minimum is not enough.
- */
+/** Common words that say nothing about a text's subject and have three letters or more. */
 const STOP_WORDS = new Set(
   (
     'the and for are was were has have had not but you your yours our his her hers him she they them their its ' +
@@ -217,7 +203,7 @@ const STOP_WORDS = new Set(
 /** Alphabets in which words of one or two letters seldom carry meaning. */
 const ALPHABET = /\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic}|\p{Script=Arabic}|\p{Script=Hebrew}/u;
 
-/** Creates the function that finds a text's words by Unicode's rules (by dictionary in scripts without spaces). */
+/** A function that finds a text's words by Unicode's rules (by dictionary in scripts without spaces). */
 export function wordFinder(): (text: string) => Set<string> {
   const segmenter = new Intl.Segmenter('en', { granularity: 'word' });
   return (text) => {

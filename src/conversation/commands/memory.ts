@@ -1,5 +1,4 @@
-/** `/memory`: lets users see and change what a persona remembers. Dispatches each verb to its file. */
-
+/** `/memory`: shows and changes what a persona remembers. Its larger verbs have files of their own. */
 import {
   changedLines,
   type Memory,
@@ -17,80 +16,75 @@ import {
   type CommandAnswer,
   type CommandCall,
   type CommandServices,
+  type Verb,
+  withVerbs,
 } from './command.js';
 import { carryOut, endOf, forget, isErased } from './memory-forget.js';
-import { holdsOutside, OUTSIDE, sourceOf } from './memory-lines.js';
+import { holdsOutside, sourceOf } from './memory-lines.js';
 import { why } from './memory-why.js';
 import { verbAndRest } from './parse.js';
 
-const USAGE = [
-  'Usage:',
-  '/memory — show what I remember here',
-  '/memory why — show what my last answer was given: what I remember, recalled and searched, and where it comes from',
-  '/memory why WORDS — say where the messages with these words went',
-  '/memory forget TEXT — remove a text from memory, conversation and archives; I show what would go and ask first',
-  '/memory undo — take back the last change of my memory',
-  '/memory export — send the files of my memory',
-].join('\n');
-
-type Verb = (call: CommandCall, services: CommandServices, rest: string) => Promise<CommandAnswer>;
-
-const VERBS: Record<string, { run: Verb; changes: boolean }> = {
-  show: { run: show, changes: false },
-  why: { run: why, changes: false },
-  forget: { run: forget, changes: true },
+const VERBS: readonly Verb[] = [
+  { name: 'show', description: 'Show what I remember here', changes: false, run: show },
+  {
+    name: 'why',
+    description: 'Show the memory behind my last answer, or where messages with certain words are now',
+    rest: { name: 'words', description: 'Find where messages with these words are now', required: false },
+    changes: false,
+    run: why,
+  },
+  {
+    name: 'forget',
+    description: 'Remove a text from memory, conversation and archives; I ask first',
+    rest: { name: 'text', description: 'The text to forget', required: true },
+    changes: true,
+    run: forget,
+  },
   // The command that a yes to `forget` becomes; typing it counts as a yes.
-  yes: { run: carryOut, changes: true },
+  {
+    name: 'yes',
+    description: '',
+    rest: { name: 'text', description: '', required: true },
+    isHidden: true,
+    changes: true,
+    run: carryOut,
+  },
   // The other answer to `forget`.
-  keep: { run: async () => ({ text: 'All stays as it is.' }), changes: true },
+  {
+    name: 'keep',
+    description: '',
+    isHidden: true,
+    changes: true,
+    run: async () => ({ text: 'Nothing was changed.' }),
+  },
   // With a turn's id: what a plain undo becomes that replies to a note on what was saved.
-  undo: { run: undo, changes: true },
+  { name: 'undo', description: 'Undo the last change of my memory', changes: true, run: undo },
   // In a group, not everybody should be able to request all the files at once.
-  export: { run: exportFiles, changes: true },
-};
+  { name: 'export', description: 'Send the files of my memory', changes: true, run: exportFiles },
+];
+
+const verbs = withVerbs(
+  {
+    name: 'memory',
+    aliases: [],
+    description: 'Show, explain, forget, undo or export what I remember',
+    audited: (argument) => verbAndRest(argument).verb,
+  },
+  VERBS,
+);
 
 export const memory: Command = {
-  name: 'memory',
-  aliases: [],
-  description: 'Show, explain, forget, undo or export what I remember',
-  verbs: [
-    { name: 'show', description: 'Show what I remember here' },
-    {
-      name: 'why',
-      description: 'What my last answer was given to remember, and where it comes from',
-      rest: { name: 'words', description: 'Where the messages with these words went', required: false },
-    },
-    {
-      name: 'forget',
-      description: 'Remove a text from memory, conversation and archives; I ask first',
-      rest: { name: 'text', description: 'What is to be forgotten', required: true },
-    },
-    { name: 'undo', description: 'Take back the last change of my memory' },
-    { name: 'export', description: 'Send the files of my memory' },
-  ],
-  changes: (argument) => verbOf(argument)?.changes ?? false,
-  audited: (argument) => verbAndRest(argument).verb,
+  ...verbs,
   async run(call, services) {
-    if (isErased(call.command)) return endOf(call, services);
-    const verb = verbOf(call.command.argument);
-    return verb ? verb.run(call, services, verbAndRest(call.command.argument).rest) : { text: USAGE };
+    return isErased(call.command) ? endOf(call, services) : verbs.run(call, services);
   },
 };
-
-function verbOf(argument: string): { run: Verb; changes: boolean } | undefined {
-  const { verb, rest } = verbAndRest(argument);
-  if (verb === '') return VERBS.show;
-  if (rest === '' && (verb === 'forget' || verb === 'yes')) return undefined;
-  return Object.hasOwn(VERBS, verb) ? VERBS[verb] : undefined;
-}
-
-// `/memory` and `/memory show`: the tiers and the recent daily log, cut as in the prompt, and what the last nightly
-// consolidation changed of them.
 
 /** How far back a consolidation is looked for. */
 const MOST_VERSIONS = 1_000;
 const TIERS: readonly Tier[] = [1, 2, 3];
 
+/** The tiers and the recent daily log, cut as in the prompt. */
 async function show({ command }: CommandCall, services: CommandServices): Promise<CommandAnswer> {
   const { memory, zone, clock } = services;
   const owner = activeHere(command);
@@ -105,12 +99,12 @@ async function show({ command }: CommandCall, services: CommandServices): Promis
     dailyLog && `**Daily log of this chat**\n\n${withFencesClosed(dailyLog)}`,
     await fromOutside(services, owner, today),
     await lastNight(services, owner),
-    'All of it, as files: /memory export',
+    'To get all of it as files: /memory export',
   ];
   return { text: blocks.filter((block) => block !== '').join('\n\n') };
 }
 
-/** Which of what is shown was written after words from outside had been read; empty for none. */
+/** Names the places that were written after untrusted text had been read; empty for none. */
 async function fromOutside(
   { store, memory }: CommandServices,
   owner: MemoryOwner,
@@ -123,32 +117,31 @@ async function fromOutside(
   const isInLog = versions.some(({ file, cause }) => cause.tainted && file === `memory/${today}.md`);
   const places = [...tiers.map((tier) => `tier ${tier}`), ...(isInLog ? ['the log of today'] : [])];
   if (places.length === 0) return '';
-  return `When ${places.join(', ')} was written, ${OUTSIDE}; /memory why says what led to a line.`;
+  return `Written after reading untrusted text: ${places.join(', ')}. /memory why shows what led to a line.`;
 }
 
-/** Empty if there was none, or it was taken back. */
+/** The last consolidation; empty if there was none, or it was undone. */
 async function lastNight({ store, zone }: CommandServices, owner: MemoryOwner): Promise<string> {
   const versions = await store.versions({ ...owner, most: MOST_VERSIONS });
   const night = versions.find(({ cause }) => cause.kind === 'night');
   if (!night) return '';
   const tiers = versions.filter(({ cause }) => cause.turnId === night.cause.turnId).map(({ tier }) => tier);
-  const undo = versions[0] === night ? ' To take that back: /memory undo' : '';
-  return `Put in order at night, ${zone.time(night.at)}: tier ${tiers.sort().join(', ')}.${undo}`;
+  const undo = versions[0] === night ? ' To undo that: /memory undo' : '';
+  return `Consolidated at night, ${zone.time(night.at)}: tier ${tiers.sort().join(', ')}.${undo}`;
 }
 
-// `/memory undo`: reverts the last change of a persona's memory; repeated, it reverts the one before. With the id of a
-// turn (what a plain `undo` becomes that replies to a note on what was saved) it reverts all that this turn changed.
-
-/** How many changes that were never written are skipped at once, and how many versions one change has at most. */
+/** How many unwritten changes are skipped at once. */
 const MOST_OF_NIGHT = 20;
+/** How many versions one turn's change may have. */
 const MOST_OF_TURN = 200;
 
+/** Reverts the last change; repeated, the one before. With a turn's id it reverts everything that this turn changed. */
 async function undo(
   { command, isOwner }: CommandCall,
   services: CommandServices,
   turnId: string,
 ): Promise<CommandAnswer> {
-  const { memory, store, zone } = services;
+  const { memory, store } = services;
   const owner = activeHere(command);
   const isForbidden = (change: Version[]) =>
     services.settings.tier1By === 'owners' && !isOwner && change.some(({ tier }) => tier === 1);
@@ -160,19 +153,18 @@ async function undo(
     const [version] = versions.splice(0, change.length);
     if (version === undefined) break;
     // Read before anything is changed, so that nothing can fail between the change and the answer.
-    const source = await sourceOf(version, version.after, { store, zone });
+    const source = await sourceOf(version, version.after, services);
     const outcome = await memory.takeBack(change);
-    if (outcome === 'changed') return { text: refusal(change, source), effects };
+    if (outcome === 'changed') return { text: editedSince(change, source), effects };
     effects.push(...undone(change));
     // On a retry, a crash may have followed this undo's own write. Otherwise the change was never written: a version is
     // stored before its file is.
-    if (outcome === 'done' || command.tries > 1) return { text: takenBack(change, source), effects };
+    if (outcome === 'done' || command.tries > 1) return { text: undoneText(change, source), effects };
   }
-  return { text: 'There is no change of my memory to take back.', effects };
+  return { text: 'There is no change of my memory to undo.', effects };
 }
 
-const OWNERS_CHANGE_TIER_1 =
-  'Nothing was taken back: that change is of tier 1, which only owners change here.';
+const OWNERS_CHANGE_TIER_1 = 'Nothing was undone: only owners change tier 1 here. Ask an owner to undo it.';
 
 /** The newest change: one version, or all that one night's consolidation made. */
 function newest(versions: Version[]): Version[] {
@@ -191,39 +183,39 @@ async function undoTurn(
 ): Promise<CommandAnswer> {
   const ask = { chatId: chat.id, personaId: null, most: MOST_OF_TURN, turnId };
   const change = await store.versions(ask);
-  if (change.length === 0) return { text: 'Nothing is left of that to take back.' };
+  if (change.length === 0) return { text: 'There is nothing left to undo.' };
   if (isForbidden(change)) return { text: OWNERS_CHANGE_TIER_1 };
   const outcome = await memory.takeBack(change);
   if (outcome === 'changed') return { text: changedSince(change) };
   const effects = undone(change);
   if (outcome === 'already' && tries === 1)
-    return { text: 'That does not stand in my memory any more.', effects };
-  return { text: takenBack(change, null), effects };
+    return { text: 'That is no longer in my memory, so there is nothing to undo.', effects };
+  return { text: undoneText(change, null), effects };
 }
 
 function undone(change: Version[]): CommandEffect[] {
   return change.map(({ id }) => ({ kind: 'undone', versionId: id }));
 }
 
-function takenBack(change: Version[], source: string | null): string {
+function undoneText(change: Version[], source: string | null): string {
   const whence = source === null ? '' : ` (${source})`;
-  const text = `Taken back: the change of ${placesOf(change)}${whence}.`;
-  return [text, ...linesOf(change, { came: 'Gone again:', went: 'Back again:' })].join('\n\n');
+  const text = `Undone: the change of ${placesOf(change)}${whence}.`;
+  return [text, ...linesOf(change, { came: 'Removed:', went: 'Restored:' })].join('\n\n');
 }
 
 const HAD = { came: 'It had added:', went: 'It had removed:' };
 
-function refusal(change: Version[], source: string): string {
+function editedSince(change: Version[], source: string): string {
   const text =
-    `Nothing was taken back: what my last change wrote does not stand there any more, for the file was edited by hand since. ` +
+    `Nothing was undone: the text of my last change is gone, because the file was edited by hand since. ` +
     `My last change was of ${placesOf(change)} (${source}).`;
   return [text, ...linesOf(change, HAD)].join('\n\n');
 }
 
 function changedSince(change: Version[]): string {
   const text =
-    `Nothing was taken back: ${placesOf(change)} was changed again since, and that would be lost. ` +
-    '/memory undo takes back the newest change first.';
+    `Nothing was undone: ${placesOf(change)} was changed again since, and undoing would lose that. ` +
+    '/memory undo starts with the newest change.';
   return [text, ...linesOf(change, HAD)].join('\n\n');
 }
 
@@ -237,8 +229,6 @@ function linesOf(change: Version[], titles: { came: string; went: string }): str
     .map((each) => describeChange(each, titles))
     .filter((lines) => lines !== '');
 }
-
-// Describes a change of memory in words. Pure.
 
 const MOST_LINES = 6;
 const LINE_CHARS = 160;
@@ -263,8 +253,6 @@ function listed(title: string, lines: string[]): string[] {
   return [[title, '', ...shown, ...rest].join('\n')];
 }
 
-// `/memory export`: the files of a persona's memory, one by one.
-
 const MOST_FILES = 30;
 
 async function exportFiles(
@@ -273,7 +261,7 @@ async function exportFiles(
 ): Promise<CommandAnswer> {
   const owner = activeHere(command);
   const reset = (await archives.list(owner.chatId, owner.personaId)).filter(({ reset }) => reset);
-  // What somebody had forgotten is nobody's any more, also where an operator still keeps the file.
+  // A reset archive is forgotten, even if the operator keeps the file.
   const forgotten = new Set(reset.map(({ file }) => `archive/${file}`));
   const all = (await memory.files(owner)).filter(({ file }) => !forgotten.has(file));
   const files: MemoryFile[] = [];
@@ -283,7 +271,7 @@ async function exportFiles(
     looked++;
     if (!(await isEmpty(memory, owner, each.file))) files.push(each);
   }
-  if (files.length === 0) return { text: 'There are no files to send: I remember nothing here yet.' };
+  if (files.length === 0) return { text: 'There are no files to send yet: I remember nothing here.' };
   const left = all.length - looked;
   const rest =
     left === 0

@@ -16,12 +16,13 @@ import { unquoted, verbAndRest } from './parse.js';
 
 const MOST_LISTED = 20;
 const MINUTE_MS = 60_000;
-const OVER = 'That call is over: it was decided, has expired, or was stopped.';
+const OVER =
+  'That approval is closed: it was decided, has expired, or was stopped. /approve lists the pending ones.';
 
 export const approve: Command = {
   name: 'approve',
   aliases: [],
-  description: 'Allow a tool call that waits for an owner',
+  description: 'Allow a tool call; without an ID, list pending approvals',
   ownersOnly: true,
   changes: changesAlways,
   // It enters by itself what is decided.
@@ -32,7 +33,7 @@ export const approve: Command = {
 export const deny: Command = {
   ...approve,
   name: 'deny',
-  description: 'Refuse a tool call that waits for an owner',
+  description: 'Refuse a tool call',
   run: (call, services) => decide(call, services, 'denied'),
 };
 
@@ -48,7 +49,7 @@ async function decide(
     .toUpperCase();
   if (id === '') return { text: await waiting(services) };
   const call = /^[A-Z0-9]{1,20}$/.test(id) ? await store.askedCall(id, clock.now()) : null;
-  if (call === null) return { text: 'No call with this ID waits for anybody; /approve lists those that do.' };
+  if (call === null) return { text: 'No pending approval has that ID. /approve lists them.' };
   const { chat, sender } = command;
   if (call.isOpen) {
     const what = `${call.tool} ${decision} (${id})`;
@@ -62,20 +63,18 @@ async function decide(
     refusal: refusal && (isTold ? { ...refusal, told: null } : refusal),
   });
   if (!('wakes' in decided)) return { text: OVER };
-  const allowed = isAboutRun(call)
-    ? 'is allowed, with the whole run that it is a part of.'
-    : 'is allowed, once.';
-  const text = `${toolNamed(call)} (${id}) ${decided.kind === 'approved' ? allowed : 'is refused and will not run.'}`;
+  const allowed = isAboutRun(call) ? 'is allowed, with its whole run.' : 'is allowed, once.';
+  const text = `${toolNamed(call)} (${id}) ${decided.kind === 'approved' ? allowed : 'is denied and will not run.'}`;
   return { text, wakes: [call.chatId].filter((each) => each !== chat.id), resumes: decided.wakes };
 }
 
 async function waiting({ store, clock }: CommandServices): Promise<string> {
   const now = clock.now();
   const calls = await store.askedCalls(now);
-  if (calls.length === 0) return 'No tool call waits for anybody.';
+  if (calls.length === 0) return 'There are no pending approvals.';
   const lines = calls.slice(0, MOST_LISTED).map((call) => `- ${lineOf(call, now)}`);
   const more = calls.length > MOST_LISTED ? [`And ${calls.length - MOST_LISTED} more.`] : [];
-  return ['These wait for /approve ID or /deny ID:', '', ...lines, ...more].join('\n');
+  return ['Pending approvals. Use /approve ID or /deny ID:', '', ...lines, ...more].join('\n');
 }
 
 function lineOf(call: AskedCall, now: number): string {
@@ -100,7 +99,7 @@ export const WELCOME = {
 export const pairing: Command = {
   name: 'pairing',
   aliases: [],
-  description: 'Let in who waits, or refuse them',
+  description: 'Approve or refuse a pairing request',
   ownersOnly: true,
   changes: changesAlways,
   audited: null,
@@ -110,7 +109,7 @@ export const pairing: Command = {
   },
 };
 
-const REQUEST_OVER = { text: 'That request is over: somebody has decided already, or the code has expired.' };
+const REQUEST_OVER = { text: 'That request was already decided, or its code has expired.' };
 
 async function letIn(call: CommandCall, services: CommandServices, code: string): Promise<CommandAnswer> {
   const { store, clock } = services;
@@ -124,7 +123,7 @@ async function letIn(call: CommandCall, services: CommandServices, code: string)
   if (!approved) return REQUEST_OVER;
   const { id, toldIn } = approved;
   return {
-    text: `${quoted(oneLine(waiting.name, NAME_CHARS))} may talk now. \`coterie pair remove ${id}\` takes it back.`,
+    text: `${quoted(oneLine(waiting.name, NAME_CHARS))} may write to me now. \`coterie pair remove ${id}\` undoes this.`,
     wakes: toldIn === null ? [] : [toldIn],
   };
 }
@@ -138,7 +137,7 @@ async function refuse(call: CommandCall, services: CommandServices, code: string
   const name = await store.refuse({ code, now: clock.now(), quietUntil });
   if (name === null) return REQUEST_OVER;
   return {
-    text: `${quoted(oneLine(name, NAME_CHARS))} is not let in, and not asked about again for ${QUIET_DAYS} days.`,
+    text: `${quoted(oneLine(name, NAME_CHARS))} is refused. I will not ask about them again for ${QUIET_DAYS} days.`,
   };
 }
 

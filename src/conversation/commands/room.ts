@@ -93,12 +93,12 @@ export const archive: Command = {
   async run({ command }, { archives, windows }) {
     const { chatId, personaId } = activeHere(command);
     const copy = await windows.copy(command.room, personaId);
-    if (!copy) return { text: 'There is no conversation here yet to archive.' };
+    if (!copy) return { text: 'There is no conversation here to archive yet.' };
     if (copy === 'too many') {
-      return { text: 'This was copied too often within the last hour; please try again later.' };
+      return { text: 'This conversation was copied too often within the last hour. Please try again later.' };
     }
     const path = code(archives.shownPath(chatId, copy.file));
-    if (copy.isOld) return { text: `Nothing was said since the last copy: ${path} holds all of it.` };
+    if (copy.isOld) return { text: `Nothing was said since the last copy, ${path}.` };
     return { text: `Copied ${counted(copy.messages, 'message')} to ${path}. The conversation goes on.` };
   },
 };
@@ -125,7 +125,7 @@ export const stop: Command = {
       const permission = await mayChange();
       if (permission === 'unknown') return { text: NOT_CHECKED };
       if (permission === 'no') {
-        return { text: 'Only whoever asked, an administrator or an owner can stop this answer.' };
+        return { text: 'Only the person who asked, an administrator or an owner can stop this answer.' };
       }
     }
     return { text: 'Stopped.', effects: [{ kind: 'stop', room: command.room, turnId: running.turnId }] };
@@ -139,10 +139,10 @@ const CHOICES = ['on', 'off'] as const;
 export const voice: Command = {
   name: 'voice',
   aliases: [],
-  description: 'Say whether I speak my replies, too; on or off',
+  description: 'Turn voice notes on or off',
   verbs: [
     { name: 'on', description: 'My replies come as voice notes, too' },
-    { name: 'off', description: 'My replies are text alone' },
+    { name: 'off', description: 'My replies are text only' },
   ],
   ofChat: true,
   changes: (argument) => argument.trim() !== '',
@@ -152,7 +152,8 @@ export const voice: Command = {
     const impossible = whyNot(command, services);
     if (argument === '') return { text: impossible ?? howItIs(command, services) };
     const chosen = CHOICES.find((each) => each === argument);
-    if (chosen === undefined) return { text: 'Write /voice on or /voice off; /voice alone says how it is.' };
+    if (chosen === undefined)
+      return { text: 'Use /voice on or /voice off. /voice shows the current setting.' };
     if (chosen === 'on' && impossible !== null) return { text: impossible };
     const text = chosen === 'on' ? ON : OFF;
     return { text, effects: [{ kind: 'voice', chatId: command.chat.id, voice: chosen }] };
@@ -161,19 +162,19 @@ export const voice: Command = {
 
 type Asked = CommandCall['command'];
 
-const ON = 'From now on my replies here come as voice notes, too. Long ones stay text alone.';
-const OFF = 'From now on my replies here are text alone.';
+const ON = 'My replies here now come as voice notes, too. Long ones stay text only. /voice off turns it off.';
+const OFF = 'My replies here are now text only. /voice on turns voice on.';
 
 function whyNot({ chat }: Asked, { speech, channels }: CommandServices): CommandAnswer['text'] | null {
-  if (!channels.get(chat.channel)?.voiceNotes) return 'There are no voice notes here.';
-  if (speech === null) return 'I have no voice yet: whoever runs me can give me one.';
+  if (!channels.get(chat.channel)?.voiceNotes) return 'Voice notes are not available on this channel.';
+  if (speech === null) return 'I have no voice yet. The person who runs me can configure one.';
   return null;
 }
 
 function howItIs({ chat }: Asked, { speech }: CommandServices): string {
   if (chat.voice === 'on')
-    return 'Voice is on: my replies here come as voice notes, too. /voice off ends it.';
+    return 'Voice is on: my replies here come as voice notes, too. /voice off turns it off.';
   if (chat.voice === undefined && speech?.whenSpokenTo)
-    return 'I speak when I am spoken to: my reply to a voice note comes as one, too. /voice on: always; /voice off: never.';
-  return 'Voice is off: my replies here are text alone. With /voice on they come as voice notes, too.';
+    return 'I answer voice notes with voice notes, too. /voice on: always; /voice off: never.';
+  return 'Voice is off: my replies here are text only. /voice on turns it on.';
 }

@@ -1,68 +1,84 @@
 /** `/schedule`: what is to be done in this chat at a time, and how to pause, resume or end it. */
 import { createZone } from '../../core/dates.js';
-import type { Job, JobAnswer, Jobs } from '../../core/jobs.js';
+import type { Job, Jobs } from '../../core/jobs.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import { oneLine } from '../quoting.js';
-import type { Command, CommandServices } from './command.js';
+import {
+  type Command,
+  type CommandAnswer,
+  type CommandCall,
+  type CommandServices,
+  type Verb,
+  withVerbs,
+} from './command.js';
 import { verbAndRest } from './parse.js';
 
-const USAGE = [
-  'Usage:',
-  '/schedule — list what is scheduled here',
-  '/schedule pause N — keep task N from running until it is resumed',
-  '/schedule resume N — let it run again',
-  '/schedule cancel N — end it',
-  '/schedule history N — when it ran',
-].join('\n');
-
-const CHANGES = {
-  pause: { words: 'is paused', act: (jobs: Jobs, job: Job) => jobs.pause(job) },
-  resume: { words: 'is active again', act: (jobs: Jobs, job: Job) => jobs.resume(job) },
-  cancel: { words: 'is cancelled', act: (jobs: Jobs, job: Job) => jobs.cancel(job) },
-};
 const PROMPT_CHARS = 150;
 /** A list of fifty in full would be several messages. */
 const LIST_CHARS = 60;
 const MANY = 10;
 
-export const schedule: Command = {
-  name: 'schedule',
-  aliases: [],
-  description: 'List what is scheduled here; pause, resume or cancel it',
-  verbs: [
-    { name: 'list', description: 'List what is scheduled here' },
-    { name: 'pause', description: 'Keep a task from running until it is resumed', rest: number() },
-    { name: 'resume', description: 'Let a paused task run again', rest: number() },
-    { name: 'cancel', description: 'End a task', rest: number() },
-    { name: 'history', description: 'When a task ran', rest: number() },
-  ],
-  ofChat: true,
-  changes: (argument) => changeIn(argument) !== undefined,
-  audited: (argument) => {
-    const { verb, rest } = verbAndRest(argument);
-    return `${verb} ${numberOf(rest) ?? ''}`.trim();
-  },
-  async run({ command: { chat, argument } }, services) {
-    const { jobs } = services;
-    const { verb, rest } = verbAndRest(argument);
-    if (verb === '' || (verb === 'list' && rest === '')) return { text: await listIn(services, chat.id) };
-    const change = changeIn(argument);
-    const n = numberOf(rest);
-    if ((change === undefined && verb !== 'history') || n === null) return { text: USAGE };
-    const job = await jobs.find(chat.id, n);
-    if (job === null) return { text: `There is no task ${n} here; /schedule lists what there is.` };
-    if (change === undefined) return { text: await historyOf(jobs, job) };
-    return { text: said(await change.act(jobs, job), change.words) };
-  },
-};
+const TASK = { name: 'task', description: 'Its number, as /schedule shows it', required: true };
 
-function number() {
-  return { name: 'task', description: 'Its number, as /schedule shows it', required: true };
+export const schedule: Command = withVerbs(
+  {
+    name: 'schedule',
+    aliases: [],
+    description: 'List what is scheduled here; pause, resume or cancel it',
+    ofChat: true,
+    audited: (argument) => {
+      const { verb, rest } = verbAndRest(argument);
+      return `${verb} ${numberOf(rest) ?? ''}`.trim();
+    },
+  },
+  [
+    {
+      name: 'list',
+      description: 'List what is scheduled here',
+      changes: false,
+      run: async ({ command }, services) => ({ text: await listIn(services, command.chat.id) }),
+    },
+    change('pause', 'Pause a task until it is resumed', 'is paused'),
+    change('resume', 'Let a paused task run again', 'is active again'),
+    change('cancel', 'Cancel a task', 'is cancelled'),
+    {
+      name: 'history',
+      description: 'Show when a task ran',
+      rest: TASK,
+      changes: false,
+      run: (call, services, rest) => onTask(call, services, rest, (job) => historyOf(services.jobs, job)),
+    },
+  ],
+);
+
+function change(name: 'pause' | 'resume' | 'cancel', description: string, outcome: string): Verb {
+  return {
+    name,
+    description,
+    rest: TASK,
+    changes: true,
+    run: (call, services, rest) =>
+      onTask(call, services, rest, async (job) => {
+        const answer = await services.jobs[name](job);
+        if (!answer.ok) return answer.reason;
+        const { n, state, nextAt, timezone } = answer.job;
+        const next = state === 'active' && nextAt !== null ? ` Next: ${timeIn(timezone, nextAt)}.` : '';
+        return `Task ${n} ${outcome}.${next}`;
+      }),
+  };
 }
 
-function changeIn(argument: string): (typeof CHANGES)[keyof typeof CHANGES] | undefined {
-  const { verb } = verbAndRest(argument);
-  return Object.hasOwn(CHANGES, verb) ? CHANGES[verb as keyof typeof CHANGES] : undefined;
+async function onTask(
+  { command }: CommandCall,
+  { jobs }: CommandServices,
+  rest: string,
+  work: (job: Job) => Promise<string>,
+): Promise<CommandAnswer> {
+  const n = numberOf(rest);
+  if (n === null)
+    return { text: 'Usage: /schedule pause, resume, cancel or history, and the number of a task.' };
+  const job = await jobs.find(command.chat.id, n);
+  return { text: job === null ? `There is no task ${n} here. /schedule lists the tasks.` : await work(job) };
 }
 
 /** `3`, `#3` */
@@ -71,21 +87,14 @@ function numberOf(text: string): number | null {
   return digits === undefined ? null : Number(digits);
 }
 
-function said(answer: JobAnswer, words: string): string {
-  if (!answer.ok) return answer.reason;
-  const { n, state, nextAt, timezone } = answer.job;
-  const next = state === 'active' && nextAt !== null ? ` Next: ${timeIn(timezone, nextAt)}.` : '';
-  return `Task ${n} ${words}.${next}`;
-}
-
 async function listIn({ jobs, personas }: CommandServices, chatId: string): Promise<string> {
   const all = await jobs.list(chatId);
   if (all.length === 0)
-    return 'Nothing is scheduled here. Ask me to remind you of something, or to do it at a time.';
+    return 'Nothing is scheduled here. Ask me to remind you of something, or to do something at a certain time.';
   const there = await personas.list(chatId);
   const chars = all.length > MANY ? LIST_CHARS : PROMPT_CHARS;
   const lines = all.map((job) => `- ${lineOf(job, there, chars)}`);
-  return `${lines.join('\n')}\n\n/schedule pause N, resume N, cancel N and history N go on from here.`;
+  return `${lines.join('\n')}\n\nUse /schedule pause N, resume N, cancel N or history N.`;
 }
 
 /** `3, active, 2026-01-31 08:00 (Europe/Berlin), cron 0 8 * * *, by Mira for June: Say good morning` */
@@ -103,17 +112,17 @@ function lineOf(job: Job, personas: Persona[], chars: number): string {
 }
 
 const OUTCOMES = {
-  running: 'under way',
+  running: 'running',
   answered: 'done',
   failed: 'failed',
-  skipped: 'passed over',
+  skipped: 'skipped',
 };
 
 async function historyOf(jobs: Jobs, job: Job): Promise<string> {
   const runs = await jobs.runs(job);
   if (runs.length === 0) return `Task ${job.n} has not run yet.`;
   const lines = runs.map(({ slot, attempt, outcome }) => {
-    const again = attempt === 0 ? '' : ` (tried again, ${attempt} of 3)`;
+    const again = attempt === 0 ? '' : ` (retry ${attempt} of 3)`;
     // Every zone is whole minutes away from UTC.
     const seconds = slot % 60_000 === 0 ? '' : `, at second ${new Date(slot).getUTCSeconds()}`;
     return `- ${timeIn(job.timezone, slot)}${seconds}: ${OUTCOMES[outcome]}${again}`;

@@ -18,7 +18,7 @@ export const skills: Command = {
     const lines = found.skills.map(
       ({ name, description }) => `- ${code(name)}: ${oneLine(description, MOST_DESCRIPTION)}`,
     );
-    const there = lines.length === 0 ? 'There are no skills here.' : listed('Skills:', lines);
+    const there = lines.length === 0 ? 'No skills are installed.' : listed('Skills:', lines);
     if (!isOwner) return { text: there };
     const ask = { chat: command.chat, personaId: command.chat.activePersona, senderId: command.sender.id };
     const isIdle = lines.length > 0 && !(await canLoad(services, ask));
@@ -27,13 +27,13 @@ export const skills: Command = {
         there,
         ...(isIdle ? [NOT_USED] : []),
         ...told('Not offered:', found.problems),
-        ...told('To know:', found.remarks),
+        ...told('Notes:', found.remarks),
       ].join('\n\n'),
     };
   },
 };
 
-const NOT_USED = 'The persona here has no use of them: `skills` is not among its tools (`tools.allow`).';
+const NOT_USED = 'The persona here can’t use them: `skills` is not among its tools (`tools.allow`).';
 
 function told(head: string, problems: SkillProblem[]): string[] {
   if (problems.length === 0) return [];
@@ -60,6 +60,6 @@ export const skill: Command = {
   async run({ command: { chat, sender, argument } }, services) {
     const ask = { chat, personaId: chat.activePersona, senderId: sender.id };
     const found = await skillFor(services, ask, argument);
-    return { text: found.ok ? 'This could not be used just now. Please send it again.' : found.reason };
+    return { text: found.ok ? 'I could not use this skill just now. Please send it again.' : found.reason };
   },
 };

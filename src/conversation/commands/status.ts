@@ -9,7 +9,7 @@ import { type Command, changesNothing } from './command.js';
 export const status: Command = {
   name: 'status',
   aliases: [],
-  description: 'Show how I am doing',
+  description: 'Show my status',
   changes: changesNothing,
   async run({ command, isOwner }, services) {
     const { chat, room } = command;
@@ -31,13 +31,13 @@ export const status: Command = {
     const { vectors } = services.recall.status();
     if (vectors.state === 'failing') {
       lines.push(
-        `Memory search: by keywords only since ${services.zone.time(vectors.since)}, for the embedding server is away`,
+        `Memory search: keywords only since ${services.zone.time(vectors.since)}, because the embedding server is unreachable`,
       );
     }
     if (isOwner) {
       const asked = await services.store.askedCalls(now);
       if (asked.length > 0)
-        lines.push(`Waiting for a yes: ${asked.map(({ id, tool }) => `${tool} (${id})`).join(', ')}`);
+        lines.push(`Pending approvals: ${asked.map(({ id, tool }) => `${tool} (${id})`).join(', ')}`);
       const { waiting, running, undelivered, parked } = await services.store.counts();
       const { indexed, waiting: unindexed, vectors: by, vectorsWaiting } = services.recall.status();
       const meaning =
@@ -73,7 +73,7 @@ export const help: Command = {
       return `${names}: ${description}`;
     });
     return {
-      text: `${lines.join('\n')}\n\nTo speak to another persona for one message, begin with its name: \`luna: good morning\`.`,
+      text: `${lines.join('\n')}\n\nTo address another persona in one message, begin with its name: \`luna: good morning\`.`,
     };
   },
 };

@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000;
 export const usage: Command = {
   name: 'usage',
   aliases: [],
-  description: 'Show what this chat has used, and what is left',
+  description: 'Show this chat’s usage and limits',
   changes: changesNothing,
   async run(call, services) {
     const { store, clock, zone } = services;
@@ -28,7 +28,7 @@ export const usage: Command = {
     const all = isForOwner ? `All chats together today: ${inWords(spent.all)}` : '';
     const parts =
       month.length === 0
-        ? ['Nothing has been used in this chat in the last thirty days.']
+        ? ['This chat has used nothing in the last thirty days.']
         : [
             `Today (${zone.name}):\n${table(await store.usage(chat.id, now), personas)}`,
             `Last thirty days:\n${table(month, personas)}`,

@@ -108,7 +108,7 @@ export async function guarded<Value>(
   if (!mayTry(tries)) {
     log.error(
       { what, room, persona: personaId, tries },
-      'work ended the process repeatedly; parked for a day',
+      'work ended the process too often; parked for a day',
     );
     return null;
   }

@@ -104,9 +104,7 @@ describe('the question', () => {
     expect(at.waits).toEqual([true]);
     expect(await at.calls('shell')).toMatchObject([{ status: 'pending', agent: 'utility' }]);
     await say('/approve CODE1');
-    expect(at.textsTo('9').at(-1)).toBe(
-      '`shell` (CODE1) is allowed, with the whole run that it is a part of.',
-    );
+    expect(at.textsTo('9').at(-1)).toBe('`shell` (CODE1) is allowed, with its whole run.');
     expect(await end).toMatchObject({ kind: 'answered', wasExternalRefused: false });
     expect(at.waits).toEqual([true, false]);
     expect(ran).toEqual(['shell rm -rf x']);
@@ -265,7 +263,7 @@ describe('a no', () => {
     expect(ended).toMatchObject({ kind: 'answered', wasExternalRefused: true });
     expect(results(ended)[0]).toMatch(/^requires explicit owner instruction/);
     await say('/approve CODE1');
-    expect(at.textsTo('9').at(-1)).toMatch(/^That call is over/);
+    expect(at.textsTo('9').at(-1)).toMatch(/^That approval is closed/);
     expect(at.textsTo('1')).toEqual([]);
     expect(ran).toEqual([]);
     expect(at.on.audited).toContainEqual(
@@ -362,7 +360,7 @@ describe('what ends the waiting', () => {
     expect(results(ended)).toEqual(['Not run: what you were doing was ended before it came to this.']);
     expect(await at.calls('post')).toMatchObject([{ status: 'interrupted' }]);
     await say('/approve CODE1');
-    expect(at.textsTo('9').at(-1)).toMatch(/^That call is over/);
+    expect(at.textsTo('9').at(-1)).toMatch(/^That approval is closed/);
     const messages: ModelMessage[] = [...ended.messages, { role: 'user', content: 'go on' }];
     expect(await begin(task, ['post 1'], { messages, round: 1 }).stopped).toBe('waits');
     expect(ran).toEqual([]);
