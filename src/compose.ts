@@ -180,7 +180,8 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     bytes: config.retention.replayBytes,
     days: config.retention.days,
     clean: createRedactor(secretsOf(config)),
-    ...{ clock, newId, log },
+    clock,
+    log,
   });
   const exports = createExports({ folder: exportsFolderOf(config), feed: store, personas, zone, clock });
   const artifacts = createArtifacts({

@@ -11,9 +11,8 @@ import {
 } from '../core/journal.js';
 import type { Usage } from '../core/model.js';
 import { type StoredMessage, wordsBy } from '../core/transcript.js';
-import { type AskedAgain, comparable, usedBy } from './again.js';
-import { diffOf, shownDiff } from './line-diff.js';
-import type { RecordedEnd, RecordedMessage, RecordedRequest, TurnRecord } from './record.js';
+import { type AskedAgain, comparable, diffOf, shownDiff, usedBy } from './again.js';
+import type { RecordedEnd, RecordedMessage, RecordedRequest, TurnRecord } from './records.js';
 
 export interface Told {
   turn: TurnInStore;
@@ -261,4 +260,29 @@ function indented(text: string): string {
     .split('\n')
     .map((line) => (line === '' ? '' : `  ${line}`))
     .join('\n');
+}
+
+export interface Redacting {
+  /** Takes the secrets out of a text. */
+  clean(text: string): string;
+  /** What the journal shows of a call's arguments, as a model wrote them; `name`: '' where only the arguments are told. */
+  argumentsOf(name: string, given: string): string;
+}
+
+/** The same value, each text in it cleaned; of calls (what has `arguments`) the arguments first. */
+export function redacted<Value>(value: Value, by: Redacting): Value {
+  return cleaned(value, by) as Value;
+}
+
+function cleaned(value: unknown, by: Redacting): unknown {
+  if (typeof value === 'string') return by.clean(value);
+  if (typeof value !== 'object' || value === null || Buffer.isBuffer(value)) return value;
+  if (Array.isArray(value)) return value.map((each) => cleaned(each, by));
+  const { name } = value as { name?: unknown };
+  const entries = Object.entries(value).map(([key, inner]) => {
+    const isArguments = key === 'arguments' && typeof inner === 'string';
+    const shown = isArguments ? by.argumentsOf(typeof name === 'string' ? name : '', inner) : inner;
+    return [by.clean(key), cleaned(shown, by)];
+  });
+  return Object.fromEntries(entries);
 }

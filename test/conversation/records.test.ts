@@ -10,8 +10,7 @@ import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
 import type { TurnInStore } from '../../src/core/journal.js';
 import type { Store } from '../../src/core/store.js';
-import { recordsOf } from '../../src/replay/record-files.js';
-import { createRecords, type KeptRecords } from '../../src/replay/records.js';
+import { createRecords, recordsOf } from '../../src/replay/records.js';
 import { shownTurn } from '../../src/replay/shown.js';
 import { withRecords } from '../../src/store/sqlite/inspect.js';
 import { exportChat } from '../../src/tools/sending.js';
@@ -23,17 +22,16 @@ const CHAT = 'test_1';
 
 let on: Workbench;
 let folder: string;
-let records: KeptRecords;
+let records: ReturnType<typeof createRecords>;
 afterEach(async () => {
   await on.close();
 });
 
 async function open(options: WorkbenchOptions = {}) {
   folder = await mkdtemp(join(tmpdir(), 'coterie-bench-'));
-  let ids = 0;
   records = createRecords({
     ...{ folder: join(folder, 'data/replay'), bytes: 10_000_000, days: 30, clean: (text) => text },
-    ...{ clock: systemClock, newId: () => `f${++ids}`, log: quietLog },
+    ...{ clock: systemClock, log: quietLog },
   });
   on = await workbench({ folder, records, memoryTools: true, ...options });
 }

@@ -19,8 +19,7 @@ it('shows what a turn saw, asks again without doing anything, and exports, until
   talking.write('hello\nremember that I like \u001b[31mheliotrope\n');
   await talking.saw(/Saved to my long-term memory/);
 
-  // The gateway runs, and has not written the record yet: the command waits for it.
-  expect(await readdir(join(home.folder, 'data'))).not.toContain('replay');
+  // The gateway runs, and may not have written the record yet: the command waits for it.
   const told = await coterie('replay', 'evt-3');
   expect([told.code, told.err]).toEqual([0, '']);
   expect(told.out).toMatch(/^Turn [0-9a-f-]{36}: answered\nPersona default in terminal_local\n/);

@@ -1,7 +1,7 @@
 /** The lines by which two answers differ. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { diffOf, shownDiff } from '../../src/replay/line-diff.js';
+import { diffOf, shownDiff } from '../../src/replay/again.js';
 
 it('shows what differs, with some lines around', () => {
   const before = 'a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk';
