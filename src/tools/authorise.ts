@@ -7,14 +7,14 @@ import type { Tier1By } from '../core/memory.js';
 import type { Origin } from '../core/origin.js';
 import { type Authorisation, isOwnersOrder, type ToolContext } from '../core/tool.js';
 
-export interface Target {
+export interface ToolTarget {
   chatId: ChatId;
   personaId: PersonaId;
 }
 
 export interface Allowed {
   ok: true;
-  target: Target;
+  target: ToolTarget;
   caller: Authorisation;
 }
 
@@ -48,7 +48,7 @@ export async function authorise(
 }
 
 /** What is read of another chat are words of people who are nobody here; whatever led to it there is not seen from here. */
-export function originThere(caller: Authorisation, { chatId }: Pick<Target, 'chatId'>): Origin {
+export function originThere(caller: Authorisation, { chatId }: Pick<ToolTarget, 'chatId'>): Origin {
   return chatId === caller.chatId ? 'inside' : 'outside';
 }
 

@@ -17,9 +17,9 @@ const parameters = z.object({
   indices: z.array(place).optional().describe('For remove: the numbers of several, as the list is now.'),
 });
 
-type Parameters = z.infer<typeof parameters>;
+type ClipboardParameters = z.infer<typeof parameters>;
 
-export function manageClipboard(clipboard: Clipboard): Tool<Parameters> {
+export function manageClipboard(clipboard: Clipboard): Tool<ClipboardParameters> {
   return {
     name: NAME,
     description:
@@ -54,7 +54,7 @@ function ownerOf({ target, caller: { agent, chatId } }: Allowed, isTainted: bool
 async function act(
   clipboard: Clipboard,
   owner: ClipboardOwner,
-  given: Parameters,
+  given: ClipboardParameters,
   context: ToolContext,
 ): Promise<ToolResult> {
   switch (given.action) {
@@ -112,7 +112,7 @@ async function add(
 async function remove(
   clipboard: Clipboard,
   owner: ClipboardOwner,
-  { index, indices = [] }: Parameters,
+  { index, indices = [] }: ClipboardParameters,
   signal: AbortSignal,
 ): Promise<ToolResult> {
   const numbers = [...new Set([...(index === undefined ? [] : [index]), ...indices])];

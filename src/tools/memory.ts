@@ -28,7 +28,7 @@ import {
   type ToolContext,
   type ToolResult,
 } from '../core/tool.js';
-import { type Allowed, authorise, originThere, type Target, tier1Refusal } from './authorise.js';
+import { type Allowed, authorise, originThere, type ToolTarget, tier1Refusal } from './authorise.js';
 import {
   dayIn,
   daysBetween,
@@ -249,7 +249,7 @@ export function readTieredMemory(memory: Memory): Tool<z.infer<typeof readTierPa
 }
 
 /** Of the whole file: which tier a line stands in says little of what it led to. */
-async function originOfTiers(memory: Memory, caller: Authorisation, target: Target): Promise<Origin> {
+async function originOfTiers(memory: Memory, caller: Authorisation, target: ToolTarget): Promise<Origin> {
   return originOf([{ origin: originThere(caller, target) }, { origin: await memory.originOf(target) }]);
 }
 
@@ -341,19 +341,24 @@ function textOf(seen: SeenTier | undefined): string {
   return seen !== undefined && 'text' in seen ? seen.text : '';
 }
 
-async function readOne(memory: Memory, target: Target, tier: Tier, context: ToolContext): Promise<string> {
+async function readOne(
+  memory: Memory,
+  target: ToolTarget,
+  tier: Tier,
+  context: ToolContext,
+): Promise<string> {
   const text = await memory.readTier(target, tier);
   note(target, tier, text, context);
   return text === '' ? `(Tier ${tier} is empty.)` : shown(text);
 }
 
-function nowShown(target: Target, tier: Tier, text: string, context: ToolContext): string {
+function nowShown(target: ToolTarget, tier: Tier, text: string, context: ToolContext): string {
   note(target, tier, text, context);
   return text === '' ? 'It is empty now.' : `It now says:\n\n${shown(text)}`;
 }
 
 /** What the model was shown of a tier is what it may replace. */
-function note(target: Target, tier: Tier, text: string, context: ToolContext): void {
+function note(target: ToolTarget, tier: Tier, text: string, context: ToolContext): void {
   context.seen.set(seenKey(target.chatId, target.personaId, tier), fits(text) ? { text } : { cut: true });
 }
 

@@ -8,7 +8,7 @@ import { createZone } from '../core/dates.js';
 import { roomId } from '../core/ids.js';
 import type { Job, JobAnswer, Jobs } from '../core/jobs.js';
 import type { AnyTool, Authorisation, Tool, ToolContext, ToolResult } from '../core/tool.js';
-import { authorise, originThere, type Target } from './authorise.js';
+import { authorise, originThere, type ToolTarget } from './authorise.js';
 import { done, doneFrom, failed } from './results.js';
 
 export interface ScheduleParts {
@@ -156,7 +156,7 @@ function resultOf(answer: JobAnswer, words: string): ToolResult {
 }
 
 /** In a thread of the own chat the answer goes there. */
-function roomFor({ chatId }: Target, { room, authorisation }: ToolContext): string {
+function roomFor({ chatId }: ToolTarget, { room, authorisation }: ToolContext): string {
   return chatId === authorisation?.chatId ? room : roomId(chatId, null);
 }
 

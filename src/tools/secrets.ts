@@ -12,7 +12,7 @@ interface SecretFound {
   line: number;
 }
 
-interface Secret {
+interface FoundSecret {
   kind: string;
   /** Where in the text it is, or its line begins. */
   at: number;
@@ -35,7 +35,7 @@ export function secretIn(text: string, known = ''): SecretFound | null {
 }
 
 /** In the order of the text. */
-function secretsOf(text: string): Secret[] {
+function secretsOf(text: string): FoundSecret[] {
   return [
     ...matching(text, SHAPES),
     ...wrapped(text),
@@ -102,7 +102,7 @@ const CHECKS = new Map<string, (value: string) => boolean>([
   ['card', isCardNumber],
 ]);
 
-function matching(text: string, patterns: Pattern[]): Secret[] {
+function matching(text: string, patterns: Pattern[]): FoundSecret[] {
   return patterns.flatMap(({ kind, pattern }) =>
     [...text.matchAll(pattern)].flatMap((match) => {
       const [[group, found] = ['shape', match[0]]] = Object.entries(match.groups ?? {});
@@ -115,7 +115,7 @@ function matching(text: string, patterns: Pattern[]): Secret[] {
 }
 
 /** Tokens that go over the end of a line: the last word of it, and what the next three begin with. */
-function wrapped(text: string): Secret[] {
+function wrapped(text: string): FoundSecret[] {
   const lines = linesOf(text).map(({ line, at }) => {
     // Without what Markdown sets before a line, and the backslash that breaks one.
     return {
@@ -167,7 +167,7 @@ const BESIDE_UNSPACED = new RegExp(`^${MARKS}[ \\t]{0,8}`, 'u');
 /** How far from its name a value may end. */
 const REACH = 300;
 
-function named(text: string): Secret[] {
+function named(text: string): FoundSecret[] {
   return [...text.matchAll(NAMES)].flatMap((name) => {
     const end = name.index + name[0].length;
     const rest = text.slice(end, end + REACH);
@@ -242,7 +242,7 @@ const HEADING = new RegExp(`^(?=\\s*#|\\s*\\*\\*|.*:[\\s*_]*$).{0,60}${PASSWORD_
 const ITEM = /^\s*(?:[-*+]|\d{1,2}[.)])\s+(?=\S).*?[:=–—-]\s+(?<value>\S+)/u;
 
 /** `## Passwords`, then `- router: …`. */
-function underHeadings(text: string): Secret[] {
+function underHeadings(text: string): FoundSecret[] {
   let under = false;
   return linesOf(text).flatMap(({ line, at }) => {
     if (line.trim() === '') return [];
@@ -254,7 +254,7 @@ function underHeadings(text: string): Secret[] {
 }
 
 /** In a table of Markdown a value stands under its name or right of it; it is read as if it stood after it. */
-function inTables(text: string): Secret[] {
+function inTables(text: string): FoundSecret[] {
   let header: string[] | null = null;
   let above: string[] = [];
   return linesOf(text).flatMap(({ line, at }) => {

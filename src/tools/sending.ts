@@ -13,7 +13,7 @@ import { type Archives, type ChatExports, EXPORT_FORMATS } from '../core/chat-re
 import { A_TIME, createZone, momentsOf, type Zone } from '../core/dates.js';
 import type { ChatId } from '../core/ids.js';
 import type { Authorisation, SideMessage, Tool, ToolContext, ToolResult } from '../core/tool.js';
-import { type Authorised, authorise, mayActAnywhere, type Target } from './authorise.js';
+import { type Authorised, authorise, mayActAnywhere, type ToolTarget } from './authorise.js';
 import { isNoMessages, ownFile } from './files/attachment.js';
 import { PathRefusal } from './files/paths.js';
 import { type Folders, type Places, placesOf, placesOfPersona } from './files/roots.js';
@@ -40,12 +40,12 @@ const parameters = z.object({
   chat_id: z.string().optional(),
 });
 
-type Parameters = z.infer<typeof parameters>;
+type SendParameters = z.infer<typeof parameters>;
 
 /** How many files a model is told of that named none. */
 const MOST_LISTED = 20;
 
-export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
+export function sendMessage(parts: SendMessageParts): Tool<SendParameters> {
   const { groupsDir, archives, folders } = parts;
   const sendable = { groupsDir, archives, mediaFolder: folders.mediaFolder };
   const reach = async ({ caller, target }: Authorised & { ok: true }) =>
@@ -146,14 +146,14 @@ const FORBIDDEN =
 // chat's log, and what was sent in the chat, wherever links lead in the end. A path that leads elsewhere is refused before
 // anybody looks whether there is a file.
 
-type FoundFile =
+type SendableFile =
   | { kind: 'file'; file: OutgoingFile }
   /** It may not be sent from here, whether it is there or not. */
   | { kind: 'forbidden' }
   | { kind: 'missing' };
 
 /** Where files are, and which of them may go. */
-interface Reach {
+interface SendableReach {
   /** The folders that a path may be relative to, in this order; `flat`: a name alone. */
   bases: { folder: string; flat?: true }[];
   /** The folders in which it must lie. */
@@ -173,8 +173,8 @@ interface SendableFolders {
 /** What a persona may send of a chat: nothing of other personas, and of its archives those that were not reset. */
 function reachOf(
   { groupsDir, mediaFolder, archives }: SendableFolders,
-  { chatId, personaId }: Target,
-): Reach {
+  { chatId, personaId }: ToolTarget,
+): SendableReach {
   const chat = join(groupsDir, chatId);
   const media = join(mediaFolder, chatId);
   return {
@@ -189,7 +189,7 @@ function reachOf(
 }
 
 /** What an owner may have sent from a control chat: any chat's, but no archive that was reset. */
-function reachOfOwner(folders: SendableFolders, target: Target): Reach {
+function reachOfOwner(folders: SendableFolders, target: ToolTarget): SendableReach {
   const { groupsDir, mediaFolder, archives } = folders;
   const { bases } = reachOf(folders, target);
   return {
@@ -200,7 +200,7 @@ function reachOfOwner(folders: SendableFolders, target: Target): Reach {
   };
 }
 
-async function findFile(path: string, reach: Reach): Promise<FoundFile> {
+async function findFile(path: string, reach: SendableReach): Promise<SendableFile> {
   if (path.includes('\0')) return { kind: 'forbidden' };
   const named = await Promise.all(
     reach.bases.map(async (base) => ({ ...base, full: await fullPath(base.folder, path) })),
@@ -233,8 +233,8 @@ async function fullPath(folder: string, path: string): Promise<string> {
 
 async function mayGo(
   path: string,
-  { within, groupsDir }: Pick<Reach, 'within' | 'groupsDir'>,
-  { maySendArchive }: Reach,
+  { within, groupsDir }: Pick<SendableReach, 'within' | 'groupsDir'>,
+  { maySendArchive }: SendableReach,
 ): Promise<boolean> {
   if (!within.some((root) => isBelow(path, root))) return false;
   const [chatId = '', folder, ...file] = relative(groupsDir, path).split(sep);

@@ -1,6 +1,6 @@
 /** Which messages ask for something that may be known, in several languages. */
 import { describe, expect, it } from 'vitest';
-import { askingOf, goesOn } from '../../src/conversation/context/recollection.js';
+import { formOf, goesOn } from '../../src/conversation/context/recollection.js';
 
 describe('a message', () => {
   it.each([
@@ -21,7 +21,7 @@ describe('a message', () => {
     '我妹妹住在哪里?',
     '我的钥匙在哪',
   ])('%j asks for what is known', (text) => {
-    expect(askingOf(text)).toBe('question');
+    expect(formOf(text)).toBe('question');
   });
 
   it.each([
@@ -46,7 +46,7 @@ describe('a message', () => {
     '要不要吃披萨?',
     '晚安',
   ])('%j does not plainly', (text) => {
-    expect(askingOf(text)).not.toBe('question');
+    expect(formOf(text)).not.toBe('question');
   });
 
   it.each([
@@ -55,11 +55,11 @@ describe('a message', () => {
     'how do I drink my coffee',
     'Que veut faire Camille plus tard ?',
   ])('%j asks, whatever its words are in another language', (text) => {
-    expect(askingOf(text)).toBe('question');
+    expect(formOf(text)).toBe('question');
   });
 
   it.each(['the code of the bike lock?', 'did Clara call?'])('%j may ask', (text) => {
-    expect(askingOf(text)).toBe('perhaps');
+    expect(formOf(text)).toBe('perhaps');
   });
 
   it.each([
@@ -71,7 +71,7 @@ describe('a message', () => {
     '晚安',
     'спокойной ночи',
   ])('%j is small talk', (text) => {
-    expect(askingOf(text)).toBe('small talk');
+    expect(formOf(text)).toBe('small talk');
   });
 
   it.each([
@@ -80,7 +80,7 @@ describe('a message', () => {
     'shall we cook spaghetti',
     'danke, und die Miete?',
   ])('%j is searched: it is about something', (text) => {
-    expect(askingOf(text)).not.toBe('small talk');
+    expect(formOf(text)).not.toBe('small talk');
   });
 
   it.each([
@@ -91,7 +91,7 @@ describe('a message', () => {
     'а сколько ему лет?',
     '他多大了?',
   ])('%j goes on from what was said before', (text) => {
-    expect([askingOf(text) !== 'remark', goesOn(text)]).toEqual([true, true]);
+    expect([formOf(text) !== 'remark', goesOn(text)]).toEqual([true, true]);
   });
 
   it('of many words that names its subject does not go on', () => {

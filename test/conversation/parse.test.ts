@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { COMMAND_NAMES } from '../../src/conversation/commands/list.js';
-import { type Addressed, parseCommand, words } from '../../src/conversation/commands/parse.js';
+import { type CommandAddress, parseCommand, words } from '../../src/conversation/commands/parse.js';
 
-const parse = (text: string, more: Partial<Addressed> = {}) =>
+const parse = (text: string, more: Partial<CommandAddress> = {}) =>
   parseCommand(text, COMMAND_NAMES, { mentionsBot: false, isDirect: false, names: [], ...more });
 
 describe('recognising commands', () => {

@@ -10,7 +10,7 @@ import type { CommandEffect } from '../../core/route-store.js';
 import type { Services } from '../services.js';
 import { verbAndRest } from './parse.js';
 
-export interface Command extends CommandDescription {
+export interface ChatCommand extends CommandDescription {
   /** Whether it changes something: in groups, only owners and the group's administrators may then use it. */
   changes(argument: string): boolean;
   /** Only owners may use it, wherever they are. */
@@ -67,7 +67,7 @@ export interface CommandAnswer {
 
 /** What commands may use. */
 export interface CommandServices extends Services {
-  commands: readonly Command[];
+  commands: readonly ChatCommand[];
 }
 
 export const changesNothing = () => false;
@@ -83,9 +83,9 @@ export interface Verb extends CommandVerb {
 
 /** A command of verbs. An unknown verb, or one without the text that it needs, gets the usage. */
 export function withVerbs(
-  command: Omit<Command, 'verbs' | 'changes' | 'run'>,
+  command: Omit<ChatCommand, 'verbs' | 'changes' | 'run'>,
   verbs: readonly Verb[],
-): Command {
+): ChatCommand {
   const listed = verbs.filter(({ isHidden }) => !isHidden);
   const usage = listed.map(({ name, description, rest }, n) => {
     const text =

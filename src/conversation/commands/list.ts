@@ -1,6 +1,6 @@
 /** All chat commands, in the order of `/help`. */
 
-import type { Command } from './command.js';
+import type { ChatCommand } from './command.js';
 import { memory } from './memory.js';
 import { approve, deny, pairing } from './owners.js';
 import { persona } from './persona.js';
@@ -10,7 +10,7 @@ import { skill, skills } from './skills.js';
 import { help, status, whoami } from './status.js';
 import { usage } from './usage.js';
 
-export const COMMANDS: readonly Command[] = [
+export const COMMANDS: readonly ChatCommand[] = [
   start,
   reset,
   persona,
@@ -30,7 +30,7 @@ export const COMMANDS: readonly Command[] = [
 ];
 
 /** What a choice may become, and nobody can type. */
-const UNTYPED: readonly Command[] = [pairing];
+const UNTYPED: readonly ChatCommand[] = [pairing];
 
 /** Every name and alias that can be typed. */
 export const COMMAND_NAMES: ReadonlySet<string> = new Set(
@@ -38,6 +38,6 @@ export const COMMAND_NAMES: ReadonlySet<string> = new Set(
 );
 
 /** By any of its names, also one that nobody can type. */
-export function commandCalled(called: string): Command | undefined {
+export function commandCalled(called: string): ChatCommand | undefined {
   return [...COMMANDS, ...UNTYPED].find(({ name, aliases }) => name === called || aliases.includes(called));
 }

@@ -26,7 +26,7 @@ const IT_IS_FORGOTTEN =
   'The chat still shows what was sent here before; delete that in the app if you want it gone, too.';
 const NOWHERE = 'I can’t find that in my memory or in anything I keep of this chat.';
 
-interface Found {
+interface Findings {
   lines: FoundLine[];
   archives: FoundLine[];
   transcripts: FoundLine[];
@@ -97,7 +97,7 @@ export async function carryOut(
 function isForOwners(
   { command, isOwner }: CommandCall,
   { settings }: CommandServices,
-  { lines }: Found,
+  { lines }: Findings,
 ): boolean {
   if (settings.tier1By !== 'owners' || isOwner || command.chat.kind === 'direct') return false;
   return lines.some(({ file }) => file.endsWith('/MEMORY.md'));
@@ -129,7 +129,7 @@ function phraseIn(text: string): Phrase | string {
   return phraseOf(wanted);
 }
 
-async function search(call: CommandCall, phrase: Phrase, services: CommandServices): Promise<Found> {
+async function search(call: CommandCall, phrase: Phrase, services: CommandServices): Promise<Findings> {
   const { chat } = call.command;
   const all = await services.memory.find(chat.id, phrase, MOST_FOUND, await keptByAgents(call, services));
   const isArchive = ({ file }: FoundLine) => file.startsWith('archive/');
@@ -152,7 +152,7 @@ async function keptByAgents(
   return { isOthers: (file) => others.has(file), shared: isOwner };
 }
 
-function isNothing({ lines, archives, transcripts, messages, others }: Found): boolean {
+function isNothing({ lines, archives, transcripts, messages, others }: Findings): boolean {
   return lines.length + archives.length + transcripts.length + messages + others === 0;
 }
 
@@ -165,7 +165,7 @@ async function endWork(
   await windows.haltChat(command.chat.id);
 }
 
-function preview(found: Found): string {
+function preview(found: Findings): string {
   const lines = found.lines.slice(0, MOST_SHOWN).map(({ file, text }) => {
     return `- ${code(file)}: ${code(oneLine(withoutBullet(text), LINE_CHARS))}`;
   });
@@ -179,7 +179,7 @@ function preview(found: Found): string {
 }
 
 /** How much was found, without quoting it. */
-function summary({ lines, archives, transcripts, messages, others, full }: Found): string {
+function summary({ lines, archives, transcripts, messages, others, full }: Findings): string {
   const archiveFiles = filesAmong(archives);
   const transcriptFiles = filesAmong(transcripts);
   const parts = [

@@ -12,7 +12,7 @@ import type { CommandEffect } from '../../core/route-store.js';
 import { code, counted, oneLine, withFencesClosed, withoutBullet } from '../quoting.js';
 import {
   activeHere,
-  type Command,
+  type ChatCommand,
   type CommandAnswer,
   type CommandCall,
   type CommandServices,
@@ -73,7 +73,7 @@ const verbs = withVerbs(
   VERBS,
 );
 
-export const memory: Command = {
+export const memory: ChatCommand = {
   ...verbs,
   async run(call, services) {
     return isErased(call.command) ? endOf(call, services) : verbs.run(call, services);

@@ -6,7 +6,7 @@ import { type AskedCall, isAboutRun } from '../../core/access.js';
 import { denialOf, toolNamed } from '../approving.js';
 import { counted, oneLine, code as quoted } from '../quoting.js';
 import {
-  type Command,
+  type ChatCommand,
   type CommandAnswer,
   type CommandCall,
   type CommandServices,
@@ -19,7 +19,7 @@ const MINUTE_MS = 60_000;
 const OVER =
   'That approval is closed: it was decided, has expired, or was stopped. /approve lists the pending ones.';
 
-export const approve: Command = {
+export const approve: ChatCommand = {
   name: 'approve',
   aliases: [],
   description: 'Allow a tool call; without an ID, list pending approvals',
@@ -30,7 +30,7 @@ export const approve: Command = {
   run: (call, services) => decide(call, services, 'approved'),
 };
 
-export const deny: Command = {
+export const deny: ChatCommand = {
   ...approve,
   name: 'deny',
   description: 'Refuse a tool call',
@@ -96,7 +96,7 @@ export const WELCOME = {
   owner: 'You are in, and my owner from now on. /help shows what I can do.',
 };
 
-export const pairing: Command = {
+export const pairing: ChatCommand = {
   name: 'pairing',
   aliases: [],
   description: 'Approve or refuse a pairing request',

@@ -9,7 +9,7 @@ const COMMAND = /^[\u200c\u200d]*[/\uff0f][\u200c\u200d]*([A-Za-z_]+)([\s\S]*)$/
 const ARGUMENT = /^[\u200c\u200d]*(?:$|\s+([\s\S]*)$)/;
 
 /** How a command was sent. */
-export interface Addressed {
+export interface CommandAddress {
   /** Our account was mentioned: its name may precede the command. */
   mentionsBot: boolean;
   isDirect: boolean;
@@ -21,7 +21,7 @@ export interface Addressed {
 export function parseCommand(
   text: string,
   known: ReadonlySet<string>,
-  { mentionsBot, ...addressed }: Addressed,
+  { mentionsBot, ...addressed }: CommandAddress,
 ): NewCommand | null {
   const said = mentionsBot ? visible(text).replace(/^@\S+\s+/u, '') : visible(text);
   const [, word, rest = ''] = COMMAND.exec(said) ?? [];
@@ -32,7 +32,7 @@ export function parseCommand(
 }
 
 /** What follows `@Name` if the name is ours; in a direct chat it can be nobody else's. */
-function withoutName(text: string, { isDirect, names }: Omit<Addressed, 'mentionsBot'>): string {
+function withoutName(text: string, { isDirect, names }: Omit<CommandAddress, 'mentionsBot'>): string {
   const named = text.replace(/^@+/, '');
   for (const name of [...names, 'coterie']) {
     const rest = named.slice(name.length);

@@ -9,7 +9,7 @@ import type { CommandEffect } from '../../core/route-store.js';
 import { greetingFor, presentIn, userIn } from '../participants.js';
 import { nameInWords } from '../quoting.js';
 import {
-  type Command,
+  type ChatCommand,
   type CommandAnswer,
   type CommandCall,
   type CommandServices,
@@ -29,7 +29,7 @@ const NAME = {
   suggest: 'persona',
 } as const;
 
-export const persona: Command = withVerbs(
+export const persona: ChatCommand = withVerbs(
   {
     name: 'persona',
     aliases: ['personas'],

@@ -6,7 +6,7 @@ import { greetingFor, greetingOf } from '../participants.js';
 import { code, counted, nameInWords } from '../quoting.js';
 import {
   activeHere,
-  type Command,
+  type ChatCommand,
   type CommandAnswer,
   type CommandCall,
   type CommandServices,
@@ -17,7 +17,7 @@ import {
 
 const HELP = '/help shows what else I can do.';
 
-export const start: Command = {
+export const start: ChatCommand = {
   name: 'start',
   aliases: [],
   description: 'Say hello',
@@ -37,7 +37,7 @@ export const start: Command = {
 
 // `/reset`: permanently forgets the conversation with the active persona in this room. Memory stays.
 
-export const reset: Command = {
+export const reset: ChatCommand = {
   name: 'reset',
   aliases: ['new'],
   description: 'Forget this conversation; memory stays',
@@ -84,7 +84,7 @@ async function markArchives(
 
 // `/archive`: copies the conversation into the archive folder. The window does not move; the conversation continues.
 
-export const archive: Command = {
+export const archive: ChatCommand = {
   name: 'archive',
   aliases: [],
   description: 'Copy this conversation into the archive folder',
@@ -106,7 +106,7 @@ export const archive: Command = {
 // `/stop`: aborts the running turn at once. In groups only whoever asked, or may change things, may stop an answer. In
 // direct chats it also drops messages that are still being transcribed or have not had their turn yet.
 
-export const stop: Command = {
+export const stop: ChatCommand = {
   name: 'stop',
   aliases: [],
   description: 'Stop the answer that is being written',
@@ -136,7 +136,7 @@ export const stop: Command = {
 
 const CHOICES = ['on', 'off'] as const;
 
-export const voice: Command = {
+export const voice: ChatCommand = {
   name: 'voice',
   aliases: [],
   description: 'Turn voice notes on or off',

@@ -4,7 +4,7 @@ import type { Job, Jobs } from '../../core/jobs.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import { oneLine } from '../quoting.js';
 import {
-  type Command,
+  type ChatCommand,
   type CommandAnswer,
   type CommandCall,
   type CommandServices,
@@ -20,7 +20,7 @@ const MANY = 10;
 
 const TASK = { name: 'task', description: 'Its number, as /schedule shows it', required: true };
 
-export const schedule: Command = withVerbs(
+export const schedule: ChatCommand = withVerbs(
   {
     name: 'schedule',
     aliases: [],

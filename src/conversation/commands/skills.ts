@@ -2,13 +2,13 @@
 import type { SkillProblem } from '../../core/persona.js';
 import { code, oneLine } from '../quoting.js';
 import { canLoad, SKILL, skillFor } from '../skill-asked.js';
-import { type Command, changesNothing } from './command.js';
+import { type ChatCommand, changesNothing } from './command.js';
 
 const MOST_DESCRIPTION = 200;
 /** More would be a message that nobody reads. */
 const MOST_LINES = 50;
 
-export const skills: Command = {
+export const skills: ChatCommand = {
   name: 'skills',
   aliases: [],
   description: 'List the skills',
@@ -52,7 +52,7 @@ function listed(head: string, lines: string[]): string {
 // `/skill NAME …`: a person has a skill loaded. Where that can be, it is a message of theirs to the persona (step 1 of the
 // route); here is what they are told where it cannot.
 
-export const skill: Command = {
+export const skill: ChatCommand = {
   name: SKILL,
   aliases: [],
   description: 'Use a skill: its name, then what it is to do',

@@ -4,9 +4,9 @@ import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import { presentIn } from '../participants.js';
 import { nameInWords } from '../quoting.js';
-import { type Command, changesNothing } from './command.js';
+import { type ChatCommand, changesNothing } from './command.js';
 
-export const status: Command = {
+export const status: ChatCommand = {
   name: 'status',
   aliases: [],
   description: 'Show my status',
@@ -62,7 +62,7 @@ function duration(ms: number): string {
 
 // `/help`: every command with one line.
 
-export const help: Command = {
+export const help: ChatCommand = {
   name: 'help',
   aliases: [],
   description: 'Show the commands',
@@ -80,7 +80,7 @@ export const help: Command = {
 
 // `/whoami`: the ids that an operator needs, and whether the sender is an owner.
 
-export const whoami: Command = {
+export const whoami: ChatCommand = {
   name: 'whoami',
   aliases: [],
   description: 'Show your id, this chat’s id and your rights',

@@ -8,11 +8,11 @@ import { type Persona, personaName } from '../../core/persona.js';
 import type { Amount, UsageStore } from '../../core/store.js';
 import { MILLION } from '../daily-limits.js';
 import type { LimitStatus } from '../services.js';
-import { type Command, type CommandCall, type CommandServices, changesNothing } from './command.js';
+import { type ChatCommand, type CommandCall, type CommandServices, changesNothing } from './command.js';
 
 const DAY_MS = 86_400_000;
 
-export const usage: Command = {
+export const usage: ChatCommand = {
   name: 'usage',
   aliases: [],
   description: 'Show this chat’s usage and limits',

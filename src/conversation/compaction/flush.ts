@@ -64,7 +64,7 @@ export async function flush(
 }
 
 /** The work of a failed try, from which the next goes on, so that nothing is written twice. */
-interface Progress {
+interface FlushProgress {
   steps: Step[];
   /** Writes that failed and were not repeated with success. */
   unsaved: Set<string>;
@@ -83,7 +83,7 @@ async function flushTo(
   let halvings = 0;
   let tries = 0;
   let spoken = false;
-  let progress: Progress = { steps: [], unsaved: new Set() };
+  let progress: FlushProgress = { steps: [], unsaved: new Set() };
   for (;;) {
     const view = await store.view(subject.room, subject.personaId);
     if (!isAfter(to, view.flushedTo)) return { kind: 'flushed', cut };
@@ -155,7 +155,7 @@ async function ask(
   view: ViewRecord,
   known: Knowledge,
   chunk: Chunk,
-  { steps, unsaved }: Progress,
+  { steps, unsaved }: FlushProgress,
   signal: AbortSignal,
 ): Promise<AskEnd> {
   const { chat, room, personaId } = subject;

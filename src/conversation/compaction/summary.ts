@@ -60,7 +60,7 @@ export async function summarise(
   return text;
 }
 
-type Made =
+type SummaryResult =
   | { kind: 'made'; text: string }
   /** `tooMuch`: less text may do. */
   | { kind: 'failed'; reason: string; tooMuch: boolean };
@@ -72,7 +72,7 @@ async function askForSummary(
   before: string,
   part: string,
   signal: AbortSignal,
-): Promise<Made> {
+): Promise<SummaryResult> {
   const content = `${block('summary_so_far', before || '(none)')}\n\n${elementAround('conversation', {}, `\n${part}\n`)}\n\nConversation summary: write the new one.`;
   const request = {
     messages: [
@@ -97,14 +97,14 @@ async function askForSummary(
   return { kind: 'failed', reason: 'the model client ended its stream without an event', tooMuch: false };
 }
 
-interface Line {
+interface SummaryLine {
   text: string;
   /** The line with another text. */
   as(text: string): string;
 }
 
 /** One per message; an answer is preceded by the results of the tools that led to it. */
-function linesOf(span: Span, perspective: Perspective): Line[] {
+function linesOf(span: Span, perspective: Perspective): SummaryLine[] {
   return albumsOf(span.messages)
     .map(asOne)
     .map((message) => {
@@ -134,7 +134,7 @@ function toolLines(steps: Step[]): string[] {
 }
 
 /** As many of the first lines as fit a request, at least one; one that is too long is cut, and its elements stay whole. */
-function portion(lines: Line[], tokens: number): { text: string; lines: number } {
+function portion(lines: SummaryLine[], tokens: number): { text: string; lines: number } {
   const taken: string[] = [];
   let used = 0;
   for (const { text, as } of lines) {

@@ -19,7 +19,7 @@ import {
   viewKey,
 } from './subject.js';
 
-interface Work {
+interface QueuedWork {
   room: RoomId;
   /** The abort controllers of this piece of work and of those queued before it. */
   ends: AbortController[];
@@ -45,7 +45,7 @@ export function createWindows(given: Omit<CompactionServices, 'windows'>): Windo
     tokens: requestTokensFor(services, subject),
     messages: services.settings.compactAfterMessages,
   });
-  const running = new Map<string, Work>();
+  const running = new Map<string, QueuedWork>();
   /** By view: the number of messages in the window when nothing could leave. */
   const stuckAt = new Map<string, number>();
   /** By view: the server's count before the last compaction; and the views whose counts are not credible. */
@@ -59,7 +59,7 @@ export function createWindows(given: Omit<CompactionServices, 'windows'>): Windo
     subject: Subject,
     task: (signal: AbortSignal) => Promise<CompactionEnd>,
     urgency: Urgency = 'background',
-  ): Work {
+  ): QueuedWork {
     const key = viewKey(subject);
     const before = running.get(key);
     const end = new AbortController();
@@ -78,7 +78,7 @@ export function createWindows(given: Omit<CompactionServices, 'windows'>): Windo
   }
 
   /** Aborts the work after that time. */
-  async function doneWithin(work: Work, ms: number): Promise<void> {
+  async function doneWithin(work: QueuedWork, ms: number): Promise<void> {
     const cancel = services.clock.after(ms, () => void endOf([work]));
     await work.done.finally(cancel);
   }
@@ -88,7 +88,7 @@ export function createWindows(given: Omit<CompactionServices, 'windows'>): Windo
     /** How full the window is: the number of messages, and the request's size as the server counted it. */
     { messages, measured }: { messages: number; measured: Measured | null },
     turn: WaitingTurn | null,
-  ): Work {
+  ): QueuedWork {
     const key = viewKey(subject);
     const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
       // Above a limit only what a turn waits for is done, and without a model: there is an archive for that.
@@ -204,7 +204,7 @@ export function createWindows(given: Omit<CompactionServices, 'windows'>): Windo
   return services.windows;
 }
 
-async function endOf(all: Work[]): Promise<void> {
+async function endOf(all: QueuedWork[]): Promise<void> {
   for (const end of all.flatMap(({ ends }) => ends)) end.abort(OVER);
   await Promise.all(all.map(({ done }) => done));
 }

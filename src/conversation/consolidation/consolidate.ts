@@ -20,9 +20,9 @@ import { tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
 
 /** What is to be done for one persona, ready to be asked. */
-interface Prepared {
+interface Consolidation {
   before: Tiers;
-  draft: Draft;
+  draft: TierDraft;
   tools: ToolSet;
   messages: ModelMessage[];
   mayChangeTier1: boolean;
@@ -51,7 +51,7 @@ export async function prepare(
   services: Services,
   subject: Subject,
   memoryChars: number,
-): Promise<Prepared | null> {
+): Promise<Consolidation | null> {
   const { memory, zone, clock } = services;
   const { chat, personaId, personas } = subject;
   const owner = { chatId: chat.id, personaId };
@@ -82,7 +82,7 @@ export async function prepare(
 export async function consolidate(
   services: Services,
   subject: Subject,
-  { before, draft, tools, messages, tokens, mayChangeTier1 }: Prepared,
+  { before, draft, tools, messages, tokens, mayChangeTier1 }: Consolidation,
   { changeId, memoryChars, signal }: { changeId: string; memoryChars: number; signal: AbortSignal },
 ): Promise<ConsolidationEnd> {
   const { chat, room, personaId, personas } = subject;
@@ -193,7 +193,7 @@ async function isFromOutside(
 }
 
 /** What a request used, by our estimate where the server counted nothing. */
-export function tokensUsed(prepared: Prepared, end: ConsolidationEnd): number {
+export function tokensUsed(prepared: Consolidation, end: ConsolidationEnd): number {
   if (end.kind !== 'dropped' && end.usage) return end.usage.inputTokens + end.usage.outputTokens;
   const { draft, before } = prepared;
   const written = TIERS.filter((tier) => draft.tiers[tier] !== before[tier]);
@@ -207,14 +207,14 @@ type Tiers = Record<Tier, string>;
 
 const TIERS: readonly Tier[] = [1, 2, 3];
 
-interface Draft {
+interface TierDraft {
   /** Reads and writes of tiers stay in the draft; everything else is read from the files. */
   memory: Memory;
   /** As they stand in the draft. */
   tiers: Tiers;
 }
 
-function draftOf(memory: Memory, given: Tiers): Draft {
+function draftOf(memory: Memory, given: Tiers): TierDraft {
   const tiers = { ...given };
   return {
     tiers,

@@ -22,7 +22,7 @@ import { gatherKnowledge, perspectiveOf } from './knowledge.js';
 import { type Recollection, recollect } from './recollection.js';
 import type { AskedMessage, RenderedEntry, WindowCache, WindowContent } from './window.js';
 
-export interface Context {
+export interface TurnContext {
   persona: Persona;
   /** System prompt, history, and finally the batch. */
   messages: ModelMessage[];
@@ -71,7 +71,7 @@ const ASKED_SHARE = 0.9;
 export async function buildContext(
   services: Services & { windowCache: WindowCache },
   request: ContextRequest,
-): Promise<Context> {
+): Promise<TurnContext> {
   const { chat, personaId, personas, batch, tools, now } = request;
   await prepareFiles(services, request);
   const last = services.windowCache.last(request);

@@ -38,7 +38,7 @@ export interface Perspective {
 }
 
 /** The model messages for one message of the window; kept or dropped together when the window is cut. */
-export type Entry = ModelMessage[];
+export type RenderedMessages = ModelMessage[];
 
 /** How much of a person's text is shown, and the setting or rule that says so. */
 export interface Shortening {
@@ -54,7 +54,7 @@ export function historyEntries(
   steps: ReadonlyMap<string, Step[]>,
   perspective: Perspective,
   shortening: Shortening = WHOLE,
-): Entry[] {
+): RenderedMessages[] {
   const messages = albumsOf(heard).map(asOne);
   const answered = answeredTurns(messages);
   return messages.map((message, n) =>
@@ -83,7 +83,7 @@ export function entryOf(
     isUnanswered: boolean;
     shortening?: Shortening;
   },
-): Entry {
+): RenderedMessages {
   if (message.author.kind === 'persona' && message.author.id === perspective.personaId) {
     const worked = steps ? earlierSteps(steps) : [];
     // A reaction alone: as words of its own, the model would write such a line instead of reacting.
@@ -96,7 +96,7 @@ export function entryOf(
   return isUnanswered ? [said, { role: 'assistant', content: UNANSWERED, calls: [] }] : [said];
 }
 
-type Answer = Step & { kind: 'answer' };
+type AnswerStep = Step & { kind: 'answer' };
 
 /** What a call of each of these tools came to, in a few words. */
 const TOLD_IN_A_LINE: Record<string, (asked: Record<string, unknown>) => string> = {
@@ -113,7 +113,7 @@ const TOLD_IN_A_LINE: Record<string, (asked: Record<string, unknown>) => string>
  * words, because a model repeats the form of what it has said.
  */
 function earlierSteps(steps: Step[]): ModelMessage[] {
-  const inALine = (step: Step): step is Answer =>
+  const inALine = (step: Step): step is AnswerStep =>
     step.kind === 'answer' &&
     step.calls.length > 0 &&
     // An answer that also called other tools stays as it was: servers want its calls back complete.

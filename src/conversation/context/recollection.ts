@@ -18,7 +18,7 @@ const MOST_HITS = 2 * MOST_LINES;
  * Minimum relevance; lines below it distract more than they help. Low for a question, because a forgetful persona is
  * worse than a superfluous line; high for a remark, which wants an answer and no memories. docs/recall.md has the figures.
  */
-const FLOORS: Record<Exclude<Asking, 'small talk'>, number> = {
+const FLOORS: Record<Exclude<MessageForm, 'small talk'>, number> = {
   ...{ question: 0.2, perhaps: 0.35, remark: 0.9 },
   /** What is to happen now wants no memories, however much was said of the like. */
   moment: Number.POSITIVE_INFINITY,
@@ -62,7 +62,7 @@ export async function recollect(
   if (text.trim() === '') return NOTHING;
   try {
     const { shown, before, ...query } = ask;
-    const asking = batch.map((message) => askingOf(message.text)).reduce(likelier);
+    const asking = batch.map((message) => formOf(message.text)).reduce(likelier);
     if (asking === 'small talk') return NOTHING;
     const around = asking === 'question' && goesOn(text) ? lastOf(before) : '';
     const { hits } = await recall.search(scope, {
@@ -110,7 +110,7 @@ export async function recollect(
   }
 }
 
-function likelier(a: Asking, b: Asking): Asking {
+function likelier(a: MessageForm, b: MessageForm): MessageForm {
   if (a === 'small talk' || b === 'small talk') return a === 'small talk' ? b : a;
   return FLOORS[a] < FLOORS[b] ? a : b;
 }
@@ -135,13 +135,13 @@ function wordsOf(text: string): string {
  * of what. `moment`: it is about the one who is asked, or what is to happen now. `small talk`: nothing but greetings and
  * the like. `remark`: anything else.
  */
-export type Asking = 'question' | 'perhaps' | 'remark' | 'moment' | 'small talk';
+export type MessageForm = 'question' | 'perhaps' | 'remark' | 'moment' | 'small talk';
 
 const RUN = /[\p{L}\p{M}]+/gu;
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}]/u;
 const MARK = /[?？؟¿]/;
 
-export function askingOf(message: string): Asking {
+export function formOf(message: string): MessageForm {
   const text = plainly(message);
   const has = kindsIn(text);
   if (has('told')) return 'question';

@@ -15,10 +15,10 @@ import {
   albumsOf,
   answeredTurns,
   asOne,
-  type Entry,
   entryOf,
   isUnanswered,
   type Perspective,
+  type RenderedMessages,
 } from './history.js';
 import type { PromptPrefix } from './knowledge.js';
 import { trustOf } from './trust.js';
@@ -37,7 +37,7 @@ export interface WindowRequest {
 }
 
 export interface RenderedEntry {
-  messages: Entry;
+  messages: RenderedMessages;
   tokens: number;
 }
 
@@ -169,12 +169,12 @@ function sizeOf(memory: PromptMemory | null): number {
 }
 
 /** A message that was heard as it is shown, and as it is stored: several of an album. */
-interface Heard {
+interface HeardEntry {
   message: HeardMessage;
   items: HeardMessage[];
 }
 
-function isAmong(batch: readonly StoredMessage[]): (heard: Heard) => boolean {
+function isAmong(batch: readonly StoredMessage[]): (heard: HeardEntry) => boolean {
   const ids = new Set(batch.map(({ id }) => id));
   return ({ items }) => items.some(({ id }) => ids.has(id));
 }
@@ -183,7 +183,11 @@ function isAmong(batch: readonly StoredMessage[]): (heard: Heard) => boolean {
  * The index from which on messages stand with the batch. What was overheard between and behind its messages stays where it was
  * said: "should I delete it?", "wait, not that one", "so?".
  */
-function endOfHistory(heard: Heard[], isOfBatch: (heard: Heard) => boolean, own: PersonaId): number {
+function endOfHistory(
+  heard: HeardEntry[],
+  isOfBatch: (heard: HeardEntry) => boolean,
+  own: PersonaId,
+): number {
   // A resumed turn goes on at the end, behind what was answered meanwhile.
   const closed = heard.findLastIndex((each) => {
     const { author, turnId } = each.message;
@@ -196,9 +200,9 @@ function endOfHistory(heard: Heard[], isOfBatch: (heard: Heard) => boolean, own:
 
 /** The whole batch, also messages that the window does not hold, and the others in their order. */
 function askedMessages(
-  heard: Heard[],
+  heard: HeardEntry[],
   batch: readonly StoredMessage[],
-  isOfBatch: (heard: Heard) => boolean,
+  isOfBatch: (heard: HeardEntry) => boolean,
 ): AskedMessage[] {
   const asked: AskedMessage[] = heard.map((each) => ({ message: each.message, answered: isOfBatch(each) }));
   const held = new Set(heard.flatMap(({ items }) => items.map(({ id }) => id)));

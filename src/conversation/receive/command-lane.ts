@@ -11,7 +11,7 @@ import { personaName } from '../../core/persona.js';
 import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
 import { mayTry } from '../../core/retry.js';
 import type { CommandEffect } from '../../core/route-store.js';
-import type { Command, CommandAnswer } from '../commands/command.js';
+import type { ChatCommand, CommandAnswer } from '../commands/command.js';
 import { COMMANDS, commandCalled } from '../commands/list.js';
 import { forgetCopies } from '../copies.js';
 import { withButtons, withNumbers } from '../deliver/choices.js';
@@ -151,7 +151,7 @@ async function answerTo(services: LaneServices, command: StoredCommand): Promise
  */
 async function asAddressed(
   { personas }: LaneServices,
-  found: Command,
+  found: ChatCommand,
   command: StoredCommand,
 ): Promise<StoredCommand> {
   const { chat, persona } = command;
@@ -166,7 +166,7 @@ async function asAddressed(
 
 async function runCommand(
   services: LaneServices,
-  found: Command,
+  found: ChatCommand,
   command: StoredCommand,
 ): Promise<CommandAnswer> {
   const { chat } = command;

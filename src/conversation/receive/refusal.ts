@@ -1,11 +1,11 @@
 /** Within step 1 of the route: which commands somebody may give in a chat. */
 import type { NewCommand } from '../../core/receipt.js';
-import { type Command, NOT_CHECKED } from '../commands/command.js';
+import { type ChatCommand, NOT_CHECKED } from '../commands/command.js';
 import type { Giver, Rights } from '../rights.js';
 
 /** Why they may not give this command: one sentence for the chat; null where they may. */
 export async function refusalOf(
-  { ownersOnly, changes }: Command,
+  { ownersOnly, changes }: ChatCommand,
   { argument }: Pick<NewCommand, 'argument'>,
   { chat }: Pick<Giver, 'chat'>,
   rights: Rights,

@@ -9,7 +9,7 @@ import type { TurnRecorder, TurnSight } from '../../core/journal.js';
 import type { Notice } from '../../core/model.js';
 import type { Alarm } from '../../core/route-store.js';
 import { haveFiles, type Measured, type Step } from '../../core/transcript.js';
-import { buildContext, type Context } from '../context/context.js';
+import { buildContext, type TurnContext } from '../context/context.js';
 import { isLimit } from '../daily-limits.js';
 import { recipientIn, replyOf } from '../deliver/reply.js';
 import { NOT_LIVE } from '../deliver/showing.js';
@@ -65,7 +65,7 @@ async function answerFrom(
   await services.toolsReady?.(kind, callsToRun(turn.steps), signal);
   const tools = services.toolsFor(kind);
   const subject = { chat, room, personaId, personas };
-  const ask = async (context: Context, live: LiveReply) => {
+  const ask = async (context: TurnContext, live: LiveReply) => {
     const stopWaiting = windows.giveWay();
     record.saw(sightOf(context));
     const paying = { ...services, model: record.watch(meter.model) };
@@ -218,13 +218,13 @@ function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }): Fault 
 }
 
 /** What `coterie replay` is to know of a request's making. */
-function sightOf({ recalled, view, sizes, requestTokens }: Context): TurnSight {
+function sightOf({ recalled, view, sizes, requestTokens }: TurnContext): TurnSight {
   const { windowAfter, summary } = view;
   return { recalled, summary, windowAfter, messages: sizes.messages, estimatedTokens: requestTokens };
 }
 
 /** The server's token count for the turn's last request, next to our estimate of the same request. */
-function measuredOf(outcome: TurnOutcome, context: Context, steps: Step[]): Measured | null {
+function measuredOf(outcome: TurnOutcome, context: TurnContext, steps: Step[]): Measured | null {
   // What a server counts of a request that it has cut says nothing about its size.
   if (outcome.kind !== 'answered' || outcome.cut || !outcome.last || outcome.last.inputTokens <= 0)
     return null;

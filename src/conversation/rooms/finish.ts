@@ -8,7 +8,7 @@ import { jobOfEvent } from '../../core/jobs.js';
 import { personaName } from '../../core/persona.js';
 import { headOfTaskEnd, taskOfEvent } from '../../core/task.js';
 import type { Measured, StoredMessage } from '../../core/transcript.js';
-import type { Context } from '../context/context.js';
+import type { TurnContext } from '../context/context.js';
 import { filesOfReply, recipientIn, replyOf, type Said } from '../deliver/reply.js';
 import { savedNote } from '../deliver/saved.js';
 import { attemptOf } from '../deliver/send-one.js';
@@ -26,7 +26,7 @@ export type Finished =
   /** Aborted, or the claim was lost: nothing was said. */
   | { kind: 'dropped' };
 
-export interface Ending extends Pick<Context, 'promptMemory'>, Partial<Made> {
+export interface Ending extends Pick<TurnContext, 'promptMemory'>, Partial<Made> {
   outcome: 'answered' | 'failed' | 'parked';
   /** What the persona said, or the error sentence of a turn that failed. */
   text: string;

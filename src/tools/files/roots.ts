@@ -9,7 +9,7 @@ import type { PromptFiles } from '../../core/origin.js';
 import type { Skill, Skills } from '../../core/persona.js';
 import { BOARD_CHAT } from '../../core/task.js';
 import type { AgentPlace, Authorisation } from '../../core/tool.js';
-import { mayActAnywhere, type Target } from '../authorise.js';
+import { mayActAnywhere, type ToolTarget } from '../authorise.js';
 
 /** Where folders are, of all chats. */
 export interface Folders {
@@ -78,7 +78,7 @@ export async function placesOf(folders: Folders, caller: Authorisation, isTainte
 }
 
 /** For what an owner asks for in a control chat. */
-async function placesOfOwner(folders: Folders, { chatId }: Target): Promise<Places> {
+async function placesOfOwner(folders: Folders, { chatId }: ToolTarget): Promise<Places> {
   const start = await own(folders.workspaceFolder);
   const media = await own(folders.mediaFolder, chatId);
   const skills = await skillsOf(folders);
@@ -94,7 +94,7 @@ async function placesOfOwner(folders: Folders, { chatId }: Target): Promise<Plac
 }
 
 /** Its working folder, what people sent in its chat, and skills. */
-export async function placesOfPersona(folders: Folders, { chatId, personaId }: Target): Promise<Places> {
+export async function placesOfPersona(folders: Folders, { chatId, personaId }: ToolTarget): Promise<Places> {
   const chat = join(folders.workFolder, chatId);
   const start = await own(chat, nameOnDisk(chat, personaId));
   const media = await own(folders.mediaFolder, chatId);
