@@ -9,28 +9,16 @@ import { once } from './core/concurrency.js';
 import { channelOf } from './core/ids.js';
 import type { Store } from './core/store.js';
 import type { Delegation, Task, Tasks } from './core/task.js';
+import type { TaskServices } from './delegation/end.js';
 import type { TaskGiver } from './delegation/place.js';
-import type { Runner, RunnerParts } from './delegation/runner.js';
-import type { DelegationParts } from './delegation/spawn.js';
+import type { Runner } from './delegation/runner.js';
+import type { createDelegation } from './delegation/spawn.js';
 import { artifactsFolderOf, workFolderOf } from './paths.js';
 
-interface Parts
-  extends Pick<
-    RunnerParts,
-    | 'owner'
-    | 'agents'
-    | 'workspace'
-    | 'artifacts'
-    | 'skills'
-    | 'clipboard'
-    | 'toolsFor'
-    | 'personas'
-    | 'channels'
-    | 'takesPrograms'
-    | 'zone'
-    | 'clock'
-    | 'log'
-  > {
+type Own = 'store' | 'work' | 'rooms' | 'followers' | 'memoryChars' | 'folders' | 'whoGave';
+
+/** What tasks take from the gateway as it is. */
+interface Wired extends Omit<TaskServices, Own> {
   config: Config;
   store: Store;
   conversation: Pick<Conversation, 'work' | 'fired'>;
@@ -39,7 +27,7 @@ interface Parts
 }
 
 /** How personas give tasks: they are stored, and whoever runs tasks finds them there. */
-export function createDelegating(parts: DelegationParts): Delegation {
+export function createDelegating(parts: Parameters<typeof createDelegation>[0]): Delegation {
   const load = once(async () => (await import('./delegation/spawn.js')).createDelegation(parts));
   return {
     spawn: async (wish) => (await load()).spawn(wish),
@@ -53,7 +41,7 @@ export interface TaskWiring {
   stop(withinMs: number): Promise<void>;
 }
 
-export function createTaskParts(parts: Parts): TaskWiring {
+export function createTaskParts(parts: Wired): TaskWiring {
   const { config } = parts;
   let runner: Promise<Runner> | null = null;
   const followers = once(async () => (await import('./delegation/tasks.js')).createFollowers());
@@ -62,10 +50,13 @@ export function createTaskParts(parts: Parts): TaskWiring {
     const { createRunner } = await import('./delegation/runner.js');
     return createRunner({
       ...parts,
-      ...{ work: parts.conversation.work, rooms: parts.conversation, followers: await followers() },
+      work: parts.conversation.work,
+      rooms: parts.conversation,
+      followers: await followers(),
       memoryChars: config.memory.longTermMaxChars,
       folders: {
-        ...{ artifacts: artifactsFolderOf(config), work: workFolderOf(config) },
+        artifacts: artifactsFolderOf(config),
+        work: workFolderOf(config),
         further: config.agents.roots,
       },
       whoGave: (task) => whoGave(parts, task),
@@ -89,7 +80,7 @@ export function createTaskParts(parts: Parts): TaskWiring {
 }
 
 /** Who has the token of the board is an owner. */
-async function whoGave({ store, rulesFor }: Parts, { parent }: Task): Promise<TaskGiver> {
+async function whoGave({ store, rulesFor }: Wired, { parent }: Task): Promise<TaskGiver> {
   if (parent === null) return { isOwner: true, isAmongOwners: true };
   const { chatId, senderId, tainted } = parent;
   const rules = rulesFor(channelOf(chatId));

@@ -1,5 +1,7 @@
-/** What an agent is told to do with a VIAP task: the protocol, in the system prompt, and the task itself. Pure. */
-
+/**
+ * The request with which an agent begins a task: a system prompt, each part only if it has content, then the messages of the
+ * task, and last what is asked. Files and plans are shown as they are now.
+ */
 import type { ArtifactRef } from '../core/artifacts.js';
 import { looksSecret, redactor } from '../core/command-env.js';
 import { weekday, type Zone } from '../core/dates.js';
@@ -26,6 +28,164 @@ import type { AgentPlace } from '../core/tool.js';
 import { isObject } from './viap/objects.js';
 import { VIAP_REPORT } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
+
+interface Surroundings {
+  agents: Pick<Agents, 'memory'>;
+  workspace: Pick<Workspace, 'shown'>;
+  skills: Pick<Skills, 'list'>;
+  clipboard: Pick<Clipboard, 'shown'>;
+  zone: Zone;
+  /** How much of MEMORY.md a prompt shows. */
+  memoryChars: number;
+}
+
+interface Asked {
+  task: Task;
+  agent: AgentDefinition;
+  place: AgentPlace;
+  /** Of a delegated task; null: a program gave it. */
+  viap: ViapTask | null;
+  /** The workspace is the owner's: whether an owner asked, where only owners hear of it, or a program did. */
+  isOwners: boolean;
+  /** The names of its tools. */
+  tools: ReadonlySet<string>;
+  now: number;
+}
+
+/**
+ * Of `services` only what tells about the task's surroundings is used. `origin`: of all that stands before the model.
+ */
+export async function openingRequest(
+  services: Surroundings,
+  asked: Asked,
+): Promise<{ messages: ModelMessage[]; origin: Origin }> {
+  const { task, viap } = asked;
+  const pieces = await systemPrompt(services, asked);
+  const system = pieces.map(({ text }) => text).join('\n\n');
+  const given = task.request.messages.flatMap(({ role, content }): ModelMessage[] => {
+    if (role === 'system') return [];
+    return [role === 'user' ? { role, content } : { role, content, calls: [] }];
+  });
+  const wish = viap === null ? task.goal : viapInstructions(viap).request;
+  const last = given.at(-1);
+  const isThere = last?.role === 'user' && last.content.trim() === wish.trim();
+  const messages: ModelMessage[] = [{ role: 'system', content: system }, ...given];
+  if (!isThere) messages.push({ role: 'user', content: wish });
+  return { messages, origin: originOf([...pieces, { origin: givenBy(task) }]) };
+}
+
+/** What a program gives is its word; what a persona gives is as its turn was. */
+function givenBy({ parent }: Task): Origin {
+  return parent?.tainted ? 'outside' : 'inside';
+}
+
+async function systemPrompt(services: Surroundings, asked: Asked): Promise<Piece[]> {
+  const { task, agent, place, viap, isOwners, tools, now } = asked;
+  const { agents, workspace, skills, clipboard, zone } = services;
+  const today = zone.date(now);
+  const chatId = task.parent?.chatId ?? BOARD_CHAT;
+  const common = await agents.memory({ agent: agent.id, chatId: null }, today);
+  const own = await agents.memory({ agent: agent.id, chatId }, today);
+  const left = Math.max(0, services.memoryChars - common.longTerm.length - own.longTerm.length);
+  const shown = isOwners ? await workspace.shown({ today, memoryChars: left }) : NO_WORKSPACE;
+  // What a delegated task says of its persona's surroundings it says itself.
+  const surroundings = viap === null ? shown : NO_WORKSPACE;
+  const owners = [...(place.shared.mayWrite ? [{ agent: agent.id }] : []), { agent: agent.id, chatId }];
+  const hasClipboard = tools.has('manage_clipboard');
+  const items = hasClipboard ? await Promise.all(owners.map((owner) => clipboard.shown(owner))) : [];
+  const skilled = tools.has('activate_skill') ? await catalogue(skills) : '';
+  const given = givenBy(task);
+  const piece = (text: string, origin: Origin, way: Piece['way'] = 'request') => ({ way, text, origin });
+  return [
+    piece(agent.prompt.trim(), 'inside', 'frame'),
+    piece(
+      `You are the agent ${nameInPrompt(agent.id)} and work on one task, by yourself: nobody can answer you while you do. ` +
+        `Today is ${weekday(today)}, ${today} (${zone.name}).`,
+      'inside',
+      'frame',
+    ),
+    piece(viap === null ? RESULT : '', 'inside', 'frame'),
+    piece(whereYouWork(place), 'inside', 'frame'),
+    piece(section('Instructions of the program', wordsOfSystem(task)), given),
+    piece(section('Memory (this agent)', ownMemory(common)), common.origin),
+    piece(section('Memory (this agent, in this chat)', ownMemory(own)), own.origin),
+    piece(workspaceContext(surroundings), surroundings.origin, 'workspace'),
+    piece(section('Memory given with this task', task.request.memory.map(fenced).join('\n\n')), given),
+    piece(section('Plan', planShown(task.request.plan ?? shown.plan)), shown.origin, 'workspace'),
+    piece(section('Artifacts', artifactList(task.request.artifacts)), given),
+    ...items.map((text) => piece(section('Clipboard', atHand(text)), originOfNotes(text), 'clipboard')),
+    piece(section('Skills', skilled), 'inside', 'skills'),
+    piece(viap === null ? '' : viapInstructions(viap).system, given),
+  ].filter(({ text }) => text !== '');
+}
+
+const NO_WORKSPACE: WorkspaceShown = { bootstrap: [], memory: '', dailyLog: '', plan: '', origin: 'inside' };
+
+const RESULT =
+  'Your last answer, the one without tool calls, is the result of the task: say in it what came of it. Files that are ' +
+  'worth keeping are artifacts.';
+
+function whereYouWork({ cwd, roots }: AgentPlace): string {
+  const begin =
+    cwd === null
+      ? 'The working folder that you were given lies outside of the folders that you may reach, so no command runs.'
+      : `You work in ${cwd}.`;
+  return `${begin} You reach ${roots.join(', ')}, and nothing else.`;
+}
+
+function ownMemory({ longTerm, daily }: SpaceNotes): string {
+  return joined([
+    longTerm && `What you have noted for good (MEMORY.md):\n\n${fenced(longTerm)}`,
+    daily && `What you have noted lately:\n\n${fenced(daily)}`,
+  ]);
+}
+
+function workspaceContext({ bootstrap, memory, dailyLog }: WorkspaceShown): string {
+  const parts = [
+    ...bootstrap.map(({ file, text }) => `${file}:\n\n${fenced(text)}`),
+    memory && `MEMORY.md:\n\n${fenced(memory)}`,
+    dailyLog && `The latest days:\n\n${fenced(dailyLog)}`,
+  ];
+  return section('Workspace', joined(parts));
+}
+
+/** In steps, too, as it would stand in task.md. */
+function planShown(plan: Plan): string {
+  const text = planText(plan).trim();
+  return text === '' ? '' : fenced(text);
+}
+
+function atHand(clipboard: string): string {
+  return clipboard === '' ? '' : `What you keep at hand (manage_clipboard):\n\n${fenced(clipboard)}`;
+}
+
+/** By reference: what they hold is read when it is needed. */
+function artifactList(artifacts: readonly ArtifactRef[]): string {
+  return artifacts
+    .map(({ id, title, type, ref }) => {
+      const about = [title, type, ref].flatMap((each) => (each === undefined ? [] : nameInPrompt(each)));
+      return `- ${nameInPrompt(id)}${about.length > 0 ? `: ${about.join(', ')}` : ''}`;
+    })
+    .join('\n');
+}
+
+async function catalogue(skills: Pick<Skills, 'list'>): Promise<string> {
+  const { lines } = catalogueOf((await skills.list()).skills);
+  if (lines.length === 0) return '';
+  return `Load one with activate_skill when the task needs it:\n\n${lines.join('\n')}`;
+}
+
+function wordsOfSystem({ request }: Task): string {
+  return joined(request.messages.map(({ role, content }) => (role === 'system' ? content.trim() : '')));
+}
+
+function joined(parts: readonly string[]): string {
+  return parts.filter((part) => part !== '').join('\n\n');
+}
+
+function section(title: string, content: string): string {
+  return content === '' ? '' : `# ${title}\n\n${content}`;
+}
 
 const HIDDEN = '[set for your commands, and not shown here]';
 
@@ -75,177 +235,4 @@ function taskShown({ raw, inputs: { env } }: ViapTask): string {
     2,
   );
   return `The task:\n\n\`\`\`json\n${text}\n\`\`\``;
-}
-
-// The request with which an agent begins a task: a system prompt, each part only if it has content, then what the task
-// brings along, and last what is asked. Files and plans are shown as they are now.
-
-export interface RequestParts {
-  agents: Pick<Agents, 'memory'>;
-  workspace: Pick<Workspace, 'shown'>;
-  skills: Pick<Skills, 'list'>;
-  clipboard: Pick<Clipboard, 'shown'>;
-  zone: Zone;
-  /** How much of MEMORY.md a prompt shows. */
-  memoryChars: number;
-}
-
-interface RequestAsk {
-  task: Task;
-  agent: AgentDefinition;
-  place: AgentPlace;
-  /** Of a delegated task; null: a program gave it. */
-  viap: ViapTask | null;
-  /** The workspace is the owner's: whether an owner asked, where only owners hear of it, or a program did. */
-  isOwners: boolean;
-  /** The names of its tools. */
-  tools: ReadonlySet<string>;
-  now: number;
-}
-
-export async function openingRequest(
-  parts: RequestParts,
-  ask: RequestAsk,
-): Promise<{ messages: ModelMessage[]; origin: Origin }> {
-  const { task, viap } = ask;
-  const given = task.request.messages;
-  const pieces = await systemPrompt(parts, ask);
-  const content = pieces.map(({ text }) => text).join('\n\n');
-  const messages: ModelMessage[] = given.flatMap(({ role, content }): ModelMessage[] => {
-    if (role === 'system') return [];
-    return [role === 'user' ? { role, content } : { role, content, calls: [] }];
-  });
-  const asked = viap === null ? task.goal : viapInstructions(viap).request;
-  const last = messages.at(-1);
-  const isThere = last?.role === 'user' && last.content.trim() === asked.trim();
-  const all: ModelMessage[] = [
-    { role: 'system', content },
-    ...messages,
-    ...(isThere ? [] : [{ role: 'user' as const, content: asked }]),
-  ];
-  return { messages: all, origin: originOf([...pieces, { origin: givenBy(task) }]) };
-}
-
-/** What a program gives is its word; what a persona gives is as its turn was. */
-function givenBy({ parent }: Task): Origin {
-  return parent?.tainted ? 'outside' : 'inside';
-}
-
-async function systemPrompt(parts: RequestParts, ask: RequestAsk): Promise<Piece[]> {
-  const { task, agent, place, viap, isOwners, tools, now } = ask;
-  const { agents, workspace, skills, clipboard, zone } = parts;
-  const today = zone.date(now);
-  const chatId = task.parent?.chatId ?? BOARD_CHAT;
-  const common = await agents.memory({ agent: agent.id, chatId: null }, today);
-  const own = await agents.memory({ agent: agent.id, chatId }, today);
-  const left = Math.max(0, parts.memoryChars - common.longTerm.length - own.longTerm.length);
-  const shown = isOwners ? await workspace.shown({ today, memoryChars: left }) : NO_WORKSPACE;
-  // What a delegated task says of its persona's surroundings it says itself.
-  const surroundings = viap === null ? shown : NO_WORKSPACE;
-  const spaces = place.shared.mayWrite
-    ? [{ agent: agent.id }, { agent: agent.id, chatId }]
-    : [{ agent: agent.id, chatId }];
-  const hasClipboard = tools.has('manage_clipboard');
-  const items = hasClipboard ? await Promise.all(spaces.map((owner) => clipboard.shown(owner))) : [];
-  const skilled = tools.has('activate_skill') ? await catalogue(skills) : '';
-  const given = givenBy(task);
-  const piece = (text: string, origin: Origin, way: Piece['way'] = 'request'): Piece => ({
-    way,
-    text,
-    origin,
-  });
-  return [
-    piece(agent.prompt.trim(), 'inside', 'frame'),
-    piece(
-      `You are the agent ${nameInPrompt(agent.id)} and work on one task, by yourself: nobody can answer you while you do. ` +
-        `Today is ${weekday(today)}, ${today} (${zone.name}).`,
-      'inside',
-      'frame',
-    ),
-    piece(viap === null ? RESULT : '', 'inside', 'frame'),
-    piece(whereYouWork(place), 'inside', 'frame'),
-    piece(section('Instructions of the program', wordsOfSystem(task)), given),
-    piece(section('Memory (this agent)', ownMemory(common)), common.origin),
-    piece(section('Memory (this agent, in this chat)', ownMemory(own)), own.origin),
-    piece(workspaceContext(surroundings), surroundings.origin, 'workspace'),
-    piece(section('Memory given with this task', task.request.memory.map(fenced).join('\n\n')), given),
-    piece(section('Plan', planShown(task.request.plan ?? shown.plan)), shown.origin, 'workspace'),
-    piece(section('Artifacts', artifactList(task.request.artifacts)), given),
-    ...items.map((text) => piece(section('Clipboard', atHand(text)), originOfNotes(text), 'clipboard')),
-    piece(section('Skills', skilled), 'inside', 'skills'),
-    piece(viap === null ? '' : viapInstructions(viap).system, given),
-  ].filter(({ text }) => text !== '');
-}
-
-const NO_WORKSPACE: WorkspaceShown = { bootstrap: [], memory: '', dailyLog: '', plan: '', origin: 'inside' };
-
-const RESULT =
-  'Your last answer, the one without tool calls, is the result of the task: say in it what came of it. Files that are ' +
-  'worth keeping are artifacts.';
-
-function whereYouWork({ cwd, roots }: AgentPlace): string {
-  const begin =
-    cwd === null
-      ? 'The working folder that you were given lies outside of the folders that you may reach, so no command runs.'
-      : `You work in ${cwd}.`;
-  return `${begin} You reach ${roots.join(', ')}, and nothing else.`;
-}
-
-function ownMemory({ longTerm, daily }: SpaceNotes): string {
-  return [
-    longTerm && `What you have noted for good (MEMORY.md):\n\n${fenced(longTerm)}`,
-    daily && `What you have noted lately:\n\n${fenced(daily)}`,
-  ]
-    .filter((part) => part !== '')
-    .join('\n\n');
-}
-
-function workspaceContext({ bootstrap, memory, dailyLog }: WorkspaceShown): string {
-  return section(
-    'Workspace',
-    [
-      ...bootstrap.map(({ file, text }) => `${file}:\n\n${fenced(text)}`),
-      memory && `MEMORY.md:\n\n${fenced(memory)}`,
-      dailyLog && `The latest days:\n\n${fenced(dailyLog)}`,
-    ]
-      .filter((part) => part !== '')
-      .join('\n\n'),
-  );
-}
-
-/** In steps, too, as it would stand in task.md. */
-function planShown(plan: Plan): string {
-  const text = planText(plan).trim();
-  return text === '' ? '' : fenced(text);
-}
-
-function atHand(clipboard: string): string {
-  return clipboard === '' ? '' : `What you keep at hand (manage_clipboard):\n\n${fenced(clipboard)}`;
-}
-
-/** By reference: what they hold is read when it is needed. */
-function artifactList(artifacts: readonly ArtifactRef[]): string {
-  return artifacts
-    .map(({ id, title, type, ref }) => {
-      const about = [title, type, ref].flatMap((each) => (each === undefined ? [] : nameInPrompt(each)));
-      return `- ${nameInPrompt(id)}${about.length > 0 ? `: ${about.join(', ')}` : ''}`;
-    })
-    .join('\n');
-}
-
-async function catalogue(skills: RequestParts['skills']): Promise<string> {
-  const { lines } = catalogueOf((await skills.list()).skills);
-  if (lines.length === 0) return '';
-  return `Load one with activate_skill when the task needs it:\n\n${lines.join('\n')}`;
-}
-
-function wordsOfSystem({ request }: Task): string {
-  return request.messages
-    .flatMap((message) => (message.role === 'system' ? [message.content.trim()] : []))
-    .filter((words) => words !== '')
-    .join('\n\n');
-}
-
-function section(title: string, content: string): string {
-  return content === '' ? '' : `# ${title}\n\n${content}`;
 }

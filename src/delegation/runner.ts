@@ -1,11 +1,11 @@
 /**
- * Who may run now: takes pending tasks from the store, watches over those that run here, and at the start ends what a dead
- * process has left. All state is derived: tasks, their messages and their ends are in the store.
+ * Takes pending tasks from the store, watches over those that run here, and at the start ends what a dead process has left. All state is derived: tasks, their messages and their ends are in the store.
  */
 import { OVER } from '../core/clock.js';
+import { backoff } from '../core/retry.js';
 import type { Task, TaskOrigin } from '../core/task.js';
-import { endTask } from './end.js';
-import { createRunning, type Running, runTask, type TaskParts } from './run-task.js';
+import { endTask, type TaskServices } from './end.js';
+import { createRunning, type Running, runTask } from './run-task.js';
 import { readViapTask } from './viap/task.js';
 
 export interface Runner {
@@ -13,11 +13,6 @@ export interface Runner {
   start(): void;
   /** Takes up nothing more. What runs gets this time; then it ends as interrupted. */
   stop(withinMs: number): Promise<void>;
-}
-
-export interface RunnerParts extends TaskParts {
-  /** Programs' tasks, too, and not only those of its channels' personas. */
-  takesPrograms: boolean;
 }
 
 /** Enough to keep a model server busy; those that personas delegate begin at once, and are few (spawn.ts). */
@@ -28,8 +23,8 @@ const REST_MS = 4_000;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
 
-export function createRunner(parts: RunnerParts): Runner {
-  const { store, owner, clock, log, followers } = parts;
+export function createRunner(services: TaskServices): Runner {
+  const { store, owner, channels, takesPrograms, clock, log, followers } = services;
   const running = new Map<string, { run: Running; done: Promise<void> }>();
   const stopped = new AbortController();
   let looking: Promise<void> | null = null;
@@ -55,10 +50,10 @@ export function createRunner(parts: RunnerParts): Runner {
     try {
       await notice();
       await endLeft();
-      if (parts.takesPrograms) await claim('programs', () => programs() < MOST_PROGRAMS);
-      await claim({ channels: parts.channels }, () => true);
+      if (takesPrograms) await claim('programs', () => programs() < MOST_PROGRAMS);
+      await claim({ channels }, () => true);
     } catch (error) {
-      log.warn({ err: error }, 'tasks could not be looked for; it is tried again');
+      log.warn({ err: error }, 'could not look for tasks; retrying');
     }
   }
 
@@ -77,13 +72,13 @@ export function createRunner(parts: RunnerParts): Runner {
     }
   }
 
-  /** Nobody knows how far it came: it is told once, and not done again. */
+  /** Nobody knows how far a task came whose process died: it is told once, and not done again. */
   async function endLeft(): Promise<void> {
     for (const { task, owner: whose } of await store.leftTasks({ owner, now: clock.now() })) {
       if (running.has(task.id)) continue;
       const read = task.request.viap === null ? null : readViapTask(task.request.viap);
       const viap = read?.ok ? read.task : null;
-      await endTask(parts, { task, viap, outcome: { kind: 'interrupted' }, tainted: true }, whose);
+      await endTask(services, { task, viap, outcome: { kind: 'interrupted' }, tainted: true }, whose);
     }
   }
 
@@ -105,34 +100,31 @@ export function createRunner(parts: RunnerParts): Runner {
     running.set(task.id, { run, done });
   }
 
-  /** Never rejects. What fails here is a fault of our own, or of the disk: then it is ended as soon as that can be stored. */
+  /** Never rejects. If it fails, the task is marked interrupted as soon as the store accepts writes. */
   async function finished(run: Running): Promise<void> {
     try {
-      return await runTask(parts, run);
+      return await runTask(services, run);
     } catch (error) {
-      log.error({ err: error, task: run.task.id }, 'a task broke off; it ends as interrupted');
+      log.error({ err: error, task: run.task.id }, 'a task failed unexpectedly; ending it as interrupted');
     }
-    for (let wait = FIRST_RETRY_MS; run.why() !== 'over'; wait = Math.min(wait * 2, LONGEST_RETRY_MS)) {
+    for (let attempt = 1; run.why() !== 'over'; attempt++) {
       try {
         const outcome = { kind: 'interrupted' } as const;
-        await endTask(parts, { task: run.task, viap: null, outcome, tainted: true }, owner);
+        await endTask(services, { task: run.task, viap: null, outcome, tainted: true }, owner);
         return;
       } catch (error) {
-        log.warn(
-          { err: error, task: run.task.id },
-          'the end of a task could not be stored; it is tried again',
-        );
+        log.warn({ err: error, task: run.task.id }, 'could not store the end of a task; retrying');
       }
       // The next start ends it.
       if (stopped.signal.aborted) return;
-      await clock.sleep(wait, stopped.signal);
+      await clock.sleep(backoff(attempt, FIRST_RETRY_MS, LONGEST_RETRY_MS), stopped.signal);
     }
   }
 
   async function renew(): Promise<void> {
     await store
       .renewTasks({ owner, leaseMs: LEASE_MS, now: clock.now() })
-      .catch((error) => log.warn({ err: error }, 'the leases of tasks could not be renewed; retrying'));
+      .catch((error) => log.warn({ err: error }, 'could not renew the leases of tasks; retrying'));
     look();
     if (!stopped.signal.aborted) stopRenewing = clock.after(LEASE_MS / 3, () => void renew());
   }

@@ -1,64 +1,65 @@
 /**
- * `Delegation`: a persona's task is read, counted and stored before anything begins; whoever runs tasks finds it in the
- * store. Its outcome comes to the persona by itself, through the one door in.
+ * `Delegation`: a persona's task is read, counted and stored before anything begins; a runner finds it in the store. Its
+ * outcome comes to the persona as an event.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
 import type { Agents, Delegation, TaskBounds, TaskParent, TaskStore } from '../core/task.js';
 import { readViapTask } from './viap/task.js';
 
-export interface DelegationParts {
-  store: Pick<TaskStore, 'addTask' | 'taskOfKey'>;
-  agents: Pick<Agents, 'find'>;
-  newId: () => string;
-  clock: Pick<Clock, 'now'>;
-}
-
 const PER_ROOM = 5;
 const IN_ALL = 8;
 /** Delegated tasks do not wait in the programs' queue. */
 const BOUNDS: TaskBounds = { waiting: Number.MAX_SAFE_INTEGER, perRoom: PER_ROOM, delegated: IN_ALL };
+const FULL: Record<keyof TaskBounds, string> = {
+  perRoom: `Not begun: ${PER_ROOM} tasks of this conversation are being worked on already. Give it again when one of them is done.`,
+  delegated: `Not begun: ${IN_ALL} tasks are being worked on already, as many as there may be at once. Give it again later.`,
+  waiting: 'Not begun: too many tasks are waiting. Give it again later.',
+};
+const CONFLICT = 'Not begun: this very call has begun another task already.';
 
-export function createDelegation({ store, agents, newId, clock }: DelegationParts): Delegation {
+export function createDelegation({
+  store,
+  agents,
+  newId,
+  clock,
+}: {
+  store: TaskStore;
+  agents: Pick<Agents, 'find'>;
+  newId: () => string;
+  clock: Pick<Clock, 'now'>;
+}): Delegation {
   return {
     async spawn({ agentId, task: given, eventId, ...parent }) {
       const read = readViapTask(given);
       if (!read.ok) return read;
       const found = await agents.find(agentId);
       if (!found.ok) return found;
-      const { task } = read;
+      const { goal, raw } = read.task;
       const agent = found.agent.id;
       const id = newId();
       const hash = createHash('sha256')
-        .update(JSON.stringify([agent, task.raw]))
+        .update(JSON.stringify([agent, raw]))
         .digest('hex');
-      const added = await store.addTask(
-        {
-          id,
-          agent,
-          goal: task.goal,
-          parent,
-          idempotency: { key: keyOf(parent), hash },
-          now: clock.now(),
-          request: {
-            messages: [],
-            plan: null,
-            artifacts: [],
-            memory: [],
-            viap: task.raw,
-            ...(eventId && { eventId }),
-          },
-        },
-        BOUNDS,
-      );
+      const request = { messages: [], plan: null, artifacts: [], memory: [], viap: raw };
+      const task = {
+        id,
+        agent,
+        goal,
+        parent,
+        request: eventId ? { ...request, eventId } : request,
+        idempotency: { key: keyOf(parent), hash },
+        now: clock.now(),
+      };
+      const added = await store.addTask(task, BOUNDS);
       if (added.kind === 'full') return { ok: false, reason: FULL[added.bound] };
       if (added.kind === 'conflict') return { ok: false, reason: CONFLICT };
-      return { ok: true, taskId: added.kind === 'there' ? added.task.id : id, said: saidOf(agent) };
+      return { ok: true, taskId: added.kind === 'there' ? added.task.id : id, said: accepted(agent) };
     },
 
     async given(call) {
       const task = await store.taskOfKey(keyOf(call));
-      return task === null ? null : saidOf(task.agent);
+      return task === null ? null : accepted(task.agent);
     },
   };
 }
@@ -68,14 +69,7 @@ function keyOf({ turnId, callId }: Pick<TaskParent, 'turnId' | 'callId'>): strin
   return `sessions_spawn ${turnId} ${callId}`;
 }
 
-const FULL: Record<keyof TaskBounds, string> = {
-  perRoom: `Not begun: ${PER_ROOM} tasks of this conversation are being worked on already. Give it again when one of them is done.`,
-  delegated: `Not begun: ${IN_ALL} tasks are being worked on already, as many as there may be at once. Give it again later.`,
-  waiting: 'Not begun: too many tasks are waiting. Give it again later.',
-};
-const CONFLICT = 'Not begun: this very call has begun another task already.';
-
-function saidOf(agent: string): string {
+function accepted(agent: string): string {
   return (
     `Accepted: ${agent} works on it now, beside this conversation. The outcome comes to you by itself, as <task_completed>: ` +
     'do not ask for it, do not wait for it, and promise nothing about it. End your answer with a short word that it is being done.'

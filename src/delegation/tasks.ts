@@ -15,26 +15,25 @@ import {
 } from '../core/task.js';
 import { canonical } from './viap/objects.js';
 
-interface TasksParts {
-  store: Pick<
-    TaskStore,
-    'addTask' | 'task' | 'tasks' | 'taskEvents' | 'addTaskMessage' | 'stopTask' | 'watchTasks'
-  >;
-  agents: Pick<Agents, 'find'>;
-  followers: Followers;
-  /** `limits.tasks_waiting` */
-  mostWaiting: number;
-  clock: Clock;
-  newId(): string;
-}
-
 /** What another process does to a task is seen this late. */
 const LOOK_EVERY_MS = 5_000;
 /** Of the pieces in which a result is followed. */
 const PIECE_CHARS = 400;
+/** Events that a follower has not read. They are shared, so a follower costs no more than this many references. */
+const MOST_UNREAD = 200;
 
-export function createTasks(parts: TasksParts): Tasks {
-  const { store, agents, followers, mostWaiting, clock, newId } = parts;
+/** `mostWaiting`: `limits.tasks_waiting`. */
+export function createTasks(services: {
+  store: TaskStore;
+  agents: Pick<Agents, 'find'>;
+  followers: Followers;
+  mostWaiting: number;
+  clock: Clock;
+  newId(): string;
+}): Tasks {
+  const { store, agents, followers, mostWaiting, clock, newId } = services;
+  const unbounded = Number.MAX_SAFE_INTEGER;
+  const bounds: TaskBounds = { waiting: mostWaiting, perRoom: unbounded, delegated: unbounded };
 
   async function* follow(id: string, signal: AbortSignal): AsyncGenerator<TaskProgress> {
     // Before the first look, so that no end is missed between the two.
@@ -44,11 +43,14 @@ export function createTasks(parts: TasksParts): Tasks {
         const task = await store.task(id);
         if (task === null) return;
         for (const event of follower.read()) yield { kind: 'event', event };
-        if (isOver(task)) {
+        if (ENDED.includes(task.status)) {
           yield* endOf(task);
           return;
         }
-        await somethingNew(clock, follower, signal);
+        const over = new AbortController();
+        const any = AbortSignal.any([signal, over.signal]);
+        await Promise.race([follower.wait(any), clock.sleep(LOOK_EVERY_MS, any)]);
+        over.abort(OVER);
       }
     } finally {
       follower.leave();
@@ -61,14 +63,16 @@ export function createTasks(parts: TasksParts): Tasks {
       if (!found.ok) return { kind: 'unknown agent', reason: found.reason };
       const id = newId();
       const key = wish.idempotencyKey;
-      const added = await store.addTask(
-        {
-          ...{ id, agent: found.agent.id, goal: wish.goal, parent: null, now: clock.now() },
-          request: { ...wish.request, viap: null },
-          idempotency: key === null ? null : { key: `program ${key}`, hash: hashOf(wish) },
-        },
-        boundsOf(mostWaiting),
-      );
+      const task = {
+        id,
+        agent: found.agent.id,
+        goal: wish.goal,
+        parent: null,
+        request: { ...wish.request, viap: null },
+        idempotency: key === null ? null : { key: `program ${key}`, hash: hashOf(wish) },
+        now: clock.now(),
+      };
+      const added = await store.addTask(task, bounds);
       if (added.kind === 'added') return { kind: 'accepted', task: { id, status: 'pending' }, isNew: true };
       if (added.kind === 'there') return { kind: 'accepted', task: added.task, isNew: false };
       return { kind: added.kind };
@@ -90,14 +94,6 @@ export function createTasks(parts: TasksParts): Tasks {
   };
 }
 
-function boundsOf(waiting: number): TaskBounds {
-  return { waiting, perRoom: Number.MAX_SAFE_INTEGER, delegated: Number.MAX_SAFE_INTEGER };
-}
-
-function isOver({ status }: Task): boolean {
-  return ENDED.includes(status);
-}
-
 /** Which answer is the last one is certain only at the end; until then none of its words is shown. */
 function* endOf(task: Task): Generator<TaskProgress> {
   const characters = [...(task.status === 'completed' ? (task.result?.text ?? '') : '')];
@@ -107,39 +103,10 @@ function* endOf(task: Task): Generator<TaskProgress> {
   yield { kind: 'end', task };
 }
 
-async function somethingNew(clock: Clock, follower: Follower, signal: AbortSignal): Promise<void> {
-  const over = new AbortController();
-  const any = AbortSignal.any([signal, over.signal]);
-  await Promise.race([follower.wait(any), clock.sleep(LOOK_EVERY_MS, any)]);
-  over.abort(OVER);
-}
-
-/** The same for two wishes that say the same, in whatever order their fields stand. */
+/** The same for two wishes that say the same, in whatever order their fields are. */
 function hashOf({ goal, agent, request }: TaskWish): string {
   return createHash('sha256').update(canonical({ goal, agent, request })).digest('hex');
 }
-
-// Who follows tasks in this process, and what they have not read yet. Nobody waits for a follower: of what it does not
-// read, the oldest is forgotten. The end is not kept here: it stands in the store.
-
-export interface Followers {
-  /** Something happened to a task. */
-  saw(taskId: string, events: readonly TaskEvent[]): void;
-  /** The task may be over: whoever follows it looks. */
-  ended(taskId: string): void;
-  join(taskId: string): Follower;
-}
-
-interface Follower {
-  /** What happened since it was asked last, in order. */
-  read(): TaskEvent[];
-  /** Resolves at once where something can be read, else as soon as something happens, or the signal aborts. */
-  wait(signal: AbortSignal): Promise<void>;
-  leave(): void;
-}
-
-/** Events are shared by all who follow a task, so a follower costs no more than this many references. */
-const MOST_UNREAD = 200;
 
 interface Unread {
   events: TaskEvent[];
@@ -148,40 +115,48 @@ interface Unread {
   wake(): void;
 }
 
-export function createFollowers(): Followers {
+export type Followers = ReturnType<typeof createFollowers>;
+
+/**
+ * Who follows tasks in this process. Nobody waits for a follower: it misses the oldest events that it does not read. The end
+ * is not kept here, but in the store.
+ */
+export function createFollowers() {
   const followed = new Map<string, Set<Unread>>();
   const of = (taskId: string) => followed.get(taskId) ?? [];
 
   return {
-    saw(taskId, events) {
+    /** Something happened to a task. */
+    saw(taskId: string, events: readonly TaskEvent[]): void {
       for (const follower of of(taskId)) {
-        follower.events.push(...events);
-        if (follower.events.length > MOST_UNREAD)
-          follower.events.splice(0, follower.events.length - MOST_UNREAD);
+        follower.events = [...follower.events, ...events].slice(-MOST_UNREAD);
         follower.wake();
       }
     },
 
-    ended(taskId) {
+    /** The task may be over: its followers look. */
+    ended(taskId: string): void {
       for (const follower of of(taskId)) {
         follower.mayBeOver = true;
         follower.wake();
       }
     },
 
-    join(taskId) {
+    join(taskId: string) {
       const all = followed.get(taskId) ?? new Set();
       followed.set(taskId, all);
       const unread: Unread = { events: [], mayBeOver: false, wake() {} };
       all.add(unread);
       return {
-        read() {
+        /** What happened since the last call, in order. */
+        read(): TaskEvent[] {
           const { events } = unread;
           unread.events = [];
           unread.mayBeOver = false;
           return events;
         },
-        wait: (signal) =>
+        /** Resolves at once where something can be read, else as soon as something happens, or the signal aborts. */
+        wait: (signal: AbortSignal): Promise<void> =>
           new Promise((resolve) => {
             const done = () => {
               unread.wake = () => {};
@@ -192,7 +167,7 @@ export function createFollowers(): Followers {
             unread.wake = done;
             signal.addEventListener('abort', done, { once: true });
           }),
-        leave() {
+        leave(): void {
           all.delete(unread);
           if (all.size === 0 && followed.get(taskId) === all) followed.delete(taskId);
         },

@@ -18,7 +18,8 @@ import type {
   WorkAsk,
   WorkEnd,
 } from '../../src/core/task.js';
-import { createRunner, type Runner, type RunnerParts } from '../../src/delegation/runner.js';
+import type { TaskServices } from '../../src/delegation/end.js';
+import { createRunner, type Runner } from '../../src/delegation/runner.js';
 import { createFollowers, createTasks } from '../../src/delegation/tasks.js';
 import { message } from '../contract/store/words.js';
 import { manualClock } from '../fakes/clock.js';
@@ -48,7 +49,7 @@ export interface Stage {
   clock: ReturnType<typeof manualClock>;
   tasks: Tasks;
   runner: Runner;
-  parts: RunnerParts;
+  parts: TaskServices;
   /** Of requests that are under way, in the order in which they came. */
   asked: Asked[];
   /** The rooms that were woken. */
@@ -95,7 +96,7 @@ export async function on(
   const agents = agentsOf(given.agents ?? [AGENT], given.folder, sessions);
   const artifacts = artifactsIn(given.folder);
   let made = 0;
-  const parts: RunnerParts = {
+  const parts: TaskServices = {
     ...{ store, owner: OWNER, agents, artifacts, followers, clock, log: quietLog },
     ...{
       workspace: workspaceIn(given.folder),
