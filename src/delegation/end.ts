@@ -22,7 +22,7 @@ import {
   type Work,
 } from '../core/task.js';
 import type { ToolsFor } from '../core/tool.js';
-import type { Folders, TaskGiver } from './place.js';
+import type { AgentFolders, TaskGiver } from './place.js';
 import type { Followers } from './tasks.js';
 import type { ViapReport } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
@@ -46,7 +46,7 @@ export interface TaskServices {
   work: Work;
   toolsFor: ToolsFor;
   /** Where agents may work, but for the workspace. */
-  folders: Omit<Folders, 'workspace'>;
+  folders: Omit<AgentFolders, 'workspace'>;
   whoGave(task: Task): Promise<TaskGiver>;
   /** Where personas hear of ends. */
   rooms: { fired(rooms: RoomId[]): Promise<void> };
@@ -59,18 +59,18 @@ export interface TaskServices {
 }
 
 /** What came of a task. */
-export type Outcome =
+export type TaskOutcome =
   | { kind: 'answered'; text: string }
   /** `hasFailed`: the gateway wrote it, because the agent did not. */
   | { kind: 'report'; report: ViapReport; hasFailed: boolean }
   | { kind: 'error'; reason: string }
   | { kind: 'interrupted' };
 
-export interface Ending {
+export interface TaskEnding {
   task: Task;
   /** null: a program's task, or one that cannot be read any more. */
   viap: ViapTask | null;
-  outcome: Outcome;
+  outcome: TaskOutcome;
   /** Words from outside stood before the model. */
   tainted: boolean;
 }
@@ -81,7 +81,7 @@ const MOST_SUMMARY_CHARS = 200;
 
 export async function endTask(
   services: TaskServices,
-  ending: Ending,
+  ending: TaskEnding,
   owner: string,
 ): Promise<'finished' | 'lost' | 'message'> {
   const { task } = ending;
@@ -95,7 +95,7 @@ export async function endTask(
   return ended;
 }
 
-async function endOf(services: TaskServices, ending: Ending): Promise<TaskEnd> {
+async function endOf(services: TaskServices, ending: TaskEnding): Promise<TaskEnd> {
   const { task, outcome } = ending;
   const { id, parent } = task;
   const now = services.clock.now();
@@ -132,13 +132,13 @@ async function endOf(services: TaskServices, ending: Ending): Promise<TaskEnd> {
 }
 
 /** A report that says no is a task that was completed. */
-function errorOf(outcome: Outcome): string | null {
+function errorOf(outcome: TaskOutcome): string | null {
   if (outcome.kind === 'interrupted') return INTERRUPTED;
   if (outcome.kind === 'error') return outcome.reason;
   return outcome.kind === 'report' && outcome.hasFailed ? outcome.report.summary : null;
 }
 
-async function resultOf(services: TaskServices, { task, outcome }: Ending): Promise<TaskResult | null> {
+async function resultOf(services: TaskServices, { task, outcome }: TaskEnding): Promise<TaskResult | null> {
   if (outcome.kind === 'answered') return withArtifacts(services, task, outcome.text);
   if (outcome.kind !== 'report') return null;
   const { report } = outcome;

@@ -13,7 +13,7 @@ import type { AgentPlace } from '../core/tool.js';
 import type { FindFile, FoundFile } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
 
-export interface Folders {
+export interface AgentFolders {
   /** `data/workspace`, links followed. */
   workspace: string;
   /** `data/artifacts` */
@@ -44,7 +44,7 @@ export interface TaskGiver {
 export async function placeOf(
   task: Pick<Task, 'id' | 'agent' | 'parent'>,
   viap: ViapTask | null,
-  { folders, spaces, isOwner }: { folders: Folders; spaces: Spaces } & Pick<TaskGiver, 'isOwner'>,
+  { folders, spaces, isOwner }: { folders: AgentFolders; spaces: Spaces } & Pick<TaskGiver, 'isOwner'>,
 ): Promise<AgentPlace> {
   const { parent } = task;
   const chat = parent && join(folders.work, parent.chatId);

@@ -39,7 +39,7 @@ interface Surroundings {
   memoryChars: number;
 }
 
-interface Asked {
+interface OpeningContext {
   task: Task;
   agent: AgentDefinition;
   place: AgentPlace;
@@ -57,7 +57,7 @@ interface Asked {
  */
 export async function openingRequest(
   services: Surroundings,
-  asked: Asked,
+  asked: OpeningContext,
 ): Promise<{ messages: ModelMessage[]; origin: Origin }> {
   const { task, viap } = asked;
   const pieces = await systemPrompt(services, asked);
@@ -79,7 +79,7 @@ function givenBy({ parent }: Task): Origin {
   return parent?.tainted ? 'outside' : 'inside';
 }
 
-async function systemPrompt(services: Surroundings, asked: Asked): Promise<Piece[]> {
+async function systemPrompt(services: Surroundings, asked: OpeningContext): Promise<Piece[]> {
   const { task, agent, place, viap, isOwners, tools, now } = asked;
   const { agents, workspace, skills, clipboard, zone } = services;
   const today = zone.date(now);

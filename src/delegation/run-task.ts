@@ -18,7 +18,7 @@ import {
 } from '../core/task.js';
 import type { AgentPlace } from '../core/tool.js';
 import type { Step } from '../core/transcript.js';
-import { beginningOfProgramsTask, endTask, type Outcome, type TaskServices } from './end.js';
+import { beginningOfProgramsTask, endTask, type TaskOutcome, type TaskServices } from './end.js';
 import { findArtifact, placeOf } from './place.js';
 import { openingRequest } from './request.js';
 import { completeReport, failureReport, readReport, repairRequest } from './viap/report.js';
@@ -271,7 +271,7 @@ async function answer(run: TaskRun, text: string): Promise<'over' | 'goes on'> {
 }
 
 /** Of a persona's task, the gateway writes the report itself. */
-async function failed(run: TaskRun, where: string, reason: string, tail?: string): Promise<Outcome> {
+async function failed(run: TaskRun, where: string, reason: string, tail?: string): Promise<TaskOutcome> {
   const { viap } = run;
   if (viap === null) return { kind: 'error', reason };
   const made = failureReport(viap, { where, message: reason, ...(tail !== undefined && { tail }) });
@@ -291,7 +291,7 @@ function completed(run: TaskRun, task: ViapTask, report: Parameters<typeof compl
   });
 }
 
-async function end(run: TaskRun, outcome: Outcome): Promise<'over' | 'goes on'> {
+async function end(run: TaskRun, outcome: TaskOutcome): Promise<'over' | 'goes on'> {
   const { services, running, viap, tainted } = run;
   const ended = await endTask(services, { task: running.task, viap, outcome, tainted }, services.owner);
   if (ended !== 'message') return 'over';

@@ -1,7 +1,7 @@
 /** What must hold of every Markdown on every platform, from the source to what is seen of the messages. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cut, type Limits } from '../../src/channels/markdown/cut.js';
+import { cut, type MessageLimits } from '../../src/channels/markdown/cut.js';
 import { discordLength, discordText } from '../../src/channels/markdown/discord.js';
 import { parse } from '../../src/channels/markdown/parse.js';
 import { terminalText } from '../../src/channels/markdown/terminal.js';
@@ -13,7 +13,7 @@ import { type Letter, letters, words } from './reading/seen.js';
 import { readWhatsApp } from './reading/whatsapp.js';
 
 interface Platform {
-  limits: Limits;
+  limits: MessageLimits;
   rendered(part: Part): string;
   seen(part: Part): Letter[];
 }

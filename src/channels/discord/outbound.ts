@@ -10,7 +10,7 @@ import type {
 } from '../../core/channel.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
 import { buttonLabel, withSpeakerName } from '../kit/outgoing.js';
-import { cut, type Limits } from '../markdown/cut.js';
+import { cut, type MessageLimits } from '../markdown/cut.js';
 import { discordLength, discordText, TABLE_WIDTH } from '../markdown/discord.js';
 import { parse } from '../markdown/parse.js';
 import { type Fields, isSnowflake, listOf, textOf } from './payload.js';
@@ -25,7 +25,7 @@ export function compose(markdown: string, spare = 0): Part[] {
 }
 
 /** `spare` characters are kept free in each message for a name in bold, and then there may be a quote, too. */
-function limits(spare: number): Limits {
+function limits(spare: number): MessageLimits {
   // Each character may need a sign before it, so that it is shown as it is.
   const name = Math.min(2 * spare + 4, MAX_TEXT / 2);
   const kept = spare === 0 ? 0 : Math.min(name + QUOTE_CHARS, MAX_TEXT / 2);

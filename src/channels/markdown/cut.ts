@@ -9,7 +9,7 @@
 import type { Mark, Part } from '../../core/channel.js';
 import { once } from '../../core/concurrency.js';
 
-export interface Limits {
+export interface MessageLimits {
   /** In units of text, or as `measure` counts. At least 2, since a surrogate pair is not halved. */
   limit: number;
   /** How many marks one message may carry. */
@@ -25,14 +25,14 @@ export interface Limits {
 const WORTH_A_TRY = 1.05;
 const MOST_TRIES = 8;
 
-interface Piece {
+interface CutPiece {
   part: Part;
   /** Where it ends in the whole text, whitespace included. */
   to: number;
 }
 
 /** A whole reply as parts; blank text gives none. `marks` stand in the order of their offsets. */
-export function cut({ text, marks }: Part, limits: Limits): Part[] {
+export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
   const { limit, maxMarks = Number.POSITIVE_INFINITY, measure } = limits;
   const fences = rangesOf(marks, ['pre']);
   const unbroken = rangesOf(marks, ['link', 'code']);
@@ -44,7 +44,7 @@ export function cut({ text, marks }: Part, limits: Limits): Part[] {
   /** How much longer than its text the last piece was on the platform: so the next may be. */
   let growth = 1;
 
-  function pieceOf(start: number, room: number): Piece {
+  function pieceOf(start: number, room: number): CutPiece {
     const to = positionToCut(text, { start, end, room, limit, fences, unbroken });
     const shown = text.slice(start, to).trimEnd();
     const here = [...carried, ...startingBefore(to)];
@@ -65,11 +65,11 @@ export function cut({ text, marks }: Part, limits: Limits): Part[] {
   }
 
   /** As much as fits, or little less. Each try is rendered to be measured, so they are few. */
-  function pieceAt(start: number): Piece {
+  function pieceAt(start: number): CutPiece {
     if (measure === undefined) return pieceOf(start, roomAt(start, limit));
     const rest = end - start;
     let room = roomAt(start, rest <= limit ? limit : Math.floor(limit / growth));
-    let fits: Piece | null = null;
+    let fits: CutPiece | null = null;
     for (let tries = 0; ; tries += 1) {
       const piece = pieceOf(start, room);
       const size = measure(piece.part);
@@ -128,7 +128,7 @@ interface Range {
   end: number;
 }
 
-interface Room {
+interface CutWindow {
   start: number;
   /** Where the text ends. */
   end: number;
@@ -144,7 +144,7 @@ interface Room {
 const graphemes = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));
 
 /** The end of the piece that begins at `start`: always after it. Every search stays within the room. */
-function positionToCut(text: string, { start, end, room, limit, fences, unbroken }: Room): number {
+function positionToCut(text: string, { start, end, room, limit, fences, unbroken }: CutWindow): number {
   const last = start + room;
   if (end <= last) return end;
   const window = text.slice(start, last + 2);

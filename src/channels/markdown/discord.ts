@@ -7,12 +7,12 @@ import type { Part } from '../../core/channel.js';
 import { isOwnLabel, isWeb, shownAddress, withMarkupEncoded } from './address.js';
 import {
   addSpaced,
-  type Item,
+  type ListItem,
   nest,
   normalised,
-  type Run,
   renderLines,
   type Style,
+  type StyledRun,
   splitAtLinks,
   textOf,
   without,
@@ -60,7 +60,7 @@ function fence(code: string, language: string): string {
 const MARKERS = { bold: '**', italic: '*', strike: '~~' };
 
 /** One line. */
-function discordLine(line: readonly Run[], item: Item | null, mayLink: boolean): string {
+function discordLine(line: readonly StyledRun[], item: ListItem | null, mayLink: boolean): string {
   const start = item === null ? '' : `${item.indent}${item.marker.replace(/[•◦▪]/, '-')} `;
   let written = start;
   let atStart = true;
@@ -87,7 +87,7 @@ function discordLine(line: readonly Run[], item: Item | null, mayLink: boolean):
   return written;
 }
 
-function shown(run: Run, atStart: boolean): string {
+function shown(run: StyledRun, atStart: boolean): string {
   if (run.kind === 'code') return codeSpan(run.text);
   if (run.kind !== 'text') return run.text;
   const words = escaped(run.text, run.styles.includes('link'));
@@ -127,7 +127,7 @@ function codeSpan(code: string): string {
 const LONGEST_EMOJI = 64;
 
 /** A piece of text: words, or an address as it is to be written. */
-interface Piece {
+interface TextPiece {
   kind: 'words' | 'address';
   text: string;
 }
@@ -137,9 +137,9 @@ interface Piece {
  * it goes on to the next space: so it is put into angle brackets where no space follows, and after a colon, with which
  * it would look like an emoji. Where that is impossible it stays text. `before` and `after` are its neighbours.
  */
-function splitAtAddresses({ text, styles }: Run, before: string, after: string): Piece[] {
+function splitAtAddresses({ text, styles }: StyledRun, before: string, after: string): TextPiece[] {
   if (!text.includes('://')) return [{ kind: 'words', text }];
-  const pieces: Piece[] = [];
+  const pieces: TextPiece[] = [];
   let from = 0;
   for (const found of text.matchAll(/https?:\/\/[^\s<]+/g)) {
     const address = withoutEnd(found[0]);
@@ -178,13 +178,13 @@ function isPunctuation(address: string, at: number): boolean {
 // or an address, or after a backslash: so a run that holds such a marker is taken out of that emphasis.
 
 /** Without `mayLink` every address is shown after its label. */
-function supported(line: readonly Run[], mayLink: boolean): Run[] {
+function supported(line: readonly StyledRun[], mayLink: boolean): StyledRun[] {
   return withAddressesShown(normalised(split(line)), mayLink);
 }
 
 /** Addresses and markers in the text become runs of their own, outside of the emphasis that they would end. */
-function split(line: readonly Run[]): Run[] {
-  const runs: Run[] = [];
+function split(line: readonly StyledRun[]): StyledRun[] {
+  const runs: StyledRun[] = [];
   for (const [index, run] of line.entries()) {
     if (run.kind !== 'text') {
       runs.push(withoutConflicts(run));
@@ -199,7 +199,7 @@ function split(line: readonly Run[]): Run[] {
   return runs;
 }
 
-function splitAtMarkers(runs: Run[], run: Run, words: string): void {
+function splitAtMarkers(runs: StyledRun[], run: StyledRun, words: string): void {
   if (run.styles.length === 0) {
     addSpaced(runs, run, words);
     return;
@@ -208,7 +208,7 @@ function splitAtMarkers(runs: Run[], run: Run, words: string): void {
     addSpaced(runs, withoutConflicts({ ...run, text }), text);
 }
 
-function withoutConflicts(run: Run): Run {
+function withoutConflicts(run: StyledRun): StyledRun {
   if (run.styles.length === 0) return run;
   const conflicting: Style[] = [];
   if (run.text.includes('*')) conflicting.push('bold', 'italic');
@@ -218,9 +218,9 @@ function withoutConflicts(run: Run): Run {
 }
 
 /** Where Discord would not make a link, the address is shown after the label. */
-function withAddressesShown(runs: Run[], mayLink: boolean): Run[] {
+function withAddressesShown(runs: StyledRun[], mayLink: boolean): StyledRun[] {
   if (!runs.some((run) => run.styles.includes('link'))) return runs;
-  const shown: Run[] = [];
+  const shown: StyledRun[] = [];
   for (const part of splitAtLinks(runs)) {
     const url = part[0]?.styles.includes('link') ? part[0].url : null;
     const label = textOf(part);
@@ -235,7 +235,7 @@ function withAddressesShown(runs: Run[], mayLink: boolean): Run[] {
 }
 
 /** Discord makes no link with an address in its label, for it may lead elsewhere; brackets only in pairs, and not in code. */
-function isLabel(runs: readonly Run[]): boolean {
+function isLabel(runs: readonly StyledRun[]): boolean {
   const text = textOf(runs);
   if (text.includes('://') || runs.some((run) => run.kind === 'code' && /[[\]]/.test(run.text))) return false;
   return /^(?:[^[\]]|\[[^[\]]*\])*$/.test(text);

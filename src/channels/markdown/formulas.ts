@@ -76,7 +76,7 @@ export function formulaOf(token: Token | undefined): Formula | null {
   return token?.type === 'math' ? ((token.meta?.formula as Formula | undefined) ?? null) : null;
 }
 
-function formulaAt(source: string, { start, end, isDisplay, lineStart }: Span): Formula {
+function formulaAt(source: string, { start, end, isDisplay, lineStart }: FormulaSpan): Formula {
   const raw = source.slice(start, end);
   const text = raw.includes('\n') ? withoutMargin(raw, source.slice(lineStart, start)) : raw;
   return { raw, text: text.trimEnd(), isDisplay };
@@ -95,7 +95,7 @@ function withoutMargin(raw: string, before: string): string {
   return [first, ...lines.map((line) => line.slice(Math.min(indent, line.length)))].join('\n');
 }
 
-interface Span {
+interface FormulaSpan {
   start: number;
   end: number;
   isDisplay: boolean;
@@ -117,14 +117,14 @@ const SIGN =
 const CLOSERS: Readonly<Record<string, string>> = { $: '$', $$: '$$', '\\(': '\\)', '\\[': '\\]' };
 const LONGEST = 4_000;
 
-function spansIn(source: string): Span[] {
+function spansIn(source: string): FormulaSpan[] {
   return outsideOfFences(source).flatMap(([from, to]) => spansBetween(source, from, to));
 }
 
-function spansBetween(source: string, from: number, to: number): Span[] {
+function spansBetween(source: string, from: number, to: number): FormulaSpan[] {
   const signs = signsBetween(source, from, to);
   const next = followers(signs);
-  const spans: Span[] = [];
+  const spans: FormulaSpan[] = [];
   for (let at = 0; at < signs.length; at += 1) {
     const sign = signs[at];
     if (sign === undefined) break;
@@ -181,7 +181,7 @@ function environmentEnd(kind: string): string | null {
   return kind.startsWith('\\begin{') ? kind.replace('\\begin', '\\end') : null;
 }
 
-function closed(source: string, opening: Sign, closing: Sign | undefined): Span | null {
+function closed(source: string, opening: Sign, closing: Sign | undefined): FormulaSpan | null {
   if (closing === undefined || closing.end - opening.at > LONGEST) return null;
   const span = spanOf(opening, closing.end);
   const content = source.slice(opening.end, closing.at);
@@ -197,7 +197,7 @@ function closed(source: string, opening: Sign, closing: Sign | undefined): Span 
   return isOne ? span : null;
 }
 
-function spanOf({ kind, at, lineStart }: Sign, end: number): Span {
+function spanOf({ kind, at, lineStart }: Sign, end: number): FormulaSpan {
   return { start: at, end, lineStart, isDisplay: kind !== '$' && kind !== '\\(' };
 }
 
@@ -221,7 +221,7 @@ function beginsLine(source: string, { at, lineStart }: Sign): boolean {
  * Of what has no end in its paragraph: all that follows, where it is what a model is writing now or can be nothing else. Within a
  * line the line must be the last one.
  */
-function halfFormula(source: string, opening: Sign, paragraph: number): Span | null {
+function halfFormula(source: string, opening: Sign, paragraph: number): FormulaSpan | null {
   if (paragraph - opening.at > LONGEST) return null;
   const content = source.slice(opening.end, paragraph);
   if (content.includes('](')) return null;

@@ -4,7 +4,7 @@
  */
 import type { Mark, Part } from '../../core/channel.js';
 
-interface Span {
+interface MarkedSpan {
   start: number;
   end: number;
   /** The outer ones first. */
@@ -12,13 +12,13 @@ interface Span {
 }
 
 /** Of the whole text, in order, none empty. Marks may come in any order, cross, and reach beyond the text. */
-export function spansOf({ text, marks }: Part): Span[] {
+export function spansOf({ text, marks }: Part): MarkedSpan[] {
   const waiting = marks
     .filter((mark) => mark.length > 0)
     .sort((one, other) => one.offset - other.offset || other.length - one.length);
   const ends = waiting.flatMap((mark) => [mark.offset, endOf(mark)]);
   const edges = [text.length, ...ends.filter((edge) => edge < text.length)].sort((a, b) => a - b);
-  const spans: Span[] = [];
+  const spans: MarkedSpan[] = [];
   let open: Mark[] = [];
   let next = 0;
   let start = 0;
@@ -42,7 +42,7 @@ export function endOf(mark: Mark): number {
 export type Style = 'link' | 'strike' | 'bold' | 'italic';
 
 /** A piece of a line with the same styles throughout. */
-export interface Run {
+export interface StyledRun {
   /** `raw` is markup of the platform already. */
   kind: 'text' | 'space' | 'code' | 'raw';
   text: string;
@@ -52,7 +52,11 @@ export interface Run {
 }
 
 /** Whitespace at either end as a run of its own. */
-export function addSpaced(runs: Run[], { kind, styles, url }: Omit<Run, 'text'>, text: string): void {
+export function addSpaced(
+  runs: StyledRun[],
+  { kind, styles, url }: Omit<StyledRun, 'text'>,
+  text: string,
+): void {
   if (text === '') return;
   const bare = text.trim();
   const from = bare === '' ? text.length : text.indexOf(bare);
@@ -62,17 +66,17 @@ export function addSpaced(runs: Run[], { kind, styles, url }: Omit<Run, 'text'>,
   if (to < text.length) runs.push({ kind: 'space', text: text.slice(to), styles, url });
 }
 
-function isBlank(runs: readonly Run[]): boolean {
+function isBlank(runs: readonly StyledRun[]): boolean {
   return runs.every((run) => run.kind === 'space');
 }
 
 /** The line as a reader sees it. */
-export function textOf(runs: readonly Run[]): string {
+export function textOf(runs: readonly StyledRun[]): string {
   return runs.map(({ text }) => text).join('');
 }
 
 /** How a line begins, as far as it is text without style, and then an `x` for the rest. */
-function startOf(runs: readonly Run[]): string {
+function startOf(runs: readonly StyledRun[]): string {
   let start = '';
   for (const run of runs) {
     if (run.kind !== 'space' && (run.kind !== 'text' || run.styles.length > 0)) return `${start}x`;
@@ -82,9 +86,9 @@ function startOf(runs: readonly Run[]): string {
 }
 
 /** Without as many characters, in the place of which the marker of a list item is written. */
-export function withoutStart(runs: readonly Run[], length: number): readonly Run[] {
+export function withoutStart(runs: readonly StyledRun[], length: number): readonly StyledRun[] {
   if (length === 0) return runs;
-  const rest: Run[] = [];
+  const rest: StyledRun[] = [];
   let left = length;
   for (const run of runs) {
     const taken = Math.min(left, run.text.length);
@@ -96,10 +100,10 @@ export function withoutStart(runs: readonly Run[], length: number): readonly Run
 }
 
 /** Whitespace loses the styles that the words beside it do not have; runs with the same styles become one. */
-export function normalised(runs: readonly Run[]): Run[] {
-  const forth: Run[] = [];
+export function normalised(runs: readonly StyledRun[]): StyledRun[] {
+  const forth: StyledRun[] = [];
   for (const run of runs) forth.push(withStylesOf(run, forth.at(-1)));
-  const back: Run[] = [];
+  const back: StyledRun[] = [];
   for (let index = forth.length - 1; index >= 0; index -= 1) {
     const run = forth[index];
     if (run === undefined) continue;
@@ -112,30 +116,30 @@ export function normalised(runs: readonly Run[]): Run[] {
 }
 
 /** Whitespace, with only those styles that the run beside it has, too. */
-function withStylesOf(run: Run, beside: Run | undefined): Run {
+function withStylesOf(run: StyledRun, beside: StyledRun | undefined): StyledRun {
   if (run.kind !== 'space' || run.styles.length === 0) return run;
   const styles = run.styles.filter((style) => beside !== undefined && hasStyle(beside, style, run.url));
   return styles.length === run.styles.length ? run : { ...run, styles };
 }
 
-function isAlike(one: Run, other: Run): boolean {
+function isAlike(one: StyledRun, other: StyledRun): boolean {
   if (one.kind !== other.kind || one.styles.length !== other.styles.length) return false;
   return one.styles.every((style) => hasStyle(other, style, one.url));
 }
 
-function hasStyle(run: Run, style: Style, url: string): boolean {
+function hasStyle(run: StyledRun, style: Style, url: string): boolean {
   return run.styles.includes(style) && (style !== 'link' || run.url === url);
 }
 
-export function without(run: Run, unwanted: readonly Style[]): Run {
+export function without(run: StyledRun, unwanted: readonly Style[]): StyledRun {
   if (!run.styles.some((style) => unwanted.includes(style))) return run;
   return { ...run, styles: run.styles.filter((style) => !unwanted.includes(style)) };
 }
 
 /** Each link with all of its runs, and what is between links. */
-export function splitAtLinks(runs: readonly Run[]): Run[][] {
-  const parts: Run[][] = [];
-  let last: Run | undefined;
+export function splitAtLinks(runs: readonly StyledRun[]): StyledRun[][] {
+  const parts: StyledRun[][] = [];
+  let last: StyledRun | undefined;
   for (const run of runs) {
     const isLink = run.styles.includes('link');
     const goesOn = last?.styles.includes('link') === isLink && (!isLink || last.url === run.url);
@@ -146,7 +150,9 @@ export function splitAtLinks(runs: readonly Run[]): Run[][] {
   return parts;
 }
 
-type Block = { kind: 'line'; quoted: boolean; runs: Run[] } | { kind: 'pre'; language: string; text: string };
+type Block =
+  | { kind: 'line'; quoted: boolean; runs: StyledRun[] }
+  | { kind: 'pre'; language: string; text: string };
 
 /**
  * Emphasis that crosses the end of a line is on both lines, since not every platform lets it go on. A line that a quote
@@ -155,7 +161,7 @@ type Block = { kind: 'line'; quoted: boolean; runs: Run[] } | { kind: 'pre'; lan
 function blocksOf(part: Part): Block[] {
   const { text } = part;
   const blocks: Block[] = [];
-  let runs: Run[] = [];
+  let runs: StyledRun[] = [];
   let quoted = false;
   /** Where the last block of code ended: the line end right after it belongs to it. */
   let fenced = -1;
@@ -209,8 +215,8 @@ function endQuote(blocks: Block[]): void {
   }
 }
 
-function styleOf(marks: readonly Mark[]): Omit<Run, 'text'> {
-  let kind: Run['kind'] = 'text';
+function styleOf(marks: readonly Mark[]): Omit<StyledRun, 'text'> {
+  let kind: StyledRun['kind'] = 'text';
   let url = '';
   const styles: Style[] = [];
   for (const mark of marks) {
@@ -224,17 +230,17 @@ function styleOf(marks: readonly Mark[]): Omit<Run, 'text'> {
 }
 
 interface Markers {
-  open(style: Style, run: Run): void;
-  close(style: Style, run: Run): void;
-  text(run: Run): void;
+  open(style: Style, run: StyledRun): void;
+  close(style: Style, run: StyledRun): void;
+  text(run: StyledRun): void;
 }
 
 /** The outer ones first, where they begin and end together. */
 const ORDER: readonly Style[] = ['link', 'strike', 'bold', 'italic'];
 
 /** Writes runs with styles as markers that open and close as brackets do. */
-export function nest(runs: readonly Run[], markers: Markers): void {
-  const open: { style: Style; run: Run }[] = [];
+export function nest(runs: readonly StyledRun[], markers: Markers): void {
+  const open: { style: Style; run: StyledRun }[] = [];
 
   function closeDownTo(depth: number): void {
     while (open.length > depth) {
@@ -260,7 +266,7 @@ export function nest(runs: readonly Run[], markers: Markers): void {
 }
 
 /** Of styles that begin together the one that holds longer is the outer one. */
-function outerFirst(styles: Style[], runs: readonly Run[], from: number): Style[] {
+function outerFirst(styles: Style[], runs: readonly StyledRun[], from: number): Style[] {
   const lasts = styles.map((style) => {
     const url = runs[from]?.url ?? '';
     let end = from + 1;
@@ -271,13 +277,13 @@ function outerFirst(styles: Style[], runs: readonly Run[], from: number): Style[
   return lasts.map(({ style }) => style);
 }
 
-export interface Item {
+export interface ListItem {
   indent: string;
   /** `•` or `3.`, say. */
   marker: string;
 }
 
-interface Open {
+interface OpenItem {
   indent: number;
   /** The last number, or the bullet; null where a line of this depth could not be shown as an item. */
   last: number | string | null;
@@ -292,7 +298,7 @@ const ITEM = /^( *)([•◦▪]|(?:0|[1-9]\d{0,8})\.) (?=\S)/;
  * shows must be what is in the text.
  */
 function createItems({ bullets, deepest }: Markup) {
-  let open: Open[] = [];
+  let open: OpenItem[] = [];
 
   /** Whether a list may begin with it there. */
   function begins(marker: string, indent: number): boolean {
@@ -305,7 +311,7 @@ function createItems({ bullets, deepest }: Markup) {
 
   return {
     /** The line as an item, or null where it must be written as text. */
-    take(line: string): Item | null {
+    take(line: string): ListItem | null {
       if (line.trim() === '') {
         open = open.filter((each) => each.indent === 0).map((each) => ({ ...each, ended: true }));
         return null;
@@ -340,8 +346,8 @@ export interface Markup {
   deepest: number;
   fence(code: string, language: string): string;
   /** `item`: the marker of the list item that the line is. */
-  line(runs: readonly Run[], item: Item | null): string;
-  quote(runs: readonly Run[]): string;
+  line(runs: readonly StyledRun[], item: ListItem | null): string;
+  quote(runs: readonly StyledRun[]): string;
 }
 
 export function renderLines(part: Part, markup: Markup): string {

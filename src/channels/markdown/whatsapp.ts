@@ -7,12 +7,12 @@ import type { Part } from '../../core/channel.js';
 import { isOwnLabel, shownAddress, withMarkupEncoded } from './address.js';
 import {
   addSpaced,
-  type Item,
+  type ListItem,
   nest,
   normalised,
-  type Run,
   renderLines,
   type Style,
+  type StyledRun,
   splitAtLinks,
   textOf,
   without,
@@ -48,14 +48,14 @@ function fenced(code: string, tooMany: RegExp): string {
 }
 
 /** One line. */
-function whatsappLine(line: readonly Run[], item: Item | null): string {
+function whatsappLine(line: readonly StyledRun[], item: ListItem | null): string {
   const start = item === null ? '' : `${item.marker.replace('•', '-')} `;
   const written = withMarkersShielded(piecesOf(supported(withoutStart(line, start.length))));
   return item === null ? startShielded(written) : start + written;
 }
 
-function piecesOf(runs: readonly Run[]): Piece[] {
-  const pieces: Piece[] = [];
+function piecesOf(runs: readonly StyledRun[]): LinePiece[] {
+  const pieces: LinePiece[] = [];
   const marker = (style: Style) => {
     if (style !== 'link') pieces.push({ kind: 'marker', text: MARKERS[style] });
   };
@@ -87,13 +87,13 @@ function startShielded(line: string): string {
 const JOINER = '\u2060';
 
 /** A piece of a line: a marker of ours, text that is no markup, or what must stay as it is. */
-interface Piece {
+interface LinePiece {
   kind: 'marker' | 'words' | 'fixed';
   text: string;
 }
 
 /** The line, with marker characters in its text shielded where they could begin or end markup. */
-function withMarkersShielded(pieces: readonly Piece[]): string {
+function withMarkersShielded(pieces: readonly LinePiece[]): string {
   let line = '';
   for (const piece of pieces) line += piece.text;
   if (!pieces.some((piece) => piece.kind === 'words' && /[*_~`]/.test(piece.text))) return line;
@@ -146,7 +146,7 @@ const WORD_START = /^[\p{L}\p{N}\p{M}]/u;
 const MARKER_START = /^[*_~`]/;
 const MARKER_END = /[*_~`]$/;
 
-function supported(line: readonly Run[]): Run[] {
+function supported(line: readonly StyledRun[]): StyledRun[] {
   const apart = setApart(withAddressesShown(normalised(line)));
   let runs = normalised(splitAtAddresses(apart).map(codeOrWords));
   for (const style of EMPHASIS) runs = openable(runs, style);
@@ -158,9 +158,9 @@ const CJK =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Bopomofo}\u3000-\u303f\uff00-\uffef]/u;
 
 /** With a hair space where a marker would stand beside such a letter. */
-function setApart(runs: readonly Run[]): readonly Run[] {
+function setApart(runs: readonly StyledRun[]): readonly StyledRun[] {
   if (!runs.some((run) => CJK.test(run.text))) return runs;
-  const apart: Run[] = [];
+  const apart: StyledRun[] = [];
   for (const run of runs) {
     const last = apart.at(-1);
     if (last !== undefined && isCrowded(last, run)) {
@@ -172,14 +172,14 @@ function setApart(runs: readonly Run[]): readonly Run[] {
   return apart;
 }
 
-function isCrowded(before: Run, after: Run): boolean {
+function isCrowded(before: StyledRun, after: StyledRun): boolean {
   const isOpened = isMarked(after, before) && endsInWord(before);
   const isClosed = isMarked(before, after) && beginsWithWord(after);
   return (isOpened || isClosed) && CJK.test(lastOf(before.text) + after.text.slice(0, 2));
 }
 
 /** Whether a marker stands between them, that belongs to the one. */
-function isMarked({ kind, styles }: Run, other: Run): boolean {
+function isMarked({ kind, styles }: StyledRun, other: StyledRun): boolean {
   return (kind === 'code' && other.kind === 'text') || styles.some((style) => !other.styles.includes(style));
 }
 
@@ -188,9 +188,9 @@ function lastOf(text: string): string {
 }
 
 /** The address after the label, unless the label is the address: of that, WhatsApp makes a link by itself. */
-function withAddressesShown(runs: Run[]): Run[] {
+function withAddressesShown(runs: StyledRun[]): StyledRun[] {
   if (!runs.some((run) => run.styles.includes('link'))) return runs;
-  const shown: Run[] = [];
+  const shown: StyledRun[] = [];
   for (const part of splitAtLinks(runs)) {
     shown.push(...part.map((run) => without(run, ['link'])));
     const [first] = part;
@@ -203,10 +203,10 @@ function withAddressesShown(runs: Run[]): Run[] {
 }
 
 /** Addresses become runs of their own, without the marks in them: no marker of ours may be in one or right after it. */
-function splitAtAddresses(line: readonly Run[]): readonly Run[] {
+function splitAtAddresses(line: readonly StyledRun[]): readonly StyledRun[] {
   const text = textOf(line);
   if (!text.includes('://')) return line;
-  const runs: Run[] = [];
+  const runs: StyledRun[] = [];
   const addresses = text.matchAll(/https?:\/\/[^\s`]+/gi);
   let found = addresses.next().value;
   let at = 0;
@@ -228,7 +228,7 @@ function splitAtAddresses(line: readonly Run[]): readonly Run[] {
 }
 
 /** Code within a word, or beside an address or a backtick, is shown as text. */
-function codeOrWords(run: Run, index: number, line: readonly Run[]): Run {
+function codeOrWords(run: StyledRun, index: number, line: readonly StyledRun[]): StyledRun {
   if (run.kind !== 'code') return run;
   const [before, after] = [line[index - 1], line[index + 1]];
   const isWithin = endsInWord(before) || beginsWithWord(after);
@@ -237,16 +237,16 @@ function codeOrWords(run: Run, index: number, line: readonly Run[]): Run {
   return isWithin || isBesideBacktick || isBesideAddress ? { ...run, kind: 'text' } : without(run, EMPHASIS);
 }
 
-function endsInWord(run: Run | undefined): boolean {
+function endsInWord(run: StyledRun | undefined): boolean {
   return run !== undefined && WORD_END.test(run.text.slice(-2));
 }
 
-function beginsWithWord(run: Run | undefined): boolean {
+function beginsWithWord(run: StyledRun | undefined): boolean {
   return run !== undefined && WORD_START.test(run.text);
 }
 
 /** Without the style where WhatsApp would show its markers instead. */
-function openable(runs: Run[], style: keyof typeof MARKERS): Run[] {
+function openable(runs: StyledRun[], style: keyof typeof MARKERS): StyledRun[] {
   if (!runs.some((run) => run.styles.includes(style))) return runs;
   const kept = [...runs];
   for (let from = 0, to = 0; from < runs.length; from = to) {
@@ -260,7 +260,12 @@ function openable(runs: Run[], style: keyof typeof MARKERS): Run[] {
   return kept;
 }
 
-function isShown(text: string, marker: string, before: Run | undefined, after: Run | undefined): boolean {
+function isShown(
+  text: string,
+  marker: string,
+  before: StyledRun | undefined,
+  after: StyledRun | undefined,
+): boolean {
   if (text.includes(marker) || before?.kind === 'raw' || after?.kind === 'raw') return false;
   // A marker character in the text may have to be shielded, and then no letter is at the edge.
   if (MARKER_START.test(text) || MARKER_END.test(text)) return false;

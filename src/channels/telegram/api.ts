@@ -21,7 +21,7 @@ import {
 } from '../../core/network.js';
 import { withDeadline } from '../kit/abort.js';
 import { backoffMs } from '../kit/supervise.js';
-import { type Credentials, type Failure, failureOf, HeldBack, TransportError } from './failure.js';
+import { type BotCredentials, type CallFailure, failureOf, HeldBack, TransportError } from './failure.js';
 import { MAX_TEXT, type SendRequest } from './outbound.js';
 
 /** A call without an answer by then has failed. */
@@ -49,7 +49,7 @@ const TOGETHER_MS = 60_000;
 /** grammY's types want the signal of an older library; any standard one works. */
 type Ended = AbortSignal & NonNullable<Parameters<Api['raw']['getMe']>[0]>;
 
-interface CallLimits {
+interface CallBounds {
   signal?: AbortSignal;
   ms?: number;
   /** How much it uploads, or downloads at most. */
@@ -61,7 +61,7 @@ interface CallLimits {
 export type BotApi = ReturnType<typeof createBotApi>;
 
 export function createBotApi(
-  { apiRoot, ...credentials }: Credentials & { apiRoot: string },
+  { apiRoot, ...credentials }: BotCredentials & { apiRoot: string },
   { clock, log, outward }: { clock: Clock; log: Log; outward: Outward },
 ) {
   const { token } = credentials;
@@ -77,7 +77,7 @@ export function createBotApi(
   /** Runs a call with a signal that aborts with the caller's, or after a time. */
   async function call<T>(
     run: (api: Api['raw'], ended: Ended) => Promise<T>,
-    { signal, ms = CALL_MS, bytes = 0, chat }: CallLimits = {},
+    { signal, ms = CALL_MS, bytes = 0, chat }: CallBounds = {},
   ): Promise<T> {
     const wait = chat === undefined ? 0 : floods.waitFor(chat);
     if (wait > 0) throw new HeldBack(wait);
@@ -98,8 +98,8 @@ export function createBotApi(
   async function send<Request extends Refusable, Answer>(
     first: Request,
     run: (api: Api['raw'], request: Request, ended: Ended) => Promise<Answer>,
-    { mostText = MAX_TEXT, ...given }: CallLimits & { mostText?: number },
-  ): Promise<{ answer: Answer; request: Request } | { failure: Failure }> {
+    { mostText = MAX_TEXT, ...given }: CallBounds & { mostText?: number },
+  ): Promise<{ answer: Answer; request: Request } | { failure: CallFailure }> {
     const limits = { ...given, chat: String(first.chat_id) };
     for (let request = first; ; ) {
       try {
@@ -137,7 +137,7 @@ type Refusable = Pick<
 /** A request without what was refused in it, so that its words arrive all the same; null where nothing in it was. */
 function withoutRefused<Request extends Refusable>(
   request: Request,
-  { code, description, reason }: Failure,
+  { code, description, reason }: CallFailure,
   mostText: number,
   log: Log,
 ): Request | null {
@@ -234,7 +234,7 @@ function createFloods(clock: Clock) {
   };
 }
 
-interface Call {
+interface HttpCall {
   method?: string;
   headers?: Record<string, string>;
   body?: string | AsyncIterable<Uint8Array>;
@@ -246,7 +246,7 @@ function createTransport(apiRoot: string, outward: Outward) {
   const agent = outward.agent(secure, { idleMs: IDLE_MS });
   const request = secure ? httpsRequest : httpRequest;
 
-  function exchange(url: string, pieces: Buffer[], { method = 'GET', headers, signal }: Call) {
+  function exchange(url: string, pieces: Buffer[], { method = 'GET', headers, signal }: HttpCall) {
     return new Promise<{ json(): unknown }>((resolve, reject) => {
       let connected = false;
       let whole = false;
@@ -293,7 +293,7 @@ function createTransport(apiRoot: string, outward: Outward) {
   }
 
   return {
-    fetch: async (url: string, call: Call) => exchange(url, await piecesOf(call.body ?? ''), call),
+    fetch: async (url: string, call: HttpCall) => exchange(url, await piecesOf(call.body ?? ''), call),
     close: () => agent.destroy(),
   };
 }

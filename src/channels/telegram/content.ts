@@ -8,14 +8,14 @@ import { bracketed, mentioning } from '../kit/incoming.js';
 import { messageIdOf, type OurBot, type Receiver } from './bots.js';
 import { filesIn, titleOf } from './files.js';
 import { markdownOf } from './rich.js';
-import type { Content, Origin } from './update.js';
+import type { ForwardOrigin, MessageContent } from './update.js';
 
 /**
  * Who speaks; null for bots. For who posts as a chat (an anonymous administrator as the group itself, a channel in its
  * discussion group) Telegram names a bot of its own as the sender, and the chat beside it.
  */
 export function senderOf(
-  { from, sender_chat: as, author_signature: signature }: Content,
+  { from, sender_chat: as, author_signature: signature }: MessageContent,
   chat: { id: number },
   { ours }: Pick<Receiver, 'ours'>,
 ): InboundMessage['sender'] | null {
@@ -36,7 +36,7 @@ export function nameOf(one: User | Chat): string {
 }
 
 /** Empty where Telegram does not say. Who hides their account behind a forward is a name alone. */
-export function originName({ sender_user, sender_user_name, sender_chat, chat }: Origin): string {
+export function originName({ sender_user, sender_user_name, sender_chat, chat }: ForwardOrigin): string {
   const known = sender_user ?? sender_chat ?? chat;
   return known === undefined ? (sender_user_name ?? '') : nameOf(known);
 }
@@ -45,8 +45,8 @@ export function originName({ sender_user, sender_user_name, sender_chat, chat }:
  * Who wrote the words of a forward, or of a message made by way of another bot (`@gif cats`). Empty where Telegram does not
  * say; undefined: the sender did.
  */
-export function foreignWriterOf(message: Content): string | undefined {
-  if (message.forward_origin !== undefined) return originName(message.forward_origin as Origin);
+export function foreignWriterOf(message: MessageContent): string | undefined {
+  if (message.forward_origin !== undefined) return originName(message.forward_origin as ForwardOrigin);
   if (message.via_bot !== undefined) return nameOf(message.via_bot);
   return message.is_automatic_forward ? '' : undefined;
 }
@@ -77,7 +77,7 @@ const SERVICE = new Set(
 );
 
 /** null for a service message, and for what holds nothing at all. */
-export function labelOf(content: Content): string | null {
+export function labelOf(content: MessageContent): string | null {
   const label = tellingLabelOf(content);
   if (label !== null) return label;
   const words = showingWords(content) ?? unknownWords(content);
@@ -85,14 +85,14 @@ export function labelOf(content: Content): string | null {
 }
 
 /** Only of what people tell with it, so that it is worth hearing in a group; null for anything else. */
-function tellingLabelOf(content: Content): string | null {
+function tellingLabelOf(content: MessageContent): string | null {
   const { checklist } = content;
   if (checklist) return [bracketed(`checklist ${checklist.title ?? ''}`), ...tasksOf(checklist)].join('\n');
   const words = tellingWords(content);
   return words === null ? null : bracketed(words);
 }
 
-function tellingWords(content: Content): string | null {
+function tellingWords(content: MessageContent): string | null {
   const { venue, location, contact, poll, giveaway, giveaway_winners: drawn } = content;
   // A venue also comes with a location.
   if (venue) {
@@ -113,7 +113,10 @@ function tellingWords(content: Content): string | null {
   return changeOfTasks(content);
 }
 
-function changeOfTasks({ checklist_tasks_done: done, checklist_tasks_added: added }: Content): string | null {
+function changeOfTasks({
+  checklist_tasks_done: done,
+  checklist_tasks_added: added,
+}: MessageContent): string | null {
   const checklist = (done ?? added)?.checklist_message?.checklist;
   const named = (ids: number[] | undefined, how: string) => {
     const tasks = (checklist?.tasks ?? []).filter(({ id }) => id !== undefined && ids?.includes(id));
@@ -131,7 +134,7 @@ function tasksOf({ tasks = [] }: Checklist): string[] {
   return tasks.map(({ text, completion_date: done }) => `- [${done ? 'x' : ' '}] ${text}`);
 }
 
-function showingWords(content: Content): string | null {
+function showingWords(content: MessageContent): string | null {
   const { voice, video, video_note, audio, document, sticker, dice, game, story, paid_media: paid } = content;
   // A live photo also comes with a photo, an animation with a document.
   if (content.live_photo) return 'live photo';
@@ -153,7 +156,7 @@ function showingWords(content: Content): string | null {
   return giftWords(content);
 }
 
-function giftWords({ gift, unique_gift: unique, invoice }: Content): string | null {
+function giftWords({ gift, unique_gift: unique, invoice }: MessageContent): string | null {
   if (gift) return words('gift', gift.gift?.sticker?.emoji, gift.text);
   if (unique) {
     const { base_name: name, number } = unique.gift ?? {};
@@ -163,7 +166,7 @@ function giftWords({ gift, unique_gift: unique, invoice }: Content): string | nu
 }
 
 /** Telegram goes on: nobody who sends something new is met with silence. */
-function unknownWords(content: Content): string | null {
+function unknownWords(content: MessageContent): string | null {
   const fields = Object.entries(content).flatMap(([name, value]) =>
     typeof value === 'object' ? [name] : [],
   );
@@ -204,8 +207,8 @@ type Said = Pick<
  * direct chat whatever it is, since somebody waits for an answer there, and in a group what is worth hearing. null: nothing.
  */
 export function saidIn(
-  message: Content,
-  replied: Content,
+  message: MessageContent,
+  replied: MessageContent,
   receiver: Receiver & { direct: boolean },
 ): Said | null {
   const { bot, direct } = receiver;
@@ -222,7 +225,7 @@ export function saidIn(
 /** The words with whom they are for. What somebody else wrote calls none of us. */
 function spoken(
   words: string,
-  message: Content,
+  message: MessageContent,
   { bot, ours, direct }: Receiver & { direct: boolean },
 ): Said {
   // What is said to a persona's own bot alone is said to that persona.
@@ -249,16 +252,16 @@ function addressing(bots: OurBot[]): Pick<Said, 'addresses'> {
   return personas.size === 0 ? {} : { addresses: [...personas] };
 }
 
-export function wordsOf({ text, caption, rich_message: rich }: Content): string {
+export function wordsOf({ text, caption, rich_message: rich }: MessageContent): string {
   return text || caption || (rich === undefined ? '' : markdownOf(rich));
 }
 
-function entitiesOf({ text, entities, caption_entities }: Content): MessageEntity[] {
+function entitiesOf({ text, entities, caption_entities }: MessageContent): MessageEntity[] {
   return (text ? entities : caption_entities) ?? [];
 }
 
 /** Of those without a handle, whom Telegram mentions by their names. */
-function namesIn(words: string, message: Content): string[] {
+function namesIn(words: string, message: MessageContent): string[] {
   return entitiesOf(message).flatMap(({ type, offset, length }) =>
     type === 'text_mention' ? [words.slice(offset, offset + length)] : [],
   );
@@ -269,7 +272,7 @@ function namesIn(words: string, message: Content): string[] {
  * these it calls, at its beginning or its end. And its words without our names on commands (`/cmd@OurBot` is `/cmd`;
  * another bot's stays).
  */
-function mentionsIn(words: string, message: Content, ours: readonly OurBot[]) {
+function mentionsIn(words: string, message: MessageContent, ours: readonly OurBot[]) {
   let text = words;
   const found = new Map<OurBot, number>();
   const mention = (bot: OurBot, at: number) => found.set(bot, Math.min(at, found.get(bot) ?? at));

@@ -26,7 +26,7 @@ export class HeldBack extends Error {
   }
 }
 
-export interface Failure {
+export interface CallFailure {
   /** For a log or a report. Never holds the token. */
   reason: string;
   /** Telegram's error code; null where it was not Telegram that answered. */
@@ -46,13 +46,13 @@ const TOO_MANY = 429;
 const LEAST_WAIT_MS = 1_000;
 
 /** The bot that made the call. */
-export interface Credentials {
+export interface BotCredentials {
   token: string;
   /** Where in config.yaml its token is. */
   setting: string;
 }
 
-export function failureOf(error: unknown, { token, setting }: Credentials): Failure {
+export function failureOf(error: unknown, { token, setting }: BotCredentials): CallFailure {
   const failure = { code: null, description: '', retryAfterMs: null, migratedTo: null, tooLarge: false };
   if (error instanceof GrammyError) {
     const { error_code, description, parameters } = error;
@@ -101,7 +101,7 @@ function redacted(text: string, token: string): string {
 }
 
 /** A wrong token (401, 404), rate limits and errors of the server may pass; any other refusal is final. */
-export function sendResult(failure: Failure): SendResult {
+export function sendResult(failure: CallFailure): SendResult {
   const { reason, code, taken, retryAfterMs, migratedTo, tooLarge } = failure;
   if (migratedTo !== null) return { kind: 'moved', address: migratedTo };
   if (tooLarge) return { kind: 'refused', reason };
@@ -112,19 +112,19 @@ export function sendResult(failure: Failure): SendResult {
 }
 
 /** It is not taken as this kind of file; as a document it may be. */
-export function isKindRefused(failure: Failure): boolean {
+export function isKindRefused(failure: CallFailure): boolean {
   const { code, description, tooLarge } = failure;
   if (isMethodUnknown(failure) || tooLarge) return true;
   return code === 400 && /photo|image|dimension|voice|wrong (file|type)|file/i.test(description);
 }
 
 /** Whoever is there takes nothing of this kind (VOICE_MESSAGES_FORBIDDEN). */
-export function isUnwanted({ code, description }: Failure): boolean {
+export function isUnwanted({ code, description }: CallFailure): boolean {
   return code === 400 && /voices?(_messages)?_forbidden/i.test(description);
 }
 
 /** This bot is not in the chat, or may not write there: another one of ours may. */
-export function isNotThere({ code, description, migratedTo }: Failure): boolean {
+export function isNotThere({ code, description, migratedTo }: CallFailure): boolean {
   if (migratedTo !== null) return false;
   return (
     code === 403 || (code === 400 && /chat not found|no(t enough)? rights|write_forbidden/i.test(description))
@@ -132,11 +132,11 @@ export function isNotThere({ code, description, migratedTo }: Failure): boolean 
 }
 
 /** The token is refused for every call. */
-export function isLockedOut(failure: Failure): boolean {
+export function isLockedOut(failure: CallFailure): boolean {
   return failure.code === 401 || (failure.code === 404 && !isMethodUnknown(failure));
 }
 
-export function isMethodUnknown({ code, description }: Failure): boolean {
+export function isMethodUnknown({ code, description }: CallFailure): boolean {
   return isUnknownMethod(code, description);
 }
 
@@ -145,21 +145,21 @@ function isUnknownMethod(code: number | null, description: string): boolean {
 }
 
 /** An edit that would change nothing. */
-export function isNotModified({ code, description }: Failure): boolean {
+export function isNotModified({ code, description }: CallFailure): boolean {
   return code === 400 && /message is not modified/i.test(description);
 }
 
 /** There is no message of that number in the chat. */
-export function isNobodys({ code, description }: Failure): boolean {
+export function isNobodys({ code, description }: CallFailure): boolean {
   return code === 400 && /message to edit not found|message_id_invalid/i.test(description);
 }
 
 /** Somebody else wrote it. */
-export function isForeign({ code, description }: Failure): boolean {
+export function isForeign({ code, description }: CallFailure): boolean {
   return code === 400 && /message can't be edited/i.test(description);
 }
 
 /** Polling is refused while a webhook is set. */
-export function isWebhookInTheWay({ code, description }: Failure): boolean {
+export function isWebhookInTheWay({ code, description }: CallFailure): boolean {
   return code === 409 && /webhook/i.test(description);
 }

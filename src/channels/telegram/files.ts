@@ -10,18 +10,18 @@ import type { Outward } from '../../core/network.js';
 import { download } from '../kit/download.js';
 import type { BotApi } from './api.js';
 import type { Bots } from './bots.js';
-import { type Failure, isKindRefused, isUnwanted } from './failure.js';
+import { type CallFailure, isKindRefused, isUnwanted } from './failure.js';
 import { MOST_CAPTION, type SendRequest } from './outbound.js';
 import { blockFilesIn } from './rich.js';
-import type { Content } from './update.js';
+import type { MessageContent } from './update.js';
 
 /** Telegram sends each file of an album in a message of its own; only a rich or a paid message has several. */
-export function filesIn(content: Content): Attachment[] {
-  const paid = [content.paid_media?.paid_media ?? []].flat() as Content[];
+export function filesIn(content: MessageContent): Attachment[] {
+  const paid = [content.paid_media?.paid_media ?? []].flat() as MessageContent[];
   return [content, ...blockFilesIn(content.rich_message), ...paid].flatMap(ownFile);
 }
 
-function ownFile(content: Content): Attachment[] {
+function ownFile(content: MessageContent): Attachment[] {
   const { live_photo: live, voice, audio, document } = content;
   // A live photo also comes with a photo, which is its first picture.
   const photo = largest(content.photo ?? live?.photo);
@@ -182,7 +182,7 @@ export async function sendFile(
   file: OutgoingFile,
   bytes: Buffer,
   signal: AbortSignal,
-): Promise<{ answer: { message_id?: unknown } } | { failure: Failure }> {
+): Promise<{ answer: { message_id?: unknown } } | { failure: CallFailure }> {
   const limits = { signal, bytes: bytes.length, mostText: MOST_CAPTION };
   // Each upload needs its own.
   const input = (name = formName(file.name)) => new InputFile(bytes, name);

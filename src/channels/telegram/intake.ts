@@ -38,12 +38,12 @@ const WEBHOOK_PATH = '/telegram/webhook';
 const WEBHOOK_CHECK_MS = 300_000;
 
 /** What one of our bots receives with. */
-export interface Intake {
+export interface BotIntake {
   host: Pick<ChannelHost<unknown>, 'state' | 'cursor' | 'clock' | 'log'>;
   bot: Bot;
   bots: Bots;
   receive: Receive;
-  presses: Presses;
+  presses: PressAnswers;
   delivered: DeliveryCheck;
   state: State;
   signal: AbortSignal;
@@ -55,7 +55,7 @@ interface Offset {
   piledUp: boolean;
 }
 
-function createStoring({ host, bot, bots, receive, presses, delivered, signal }: Intake) {
+function createStoring({ host, bot, bots, receive, presses, delivered, signal }: BotIntake) {
   const { state, clock, log } = host;
   const numbered = numberCopies();
   const inTurn = createMutex();
@@ -131,7 +131,7 @@ function createStoring({ host, bot, bots, receive, presses, delivered, signal }:
 }
 
 /** Asks for updates until the signal aborts. Never rejects. */
-export function poll(intake: Intake): Promise<void> {
+export function poll(intake: BotIntake): Promise<void> {
   const { host, bot, state, signal } = intake;
   const { clock, log, cursor } = host;
   const { api } = bot;
@@ -247,7 +247,7 @@ function offsetAfter(updates: unknown[], offset: number): number {
 
 /** A round that fails is begun again after a pause, until the signal aborts. Never rejects. */
 function keepReceiving(
-  { host: { clock, log }, bot, state, signal }: Intake,
+  { host: { clock, log }, bot, state, signal }: BotIntake,
   round: (failures: number) => Promise<void>,
 ): Promise<void> {
   const setbackOf = (error: unknown): Setback => {
@@ -265,12 +265,14 @@ function keepReceiving(
 }
 
 export function createWebhook(url: string, secret: string) {
-  let receiving: { intake: Intake; storeGuarded: ReturnType<typeof createStoring>['storeGuarded'] } | null =
-    null;
+  let receiving: {
+    intake: BotIntake;
+    storeGuarded: ReturnType<typeof createStoring>['storeGuarded'];
+  } | null = null;
   const underWay = new Set<Promise<void>>();
 
   /** Keeps it set. Ends when the signal aborts and what Telegram sent is stored. Never rejects. */
-  async function keep(intake: Intake): Promise<void> {
+  async function keep(intake: BotIntake): Promise<void> {
     const { host, bot, state, signal } = intake;
     const { api } = bot;
     const { logIn, storeGuarded } = createStoring(intake);
@@ -331,7 +333,7 @@ function isSame(given: string, secret: string): boolean {
   return timingSafeEqual(digest(given), digest(secret));
 }
 
-export type Presses = ReturnType<typeof createPresses>;
+export type PressAnswers = ReturnType<typeof createPresses>;
 
 /**
  * Answers presses of buttons below our messages. Until a press is answered, the button looks as if it were working; then the

@@ -2,23 +2,23 @@
  * A rich message (Bot API 10.1) has no text but blocks; here it becomes Markdown. Of a block or a mark that we do not
  * know, whatever text it holds is kept, in its order. Pure.
  */
-import { type Content, readBlock } from './update.js';
+import { type MessageContent, readBlock } from './update.js';
 
 type Node = Record<string, unknown>;
 
 /** Telegram nests up to 16 levels; what lies below this is no message of Telegram's. */
 const DEEPEST = 40;
 
-export function markdownOf({ blocks: all }: NonNullable<Content['rich_message']>): string {
+export function markdownOf({ blocks: all }: NonNullable<MessageContent['rich_message']>): string {
   return blocks(all, 0);
 }
 
 /** The files of its blocks, in their order. */
-export function blockFilesIn(rich: Content['rich_message']): Content[] {
+export function blockFilesIn(rich: MessageContent['rich_message']): MessageContent[] {
   return filesBelow(rich?.blocks, 0);
 }
 
-function filesBelow(value: unknown, depth: number): Content[] {
+function filesBelow(value: unknown, depth: number): MessageContent[] {
   return nodesIn(value, depth).flatMap((node) => {
     const block = readBlock(node);
     const { voice = block.voice_note } = block;

@@ -12,7 +12,7 @@ import type { Log } from '../../core/log.js';
 import { readOutgoing, withEmptyNote, withSpeakerName } from '../kit/outgoing.js';
 import { type Bot, type Bots, logFields, messageIdOf, numberFor, readMessageId } from './bots.js';
 import {
-  type Failure,
+  type CallFailure,
   isLockedOut,
   isMethodUnknown,
   isNotModified,
@@ -43,7 +43,7 @@ export const REACTIONS: readonly TelegramEmoji[] = [
 type Speaker = Pick<SendOptions, 'speaker' | 'appearance' | 'leads'>;
 
 /** What became of a message; with the failure, by which it is seen whether another of our bots may do better. */
-type Sent = { result: SendResult; failure?: Failure };
+type Sent = { result: SendResult; failure?: CallFailure };
 
 export function createSending(
   bots: Bots,
@@ -58,7 +58,7 @@ export function createSending(
   let areDraftsKnown = true;
 
   /** Whether another bot may do better; then this one is remembered as absent. */
-  function isElsewhere(bot: Bot, to: Recipient, failure: Failure): boolean {
+  function isElsewhere(bot: Bot, to: Recipient, failure: CallFailure): boolean {
     // Without a persona's bot that has a broken token, the main one speaks for it; without the main one nobody does.
     const lockedOut = bot.personaId !== null && isLockedOut(failure);
     if (!lockedOut && !isNotThere(failure)) return false;
@@ -111,7 +111,7 @@ export function createSending(
     to: Recipient,
     part: Part,
     { key, signal }: SendOptions,
-  ): Promise<boolean | Failure> {
+  ): Promise<boolean | CallFailure> {
     const where = `${bot.our().id}/${to.address}`;
     const { chat_id, ...said } = sendRequest(to, part, { linkPreviews });
     if (to.kind !== 'direct' || typeof chat_id !== 'number' || part.file !== undefined) return false;
@@ -264,7 +264,7 @@ async function sendText(bot: Bot, request: SendRequest, signal: AbortSignal): Pr
   );
 }
 
-function outcomeOf(bot: Bot, done: { answer: { message_id?: unknown } } | { failure: Failure }): Sent {
+function outcomeOf(bot: Bot, done: { answer: { message_id?: unknown } } | { failure: CallFailure }): Sent {
   if ('failure' in done) return { result: sendResult(done.failure), failure: done.failure };
   const id = done.answer?.message_id;
   if (typeof id === 'number') {

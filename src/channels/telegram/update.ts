@@ -15,10 +15,10 @@ export const ALLOWED_UPDATES = [
 ] as const;
 
 /** What a message shows, be it the message itself, the answered one, or one of another chat. */
-export type Content = Partial<Message>;
+export type MessageContent = Partial<Message>;
 
 /** Whose words a forward holds: one of these, by its kind. */
-export interface Origin {
+export interface ForwardOrigin {
   sender_user?: User;
   sender_user_name?: string;
   sender_chat?: Chat;
@@ -74,7 +74,7 @@ export function readUpdate(update: unknown): Partial<Update> {
 }
 
 /** A block of a rich message, as far as it has files. */
-export function readBlock(block: unknown): Content & { voice_note?: Voice } {
+export function readBlock(block: unknown): MessageContent & { voice_note?: Voice } {
   return object('block', block, 0) ?? {};
 }
 

@@ -12,7 +12,7 @@ import type { Address } from '../../core/message.js';
 import { withSpeakerName } from '../kit/outgoing.js';
 import { type Bot, type Bots, isShared, messageIdOf, type OurBot, readMessageId } from './bots.js';
 import {
-  type Failure,
+  type CallFailure,
   isForeign,
   isLockedOut,
   isMethodUnknown,
@@ -69,7 +69,7 @@ interface Search {
   isOpen: boolean;
 }
 
-type Answer = 'ours' | 'foreign' | 'nobodys' | 'bot is not there' | 'impossible' | { failure: Failure };
+type Answer = 'ours' | 'foreign' | 'nobodys' | 'bot is not there' | 'impossible' | { failure: CallFailure };
 
 export type DeliveryCheck = ReturnType<typeof createDeliveryCheck>;
 
@@ -239,7 +239,7 @@ export function createDeliveryCheck(
 /** The search found nothing, but Telegram may still send the message: all is asked once more. */
 const TOO_EARLY = { kind: 'later', reason: 'Telegram may still be about to send it' } as const;
 
-function later({ reason, retryAfterMs }: Failure): Delivered {
+function later({ reason, retryAfterMs }: CallFailure): Delivered {
   return retryAfterMs === null ? { kind: 'later', reason } : { kind: 'later', reason, retryAfterMs };
 }
 
@@ -259,7 +259,7 @@ function numbersIn(update: unknown): { chat: number; number: number }[] {
 }
 
 /** How many updates Telegram has for a bot, also where it calls a webhook. */
-async function pendingUpdates(bot: Bot, signal: AbortSignal): Promise<number | { failure: Failure }> {
+async function pendingUpdates(bot: Bot, signal: AbortSignal): Promise<number | { failure: CallFailure }> {
   try {
     const info = await bot.api.call((raw, ended) => raw.getWebhookInfo(ended), { signal });
     return Number.isInteger(info.pending_update_count) ? info.pending_update_count : 0;

@@ -283,7 +283,7 @@ function faultOf(found: FoundFile, sha256: string | null): { mark: string; error
   return { mark: 'changed', error: 'changed: the file is not the one whose sha256 the report gives' };
 }
 
-interface Command {
+interface RanCommand {
   command: string;
   cwd: string;
   result: string;
@@ -292,7 +292,7 @@ interface Command {
 const MOST_RESULT_CHARS = 1_000;
 
 /** Every command that was begun, in order. */
-function commandsIn({ steps, place }: Pick<Facts, 'steps' | 'place'>): Command[] {
+function commandsIn({ steps, place }: Pick<Facts, 'steps' | 'place'>): RanCommand[] {
   const calls = new Map<string, ToolCall>();
   const results = new Map<string, string>();
   for (const step of steps) {
@@ -319,7 +319,7 @@ function commandsIn({ steps, place }: Pick<Facts, 'steps' | 'place'>): Command[]
 }
 
 /** A step that names a command which ran gets its true folder; what no step names comes behind them. */
-function withCommands(steps: readonly ReportStep[], ran: readonly Command[]): ReportStep[] {
+function withCommands(steps: readonly ReportStep[], ran: readonly RanCommand[]): ReportStep[] {
   const left = [...ran];
   const named = steps.map((step) => {
     const { command } = step;
