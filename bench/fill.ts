@@ -41,10 +41,10 @@ export async function layOutGroups(folder: string): Promise<void> {
 export async function fill(folder: string, past: PastChat[]): Promise<void> {
   const file = join(folder, 'data/coterie.db');
   await mkdir(join(folder, 'data'), { recursive: true });
-  const connection = await connect({ file, clock: systemClock, busyTimeoutMs: 0 });
-  await migrate(connection, { folder: join(ROOT, 'migrations/sqlite'), clock: systemClock, log: LOG });
+  const connection = await connect({ file, clock: systemClock, log: LOG, busyTimeoutMs: 0 });
+  await migrate(connection, join(ROOT, 'migrations/sqlite'));
   // Nothing here needs to outlive a power cut.
-  const store = storeOn({ ...connection, writeDurably: connection.write }, systemClock);
+  const store = storeOn({ ...connection, writeDurably: connection.write });
   let exchanges = 0;
   connection.raw.exec('BEGIN');
   for (const person of exchangesOf(past)) {

@@ -18,7 +18,7 @@ const CHATS = 50;
 const EACH = options.quick ? 4 : 20;
 const SINGLE = options.quick ? 5 : 20;
 /** Two of them are its entries in the journal. */
-const STATEMENTS_AIM = 30;
+const STATEMENTS_AIM = 33;
 const WRITE_TRANSACTIONS_AIM = 3;
 /** By then recall has read what was said. */
 const REST_MS = 1_200;

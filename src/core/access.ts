@@ -74,7 +74,7 @@ export interface PairingRequest {
 }
 
 /** An unknown sender, and what bounds the answers to unknown senders of a channel. */
-interface PairingAsk {
+export interface PairingAsk {
   channel: string;
   senderId: ChatId;
   now: number;
@@ -162,12 +162,6 @@ export interface AccessStore {
   ownerChats(listed: ChatId[]): Promise<ChatRecord[]>;
   /** Revokes an approval or a request, by whichever of a chat's ids. False if there was none. */
   revoke(id: ChatId): Promise<boolean>;
-}
-
-/** Aliases: further ids of a chat. chat.yaml is the source of truth; this is a copy for fast lookup. */
-export interface AliasStore {
-  aliasOf(id: ChatId): Promise<ChatId | null>;
-  addAlias(id: ChatId, chatId: ChatId): Promise<void>;
 }
 
 // Tool calls that wait for a person. The turn is suspended with the question (`RouteStore.suspend`); the first decision

@@ -24,6 +24,9 @@ export interface ChatRecord {
 
 export interface ChatStore {
   chat(id: ChatId): Promise<ChatRecord | null>;
+  /** The chat that a further id stands for. chat.yaml is the source of truth; this is a copy for fast lookup. */
+  aliasOf(id: ChatId): Promise<ChatId | null>;
+  addAlias(id: ChatId, chatId: ChatId): Promise<void>;
   /** When a persona last spoke in a room, and which; null if none has. For `/status`. */
   lastReply(room: RoomId): Promise<{ personaId: PersonaId; at: number } | null>;
   /** The running turn of a room, and who sent the messages that led to it; null if none is running. */

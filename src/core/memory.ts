@@ -228,10 +228,13 @@ export interface Spoke {
   at: number;
 }
 
-export interface MemoryHistoryStore extends VersionKeeper {
+/** The versions of memory, and the memory that was in the prompt of a persona's last answer. */
+export interface VersionStore {
+  keepVersion(version: Version): Promise<void>;
+  dropVersion(id: string): Promise<void>;
   /**
-   * The versions of memory that were not undone, newest first: of one persona, or (null) of the whole chat; with
-   * `turnId`, only what that turn wrote.
+   * The versions that were not undone, newest first: of one persona, or (null) of the whole chat; with `turnId`, only
+   * those of that turn.
    */
   versions(ask: {
     chatId: ChatId;
@@ -239,6 +242,12 @@ export interface MemoryHistoryStore extends VersionKeeper {
     most: number;
     turnId?: string;
   }): Promise<Version[]>;
+  /** null before the first answer and after a reset. */
+  promptMemory(room: RoomId, personaId: PersonaId): Promise<PromptMemory | null>;
+}
+
+/** What became of messages. */
+export interface TraceStore {
   /** The turn whose reply this sent message is part of, if the reply has a note on what the turn saved. */
   notedTurn(chatId: ChatId, platformMessageId: string): Promise<string | null>;
   /** The personas that said something since a time, with the room and the time of the last. */
@@ -247,37 +256,31 @@ export interface MemoryHistoryStore extends VersionKeeper {
   turnMessages(turnId: string): Promise<StoredMessage[]>;
   /** The messages with these ids, oldest first; unknown ones are left out. */
   messages(ids: number[]): Promise<StoredMessage[]>;
-  /** null before the first answer and after a reset. */
-  promptMemory(room: RoomId, personaId: PersonaId): Promise<PromptMemory | null>;
-
-  /** What has become of messages of a chat: the newest that contain a phrase, or the one with a platform id. */
+  /** Of messages of a chat: the newest that contain a phrase, or the one with a platform id. */
   trace(ask: {
     chatId: ChatId;
     wanted: { phrase: Phrase; personaId: PersonaId } | { platformMessageId: string };
     most: number;
   }): Promise<Trace[]>;
-  /**
-   * For the views of a room and a persona (null: all), how many of the messages addressed to a persona are in each
-   * state.
-   */
+  /** How many of the messages addressed to a persona in a room (null: all) are in each state. */
   whereabouts(
     room: RoomId | null,
     personaId: PersonaId | null,
   ): Promise<{ window: number; flushed: number; archived: number }>;
+}
 
-  /** How much of a chat contains a phrase: transcript lines, and other rows (summaries, versions, tool results). */
+/** `/memory forget`: a phrase is removed from all rows of a chat. */
+export interface EraseStore {
+  /** How much contains the phrase: transcript lines, and other rows (summaries, versions, tool results). */
   findWords(chatId: ChatId, phrase: Phrase): Promise<{ messages: number; others: number }>;
-  /** Files from a chat's messages in whose text the phrase was found; paths are relative to the media folder. */
+  /** Files from messages in whose text the phrase was found; paths are relative to the media folder. */
   filesWithWords(chatId: ChatId, phrase: Phrase): Promise<string[]>;
   /**
-   * Replaces the phrase by `by` in all of the chat's rows, except in unfinished commands, and overwrites the old text
-   * in the database file. Versions that contain it are removed entirely. May be repeated after a crash.
+   * Replaces the phrase by `by`, except in unfinished commands, and overwrites the old text in the database file.
+   * Versions that contain it are removed entirely. May be repeated after a crash.
    */
   eraseWords(chatId: ChatId, phrase: Phrase, by: string): Promise<void>;
-  /**
-   * The last step of erasing: replaces the phrase in unfinished commands as well, and removes it from the database's
-   * log. `phrase` is null after a crash between the two steps.
-   */
+  /** The last step: unfinished commands, and the database's log. `phrase` is null after a crash between the two steps. */
   endErasing(chatId: ChatId, phrase: Phrase | null, by: string): Promise<void>;
 }
 

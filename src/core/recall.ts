@@ -92,7 +92,8 @@ export interface Recall {
 }
 
 /** The store as recall reads it. The store alone decides what a persona may still see. */
-export interface RecallFeed extends Pick<Origins, 'originIn'> {
+/** What each persona heard, in that order. */
+export interface HeardFeed {
   /** Every view in which anything was heard, in pages ordered by (room, personaId). */
   heardViews(after: { room: RoomId; personaId: PersonaId } | null, most: number): Promise<HeardView[]>;
   /**
@@ -108,6 +109,10 @@ export interface RecallFeed extends Pick<Origins, 'originIn'> {
   }): Promise<HeardMessage[]>;
   /** Those of the messages that the scope's persona heard in that chat and may still see, with their current text. */
   visible(scope: Scope, messageIds: number[]): Promise<HeardMessage[]>;
+}
+
+export interface RecallFeed extends HeardFeed {
+  originIn: Origins['originIn'];
 }
 
 export interface HeardView {

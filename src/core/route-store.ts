@@ -21,7 +21,7 @@ import type { PromptMemory } from './memory.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
 import type { NewCommand, PendingCommand, Receipt, Received, StoredCommand } from './receipt.js';
-import type { Exchange, Measured, Position, Span, Step, StoredMessage, ViewRecord } from './transcript.js';
+import type { Exchange, Measured, Step, StoredMessage } from './transcript.js';
 
 export interface StoredTurn {
   id: string;
@@ -73,9 +73,8 @@ export interface Alarm {
   at: number;
 }
 
-/** The route of a message. */
-export interface RouteStore {
-  // ── 1 receive
+/** Step 1: receive. */
+export interface ReceiveStore {
   /**
    * Stores a batch with its cursor in one transaction. When it resolves, the batch survives a crash of the process;
    * once `durable` resolves, a power cut, too. Duplicates of a message or command, by (channel, account, chat, platform
@@ -99,8 +98,10 @@ export interface RouteStore {
    * when syncing failed; the next call tries again.
    */
   durable(): Promise<void>;
+}
 
-  // ── 2 and 3 take
+/** Steps 2 and 3: who may run, and a turn begins; and recovery. */
+export interface RoomStore {
   /**
    * What there is to do in a room; changes nothing. null when there is nothing, or another living process holds the
    * room.
@@ -154,16 +155,21 @@ export interface RouteStore {
     message: { id: number; text: string; attachments: StoredAttachment[]; tainted?: true },
   ): Promise<boolean>;
 
-  // ── 4 context
   /**
-   * The current window: the newest messages after `windowAfter` and the reset mark, at most `limit` addressed to the
-   * persona or by it, and at most `overheard` others. Leaves out `except` (ids of the messages being answered). With
-   * `after`, returns only what was heard after that position, for a caller that has cached the rest since the same
-   * `RoomState.revision`. The cost does not depend on the length of the transcript.
+   * Called when a process starts. Releases what an earlier process with the same `owner` name held (that process is
+   * dead, since this one has its name), and expired leases. Each turn that was running there counts one crash; from the
+   * fourth on only if the dead process had answered no other turn, or five were forgiven for that reason; and the count
+   * returns to three if the process crashed while others were running and these were not. Commands count a crash, too; in
+   * the journal, what a dead process was doing is interrupted, except calls that wait for a person, and sends;
+   * deliveries that were being sent become uncertain by one crash. Returns the work to take up in these channels.
    */
-  window(ask: WindowAsk): Promise<Span & { view: ViewRecord }>;
+  recover(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
+  /** The work to take up in these channels now; also releases expired leases. */
+  pending(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
+}
 
-  // ── 5 turn
+/** Steps 5 and 6: a turn, and its end. */
+export interface TurnStore {
   /** Appends a step to the claimed running turn, and its entries to the journal. */
   addStep(claim: Claim, turnId: string, step: Step, entries?: readonly JournalWrite[]): Promise<boolean>;
   /**
@@ -177,15 +183,6 @@ export interface RouteStore {
     now: number,
     more?: { entries?: readonly JournalWrite[]; question?: NewQuestion },
   ): Promise<boolean>;
-  /**
-   * Records which parts of a running turn's reply are, or are about to be, shown before the reply is final; takes the
-   * complete list each time. False when the turn is no longer running: then nothing more may be shown, but newly known
-   * ids are still recorded. When the turn ends, its deliveries take over the shown parts and are edited instead of
-   * sent; surplus parts are removed. When it is aborted, the shown text is completed as stopped.
-   */
-  show(turnId: string, parts: ShownPart[]): Promise<boolean>;
-
-  // ── 6 finish
   /**
    * Ends a turn, all or nothing: its messages count as answered; `reply` is added to the transcript (addressed for its
    * persona and for `addressed`, overheard by the other `hearers`) and to the exchange; deliveries go into the outbox;
@@ -220,8 +217,33 @@ export interface RouteStore {
   }): Promise<{ first: Delivery | null } | 'lost'>;
   /** Counts an internal error and releases the room; returns the number of attempts so far. */
   fail(claim: Claim, turnId: string): Promise<number>;
+}
 
-  // ── 7 deliver
+/** What is shown of a reply before it is final, and what is known of a platform's messages. */
+export interface LiveStore {
+  /**
+   * Records which parts of a running turn's reply are, or are about to be, shown before the reply is final; takes the
+   * complete list each time. False when the turn is no longer running: then nothing more may be shown, but newly known
+   * ids are still recorded. When the turn ends, its deliveries take over the shown parts and are edited instead of
+   * sent; surplus parts are removed. When it is aborted, the shown text is completed as stopped.
+   */
+  show(turnId: string, parts: ShownPart[]): Promise<boolean>;
+  /** A message that was sent before its text was final was found: the entry is edited instead of sent. */
+  found(id: number, platformMessageId: string): Promise<void>;
+  /**
+   * The platform ids that are known to be other messages than one that is looked for in a chat: ours there, sent or
+   * shown, and lately anybody's there, and in all direct chats if it is one. And how many of ours there may be whose id is
+   * unknown.
+   */
+  recordedIn(chatId: ChatId): Promise<{ ids: Set<string>; uncertain: number }>;
+  /** Later parts of the same text that are shown, or may be (their id is null then), and not final yet. */
+  shownAfter(part: Pick<NewDelivery, 'origin' | 'personaId' | 'part'>): Promise<Delivery[]>;
+  /** The shown messages of these entries were deleted: resets the entries as if never sent. */
+  retract(ids: number[], now: number): Promise<void>;
+}
+
+/** Step 7: deliver. */
+export interface OutboxStore {
   /**
    * The oldest undelivered entry of a chat, due or not; null when there is none, or another living process is sending
    * it.
@@ -243,18 +265,6 @@ export interface RouteStore {
   ): Promise<void>;
   /** Ends the entry without sending it: refused, dropped, or its outcome can no longer be known (`unconfirmed`). */
   giveUp(id: number, end: 'refused' | 'unconfirmed' | 'dropped', error: string, now: number): Promise<void>;
-  /** A message that was sent before its text was final was found: the entry is edited instead of sent. */
-  found(id: number, platformMessageId: string): Promise<void>;
-  /**
-   * The platform ids that are known to be other messages than one that is looked for in a chat: ours there, sent or
-   * shown, and lately anybody's there, and in all direct chats if it is one. And how many of ours there may be whose id is
-   * unknown.
-   */
-  recordedIn(chatId: ChatId): Promise<{ ids: Set<string>; uncertain: number }>;
-  /** Later parts of the same text that are shown, or may be (their id is null then), and not final yet. */
-  shownAfter(part: Pick<NewDelivery, 'origin' | 'personaId' | 'part'>): Promise<Delivery[]>;
-  /** The shown messages of these entries were deleted: resets the entries as if never sent. */
-  retract(ids: number[], now: number): Promise<void>;
   /** Changes the chat's address. */
   moveChat(chatId: ChatId, address: Address): Promise<void>;
   /**
@@ -262,8 +272,10 @@ export interface RouteStore {
    * which is ignored. `precedes`: it is delivered before that entry.
    */
   post(post: Post): Promise<boolean>;
+}
 
-  // ── command lane
+/** The command lane. */
+export interface CommandStore {
   /** Claims a command and returns it; null when it is done, or another living process holds it. */
   takeCommand(id: number, lease: Lease): Promise<StoredCommand | null>;
   /** Marks it as done, with its effects and its answer, in one transaction. Returns the turn it aborted, if any. */
@@ -273,20 +285,16 @@ export interface RouteStore {
     deliveries: NewDelivery[];
     effects: CommandEffect[];
   }): Promise<{ abortedTurn: string | null }>;
-
-  // ── recovery
-  /**
-   * Called when a process starts. Releases what an earlier process with the same `owner` name held (that process is
-   * dead, since this one has its name), and expired leases. Each turn that was running there counts one crash; from the
-   * fourth on only if the dead process had answered no other turn, or five were forgiven for that reason; and the count
-   * returns to three if the process crashed while others were running and these were not. Commands count a crash, too; in
-   * the journal, what a dead process was doing is interrupted, except calls that wait for a person, and sends;
-   * deliveries that were being sent become uncertain by one crash. Returns the work to take up in these channels.
-   */
-  recover(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
-  /** The work to take up in these channels now; also releases expired leases. */
-  pending(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
 }
+
+/** The route of a message. */
+export interface RouteStore
+  extends ReceiveStore,
+    RoomStore,
+    TurnStore,
+    LiveStore,
+    OutboxStore,
+    CommandStore {}
 
 /** A room's current state. */
 export interface RoomState {
@@ -323,15 +331,6 @@ export interface Spent {
   personaId: PersonaId;
   personId?: ChatId;
   usage: Usage;
-}
-
-export interface WindowAsk {
-  room: RoomId;
-  personaId: PersonaId;
-  limit: number;
-  overheard: number;
-  except: readonly number[];
-  after?: Position;
 }
 
 export type CommandEffect =

@@ -3,20 +3,20 @@
  * blocking the event loop) while another process holds the database, and throws Fault `store_unavailable` when that lasts,
  * the disk is full, or the file is broken.
  */
-import type { AccessStore, AliasStore, ApprovalStore } from './access.js';
+import type { AccessStore, ApprovalStore } from './access.js';
 import type { Delivery } from './channel.js';
 import type { ChatFeed, ChatStore } from './chat-record.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { JobStore } from './jobs.js';
 import type { JournalStore, SaidStore } from './journal.js';
-import type { MemoryHistoryStore } from './memory.js';
+import type { EraseStore, TraceStore, VersionStore } from './memory.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
 import type { Origins } from './origin.js';
-import type { RecallFeed } from './recall.js';
+import type { HeardFeed } from './recall.js';
 import type { RouteStore, Spent } from './route-store.js';
 import type { TaskStore } from './task.js';
-import type { ViewStore } from './transcript.js';
+import type { TranscriptStore, ViewStore } from './transcript.js';
 
 /** What was used: tokens read and written, and their cost as in `Usage`. */
 export interface Amount {
@@ -83,6 +83,17 @@ export interface UpkeepStore {
   sizes(): Promise<Sizes['store']>;
 }
 
+/** For operators. */
+export interface OperatorStore {
+  /**
+   * Makes a restored copy safe to start: undelivered entries are parked, unanswered messages count as answered, claims
+   * are removed, and logins unless they are to be kept. Returns how many of each.
+   */
+  quieten(what?: { keepLogins: boolean }): Promise<{ deliveries: number; messages: number }>;
+  /** Counts for `doctor` and `/status`. */
+  counts(): Promise<{ waiting: number; running: number; undelivered: number; parked: number }>;
+}
+
 /** Stored bytes: the database (`free` of it can be reused) and the files that came with messages. */
 export interface Sizes {
   store: { bytes: number; free: number; rows: Record<string, number> };
@@ -91,14 +102,15 @@ export interface Sizes {
 
 export interface Store
   extends RouteStore,
+    TranscriptStore,
     ViewStore,
-    MemoryHistoryStore,
+    VersionStore,
+    TraceStore,
+    EraseStore,
     Origins,
-    RecallFeed,
+    HeardFeed,
     ChatStore,
-    ChatFeed,
     AccessStore,
-    AliasStore,
     ApprovalStore,
     ChannelStore,
     JournalStore,
@@ -107,17 +119,12 @@ export interface Store
     SaidStore,
     UsageStore,
     SettingStore,
-    UpkeepStore {
+    UpkeepStore,
+    OperatorStore {
+  saidIn: ChatFeed['saidIn'];
   /** Calls `changed` soon after another process has written to the store. Returns the function that stops watching. */
   watch(changed: () => void): () => void;
   /** Writes a consistent copy of everything to a new file while running; without the logins, unless they are asked for. */
   copyTo(file: string, what: { logins: boolean }): Promise<void>;
-  /**
-   * Makes a restored copy safe to start: undelivered entries are parked, unanswered messages count as answered, claims
-   * are removed, and logins unless they are to be kept. Returns how many of each.
-   */
-  quieten(what?: { keepLogins: boolean }): Promise<{ deliveries: number; messages: number }>;
-  /** Counts for `doctor` and `/status`. */
-  counts(): Promise<{ waiting: number; running: number; undelivered: number; parked: number }>;
   close(): Promise<void>;
 }

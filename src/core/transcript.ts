@@ -191,20 +191,23 @@ export interface ArchivedSpan {
 /** A view as it was read. A verb that finds a different one changes nothing and returns false. */
 export type SeenView = Pick<ViewRecord, 'room' | 'personaId' | 'resetAt' | 'windowAfter' | 'flushedTo'>;
 
-export interface ViewStore {
-  /** With the room's revision: cached copies of another one are void. */
-  view(room: RoomId, personaId: PersonaId): Promise<ViewRecord & { revision: number }>;
-  /** The rooms of a chat in which a persona has heard anything. */
-  roomsHeard(chatId: ChatId, personaId: PersonaId): Promise<RoomId[]>;
-  /** Whether each of these personas heard each of these messages of a room. */
-  allHeard(room: RoomId, personaIds: PersonaId[], messageIds: number[]): Promise<boolean>;
-  /** Whether a chat has rooms other than this one. */
-  hasOtherRooms(room: RoomId): Promise<boolean>;
+export interface WindowAsk {
+  room: RoomId;
+  personaId: PersonaId;
+  /** At most so many messages addressed to the persona or by it, and so many others. */
+  limit: number;
+  overheard: number;
+  /** The messages being answered. */
+  except: readonly number[];
+  /** Only what was heard after it. */
+  after?: Position;
+}
 
-  /**
-   * Like `RouteStore.window`, but the oldest messages between two positions (`after` exclusive, `upTo` inclusive),
-   * regardless of the window.
-   */
+/** What a persona heard, as its view of the room leaves it. The cost does not depend on the length of the transcript. */
+export interface TranscriptStore {
+  /** The newest messages after `windowAfter` and the reset mark. */
+  window(ask: WindowAsk): Promise<Span & { view: ViewRecord }>;
+  /** The oldest messages between two positions (`after` exclusive, `upTo` inclusive), regardless of the window. */
   span(ask: {
     room: RoomId;
     personaId: PersonaId;
@@ -213,7 +216,17 @@ export interface ViewStore {
     limit: number;
     overheard: number;
   }): Promise<Span>;
+  /** Whether a chat has rooms other than this one. */
+  hasOtherRooms(room: RoomId): Promise<boolean>;
+}
 
+export interface ViewStore {
+  /** With the room's revision: cached copies of another one are void. */
+  view(room: RoomId, personaId: PersonaId): Promise<ViewRecord & { revision: number }>;
+  /** The rooms of a chat in which a persona has heard anything. */
+  roomsHeard(chatId: ChatId, personaId: PersonaId): Promise<RoomId[]>;
+  /** Whether each of these personas heard each of these messages of a room. */
+  allHeard(room: RoomId, personaIds: PersonaId[], messageIds: number[]): Promise<boolean>;
   /** Records that a flush has seen everything up to `to` and finished. Its usage is added to the chat's. */
   commitFlush(flush: { view: SeenView; to: Position; usage: Usage | null; now: number }): Promise<boolean>;
   /** Records that an archive of a span is about to be written; moves nothing. */

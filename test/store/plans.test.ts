@@ -5,7 +5,7 @@ import { systemClock } from '../../src/core/clock.js';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import type { Store } from '../../src/core/store.js';
 import { BEGINNING } from '../../src/core/transcript.js';
-import { type Connection, connect } from '../../src/store/sqlite/connection.js';
+import { connect, type Database } from '../../src/store/sqlite/connection.js';
 import { migrate } from '../../src/store/sqlite/migrate.js';
 import { storeOn } from '../../src/store/sqlite/open.js';
 import { ending, FREE, newTask } from '../contract/store/tasks.js';
@@ -26,7 +26,7 @@ import {
   receive,
   recovered,
 } from '../contract/store/words.js';
-import { MIGRATIONS, openHere, type Place, silentLog } from './place.js';
+import { MIGRATIONS, openHere, type Place } from './place.js';
 
 /** Indexes over what waits: reading them through is reading what is to be done. */
 const OF_WHAT_WAITS = [
@@ -83,20 +83,20 @@ const READS_ALL_JOBS = /^select (state, count\(\*\) as jobs|id, prompt) from job
 const READS_ALL_TASKS = /^select id from task where chat_id <> \?$/;
 
 let place: Place;
-let connection: Connection;
+let connection: Database;
 const prepared = new Set<string>();
 
 beforeAll(async () => {
   place = await openHere();
   connection = await connect({ file: place.file, clock: systemClock, busyTimeoutMs: 0 });
-  await migrate(connection, { folder: MIGRATIONS, clock: systemClock, log: silentLog });
+  await migrate(connection, MIGRATIONS);
   const { raw } = connection;
   const prepare = raw.prepare.bind(raw);
   raw.prepare = ((sql: string) => {
     prepared.add(sql);
     return prepare(sql);
   }) as typeof raw.prepare;
-  await useEverything(storeOn(connection, systemClock));
+  await useEverything(storeOn(connection));
   raw.prepare = prepare;
 });
 afterAll(async () => {
@@ -288,6 +288,9 @@ async function useEverything(store: Store): Promise<void> {
   await store.setSetting('c', null);
   await store.setting('a');
   await useTasks(store);
+  await useJobs(store);
+  await useJournal(store);
+  await useRest(store);
   await store.counts();
   await store.quieten();
 }
@@ -373,4 +376,151 @@ async function useViews(store: Store): Promise<void> {
   await store.findWords(room, phraseOf('a'));
   await store.eraseWords(room, phraseOf('b'), FORGOTTEN);
   await store.dropVersion('a');
+}
+
+async function useJobs(store: Store): Promise<void> {
+  const channels = { channels: ['test'] };
+  const job = await store.addJob(
+    {
+      ...{
+        id: 'j1',
+        chatId: CHAT,
+        room: CHAT,
+        personaId: 'default',
+        prompt: 'x',
+        kind: 'cron',
+        value: '* * * * *',
+      },
+      ...{
+        timezone: 'UTC',
+        followUp: true,
+        senderId: 'test_ann',
+        tainted: false,
+        guarded: false,
+        turnId: 't1',
+      },
+      ...{ nextAt: NOW, now: NOW },
+    },
+    { open: 9, followUps: 9, followUpsADay: 9 },
+  );
+  if (typeof job === 'string') throw new Error(job);
+  await store.jobsOf(CHAT);
+  await store.jobNumbered(CHAT, 1);
+  await store.runsOf('j1');
+  await store.nextJobAt(['test']);
+  await store.dueJobs({ ...channels, now: NOW, most: 9 });
+  const becomes = { nextAt: NOW + 9 };
+  await store.fireJob({ seen: job, slot: NOW, attempt: 0, head: '', becomes, now: NOW });
+  await store.openRuns({ ...channels, since: 0 });
+  await store.jobsAhead({ ...channels, now: NOW - 1 });
+  await store.endRun({ job, slot: NOW, attempt: 0, outcome: 'answered' }, { failures: 0 }, NOW);
+  await store.changeJob('j1', ['active'], { state: 'paused' }, NOW);
+  await store.jobStates();
+}
+
+async function useJournal(store: Store): Promise<void> {
+  const place = { chatId: CHAT, room: CHAT, personaId: 'default', turnId: 't1' };
+  const id = 'turn-t1-x';
+  await store.append(
+    [
+      {
+        ...{ kind: 'intent', ...place },
+        entry: {
+          ...{ id, type: 'MattTurn', agent: 'default', parent_event_id: null, results: null },
+          ...{ timestamp_intent: new Date(NOW).toISOString(), status: 'pending', reasoning: '' },
+          action: { tool: 'shell' },
+        },
+      },
+      { kind: 'outcome', id, status: 'completed', results: { output: '' }, at: NOW },
+      { kind: 'outcome', id: 'unknown', status: 'completed', results: { output: '' }, at: NOW },
+    ],
+    'me',
+  );
+  await store.journal({ after: 0, most: 9 });
+  await store.journalPhases({ after: 0, most: 9 });
+  const [first] = await store.unfiled(null);
+  if (first) await store.filed([first]);
+  await store.entriesAt([1]);
+}
+
+/** What is left: verbs that read, and those of turns that wait or show what is not final. */
+async function useRest(store: Store): Promise<void> {
+  const room = 'test_8';
+  const personaId = 'default';
+  await receive(store, [message('1', 'a', { chat: chatAt(room) })]);
+  const turn = await begun(store, 'r1', { room });
+  const part = {
+    body: { text: 'a', marks: [] },
+    speaker: '',
+    key: 'k',
+    platformMessageId: null,
+    sentAt: NOW,
+  };
+  await store.show('r1', [part]);
+  await store.keepFiles(turn.claim, { id: 1, text: '', attachments: [] });
+  const waiting = { kind: 'waiting', callId: 'c', waitsFor: 'w', until: null } as const;
+  await store.suspend(turn.claim, 'r1', waiting, NOW);
+  await store.suspended(room);
+  await receive(store, [{ kind: 'resume', waitsFor: 'w', content: '', failed: false }]);
+  await receive(store, [{ kind: 'resume', waitsFor: 'early', content: '', failed: false }]);
+  const again = await claimed(store, room);
+  await store.release(again.claim);
+  await store.show('unknown', [{ ...part, platformMessageId: 'p' }]);
+  await store.retract([1], NOW);
+  await store.shownAfter({ origin: 'turn:r1', personaId, part: 0 });
+  const react = {
+    kind: 'reaction',
+    chatId: room,
+    sender: { id: 'test_ann', name: 'Ann' },
+    sign: '+',
+  } as const;
+  await receive(store, [{ ...react, sentAt: NOW, platformMessageIds: ['p1'] }]);
+  await receive(store, [{ kind: 'deleted', chatId: room, platformMessageIds: ['1'] }]);
+  const told = { content: '', told: null };
+  await store.askedCall('none', NOW);
+  await store.askedCalls(NOW, CHAT);
+  await store.decide({ id: 'none', by: 'test_ann', commandId: 1, now: NOW, refusal: null });
+  await store.expire({ id: 'none', now: NOW, refusal: told });
+  await store.openArchives({ room, personaId });
+  await store.allHeard(room, [personaId], [1]);
+  await store.hasOtherRooms(room);
+  await store.heardViews(null, 9);
+  await store.heardSince({ room, personaId, addressed: true, after: BEGINNING, most: 9 });
+  await store.visible({ chatId: room, personaId }, [1]);
+  await store.newestSaid();
+  await store.saidSince({ chats: [room], after: 0, upTo: 9 });
+  await store.waits(room, 9);
+  await store.question({ room, senderId: 'test_ann', now: NOW });
+  await store.messages([1]);
+  await store.notedTurn(room, 'p1');
+  await store.spokeSince(0);
+  await store.markOutside('a.md', null);
+  await store.originIn('a.md', () => 'a');
+  await store.task('k1');
+  await store.taskOfKey('k');
+  await store.tasksElsewhere(CHAT);
+  await store.newest('test');
+  await store.delivery(1);
+  await store.setChannelState(
+    'test',
+    new Map([
+      ['a', 'b'],
+      ['c', null],
+    ]),
+  );
+  await store.channelState('test', ['a']);
+  await store.clearChannelState('test');
+  await store.spentOn({ chatId: room, personId: 'test_ann', now: NOW });
+  await store.spend({
+    room,
+    personaId,
+    personId: 'test_ann',
+    usage: { inputTokens: 1, outputTokens: 1 },
+    now: NOW,
+  });
+  await store.sizes();
+  await store.shrink(1);
+  await receive(store, [{ kind: 'apart', room }]);
+  const later = NOW + 9 * 86_400_000;
+  await store.prune({ before: later, now: later, most: 999 });
 }

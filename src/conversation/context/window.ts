@@ -7,8 +7,7 @@ import { LRUCache } from 'lru-cache';
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { PromptMemory } from '../../core/memory.js';
 import type { ModelImage } from '../../core/model.js';
-import type { RouteStore } from '../../core/route-store.js';
-import type { HeardMessage, StoredMessage, ViewRecord } from '../../core/transcript.js';
+import type { HeardMessage, StoredMessage, TranscriptStore, ViewRecord } from '../../core/transcript.js';
 import type { Trust } from '../turn/taint.js';
 import { tokensOf } from '../turn/tokens.js';
 import {
@@ -90,7 +89,7 @@ const MOST_KEPT = 8_000_000;
 const OVERHEAD = 400;
 const NO_REQUEST: LastRequest = { prefix: null, memory: null };
 
-export function createWindowCache(store: Pick<RouteStore, 'window'>): WindowCache {
+export function createWindowCache(store: TranscriptStore): WindowCache {
   const rendered = new LRUCache<string, RenderedEntry>({
     maxSize: MOST_RENDERED,
     sizeCalculation: ({ tokens }) => OVERHEAD + 4 * tokens,

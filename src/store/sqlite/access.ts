@@ -1,355 +1,258 @@
 /**
- * Within step 1 of the route: requests to be let in, of unknown senders (who were given a code) and of groups that
- * mentioned us. One row each, which outlives the request: it says when a sender was answered last, and where they are
- * told what became of it.
+ * Who may talk, in addition to the configuration. Those who ask to be let in, unknown senders (who were given a code) and
+ * groups that mentioned us, have one row each in `pairing`, which outlives the request: it says when a sender was answered
+ * last, and where they are told of the decision. Those who were let in are in `approval`.
  */
-import type { AccessStore, AliasStore, Applicant, ApprovedKind } from '../../core/access.js';
+import type { AccessStore, Applicant, ApprovedKind, PairingAsk } from '../../core/access.js';
 import { type ChatId, channelOf } from '../../core/ids.js';
-import { CHAT_COLUMNS, type ChatRow, type Chats, toChat } from './chats.js';
-import type { Connection } from './connection.js';
-import type { Deliver } from './outbox.js';
-import type { Offers, Questions } from './questions.js';
+import { CHAT_COLUMNS, type ChatRow, findChat, toChat } from './chats.js';
+import type { Database, Statements } from './connection.js';
+import { putDelivery } from './outbox.js';
+import { addOffer, findOffer, findQuestion, offersIn } from './questions.js';
 import type { pairing } from './schema.js';
-import { assigned, columns, excluded, insertInto, type Row } from './sql.js';
+import { assigned, columns, insertInto, type Row } from './sql.js';
 
 type PairingRow = Row<typeof pairing>;
-type PairingAsker = Parameters<AccessStore['mayAskToPair']>[0];
 
 const REQUEST = 'kind channel code name requestedAt expiresAt chatId address threadId speaker';
-/** Not expired; `@now`. Groups of earlier versions, which expired never, have to mention us again. */
+/** Not expired; `@now`. Groups of earlier versions, which never expired, have to mention us again. */
 const WAITS = 'expires_at > @now';
-/** What ended before its time expired when it was asked, so the row still says when that was; see `refuse`. */
+/** A request that ended before its time expired when it was asked, so the row still says when that was; see `REFUSE`. */
 const END = 'set expires_at = requested_at';
 const HOUR_MS = 3_600_000;
 
-function pairingRequests(
-  { raw, withBusyRetry: patiently, write }: Connection,
-  deliver: Deliver,
-  offers: Offers,
-) {
-  const request = (which: string) =>
-    raw.prepare<[object], PairingRow>(`select ${columns(`id ${REQUEST}`)} from pairing where ${which}`);
-  const requestOf = request('id = @id');
-  const requestCalled = request('code = @code');
-  const requestWanted = request(`(code = @code or id = @id) and ${WAITS}`);
-  const requestsWaiting = request(`${WAITS} order by requested_at, id`);
-  const forgetOld = raw.prepare<[object]>(`
-    delete from pairing where kind = 'sender' and expires_at <= @now and requested_at <= @answeredBefore`);
-  // Whoever was refused was asked when they expired: `requested_at` is then the end of the silence.
-  const others = raw.prepare<[object], { waiting: number; lately: number }>(`
-    select count(*) filter (where ${WAITS}) as waiting,
-      count(*) filter (where min(requested_at, expires_at) > @hourAgo) as lately
-    from pairing where kind = 'sender' and channel = @channel and id <> @id`);
-  const add = raw.prepare<[object]>(`${insertInto('pairing', `id ${REQUEST}`)} on conflict do nothing`);
-  const set = raw.prepare<[object]>(`update pairing set ${assigned(REQUEST)} where id = @id`);
-  const makeRoom = raw.prepare<[object]>(`
-    delete from pairing where id in (
-      select id from pairing where kind = 'group' and channel = @channel and id <> @id
-      order by expires_at desc, id limit -1 offset @others)`);
-  const endSender = raw.prepare<[string]>(
-    `update pairing ${END} where id = ? and kind = 'sender' and expires_at > requested_at`,
-  );
-  // Whoever was let in is no stranger: their request does not count among those of the hour.
-  const settleSender = raw.prepare<[string]>(
-    `update pairing set expires_at = 0 where id = ? and kind = 'sender'`,
-  );
-  const forgetGroup = raw.prepare<[string]>(`delete from pairing where id = ? and kind = 'group'`);
-  const refuse = raw
-    .prepare<[object], string>(`
-      update pairing ${END}, requested_at = @quietUntil
-      where kind = 'sender' and code = @code and ${WAITS} returning name`)
-    .pluck();
+const requestWhere = (which: string) => `select ${columns(`id ${REQUEST}`)} from pairing where ${which}`;
+const FORGET_OLD = `
+  delete from pairing where kind = 'sender' and expires_at <= @now and requested_at <= @answeredBefore`;
+// A refused sender was asked when the request expired: `requested_at` is then the end of the silence.
+const OTHERS = `
+  select count(*) filter (where ${WAITS}) as waiting,
+    count(*) filter (where min(requested_at, expires_at) > @hourAgo) as lately
+  from pairing where kind = 'sender' and channel = @channel and id <> @id`;
+const DROP_OLDEST_GROUPS = `
+  delete from pairing where id in (
+    select id from pairing where kind = 'group' and channel = @channel and id <> @id
+    order by expires_at desc, id limit -1 offset @others)`;
+const END_SENDER = `update pairing ${END} where id = ? and kind = 'sender' and expires_at > requested_at`;
+// A sender who was let in is no stranger: their request does not count among those of the hour.
+const SETTLE_SENDER = `update pairing set expires_at = 0 where id = ? and kind = 'sender'`;
+const FORGET_GROUP = `delete from pairing where id = ? and kind = 'group'`;
+const REFUSE = `
+  update pairing ${END}, requested_at = @quietUntil
+  where kind = 'sender' and code = @code and ${WAITS} returning name`;
 
-  function answerTo(ask: PairingAsker): 'ask' | 'quiet' | 'full' {
-    const { channel, senderId: id, now, answerEveryMs, most, mostPerHour } = ask;
-    const asked = requestOf.get({ id });
-    if (asked && asked.requestedAt > now - answerEveryMs) return 'quiet';
-    const { waiting = 0, lately = 0 } = others.get({ channel, id, now, hourAgo: now - HOUR_MS }) ?? {};
-    return waiting >= most || lately >= mostPerHour ? 'full' : 'ask';
-  }
+const APPROVE = `
+  insert into approval (id, kind, owner, approved_at) values (@id, @kind, @owner, @now)
+  on conflict do update set kind = excluded.kind, owner = excluded.owner, approved_at = excluded.approved_at,
+    revoked_at = null`;
+const REVOKE = 'update approval set revoked_at = approved_at where id = ? and revoked_at is null';
+/** Of the chat that an id leads to: its own and all that lead to it, so that it comes in by none of them again. */
+const ALL_IDS = `
+  with chat (id) as (select coalesce((select chat_id from alias where id = @id), @id))
+  select id from chat union all select alias.id from alias join chat on alias.chat_id = chat.id`;
+const OWNERS = 'select id from approval where owner = 1 and revoked_at is null';
+// Where a chat has another id than the person in it, the author of what was written there tells whose it is. What the
+// account's own holder wrote to somebody (`quiet`) does not make that chat theirs.
+const DIRECT_CHATS = `
+  select ${CHAT_COLUMNS}, coalesce(
+      (select author_id from message
+        where chat_id = chat.id and edited = 0 and platform_message_id is not null and author_kind = 'person'
+          and quiet = 0 limit 1),
+      (select sender_id from command where chat_id = chat.id limit 1)
+    ) as writer from chat where kind = 'direct'`;
+type DirectRow = ChatRow & { writer: string | null };
 
-  /** Ends a request. False if there was none. To be called within a transaction. */
-  function end(id: string): boolean {
-    const changed = [endSender, forgetGroup].map((statement) => statement.run(id).changes);
-    return changed.some((rows) => rows > 0);
-  }
-
-  /** They were let in. To be called within a transaction. */
-  function settle(id: string): void {
-    for (const statement of [settleSender, forgetGroup]) statement.run(id);
-  }
-
-  const verbs: Pick<AccessStore, 'mayAskToPair' | 'requestPairing' | 'noteGroup' | 'refuse'> = {
-    mayAskToPair: (ask) => patiently(() => answerTo(ask)),
-
-    requestPairing: ({ answer, announcements = [], name, code, expiresAt, ...ask }) =>
-      write(() => {
-        const { channel, senderId: id, now, answerEveryMs } = ask;
-        const outcome = answerTo(ask);
-        if (outcome !== 'ask') return outcome;
-        forgetOld.run({ now, answeredBefore: now - answerEveryMs });
-        const { chatId, address, threadId, delivery } = answer;
-        const destination = { chatId, address, threadId, speaker: delivery.speaker };
-        const row = { id, kind: 'sender', channel, code, name, requestedAt: now, expiresAt, ...destination };
-        // No row changes if the sender has an older code or, one time in 10^11, if somebody else has this one.
-        if (add.run(row).changes === 0) {
-          const taken = requestCalled.get({ code });
-          if (taken && taken.id !== id) return 'quiet';
-          set.run(row);
-        }
-        deliver.putOnce(answer, delivery);
-        for (const { post, offer } of announcements) {
-          deliver.putOnce(post, post.delivery);
-          offers.add(offer);
-        }
-        return 'asked';
-      }),
-
-    async noteGroup({ chatId: id, within = id, title: name, now, keepMs, most }) {
-      const expiresAt = now + keepMs;
-      // Mentions that follow each other change nothing worth a write.
-      const isNoted = (row?: PairingRow) =>
-        row?.name === name && row.expiresAt !== null && row.expiresAt > expiresAt - HOUR_MS;
-      if (await patiently(() => isNoted(requestOf.get({ id })))) return false;
-      return write(() => {
-        const known = requestOf.get({ id });
-        const waits = known !== undefined && (known.expiresAt ?? 0) > now;
-        const channel = channelOf(id);
-        makeRoom.run({ id, channel, others: most - 1 });
-        const nowhere = { code: '', chatId: within, address: '', threadId: null, speaker: '' };
-        const requestedAt = waits ? known.requestedAt : now;
-        const row = { id, kind: 'group', channel, name, requestedAt, expiresAt, ...nowhere };
-        if (add.run(row).changes === 0) set.run(row);
-        return !waits;
-      });
-    },
-
-    refuse: (ask) => write(() => refuse.get(ask) ?? null),
-  };
-
-  return {
-    verbs,
-    /** Oldest first. */
-    waiting: (now: number) => requestsWaiting.all({ now }),
-    wanted: (ask: { code: string; id: string; now: number }) => requestWanted.get(ask),
-    /** Also one that is over. */
-    find: (id: string) => requestOf.get({ id }),
-    end,
-    settle,
-  };
+function approval(db: Statements, id: string): { owner: number; kind: ApprovedKind } | undefined {
+  return db.get('select owner, kind from approval where id = ? and revoked_at is null', id);
 }
 
-// Beside the route: whom operators let in. (Those who ask to be, at step 1: `pairing.ts`.)
+function requestOf(db: Statements, id: string): PairingRow | undefined {
+  return db.get<PairingRow>(requestWhere('id = @id'), { id });
+}
+
+/** Whether an unknown sender is to be given a code. */
+function answerTo(db: Statements, ask: PairingAsk): 'ask' | 'quiet' | 'full' {
+  const { channel, senderId: id, now, answerEveryMs, most, mostPerHour } = ask;
+  const asked = requestOf(db, id);
+  if (asked && asked.requestedAt > now - answerEveryMs) return 'quiet';
+  const bounds = { channel, id, now, hourAgo: now - HOUR_MS };
+  const { waiting = 0, lately = 0 } = db.get<{ waiting: number; lately: number }>(OTHERS, bounds) ?? {};
+  return waiting >= most || lately >= mostPerHour ? 'full' : 'ask';
+}
+
+function putRequest(db: Statements, row: object): void {
+  if (addRequest(db, row)) return;
+  db.run(`update pairing set ${assigned(REQUEST)} where id = @id`, row);
+}
+
+function addRequest(db: Statements, row: object): boolean {
+  return db.run(`${insertInto('pairing', `id ${REQUEST}`)} on conflict do nothing`, row).changes > 0;
+}
+
+function requestPairing(db: Database, request: Parameters<AccessStore['requestPairing']>[0]) {
+  const { channel, senderId: id, now, answerEveryMs, name, code, expiresAt } = request;
+  const { answer, announcements = [] } = request;
+  const outcome = answerTo(db, request);
+  if (outcome !== 'ask') return outcome;
+  db.run(FORGET_OLD, { now, answeredBefore: now - answerEveryMs });
+  const { chatId, address, threadId, delivery } = answer;
+  const to = { chatId, address, threadId, speaker: delivery.speaker };
+  const row = { id, kind: 'sender', channel, code, name, requestedAt: now, expiresAt, ...to };
+  // Not added if the sender has an older code or, one time in 10^11, if somebody else has this one.
+  if (!addRequest(db, row)) {
+    const taken = db.get<PairingRow>(requestWhere('code = @code'), { code });
+    if (taken && taken.id !== id) return 'quiet';
+    putRequest(db, row);
+  }
+  putDelivery(db, answer, delivery);
+  for (const { post, offer } of announcements) {
+    putDelivery(db, post, post.delivery);
+    addOffer(db, offer);
+  }
+  return 'asked';
+}
+
+async function noteGroup(db: Database, group: Parameters<AccessStore['noteGroup']>[0]): Promise<boolean> {
+  const { chatId: id, within = id, title: name, now, keepMs, most } = group;
+  const expiresAt = now + keepMs;
+  // Mentions that follow each other change nothing worth a write.
+  const isNoted = (row?: PairingRow) =>
+    row?.name === name && row.expiresAt !== null && row.expiresAt > expiresAt - HOUR_MS;
+  if (await db.withBusyRetry(() => isNoted(requestOf(db, id)))) return false;
+  return db.write(() => {
+    const known = requestOf(db, id);
+    const waits = known !== undefined && (known.expiresAt ?? 0) > now;
+    const channel = channelOf(id);
+    db.run(DROP_OLDEST_GROUPS, { id, channel, others: most - 1 });
+    const nowhere = { code: '', chatId: within, address: '', threadId: null, speaker: '' };
+    const requestedAt = waits ? known.requestedAt : now;
+    putRequest(db, { id, kind: 'group', channel, name, requestedAt, expiresAt, ...nowhere });
+    return !waits;
+  });
+}
 
 /** Somebody who is to be approved, and where they are told. */
-interface Wanted extends Pick<Applicant, 'id' | 'kind' | 'name'> {
-  to: Pick<PairingRow, 'chatId' | 'channel' | 'address' | 'threadId' | 'speaker'> | null;
+interface FoundApplicant {
+  id: ChatId;
+  kind: ApprovedKind;
+  name: string | null;
+  to: { chatId: ChatId; channel: string; address: string; threadId: string | null; speaker: string } | null;
 }
 
-export function accessStore(
-  connection: Connection,
-  chats: Chats,
-  deliver: Deliver,
-  approvals: Approvals,
-  offers: Offers,
-): Omit<AccessStore, 'approvalOf' | 'question' | 'offer' | 'offers'> {
-  const { raw, read, write } = connection;
-  const requests = pairingRequests(connection, deliver, offers);
-
-  const approve = raw.prepare<[object]>(`
-    insert into approval (id, kind, owner, approved_at) values (@id, @kind, @owner, @now)
-    on conflict do update set kind = excluded.kind, owner = excluded.owner, approved_at = excluded.approved_at,
-      revoked_at = null`);
-  const revoke = raw.prepare<[string]>(
-    'update approval set revoked_at = approved_at where id = ? and revoked_at is null',
-  );
-  /** Of the chat that an id leads to: its own and all that lead to it, so that it comes in by none of them again. */
-  const allIdsOf = raw
-    .prepare<[object], string>(`
-      with chat (id) as (select coalesce((select chat_id from alias where id = @id), @id))
-      select id from chat union all select alias.id from alias join chat on alias.chat_id = chat.id`)
-    .pluck();
-  const findAlias = raw.prepare<[string], string>('select chat_id from alias where id = ?').pluck();
-  const ownId = (id: string): ChatId => findAlias.get(id) ?? id;
-
-  const owners = raw
-    .prepare<[], string>('select id from approval where owner = 1 and revoked_at is null')
-    .pluck();
-  // Where a chat has another id than the person in it, whoever wrote there tells whose it is. What the account's own
-  // holder wrote to somebody (`quiet`) does not make that chat theirs.
-  const DIRECT_CHATS = `
-    select ${CHAT_COLUMNS}, coalesce(
-        (select author_id from message
-          where chat_id = chat.id and edited = 0 and platform_message_id is not null and author_kind = 'person'
-            and quiet = 0 limit 1),
-        (select sender_id from command where chat_id = chat.id limit 1)
-      ) as writer from chat where kind = 'direct'`;
-  const directChats = raw.prepare<[], ChatRow & { writer: string | null }>(DIRECT_CHATS);
-  const directChatOf = raw.prepare<[object], ChatRow & { writer: string | null }>(
-    `select * from (${DIRECT_CHATS}) where chatId = @id or writer = @id limit 1`,
-  );
-
-  /** What is known of them goes before what their id looks like. */
-  function find({ codeOrId, looksLike, now }: Parameters<AccessStore['applicant']>[0]): Wanted | null {
-    const given = codeOrId.replace(/\s+/g, '');
-    if (given === '') return null;
-    const id = ownId(given);
-    const asked = requests.wanted({ code: given.toUpperCase(), id, now });
-    if (asked) return { id: asked.id, kind: asked.kind, name: asked.name, to: asked };
-    // Every id contains its channel's name and an underscore; codes contain none.
-    if (!id.includes('_')) return null;
-    const own = directChatOf.get({ id });
-    if (own) {
-      const { chatId, channel, address, activePersona: speaker, title: name, writer } = own;
-      return {
-        id: writer ?? id,
-        kind: 'sender',
-        name,
-        to: { chatId, channel, address, threadId: null, speaker },
-      };
-    }
-    const chat = chats.find(id);
-    if (chat) return { id, kind: 'group', name: chat.title, to: null };
-    const before = requests.find(id);
-    const form = looksLike === 'unknown' ? null : looksLike;
-    const kind = before?.kind ?? form ?? approvals.read(id)?.kind ?? looksLike;
-    return kind === null ? null : { id, kind, name: before?.name ?? null, to: before ?? null };
+/** What is known of them goes before what their id looks like. */
+function findApplicant(
+  db: Statements,
+  { codeOrId, looksLike, now }: Parameters<AccessStore['applicant']>[0],
+): FoundApplicant | null {
+  const given = codeOrId.replace(/\s+/g, '');
+  if (given === '') return null;
+  const id = db.value<ChatId>('select chat_id from alias where id = ?', given) ?? given;
+  const wanted = { code: given.toUpperCase(), id, now };
+  const asked = db.get<PairingRow>(requestWhere(`(code = @code or id = @id) and ${WAITS}`), wanted);
+  if (asked) return { id: asked.id, kind: asked.kind, name: asked.name, to: asked };
+  // Every id contains its channel's name and an underscore; codes contain none.
+  if (!id.includes('_')) return null;
+  const ownChat = `select * from (${DIRECT_CHATS}) where chatId = @id or writer = @id limit 1`;
+  const own = db.get<DirectRow>(ownChat, { id });
+  if (own) {
+    const { chatId, channel, address, activePersona: speaker, title: name, writer } = own;
+    const to = { chatId, channel, address, threadId: null, speaker };
+    return { id: writer ?? id, kind: 'sender', name, to };
   }
+  const chat = findChat(db, id);
+  if (chat) return { id, kind: 'group', name: chat.title, to: null };
+  const before = requestOf(db, id);
+  const form = looksLike === 'unknown' ? null : looksLike;
+  const kind = before?.kind ?? form ?? approval(db, id)?.kind ?? looksLike;
+  return kind === null ? null : { id, kind, name: before?.name ?? null, to: before ?? null };
+}
 
+function applicant(db: Statements, ask: Parameters<AccessStore['applicant']>[0]): Applicant | null {
+  const found = findApplicant(db, ask);
+  if (!found) return null;
+  const { id, kind, name } = found;
+  const approved = approval(db, id);
+  return { id, kind, name, approved: approved !== undefined, owner: approved?.owner === 1 };
+}
+
+function approve(db: Database, { asOwner, told, ...ask }: Parameters<AccessStore['approve']>[0]) {
+  const found = findApplicant(db, ask);
+  if (!found) return null;
+  const { id, kind, to } = found;
+  const { now } = ask;
+  const before = approval(db, id);
+  const owner = kind === 'sender' && (asOwner || before?.owner === 1);
+  db.run(APPROVE, { id, kind, owner: Number(owner), now });
+  for (const sql of [SETTLE_SENDER, FORGET_GROUP]) db.run(sql, id);
+  const isNews = before === undefined || (owner && before.owner !== 1);
+  if (kind !== 'sender' || to === null || !isNews) return { id, kind, owner, toldIn: null };
+  const { chatId, channel, address, threadId, speaker } = to;
+  const origin = `notice:approved:${id}:${now}:${owner ? 'owner' : 'member'}`;
+  const body = owner ? told.owner : told.member;
+  const said = { origin, personaId: null, speaker, part: 0, body, replyTo: null };
+  putDelivery(db, { chatId, channel, address, threadId, kind: 'direct', now }, said);
+  return { id, kind, owner, toldIn: chatId };
+}
+
+function revoke(db: Statements, given: ChatId): boolean {
+  const ids = new Set([given, ...db.column<string>(ALL_IDS, { id: given })]);
+  const changed = [...ids].flatMap((id) =>
+    [REVOKE, END_SENDER, FORGET_GROUP].map((sql) => db.run(sql, id).changes),
+  );
+  return changed.some((rows) => rows > 0);
+}
+
+export function accessStore(db: Database): AccessStore {
   return {
-    ...requests.verbs,
-
-    waiting: (now) =>
-      read(() =>
-        requests
-          .waiting(now)
-          .filter(({ kind, chatId }) => kind === 'sender' || approvals.find(chatId) === undefined)
-          .map(({ code, kind, id, name, expiresAt, chatId }) => ({
-            ...{ code, kind, id, name, expiresAt: expiresAt ?? now },
-            ...(kind === 'group' && chatId !== id ? { within: chatId } : {}),
-          })),
+    approvalOf: ({ chatId, senderId }) =>
+      db.withBusyRetry(() => {
+        const sender = approval(db, senderId);
+        const chat = approval(db, chatId);
+        return { chat: chat !== undefined, sender: sender !== undefined, owner: sender?.owner === 1 };
+      }),
+    question: ({ room, senderId, now }) =>
+      db.withBusyRetry(() => {
+        const found = findQuestion(db, room, senderId);
+        if (found === undefined || found.until <= now) return null;
+        const { id, askedBy, name, argument } = found;
+        return { id, askedBy, ifYes: { name, argument } };
+      }),
+    offer: (key, now) =>
+      db.withBusyRetry(() => {
+        const found = findOffer(db, key);
+        return found !== undefined && found.until > now ? found : null;
+      }),
+    offers: ({ room, senderId, now }) =>
+      db.withBusyRetry(() =>
+        offersIn(db, room).filter(
+          (each) => each.until > now && (each.senderId === null || each.senderId === senderId),
+        ),
       ),
-
-    applicant: (ask) =>
-      read(() => {
-        const found = find(ask);
-        if (!found) return null;
-        const { id, kind, name } = found;
-        const approval = approvals.read(id);
-        return { id, kind, name, approved: approval !== undefined, owner: approval?.owner === 1 };
-      }),
-
-    approve: ({ asOwner, told, ...ask }) =>
-      write(() => {
-        const found = find(ask);
-        if (!found) return null;
-        const { id, kind, to } = found;
-        const { now } = ask;
-        const before = approvals.read(id);
-        const owner = kind === 'sender' && (asOwner || before?.owner === 1);
-        approve.run({ id, kind, owner: Number(owner), now });
-        approvals.touch(id);
-        requests.settle(id);
-        const isNews = before === undefined || (owner && before.owner !== 1);
-        if (kind !== 'sender' || to === null || !isNews) return { id, kind, owner, toldIn: null };
-        const { chatId, channel, address, threadId, speaker } = to;
-        const origin = `notice:approved:${id}:${now}:${owner ? 'owner' : 'member'}`;
-        const body = owner ? told.owner : told.member;
-        const said = { origin, personaId: null, speaker, part: 0, body, replyTo: null };
-        deliver.putOnce({ chatId, channel, address, threadId, kind: 'direct', now }, said);
-        return { id, kind, owner, toldIn: chatId };
-      }),
-
-    owners: () => read(() => owners.all()),
-
+    mayAskToPair: (ask) => db.withBusyRetry(() => answerTo(db, ask)),
+    requestPairing: (request) => db.write(() => requestPairing(db, request)),
+    noteGroup: (group) => noteGroup(db, group),
+    refuse: (ask) => db.write(() => db.value<string>(REFUSE, ask) ?? null),
+    waiting: (now) =>
+      db.read(() =>
+        db
+          .all<PairingRow>(requestWhere(`${WAITS} order by requested_at, id`), { now })
+          .filter(({ kind, chatId }) => kind === 'sender' || approval(db, chatId) === undefined)
+          .map(({ code, kind, id, name, expiresAt, chatId }) => {
+            const request = { code, kind, id, name, expiresAt: expiresAt ?? now };
+            return kind === 'group' && chatId !== id ? { ...request, within: chatId } : request;
+          }),
+      ),
+    applicant: (ask) => db.read(() => applicant(db, ask)),
+    approve: (ask) => db.write(() => approve(db, ask)),
+    owners: () => db.read(() => db.column<ChatId>(OWNERS)),
     ownerChats: (listed) =>
-      read(() => {
-        const ids = new Set([...listed, ...owners.all()]);
-        const theirs = directChats
-          .all()
+      db.read(() => {
+        const ids = new Set([...listed, ...db.column<string>(OWNERS)]);
+        const theirs = db
+          .all<DirectRow>(DIRECT_CHATS)
           .filter(({ chatId, writer }) => ids.has(chatId) || ids.has(writer ?? ''));
         return theirs.map(toChat).sort((a, b) => (a.id < b.id ? -1 : 1));
       }),
-
-    revoke: (given) =>
-      write(() => {
-        let changed = false;
-        for (const id of new Set([given, ...allIdsOf.all({ id: given })])) {
-          changed = revoke.run(id).changes > 0 || changed;
-          approvals.touch(id);
-          changed = requests.end(id) || changed;
-        }
-        return changed;
-      }),
-  };
-}
-
-type Approvals = ReturnType<typeof approvalsOf>;
-
-/** Who was let in. `touch`: to be called within the transaction that changes it. */
-export function approvalsOf({ raw, memory }: Connection) {
-  const find = raw.prepare<[string], { owner: number; kind: ApprovedKind }>(
-    'select owner, kind from approval where id = ? and revoked_at is null',
-  );
-  const read = (id: string) => find.get(id);
-
-  return {
-    read,
-    find: (id: string) => memory.get(`approval ${id}`, () => read(id)),
-    touch: (id: string) => memory.touch(`approval ${id}`),
-  };
-}
-
-// Step 1 of the route, before anything is stored: who somebody is, whether they may talk, and what they were asked or
-// offered. All of it is usually in memory.
-
-type Door = Pick<AccessStore, 'approvalOf' | 'question' | 'offer' | 'offers'> & AliasStore;
-
-export function doorStore(
-  connection: Connection,
-  approvals: Approvals,
-  questions: Questions,
-  offers: Offers,
-): Door {
-  const { raw, memory, withBusyRetry: patiently, write } = connection;
-  const findAlias = raw.prepare<[string], string>('select chat_id from alias where id = ?').pluck();
-  const addAlias = raw.prepare<[object]>(`
-    ${insertInto('alias', 'id chatId')} on conflict do update set ${excluded('chatId')}`);
-
-  return {
-    aliasOf: (id) => patiently(() => memory.get(`alias ${id}`, () => findAlias.get(id) ?? null)),
-    addAlias: (id, chatId) =>
-      write(() => {
-        addAlias.run({ id, chatId });
-        memory.touch(`alias ${id}`);
-      }),
-
-    approvalOf: ({ chatId, senderId }) =>
-      patiently(() => {
-        const sender = approvals.find(senderId);
-        const chat = approvals.find(chatId);
-        return { chat: chat !== undefined, sender: sender !== undefined, owner: sender?.owner === 1 };
-      }),
-
-    question: ({ room, senderId, now }) =>
-      patiently(() => {
-        const found = questions.find(room, senderId);
-        if (found === undefined || found.until <= now) return null;
-        const { id, askedBy, ifYes } = found;
-        return { id, askedBy, ifYes };
-      }),
-
-    offer: (key, now) =>
-      patiently(() => {
-        const found = offers.find(key);
-        return found !== undefined && found.until > now ? found : null;
-      }),
-
-    offers: ({ room, senderId, now }) =>
-      patiently(() =>
-        offers
-          .in(room)
-          .filter((each) => each.until > now && (each.senderId === null || each.senderId === senderId)),
-      ),
+    revoke: (id) => db.write(() => revoke(db, id)),
   };
 }

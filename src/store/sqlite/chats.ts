@@ -1,15 +1,14 @@
 /**
- * Chats: their addresses and moves. After a move, a chat's message ids start again, so every message records how often
- * its chat had moved (`moves`); this also identifies a late message from a former address.
+ * Chats: their addresses and moves, their further ids, and what is under way in their rooms. After a move, a chat's message
+ * ids start again, so every message records how often its chat had moved (`moves`); this also identifies a late message
+ * from a former address.
  */
 import type { ChatRecord, ChatStore } from '../../core/chat-record.js';
-import type { ChatId, PersonaId } from '../../core/ids.js';
+import type { ChatId, PersonaId, RoomId } from '../../core/ids.js';
 import type { ReceiptOf } from '../../core/receipt.js';
-import type { Connection } from './connection.js';
+import type { Database, Statements } from './connection.js';
 import type { chat } from './schema.js';
-import { assigned, bound, columns, insertInto, type Row } from './sql.js';
-
-type ChatTold = ReceiptOf<'message' | 'command'>['chat'];
+import { assigned, bound, columns, insertInto, type Row, upsert } from './sql.js';
 
 /** A chat's row, also in statements that join it with a room. */
 export const CHAT_COLUMNS = `chat.id as chatId, ${columns(
@@ -27,138 +26,113 @@ export function toChat(row: ChatRow): ChatRecord {
   return record;
 }
 
-export type Chats = ReturnType<typeof chatsOf>;
-
-/** Operations on chats. To be called within a transaction, except `find`. */
-export function chatsOf({ raw, memory }: Connection) {
-  const findRow = raw.prepare<[ChatId], ChatRow>(`select ${CHAT_COLUMNS} from chat where id = ?`);
-  const leftAddresses = raw.prepare<[ChatId], { address: string; moves: number }>(
-    'select address, moves from left_address where chat_id = ?',
-  );
-  const insert = raw.prepare<[object]>(insertInto('chat', 'id channel account address kind title'));
-  const update = (names: string) =>
-    raw.prepare<[object]>(`update chat set ${assigned(names)} where id = @id`);
-  const refresh = update('account address kind title');
-  const move = update('address moves');
-  const setVoice = update('voice');
-  const setWhoAttends = update('activePersona invited away');
-  const leave = raw.prepare<[object]>(`
-    ${insertInto('left_address', 'chatId address moves')} on conflict do nothing`);
-  const comeBack = raw.prepare<[object]>(
-    'delete from left_address where chat_id = @id and address = @address',
-  );
-  const readdress = raw.prepare<[object]>(
-    'update outbox set address = @address where chat_id = @id and finished_at is null',
-  );
-
-  const find = (id: ChatId) => memory.get(`chat ${id}`, () => findRow.get(id));
-
-  function touch(id: ChatId): void {
-    memory.touch(`chat ${id}`);
-    memory.touch(`left ${id}`);
-  }
-
-  /** Defined if this is a former address of the chat. */
-  function leftWith(row: ChatRow, address: string): number | undefined {
-    if (address === row.address) return undefined;
-    const left = memory.get(`left ${row.chatId}`, () => leftAddresses.all(row.chatId));
-    return left.find((one) => one.address === address)?.moves;
-  }
-
-  return {
-    find,
-    /** How often the chat had moved when it had this address. */
-    movesAt: (row: ChatRow | undefined, address: string) => (row ? (leftWith(row, address) ?? row.moves) : 0),
-    /** Somebody wrote in the chat: creates it if it is new, keeps title and address current. */
-    talked(received: ChatTold, { channel, account }: { channel: string; account: string }): void {
-      const { id, kind, title } = received;
-      const row = find(id);
-      if (!row) {
-        insert.run({ id, kind, title, channel, account, address: received.address });
-        touch(id);
-        return;
-      }
-      const address = leftWith(row, received.address) === undefined ? received.address : row.address;
-      const isSame =
-        row.account === account && row.address === address && row.kind === kind && row.title === title;
-      if (isSame) return;
-      refresh.run({ id, kind, title, account, address });
-      touch(id);
-    },
-    /** The platform moved it: undelivered entries go to the new address. */
-    moved(id: ChatId, address: string): void {
-      const row = find(id);
-      if (!row || row.address === address) return;
-      leave.run({ chatId: id, address: row.address, moves: row.moves });
-      comeBack.run({ id, address });
-      move.run({ id, address, moves: row.moves + 1 });
-      readdress.run({ id, address });
-      touch(id);
-    },
-    setVoice(id: ChatId, voice: 'on' | 'off'): void {
-      setVoice.run({ id, voice });
-      touch(id);
-    },
-    /** Changes who takes part. */
-    attend(id: ChatId, who: { activePersona?: PersonaId; invited: PersonaId[]; away: PersonaId[] }): void {
-      const row = find(id);
-      if (!row) return;
-      const some = (ids: PersonaId[]) => (ids.length === 0 ? null : ids);
-      const present = { invited: some(who.invited), away: some(who.away) };
-      setWhoAttends.run(bound({ id, activePersona: who.activePersona ?? row.activePersona, ...present }));
-      touch(id);
-    },
-  };
+export function findChat(db: Statements, id: ChatId): ChatRow | undefined {
+  return db.get<ChatRow>(`select ${CHAT_COLUMNS} from chat where id = ?`, id);
 }
 
-export function chatStore({ withBusyRetry: patiently }: Connection, chats: Chats): Pick<ChatStore, 'chat'> {
+/** How often the chat had moved when it had this address. */
+export function movesAt(db: Statements, row: ChatRow | undefined, address: string): number {
+  return row ? (leftWith(db, row, address) ?? row.moves) : 0;
+}
+
+/** Defined if this is a former address of the chat. */
+function leftWith(db: Statements, row: ChatRow, address: string): number | undefined {
+  if (address === row.address) return undefined;
+  const sql = 'select moves from left_address where chat_id = ? and address = ?';
+  return db.value<number>(sql, row.chatId, address);
+}
+
+/** Somebody wrote in the chat: creates it if it is new, keeps title and address current. */
+export function chatTalked(
+  db: Statements,
+  received: ReceiptOf<'message' | 'command'>['chat'],
+  { channel, account }: { channel: string; account: string },
+): void {
+  const { id, kind, title } = received;
+  const row = findChat(db, id);
+  if (!row) {
+    const values = { id, kind, title, channel, account, address: received.address };
+    db.run(insertInto('chat', 'id channel account address kind title'), values);
+    return;
+  }
+  const address = leftWith(db, row, received.address) === undefined ? received.address : row.address;
+  const isSame =
+    row.account === account && row.address === address && row.kind === kind && row.title === title;
+  if (!isSame) changeChat(db, 'account address kind title', { id, kind, title, account, address });
+}
+
+function changeChat(db: Statements, names: string, values: object): void {
+  db.run(`update chat set ${assigned(names)} where id = @id`, values);
+}
+
+/** The platform moved it: undelivered entries go to the new address. */
+export function chatMoved(db: Statements, id: ChatId, address: string): void {
+  const row = findChat(db, id);
+  if (!row || row.address === address) return;
+  const left = { chatId: id, address: row.address, moves: row.moves };
+  db.run(`${insertInto('left_address', 'chatId address moves')} on conflict do nothing`, left);
+  db.run('delete from left_address where chat_id = @id and address = @address', { id, address });
+  changeChat(db, 'address moves', { id, address, moves: row.moves + 1 });
+  db.run('update outbox set address = @address where chat_id = @id and finished_at is null', { id, address });
+}
+
+export function setVoice(db: Statements, id: ChatId, voice: 'on' | 'off'): void {
+  changeChat(db, 'voice', { id, voice });
+}
+
+/** Changes who takes part. */
+export function attend(
+  db: Statements,
+  id: ChatId,
+  who: { activePersona: PersonaId; invited: PersonaId[]; away: PersonaId[] },
+): void {
+  const some = (ids: PersonaId[]) => (ids.length === 0 ? null : ids);
+  const { activePersona, invited, away } = who;
+  const values = { id, activePersona, invited: some(invited), away: some(away) };
+  changeChat(db, 'activePersona invited away', bound(values));
+}
+
+// The senders of the messages that a turn answers, or that its exchange began with.
+const askersOf = (turn: string) => `
+  select distinct turn.id as turnId, turn.persona_id as personaId, author_id as asker
+  from turn join message on message.id in (select value from json_each(turn.batch)) or message.id in (
+    select json_extract(json_each.value, '$.id') from room join json_each(room.exchange, '$.said')
+    where room.id = turn.room_id and room.exchange is not null)
+  where turn.id = (${turn})`;
+const RUNNING = askersOf(`select id from turn where room_id = ? and state = 'running'`);
+const SUSPENDED = askersOf(`
+  select id from turn where room_id = ? and state in ('suspended', 'ready') order by started_at desc limit 1`);
+const LAST_REPLY = `
+  select last_persona as personaId, last_reply_at as at from room
+  where id = ? and last_persona is not null and last_reply_at is not null`;
+const WAITS = `
+  select 1 from message where room_id = @room and state = 'waiting' and id <= @upTo and quiet = 0 limit 1`;
+
+function turnIn(db: Database, sql: string, room: RoomId) {
+  return db.read(() => {
+    const rows = db.all<{ turnId: string; personaId: PersonaId; asker: ChatId }>(sql, room);
+    const [first] = rows;
+    if (first === undefined) return null;
+    return { turnId: first.turnId, personaId: first.personaId, askers: rows.map((row) => row.asker) };
+  });
+}
+
+export function chatStore(db: Database): ChatStore {
   return {
     chat: (id) =>
-      patiently(() => {
-        const row = chats.find(id);
+      db.withBusyRetry(() => {
+        const row = findChat(db, id);
         return row ? toChat(row) : null;
       }),
-  };
-}
-
-// Beside the route: what is under way in a room, for whoever stops it or asks how it stands: who answers, and whom.
-
-interface AskerRow {
-  turnId: string;
-  personaId: PersonaId;
-  asker: ChatId;
-}
-
-export function underWayStore({ raw, read, withBusyRetry: patiently }: Connection): Omit<ChatStore, 'chat'> {
-  const lastOf = raw.prepare<[string], { personaId: PersonaId; at: number }>(`
-    select last_persona as personaId, last_reply_at as at from room
-    where id = ? and last_persona is not null and last_reply_at is not null`);
-  const waiting = raw.prepare<[object]>(`
-    select 1 from message where room_id = @room and state = 'waiting' and id <= @upTo and quiet = 0 limit 1`);
-  // The senders of the messages that the turn answers, or that the exchange began with.
-  const askersOf = (which: string) =>
-    raw.prepare<[string], AskerRow>(`
-      select distinct turn.id as turnId, turn.persona_id as personaId, author_id as asker
-      from turn join message on message.id in (select value from json_each(turn.batch)) or message.id in (
-        select json_extract(json_each.value, '$.id') from room join json_each(room.exchange, '$.said')
-        where room.id = turn.room_id and room.exchange is not null)
-      where turn.id = (${which})`);
-  const running = askersOf(`select id from turn where room_id = ? and state = 'running'`);
-  const suspended = askersOf(`
-    select id from turn where room_id = ? and state in ('suspended', 'ready') order by started_at desc limit 1`);
-
-  const who = (statement: typeof running, room: string) =>
-    read(() => {
-      const rows = statement.all(room);
-      const [first] = rows;
-      if (first === undefined) return null;
-      return { turnId: first.turnId, personaId: first.personaId, askers: rows.map((row) => row.asker) };
-    });
-
-  return {
-    lastReply: (room) => patiently(() => lastOf.get(room) ?? null),
-    running: (room) => who(running, room),
-    suspended: (room) => who(suspended, room),
-    waits: (room, upTo) => patiently(() => waiting.get({ room, upTo }) !== undefined),
+    aliasOf: (id) =>
+      db.withBusyRetry(() => db.value<ChatId>('select chat_id from alias where id = ?', id) ?? null),
+    async addAlias(id, chatId) {
+      await db.writeOne(upsert('alias', 'id', 'chatId'), { id, chatId });
+    },
+    lastReply: (room) =>
+      db.withBusyRetry(() => db.get<{ personaId: PersonaId; at: number }>(LAST_REPLY, room) ?? null),
+    running: (room) => turnIn(db, RUNNING, room),
+    suspended: (room) => turnIn(db, SUSPENDED, room),
+    waits: (room, upTo) => db.withBusyRetry(() => db.get(WAITS, { room, upTo }) !== undefined),
   };
 }

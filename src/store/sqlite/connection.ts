@@ -1,224 +1,205 @@
-/** Copies of the whole database, consistent, while others go on writing: for backups, and before a migration. */
-import { rename, rm } from 'node:fs/promises';
-import Database from 'better-sqlite3';
-import type { Clock } from '../../core/clock.js';
-import { Fault } from '../../core/errors.js';
-import { type BusyRetry, createBusyRetry, storeFault } from './busy.js';
-import { type Durable, durableIn, type Flush } from './durable.js';
-
-/** Copies everything into a new file; `change`: what is to be taken away of it. */
-type CopyTo = (file: string, change?: (copy: Database.Database) => void) => Promise<void>;
-
-/** The binding's `backup` creates a native object whose collection aborts Node 24 (`keepStatements` in `connection.ts`). */
-function copier({
-  raw,
-  withBusyRetry: patiently,
-}: Pick<BusyRetry, 'withBusyRetry'> & { raw: Database.Database }): CopyTo {
-  return async (copy, change) => {
-    const partial = `${copy}.partial`;
-    try {
-      await rm(partial, { force: true });
-      await patiently(() => void raw.exec(`VACUUM INTO '${partial.replaceAll("'", "''")}'`));
-      if (change) changeCopy(partial, change);
-      await rename(partial, copy);
-    } catch (error) {
-      await rm(partial, { force: true });
-      throw storeFault(error, copy);
-    }
-  };
-}
-
-/** Leaves nothing of what it takes away, neither in the file nor beside it. */
-function changeCopy(file: string, change: (copy: Database.Database) => void): void {
-  const copy = new Database(file);
-  try {
-    copy.exec('pragma journal_mode = delete; pragma secure_delete = on');
-    change(copy);
-    copy.exec('vacuum');
-  } finally {
-    copy.close();
-  }
-}
-
 /**
- * An in-memory cache of what is read often and seldom changes: chats, aliases, approvals, questions. A cached value is
- * valid until another process writes to the database (`PRAGMA data_version`) or one of our own writes touches it; a
- * rollback clears the cache.
- *
- * Whether others have written is checked once per pass of the event loop and again in each transaction. Once per pass
- * suffices: whatever reaches us within a pass was sent before the pass began.
+ * A process's only connection to its database file; every verb of the store uses it. A verb runs synchronously to its end;
+ * only waiting for another process is asynchronous. Writes that are requested closely after each other share one
+ * transaction (`busy.ts`), so rooms that are busy at the same time commit together.
  */
-type Memory = ReturnType<typeof createMemory>;
+import { rename, rm } from 'node:fs/promises';
+import Sqlite from 'better-sqlite3';
+import type { Clock } from '../../core/clock.js';
+import { createZone, type Zone } from '../../core/dates.js';
+import { Fault } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import { type Busy, storeFault, WriteQueue, withBusyRetry } from './busy.js';
+import { durableIn, type Flush } from './durable.js';
 
-const MOST = 10_000;
-
-export function createMemory(dataVersion: () => unknown) {
-  const kept = new Map<string, unknown>();
-  /** Values read within the running transaction: kept when it commits. Null if none is running. */
-  let uncommitted: Map<string, unknown> | null = null;
-  let version: unknown;
-  let asked = false;
-
-  function askWhetherOthersWrote(): void {
-    if (asked) return;
-    const current = dataVersion();
-    if (current !== version) {
-      kept.clear();
-      // Nothing was read in this transaction before; but what was kept until now may have been changed.
-      uncommitted?.clear();
-    }
-    version = current;
-    asked = true;
-    // A transaction ends within the pass and resets this itself.
-    if (uncommitted === null) setImmediate(forget);
-  }
-
-  function forget(): void {
-    asked = false;
-  }
-
-  return {
-    /** The cached value of this name, or what `read` returns. */
-    get<T>(name: string, read: () => T): T {
-      askWhetherOthersWrote();
-      const copies = uncommitted?.has(name) ? uncommitted : kept;
-      if (copies.has(name)) return copies.get(name) as T;
-      const found = read();
-      if (kept.size >= MOST) kept.clear();
-      (uncommitted ?? kept).set(name, found);
-      return found;
-    },
-    /** The value of this name, where it is kept, is being changed into another, which need not be read again. */
-    change<T>(name: string, to: (value: T) => T): void {
-      const copies = uncommitted?.has(name) ? uncommitted : kept;
-      // Where others wrote since it was kept, the next look finds that out, as for what was not changed.
-      if (copies.has(name)) (uncommitted ?? kept).set(name, to(copies.get(name) as T));
-    },
-    /** The value of this name is being changed. */
-    touch(name: string): void {
-      kept.delete(name);
-      uncommitted?.delete(name);
-    },
-    /** Everything is being changed. */
-    clear(): void {
-      kept.clear();
-      uncommitted?.clear();
-    },
-    /** For the connection: a transaction begins, and commits or rolls back. */
-    begin(): void {
-      uncommitted = new Map();
-      asked = false;
-    },
-    commit(): void {
-      for (const [name, value] of uncommitted ?? []) kept.set(name, value);
-      uncommitted = null;
-      asked = false;
-    },
-    rollback(): void {
-      kept.clear();
-      uncommitted = null;
-      asked = false;
-    },
-  };
+/** Statements, each prepared when it first runs. `values` are named ones as one object, or those of `?` in order. */
+export interface Statements {
+  get<Row>(sql: string, ...values: unknown[]): Row | undefined;
+  all<Row>(sql: string, ...values: unknown[]): Row[];
+  /** The first column of the first row. */
+  value<T>(sql: string, ...values: unknown[]): T | undefined;
+  /** The first column of each row. */
+  column<T>(sql: string, ...values: unknown[]): T[];
+  run(sql: string, ...values: unknown[]): Sqlite.RunResult;
 }
 
-// A process's only connection to its database file; every verb of the store uses it. Each verb runs synchronously to
-// its end; only waiting for another process is asynchronous. Writes that are requested closely after each other share
-// one transaction (`busy.ts`), so rooms that are busy at the same time commit together.
-
-export interface Connection extends Omit<BusyRetry, 'drain'> {
-  readonly file: string;
-  readonly raw: Database.Database;
-  /** A cache for what is read often and seldom changes. */
-  readonly memory: Memory;
+/** What only reads: also a file that is open beside a running gateway. */
+export interface Reader extends Statements {
   /** All of `work` sees one snapshot of the database. */
   read<T>(work: () => T): Promise<T>;
+}
+
+export interface Database extends Reader {
+  readonly file: string;
+  readonly raw: Sqlite.Database;
+  readonly clock: Clock;
+  /** By whose days usage is summed. */
+  readonly zone: Zone;
+  readonly log: Log | undefined;
+  /** Runs `work` outside a transaction, retrying while another process holds the database. */
+  withBusyRetry<T>(work: () => T): Promise<T>;
+  /**
+   * Runs `work` atomically. The result survives a crash of the process, but not always a power cut. `work` may run more
+   * than once, so it must depend only on the database.
+   */
+  write<T>(work: () => T): Promise<T>;
+  /** As `write`, for a single statement, which needs no transaction. Returns how many rows it changed. */
+  writeOne(sql: string, ...values: unknown[]): Promise<number>;
   /** As `write`, but on the disk when it resolves; blocks the process meanwhile. */
   writeDurably<T>(work: () => T): Promise<T>;
   /** Syncs what was committed to the disk in the background. */
   readonly flush: Flush;
   /** Calls `changed` soon after another process has written. Returns the function that stops watching. */
   watch(changed: () => void): () => void;
-  /** Copies everything consistently into a new file, while other processes go on writing. */
-  readonly copyTo: CopyTo;
+  /** Of the journal and of tasks, in this process. */
+  readonly journalChanges: Changes;
+  readonly taskChanges: Changes;
+  /** Outbox entries that the journal may not have yet (`journal.ts`), and what ends the wait for more of them. */
+  readonly unentered: { ids: Set<number>; stopWaiting: (() => void) | null };
+  /** Copies everything consistently into a new file while others go on writing; `change`: what is removed from the copy. */
+  copyTo(file: string, change?: (copy: Sqlite.Database) => void): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Tells watchers that something has changed: at once, or when the transaction is over and for many changes once. */
+export interface Changes {
+  watch(changed: () => void): () => void;
+  tell(): void;
 }
 
 const WATCH_EVERY_MS = 1_000;
 /** The write-ahead log is truncated to this size after a burst. */
 const JOURNAL_SIZE_LIMIT = 64 * 1024 * 1024;
-/** So much of it is copied into the database at once (16 MB): most pages change many times until then, and are copied once. */
+/** So much of it is copied into the database at once (16 MB): most pages change many times until then. */
 const CHECKPOINT_PAGES = 4_000;
 
-export async function connect(options: {
+export interface ConnectOptions {
   file: string;
   clock: Clock;
+  zone?: Zone | undefined;
+  log?: Log | undefined;
+  /** How long a verb waits for another process before it fails. */
   busyTimeoutMs: number;
-  maxPages?: number;
+  /** The size at which the disk counts as full. */
+  maxPages?: number | undefined;
   /** Called for every statement that runs, to count them. */
   onStatement?: (sql: string) => void;
-  /** Called once, when the file was removed, replaced or moved: what it held is saved, and nothing is done any more. */
-  onDisplaced?: (fault: Fault) => void;
-}): Promise<Connection> {
-  const { file, clock, busyTimeoutMs, onDisplaced = () => {} } = options;
+  /** Called once, when the file was removed, replaced or moved: what it held is saved, and nothing more is done. */
+  onDisplaced?: ((fault: Fault) => void) | undefined;
+}
+
+export async function connect(options: ConnectOptions): Promise<Database> {
+  const { file, clock, zone = createZone('UTC'), log, busyTimeoutMs, onDisplaced = () => {} } = options;
   const raw = openFile(file, options.onStatement);
-  keepStatements(raw);
-  const {
-    withBusyRetry: patiently,
-    write,
-    drain,
-  } = createBusyRetry({
-    file,
-    clock,
-    busyTimeoutMs,
-    commit,
-    ended: () =>
-      durable?.fault() ?? (raw.open ? null : new Fault('store_unavailable', `${file}: the store was closed`)),
-  });
-  let durable: Durable | null = null;
+  const closed = () => (raw.open ? null : new Fault('store_unavailable', `${file}: the store was closed`));
+  const busy: Busy = { file, clock, busyTimeoutMs, ended: closed };
+  const retry = <T>(work: () => T) => withBusyRetry(busy, work);
   try {
-    await patiently(() => {
-      // A database that has tables already adopts this with its next VACUUM; until then `shrink` finds nothing to do.
-      raw.exec('PRAGMA auto_vacuum = INCREMENTAL');
-      raw.exec('PRAGMA journal_mode = WAL');
-      raw.exec('PRAGMA synchronous = NORMAL');
-      // Forgotten text must not remain in the file: freed content is overwritten.
-      raw.exec('PRAGMA secure_delete = ON');
-      raw.exec(`PRAGMA journal_size_limit = ${JOURNAL_SIZE_LIMIT}`);
-      raw.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-      if (options.maxPages !== undefined) raw.exec(`PRAGMA max_page_count = ${options.maxPages}`);
-    });
+    await retry(() => setUp(raw, options.maxPages));
   } catch (error) {
     raw.close();
     throw error;
   }
-
-  const dataVersion = raw.prepare('PRAGMA data_version').pluck();
-  const memory = createMemory(() => dataVersion.get());
+  const durable = durableIn(raw, { file, clock, retry, onDisplaced });
+  busy.ended = () => durable.fault() ?? closed();
   const inTransaction = raw.transaction((work: () => unknown) => work());
-  durable = durableIn(raw, { file, clock, withBusyRetry: patiently, onDisplaced });
-  const { flush, stay } = durable;
+  const commit = <T>(work: () => T) => inTransaction.immediate(work) as T;
+  const queue = new WriteQueue(busy, commit);
+  const statements = statementsOf(raw);
+  const others = watchOthers(raw);
+
+  return {
+    ...statements,
+    file,
+    raw,
+    clock,
+    zone,
+    log,
+    withBusyRetry: retry,
+    read: (work) => retry(() => inTransaction.deferred(work) as ReturnType<typeof work>),
+    write: (work) => queue.add(work, false),
+    writeOne: (sql, ...values) => queue.add(() => statements.run(sql, ...values).changes, true),
+    writeDurably: (work) =>
+      retry(() => {
+        // NORMAL does not sync at a commit: a power cut would lose what was already acknowledged to the platform.
+        raw.exec('PRAGMA synchronous = FULL');
+        try {
+          const result = commit(work);
+          durable.stay();
+          return result;
+        } finally {
+          raw.exec('PRAGMA synchronous = NORMAL');
+        }
+      }),
+    flush: durable.flush,
+    watch: others.watch,
+    journalChanges: changesIn(raw, 'at once'),
+    taskChanges: changesIn(raw, 'once'),
+    unentered: { ids: new Set(), stopWaiting: null },
+    copyTo: (copy, change) => copyInto(copy, change, raw, retry),
+    async close() {
+      others.stop();
+      queue.drain();
+      await durable.close();
+    },
+  };
+}
+
+function openFile(file: string, onStatement?: (sql: string) => void): Sqlite.Database {
+  try {
+    // SQLite's own waiting would block the event loop: `busy.ts` waits instead.
+    const verbose = onStatement && ((sql?: unknown) => onStatement(String(sql)));
+    return new Sqlite(file, { timeout: 0, verbose });
+  } catch (error) {
+    throw storeFault(error, file);
+  }
+}
+
+function setUp(raw: Sqlite.Database, maxPages: number | undefined): void {
+  // A database that has tables already adopts this with its next VACUUM; until then `shrink` finds nothing to do.
+  raw.exec('PRAGMA auto_vacuum = INCREMENTAL');
+  raw.exec('PRAGMA journal_mode = WAL');
+  raw.exec('PRAGMA synchronous = NORMAL');
+  // Forgotten text must not remain in the file: freed content is overwritten.
+  raw.exec('PRAGMA secure_delete = ON');
+  raw.exec(`PRAGMA journal_size_limit = ${JOURNAL_SIZE_LIMIT}`);
+  raw.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+  if (maxPages !== undefined) raw.exec(`PRAGMA max_page_count = ${maxPages}`);
+}
+
+/**
+ * Each statement is kept: Node 24 aborts the process when the garbage collector finalises a native object of this binding
+ * while no JavaScript is running. (`exec` creates none, `pragma` creates one each time.)
+ */
+export function statementsOf(raw: Sqlite.Database): Statements {
+  const whole = new Map<string, Sqlite.Statement<unknown[]>>();
+  const first = new Map<string, Sqlite.Statement<unknown[]>>();
+
+  function prepared(sql: string): Sqlite.Statement<unknown[]> {
+    const statement = whole.get(sql) ?? raw.prepare<unknown[]>(sql);
+    whole.set(sql, statement);
+    return statement;
+  }
+
+  function plucked(sql: string): Sqlite.Statement<unknown[]> {
+    const statement = first.get(sql) ?? raw.prepare<unknown[]>(sql).pluck();
+    first.set(sql, statement);
+    return statement;
+  }
+
+  return {
+    get: <Row>(sql: string, ...values: unknown[]) => prepared(sql).get(...values) as Row | undefined,
+    all: <Row>(sql: string, ...values: unknown[]) => prepared(sql).all(...values) as Row[],
+    value: <T>(sql: string, ...values: unknown[]) => plucked(sql).get(...values) as T | undefined,
+    column: <T>(sql: string, ...values: unknown[]) => plucked(sql).all(...values) as T[],
+    run: (sql, ...values) => prepared(sql).run(...values),
+  };
+}
+
+function watchOthers(raw: Sqlite.Database) {
+  const dataVersion = raw.prepare('PRAGMA data_version').pluck();
   const watchers = new Set<() => void>();
   let seen: unknown = null;
-  const watching = setInterval(() => {
-    const current = watchers.size === 0 ? null : version();
-    if (current === null || current === seen) return;
-    seen = current;
-    for (const changed of watchers) changed();
-  }, WATCH_EVERY_MS).unref();
-
-  /** Cached values change only when the transaction commits. */
-  function commit<T>(work: () => T): T {
-    memory.begin();
-    try {
-      const result = inTransaction.immediate(work) as T;
-      memory.commit();
-      return result;
-    } catch (error) {
-      memory.rollback();
-      throw error;
-    }
-  }
 
   /** Changes when another connection has written; null if it cannot be read at the moment. */
   function version(): unknown {
@@ -230,86 +211,73 @@ export async function connect(options: {
     }
   }
 
+  const watching = setInterval(() => {
+    const current = watchers.size === 0 ? null : version();
+    if (current === null || current === seen) return;
+    seen = current;
+    for (const changed of watchers) changed();
+  }, WATCH_EVERY_MS).unref();
+
   return {
-    file,
-    raw,
-    memory,
-    withBusyRetry: patiently,
-    write,
-    read: <T>(work: () => T) => patiently(() => inTransaction.deferred(work) as T),
-    writeDurably: <T>(work: () => T) =>
-      patiently(() => {
-        // NORMAL does not sync at a commit: a power cut would lose what was already acknowledged to the platform.
-        raw.exec('PRAGMA synchronous = FULL');
-        try {
-          const result = commit(work);
-          stay();
-          return result;
-        } finally {
-          raw.exec('PRAGMA synchronous = NORMAL');
-        }
-      }),
-    flush,
-    watch(changed) {
+    watch(changed: () => void): () => void {
       if (watchers.size === 0) seen = version();
       const watcher = () => changed();
       watchers.add(watcher);
       return () => void watchers.delete(watcher);
     },
-    copyTo: copier({ raw, withBusyRetry: patiently }),
-    async close() {
-      clearInterval(watching);
-      drain();
-      await durable.close();
+    stop: () => clearInterval(watching),
+  };
+}
+
+function changesIn(raw: Sqlite.Database, how: 'at once' | 'once'): Changes {
+  const watchers = new Set<() => void>();
+  let isDue = false;
+
+  function tellAll(): void {
+    isDue = false;
+    if (raw.open) for (const watcher of watchers) watcher();
+  }
+
+  return {
+    watch(changed) {
+      watchers.add(changed);
+      return () => void watchers.delete(changed);
+    },
+    tell() {
+      if (how === 'at once') return tellAll();
+      if (!isDue) setImmediate(tellAll);
+      isDue = true;
     },
   };
 }
 
-/**
- * Prepares each statement once, when it runs first, and keeps it. A start prepares but the few that it runs itself; and
- * Node 24 aborts the process when the garbage collector finalises a native object of this binding while no JavaScript is
- * running. (`exec` creates none, `pragma` creates one each time.)
- */
-function keepStatements(raw: Database.Database): void {
-  const prepare = raw.prepare.bind(raw);
-  const kept = new Map<string, Statement>();
-  raw.prepare = ((source: string) => {
-    const statement = kept.get(source) ?? lazily(() => prepare(source));
-    kept.set(source, statement);
-    return statement;
-  }) as unknown as typeof raw.prepare;
-}
-
-/** As much of a statement as the store uses. */
-type Statement = Pick<Database.Statement<unknown[]>, 'run' | 'get' | 'all'> & { pluck(): Statement };
-
-/** What is wrong with its source is thrown when it first runs. */
-function lazily(prepare: () => Database.Statement<unknown[]>): Statement {
-  let prepared: Database.Statement<unknown[]> | null = null;
-  let isPlucked = false;
-  const statement = () => {
-    prepared ??= isPlucked ? prepare().pluck() : prepare();
-    return prepared;
-  };
-  const lazy: Statement = {
-    run: (...given) => statement().run(...given),
-    get: (...given) => statement().get(...given),
-    all: (...given) => statement().all(...given),
-    pluck() {
-      isPlucked = true;
-      prepared?.pluck();
-      return lazy;
-    },
-  };
-  return lazy;
-}
-
-function openFile(file: string, onStatement?: (sql: string) => void): Database.Database {
+/** The binding's `backup` creates a native object whose collection aborts Node 24 (`statementsOf`). */
+async function copyInto(
+  copy: string,
+  change: ((copy: Sqlite.Database) => void) | undefined,
+  raw: Sqlite.Database,
+  retry: (work: () => void) => Promise<void>,
+): Promise<void> {
+  const partial = `${copy}.partial`;
   try {
-    // SQLite's own waiting would block the event loop: `busy.ts` waits instead.
-    const verbose = onStatement && ((sql?: unknown) => onStatement(String(sql)));
-    return new Database(file, { timeout: 0, verbose });
+    await rm(partial, { force: true });
+    await retry(() => void raw.exec(`VACUUM INTO '${partial.replaceAll("'", "''")}'`));
+    if (change) changeCopy(partial, change);
+    await rename(partial, copy);
   } catch (error) {
-    throw storeFault(error, file);
+    await rm(partial, { force: true });
+    throw storeFault(error, copy);
+  }
+}
+
+/** Leaves nothing of what it removes, neither in the file nor beside it. */
+function changeCopy(file: string, change: (copy: Sqlite.Database) => void): void {
+  const copy = new Sqlite(file);
+  try {
+    copy.exec('pragma journal_mode = delete; pragma secure_delete = on');
+    change(copy);
+    copy.exec('vacuum');
+  } finally {
+    copy.close();
   }
 }

@@ -1,20 +1,22 @@
 /**
- * Removes a phrase from the text of a column in whatever format it is stored: plain text, our own JSON (only the fields
- * that hold text), and what models and tools wrote, which is often JSON, too.
+ * Erases a phrase permanently: removes it from every row of a chat, then rewrites the file. Works in batches, each of which
+ * is one transaction, so that other chats are served meanwhile; a repeated run finds what is left. A column's text is
+ * plain, our own JSON (only the fields that hold text), or what models and tools wrote, which is often JSON, too.
  */
-
 import { setImmediate as nextPass } from 'node:timers/promises';
-import Database from 'better-sqlite3';
+import Sqlite from 'better-sqlite3';
 import type { Part } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
 import type { StoredAttachment } from '../../core/media.js';
-import type { MemoryHistoryStore } from '../../core/memory.js';
+import type { EraseStore } from '../../core/memory.js';
 import { isNestedDeeper } from '../../core/network.js';
 import type { Phrase } from '../../core/phrase.js';
 import type { TaskRequest } from '../../core/task.js';
-import type { Connection } from './connection.js';
-import { type Journal, NEWEST_CHANGE } from './journal.js';
+import type { Database } from './connection.js';
+import { NEWEST_CHANGE } from './journal.js';
 import { batchEnd, type KeyPath } from './sql.js';
+
+// ── Text in columns ─────────────────────────────────────────────────────────────────────────────────────────
 
 /** The phrase to remove, and its replacement. */
 interface Eraser {
@@ -159,13 +161,11 @@ function withoutEscapes(words: string): string {
   );
 }
 
-// Erases a phrase for good: removes it from every row of a chat, then rewrites the file. Works in strides so that other
-// chats are served meanwhile; each stride is one transaction, and a repeated run finds what is left.
+// ── Rows ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-type Erasing = Pick<MemoryHistoryStore, 'findWords' | 'filesWithWords' | 'eraseWords' | 'endErasing'>;
 type TableRow = Record<string, unknown>;
 
-const STRIDE = 1_000;
+const BATCH = 1_000;
 
 /** The columns of a table that contain text. Ids, kinds, and names of people and tools are not among them. */
 interface Words {
@@ -233,128 +233,110 @@ const JOURNAL: Words = {
 /** The command that requested the erasure contains the phrase, and needs it until everything else is done. */
 const OPEN_COMMANDS: Words = { table: 'command', columns: { argument: plain }, which: 'finished_at is null' };
 
-export function eraseStore(
-  { raw, memory, read, write, withBusyRetry: patiently }: Connection,
-  journal: Journal,
-): Erasing {
-  /** Cached copies of the chat's rooms become void. */
-  const revise = raw.prepare<[ChatId]>('update room set revision = revision + 1 where chat_id = ?');
+/** The key of a table's rows, the condition on the chat's (`@chat`), and the path along them. */
+interface Place {
+  key: string[];
+  belongs: string;
+  path: KeyPath | null;
+}
 
-  /** Where a table's rows are: what identifies one, which belong to the chat (`@chat`), and the path along them. */
-  function lookUp({ table, which = 'true' }: Words): {
-    key: string[];
-    belongs: string;
-    path: KeyPath | null;
-  } {
-    const columns = raw
-      .prepare<[], { name: string; type: string; pk: number }>(`PRAGMA table_info(${table})`)
-      .all();
-    const has = (name: string) => columns.some((column) => column.name === name);
-    const key = columns.filter(({ pk }) => pk > 0).sort((a, b) => a.pk - b.pk);
-    const [first] = key;
-    const ofItsRooms = 'room_id in (select id from room where chat_id = @chat)';
-    // The plus sign keeps SQLite from using the index on the chat, with which every stride would scan the whole chat.
-    const ofTheChat = has('chat_id') ? '+chat_id = @chat' : ofItsRooms;
-    const isBetween = (name: string) => `${name} > @after and ${name} <= @upTo`;
-    const found = { key: key.map(({ name }) => name), belongs: `${which} and ${ofTheChat}`, path: null };
-    if (first?.name === 'turn_id') {
-      const turns = `select id from turn where ${isBetween('id')} and ${ofItsRooms}`;
-      const path = { table: 'turn', key: 'id', first: '' };
-      return { ...found, belongs: `turn_id in (${turns})`, path };
+function placeOf(db: Database, { table, which = 'true' }: Words): Place {
+  const columns = db.all<{ name: string; type: string; pk: number }>(`PRAGMA table_info(${table})`);
+  const key = columns.filter(({ pk }) => pk > 0).sort((a, b) => a.pk - b.pk);
+  const [first] = key;
+  const ofItsRooms = 'room_id in (select id from room where chat_id = @chat)';
+  // The plus sign keeps SQLite from using the index on the chat, with which every batch would scan the whole chat.
+  const ofTheChat = columns.some(({ name }) => name === 'chat_id') ? '+chat_id = @chat' : ofItsRooms;
+  const isBetween = (name: string) => `${name} > @after and ${name} <= @upTo`;
+  const found = { key: key.map(({ name }) => name), belongs: `${which} and ${ofTheChat}`, path: null };
+  if (first?.name === 'turn_id') {
+    const turns = `select id from turn where ${isBetween('id')} and ${ofItsRooms}`;
+    const path = { table: 'turn', key: 'id', first: '' };
+    return { ...found, belongs: `turn_id in (${turns})`, path };
+  }
+  if (first?.name === 'task') {
+    const tasks = `select n from task where ${isBetween('n')} and +chat_id = @chat`;
+    return { ...found, belongs: `task in (${tasks})`, path: { table: 'task', key: 'n', first: 0 } };
+  }
+  if (first?.type.toLowerCase() !== 'integer') return found;
+  const path = { table, key: first.name, first: 0 };
+  return { ...found, belongs: `${found.belongs} and ${isBetween(first.name)}`, path };
+}
+
+/** Calls `visit` for each batch of a table, with its rows in the chat. */
+async function walk(
+  db: Database,
+  words: Words,
+  chat: ChatId,
+  visit: (rows: () => TableRow[]) => Promise<void>,
+): Promise<void> {
+  const { key, belongs, path } = placeOf(db, words);
+  const columns = [...key, ...Object.keys(words.columns)].join(', ');
+  const sql = `select ${columns} from ${words.table} where ${belongs}`;
+  if (path === null) return visit(() => db.all<TableRow>(sql, { chat }));
+  for (let after = path.first; ; ) {
+    const upTo = await db.read(() => batchEnd(db, path, BATCH, after));
+    if (upTo === null) return;
+    const bounds = { chat, after, upTo };
+    await visit(() => db.all<TableRow>(sql, bounds));
+    after = upTo;
+    await nextPass();
+  }
+}
+
+async function clean(db: Database, words: Words, chat: ChatId, eraser: Eraser): Promise<void> {
+  const { table, columns, whole, also } = words;
+  const isRow = placeOf(db, words).key.map((column) => `${column} = @${column}`);
+  const set = [...Object.keys(columns).map((column) => `${column} = @${column}`), ...(also ? [also] : [])];
+  const change = whole ? `delete from ${table}` : `update ${table} set ${set.join(', ')}`;
+  await walk(db, words, chat, (rows) =>
+    db.write(() => {
+      const changed = rows()
+        .map((row) => withoutPhrase(words, row, eraser))
+        .filter((row) => row !== null);
+      for (const row of changed) db.run(`${change} where ${isRow.join(' and ')}`, row);
+      if (changed.length === 0) return;
+      // Cached copies of the chat's rooms become void.
+      db.run('update room set revision = revision + 1 where chat_id = ?', chat);
+      if (table === 'journal') db.journalChanges.tell();
+    }),
+  );
+}
+
+/** Until the checkpoint, the write-ahead log and the file still contain old versions of pages. */
+function emptyLog(db: Database): Promise<void> {
+  return db.withBusyRetry(() => {
+    if (db.get<{ busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)')?.busy !== 0) {
+      throw new Sqlite.SqliteError('another process still reads the write-ahead log', 'SQLITE_BUSY');
     }
-    if (first?.name === 'task') {
-      const tasks = `select n from task where ${isBetween('n')} and +chat_id = @chat`;
-      return { ...found, belongs: `task in (${tasks})`, path: { table: 'task', key: 'n', first: 0 } };
-    }
-    if (first?.type.toLowerCase() !== 'integer') return found;
-    const path = { table, key: first.name, first: 0 };
-    return { ...found, belongs: `${found.belongs} and ${isBetween(first.name)}`, path };
-  }
+  });
+}
 
-  /** Calls `visit` for each stride of a table, with its rows in the chat. */
-  async function walk(
-    words: Words,
-    chat: ChatId,
-    visit: (rows: () => TableRow[]) => Promise<void>,
-  ): Promise<void> {
-    const { key, belongs, path } = lookUp(words);
-    const columns = [...key, ...Object.keys(words.columns)].join(', ');
-    const rows = raw.prepare<[TableRow], TableRow>(`select ${columns} from ${words.table} where ${belongs}`);
-    if (path === null) return visit(() => rows.all({ chat }));
-    const end = batchEnd(raw, path, STRIDE);
-    for (let after = path.first; ; ) {
-      const upTo = await read(() => end.get({ after }));
-      if (upTo === null || upTo === undefined) return;
-      const bounds = { chat, after, upTo };
-      await visit(() => rows.all(bounds));
-      after = upTo;
-      await nextPass();
-    }
-  }
+async function count(db: Database, words: Words, chatId: ChatId, eraser: Eraser): Promise<number> {
+  let found = 0;
+  await walk(db, words, chatId, async (rows) => {
+    const batch = await db.read(rows);
+    found += batch.filter((row) => withoutPhrase(words, row, eraser) !== null).length;
+  });
+  return found;
+}
 
-  async function clean(words: Words, chat: ChatId, eraser: Eraser): Promise<void> {
-    const { table, columns, whole, also } = words;
-    const isRow = lookUp(words).key.map((column) => `${column} = @${column}`);
-    const set = [...Object.keys(columns).map((column) => `${column} = @${column}`), ...(also ? [also] : [])];
-    const change = whole ? `delete from ${table}` : `update ${table} set ${set.join(', ')}`;
-    const statement = raw.prepare<[TableRow]>(`${change} where ${isRow.join(' and ')}`);
-    await walk(words, chat, (rows) =>
-      write(() => {
-        const changed = rows()
-          .map((row) => withoutPhrase(words, row, eraser))
-          .filter((row) => row !== null);
-        for (const row of changed) statement.run(row);
-        if (changed.length === 0) return;
-        revise.run(chat);
-        memory.clear();
-        if (table === 'journal') journal.changed();
-      }),
-    );
-  }
-
-  /**
-   * SQLite overwrites deleted content (`secure_delete`), but not the copies it made when it moved rows of a full page
-   * to other pages: older copies of a row remain in unused parts of pages until the file is rewritten. That takes about
-   * a second per 200 MB and blocks the process.
-   */
-  function writeFileAnew(): Promise<void> {
-    return patiently(() => void raw.exec('VACUUM'));
-  }
-
-  /** Until the checkpoint, the write-ahead log and the file still contain old versions of pages. */
-  function emptyLog(): Promise<void> {
-    const checkpoint = raw.prepare<[], { busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)');
-    return patiently(() => {
-      if (checkpoint.get()?.busy !== 0) {
-        throw new Database.SqliteError('another process still reads the write-ahead log', 'SQLITE_BUSY');
-      }
-    });
-  }
-
+export function eraseStore(db: Database): EraseStore {
   return {
     async findWords(chatId, phrase) {
       const found = { messages: 0, others: 0 };
       const eraser = eraserOf(phrase, null);
       for (const words of ALL) {
-        const { counts } = words;
-        if (counts === undefined) continue;
-        await walk(words, chatId, async (rows) => {
-          const stretch = await read(rows);
-          found[counts] += stretch.filter((row) => withoutPhrase(words, row, eraser) !== null).length;
-        });
+        if (words.counts) found[words.counts] += await count(db, words, chatId, eraser);
       }
-      if (found.messages + found.others > 0) return found;
-      await walk(JOURNAL, chatId, async (rows) => {
-        const stretch = await read(rows);
-        found.others += stretch.filter((row) => withoutPhrase(JOURNAL, row, eraser) !== null).length;
-      });
+      if (found.messages + found.others === 0) found.others = await count(db, JOURNAL, chatId, eraser);
       return found;
     },
 
     async filesWithWords(chatId, phrase) {
       const files: string[] = [];
-      await walk(MESSAGES, chatId, async (rows) => {
-        for (const { attachments } of await read(rows)) {
+      await walk(db, MESSAGES, chatId, async (rows) => {
+        for (const { attachments } of await db.read(rows)) {
           if (typeof attachments === 'string') files.push(...filesRead(attachments, phrase));
         }
       });
@@ -363,14 +345,17 @@ export function eraseStore(
 
     async eraseWords(chatId, phrase, by) {
       const eraser = eraserOf(phrase, by);
-      for (const words of [...ALL, JOURNAL]) await clean(words, chatId, eraser);
-      await writeFileAnew();
-      await emptyLog();
+      for (const words of [...ALL, JOURNAL]) await clean(db, words, chatId, eraser);
+      // SQLite overwrites deleted content (`secure_delete`), but not the copies it made when it moved rows of a full
+      // page to other pages: these remain until the file is rewritten. That takes about a second per 200 MB and blocks
+      // the process.
+      await db.withBusyRetry(() => void db.raw.exec('VACUUM'));
+      await emptyLog(db);
     },
 
     async endErasing(chatId, phrase, by) {
-      if (phrase !== null) await clean(OPEN_COMMANDS, chatId, eraserOf(phrase, by));
-      await emptyLog();
+      if (phrase !== null) await clean(db, OPEN_COMMANDS, chatId, eraserOf(phrase, by));
+      await emptyLog(db);
     },
   };
 }

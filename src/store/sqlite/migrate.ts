@@ -1,60 +1,54 @@
 /**
  * Brings a database up to this version when it is opened: all pending migrations in one transaction, after copying an
- * existing database. Refuses a database that a newer version has already changed.
+ * existing database. Refuses a database of a newer version, and one from elsewhere that is not ours.
  */
 import { readFileSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import Database from 'better-sqlite3';
-import type { Clock } from '../../core/clock.js';
+import Sqlite from 'better-sqlite3';
 import { Fault } from '../../core/errors.js';
-import type { Log } from '../../core/log.js';
 import { storeFault } from './busy.js';
-import type { Connection } from './connection.js';
+import type { Database } from './connection.js';
 
 /** A migration is identified by the name of drizzle-kit's file: `0003_something`. */
 type Tag = string;
 
 const KEPT_COPIES = 3;
 
-export async function migrate(
-  connection: Connection,
-  options: { folder: string; clock: Clock; log: Log },
-): Promise<void> {
-  const { folder, clock, log } = options;
+export async function migrate(db: Database, folder: string): Promise<void> {
   const known = knownMigrations(folder);
-  const applied = await connection.withBusyRetry(() => appliedMigrations(connection));
-  refuseNewer(connection.file, known, applied);
+  const applied = await db.withBusyRetry(() => appliedMigrations(db.raw, db.file));
+  refuseNewer(db.file, known, applied);
   const pending = known.filter((tag) => !applied.includes(tag));
   const [first] = pending;
   if (first === undefined) return;
 
   if (applied.length > 0) {
-    const copy = `${connection.file}.before-${Number.parseInt(first, 10)}`;
-    await connection.copyTo(copy);
-    await removeOldCopies(connection.file);
-    log.info({ copy, migrations: pending }, 'migrating the database to this version; a copy was kept');
+    const copy = `${db.file}.before-${Number.parseInt(first, 10)}`;
+    await db.copyTo(copy);
+    await removeOldCopies(db.file);
+    db.log?.info({ copy, migrations: pending }, 'migrating the database to this version; a copy was kept');
   }
-  await connection.writeDurably(() => {
+  await db.writeDurably(() => {
     // Another process may have migrated it during the copy.
-    const done = appliedMigrations(connection);
-    connection.raw.exec(
+    const done = appliedMigrations(db.raw, db.file);
+    db.raw.exec(
       'create table if not exists migration (tag text primary key not null, applied_at integer not null)',
     );
-    for (const tag of known) if (!done.includes(tag)) apply(connection, folder, tag, clock.now());
+    for (const tag of known) if (!done.includes(tag)) apply(db, folder, tag);
   });
 }
 
-function apply({ raw, file }: Connection, folder: string, tag: Tag, now: number): void {
+function apply(db: Database, folder: string, tag: Tag): void {
   const statements = readFileSync(join(folder, `${tag}.sql`), 'utf8');
   try {
-    raw.exec(statements);
+    db.raw.exec(statements);
   } catch (error) {
     // A full disk or a lock is not the migration's fault and is handled (or waited for) as usual.
     if (error instanceof Error && 'code' in error && error.code !== 'SQLITE_ERROR') throw error;
-    throw new Fault('store_unavailable', `${file}: migration ${tag} failed; nothing was changed`, error);
+    throw new Fault('store_unavailable', `${db.file}: migration ${tag} failed; nothing was changed`, error);
   }
-  raw.prepare('insert into migration (tag, applied_at) values (?, ?)').run(tag, now);
+  db.run('insert into migration (tag, applied_at) values (?, ?)', tag, db.clock.now());
 }
 
 export function knownMigrations(folder: string): Tag[] {
@@ -64,10 +58,10 @@ export function knownMigrations(folder: string): Tag[] {
   return journal.entries.map((entry) => entry.tag);
 }
 
-export function appliedMigrations({ raw, file }: Pick<Connection, 'raw' | 'file'>): Tag[] {
-  const tables = raw.prepare(`select name from sqlite_master where type = 'table'`).pluck().all();
-  if (tables.includes('migration'))
-    return raw.prepare<[], Tag>('select tag from migration order by tag').pluck().all() as Tag[];
+export function appliedMigrations(raw: Sqlite.Database, file: string): Tag[] {
+  const names = (sql: string) => raw.prepare<[], string>(sql).pluck().all();
+  const tables = names(`select name from sqlite_master where type = 'table'`);
+  if (tables.includes('migration')) return names('select tag from migration order by tag');
   if (tables.length === 0) return [];
   throw new Fault(
     'store_unavailable',
@@ -93,28 +87,27 @@ async function removeOldCopies(file: string): Promise<void> {
   for (const name of copies.slice(KEPT_COPIES)) await rm(join(dirname(file), name));
 }
 
-// Before a database from elsewhere is opened as ours: whether it is one, whole, and without code of somebody else's.
-// A trigger or a view runs with the statements of whoever has the database open.
-
-interface SchemaRow {
-  type: string;
-  name: string;
-  sql: string | null;
-}
-
-/** Throws Fault `store_unavailable`, and `store_newer` for one of a newer version. */
+/**
+ * Before a database from elsewhere is opened as ours: whether it is one, whole, and without code of somebody else's (a
+ * trigger or a view runs with the statements of whoever has the database open). Throws Fault `store_unavailable`, and
+ * `store_newer` for one of a newer version.
+ */
 export function refuseForeign(file: string, migrationsFolder: string): void {
   const refuse = (why: string) => new Fault('store_unavailable', `${file} cannot be used: ${why}`);
-  let raw: Database.Database | undefined;
+  let raw: Sqlite.Database | undefined;
   try {
-    raw = new Database(file, { readonly: true, fileMustExist: true });
+    raw = new Sqlite(file, { readonly: true, fileMustExist: true });
     raw.exec('pragma trusted_schema = off; pragma cell_size_check = on');
-    const all = raw.prepare<[], SchemaRow>('select type, name, sql from sqlite_master').all();
+    const all = raw
+      .prepare<[], { type: string; name: string; sql: string | null }>(
+        'select type, name, sql from sqlite_master',
+      )
+      .all();
     const code = all.find(
       ({ type, sql }) => type === 'trigger' || type === 'view' || /^\s*create\s+virtual/i.test(sql ?? ''),
     );
     if (code) throw refuse(`it holds a ${code.type} that is not ours (${JSON.stringify(code.name)})`);
-    const applied = appliedMigrations({ raw, file });
+    const applied = appliedMigrations(raw, file);
     if (applied.length === 0) throw refuse('it is no database of coterie');
     refuseNewer(file, knownMigrations(migrationsFolder), applied);
     const [state] = raw.prepare<[], string>('pragma quick_check(1)').pluck().all();

@@ -1,30 +1,28 @@
 /**
- * Step 7 of the route: the outbox. Entries are added by `Deliver` alone, and delivered in order per chat; only one process
- * at a time sends for a chat.
+ * Step 7 of the route: the outbox. Entries are added by `putDeliveries` and `putDelivery` alone, and delivered in order per
+ * chat; only one process at a time sends for a chat.
  */
-import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from '../../core/channel.js';
+import type { Delivery, NewDelivery, Post, ShownPart } from '../../core/channel.js';
 import { Fault } from '../../core/errors.js';
 import type { ChatId } from '../../core/ids.js';
-import type { Address } from '../../core/message.js';
-import type { Attempt, RouteStore } from '../../core/route-store.js';
-import type { ChannelStore } from '../../core/store.js';
-import type { Chats } from './chats.js';
-import type { Connection } from './connection.js';
-import type { Journal } from './journal.js';
+import type { Attempt, OutboxStore } from '../../core/route-store.js';
+import { chatMoved } from './chats.js';
+import type { Database, Statements } from './connection.js';
+import { journalSends, sendEnded } from './journal.js';
 import type { outbox } from './schema-work.js';
 import { columns, fromJson, listed, type Row } from './sql.js';
+import { greet } from './transcript.js';
 
 /** The destination of a delivery, and when it was created. */
 export type Destination = Omit<Post, 'delivery' | 'precedes'>;
 
-/** An entry's state, apart from its content. */
-export interface DeliveryState {
-  /** The part that is shown already, and how often the process crashed while sending it. */
+/** An entry as it is added; `shown`: the part that is shown already, and how often the process crashed while sending it. */
+export type NewEntry = NewDelivery & {
   shown?: { part: ShownPart; crashes: number } | undefined;
   precedes?: number | undefined;
-}
+};
 
-/** Stored as the platform's id when a part may be shown and its id is unknown; also of what is not tried any more. */
+/** Stored as the platform's id when a part may be shown and its id is unknown; also once it is given up. */
 export const UNKNOWN = '';
 
 /** The platform's id of an entry that ends without one. */
@@ -37,73 +35,63 @@ export const NO_WORDS = '{"text":"","marks":[]}';
 /** The order in which a chat's entries are delivered; must match the text of the index `outbox_next`. */
 const DELIVERY_ORDER = 'case when precedes is null then id else precedes - 0.5 end';
 
-/** What is given for each new entry, apart from its destination. */
-const NEW_ENTRY = `origin personaId speaker part body face replyTo createdAt attempts uncertainCrashes state platformMessageId shownKey
-    precedes leaseOwner leaseUntil mark`;
+const NEW_ENTRY = `origin personaId speaker part body face replyTo createdAt attempts uncertainCrashes state platformMessageId
+  shownKey precedes leaseOwner leaseUntil mark`;
+const INSERT = `
+  insert into outbox (chat_id, channel, address, thread_id, kind, ${listed(NEW_ENTRY)})
+  select @chatId, @channel, @address, @threadId, @kind, ${fromJson(NEW_ENTRY)}
+  from json_each(@rows) where true on conflict do nothing returning id`;
 
-export type Deliver = ReturnType<typeof deliverOf>;
-
-/** Adds deliveries to the outbox. To be called within a transaction. */
-export function deliverOf({ raw }: Connection, journal: Journal) {
-  const insert = raw
-    .prepare<[object], number>(`
-      insert into outbox (chat_id, channel, address, thread_id, kind, ${listed(NEW_ENTRY)})
-      select @chatId, @channel, @address, @threadId, @kind, ${fromJson(NEW_ENTRY)}
-      from json_each(@rows) where true on conflict do nothing returning id`)
-    .pluck();
-
-  function rowOf(delivery: NewDelivery & DeliveryState, send: Attempt | null, now: number) {
-    const { shown, appearance, precedes, body, personaId, origin, speaker, part, replyTo } = delivery;
-    const { attempts, mark, ...doubt } = inDoubt(delivery, now);
-    return {
-      origin,
-      personaId: personaId ?? '',
-      speaker,
-      part,
-      body,
-      face: appearance,
-      replyTo,
-      ...doubt,
-      attempts: attempts + (send ? 1 : 0),
-      state: send ? 'sending' : 'waiting',
-      platformMessageId: shown && (shown.part.platformMessageId ?? UNKNOWN),
-      shownKey: shown?.part.key,
-      precedes,
-      leaseOwner: send?.owner,
-      leaseUntil: send ? send.now + send.leaseMs : 0,
-      mark: mark ?? (shown ? null : send?.mark),
-    };
+/** With `send`, the first is claimed, marked as being sent, and returned. To be called within a transaction. */
+export function putDeliveries(
+  db: Database,
+  to: Destination,
+  deliveries: NewEntry[],
+  send: Attempt | null = null,
+): Delivery | null {
+  const [first] = deliveries;
+  if (first === undefined) return null;
+  const ids = insertRows(db, to, deliveries, send);
+  if (ids.length < deliveries.length) {
+    throw new Fault('internal', `the outbox already has an entry of ${first.origin}`);
   }
+  return send ? asDelivery(ids[0] ?? 0, to, first) : null;
+}
 
-  function insertRows(
-    { now, ...to }: Destination,
-    deliveries: (NewDelivery & DeliveryState)[],
-    send: Attempt | null,
-  ): number[] {
-    const rows = deliveries.map((delivery, n) => rowOf(delivery, n === 0 ? send : null, now));
-    const ids = insert.all({ ...to, rows: JSON.stringify(rows) });
-    if (ids.length > 0 && deliveries.some(isOfTurn)) journal.sends(ids);
-    return ids;
-  }
+/** Ignores a duplicate of (origin, persona, part): then false. To be called within a transaction. */
+export function putDelivery(db: Database, to: Destination, delivery: NewEntry): boolean {
+  return insertRows(db, to, [delivery], null).length === 1;
+}
 
+function insertRows(db: Database, to: Destination, deliveries: NewEntry[], send: Attempt | null): number[] {
+  const rows = deliveries.map((delivery, n) => rowOf(delivery, n === 0 ? send : null, to.now));
+  const { chatId, channel, address, threadId, kind } = to;
+  const values = { chatId, channel, address, threadId, kind, rows: JSON.stringify(rows) };
+  const ids = db.column<number>(INSERT, values);
+  if (ids.length > 0 && deliveries.some(isOfTurn)) journalSends(db, ids);
+  return ids;
+}
+
+function rowOf(delivery: NewEntry, send: Attempt | null, now: number) {
+  const { shown, appearance, precedes, body, personaId, origin, speaker, part, replyTo } = delivery;
+  const { attempts, mark, ...doubt } = inDoubt(delivery, now);
   return {
-    /** With `send`, the first is claimed, marked as being sent, and returned. */
-    put(
-      to: Destination,
-      deliveries: (NewDelivery & DeliveryState)[],
-      send: Attempt | null = null,
-    ): Delivery | null {
-      const [first] = deliveries;
-      if (first === undefined) return null;
-      const ids = insertRows(to, deliveries, send);
-      if (ids.length < deliveries.length) {
-        throw new Fault('internal', `the outbox already has an entry of ${first.origin}`);
-      }
-      return send ? asDelivery(ids[0] ?? 0, to, first) : null;
-    },
-    /** Ignores a duplicate of (origin, persona, part): then false. */
-    putOnce: (to: Destination, delivery: NewDelivery & DeliveryState) =>
-      insertRows(to, [delivery], null).length === 1,
+    origin,
+    personaId: personaId ?? '',
+    speaker,
+    part,
+    body,
+    face: appearance,
+    replyTo,
+    ...doubt,
+    attempts: attempts + (send ? 1 : 0),
+    state: send ? 'sending' : 'waiting',
+    platformMessageId: shown && (shown.part.platformMessageId ?? UNKNOWN),
+    shownKey: shown?.part.key,
+    precedes,
+    leaseOwner: send?.owner,
+    leaseUntil: send ? send.now + send.leaseMs : 0,
+    mark: mark ?? (shown ? null : send?.mark),
   };
 }
 
@@ -114,9 +102,9 @@ function isOfTurn({ origin, personaId }: NewDelivery): boolean {
 
 /** If it is unknown whether the part arrived, it counts as tried once, and is looked for from that time on. */
 function inDoubt(
-  { shown }: DeliveryState,
+  { shown }: NewEntry,
   now: number,
-): Pick<Delivery, 'createdAt' | 'attempts' | 'uncertainCrashes' | 'mark'> {
+): { createdAt: number; attempts: number; uncertainCrashes: number; mark?: string } {
   if (shown === undefined || shown.part.platformMessageId !== null) {
     return { createdAt: now, attempts: 0, uncertainCrashes: 0 };
   }
@@ -126,16 +114,10 @@ function inDoubt(
 }
 
 /** The delivery's state before the attempt that begins. */
-function asDelivery(id: number, { now, ...to }: Destination, entry: NewDelivery & DeliveryState): Delivery {
+function asDelivery(id: number, { now, ...to }: Destination, entry: NewEntry): Delivery {
   const { shown, precedes: _, ...delivery } = entry;
-  const first: Delivery = {
-    ...delivery,
-    ...to,
-    ...inDoubt(entry, now),
-    id,
-    uncertainCuts: 0,
-    notBefore: 0,
-  };
+  const doubt = inDoubt(entry, now);
+  const first: Delivery = { ...delivery, ...to, ...doubt, id, uncertainCuts: 0, notBefore: 0 };
   if (shown) first.shown = { platformMessageId: shown.part.platformMessageId, key: shown.part.key };
   return first;
 }
@@ -144,9 +126,8 @@ export const DELIVERY = columns(
   `id origin personaId speaker part body face replyTo chatId channel address threadId kind createdAt attempts
     uncertainCuts uncertainCrashes notBefore platformMessageId shownKey mark`,
 );
-type OutboxColumns = Row<typeof outbox>;
 export type OutboxRow = Omit<
-  OutboxColumns,
+  Row<typeof outbox>,
   'state' | 'finishedAt' | 'error' | 'precedes' | 'leaseOwner' | 'leaseUntil'
 >;
 
@@ -156,98 +137,84 @@ export function toDelivery({ face, platformMessageId, shownKey, mark, ...entry }
   if (face !== null) delivery.appearance = JSON.parse(face);
   if (mark !== null) delivery.mark = mark;
   if (platformMessageId !== null && shownKey !== null) {
-    delivery.shown = {
-      platformMessageId: platformMessageId === UNKNOWN ? null : platformMessageId,
-      key: shownKey,
-    };
+    const shownAs = platformMessageId === UNKNOWN ? null : platformMessageId;
+    delivery.shown = { platformMessageId: shownAs, key: shownKey };
   }
   return delivery;
 }
 
-type OutboxVerbs = Pick<
-  RouteStore,
-  'nextDelivery' | 'claimDelivery' | 'markSent' | 'retry' | 'giveUp' | 'moveChat' | 'post'
-> &
-  Pick<ChannelStore, 'delivery'>;
+const NEXT = `
+  select ${DELIVERY}, ${columns('state leaseOwner leaseUntil')} from outbox
+  where chat_id = ? and finished_at is null order by ${DELIVERY_ORDER} limit 1`;
+interface NextRow extends OutboxRow {
+  state: string;
+  leaseOwner: string | null;
+  leaseUntil: number;
+}
+// Excludes an entry that a reset has forgotten: there is nothing left to send again.
+const ONE = `select ${DELIVERY} from outbox where id = ? and body <> '${NO_WORDS}'`;
+// What another process was sending when its lease expired may have arrived.
+const CLAIM = `
+  update outbox set state = 'sending', attempts = attempts + 1, lease_owner = @owner, lease_until = @until, mark = @mark,
+    uncertain_crashes = uncertain_crashes + (state = 'sending' and lease_owner is not @owner)
+  where id = @id and finished_at is null and (state <> 'sending' or lease_owner is @owner or lease_until <= @now)
+    and attempts = coalesce(@earlierTries, attempts)
+    and id = (
+      select id from outbox as first where first.chat_id = outbox.chat_id and first.finished_at is null
+      order by case when first.precedes is null then first.id else first.precedes - 0.5 end limit 1)`;
+const SENT = `
+  update outbox set state = 'sent', platform_message_id = @platformMessageId, finished_at = @now, error = null,
+    lease_owner = null, mark = null
+  -- One that a reset dropped while it was under way was sent all the same.
+  where id = @id and state in ('waiting', 'sending', 'dropped')`;
+const RETRY = `
+  update outbox set state = 'waiting', not_before = @notBefore, uncertain_cuts = uncertain_cuts + @cuts,
+    error = @error, lease_owner = null, mark = coalesce(@mark, case when @cuts > 0 then mark end)
+  where id = @id and finished_at is null`;
+const GIVE_UP = `
+  update outbox set state = @end, error = @error, finished_at = @now, lease_owner = null,
+    platform_message_id = case @end when 'refused' then platform_message_id else ${UNKNOWN_IF_IN_DOUBT} end
+  where id = @id and finished_at is null`;
 
-export function outboxStore(
-  connection: Connection,
-  chats: Chats,
-  deliver: Deliver,
-  greet: (greeting: Greeting, now: number) => void,
-  journal: Journal,
-): OutboxVerbs {
-  const { raw, withBusyRetry: patiently, write } = connection;
-  const next = raw.prepare<[ChatId], OutboxRow & Pick<OutboxColumns, 'state' | 'leaseOwner' | 'leaseUntil'>>(`
-    select ${DELIVERY}, ${columns('state leaseOwner leaseUntil')} from outbox
-    where chat_id = ? and finished_at is null order by ${DELIVERY_ORDER} limit 1`);
-  // Excludes an entry that a reset has forgotten: there is nothing left to send again.
-  const one = raw.prepare<[number], OutboxRow>(
-    `select ${DELIVERY} from outbox where id = ? and body <> '${NO_WORDS}'`,
-  );
-  // What another process was sending when its lease expired may have arrived.
-  const sending = raw.prepare<[object]>(`
-    update outbox set state = 'sending', attempts = attempts + 1, lease_owner = @owner, lease_until = @until, mark = @mark,
-      uncertain_crashes = uncertain_crashes + (state = 'sending' and lease_owner is not @owner)
-    where id = @id and finished_at is null and (state <> 'sending' or lease_owner is @owner or lease_until <= @now)
-      and attempts = coalesce(@earlierTries, attempts)
-      and id = (
-        select id from outbox as first where first.chat_id = outbox.chat_id and first.finished_at is null
-        order by case when first.precedes is null then first.id else first.precedes - 0.5 end limit 1)`);
-  const sent = raw.prepare<[object]>(`
-    update outbox set state = 'sent', platform_message_id = @platformMessageId, finished_at = @now, error = null,
-      lease_owner = null, mark = null
-    -- One that a reset dropped while it was under way was sent all the same.
-    where id = @id and state in ('waiting', 'sending', 'dropped')`);
-  const retry = raw.prepare<[object]>(`
-    update outbox set state = 'waiting', not_before = @notBefore, uncertain_cuts = uncertain_cuts + @cuts,
-      error = @error, lease_owner = null, mark = coalesce(@mark, case when @cuts > 0 then mark end)
-    where id = @id and finished_at is null`);
-  const giveUp = raw.prepare<[object]>(`
-    update outbox set state = @end, error = @error, finished_at = @now, lease_owner = null,
-      platform_message_id = case @end when 'refused' then platform_message_id else ${UNKNOWN_IF_IN_DOUBT} end
-    where id = @id and finished_at is null`);
+function nextDelivery(db: Statements, chatId: ChatId, owner: string, now: number): Delivery | null {
+  const row = db.get<NextRow>(NEXT, chatId);
+  if (row === undefined) return null;
+  const { state, leaseOwner, leaseUntil, ...entry } = row;
+  if (state !== 'sending' || leaseOwner === owner) return toDelivery(entry);
+  if (leaseUntil > now) return null;
+  return toDelivery({ ...entry, uncertainCrashes: entry.uncertainCrashes + 1 });
+}
 
+/** An entry by its id, delivered or not. */
+export function deliveryOf(db: Statements, id: number): Delivery | null {
+  const row = db.get<OutboxRow>(ONE, id);
+  return row ? toDelivery(row) : null;
+}
+
+export function outboxStore(db: Database): OutboxStore {
   return {
-    nextDelivery: (chatId, owner, now) =>
-      patiently(() => {
-        const row = next.get(chatId);
-        if (row === undefined) return null;
-        const { state, leaseOwner, leaseUntil, ...entry } = row;
-        if (state !== 'sending' || leaseOwner === owner) return toDelivery(entry);
-        if (leaseUntil > now) return null;
-        return toDelivery({ ...entry, uncertainCrashes: entry.uncertainCrashes + 1 });
-      }),
-    delivery: (id) =>
-      patiently(() => {
-        const row = one.get(id);
-        return row ? toDelivery(row) : null;
-      }),
-    claimDelivery: (id, { owner, now, leaseMs, mark = null, earlierTries = null }) =>
-      write(
-        () => sending.run({ id, owner, now, until: now + leaseMs, mark, earlierTries }).changes === 1,
-        'single',
-      ),
+    nextDelivery: (chatId, owner, now) => db.withBusyRetry(() => nextDelivery(db, chatId, owner, now)),
+    async claimDelivery(id, { owner, now, leaseMs, mark = null, earlierTries = null }) {
+      const claim = { id, owner, now, until: now + leaseMs, mark, earlierTries };
+      return (await db.writeOne(CLAIM, claim)) === 1;
+    },
     async markSent(id, platformMessageId, now) {
-      await write(() => void sent.run({ id, platformMessageId, now }), 'single');
-      journal.sendEnded(id);
+      await db.writeOne(SENT, { id, platformMessageId, now });
+      sendEnded(db, id);
     },
-    retry: (id, { notBefore, uncertain, error, mark = null }) =>
-      write(() => void retry.run({ id, notBefore, cuts: uncertain ? 1 : 0, error, mark }), 'single'),
+    async retry(id, { notBefore, uncertain, error, mark = null }) {
+      await db.writeOne(RETRY, { id, notBefore, cuts: uncertain ? 1 : 0, error, mark });
+    },
     async giveUp(id, end, error, now) {
-      await write(() => void giveUp.run({ id, end, error, now }), 'single');
-      journal.sendEnded(id);
+      await db.writeOne(GIVE_UP, { id, end, error, now });
+      sendEnded(db, id);
     },
-    moveChat: (chatId: ChatId, address: Address) => write(() => chats.moved(chatId, address)),
-    post: ({ delivery: posted, precedes, greeting, ...to }) =>
-      write(
-        () => {
-          const isNew = deliver.putOnce(to, { ...posted, precedes });
-          if (isNew && greeting) greet(greeting, to.now);
-          return isNew;
-        },
-        // Otherwise there is more than one statement.
-        ...(greeting || isOfTurn(posted) ? [] : (['single'] as const)),
-      ),
+    moveChat: (chatId, address) => db.write(() => chatMoved(db, chatId, address)),
+    post: ({ delivery, precedes, greeting, ...to }) =>
+      db.write(() => {
+        const isNew = putDelivery(db, to, { ...delivery, precedes });
+        if (isNew && greeting) greet(db, greeting, to.now);
+        return isNew;
+      }),
   };
 }

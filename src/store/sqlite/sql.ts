@@ -1,12 +1,10 @@
 /**
- * The columns of tables in SQL: camelCase in the code, as in `schema.ts`, and snake_case in the database. Lists of
- * columns are written once, as names with spaces between them.
+ * The columns of tables in SQL: camelCase in the code, as in `schema.ts`, and snake_case in the database. Lists of columns
+ * are written once, as names with spaces between them. And the batches in which large tables are walked through.
  */
-
 import { setImmediate as nextPass } from 'node:timers/promises';
-import type { Statement } from 'better-sqlite3';
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core';
-import type { Connection } from './connection.js';
+import type { Database, Statements } from './connection.js';
 
 /** A row as SQLite returns it: a flag is a number, and whatever has a structure is JSON. */
 export type Row<Table extends SQLiteTable> = {
@@ -38,6 +36,11 @@ export function insertInto(table: string, names: string): string {
 /** `insert into message (room_id, text) select @roomId, @text`, to be followed by a condition. */
 export function insertIf(table: string, names: string): string {
   return `insert into ${table} (${each(names, column)}) select ${parameters(names)}`;
+}
+
+/** `insert into setting (key, value) values (@key, @value) on conflict do update set value = excluded.value` */
+export function upsert(table: string, key: string, names: string): string {
+  return `${insertInto(table, `${key} ${names}`)} on conflict do update set ${excluded(names)}`;
 }
 
 /** `text = @text, sent_at = @sentAt` */
@@ -74,10 +77,8 @@ function column(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-// Large tables are walked through in strides along an ascending key, so that other work runs in between.
-
-/** The rows of a stride: after one key, up to another. */
-interface Bounds {
+/** The rows of a batch: after one key, up to another. */
+export interface Bounds {
   after: number | string;
   upTo: number | string;
 }
@@ -89,16 +90,16 @@ export interface KeyPath {
   first: number | string;
 }
 
-/** Reads the key with which the stride `@after` ends; null behind the last row. */
+/** The key with which the batch of so many rows behind `after` ends; null behind the last row. */
 export function batchEnd(
-  raw: Connection['raw'],
+  db: Statements,
   { table, key }: KeyPath,
   rows: number,
-): Statement<[object], number | string | null> {
-  return raw
-    .prepare<[object], number | string | null>(`
-      select max(${key}) from (select ${key} from ${table} where ${key} > @after order by ${key} limit ${rows})`)
-    .pluck();
+  after: Bounds['after'],
+): Bounds['upTo'] | null {
+  const sql = `
+    select max(${key}) from (select ${key} from ${table} where ${key} > @after order by ${key} limit ${rows})`;
+  return db.value<Bounds['upTo'] | null>(sql, { after }) ?? null;
 }
 
 /** A walk removes or changes at most `most` rows; fewer when it has come to the end. */
@@ -107,36 +108,31 @@ export type Walk<Ask> = (ask: Ask & { most: number }) => Promise<number>;
 /** The number of rows examined before other work may run. */
 const BATCH = 2_000;
 
-/** Each call goes on where the one before stopped. `work` returns how many of at most `most` rows it has changed. */
+/**
+ * Each call goes on where the one before stopped. `work` returns how many of at most `most` rows it has changed; nothing
+ * behind a key for which `isDone` holds needs to be looked at.
+ */
 export function walkOf<Ask extends object>(
-  { raw, withBusyRetry: patiently, write }: Connection,
+  db: Database,
   path: KeyPath,
-  {
-    work,
-    isDone = () => false,
-    single,
-  }: {
-    work(ask: Ask & Bounds & { most: number }): number;
-    /** Nothing behind this key needs to be looked at. */
-    isDone?(ask: Ask & Pick<Bounds, 'after'>): boolean;
-    /** `work` is one statement. */
-    single?: 'single';
-  },
+  work: (ask: Ask & Bounds & { most: number }) => number,
+  isDone: (ask: Ask & { after: Bounds['after'] }) => boolean = () => false,
 ): Walk<Ask> {
-  const next = batchEnd(raw, path, BATCH);
   let after = path.first;
   return async (ask) => {
     let changed = 0;
     while (changed < ask.most) {
-      const upTo = await patiently(() => (isDone({ ...ask, after }) ? null : (next.get({ after }) ?? null)));
+      const upTo = await db.withBusyRetry(() =>
+        isDone({ ...ask, after }) ? null : batchEnd(db, path, BATCH, after),
+      );
       if (upTo === null) {
         after = path.first;
         break;
       }
       const most = ask.most - changed;
-      const now = await write(() => work({ ...ask, after, upTo, most }), single);
+      const now = await db.write(() => work({ ...ask, after, upTo, most }));
       changed += now;
-      // Otherwise there may be more in this stride.
+      // Otherwise there may be more in this batch.
       if (now < most) after = upTo;
       await nextPass();
     }

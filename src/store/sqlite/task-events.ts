@@ -1,6 +1,8 @@
-/** Rows of tasks, and which of them are not over. */
-
-import type { RoomId } from '../../core/ids.js';
+/**
+ * The rows of tasks, their events, and how they end: by their runner, by a stop, or with the conversation that gave them.
+ * What is pending of a task (entries of the journal, questions to people) ends with it.
+ */
+import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { Results } from '../../core/journal.js';
 import {
   BOARD_CHAT,
@@ -12,9 +14,9 @@ import {
   type TaskResult,
   type TaskStatus,
 } from '../../core/task.js';
-import type { Connection } from './connection.js';
-import { IS_DELEGATED, type Journal } from './journal.js';
-import type { AskedCalls } from './questions.js';
+import type { Database, Statements } from './connection.js';
+import { endTaskEntries, IS_DELEGATED } from './journal.js';
+import { endCallsOf } from './questions.js';
 import type { task } from './schema-work.js';
 import { bound, columns, type Row } from './sql.js';
 
@@ -26,17 +28,30 @@ export const LISTED = `id agent goal status createdAt startedAt completedAt resu
 export const TASK = `${LISTED} request`;
 export const NEW_TASK = `${TASK} idempotencyKey idempotencyHash`;
 
-type Lease = 'leaseOwner' | 'leaseUntil' | 'idempotencyKey' | 'idempotencyHash' | 'n';
-export type TaskRow = Omit<Row<typeof task>, Lease>;
+export type TaskRow = Omit<
+  Row<typeof task>,
+  'leaseOwner' | 'leaseUntil' | 'idempotencyKey' | 'idempotencyHash' | 'n'
+>;
 export type ListedRow = Omit<TaskRow, 'request'>;
 
-export function rowOf({ now, parent, idempotency, ...task }: NewTask) {
+export function rowOf({ now, parent, idempotency, ...given }: NewTask) {
   return {
-    ...{ ...task, status: 'pending', createdAt: now, startedAt: null, completedAt: null },
-    ...{ result: null, error: null, chatId: parent?.chatId ?? BOARD_CHAT, roomId: parent?.room },
-    ...{ personaId: parent?.personaId, turnId: parent?.turnId, callId: parent?.callId },
-    ...{ senderId: parent?.senderId, tainted: parent?.tainted },
-    ...{ idempotencyKey: idempotency?.key, idempotencyHash: idempotency?.hash },
+    ...given,
+    status: 'pending',
+    createdAt: now,
+    startedAt: null,
+    completedAt: null,
+    result: null,
+    error: null,
+    chatId: parent?.chatId ?? BOARD_CHAT,
+    roomId: parent?.room,
+    personaId: parent?.personaId,
+    turnId: parent?.turnId,
+    callId: parent?.callId,
+    senderId: parent?.senderId,
+    tainted: parent?.tainted,
+    idempotencyKey: idempotency?.key,
+    idempotencyHash: idempotency?.hash,
   };
 }
 
@@ -45,11 +60,10 @@ export function toTask({ request, ...row }: TaskRow): Task {
 }
 
 export function toListed(row: ListedRow): Omit<Task, 'request'> {
-  const { id, agent, goal, status, createdAt, startedAt, completedAt, result, error } = row;
-  return {
-    ...{ id, agent, goal, status, createdAt, startedAt, completedAt, error, parent: parentIn(row) },
-    result: result === null ? null : JSON.parse(result),
-  };
+  const { id, agent, goal, status, createdAt, startedAt, completedAt, error } = row;
+  const result = row.result === null ? null : JSON.parse(row.result);
+  const parent = parentIn(row);
+  return { id, agent, goal, status, createdAt, startedAt, completedAt, error, parent, result };
 }
 
 function parentIn({ chatId, roomId: room, ...row }: ListedRow): TaskParent | null {
@@ -58,36 +72,6 @@ function parentIn({ chatId, roomId: room, ...row }: ListedRow): TaskParent | nul
   return { chatId, room, personaId, turnId, callId, senderId: senderId ?? '', tainted: tainted === 1 };
 }
 
-// Tells whoever watches tasks that one of them has changed, once the transaction that changes it is over.
-
-export type TaskSignal = ReturnType<typeof taskSignal>;
-
-export function taskSignal({ raw }: Pick<Connection, 'raw'>) {
-  const watchers = new Set<() => void>();
-  let isDue = false;
-
-  function tell(): void {
-    isDue = false;
-    if (raw.open) for (const watcher of watchers) watcher();
-  }
-
-  return {
-    watch(changed: () => void): () => void {
-      watchers.add(changed);
-      return () => void watchers.delete(changed);
-    },
-    /** Many changes at once are told once. */
-    changed(): void {
-      if (isDue) return;
-      isDue = true;
-      setImmediate(tell);
-    },
-  };
-}
-
-// The course of tasks, and how they end: by whoever runs them, by a stop, or with the conversation that gave them. Whatever
-// is pending of a task (entries of the journal, questions to people) ends with it.
-
 /** What is needed of a task to end it. */
 export const OPEN_TASK = 'n id chatId roomId personaId turnId callId';
 export interface OpenTask {
@@ -95,66 +79,49 @@ export interface OpenTask {
   id: string;
   chatId: string;
   roomId: RoomId | null;
-  personaId: string | null;
+  personaId: PersonaId | null;
   turnId: string | null;
   callId: string | null;
 }
 
 const TASK_STOPPED = 'Somebody stopped this before its outcome was known.';
+const ADD_EVENT = `
+  insert into task_event (task, n, body)
+  values (@task, (select coalesce(max(n), 0) + 1 from task_event where task = @task), @body) returning n`;
+const END = `
+  update task set status = @status, result = @result, error = @error, completed_at = @now,
+    lease_owner = null, lease_until = null
+  where n = @n`;
+const OPEN_IN = `select ${columns(OPEN_TASK)} from task where ${IS_DELEGATED} and room_id = ?`;
 
-export type TaskCourse = ReturnType<typeof taskCourseOf>;
+export function addTaskEvent(db: Statements, task: number, event: TaskEvent): void {
+  const n = db.value<number>(ADD_EVENT, { task, body: JSON.stringify(event) }) ?? 0;
+  if (n <= MOST_EVENTS) return;
+  db.run('delete from task_event where task = @task and n <= @upTo', { task, upTo: n - MOST_EVENTS });
+}
 
-/** To be called within a transaction. */
-export function taskCourseOf(
-  { raw }: Pick<Connection, 'raw'>,
-  { journal, asked, signal }: { journal: Journal; asked: AskedCalls; signal: TaskSignal },
-) {
-  const addEvent = raw
-    .prepare<[object], number>(`
-      insert into task_event (task, n, body)
-      values (@task, (select coalesce(max(n), 0) + 1 from task_event where task = @task), @body) returning n`)
-    .pluck();
-  const forgetOldEvents = raw.prepare<[object]>('delete from task_event where task = @task and n <= @upTo');
-  const end = raw.prepare<[object]>(`
-    update task set status = @status, result = @result, error = @error, completed_at = @now,
-      lease_owner = null, lease_until = null
-    where n = @n`);
-  const openIn = raw.prepare<[RoomId], OpenTask>(
-    `select ${columns(OPEN_TASK)} from task where ${IS_DELEGATED} and room_id = ?`,
-  );
+/** Ends it; `call`: the outcome of the call that gave it. To be called within a transaction. */
+export function endTask(
+  db: Database,
+  task: OpenTask,
+  ended: { status: TaskStatus; result: TaskResult | null; error: string | null; now: number },
+  call: { status: 'completed' | 'interrupted'; results: Results },
+): void {
+  const { n, id, chatId } = task;
+  const { status, now } = ended;
+  db.run(END, bound({ n, ...ended }));
+  addTaskEvent(db, n, { at: now, kind: 'status', status });
+  endTaskEntries(db, task, { ...call, at: now });
+  endCallsOf(db, chatId, id, now);
+  db.taskChanges.tell();
+}
 
-  function note(task: number, event: TaskEvent): void {
-    const n = addEvent.get({ task, body: JSON.stringify(event) }) ?? 0;
-    if (n > MOST_EVENTS) forgetOldEvents.run({ task, upTo: n - MOST_EVENTS });
-  }
+export function stopTask(db: Database, task: OpenTask, now: number): void {
+  const ended = { status: 'stopped', result: null, error: null, now } as const;
+  endTask(db, task, ended, { status: 'interrupted', results: { error: TASK_STOPPED } });
+}
 
-  function over(
-    task: OpenTask,
-    ended: { status: TaskStatus; result: TaskResult | null; error: string | null; now: number },
-    call: { status: 'completed' | 'interrupted'; results: Results },
-  ): void {
-    const { n, id, chatId } = task;
-    const { status, now } = ended;
-    end.run(bound({ n, ...ended }));
-    note(n, { at: now, kind: 'status', status });
-    journal.endTask(task, { ...call, at: now });
-    asked.endOf(chatId, id, now);
-    signal.changed();
-  }
-
-  function stop(task: OpenTask, now: number): void {
-    const ended = { status: 'stopped', result: null, error: null, now } as const;
-    over(task, ended, { status: 'interrupted', results: { error: TASK_STOPPED } });
-  }
-
-  return {
-    note,
-    /** Ends it; `call`: what becomes of the call that gave it. */
-    over,
-    stop,
-    /** The conversation that gave them is over: nothing is told of them. */
-    stopIn(room: RoomId, now: number): void {
-      for (const task of openIn.all(room)) stop(task, now);
-    },
-  };
+/** The conversation that gave them is over: nothing is told of them. */
+export function stopTasksIn(db: Database, room: RoomId, now: number): void {
+  for (const task of db.all<OpenTask>(OPEN_IN, room)) stopTask(db, task, now);
 }

@@ -1,12 +1,10 @@
 /**
  * What was said in a room, and what of it a persona heard, in the order in which it heard it: the window, for step 4 of
- * the route, and spans, for flushes and archives. Reads only what is shown: what the persona's view of the room leaves. And
- * how a message is stored, for whoever adds one.
+ * the route, and spans, for flushes and archives. Reads only what the persona's view of the room leaves. And how a
+ * persona's words are added.
  */
-
 import type { Greeting } from '../../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { RouteStore } from '../../core/route-store.js';
 import {
   BEGINNING,
   END,
@@ -16,11 +14,12 @@ import {
   type Span,
   type Step,
   type StoredMessage,
+  type TranscriptStore,
   type ViewRecord,
-  type ViewStore,
+  type WindowAsk,
 } from '../../core/transcript.js';
-import type { ChatRow, Chats } from './chats.js';
-import type { Connection } from './connection.js';
+import { type ChatRow, findChat } from './chats.js';
+import type { Database, Statements } from './connection.js';
 import type { message, view } from './schema.js';
 import { columns, type Row } from './sql.js';
 
@@ -40,13 +39,21 @@ export const isIn = (table: 'message' | 'command', which: string) => `
   or @twin is not null and exists (
     select 1 from ${table} where chat_id = @chatId and moves = @moves and twin = @twin and twin is not null ${which})`;
 
-type Whole = Row<typeof message>;
+type Columns = Row<typeof message>;
+type Required =
+  | 'account'
+  | 'moves'
+  | 'authorKind'
+  | 'authorId'
+  | 'authorName'
+  | 'text'
+  | 'sentAt'
+  | 'receivedAt';
 /** A message when it arrives, as its columns are: as far as it differs from what nobody typed. */
-export type NewMessage = Pick<
-  Whole,
-  'account' | 'moves' | 'authorKind' | 'authorId' | 'authorName' | 'text' | 'sentAt' | 'receivedAt'
-> & { platformMessageId: string } & Partial<
-    Omit<Whole, 'id' | 'roomId' | 'chatId' | 'edited' | 'state' | 'turnId' | 'platformMessageId'>
+export type NewMessage = { [Name in Required]: Columns[Name] } & {
+  platformMessageId: string;
+} & Partial<
+    Omit<Columns, Required | 'id' | 'roomId' | 'chatId' | 'edited' | 'state' | 'turnId' | 'platformMessageId'>
   >;
 
 export const MESSAGE_COLUMNS = columns(
@@ -57,13 +64,12 @@ export const MESSAGE_COLUMNS = columns(
 );
 export const HEARD_COLUMNS = `heard_after as heardAfter, addressed, ${MESSAGE_COLUMNS}`;
 
-export type MessageRow = Omit<Whole, 'chatId' | 'account' | 'moves' | 'state' | 'twin'>;
+export type MessageRow = Omit<Columns, 'chatId' | 'account' | 'moves' | 'state' | 'twin'>;
 export interface HeardRow extends MessageRow {
   heardAfter: number;
   addressed: number;
 }
 
-/** Maps by hand, without copies of objects: a window has hundreds of rows. */
 export function toMessage(row: MessageRow): StoredMessage {
   const stored: StoredMessage = {
     id: row.id,
@@ -99,59 +105,47 @@ function authorOf(row: MessageRow): StoredMessage['author'] {
   const id = row.authorId;
   if (row.authorKind === 'persona') return { kind: 'persona', id };
   if (row.authorKind === 'gateway') return { kind: 'gateway', about: id };
-  const person = {
-    kind: 'person',
-    id,
-    name: row.authorName,
-    administrator: row.administrator === 1,
-  } as const;
+  const administrator = row.administrator === 1;
+  const person = { kind: 'person', id, name: row.authorName, administrator } as const;
   return row.bot === 1 ? { ...person, bot: true } : person;
 }
 
 // ── A persona's view of a room, apart from the messages it heard ────────────────────────────────────────────
 
 /** Something that was heard in the room changes: cached copies of its windows become void. */
-export const REVISE_ROOM = 'update room set revision = revision + 1 where id = ?';
-
-const UNTOUCHED = {
-  ...{ resetAt: 0, windowAfter: BEGINNING, flushedTo: BEGINNING, summary: null, measured: null },
-  tainted: false,
-};
-const VIEW =
-  'resetAt windowHeard windowMessage flushedHeard flushedMessage summary counted estimated tainted';
-type ViewRow = Omit<Row<typeof view>, 'roomId' | 'personaId'>;
-
-export type FindView = (room: RoomId, personaId: PersonaId) => ViewRecord;
-
-export function findViewIn({ raw }: Pick<Connection, 'raw'>): FindView {
-  const find = raw.prepare<[RoomId, PersonaId], ViewRow>(
-    `select ${columns(VIEW)} from view where room_id = ? and persona_id = ?`,
-  );
-  return (room, personaId) => {
-    const row = find.get(room, personaId);
-    return row ? toView(room, personaId, row) : { room, personaId, ...UNTOUCHED };
-  };
+export function reviseRoom(db: Statements, room: RoomId): void {
+  db.run('update room set revision = revision + 1 where id = ?', room);
 }
 
-function toView(room: RoomId, personaId: PersonaId, row: ViewRow): ViewRecord {
-  const { resetAt, summary, counted, estimated } = row;
+const VIEW =
+  'resetAt windowHeard windowMessage flushedHeard flushedMessage summary counted estimated tainted';
+const FIND_VIEW = `select ${columns(VIEW)} from view where room_id = ? and persona_id = ?`;
+type ViewRow = Omit<Row<typeof view>, 'roomId' | 'personaId'>;
+
+export function findView(db: Statements, room: RoomId, personaId: PersonaId): ViewRecord {
+  const row = db.get<ViewRow>(FIND_VIEW, room, personaId);
   return {
     room,
     personaId,
-    resetAt,
-    windowAfter: { heardAfter: row.windowHeard, messageId: row.windowMessage },
-    flushedTo: { heardAfter: row.flushedHeard, messageId: row.flushedMessage },
-    summary,
-    measured: counted === null || estimated === null ? null : { counted, estimated },
-    tainted: row.tainted === 1,
+    resetAt: row?.resetAt ?? 0,
+    windowAfter: row ? { heardAfter: row.windowHeard, messageId: row.windowMessage } : BEGINNING,
+    flushedTo: row ? { heardAfter: row.flushedHeard, messageId: row.flushedMessage } : BEGINNING,
+    summary: row?.summary ?? null,
+    measured: measuredIn(row),
+    tainted: row?.tainted === 1,
   };
+}
+
+function measuredIn(row: ViewRow | undefined): ViewRecord['measured'] {
+  if (!row || row.counted === null || row.estimated === null) return null;
+  return { counted: row.counted, estimated: row.estimated };
 }
 
 /**
  * The position, or the reset mark if that is later. Nothing is heard before it was said, so everything that a reset
  * forgot was heard before the mark or has a smaller id.
  */
-export function behindReset({ resetAt }: Pick<ViewRecord, 'resetAt'>, place: Position): Position {
+export function behindReset({ resetAt }: { resetAt: number }, place: Position): Position {
   const reset = { heardAfter: resetAt - 1, messageId: Number.MAX_SAFE_INTEGER };
   return isAfter(place, reset) ? place : reset;
 }
@@ -163,7 +157,7 @@ interface LineRow extends HeardRow {
   steps: string | null;
 }
 
-const LINE_WITH_STEPS = `
+const LINE_COLUMNS = `
   case when author_kind = 'persona' and author_id = @personaId then (
     select json_group_array(body) from (
       select body from step
@@ -181,75 +175,18 @@ const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) =>
     -- SQLite compiles a statement anew whenever a bare parameter of its LIMIT is bound: hence the sum.
     order by heard_after ${order}, message_id ${order} limit ${limit} + 0)`;
 
-export function transcriptStore(
-  { raw, withBusyRetry: patiently, read }: Connection,
-  findView: FindView,
-): Pick<RouteStore, 'window'> & Pick<ViewStore, 'span' | 'hasOtherRooms'> {
-  const lines = (heard: string) =>
-    raw.prepare<[object], LineRow>(`
-      select ${LINE_WITH_STEPS} from (${heard}) as line cross join message on message.id = line.message_id`);
-  const newest = lines(
-    `${heardBetween(1, 'desc', '@limit')} union all ${heardBetween(0, 'desc', '@overheard')}`,
-  );
-  const oldestAddressed = lines(heardBetween(1, 'asc', '@limit'));
-  const newestOverheard = lines(heardBetween(0, 'desc', '@overheard'));
-  const otherRoom = raw.prepare<[object]>(`
-    select 1 from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`);
+const lines = (heard: string) => `
+  select ${LINE_COLUMNS} from (${heard}) as line cross join message on message.id = line.message_id`;
+const NEWEST = lines(
+  `${heardBetween(1, 'desc', '@limit')} union all ${heardBetween(0, 'desc', '@overheard')}`,
+);
+const OLDEST_ADDRESSED = lines(heardBetween(1, 'asc', '@limit'));
+const NEWEST_OVERHEARD = lines(heardBetween(0, 'desc', '@overheard'));
+const OTHER_ROOM = `
+  select 1 from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`;
 
+function boundsOf(view: ViewRecord, after: Position, to: Position) {
   return {
-    window: ({ room, personaId, limit, overheard, except, after = BEGINNING }) =>
-      patiently(() => {
-        // No transaction is needed: a change by another process between the two reads also moves the room's revision
-        // on, so a result built from them is not used again.
-        const view = findView(room, personaId);
-        const from = behindReset(view, isAfter(after, view.windowAfter) ? after : view.windowAfter);
-        const ask = linesAsked(view, from, END, { limit: limit + 1, overheard, except });
-        const found = inOrder(newest.all(ask));
-        const toIt = found.filter(({ addressed }) => addressed === 1);
-        if (toIt.length <= limit) return { view, ...spanOf(found, false) };
-        // Where the limit cuts addressed messages, older overheard ones are left out, too, so that there are no gaps.
-        const oldest = toIt[toIt.length - limit];
-        const shown = oldest
-          ? found.slice(found.indexOf(oldest))
-          : found.filter(({ addressed }) => addressed === 0);
-        return { view, ...spanOf(shown, true) };
-      }),
-
-    hasOtherRooms: (room) =>
-      patiently(() => {
-        const { chatId } = roomParts(room);
-        // `0` is the character after `/`: the range covers all threads of the chat.
-        const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };
-        return otherRoom.get(range) !== undefined;
-      }),
-
-    span: ({ room, personaId, after, upTo, limit, overheard }) =>
-      read(() => {
-        const view = findView(room, personaId);
-        const ask = linesAsked(view, behindReset(view, after), upTo, {
-          limit: limit + 1,
-          overheard,
-          except: [],
-        });
-        const found = oldestAddressed.all(ask);
-        const toIt = found.slice(0, limit);
-        const more = found.length > limit;
-        const end = (more ? toIt.at(-1) : undefined) ?? { heardAfter: upTo.heardAfter, id: upTo.messageId };
-        const aside = newestOverheard.all({ ...ask, toHeard: end.heardAfter, toMessage: end.id });
-        return spanOf(inOrder([...toIt, ...aside]), more);
-      }),
-  };
-}
-
-interface LinesAsk {
-  limit: number;
-  overheard: number;
-  except: readonly number[];
-}
-
-function linesAsked(view: ViewRecord, after: Position, to: Position, { except, ...most }: LinesAsk) {
-  return {
-    ...most,
     room: view.room,
     personaId: view.personaId,
     resetAt: view.resetAt,
@@ -257,8 +194,37 @@ function linesAsked(view: ViewRecord, after: Position, to: Position, { except, .
     afterMessage: after.messageId,
     toHeard: to.heardAfter,
     toMessage: to.messageId,
-    except: JSON.stringify(except),
   };
+}
+
+// No transaction is needed: a change by another process between the two reads also moves the room's revision on, so a
+// result built from them is not used again.
+function windowOf(db: Statements, ask: WindowAsk): Span & { view: ViewRecord } {
+  const { room, personaId, limit, overheard, except, after = BEGINNING } = ask;
+  const view = findView(db, room, personaId);
+  const from = behindReset(view, isAfter(after, view.windowAfter) ? after : view.windowAfter);
+  const most = { limit: limit + 1, overheard, except: JSON.stringify(except) };
+  const found = inOrder(db.all<LineRow>(NEWEST, { ...boundsOf(view, from, END), ...most }));
+  const toIt = found.filter(({ addressed }) => addressed === 1);
+  if (toIt.length <= limit) return { view, ...spanOf(found, false) };
+  // Where the limit cuts addressed messages, older overheard ones are left out, too, so that there are no gaps.
+  const oldest = toIt[toIt.length - limit];
+  const shown = oldest
+    ? found.slice(found.indexOf(oldest))
+    : found.filter(({ addressed }) => addressed === 0);
+  return { view, ...spanOf(shown, true) };
+}
+
+function spanBetween(db: Statements, ask: Parameters<TranscriptStore['span']>[0]): Span {
+  const { room, personaId, after, upTo, limit, overheard } = ask;
+  const view = findView(db, room, personaId);
+  const bounds = { ...boundsOf(view, behindReset(view, after), upTo), except: '[]', overheard };
+  const found = db.all<LineRow>(OLDEST_ADDRESSED, { ...bounds, limit: limit + 1 });
+  const toIt = found.slice(0, limit);
+  const more = found.length > limit;
+  const end = (more ? toIt.at(-1) : undefined) ?? { heardAfter: upTo.heardAfter, id: upTo.messageId };
+  const aside = db.all<LineRow>(NEWEST_OVERHEARD, { ...bounds, toHeard: end.heardAfter, toMessage: end.id });
+  return spanOf(inOrder([...toIt, ...aside]), more);
 }
 
 /** In order of position, each message once. */
@@ -279,44 +245,36 @@ function spanOf(rows: LineRow[], more: boolean): Span {
   for (const { turnId, steps: done } of rows) {
     if (turnId === null || done === null || done === '[]') continue;
     const bodies: string[] = JSON.parse(done);
-    steps.set(
-      turnId,
-      bodies.map((body) => JSON.parse(body)),
-    );
+    const ofTurn = bodies.map((body): Step => JSON.parse(body));
+    steps.set(turnId, ofTurn);
   }
   return { messages: rows.map(toHeard), steps, more };
 }
 
-export function speakOf({ raw }: Pick<Connection, 'raw'>): Speak {
-  const say = raw.prepare<[object]>(`
-    insert into message (room_id, chat_id, account, moves, author_kind, author_id, author_name, administrator, text,
-      sent_at, received_at, mentions_bot, edited, state, turn_id, reaction, tainted)
-    values (@room, @chatId, @account, @moves, 'persona', @personaId, @personaId, 0, @text,
-      @now, @now, 0, 0, 'done', @turnId, @reaction, @tainted)`);
-  const hear = raw.prepare<[object]>(`
-    insert into heard (room_id, persona_id, addressed, heard_after, message_id)
-    select @room, value->>0, value->>1, @id - 1, @id from json_each(@rows)`);
-
-  return (
-    { chatId, account, moves },
-    { room, personaId, text, wordless, tainted, turnId, addressed, hearers, now },
-  ) => {
-    const said = {
-      ...{ room, chatId, account, moves, personaId, text, now, turnId },
-      reaction: wordless ? 1 : 0,
-      tainted: tainted ? 1 : 0,
-    };
-    const id = Number(say.run(said).lastInsertRowid);
-    const toWhom = new Set([personaId, ...addressed]);
-    const overheard = hearers.filter((hearer) => !toWhom.has(hearer));
-    const rows = [...[...toWhom].map((hearer) => [hearer, 1]), ...overheard.map((hearer) => [hearer, 0])];
-    hear.run({ room, id, rows: JSON.stringify(rows) });
-    return id;
+export function transcriptStore(db: Database): TranscriptStore {
+  return {
+    window: (ask) => db.withBusyRetry(() => windowOf(db, ask)),
+    span: (ask) => db.read(() => spanBetween(db, ask)),
+    hasOtherRooms: (room) =>
+      db.withBusyRetry(() => {
+        const { chatId } = roomParts(room);
+        // `0` is the character after `/`: the range covers all threads of the chat.
+        const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };
+        return db.get(OTHER_ROOM, range) !== undefined;
+      }),
   };
 }
 
-/** Adds words of a persona to the transcript: its reply, or its greeting. To be called within a transaction. Returns the message's id. */
-export type Speak = (chat: Pick<ChatRow, 'chatId' | 'account' | 'moves'>, spoken: Spoken) => number;
+// ── What a persona says ─────────────────────────────────────────────────────────────────────────────────────
+
+const SAY = `
+  insert into message (room_id, chat_id, account, moves, author_kind, author_id, author_name, administrator, text,
+    sent_at, received_at, mentions_bot, edited, state, turn_id, reaction, tainted)
+  values (@room, @chatId, @account, @moves, 'persona', @personaId, @personaId, 0, @text,
+    @now, @now, 0, 0, 'done', @turnId, @reaction, @tainted)`;
+const HEAR_OWN = `
+  insert into heard (room_id, persona_id, addressed, heard_after, message_id)
+  select @room, value->>0, value->>1, @id - 1, @id from json_each(@rows)`;
 
 export interface Spoken {
   room: RoomId;
@@ -333,20 +291,31 @@ export interface Spoken {
   now: number;
 }
 
-export function greetOf({ raw }: Pick<Connection, 'raw'>, chats: Chats, speak: Speak): Greet {
-  // A persona may be greeted with before anybody has written anything in the room.
-  const newest = raw.prepare<[object]>(`
-    insert into room (id, chat_id, newest_message) values (@room, @chatId, @id)
-    on conflict do update set newest_message = max(newest_message, excluded.newest_message)`);
-
-  return (greeting, now) => {
-    const { room } = greeting;
-    const { chatId } = roomParts(room);
-    const chat = chats.find(chatId);
-    if (!chat) return;
-    const id = speak(chat, { ...greeting, turnId: null, addressed: [], now });
-    newest.run({ room, chatId, id });
-  };
+/** Adds words of a persona: its reply, or its greeting. To be called within a transaction. Returns the message's id. */
+export function speak(db: Statements, chat: ChatRow, spoken: Spoken): number {
+  const { room, personaId, text, wordless, tainted, turnId, addressed, hearers, now } = spoken;
+  const { chatId, account, moves } = chat;
+  const row = { room, chatId, account, moves, personaId, text, now, turnId };
+  const said = { ...row, reaction: wordless ? 1 : 0, tainted: tainted ? 1 : 0 };
+  const id = Number(db.run(SAY, said).lastInsertRowid);
+  const toWhom = new Set([personaId, ...addressed]);
+  const overheard = hearers.filter((hearer) => !toWhom.has(hearer));
+  const rows = [...[...toWhom].map((hearer) => [hearer, 1]), ...overheard.map((hearer) => [hearer, 0])];
+  db.run(HEAR_OWN, { room, id, rows: JSON.stringify(rows) });
+  return id;
 }
 
-export type Greet = (greeting: Greeting, now: number) => void;
+// A persona may be greeted with before anybody has written anything in the room.
+const NOTE_NEWEST = `
+  insert into room (id, chat_id, newest_message) values (@room, @chatId, @id)
+  on conflict do update set newest_message = max(newest_message, excluded.newest_message)`;
+
+/** What a persona says when it first appears: it answers nothing, so no turn has said it. */
+export function greet(db: Statements, greeting: Greeting, now: number): void {
+  const { room } = greeting;
+  const { chatId } = roomParts(room);
+  const chat = findChat(db, chatId);
+  if (!chat) return;
+  const id = speak(db, chat, { ...greeting, turnId: null, addressed: [], now });
+  db.run(NOTE_NEWEST, { room, chatId, id });
+}

@@ -1,166 +1,109 @@
-/** Turns that wait for something outside of them, and how they go on: a result, a person's decision, or their time. */
-
-import { type ApprovalStore, type AskedCall, waitsForCall } from '../../core/access.js';
+/**
+ * Steps 5 and 6 of the route: the steps of a turn that runs in a claimed room, how it is suspended (for a result, or for a
+ * person's decision) and goes on, and how it ends: all or nothing, with its words in the transcript and in the outbox.
+ */
+import { type ApprovalStore, type AskedCall, type Refusal, waitsForCall } from '../../core/access.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { PromptMemory } from '../../core/memory.js';
 import type { Usage } from '../../core/model.js';
 import type { ReceiptOf } from '../../core/receipt.js';
-import type { RouteStore } from '../../core/route-store.js';
+import type { Claim, TurnStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
-import type { Connection } from './connection.js';
-import type { Journal } from './journal.js';
-import { withShown } from './live.js';
+import type { Database, Statements } from './connection.js';
+import { callCameBack, interruptTurn, writeJournal } from './journal.js';
+import { removeShown, withShown } from './live.js';
 import { PROMPT_SNAPSHOT } from './memory-history.js';
-import type { Deliver } from './outbox.js';
-import { ASKED_CALL, type AskedCalls, type CallRow } from './questions.js';
-import { FREE_ROOM, IS_HELD } from './rooms.js';
+import { putDeliveries, putDelivery } from './outbox.js';
+import { ASKED_CALL, askPeople, endCall } from './questions.js';
+import { freeRoom, IS_HELD } from './rooms.js';
 import type { askedCall } from './schema-work.js';
-import { bound, columns, excluded, insertInto, type Row } from './sql.js';
-import type { TaskSignal } from './task-events.js';
-import { REVISE_ROOM, type Speak } from './transcript.js';
-import type { AddUsage } from './values.js';
+import { bound, columns, excluded, insertInto, type Row, upsert } from './sql.js';
+import { reviseRoom, speak } from './transcript.js';
+import { addUsage } from './values.js';
+
+/** Whether the turn runs in the room, which is claimed for it. */
+const RUNS = `
+  select used_tools as usedTools, room.lease_owner as owner from room join turn on turn.room_id = room.id
+  where turn.id = @turnId and turn.state = 'running' and ${IS_HELD}`;
+
+function runningTurn(db: Statements, { room, fence }: Claim, turnId: string) {
+  return db.get<{ usedTools: number; owner: string | null }>(RUNS, { room, fence, turnId });
+}
+
+// ── Steps ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 const ADD_STEP = `
   insert into step (turn_id, n, body)
   values (@turnId, (select coalesce(max(n), 0) + 1 from step where turn_id = @turnId), @body)`;
+const SUSPEND = `
+  update turn set state = 'suspended', used_tools = 1, waits_for = @waitsFor, waits_until = @until
+  where id = @turnId`;
 
-export type Suspended = ReturnType<typeof suspendedOf>;
+function addStep(db: Statements, turnId: string, step: Step): void {
+  db.run(ADD_STEP, { turnId, body: JSON.stringify(step) });
+}
 
-/** To be called within a transaction. */
-export function suspendedOf({ raw }: Connection, journal: Journal) {
-  const find = raw.prepare<[string], { id: string; room: RoomId; personaId: PersonaId }>(`
-    select id, room_id as room, persona_id as personaId from turn
-    where waits_for = ? and waits_for is not null and state = 'suspended'`);
-  const lastStep = raw
-    .prepare<[string], string>('select body from step where turn_id = ? order by n desc limit 1')
-    .pluck();
-  const addStep = raw.prepare<[object]>(ADD_STEP);
-  const makeReady = raw.prepare<[string]>(`
-    update turn set state = 'ready', waits_for = null, waits_until = null where id = ?`);
-  const revise = raw.prepare<[RoomId]>(REVISE_ROOM);
-  const keepEarly = raw.prepare<[object]>(`
-    ${insertInto('early_result', 'waitsFor content failed at')} on conflict do nothing`);
-  const takeEarly = raw.prepare<[string], { content: string; failed: number }>(
-    'delete from early_result where waits_for = ? returning content, failed',
-  );
+function usesTools(step: Step): boolean {
+  return step.kind !== 'answer' || step.calls.length > 0;
+}
 
-  function goOn(waitsFor: string, next: (callId: string) => Step, now: number): RoomId | null {
-    const turn = find.get(waitsFor);
-    const last = turn && lastStep.get(turn.id);
-    if (!turn || last === undefined) return null;
-    const waiting: Step = JSON.parse(last);
-    if (waiting.kind !== 'waiting') return null;
-    const step = next(waiting.callId);
-    addStep.run({ turnId: turn.id, body: JSON.stringify(step) });
-    if (step.kind === 'result') {
-      const { id: turnId, room, personaId } = turn;
-      journal.cameBack({ turnId, room, personaId, ...step, at: now });
-    }
-    makeReady.run(turn.id);
-    // While it was suspended, copies may have rendered its messages for good, as unanswered.
-    revise.run(turn.room);
-    return turn.room;
+// ── A suspended turn goes on ────────────────────────────────────────────────────────────────────────────────
+
+const SUSPENDED = `
+  select id, room_id as room, persona_id as personaId from turn
+  where waits_for = ? and waits_for is not null and state = 'suspended'`;
+const LAST_STEP = 'select body from step where turn_id = ? order by n desc limit 1';
+const MAKE_READY = `update turn set state = 'ready', waits_for = null, waits_until = null where id = ?`;
+
+/** What the turn waits for has come to this step. Returns its room; null if no turn waits for it. */
+function goOn(db: Database, waitsFor: string, next: (callId: string) => Step, now: number): RoomId | null {
+  const turn = db.get<{ id: string; room: RoomId; personaId: PersonaId }>(SUSPENDED, waitsFor);
+  const last = turn && db.value<string>(LAST_STEP, turn.id);
+  if (!turn || last === undefined) return null;
+  const waiting: Step = JSON.parse(last);
+  if (waiting.kind !== 'waiting') return null;
+  const step = next(waiting.callId);
+  const { id: turnId, room, personaId } = turn;
+  addStep(db, turnId, step);
+  if (step.kind === 'result') callCameBack(db, { turnId, room, personaId, ...step, at: now });
+  db.run(MAKE_READY, turnId);
+  // While it was suspended, copies may have rendered its messages as unanswered.
+  reviseRoom(db, room);
+  return room;
+}
+
+function resultOf(content: string, failed: boolean): (callId: string) => Step {
+  return (callId) => ({ kind: 'result', callId, content, failed });
+}
+
+/** The awaited result has come. Returns the room of its turn; null if no turn waits for it (yet). */
+export function resumeTurn(db: Database, result: ReceiptOf<'resume'>, now: number): RoomId | null {
+  const { waitsFor, content, failed, isTimeout } = result;
+  const room = goOn(db, waitsFor, resultOf(content, failed), now);
+  if (room === null && !isTimeout) {
+    const keep = `${insertInto('early_result', 'waitsFor content failed at')} on conflict do nothing`;
+    db.run(keep, bound({ waitsFor, content, failed, at: now }));
   }
-
-  const resultOf = (content: string, failed: boolean) => (callId: string) =>
-    ({ kind: 'result', callId, content, failed }) as const;
-
-  return {
-    /** What the turn waits for has come to this step. Returns its room; null if no turn waits for it. */
-    goOn,
-    /** The awaited result has come: the turn is to resume. Returns its room; null if no turn waits for it (yet). */
-    resume(result: ReceiptOf<'resume'>, now: number): RoomId | null {
-      const { waitsFor, content, failed, isTimeout } = result;
-      const room = goOn(waitsFor, resultOf(content, failed), now);
-      if (room === null && !isTimeout) keepEarly.run(bound({ waitsFor, content, failed, at: now }));
-      return room;
-    },
-    /** A turn was just suspended: its result may have come before. */
-    resumeWithEarly(waitsFor: string, now: number): void {
-      const early = takeEarly.get(waitsFor);
-      if (early) goOn(waitsFor, resultOf(early.content, early.failed === 1), now);
-    },
-  };
+  return room;
 }
 
-export function approvalStore(
-  { raw, withBusyRetry: patiently, read, write }: Connection,
-  deliver: Deliver,
-  asked: AskedCalls,
-  suspended: Suspended,
-  tasks: TaskSignal,
-): ApprovalStore {
-  const find = raw.prepare<[object], DecidedRow & { isOpen: number }>(`
-    select ${columns(`${ASKED_CALL} decision commandId`)}, ${IS_OPEN} as isOpen, ${IS_OF_TASK} as isOfTask
-    from asked_call where id = @id`);
-  const open = raw.prepare<[object], CallRow>(`
-    select ${columns(ASKED_CALL)} from asked_call
-    where decision is null and chat_id = coalesce(@chatId, chat_id) and ${IS_OPEN} order by asked_at, id`);
-
-  /** Ends the waiting with this step; a task reads what was decided by itself. */
-  function goOn({ waitsFor, isOfTask }: DecidedRow, next: (callId: string) => Step, now: number): boolean {
-    if (isOfTask === 1) tasks.changed();
-    return isOfTask === 1 || suspended.goOn(waitsFor, next, now) !== null;
-  }
-
-  return {
-    askedCall: (id, now) =>
-      patiently(() => {
-        const row = find.get({ id: id.toUpperCase(), now });
-        return row ? { ...toCall(row), isOpen: row.isOpen === 1 } : null;
-      }),
-
-    askedCalls: (now, chatId) => read(() => open.all({ now, chatId: chatId ?? null }).map(toCall)),
-
-    decide: ({ id: typed, by, commandId, now, refusal }) =>
-      write(() => {
-        const row = find.get({ id: typed.toUpperCase(), now });
-        if (!row) return { kind: 'unknown' };
-        const { id, roomId: wakes, arguments: given } = row;
-        if (row.commandId === commandId && (row.decision === 'approved' || row.decision === 'denied')) {
-          return { kind: row.decision, wakes };
-        }
-        if (row.isOpen === 0 || waitsForCall(row) !== row.waitsFor) return { kind: 'over' };
-        const step = (callId: string): Step =>
-          refusal === null
-            ? { kind: 'approved', callId, arguments: given, by }
-            : { kind: 'result', callId, content: refusal.content, failed: true };
-        if (!goOn(row, step, now)) return { kind: 'over' };
-        const decision = refusal === null ? 'approved' : 'denied';
-        asked.end(id, { decision, by, commandId }, now);
-        if (refusal?.told) deliver.putOnce(refusal.told, refusal.told.delivery);
-        return { kind: decision, wakes };
-      }),
-
-    expire: ({ id, now, refusal }) =>
-      write(() => {
-        const row = find.get({ id, now });
-        if (!row || row.decision !== null) return null;
-        const step = (callId: string): Step => ({
-          kind: 'result',
-          callId,
-          content: refusal.content,
-          failed: true,
-        });
-        const isOver = goOn(row, step, now);
-        asked.end(id, { decision: isOver ? 'expired' : 'ended' }, now);
-        if (!isOver) return null;
-        if (refusal.told) deliver.putOnce(refusal.told, refusal.told.delivery);
-        return row.roomId;
-      }),
-  };
+/** A turn was just suspended: its result may have come before. */
+function resumeWithEarly(db: Database, waitsFor: string, now: number): void {
+  const take = 'delete from early_result where waits_for = ? returning content, failed';
+  const early = db.get<{ content: string; failed: number }>(take, waitsFor);
+  if (early) goOn(db, waitsFor, resultOf(early.content, early.failed === 1), now);
 }
 
-function toCall({ roomId: room, ...row }: CallRow): AskedCall {
-  const { id, waitsFor, chatId, personaId, turnId, callId, tool, why, askedAt, until } = row;
-  return {
-    ...{ id, waitsFor, room, chatId, personaId, turnId, callId, tool },
-    ...{ arguments: row.arguments, why, askedAt, until },
-  };
-}
+// ── Calls that wait for a person ────────────────────────────────────────────────────────────────────────────
 
-type DecidedRow = CallRow & Pick<Row<typeof askedCall>, 'decision' | 'commandId'> & { isOfTask: number };
+type CallRow = Omit<Row<typeof askedCall>, 'decision' | 'decidedBy' | 'commandId' | 'decidedAt'>;
+interface DecidedRow extends CallRow {
+  decision: 'approved' | 'denied' | 'expired' | 'ended' | null;
+  commandId: number | null;
+  isOpen: number;
+  isOfTask: number;
+}
 
 /** A task asked, which goes on while it waits. */
 const IS_OF_TASK = `exists (select 1 from task where task.id = asked_call.turn_id and task.status = 'running')`;
@@ -168,165 +111,203 @@ const IS_OF_TASK = `exists (select 1 from task where task.id = asked_call.turn_i
 const IS_OPEN = `decision is null and until > @now and (${IS_OF_TASK} or exists (
   select 1 from turn where turn.id = asked_call.turn_id and turn.state = 'suspended'
     and turn.waits_for = asked_call.waits_for))`;
+const FIND_CALL = `
+  select ${columns(`${ASKED_CALL} decision commandId`)}, ${IS_OPEN} as isOpen, ${IS_OF_TASK} as isOfTask
+  from asked_call where id = @id`;
+const OPEN_CALLS = `
+  select ${columns(ASKED_CALL)} from asked_call
+  where decision is null and chat_id = coalesce(@chatId, chat_id) and ${IS_OPEN} order by asked_at, id`;
 
-// Step 5 of the route: the steps of a turn that runs in a claimed room, until it ends or is suspended.
+function findCall(db: Statements, id: string, now: number): DecidedRow | undefined {
+  return db.get<DecidedRow>(FIND_CALL, { id: id.toUpperCase(), now });
+}
 
-/** Whether the turn runs in the room, which is claimed for it. */
-const RUNS = `
-  select used_tools as usedTools, room.lease_owner as owner from room join turn on turn.room_id = room.id
-  where turn.id = @turnId and turn.state = 'running' and ${IS_HELD}`;
+/** Ends the waiting with this step; a task reads what was decided by itself. */
+function decided(
+  db: Database,
+  { waitsFor, isOfTask }: DecidedRow,
+  next: (callId: string) => Step,
+  now: number,
+): boolean {
+  if (isOfTask === 1) db.taskChanges.tell();
+  return isOfTask === 1 || goOn(db, waitsFor, next, now) !== null;
+}
 
-export function stepStore(
-  { raw, write }: Connection,
-  suspended: Suspended,
-  journal: Journal,
-  asked: AskedCalls,
-): Pick<RouteStore, 'addStep' | 'suspend'> {
-  const runs = raw.prepare<[object], { usedTools: number; owner: string | null }>(RUNS);
-  const addStep = raw.prepare<[object]>(ADD_STEP);
-  const usedTools = raw.prepare<[string]>('update turn set used_tools = 1 where id = ?');
-  const suspend = raw.prepare<[object]>(`
-    update turn set state = 'suspended', used_tools = 1, waits_for = @waitsFor, waits_until = @until
-    where id = @turnId`);
-  const release = raw.prepare<[RoomId]>(FREE_ROOM);
+function tell(db: Database, { told }: Refusal): void {
+  if (told) putDelivery(db, told, told.delivery);
+}
 
+function decide(
+  db: Database,
+  { id: typed, by, commandId, now, refusal }: Parameters<ApprovalStore['decide']>[0],
+): Awaited<ReturnType<ApprovalStore['decide']>> {
+  const row = findCall(db, typed, now);
+  if (!row) return { kind: 'unknown' };
+  const { id, roomId: wakes, arguments: given } = row;
+  if (row.commandId === commandId && (row.decision === 'approved' || row.decision === 'denied')) {
+    return { kind: row.decision, wakes };
+  }
+  if (row.isOpen === 0 || waitsForCall(row) !== row.waitsFor) return { kind: 'over' };
+  const step =
+    refusal === null
+      ? (callId: string): Step => ({ kind: 'approved', callId, arguments: given, by })
+      : resultOf(refusal.content, true);
+  if (!decided(db, row, step, now)) return { kind: 'over' };
+  const decision = refusal === null ? 'approved' : 'denied';
+  endCall(db, id, { decision, by, commandId }, now);
+  if (refusal) tell(db, refusal);
+  return { kind: decision, wakes };
+}
+
+function expire(db: Database, id: string, refusal: Refusal, now: number): RoomId | null {
+  const row = findCall(db, id, now);
+  if (!row || row.decision !== null) return null;
+  const isOver = decided(db, row, resultOf(refusal.content, true), now);
+  endCall(db, row.id, { decision: isOver ? 'expired' : 'ended' }, now);
+  if (!isOver) return null;
+  tell(db, refusal);
+  return row.roomId;
+}
+
+function toCall(row: CallRow): AskedCall {
+  const { id, waitsFor, chatId, personaId, turnId, callId, tool, why, askedAt, until } = row;
+  const call = { id, waitsFor, room: row.roomId, chatId, personaId, turnId, callId, tool };
+  return { ...call, arguments: row.arguments, why, askedAt, until };
+}
+
+export function approvalStore(db: Database): ApprovalStore {
   return {
-    addStep: ({ room, fence }, turnId, step, entries = []) =>
-      write(() => {
-        const row = runs.get({ room, fence, turnId });
-        if (!row) return false;
-        addStep.run({ turnId, body: JSON.stringify(step) });
-        if (usesTools(step) && row.usedTools === 0) usedTools.run(turnId);
-        journal.write(entries, row.owner);
-        return true;
+    askedCall: (id, now) =>
+      db.withBusyRetry(() => {
+        const row = findCall(db, id, now);
+        return row ? { ...toCall(row), isOpen: row.isOpen === 1 } : null;
       }),
-
-    suspend: ({ room, fence }, turnId, step, now, { entries = [], question } = {}) =>
-      write(() => {
-        const row = runs.get({ room, fence, turnId });
-        if (!row) return false;
-        addStep.run({ turnId, body: JSON.stringify(step) });
-        journal.write(entries, row.owner);
-        suspend.run({ turnId, waitsFor: step.waitsFor, until: step.until });
-        if (question) asked.ask(question);
-        suspended.resumeWithEarly(step.waitsFor, now);
-        release.run(room);
-        return true;
-      }),
+    askedCalls: (now, chatId = undefined) =>
+      db.read(() => db.all<CallRow>(OPEN_CALLS, { now, chatId: chatId ?? null }).map(toCall)),
+    decide: (decision) => db.write(() => decide(db, decision)),
+    expire: ({ id, now, refusal }) => db.write(() => expire(db, id, refusal, now)),
   };
 }
 
-function usesTools(step: Step): boolean {
-  return step.kind !== 'answer' || step.calls.length > 0;
-}
+// ── The end ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-// Step 6 of the route: a turn ends, all or nothing, and what its persona said is in the transcript and in the outbox.
-
-const NO_TOKENS: Usage = { inputTokens: 0, outputTokens: 0 };
-
-type PromptColumns = { [Name in keyof PromptMemory]: string | null };
-
-interface RunningRow extends ChatRow, PromptColumns {
+type Finish = Parameters<TurnStore['finish']>[0];
+interface FinishedRow extends ChatRow {
   personaId: PersonaId;
   isBusy: number;
   shown: string | null;
   shownCrashes: number | null;
+  memory: string | null;
+  dailyLog: string | null;
+  recalled: string | null;
+  summary: string | null;
 }
 
-export function finishStore(
-  connection: Connection,
-  deliver: Deliver,
-  addUsage: AddUsage,
-  speak: Speak,
-  journal: Journal,
-): Pick<RouteStore, 'finish' | 'fail'> {
-  const { raw, write } = connection;
-  // Everything that `finish` needs, in one query.
-  const running = raw.prepare<[object], RunningRow>(`
-    select turn.persona_id as personaId, ${CHAT_COLUMNS}, shown.parts as shown, shown.crashes as shownCrashes,
-      exists (select 1 from outbox where chat_id = room.chat_id and finished_at is null) as isBusy,
-      ${columns(PROMPT_SNAPSHOT, 'given')}
-    from room join turn on turn.id = @turnId and turn.room_id = room.id and turn.state = 'running'
-      join chat on chat.id = room.chat_id left join shown on shown.turn_id = turn.id
-      left join given on given.room_id = room.id and given.persona_id = turn.persona_id
-    where ${IS_HELD}`);
-  const runs = raw.prepare<[object]>(RUNS);
-  const release = raw.prepare<[RoomId]>(FREE_ROOM);
-  const end = raw.prepare<[object]>(`
-    update turn set state = @outcome, finished_at = @now where id = @turnId`);
-  const leave = raw.prepare<[object]>(
-    'update room set exchange = @exchange, lease_owner = null where id = @room',
-  );
-  const leaveAfterWord = raw.prepare<[object]>(`
-    update room set exchange = @exchange, lease_owner = null, last_persona = @personaId, last_reply_at = @now,
-      newest_message = @id where id = @room`);
-  // How large the last request was.
-  const measure = raw.prepare<[object]>(`
-    insert into view (room_id, persona_id, reset_at, counted, estimated)
-    values (@room, @personaId, 0, @counted, @estimated)
-    on conflict do update set ${excluded('counted estimated')}`);
-  const removeShown = raw.prepare<[string]>('delete from shown where turn_id = ?');
-  const setGiven = raw.prepare<[object]>(`
-    ${insertInto('given', `roomId personaId ${PROMPT_SNAPSHOT}`)}
-    on conflict do update set ${excluded(PROMPT_SNAPSHOT)}`);
-  const countAttempt = raw.prepare<[string]>('update turn set attempts = attempts + 1 where id = ?');
-  const attempts = raw.prepare<[string], number>('select attempts from turn where id = ?').pluck();
+const NO_TOKENS: Usage = { inputTokens: 0, outputTokens: 0 };
+const GIVEN_UP = 'The turn was given up before its outcome was known.';
 
-  function noteGiven(room: RoomId, row: RunningRow, given: PromptMemory): void {
-    const isSame = (Object.keys(given) as (keyof PromptMemory)[]).every((name) => row[name] === given[name]);
-    // Usually nothing has changed.
-    if (!isSame) setGiven.run({ roomId: room, personaId: row.personaId, ...given });
+// Everything that the end of a turn needs, in one query.
+const FINISHED = `
+  select turn.persona_id as personaId, ${CHAT_COLUMNS}, shown.parts as shown, shown.crashes as shownCrashes,
+    exists (select 1 from outbox where chat_id = room.chat_id and finished_at is null) as isBusy,
+    ${columns(PROMPT_SNAPSHOT, 'given')}
+  from room join turn on turn.id = @turnId and turn.room_id = room.id and turn.state = 'running'
+    join chat on chat.id = room.chat_id left join shown on shown.turn_id = turn.id
+    left join given on given.room_id = room.id and given.persona_id = turn.persona_id
+  where ${IS_HELD}`;
+const END = 'update turn set state = @outcome, finished_at = @now where id = @turnId';
+const LEAVE = 'update room set exchange = @exchange, lease_owner = null where id = @room';
+const LEAVE_AFTER_WORDS = `
+  update room set exchange = @exchange, lease_owner = null, last_persona = @personaId, last_reply_at = @now,
+    newest_message = @id where id = @room`;
+// How large the last request was.
+const MEASURE = `
+  insert into view (room_id, persona_id, reset_at, counted, estimated)
+  values (@room, @personaId, 0, @counted, @estimated)
+  on conflict do update set ${excluded('counted estimated')}`;
+const SET_SNAPSHOT = upsert('given', 'roomId personaId', PROMPT_SNAPSHOT);
+
+/** Adds the reply to the transcript and to the exchange, and leaves the room. */
+function sayAndLeave(db: Statements, row: FinishedRow, finish: Finish): void {
+  const { claim, turnId, reply, exchange, now } = finish;
+  const { room } = claim;
+  if (reply === null) {
+    db.run(LEAVE, { room, exchange: exchange && JSON.stringify(exchange) });
+    return;
   }
+  const { personaId } = row;
+  const { addressed, hearers, wordless = false, tainted = false } = finish;
+  const said = { room, personaId, text: reply, wordless, tainted, turnId, addressed, hearers, now };
+  const id = speak(db, row, said);
+  const goesOn = exchange && { ...exchange, said: [...exchange.said, { id, by: personaId }] };
+  db.run(LEAVE_AFTER_WORDS, { room, exchange: goesOn && JSON.stringify(goesOn), personaId, now, id });
+}
 
+function keepSnapshot(db: Statements, room: RoomId, row: FinishedRow, given: PromptMemory): void {
+  const isSame = (Object.keys(given) as (keyof PromptMemory)[]).every((name) => row[name] === given[name]);
+  // Usually nothing has changed.
+  if (!isSame) db.run(SET_SNAPSHOT, { roomId: room, personaId: row.personaId, ...given });
+}
+
+function finish(db: Database, ending: Finish): Awaited<ReturnType<TurnStore['finish']>> {
+  const { claim, turnId, outcome, usage, measured, given, personId, now } = ending;
+  const { room } = claim;
+  const row = db.get<FinishedRow>(FINISHED, { room, fence: claim.fence, turnId });
+  if (!row) return 'lost';
+  const { personaId, chatId, channel, address, kind } = row;
+  db.run(END, { turnId, outcome, now });
+  // Only a turn that was given up leaves a call behind whose outcome it has not stored.
+  if (outcome !== 'answered') interruptTurn(db, turnId, GIVEN_UP, now);
+  sayAndLeave(db, row, ending);
+  let entries = ending.deliveries;
+  if (row.shown !== null) {
+    const shown = { parts: JSON.parse(row.shown), crashes: row.shownCrashes ?? 0 };
+    entries = withShown({ id: turnId, personaId }, shown, entries);
+    removeShown(db, turnId);
+  }
+  const to = { chatId, channel, address, threadId: roomParts(room).threadId, kind, now };
+  const first = putDeliveries(db, to, entries, row.isBusy === 0 ? ending.send : null);
+  if (usage || outcome === 'answered') {
+    addUsage(db, { room, personaId, personId }, { turns: 1, ...(usage ?? NO_TOKENS) }, now);
+  }
+  if (measured) db.run(MEASURE, { room, personaId, ...measured });
+  if (given) keepSnapshot(db, room, row, given);
+  return { first };
+}
+
+export function turnStore(db: Database): TurnStore {
   return {
-    finish: (finish) =>
-      write(() => {
-        const { claim, turnId, outcome, reply, usage, measured, given, now } = finish;
-        const { room } = claim;
-        const row = running.get({ room, fence: claim.fence, turnId });
-        if (!row) return 'lost';
-        const { personaId, chatId, channel, address, kind } = row;
-        end.run({ turnId, outcome, now });
-        // Only a turn that was given up leaves a call behind whose outcome it has not stored.
-        if (outcome !== 'answered') journal.interrupt(turnId, GIVEN_UP, now);
-        if (reply === null) {
-          leave.run({ room, exchange: finish.exchange && JSON.stringify(finish.exchange) });
-        } else {
-          const { addressed, hearers, wordless = false, tainted = false } = finish;
-          const said = { room, personaId, text: reply, wordless, tainted, turnId, addressed, hearers, now };
-          const id = speak(row, said);
-          const { exchange } = finish;
-          const goesOn = exchange && { ...exchange, said: [...exchange.said, { id, by: personaId }] };
-          leaveAfterWord.run({ room, exchange: goesOn && JSON.stringify(goesOn), personaId, now, id });
+    addStep: (claim, turnId, step, entries = []) =>
+      db.write(() => {
+        const row = runningTurn(db, claim, turnId);
+        if (!row) return false;
+        addStep(db, turnId, step);
+        if (usesTools(step) && row.usedTools === 0) {
+          db.run('update turn set used_tools = 1 where id = ?', turnId);
         }
-        const turn = { id: turnId, personaId };
-        const shown =
-          row.shown === null ? null : { parts: JSON.parse(row.shown), crashes: row.shownCrashes ?? 0 };
-        const entries = shown ? withShown(turn, shown, finish.deliveries) : finish.deliveries;
-        if (shown) removeShown.run(turnId);
-        const to = { chatId, channel, address, threadId: roomParts(room).threadId, kind, now };
-        const first = deliver.put(to, entries, row.isBusy === 0 ? finish.send : null);
-        if (usage || outcome === 'answered') {
-          addUsage(
-            { room, personaId, personId: finish.personId },
-            { turns: 1, ...(usage ?? NO_TOKENS) },
-            now,
-          );
-        }
-        if (measured) measure.run({ room, personaId, ...measured });
-        if (given) noteGiven(room, row, given);
-        return { first };
+        writeJournal(db, entries, row.owner);
+        return true;
       }),
-
-    fail: ({ room, fence }, turnId) =>
-      write(() => {
-        if (runs.get({ room, fence, turnId })) {
-          countAttempt.run(turnId);
-          release.run(room);
+    suspend: (claim, turnId, step, now, { entries = [], question } = {}) =>
+      db.write(() => {
+        const row = runningTurn(db, claim, turnId);
+        if (!row) return false;
+        addStep(db, turnId, step);
+        writeJournal(db, entries, row.owner);
+        db.run(SUSPEND, { turnId, waitsFor: step.waitsFor, until: step.until });
+        if (question) askPeople(db, question);
+        resumeWithEarly(db, step.waitsFor, now);
+        freeRoom(db, claim.room);
+        return true;
+      }),
+    finish: (ending) => db.write(() => finish(db, ending)),
+    fail: (claim, turnId) =>
+      db.write(() => {
+        if (runningTurn(db, claim, turnId)) {
+          db.run('update turn set attempts = attempts + 1 where id = ?', turnId);
+          freeRoom(db, claim.room);
         }
-        return attempts.get(turnId) ?? 0;
+        return db.value<number>('select attempts from turn where id = ?', turnId) ?? 0;
       }),
   };
 }
-
-const GIVEN_UP = 'The turn was given up before its outcome was known.';

@@ -1,116 +1,27 @@
-/**
- * What was used in a day: by a persona in a chat (`usage`), and by a person (`spent`), where that is asked for. It is added
- * within the transaction of what it was used for. Today's sums are kept in memory, so that limits can be looked at for
- * nothing.
- */
-import type { Zone } from '../../core/dates.js';
+/** The small ports: usage totals by day, settings, and what a channel needs when it starts. */
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Usage } from '../../core/model.js';
 import type { Amount, ChannelStore, SettingStore, UsageStore } from '../../core/store.js';
-import type { Connection } from './connection.js';
-import { excluded, insertInto } from './sql.js';
+import type { Database, Reader, Statements } from './connection.js';
+import { newestSent } from './live.js';
+import { deliveryOf } from './outbox.js';
+import { insertInto, upsert } from './sql.js';
 
-/** A date of the zone, as its first millisecond in UTC: days stay what they are when the zone changes. */
-type DayOf = (time: number) => number;
+// ── Usage: by a persona in a chat (`usage`), and by a person (`spent`), where that is asked for ─────────────
 
-export function dayIn(zone: Pick<Zone, 'date'>): DayOf {
-  return (time) => Date.parse(`${zone.date(time)}T00:00:00Z`);
-}
-
-export type AddUsage = ReturnType<typeof usageAdderOf>;
-
-interface Whose {
-  room: RoomId;
-  personaId: PersonaId;
-  /** Left out: it is not counted for anybody. */
-  personId?: ChatId | undefined;
-}
-
-const NOTHING: Amount = { tokens: 0, cost: 0 };
-
-const ofChat = (day: number, chatId: ChatId) => `spent ${day} in ${chatId}`;
-const ofPerson = (day: number, personId: string) => `spent ${day} by ${personId}`;
-const ofAll = (day: number) => `spent ${day}`;
-
-/** Adds turns, and requests to a model outside of turns. To be called within a transaction. */
-export function usageAdderOf({ raw, memory }: Pick<Connection, 'raw' | 'memory'>, dayOf: DayOf) {
-  const addToPersona = raw.prepare<[object]>(`
-    ${insertInto('usage', 'chatId day personaId turns inputTokens outputTokens cachedTokens cost')}
-    on conflict do update set turns = turns + excluded.turns, input_tokens = input_tokens + excluded.input_tokens,
-      output_tokens = output_tokens + excluded.output_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
-      cost = cost + excluded.cost`);
-  const addToPerson = raw.prepare<[object]>(`
-    ${insertInto('spent', 'day personId tokens cost')}
-    on conflict do update set tokens = tokens + excluded.tokens, cost = cost + excluded.cost`);
-
-  return ({ room, personaId, personId }: Whose, used: Usage & { turns: number }, now: number): void => {
-    const { chatId } = roomParts(room);
-    const day = dayOf(now);
-    addToPersona.run({ cachedTokens: 0, cost: 0, ...used, chatId, personaId, day });
-    const amount = { tokens: used.inputTokens + used.outputTokens, cost: used.cost ?? 0 };
-    if (amount.tokens === 0 && amount.cost === 0) return;
-    memory.change<Map<PersonaId, Amount>>(ofChat(day, chatId), (personas) =>
-      new Map(personas).set(personaId, sumOf(personas.get(personaId) ?? NOTHING, amount)),
-    );
-    memory.change<Amount>(ofAll(day), (before) => sumOf(before, amount));
-    if (personId === undefined) return;
-    addToPerson.run({ day, personId, ...amount });
-    memory.change<Amount>(ofPerson(day, personId), (before) => sumOf(before, amount));
-  };
-}
-
-export function amountStore(
-  { raw, memory, withBusyRetry: patiently }: Connection,
-  dayOf: DayOf,
-): Pick<UsageStore, 'spentOn'> {
-  const inChat = raw.prepare<[object], Amount & { personaId: PersonaId }>(`
-    select persona_id as personaId, input_tokens + output_tokens as tokens, cost
-    from usage where chat_id = @chatId and day = @day`);
-  const by = raw.prepare<[object], Amount>(
-    'select tokens, cost from spent where day = @day and person_id = @id',
-  );
-
-  const inAll = raw.prepare<[object], Amount>(`
-    select coalesce(sum(input_tokens + output_tokens), 0) as tokens, coalesce(sum(cost), 0) as cost
-    from usage where day = @day`);
-
-  return {
-    spentOn: ({ chatId, personId, now }) =>
-      patiently(() => {
-        const day = dayOf(now);
-        const personas = memory.get(
-          ofChat(day, chatId),
-          () => new Map(inChat.all({ chatId, day }).map(({ personaId, ...amount }) => [personaId, amount])),
-        );
-        return {
-          personas,
-          person:
-            personId === null
-              ? NOTHING
-              : memory.get(ofPerson(day, personId), () => by.get({ day, id: personId }) ?? NOTHING),
-          all: memory.get(ofAll(day), () => inAll.get({ day }) ?? NOTHING),
-        };
-      }),
-  };
-}
-
-function sumOf(a: Amount, b: Amount): Amount {
-  return { tokens: a.tokens + b.tokens, cost: a.cost + b.cost };
-}
-
-// The small ports: usage totals, settings, and what a channel needs when it starts.
-
-/** A channel's own values, by name; also for `doctor`, beside a running gateway. */
-export function channelStateReader({
-  raw,
-  read,
-}: Pick<Connection, 'raw' | 'read'>): ChannelStore['channelState'] {
-  const find = raw.prepare<[string, string], { name: string; value: string }>(`
-    select name, value from channel_state where channel = ? and name in (select value from json_each(?))`);
-  return (channel, names) =>
-    read(() => new Map(find.all(channel, JSON.stringify(names)).map(({ name, value }) => [name, value])));
-}
-
+const ADD_TO_PERSONA = `
+  ${insertInto('usage', 'chatId day personaId turns inputTokens outputTokens cachedTokens cost')}
+  on conflict do update set turns = turns + excluded.turns, input_tokens = input_tokens + excluded.input_tokens,
+    output_tokens = output_tokens + excluded.output_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
+    cost = cost + excluded.cost`;
+const ADD_TO_PERSON = `
+  ${insertInto('spent', 'day personId tokens cost')}
+  on conflict do update set tokens = tokens + excluded.tokens, cost = cost + excluded.cost`;
+const USAGE = `
+  select persona_id as personaId, sum(turns) as turns, sum(input_tokens) as inputTokens,
+    sum(output_tokens) as outputTokens, sum(cached_tokens) as cachedTokens,
+    sum(cost) as cost
+  from usage where chat_id = @chatId and day >= @day group by persona_id order by persona_id`;
 interface UsageRow {
   personaId: PersonaId;
   turns: number;
@@ -119,67 +30,120 @@ interface UsageRow {
   cachedTokens: number;
   cost: number;
 }
+const IN_CHAT = `
+  select persona_id as personaId, input_tokens + output_tokens as tokens, cost
+  from usage where chat_id = @chatId and day = @day`;
+const BY_PERSON = 'select tokens, cost from spent where day = @day and person_id = @personId';
+const IN_ALL = `
+  select coalesce(sum(input_tokens + output_tokens), 0) as tokens, coalesce(sum(cost), 0) as cost
+  from usage where day = @day`;
+const NOTHING: Amount = { tokens: 0, cost: 0 };
 
-type ValueVerbs = Omit<UsageStore, 'spentOn'> & SettingStore & Omit<ChannelStore, 'delivery' | 'newestSent'>;
+/** A date of the zone, as its first millisecond in UTC: days stay what they are when the zone changes. */
+function dayOf(db: Database, time: number): number {
+  return Date.parse(`${db.zone.date(time)}T00:00:00Z`);
+}
 
-export function valueStore(connection: Connection, addUsage: AddUsage, dayOf: DayOf): ValueVerbs {
-  const { raw, withBusyRetry: patiently, write } = connection;
-  const readValue = (table: string, where: string) =>
-    raw.prepare<string[], string>(`select value from ${table} where ${where}`).pluck();
-  const putValue = (table: string, key: string) =>
-    raw.prepare<[object]>(`
-      ${insertInto(table, `${key} value`)} on conflict do update set ${excluded('value')}`);
+/** Adds turns, and requests to a model outside of turns. To be called within a transaction. */
+export function addUsage(
+  db: Database,
+  { room, personaId, personId }: { room: RoomId; personaId: PersonaId; personId?: ChatId | undefined },
+  used: Usage & { turns: number },
+  now: number,
+): void {
+  const day = dayOf(db, now);
+  const { chatId } = roomParts(room);
+  db.run(ADD_TO_PERSONA, { cachedTokens: 0, cost: 0, ...used, chatId, personaId, day });
+  const amount = { tokens: used.inputTokens + used.outputTokens, cost: used.cost ?? 0 };
+  if (personId === undefined || (amount.tokens === 0 && amount.cost === 0)) return;
+  db.run(ADD_TO_PERSON, { day, personId, ...amount });
+}
 
-  const usage = raw.prepare<[object], UsageRow>(`
-    select persona_id as personaId, sum(turns) as turns, sum(input_tokens) as inputTokens,
-      sum(output_tokens) as outputTokens, sum(cached_tokens) as cachedTokens,
-      sum(cost) as cost
-    from usage where chat_id = @chatId and day >= @day group by persona_id order by persona_id`);
-  const setting = readValue('setting', 'key = ?');
-  const setSetting = putValue('setting', 'key');
-  const removeSetting = raw.prepare<[string]>('delete from setting where key = ?');
-  const cursor = readValue('cursor', 'channel = ? and account = ?');
-  const newest = raw.prepare<[string], { room: RoomId; address: string; platformMessageId: string }>(`
-    select room.id as room, chat.address, newest_platform_id as platformMessageId
-    from room join chat on chat.id = room.chat_id
-    where chat.channel = ? and newest_platform_id is not null`);
-  const putState = putValue('channel_state', 'channel name');
-  const removeState = raw.prepare<[string, string]>(
-    'delete from channel_state where channel = ? and name = ?',
-  );
-  const clearState = raw.prepare<[string]>('delete from channel_state where channel = ?');
+function toUsage({ personaId, turns, cachedTokens, cost, ...tokens }: UsageRow) {
+  const usage: Usage = tokens;
+  if (cachedTokens > 0) usage.cachedTokens = cachedTokens;
+  if (cost > 0) usage.cost = cost;
+  return { personaId, turns, usage };
+}
 
+function spentOn(db: Database, { chatId, personId, now }: Parameters<UsageStore['spentOn']>[0]) {
+  const day = dayOf(db, now);
+  const rows = db.all<Amount & { personaId: PersonaId }>(IN_CHAT, { chatId, day });
+  const personas = new Map(rows.map(({ personaId, ...amount }) => [personaId, amount]));
+  const person = personId === null ? undefined : db.get<Amount>(BY_PERSON, { day, personId });
+  const all = db.get<Amount>(IN_ALL, { day });
+  return { personas, person: person ?? NOTHING, all: all ?? NOTHING };
+}
+
+export function usageStore(db: Database): UsageStore {
   return {
     usage: (chatId, since) =>
-      patiently(() =>
-        usage
-          .all({ chatId, day: dayOf(since) })
-          .map(({ personaId, turns, cachedTokens, cost, ...tokens }) => ({
-            personaId,
-            turns,
-            usage: { ...tokens, ...(cachedTokens > 0 && { cachedTokens }), ...(cost > 0 && { cost }) },
-          })),
-      ),
+      db.withBusyRetry(() => db.all<UsageRow>(USAGE, { chatId, day: dayOf(db, since) }).map(toUsage)),
+    spend: ({ usage, now, ...whose }) => db.write(() => addUsage(db, whose, { turns: 0, ...usage }, now)),
+    spentOn: (ask) => db.withBusyRetry(() => spentOn(db, ask)),
+  };
+}
 
-    spend: ({ usage: used, now, ...whose }) => write(() => addUsage(whose, { turns: 0, ...used }, now)),
+// ── Settings ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    setting: (key) => patiently(() => setting.get(key) ?? null),
-    setSetting: (key, value) =>
-      write(() => void (value === null ? removeSetting.run(key) : setSetting.run({ key, value })), 'single'),
+export function findSetting(db: Statements, key: string): string | null {
+  return db.value<string>('select value from setting where key = ?', key) ?? null;
+}
 
-    cursor: (channel, account) => patiently(() => cursor.get(channel, account) ?? null),
-    newest: (channel) =>
-      patiently(() =>
-        newest.all(channel).map(({ room, ...rest }) => ({ ...rest, threadId: roomParts(room).threadId })),
-      ),
-    channelState: channelStateReader(connection),
-    setChannelState: (channel, values) =>
-      write(() => {
-        for (const [name, value] of values) {
-          if (value === null) removeState.run(channel, name);
-          else putState.run({ channel, name, value });
-        }
+export function setSetting(db: Statements, key: string, value: string | null): void {
+  if (value === null) db.run('delete from setting where key = ?', key);
+  else db.run(upsert('setting', 'key', 'value'), { key, value });
+}
+
+export function settingStore(db: Database): SettingStore {
+  return {
+    setting: (key) => db.withBusyRetry(() => findSetting(db, key)),
+    setSetting: (key, value) => db.write(() => setSetting(db, key, value)),
+  };
+}
+
+// ── Channels ────────────────────────────────────────────────────────────────────────────────────────────────
+
+const NEWEST = `
+  select room.id as room, chat.address, newest_platform_id as platformMessageId
+  from room join chat on chat.id = room.chat_id
+  where chat.channel = ? and newest_platform_id is not null`;
+const STATE = `
+  select name, value from channel_state where channel = ? and name in (select value from json_each(?))`;
+
+/** A channel's own values, by name; also for `doctor`, beside a running gateway. */
+export function channelState(db: Reader, channel: string, names: string[]): Promise<Map<string, string>> {
+  return db.read(() => {
+    const rows = db.all<{ name: string; value: string }>(STATE, channel, JSON.stringify(names));
+    return new Map(rows.map(({ name, value }) => [name, value]));
+  });
+}
+
+function setChannelState(db: Statements, channel: string, values: ReadonlyMap<string, string | null>): void {
+  for (const [name, value] of values) {
+    if (value === null) db.run('delete from channel_state where channel = ? and name = ?', channel, name);
+    else db.run(upsert('channel_state', 'channel name', 'value'), { channel, name, value });
+  }
+}
+
+export function channelStore(db: Database): ChannelStore {
+  return {
+    cursor: (channel, account) =>
+      db.withBusyRetry(() => {
+        const sql = 'select value from cursor where channel = ? and account = ?';
+        return db.value<string>(sql, channel, account) ?? null;
       }),
-    clearChannelState: (channel) => write(() => void clearState.run(channel), 'single'),
+    newest: (channel) =>
+      db.withBusyRetry(() => {
+        const rows = db.all<{ room: RoomId; address: string; platformMessageId: string }>(NEWEST, channel);
+        return rows.map(({ room, ...rest }) => ({ ...rest, threadId: roomParts(room).threadId }));
+      }),
+    newestSent: (channel) => db.withBusyRetry(() => newestSent(db, channel)),
+    delivery: (id) => db.withBusyRetry(() => deliveryOf(db, id)),
+    channelState: (channel, names) => channelState(db, channel, names),
+    setChannelState: (channel, values) => db.write(() => setChannelState(db, channel, values)),
+    async clearChannelState(channel) {
+      await db.writeOne('delete from channel_state where channel = ?', channel);
+    },
   };
 }
