@@ -230,3 +230,10 @@ export async function fetchWhole(
   const { status, headers: received, body } = await ask(url, asked);
   return { status, headers: received, bytes: await wholeOf((body ?? []) as AsyncIterable<Uint8Array>, most) };
 }
+
+/** `fetch` says only that it failed; its innermost cause says why: `connect ECONNREFUSED 127.0.0.1:11434`. */
+export function rootCause(error: unknown): unknown {
+  let inner = error;
+  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
+  return inner instanceof AggregateError && inner.errors.length > 0 ? inner.errors[0] : inner;
+}

@@ -7,7 +7,7 @@ import type { ChainableCommander, Redis } from 'ioredis';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { backoff } from '../core/retry.js';
+import { backoff, mayTry } from '../core/retry.js';
 import {
   type EmbeddingMetrics,
   type Job,
@@ -26,8 +26,6 @@ import { HARMLESS, inBatches, LastingFault, type Outcome, type VectorSource } fr
 export const SHOW_EVERY_MS = 2_000;
 const ALIVE_MS = 8_000;
 const LOOKING_MS = 5_000;
-/** Many: whoever restarts workers, or their machine, ends them with jobs in hand that are not at fault. */
-const MOST_DEATHS = 10;
 const DEATHS_KEPT_SECONDS = 3_600;
 const MOST_DEAD = 1_000;
 
@@ -59,7 +57,7 @@ export function createWorkerPresence(
     const list = keys.taken(name);
     const texts = await redis.lrange(list, 0, -1);
     const deaths = texts.length === 0 ? [] : await redis.hmget(keys.deaths, ...texts.map(digest));
-    const isFatal = (n: number) => Number(deaths[n] ?? 0) + 1 >= MOST_DEATHS;
+    const isFatal = (n: number) => !mayTry(Number(deaths[n] ?? 0) + 1);
     const change = redis.multi();
     for (const [n, text] of texts.entries()) {
       if (isFatal(n)) giveUp(change, list, text);
@@ -70,22 +68,19 @@ export function createWorkerPresence(
     await change.expire(keys.deaths, DEATHS_KEPT_SECONDS).srem(keys.workers, name).exec();
     metrics.count('embedding_jobs_total', { outcome: 'taken_back' }, given);
     metrics.count('embedding_jobs_total', { outcome: 'given_up' }, texts.length - given);
-    log.warn({ worker: name, jobs: given }, 'an embedding worker died; the jobs it had taken are done again');
+    log.warn({ worker: name, jobs: given }, 'embedding worker died; its jobs are back in the queue');
   }
 
   function giveUp(change: ChainableCommander, list: string, text: string): void {
     const job = readJob(text);
-    const words = `Given up: ${MOST_DEATHS} workers died with this job in hand`;
+    const words = 'Given up: the workers that took this job died';
     if (job?.replyTo && !keys.isOwn(job.replyTo)) {
       change.rpush(job.replyTo, writeError(job.taskId, words, replier));
       change.expire(job.replyTo, REPLIES_EXPIRE_SECONDS);
     }
     change.rpush(keys.dead, text).ltrim(keys.dead, -MOST_DEAD, -1);
     change.lrem(list, 1, text).hdel(keys.deaths, digest(text));
-    log.error(
-      { task_id: job?.taskId, list: keys.dead },
-      `a job is given up: ${MOST_DEATHS} workers died of it`,
-    );
+    log.error({ task_id: job?.taskId, list: keys.dead }, 'embedding workers died of a job; job parked');
   }
 
   /** To the front of the queue, in their old order; in one transaction, because other workers wait there. */
@@ -177,43 +172,47 @@ function pauseAfter(failures: number): number {
   return backoff(failures, FIRST_WAIT_MS, LONGEST_WAIT_MS);
 }
 
-export function createWorkerJobs(options: WorkerJobsOptions) {
-  const { connection, keys, server, replier, batchSize, stopping, cutOff, clock, log, metrics } = options;
-  const { redis } = connection;
-  const timeoutMs = options.timeoutSeconds * 1000;
+export class WorkerJobs {
   /** Why the server fails; null: it works. */
-  let failing: string | null = null;
+  private failing: string | null = null;
   /** How many times all that was taken has been answered with that. */
-  let inVain = 0;
+  private inVain = 0;
+
+  constructor(private readonly options: WorkerJobsOptions) {}
 
   /** Resolves when all is answered, or when the worker stops. */
-  async function work(texts: string[]): Promise<void> {
+  async work(texts: string[]): Promise<void> {
+    const { connection, keys, batchSize, stopping, clock, log, timeoutSeconds } = this.options;
+    const timeoutMs = timeoutSeconds * 1000;
     const until = clock.now() + timeoutMs;
-    const sorted = texts.map(sortJob);
+    const sorted = texts.map((text) => this.sortJob(text));
     const wanted = sorted.filter((job) => 'content' in job);
     const done = sorted.filter((job) => 'outcome' in job);
     for (const { text } of done.filter(({ outcome }) => outcome === 'malformed')) {
-      log.warn({ queue: keys.queue, length: text.length }, 'a job that is not JSON was dropped');
+      log.warn({ queue: keys.queue, length: text.length }, 'embedding job was no JSON; dropped');
     }
-    await answer(done);
+    await this.answer(done);
     // One that may have killed a worker is embedded alone.
-    const suspects = await whenRedisWorks(() => jobsWithDeaths(redis, keys, wanted));
+    const suspects = await this.whenRedisWorks(() => jobsWithDeaths(connection.redis, keys, wanted));
     const others = wanted.filter((job) => !suspects?.has(job));
-    for (const batch of inBatches(others, ({ content }) => content, batchSize)) await embed(batch, 0, until);
-    for (const job of suspects ?? []) await embed([job], 0, until);
-    inVain = failing === null ? 0 : inVain + 1;
+    for (const batch of inBatches(others, ({ content }) => content, batchSize)) {
+      await this.embed(batch, 0, until);
+    }
+    for (const job of suspects ?? []) await this.embed([job], 0, until);
+    this.inVain = this.failing === null ? 0 : this.inVain + 1;
     // Jobs are left to workers whose server works; but whoever waits for this one's answer hears it in time.
-    if (inVain > 0) await clock.sleep(Math.min(pauseAfter(inVain), timeoutMs / 3), stopping);
+    if (this.inVain > 0) await clock.sleep(Math.min(pauseAfter(this.inVain), timeoutMs / 3), stopping);
   }
 
-  function sortJob(text: string): Wanted | Done {
+  private sortJob(text: string): Wanted | Done {
+    const { keys, replier, log } = this.options;
     const job = readJob(text);
     if (job === null) return { text, outcome: 'malformed', reply: null };
     const { taskId, type, content, replyTo } = job;
     if (replyTo === null || keys.isOwn(replyTo)) {
       log.warn(
         { queue: keys.queue, task_id: taskId, reply_to: replyTo },
-        'a job was dropped: it names no list for its reply, or one of the workers themselves',
+        'embedding job named no list for its reply, or one of the workers; dropped',
       );
       return { text, outcome: 'unaddressed', reply: null };
     }
@@ -226,49 +225,52 @@ export function createWorkerJobs(options: WorkerJobsOptions) {
    * Tries again while the server is down, as long as there is time. If it works, but fails on these, they are tried in
    * halves.
    */
-  async function embed(batch: Wanted[], failuresBefore: number, until: number): Promise<void> {
+  private async embed(batch: Wanted[], failuresBefore: number, until: number): Promise<void> {
+    const { server, stopping, cutOff, clock, log, metrics } = this.options;
     for (let failures = failuresBefore + 1; !stopping.aborted; failures++) {
-      if (failing !== null && clock.now() >= until) return await answer(failed(batch, failing));
+      if (this.failing !== null && clock.now() >= until) {
+        return await this.answer(this.failed(batch, this.failing));
+      }
       const begun = clock.now();
       try {
         const texts = batch.map(({ content }) => content);
         const outcomes = await server.embed(texts, { purpose: 'document', signal: cutOff });
-        works();
+        this.works();
         metrics.observe('embedding_seconds', (clock.now() - begun) / 1000);
-        return await answer(batch.map((job, n) => doneWith(job, outcomes[n] ?? { refused: 'no answer' })));
+        const done = batch.map((job, n) => this.doneWith(job, outcomes[n] ?? { refused: 'no answer' }));
+        return await this.answer(done);
       } catch (error) {
         if (!(error instanceof Fault)) throw error;
         if (stopping.aborted) return;
         const reason = describe(error);
         const isLasting = error instanceof LastingFault;
         const isOver = clock.now() >= until;
-        if (!isLasting && (failures >= 2 || isOver) && (await serverWorks())) {
+        if (!isLasting && (failures >= 2 || isOver) && (await this.serverWorks())) {
           if (batch.length > 1) {
             const middle = batch.length >> 1;
-            await embed(batch.slice(0, middle), 1, until);
-            return await embed(batch.slice(middle), 1, until);
+            await this.embed(batch.slice(0, middle), 1, until);
+            return await this.embed(batch.slice(middle), 1, until);
           }
-          if (failures >= 2) return await answer(batch.map((job) => doneWith(job, { refused: reason })));
+          if (failures >= 2)
+            return await this.answer(batch.map((job) => this.doneWith(job, { refused: reason })));
           continue;
         }
-        if (failing === null) {
-          log.warn(
-            { place: server.place, reason },
-            'the embedding server fails; jobs are answered with an error',
-          );
+        if (this.failing === null) {
+          log.warn({ place: server.place, reason }, 'embedding server failed; answering jobs with an error');
         }
-        failing = reason;
-        if (isLasting || isOver) return await answer(failed(batch, reason));
+        this.failing = reason;
+        if (isLasting || isOver) return await this.answer(this.failed(batch, reason));
         await clock.sleep(Math.min(pauseAfter(failures), until - clock.now()), stopping);
       }
     }
   }
 
-  async function serverWorks(): Promise<boolean> {
+  private async serverWorks(): Promise<boolean> {
+    const { server, cutOff } = this.options;
     try {
       const [outcome] = await server.embed([HARMLESS], { purpose: 'query', signal: cutOff });
       const does = outcome !== undefined && 'vector' in outcome;
-      if (does) works();
+      if (does) this.works();
       return does;
     } catch {
       // That it fails is the answer; why, the caller knows already.
@@ -276,19 +278,23 @@ export function createWorkerJobs(options: WorkerJobsOptions) {
     }
   }
 
-  function works(): void {
-    if (failing !== null) log.info({ place: server.place }, 'the embedding server works again');
-    failing = null;
+  private works(): void {
+    const { log, server } = this.options;
+    if (this.failing !== null) log.info({ place: server.place }, 'embedding server works again');
+    this.failing = null;
   }
 
-  function failed(batch: Wanted[], reason: string): Done[] {
+  private failed(batch: Wanted[], reason: string): Done[] {
+    const words = `${SERVER_FAILS}: ${reason}`;
     return batch.map(({ text, taskId, replyTo }) => ({
-      ...{ text, outcome: 'failed' },
-      reply: { to: replyTo, body: writeError(taskId, `${SERVER_FAILS}: ${reason}`, replier) },
+      text,
+      outcome: 'failed',
+      reply: { to: replyTo, body: writeError(taskId, words, this.options.replier) },
     }));
   }
 
-  function doneWith({ text, taskId, replyTo }: Wanted, outcome: Outcome): Done {
+  private doneWith({ text, taskId, replyTo }: Wanted, outcome: Outcome): Done {
+    const { replier } = this.options;
     const body =
       'vector' in outcome
         ? writeVector(taskId, outcome.vector, replier)
@@ -296,10 +302,11 @@ export function createWorkerJobs(options: WorkerJobsOptions) {
     return { text, outcome: 'vector' in outcome ? 'done' : 'refused', reply: { to: replyTo, body } };
   }
 
-  async function answer(done: Done[]): Promise<void> {
+  private async answer(done: Done[]): Promise<void> {
+    const { connection, keys, replier, log, metrics } = this.options;
     if (done.length === 0) return;
-    const results = await whenRedisWorks(async () => {
-      const transaction = redis.multi();
+    const results = await this.whenRedisWorks(async () => {
+      const transaction = connection.redis.multi();
       for (const { text, reply } of done) {
         if (reply) transaction.rpush(reply.to, reply.body).expire(reply.to, REPLIES_EXPIRE_SECONDS);
         transaction.lrem(keys.taken(replier.worker), 1, text);
@@ -310,24 +317,21 @@ export function createWorkerJobs(options: WorkerJobsOptions) {
     if (results === undefined) return;
     for (const { outcome } of done) metrics.count('embedding_jobs_total', { outcome });
     const undelivered = results?.find(([error]) => error !== null)?.[0];
-    if (undelivered) {
-      log.warn({ err: undelivered }, 'a reply could not be pushed to the list that its job names');
-    }
+    if (undelivered) log.warn({ err: undelivered }, 'pushing a reply to the list of its job failed; dropped');
   }
 
   /** undefined: the worker stops, and Redis still does not answer. */
-  async function whenRedisWorks<Result>(run: () => Promise<Result>): Promise<Result | undefined> {
-    for (let failures = 1; ; failures += 1) {
+  private async whenRedisWorks<Result>(run: () => Promise<Result>): Promise<Result | undefined> {
+    const { connection, stopping, clock, log } = this.options;
+    for (let failures = 1; ; failures++) {
       await connection.connectedAgain(stopping);
       try {
         return await run();
       } catch (error) {
         if (stopping.aborted) return undefined;
-        log.warn({ err: error }, 'Redis does not take the answers of this worker; they wait');
+        log.warn({ err: error }, 'answering embedding jobs in Redis failed; retrying');
         await clock.sleep(pauseAfter(failures), stopping);
       }
     }
   }
-
-  return { work };
 }

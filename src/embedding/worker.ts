@@ -6,9 +6,17 @@ import { hostname } from 'node:os';
 import { OVER } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { type EmbeddingMetrics, openRedis, queueKeys, type RedisConnection } from './redis.js';
+import {
+  type EmbeddingMetrics,
+  openRedis,
+  type QueueKeys,
+  queueKeys,
+  type RedisConnection,
+  type Replier,
+} from './redis.js';
 import { createEmbeddingServer, type EmbeddingServerOptions } from './server.js';
-import { createWorkerJobs, createWorkerPresence, SHOW_EVERY_MS } from './worker-jobs.js';
+import type { VectorSource } from './vectors.js';
+import { createWorkerPresence, SHOW_EVERY_MS, WorkerJobs } from './worker-jobs.js';
 
 export interface WorkerOptions extends EmbeddingServerOptions {
   redisUrl: string;
@@ -41,162 +49,194 @@ return jobs`;
 
 /** Works until the signal aborts. Throws Fault when it can never work: a Redis that is too old. */
 export async function runWorker(options: WorkerOptions, signal: AbortSignal): Promise<void> {
-  const { queue, model, batchSize, clock, log } = options;
-  const replier = { worker: `${hostname()}-${options.newId()}`, model };
-  const keys = queueKeys(queue);
-  const mine = keys.taken(replier.worker);
-  const commands = openRedis(options.redisUrl, 'coterie worker', clock);
-  const taking = openRedis(options.redisUrl, 'coterie worker, taking jobs', clock);
-  const { place } = commands;
-  const server = createEmbeddingServer(options);
-  const stop = new AbortController();
-  const stopping = stop.signal;
-  const cut = new AbortController();
-  const progress = { done: 0, others: 0 };
-  const metrics: EmbeddingMetrics = {
-    count(name, labels, by = 1) {
-      progress[labels.outcome === 'done' ? 'done' : 'others'] += by;
-      options.metrics.count(name, labels, by);
-    },
-    observe: (name, seconds) => options.metrics.observe(name, seconds),
-  };
-  const presence = createWorkerPresence(commands.redis, keys, replier, log, metrics);
-  const jobs = createWorkerJobs({
-    connection: commands,
-    keys,
-    server,
-    replier,
-    batchSize,
-    stopping,
-    cutOff: cut.signal,
-    timeoutSeconds: options.timeoutSeconds,
-    clock,
-    log,
-    metrics,
-  });
-  const batches = new Set<Promise<void>>();
-  const crashes: unknown[] = [];
+  await new Worker(options).run(signal);
+}
+
+class Worker {
+  private readonly replier: Replier;
+  private readonly keys: QueueKeys;
+  private readonly commands: RedisConnection;
+  private readonly taking: RedisConnection;
+  private readonly server: VectorSource;
+  private readonly presence: ReturnType<typeof createWorkerPresence>;
+  private readonly jobs: WorkerJobs;
+  private readonly stop = new AbortController();
+  private readonly cut = new AbortController();
+  private readonly batches = new Set<Promise<void>>();
+  private readonly crashes: unknown[] = [];
+  /** In the last minute. */
+  private done = 0;
+  private others = 0;
   /** Taking was cut off: our list may hold jobs that we never received. */
-  let mayHaveLost = false;
+  private mayHaveLost = false;
 
-  const beginToStop = () => stop.abort(OVER);
-  signal.addEventListener('abort', beginToStop, { once: true });
-  if (signal.aborted) beginToStop();
-
-  async function start(): Promise<void> {
-    await commands.connected();
-    await refuseOldRedis(commands);
-    await presence.show();
-    log.info(
-      { worker: replier.worker, redis: place, server: server.place, model },
-      `the worker takes jobs from ${queue}`,
-    );
+  constructor(private readonly options: WorkerOptions) {
+    const { model, queue, redisUrl, clock, log, newId } = options;
+    this.replier = { worker: `${hostname()}-${newId()}`, model };
+    this.keys = queueKeys(queue);
+    this.commands = openRedis(redisUrl, 'coterie worker', clock);
+    this.taking = openRedis(redisUrl, 'coterie worker, taking jobs', clock);
+    this.server = createEmbeddingServer(options);
+    const metrics: EmbeddingMetrics = {
+      count: (name, labels, by = 1) => {
+        if (labels.outcome === 'done') this.done += by;
+        else this.others += by;
+        options.metrics.count(name, labels, by);
+      },
+      observe: (name, seconds) => options.metrics.observe(name, seconds),
+    };
+    this.presence = createWorkerPresence(this.commands.redis, this.keys, this.replier, log, metrics);
+    this.jobs = new WorkerJobs({
+      ...options,
+      connection: this.commands,
+      keys: this.keys,
+      server: this.server,
+      replier: this.replier,
+      stopping: this.stop.signal,
+      cutOff: this.cut.signal,
+      metrics,
+    });
   }
 
-  async function takeBatch(): Promise<void> {
+  async run(signal: AbortSignal): Promise<void> {
+    const beginToStop = () => this.stop.abort(OVER);
+    signal.addEventListener('abort', beginToStop, { once: true });
+    if (signal.aborted) beginToStop();
+    try {
+      await this.repeat('start', null, () => this.start());
+      await Promise.all([
+        this.repeat('take jobs', 0, () => this.takeBatch()),
+        this.repeat('show that it lives', SHOW_EVERY_MS, () => this.showPresence()),
+        this.tellProgress(),
+      ]);
+    } finally {
+      beginToStop();
+      await this.finish();
+      signal.removeEventListener('abort', beginToStop);
+    }
+    if (this.crashes.length > 0) throw this.crashes[0];
+  }
+
+  private async start(): Promise<void> {
+    const { queue, model, log } = this.options;
+    await this.commands.connected();
+    await refuseOldRedis(this.commands);
+    await this.presence.show();
+    const fields = {
+      worker: this.replier.worker,
+      redis: this.commands.place,
+      server: this.server.place,
+      model,
+    };
+    log.info(fields, `embedding worker started; taking jobs from ${queue}`);
+  }
+
+  private async takeBatch(): Promise<void> {
+    const { batches } = this;
+    const stopping = this.stop.signal;
     while (batches.size >= BATCHES_AT_ONCE && !stopping.aborted) await Promise.race(batches);
     if (stopping.aborted) return;
-    await taking.connected();
-    if (mayHaveLost) {
+    await this.taking.connected();
+    if (this.mayHaveLost) {
       await Promise.all(batches);
-      await commands.connected();
-      await presence.giveBack();
+      await this.commands.connected();
+      await this.presence.giveBack();
     }
-    mayHaveLost = true;
-    const taken = await take();
-    mayHaveLost = false;
+    this.mayHaveLost = true;
+    const taken = await this.take();
+    this.mayHaveLost = false;
     if (taken.length === 0) return;
-    const batch = jobs
+    const batch = this.jobs
       .work(taken)
       .catch((error: unknown) => {
         // Only a defect ends here. The worker stops; as after any death, others take over its jobs and count it.
-        crashes.push(error);
-        beginToStop();
+        this.crashes.push(error);
+        this.stop.abort(OVER);
       })
       .finally(() => batches.delete(batch));
     batches.add(batch);
   }
 
-  async function take(): Promise<string[]> {
+  private async take(): Promise<string[]> {
+    const { queue, batchSize, batchWindowMs, clock } = this.options;
+    const { redis } = this.taking;
+    const mine = this.keys.taken(this.replier.worker);
     const more = async (most: number) =>
-      most <= 0 ? [] : ((await taking.redis.eval(TAKE, 2, queue, mine, most)) as string[]);
-    const first = await taking.redis.blmove(queue, mine, 'LEFT', 'RIGHT', BLOCK_SECONDS);
+      most <= 0 ? [] : ((await redis.eval(TAKE, 2, queue, mine, most)) as string[]);
+    const first = await redis.blmove(queue, mine, 'LEFT', 'RIGHT', BLOCK_SECONDS);
     if (first === null) return [];
     const taken = [first, ...(await more(batchSize - 1))];
-    if (taken.length < batchSize && options.batchWindowMs > 0) {
-      await clock.sleep(options.batchWindowMs, stopping);
+    if (taken.length < batchSize && batchWindowMs > 0) {
+      await clock.sleep(batchWindowMs, this.stop.signal);
       taken.push(...(await more(batchSize - taken.length)));
     }
     return taken;
   }
 
-  async function showPresence(): Promise<void> {
-    await commands.connected();
-    await presence.show();
-    await presence.takeOver();
+  private async showPresence(): Promise<void> {
+    await this.commands.connected();
+    await this.presence.show();
+    await this.presence.takeOver();
   }
 
   /**
    * Runs it again and again until the worker stops, or once until it succeeds (null). Trouble is waited out, and told
    * when it begins and when it ends. Throws only Fault `configuration`.
    */
-  async function repeat(what: string, everyMs: number | null, run: () => Promise<void>): Promise<void> {
-    let troubled = false;
+  private async repeat(what: string, everyMs: number | null, run: () => Promise<void>): Promise<void> {
+    const { clock, log } = this.options;
+    const { place } = this.commands;
+    const stopping = this.stop.signal;
+    let isTroubled = false;
     while (!stopping.aborted) {
       try {
         await run();
-        if (troubled) log.info({ place }, `Redis works again: the worker can ${what}`);
-        troubled = false;
+        if (isTroubled) log.info({ place }, `Redis works again: the worker can ${what}`);
+        isTroubled = false;
         if (everyMs === null) return;
         await clock.sleep(everyMs, stopping);
       } catch (error) {
         if (error instanceof Fault && error.code === 'configuration') throw error;
         if (stopping.aborted) return;
-        if (!troubled) log.warn({ place, reason: describe(error) }, `Redis fails: the worker cannot ${what}`);
-        troubled = true;
+        if (!isTroubled)
+          log.warn({ place, reason: describe(error) }, `Redis fails: the worker cannot ${what}`);
+        isTroubled = true;
         await clock.sleep(PAUSE_AFTER_TROUBLE_MS, stopping);
       }
     }
   }
 
-  async function tellProgress(): Promise<void> {
-    while (!stopping.aborted) {
-      await clock.sleep(TELL_PROGRESS_EVERY_MS, stopping);
-      const { done, others } = progress;
+  private async tellProgress(): Promise<void> {
+    const { queue, clock, log } = this.options;
+    while (!this.stop.signal.aborted) {
+      await clock.sleep(TELL_PROGRESS_EVERY_MS, this.stop.signal);
+      const { done, others } = this;
       if (done + others === 0) continue;
-      const waiting = await commands.redis.llen(queue).catch(() => null);
+      const waiting = await this.commands.redis.llen(queue).catch(() => null);
       log.info({ done, others, waiting }, `embedded ${done} texts in the last minute`);
-      Object.assign(progress, { done: 0, others: 0 });
+      this.done = 0;
+      this.others = 0;
     }
   }
 
-  async function finish(): Promise<void> {
-    const stopTimer = clock.after(options.shutdownSeconds * 1000, () => cut.abort(OVER));
-    await Promise.all(batches);
+  private async finish(): Promise<void> {
+    const { clock, log, shutdownSeconds } = this.options;
+    const stopTimer = clock.after(shutdownSeconds * 1000, () => this.cut.abort(OVER));
+    await Promise.all(this.batches);
     stopTimer();
-    const mayLeave = commands.isReady() && crashes.length === 0;
-    const left = mayLeave ? await presence.leave().catch(() => null) : null;
-    // Else another worker finds them, when this one is seen to be gone.
-    if (left !== null) log.info({ given_back: left }, 'the worker has stopped');
-    else log.warn({ place }, 'the worker has stopped; the jobs it had taken stay in its list in Redis');
-    commands.close();
-    taking.close();
-    await server.close();
+    const mayLeave = this.commands.isReady() && this.crashes.length === 0;
+    const left = mayLeave ? await this.presence.leave().catch(() => null) : null;
+    // Otherwise another worker finds them when it sees that this one is gone.
+    if (left !== null) log.info({ given_back: left }, 'embedding worker stopped');
+    else
+      log.warn(
+        { place: this.commands.place },
+        'embedding worker stopped; its jobs stay in its list in Redis',
+      );
+    this.commands.close();
+    this.taking.close();
+    await this.server.close();
   }
-
-  try {
-    await repeat('start', null, start);
-    await Promise.all([
-      repeat('take jobs', 0, takeBatch),
-      repeat('show that it lives', SHOW_EVERY_MS, showPresence),
-      tellProgress(),
-    ]);
-  } finally {
-    beginToStop();
-    await finish();
-    signal.removeEventListener('abort', beginToStop);
-  }
-  if (crashes.length > 0) throw crashes[0];
 }
 
 /** Before it takes a job. BLMOVE and LMOVE came with 6.2. */

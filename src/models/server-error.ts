@@ -1,5 +1,6 @@
 /** What can go wrong between us and a model server, in one shape, read from the many in which servers say it. */
 import { describe } from '../core/errors.js';
+import { rootCause } from '../core/network.js';
 import { parse, record, word } from './json.js';
 
 export interface ServerErrorDetails {
@@ -33,12 +34,9 @@ export class ServerError extends Error {
   }
 }
 
-/** Where no response came. The innermost cause says why: `connect ECONNREFUSED 127.0.0.1:11434`. */
+/** Where no response came. */
 export function connectionError(error: unknown): ServerError {
-  let inner = error;
-  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
-  if (inner instanceof AggregateError && inner.errors.length > 0) inner = inner.errors[0];
-  const words = describe(inner);
+  const words = describe(rootCause(error));
   // The system's own limit for a connection.
   return /ETIMEDOUT/.test(words)
     ? new ServerError({ kind: 'silent', words: 'could not be connected to in time' })

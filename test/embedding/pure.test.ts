@@ -84,8 +84,10 @@ describe('vectors', () => {
 });
 
 describe('an answer', () => {
+  const headersOf = (retryAfter: string | null) =>
+    new Headers(retryAfter === null ? {} : { 'retry-after': retryAfter });
   const read = (status: number, text: string, retryAfter: string | null = null) =>
-    readAnswer({ status, text, retryAfter }, 1, Date.UTC(2026, 0, 1));
+    readAnswer({ status, text, headers: headersOf(retryAfter) }, 1, Date.UTC(2026, 0, 1));
 
   it.each([
     [429, '{"error":{"message":"slow down"}}', '7', { kind: 'busy', waitMs: 7000, words: '429: slow down' }],

@@ -207,7 +207,7 @@ describeWithRedis('a requester', () => {
     peer({ model: 'first-model' });
     const { embedder, log } = open();
     await embedder.embed(['one'], asking('query'));
-    expect(log.lines.filter((line) => line.includes('another name')).length).toBe(1);
+    expect(log.lines.filter((line) => line.includes('name another model')).length).toBe(1);
     await Promise.all(peers.splice(0).map((each) => each.close()));
     peer({ model: 'second-model' });
     const error = await thrownBy(embedder.embed(['two'], asking('query')));
