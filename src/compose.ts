@@ -9,10 +9,10 @@ import { createArtifacts } from './artifacts/artifacts.js';
 import { createExports } from './chat-export/files.js';
 import { newCallCode, newPairingCode } from './codes.js';
 import type { Config } from './config.js';
-import { announceCommands } from './conversation/announce.js';
+import { createJobAccess } from './conversation/access.js';
 import { type Conversation, createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
-import { createJobDoor } from './conversation/job-door.js';
+import { announceCommands } from './conversation/receive/commands.js';
 import { OVER, systemClock } from './core/clock.js';
 import { locks } from './core/concurrency.js';
 import { createZone } from './core/dates.js';
@@ -201,7 +201,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
       return zone.name;
     },
   };
-  const door = createJobDoor({ store, rulesFor });
+  const door = createJobAccess({ store, rulesFor });
   const jobs = createJobs({ store, door, rules: jobRules, clock, newId, alarm });
   const speech = await createSpeechOf(config, log);
   const mcp = await createMcp(config, version, log);

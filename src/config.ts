@@ -9,7 +9,7 @@ import type * as z from 'zod';
 import type { Camel, Streaming } from './channels/kit/descriptor.js';
 import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys, laterKeys } from './config-keys.js';
-import type { AccessRules } from './conversation/access.js';
+import type { AccessRules } from './core/access.js';
 import { printableLine } from './core/cut.js';
 import { describe, Fault } from './core/errors.js';
 import { hintFor, knownPart, ONCE, parseKnown } from './core/known-keys.js';

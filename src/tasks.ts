@@ -3,8 +3,9 @@
  * after the first messages, or when it is first used.
  */
 import type { Config } from './config.js';
-import { type AccessRules, isOwner } from './conversation/access.js';
+import { isOwner } from './conversation/access.js';
 import type { Conversation } from './conversation/conversation.js';
+import type { AccessRules } from './core/access.js';
 import { once } from './core/concurrency.js';
 import { channelOf } from './core/ids.js';
 import type { Store } from './core/store.js';

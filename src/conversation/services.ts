@@ -3,6 +3,7 @@
  * settings. Passed whole as the first parameter; what a step works on is passed beside it.
  */
 
+import type { AccessRules } from '../core/access.js';
 import type { Artifacts } from '../core/artifacts.js';
 import type { Channel, Delivery, Greeting, NewDelivery, Recipient, ShownPart } from '../core/channel.js';
 import type { Archives, ChatExports, ChatRecord } from '../core/chat-record.js';
@@ -21,7 +22,6 @@ import type { Lease, Spent } from '../core/route-store.js';
 import type { Store, Sizes as StoredSizes } from '../core/store.js';
 import type { Reaction, SideMessage, ToolsFor, ToolsReady } from '../core/tool.js';
 import type { Measured } from '../core/transcript.js';
-import type { AccessRules } from './access.js';
 
 export interface Services {
   store: Store;
@@ -126,7 +126,7 @@ export interface Place {
   threadId: string | null;
 }
 
-export interface Lane {
+interface Lane {
   /** Sends the delivery that is already claimed, the first of `parts`, and then whatever else is waiting. */
   send(first: Delivery, parts: number): void;
   leave(): void;
@@ -321,4 +321,17 @@ export const LEASE_MS = 60_000;
 
 export function leaseOf({ owner, clock }: BaseServices): Lease {
   return { owner, now: clock.now(), leaseMs: LEASE_MS };
+}
+
+// What of a conversation lies beside the store and the files of groups, and goes with it when it is forgotten: what turns
+// saw, as recorded for `coterie replay`, and exports that wait to be sent.
+
+/** A persona's part of a chat; null: all of it. Rejects where something could not be removed. */
+export async function forgetCopies(
+  { records, exports }: BaseServices,
+  chatId: ChatId,
+  personaId: PersonaId | null,
+): Promise<void> {
+  await records.forget(chatId, personaId);
+  await exports.forget(chatId);
 }

@@ -249,3 +249,13 @@ export function askedCallIn(waitsFor: string): string | null {
 export function offerKeyOf(id: string): string {
   return `asked-${id}-`;
 }
+
+/** `access` of the configuration, with the channel's own overrides already applied. */
+export interface AccessRules {
+  direct: 'pairing' | 'open' | 'closed';
+  groups: 'listed' | 'open' | 'closed';
+  chats: ChatId[];
+  owners: ChatId[];
+  controlChats: ChatId[];
+  requireMention: boolean;
+}

@@ -176,7 +176,7 @@ export interface Jobs {
 }
 
 /** Whether a person may talk in a chat, as far as their ids tell. */
-export interface JobDoor {
+export interface JobAccess {
   admits(who: Pick<Job, 'chatId' | 'senderId'>): Promise<boolean>;
 }
 

@@ -21,7 +21,7 @@ import type { PromptMemory } from './memory.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
 import type { NewCommand, PendingCommand, Receipt, Received, StoredCommand } from './receipt.js';
-import type { Exchange, Measured, Step, StoredMessage } from './transcript.js';
+import type { GroupRound, Measured, Step, StoredMessage } from './transcript.js';
 
 export interface StoredTurn {
   id: string;
@@ -130,7 +130,7 @@ export interface RoomStore {
     turn: { id: string; personaId: PersonaId; batch: number[]; taken: number[]; addressed: PersonaId[] };
     noted: number[];
     hearers: PersonaId[];
-    exchange: Exchange | null;
+    exchange: GroupRound | null;
     /** Whether all new messages are from bots: such turns are counted. Left out: there are no new messages. */
     forBots?: boolean;
     /** What it cost to decide who speaks. */
@@ -142,7 +142,7 @@ export interface RoomStore {
     lease: Lease;
     noted: number[];
     hearers: PersonaId[];
-    exchange: Exchange | null;
+    exchange: GroupRound | null;
     forBots?: boolean;
     spent?: Spent;
   }): Promise<boolean>;
@@ -203,7 +203,7 @@ export interface TurnStore {
     /** Other personas that the reply addresses. */
     addressed: PersonaId[];
     /** The exchange that continues; null when nobody is left to speak. */
-    exchange: Exchange | null;
+    exchange: GroupRound | null;
     deliveries: NewDelivery[];
     send: Attempt | null;
     usage: Usage | null;
@@ -314,7 +314,7 @@ export interface RoomState {
   /** More messages are waiting than were returned. */
   more: boolean;
   /** The current exchange between personas. */
-  exchange: Exchange | null;
+  exchange: GroupRound | null;
   /** How many turns in a row have answered only bots. */
   turnsForBots: number;
 }

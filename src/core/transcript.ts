@@ -256,7 +256,7 @@ export interface ViewStore {
 // An exchange: what follows a human message in a chat of several personas. Everybody it addresses speaks in turn, then
 // those they address, in further rounds, until nobody is addressed or the caps are reached.
 
-export interface Exchange {
+export interface GroupRound {
   /** What was said in it, oldest first: message ids and the persona who spoke, null for people. */
   said: { id: number; by: PersonaId | null }[];
   /** Who is still to speak in this round, in order. */

@@ -5,7 +5,7 @@
  */
 import { type Clock, OVER } from '../core/clock.js';
 import { roomParts } from '../core/ids.js';
-import type { EndedRun, Firing, Job, JobDoor, JobRooms, JobStore } from '../core/jobs.js';
+import type { EndedRun, Firing, Job, JobAccess, JobRooms, JobStore } from '../core/jobs.js';
 import type { Log, Metrics } from '../core/log.js';
 import type { Personas } from '../core/persona.js';
 import { afterFailure, latestOf, nextOf, outOfQuiet, type Rules } from './plan.js';
@@ -14,7 +14,7 @@ import { headOf, parkedWords } from './words.js';
 export interface ClockParts {
   store: JobStore;
   rooms: JobRooms;
-  door: JobDoor;
+  door: JobAccess;
   personas: Pick<Personas, 'get'>;
   /** Only in chats of these. */
   channels: string[];

@@ -2,10 +2,10 @@
 import type { Clock } from '../core/clock.js';
 import type {
   Job,
+  JobAccess,
   JobAnswer,
   JobBounds,
   JobChange,
-  JobDoor,
   JobState,
   JobStore,
   Jobs,
@@ -24,7 +24,7 @@ const OPEN: readonly JobState[] = ['active', 'paused', 'parked'];
 
 interface Parts {
   store: JobStore;
-  door: JobDoor;
+  door: JobAccess;
   rules: Rules;
   clock: Clock;
   newId(): string;

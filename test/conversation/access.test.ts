@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type AccessRules, decideEntry } from '../../src/conversation/access.js';
+import { decideAccess } from '../../src/conversation/access.js';
+import type { AccessRules } from '../../src/core/access.js';
 
 const rules: AccessRules = {
   direct: 'pairing',
@@ -15,27 +16,27 @@ const group = (...chatIds: string[]) => ({ kind: 'group' as const, chatIds, send
 
 describe('who may talk', () => {
   it('pairs unknown senders, admits listed, approved and owning ones', () => {
-    expect(decideEntry(rules, direct('telegram_7'), nobody)).toBe('pair');
-    expect(decideEntry(rules, direct('telegram_5'), nobody)).toBe('enter');
-    expect(decideEntry(rules, direct('telegram_1'), nobody)).toBe('enter');
-    expect(decideEntry(rules, direct('telegram_7'), { ...nobody, sender: true })).toBe('enter');
+    expect(decideAccess(rules, direct('telegram_7'), nobody)).toBe('pair');
+    expect(decideAccess(rules, direct('telegram_5'), nobody)).toBe('enter');
+    expect(decideAccess(rules, direct('telegram_1'), nobody)).toBe('enter');
+    expect(decideAccess(rules, direct('telegram_7'), { ...nobody, sender: true })).toBe('enter');
   });
 
   it('is open or closed where the configuration says so', () => {
-    expect(decideEntry({ ...rules, direct: 'open' }, direct('telegram_7'), nobody)).toBe('enter');
-    expect(decideEntry({ ...rules, direct: 'closed' }, direct('telegram_7'), nobody)).toBe('stay-out');
-    expect(decideEntry({ ...rules, direct: 'closed' }, direct('telegram_1'), nobody)).toBe('enter');
-    expect(decideEntry({ ...rules, groups: 'open' }, group('telegram_-1'), nobody)).toBe('enter');
-    expect(decideEntry({ ...rules, groups: 'closed' }, group('telegram_-100'), nobody)).toBe('stay-out');
+    expect(decideAccess({ ...rules, direct: 'open' }, direct('telegram_7'), nobody)).toBe('enter');
+    expect(decideAccess({ ...rules, direct: 'closed' }, direct('telegram_7'), nobody)).toBe('stay-out');
+    expect(decideAccess({ ...rules, direct: 'closed' }, direct('telegram_1'), nobody)).toBe('enter');
+    expect(decideAccess({ ...rules, groups: 'open' }, group('telegram_-1'), nobody)).toBe('enter');
+    expect(decideAccess({ ...rules, groups: 'closed' }, group('telegram_-100'), nobody)).toBe('stay-out');
   });
 
   it('admits listed and approved groups, by any of their ids, and control chats', () => {
-    expect(decideEntry(rules, group('telegram_-1'), nobody)).toBe('unlisted');
-    expect(decideEntry(rules, group('telegram_-100'), nobody)).toBe('enter');
-    expect(decideEntry(rules, group('telegram_-55', 'telegram_-100'), nobody)).toBe('enter');
-    expect(decideEntry(rules, group('telegram_-900'), nobody)).toBe('enter');
-    expect(decideEntry(rules, group('telegram_-1'), { ...nobody, chat: true })).toBe('enter');
+    expect(decideAccess(rules, group('telegram_-1'), nobody)).toBe('unlisted');
+    expect(decideAccess(rules, group('telegram_-100'), nobody)).toBe('enter');
+    expect(decideAccess(rules, group('telegram_-55', 'telegram_-100'), nobody)).toBe('enter');
+    expect(decideAccess(rules, group('telegram_-900'), nobody)).toBe('enter');
+    expect(decideAccess(rules, group('telegram_-1'), { ...nobody, chat: true })).toBe('enter');
     // An approved person does not open a group that nobody approved.
-    expect(decideEntry(rules, group('telegram_-1'), { ...nobody, sender: true })).toBe('unlisted');
+    expect(decideAccess(rules, group('telegram_-1'), { ...nobody, sender: true })).toBe('unlisted');
   });
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createExports } from '../../src/chat-export/files.js';
-import { argumentsShown } from '../../src/conversation/question.js';
+import { argumentsShown } from '../../src/conversation/approvals.js';
 import { toolSet } from '../../src/conversation/turn/call.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault } from '../../src/core/errors.js';

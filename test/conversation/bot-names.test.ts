@@ -1,6 +1,6 @@
 /** By which words in a group somebody calls the bot: its name alone, as people see it, is a word like any other. */
 import { describe, expect, it } from 'vitest';
-import { callsBot } from '../../src/conversation/rooms/bot-names.js';
+import { callsBot } from '../../src/conversation/rooms/names.js';
 
 const call = (text: string, name = 'Nova') => callsBot(text, [name]);
 

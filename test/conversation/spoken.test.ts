@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { compose as discord } from '../../src/channels/discord/outbound.js';
 import { compose as telegram } from '../../src/channels/telegram/outbound.js';
 import { compose as whatsapp } from '../../src/channels/whatsapp/outbound.js';
-import { wordsToSpeak } from '../../src/conversation/deliver/spoken.js';
+import { wordsToSpeak } from '../../src/conversation/deliver/voice.js';
 
 describe.each([
   ['Telegram', telegram],

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createArtifacts } from '../../src/artifacts/artifacts.js';
-import type { AccessRules } from '../../src/conversation/access.js';
+import { createJobAccess } from '../../src/conversation/access.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
 import { createDeliver } from '../../src/conversation/deliver/deliver.js';
-import { createJobDoor } from '../../src/conversation/job-door.js';
 import type { BaseServices, Deliver, Services, Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/call.js';
+import type { AccessRules } from '../../src/core/access.js';
 import type {
   Channel,
   ChannelLimits,
@@ -354,7 +354,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     options.skills ?? createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
   const alarm = createAlarm();
   const rules: Rules = { missed: 'once', quietHours: null, timezone: zone.name, ...options.schedules };
-  const door = createJobDoor({ store, rulesFor });
+  const door = createJobAccess({ store, rulesFor });
   const jobs = createJobs({ store, door, rules, clock, newId, alarm });
   const base: BaseServices = {
     store,

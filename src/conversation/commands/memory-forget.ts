@@ -8,8 +8,8 @@ import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
 import { sessionFile } from '../../core/task.js';
-import { forgetCopies } from '../copies.js';
 import { code, counted, oneLine, withoutBullet } from '../quoting.js';
+import { forgetCopies } from '../services.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { unquoted } from './parse.js';
 

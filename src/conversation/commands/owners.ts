@@ -3,7 +3,7 @@
  * decision counts; without an id those that wait are listed.
  */
 import { type AskedCall, isAboutRun } from '../../core/access.js';
-import { denialOf, toolNamed } from '../approving.js';
+import { denialOf, toolNamed } from '../approvals.js';
 import { counted, oneLine, code as quoted } from '../quoting.js';
 import {
   type ChatCommand,

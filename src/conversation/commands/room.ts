@@ -1,9 +1,9 @@
 /** `/start`: what Telegram sends when somebody opens a chat with a bot. */
 import { DEFAULT_PERSONA, roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/receipt.js';
-import { forgetCopies } from '../copies.js';
 import { greetingFor, greetingOf } from '../participants.js';
 import { code, counted, nameInWords } from '../quoting.js';
+import { forgetCopies } from '../services.js';
 import {
   activeHere,
   type ChatCommand,

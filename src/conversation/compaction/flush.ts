@@ -15,10 +15,10 @@ import {
   type Step,
   type ViewRecord,
 } from '../../core/transcript.js';
-import { askerOf } from '../asker.js';
 import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
+import { askerOf } from '../rights.js';
 import type { Services, Subject } from '../services.js';
 import { roomForSteps } from '../turn/bounds.js';
 import { tokensOf, tokensPerEstimated } from '../turn/tokens.js';

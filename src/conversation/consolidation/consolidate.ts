@@ -11,9 +11,9 @@ import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.
 import { fenced, nameInPrompt } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
 import { seenKey, type ToolSet } from '../../core/tool.js';
-import { askerOf } from '../asker.js';
 import { broughtBy, wordFinder } from '../commands/memory-lines.js';
 import { journalOnly } from '../compaction/subject.js';
+import { askerOf } from '../rights.js';
 import { requestTokens, type Services, type Subject } from '../services.js';
 import { roomForSteps } from '../turn/bounds.js';
 import { tokensOf } from '../turn/tokens.js';

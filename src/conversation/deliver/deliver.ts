@@ -11,15 +11,24 @@ import type { Channel, Delivery, Greeting, NewDelivery } from '../../core/channe
 import { createIdle } from '../../core/concurrency.js';
 import { type ChatId, channelOf } from '../../core/ids.js';
 import type { Notice } from '../../core/model.js';
-import { chatsOfOwners } from '../owner-chats.js';
+import { ownerChats } from '../access.js';
 import { type BaseServices, type Deliver, leaseOf, type Place } from '../services.js';
-import { createBudget } from './budget.js';
-import { noteShown, recipientOf, type Sender, waitForRoom } from './outcome.js';
+import { createLiveReplies } from './live.js';
 import { gatewaySays, post, postLateNotice, reaction, sideMessage } from './post.js';
-import { attemptOf, canBeFound, isBlank, sendOne } from './send-one.js';
-import { createShowing } from './showing.js';
-import { type Looked, lookFor } from './uncertain.js';
-import { discardVoiceNote, withVoiceNote } from './voice-note.js';
+import { createRateLimiter } from './rate-limiter.js';
+import {
+  attemptOf,
+  canBeFound,
+  isBlank,
+  type Looked,
+  lookFor,
+  noteShown,
+  recipientOf,
+  type Sender,
+  sendOne,
+  waitForRoom,
+} from './send.js';
+import { discardVoiceNote, withVoiceNote } from './voice.js';
 
 /** The most attempts with an unknown outcome: after a broken connection, and after a crash. */
 const UNCERTAIN_CUTS = 2;
@@ -35,7 +44,9 @@ const TYPING_EVERY_MS = 4_000;
 
 export function createDeliver(services: BaseServices): Deliver {
   const { store, owner, channels, clock, log } = services;
-  const budgets = new Map([...channels.values()].map(({ name, limits }) => [name, createBudget(limits)]));
+  const budgets = new Map(
+    [...channels.values()].map(({ name, limits }) => [name, createRateLimiter(limits)]),
+  );
   const budgetOf = (channel: string) => budgets.get(channel);
   /** The chats whose lane is taken, and whether they were woken meanwhile. */
   const lanes = new Map<ChatId, { woken: boolean }>();
@@ -45,7 +56,7 @@ export function createDeliver(services: BaseServices): Deliver {
   const draining = new AbortController();
   setMaxListeners(0, stopping.signal, cuttingOff.signal, draining.signal);
   const idle = createIdle();
-  const showing = createShowing({
+  const showing = createLiveReplies({
     ...services,
     budgetOf,
     takeLane,
@@ -189,7 +200,7 @@ export function createDeliver(services: BaseServices): Deliver {
       logged.add(key);
       const setting = `notice.${key}`;
       if ((await store.setting(setting)) === null) {
-        const chats = await chatsOfOwners(services);
+        const chats = await ownerChats(services);
         for (const chat of chats) await sayTo({ chat, threadId: null }, `news:${key}:${chat.id}`, text);
         // With no owner yet, it is told once there is one.
         if (chats.length === 0) return;

@@ -5,10 +5,10 @@
 import type { Delivery, Greeting, NewDelivery } from '../../core/channel.js';
 import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
-import type { Reaction, SideMessage } from '../../core/tool.js';
+import type { Reaction, SideMessage, ToolsFor } from '../../core/tool.js';
 import { isOfPerson } from '../../core/transcript.js';
 import { appearanceOf } from '../participants.js';
-import type { BaseServices, Place } from '../services.js';
+import type { BaseServices, Deliver, Place } from '../services.js';
 import { deliveriesOf } from './reply.js';
 
 const HOUR_MS = 3_600_000;
@@ -114,4 +114,27 @@ export async function postLateNotice(
   const said = { personaId: null, speaker, part: 0, body: { text, marks: [] }, replyTo: null };
   const delivery = { origin: `late:${id}`, ...said };
   return store.post({ chatId, channel, address, threadId, kind, precedes: id, now, delivery });
+}
+
+// Beside step 5: owners are told once that there are more tools than a request may offer, and which of them are left out.
+
+const MOST_NAMED = 40;
+
+/** The same tools, of which those that are left out are told. */
+export function toolsTelling(toolsFor: ToolsFor, { tellOwners }: Deliver): ToolsFor {
+  return (turn) => {
+    const set = toolsFor(turn);
+    if (set.leftOut !== undefined)
+      void tellOwners({ key: 'tools left out', text: wordsOf(set.leftOut, set.tools.length) });
+    return set;
+  };
+}
+
+function wordsOf(names: readonly string[], offered: number): string {
+  const named = names.slice(0, MOST_NAMED).map((name) => `\`${name}\``);
+  const more = names.length > named.length ? ` and ${names.length - named.length} more` : '';
+  return (
+    `There are more tools than the ${offered} that one request to a model offers (tools.max_offered), so personas do not have ${named.join(', ')}${more}. ` +
+    'List under mcp.servers.NAME.tools those that are needed; `doctor` names all that are left out.'
+  );
 }

@@ -9,7 +9,7 @@ import { type ChatId, DEFAULT_PERSONA, type RoomId } from '../../core/ids.js';
 import type { DigestContent, GuppiEvent, SaidWords } from '../../core/journal.js';
 import { estimateTokens } from '../../core/model.js';
 import { element, elementAround } from '../../core/origin.js';
-import { chatsOfOwners } from '../owner-chats.js';
+import { ownerChats } from '../access.js';
 import { requestTokens, type Services } from '../services.js';
 import { countTokens, spentOn } from '../turn/tokens.js';
 
@@ -92,7 +92,7 @@ export async function keepDigests(
   }
 
   async function tellAll(id: string, content: DigestContent): Promise<void> {
-    const to = await chatsOfOwners(services);
+    const to = await ownerChats(services);
     for (const { id: room } of to) {
       // Whoever spoke there is nobody here, whatever they may do in that chat.
       const told = { text: content.summary, content, tainted: true } as const;

@@ -7,13 +7,13 @@ import type { ChoiceOutcome } from '../../core/channel.js';
 import { type ChatId, roomId } from '../../core/ids.js';
 import type { InboundChoice, InboundMessage } from '../../core/message.js';
 import type { ReceiptOf } from '../../core/receipt.js';
+import { checkAccess } from '../access.js';
 import { commandCalled } from '../commands/list.js';
 import { numberIn } from '../commands/parse.js';
-import { codeOf } from '../deliver/choices.js';
-import { type Giver, rightsOf } from '../rights.js';
+import { codeOf } from '../deliver/reply.js';
+import { type Actor, rightsOf } from '../rights.js';
 import type { Services } from '../services.js';
-import { askAtTheDoor } from './entrance.js';
-import { refusalOf } from './refusal.js';
+import { refusalOf } from './commands.js';
 
 /** The keys of what was offered and is not any more. */
 interface Ended {
@@ -29,7 +29,7 @@ export async function choiceReceipt(
   press: InboundChoice,
   now: number,
 ): Promise<Chosen | Extract<ChoiceOutcome, 'not yours'>> {
-  const { entry, chatId, senderId } = await askAtTheDoor(services, channel, press);
+  const { entry, chatId, senderId } = await checkAccess(services, channel, press);
   if (entry !== 'enter') return 'not yours';
   const { chat, sender, platformMessageId, value } = press;
   const by = { id: senderId, name: sender.name, administrator: sender.administrator };
@@ -104,7 +104,7 @@ function takenOf(
 /** What is for whoever may run the command can be taken only by them, so that nobody else ends it. */
 async function mayTake(
   services: Services,
-  giver: Giver,
+  giver: Actor,
   { senderId }: Offer,
   options: OfferedOption[],
 ): Promise<boolean> {

@@ -8,10 +8,9 @@
  */
 import type { ChatId } from '../../core/ids.js';
 import type { InboundMessage } from '../../core/message.js';
-import { isOwner } from '../access.js';
-import { calledOf, fold } from '../rooms/addressing.js';
+import { type AccessCheck, isOwner } from '../access.js';
+import { calledOf, fold } from '../rooms/names.js';
 import type { Services } from '../services.js';
-import type { Visitor } from './entrance.js';
 
 export type Verdict = 'in time' | 'too much' | 'too much, for the first time';
 
@@ -76,7 +75,7 @@ export async function isTooMuch(
   services: Services,
   pace: Pace,
   message: InboundMessage,
-  { chatId, senderId }: Visitor,
+  { chatId, senderId }: AccessCheck,
   channel: string,
   at: number,
 ): Promise<boolean> {

@@ -14,23 +14,29 @@ import type {
   InboundReaction,
 } from '../../core/message.js';
 import type { Origin, Receipt, ReceiptOf, Received } from '../../core/receipt.js';
+import { pasteAlbum } from '../../core/transcript.js';
+import {
+  type AccessCheck,
+  checkAccess,
+  identifyChat,
+  identifyPerson,
+  isKnownChat,
+  isWithThemselves,
+  linkChat,
+} from '../access.js';
 import { COMMAND_NAMES } from '../commands/list.js';
 import { isUndo, isYes, parseCommand } from '../commands/parse.js';
-import { identifyChat, identifyPerson, linkChat } from '../identity.js';
 import type { Services } from '../services.js';
 import { hasSkill, SKILL } from '../skill-asked.js';
-import { apartReceipt } from './apart.js';
 import { choiceReceipt, chosenInWords } from './choices.js';
-import { askAtTheDoor, isKnownChat, isWithThemselves, type Visitor } from './entrance.js';
 import { isTooMuch, type Pace } from './pace.js';
-import type { Pastes } from './pastes.js';
-import type { Strangers } from './strangers.js';
-import { turnAway } from './turned-away.js';
+import { reject, type UnknownSenders } from './rejections.js';
+import { splitReceipt } from './split.js';
 
 type Said = ReceiptOf<'message'>;
 
 /** The result of a batch, and what to wake. */
-export interface Accepted extends Omit<Received, 'choices'>, Pick<Reception, 'turnedAway' | 'choices'> {
+interface Accepted extends Omit<Received, 'choices'>, Pick<Reception, 'turnedAway' | 'choices'> {
   /** Chats to which something was posted outside a turn. */
   posted: ChatId[];
   /** Rooms in which items of an album came: more of them may follow. */
@@ -49,7 +55,7 @@ interface Intake extends Pick<Accepted, 'turnedAway' | 'posted'> {
 /** `pace`: null without a limit. Resolves when the batch is stored, possibly before it is on the disk. */
 export async function receive(
   services: Services,
-  strangers: Strangers,
+  strangers: UnknownSenders,
   pace: Pace | null,
   pastes: Pastes,
   batch: InboundBatch,
@@ -87,7 +93,7 @@ export async function receive(
 /** null for an event that stores nothing. */
 async function receiptOf(
   services: Services,
-  strangers: Strangers,
+  strangers: UnknownSenders,
   pace: Pace | null,
   batch: InboundBatch,
   event: InboundBatch['events'][number],
@@ -96,13 +102,13 @@ async function receiptOf(
   const { channel } = batch;
   switch (event.kind) {
     case 'message': {
-      const visitor = await askAtTheDoor(services, channel, event);
+      const visitor = await checkAccess(services, channel, event);
       const { entry } = visitor;
       if (entry === 'enter') {
         const receipt = await messageReceipt(services, batch, event, visitor, intake);
         return pace === null ? receipt : inPace(services, pace, event, visitor, receipt, channel, intake);
       }
-      const turned = await turnAway(services, strangers, channel, event, {
+      const turned = await reject(services, strangers, channel, event, {
         ...visitor,
         entry,
         now: intake.now,
@@ -126,7 +132,7 @@ async function receiptOf(
     case 'moved':
       return moveReceipt(services, channel, event);
     case 'apart':
-      return apartReceipt(services, channel, event);
+      return splitReceipt(services, channel, event);
   }
 }
 
@@ -134,7 +140,7 @@ async function messageReceipt(
   services: Services,
   { piledUp, channel }: InboundBatch,
   message: InboundMessage,
-  { chatId, senderId, isStranger }: Visitor,
+  { chatId, senderId, isStranger }: AccessCheck,
   { now, ended }: Intake,
 ): Promise<Receipt> {
   const { mentionsBot, replyTo, platformMessageId, threadId, sender, addresses } = message;
@@ -206,7 +212,7 @@ async function inPace(
   services: Services,
   pace: Pace,
   message: InboundMessage,
-  visitor: Visitor,
+  visitor: AccessCheck,
   receipt: Receipt,
   channel: string,
   { now }: Intake,
@@ -243,7 +249,7 @@ function worded(
 
 /** Only those who may talk may edit. */
 async function editReceipt(services: Services, channel: string, edit: InboundEdit): Promise<Receipt | null> {
-  const { entry, chatId, senderId } = await askAtTheDoor(services, channel, edit);
+  const { entry, chatId, senderId } = await checkAccess(services, channel, edit);
   if (entry !== 'enter') return null;
   const { platformMessageId, mentionsBot, editedAt } = edit;
   const words = worded(services, edit);
@@ -269,7 +275,7 @@ async function reactionReceipt(
   { sender, chat, platformMessageIds, sign, sentAt }: InboundReaction,
   now: number,
 ): Promise<Receipt | null> {
-  const { entry, chatId, senderId, isStranger } = await askAtTheDoor(services, channel, { chat, sender });
+  const { entry, chatId, senderId, isStranger } = await checkAccess(services, channel, { chat, sender });
   if (entry !== 'enter') return null;
   const by = { id: senderId, name: sender.name };
   const reaction = { chatId, sender: by, platformMessageIds, sign, sentAt: sentAt || now };
@@ -282,4 +288,48 @@ async function moveReceipt(services: Services, channel: string, event: InboundMo
   if (!(await isKnownChat(services, channel, chatId))) return null;
   await linkChat(services, chatId, platformId(channel, event.to));
   return { kind: 'moved', chatId, address: event.to };
+}
+
+// Within step 1 of the route: a client cuts a text that is too long for one message into several, and sends them one by
+// one. They get an album of their own, so that they are waited for, are for the same persona, and are shown as one.
+
+/** Until the next part comes. A platform's own times may be whole seconds. */
+const MOST_APART_MS = 2_000;
+/** Clients cut where a word ends: a part has at least so much of what fits. */
+const LEAST_OF_A_PART = 0.9;
+
+interface Begun {
+  album: string;
+  at: number;
+}
+
+type Pastes = ReturnType<typeof createPastes>;
+
+export function createPastes() {
+  /** By room and person: the album that their next message may go on with. */
+  const begun = new Map<string, Begun>();
+
+  return {
+    /** `fits`: how many characters clients of this platform send in one message. */
+    noted(
+      receipt: Receipt,
+      { now, fits = [] }: { now: number; fits?: readonly number[] | undefined },
+    ): Receipt {
+      if (receipt.kind !== 'message' || fits.length === 0) return receipt;
+      const { chat, threadId, sender, platformMessageId, text } = receipt;
+      const at = receipt.receivedAt ?? now;
+      for (const [key, { at: before }] of begun) if (at - before > MOST_APART_MS) begun.delete(key);
+      const whose = JSON.stringify([chat.id, threadId, sender.id]);
+      const last = begun.get(whose);
+      begun.delete(whose);
+      const { album, attachments, forwardedFrom, replyTo } = receipt;
+      if (album !== undefined || attachments !== undefined || forwardedFrom !== undefined) return receipt;
+      const limit = fits.find((most) => text.length <= most && text.length >= most * LEAST_OF_A_PART);
+      const goesOn = last !== undefined && replyTo === null;
+      if (limit === undefined && !goesOn) return receipt;
+      const paste = goesOn ? last.album : pasteAlbum(limit ?? 0, platformMessageId);
+      if (limit !== undefined) begun.set(whose, { album: paste, at });
+      return { ...receipt, album: paste };
+    },
+  };
 }

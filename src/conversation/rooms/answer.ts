@@ -3,29 +3,39 @@
  * request fits), show the reply while it is written, finish (`finish.ts`).
  */
 import { createHash } from 'node:crypto';
+import type { AskedCall, NewQuestion } from '../../core/access.js';
 import { wordsSoFar } from '../../core/artifacts.js';
 import { describe, Fault } from '../../core/errors.js';
+import { roomParts } from '../../core/ids.js';
 import type { TurnRecorder, TurnSight } from '../../core/journal.js';
 import type { Notice } from '../../core/model.js';
+import { personaName } from '../../core/persona.js';
 import type { Alarm } from '../../core/route-store.js';
 import { haveFiles, type Measured, type Step } from '../../core/transcript.js';
+import { questionAbout, sentence, shownName, wordsOfQuestion } from '../approvals.js';
 import { buildContext, type TurnContext } from '../context/context.js';
 import { isLimit } from '../daily-limits.js';
+import { NOT_LIVE } from '../deliver/live.js';
 import { recipientIn, replyOf } from '../deliver/reply.js';
-import { NOT_LIVE } from '../deliver/showing.js';
 import { greet } from '../participants.js';
+import { oneLine, code as quoted } from '../quoting.js';
 import type { LiveReply, MeteredModel } from '../services.js';
-import { callsToRun, isTainted, stepMessages } from '../turn/steps.js';
+import { callsToRun, cutOffCalls, isTainted, type StepExtras, stepMessages } from '../turn/steps.js';
 import { tokensOf } from '../turn/tokens.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
-import { authorisationOf, causeOf, hoursLate, payerOf } from './batch.js';
-import { withFiles, withFilesOf } from './files-of-turn.js';
-import { type Finished, failureIn, finish, refuse, saidBy } from './finish.js';
-import { madeIn } from './made.js';
-import type { RoomServices, Turn } from './room-services.js';
-import { saveStep } from './save-step.js';
+import { type Finished, failureIn, finish, madeIn, refuse, saidBy } from './finish.js';
+import {
+  authorisationOf,
+  causeOf,
+  hoursLate,
+  payerOf,
+  type RoomServices,
+  type Turn,
+  withFiles,
+  withFilesOf,
+} from './turn.js';
 
-export type AnswerEnd = Finished | { kind: 'suspended'; alarm: Alarm | null };
+type AnswerEnd = Finished | { kind: 'suspended'; alarm: Alarm | null };
 
 export async function answer(services: RoomServices, begun: Turn, signal: AbortSignal): Promise<AnswerEnd> {
   const meter = services.dailyLimits.meter(payerOf(begun));
@@ -230,4 +240,47 @@ function measuredOf(outcome: TurnOutcome, context: TurnContext, steps: Step[]): 
     return null;
   const estimated = context.requestTokens + tokensOf(stepMessages(steps));
   return { counted: outcome.last.inputTokens, estimated };
+}
+
+// Step 5 of the route: stores a step of a turn, and with a call that needs a person's yes the question to people.
+
+/** False when the claim is lost. */
+async function saveStep(
+  services: RoomServices,
+  work: Turn,
+  step: Step,
+  { entries = [], asked }: StepExtras = {},
+): Promise<boolean> {
+  const { store, clock, deliver } = services;
+  const { claim, turn } = work;
+  if (step.kind !== 'waiting') return store.addStep(claim, turn.id, step, entries);
+  const question = asked && (await questionOf(services, work, asked));
+  const more = { entries, ...(question && { question }) };
+  const isStored = await store.suspend(claim, turn.id, step, clock.now(), more);
+  if (isStored) for (const { chatId } of question?.posts ?? []) deliver.wake(chatId);
+  return isStored;
+}
+
+// Step 5 of the route: the question to people about a call of a persona's turn.
+
+function questionOf(services: RoomServices, work: Turn, call: AskedCall): Promise<NewQuestion> {
+  const { chat, room, personas, turn } = work;
+  const { controlChats } = services.rulesFor(chat.channel);
+  const who = `${shownName(personaName(personas, turn.personaId))} in the chat ${shownName(chat.title)} (${shownName(chat.id)})`;
+  const wants = `${who} wants to call ${shownName(call.tool)}. ${sentence(call.why)}`;
+  const words = wordsOfQuestion(call, { wants, yes: 'To allow it once' });
+  return questionAbout(services, { chat, room, controlChats }, call, words);
+}
+
+// Step 5 of the route: calls that were cut off when the gateway ended, or was made to leave them. None is run again, so the
+// chat is told, once for a turn: somebody there may know whether it was done.
+
+const NAME_CHARS = 60;
+
+export async function tellCutOff(services: RoomServices, { chat, room, turn }: Turn): Promise<void> {
+  const calls = cutOffCalls(turn.steps);
+  if (calls.length === 0) return;
+  const names = [...new Set(calls.map(({ name }) => quoted(oneLine(name, NAME_CHARS))))].join(', ');
+  const text = `I was cut off while ${names} ran: I cannot tell whether it was done, and do not run it again by myself.`;
+  await services.deliver.say({ chat, threadId: roomParts(room).threadId }, `interrupted:${turn.id}`, text);
 }

@@ -13,7 +13,7 @@ import type { StoredMessage } from '../../core/transcript.js';
 import { type Perspective, userLine } from '../context/history.js';
 import type { Services } from '../services.js';
 import { countTokens, spentOn } from '../turn/tokens.js';
-import { calledOf, named } from './addressing.js';
+import { calledOf, named } from './names.js';
 
 interface Choice {
   present: Persona[];

@@ -2,24 +2,28 @@
  * Step 6 of the route: how a turn ends. What it said, or one plain sentence about why it said nothing, goes into the
  * transcript and the outbox.
  */
-import { Fault, sentenceOf } from '../../core/errors.js';
-import type { PersonaId } from '../../core/ids.js';
+
+import { Fault, sentenceOf, describe } from '../../core/errors.js';
+import { type PersonaId, roomParts } from '../../core/ids.js';
 import { jobOfEvent } from '../../core/jobs.js';
 import { personaName } from '../../core/persona.js';
 import { headOfTaskEnd, taskOfEvent } from '../../core/task.js';
-import type { Measured, StoredMessage } from '../../core/transcript.js';
+import { type Measured, type StoredMessage, authorName } from '../../core/transcript.js';
 import type { TurnContext } from '../context/context.js';
 import { filesOfReply, recipientIn, replyOf, type Said } from '../deliver/reply.js';
-import { savedNote } from '../deliver/saved.js';
-import { attemptOf } from '../deliver/send-one.js';
-import { spokenReply } from '../deliver/voice-note.js';
 import { appearanceOf, presentIn } from '../participants.js';
-import type { LimitStatus, MeteredModel } from '../services.js';
-import { calledOf, turnedTo } from './addressing.js';
-import type { Made } from './made.js';
-import { tellLimit } from './refusals.js';
-import type { RoomServices, Turn } from './room-services.js';
-import { spoken } from './speakers.js';
+import type { LimitStatus, MeteredModel, Payer } from '../services.js';
+import { type ArtifactDelta, deltasIn } from '../../core/artifacts.js';
+import type { OutgoingFile } from '../../core/channel.js';
+import { ownerChats } from '../access.js';
+import { limitFault, limitName, MILLION } from '../daily-limits.js';
+import { savedNote } from '../deliver/memory-note.js';
+import { attemptOf } from '../deliver/send.js';
+import { spokenReply } from '../deliver/voice.js';
+import { counted, oneLine, code as quoted } from '../quoting.js';
+import { roundAfterReply } from './group-round.js';
+import { calledOf, turnedTo } from './names.js';
+import { payerOf, type RoomServices, senderOf, type Turn } from './turn.js';
 
 export type Finished =
   | { kind: 'finished'; isSomebodyNext: boolean }
@@ -52,7 +56,7 @@ export async function finish(services: RoomServices, work: Turn, ending: Ending)
   const spent = ending.meter?.spent(turn.personaId);
   const isAnswered = ending.outcome === 'answered';
   const addressed = isAnswered ? othersCalled(work, ending.text) : [];
-  const exchange = work.exchange && spoken(work.exchange, addressed, services.settings.caps);
+  const exchange = work.exchange && roundAfterReply(work.exchange, addressed, services.settings.caps);
   const late = isAnswered && ending.wordless === null ? ending.lateByHours : null;
   const note = turn.steps.length === 0 ? null : await savedNote(services, chat, turn);
   const said = { ...saidBy(work, ending.speaker, late), note };
@@ -164,4 +168,154 @@ function othersCalled({ chat, personas, turn }: Turn, reply: string): PersonaId[
   const others = presentIn(chat, personas).filter((id) => id !== turn.personaId);
   if (others.length === 0) return [];
   return turnedTo(reply, personas.filter(({ id }) => others.includes(id)).map(calledOf));
+}
+
+// Between steps 5 and 6 of the route: the artifacts that an answer holds in blocks (`core/artifacts.ts`) become
+// files, which go out with its words. They are written before the transaction that ends the turn: a crash in between
+// leaves a file that nobody was sent, and the next run writes it again.
+
+interface Made {
+  /** What people are told in words. */
+  text: string;
+  /** What the transcript keeps: the words, and what was made, without its content. */
+  kept: string;
+  files: OutgoingFile[];
+}
+
+const MOST_TITLE = 100;
+
+/** For a turn that may make artifacts. null: aborted. */
+export async function madeIn(
+  services: RoomServices,
+  work: Turn,
+  answer: string,
+  signal: AbortSignal,
+): Promise<Made | null> {
+  const nothing = { text: answer, kept: answer, files: [] };
+  const { text, deltas, leftOut } = deltasIn(answer);
+  if (deltas.length === 0) return nothing;
+  if (leftOut.length > 0) {
+    const why = { turn: work.turn.id, items: leftOut.length, why: leftOut[0] };
+    services.log.warn(why, 'artifacts of an answer were left out');
+  }
+  const { sendsPerTurn } = services.settings.callLimits;
+  const files: OutgoingFile[] = [];
+  const words = [text];
+  const notes: string[] = [];
+  let unsent = 0;
+  for (const delta of deltas) {
+    const outcome = await outcomeOf(services, work, delta, signal);
+    if (signal.aborted) return null;
+    if ('words' in outcome) words.push(outcome.words);
+    else if (outcome.file !== null && files.length < sendsPerTurn) files.push(outcome.file);
+    else if (outcome.file !== null) unsent += 1;
+    if ('note' in outcome) notes.push(outcome.note);
+  }
+  if (leftOut.length > 0)
+    words.push(
+      `_(${counted(leftOut.length, 'more file')} could not be made: that part of my answer was malformed.)_`,
+    );
+  if (unsent > 0)
+    words.push(`_(${counted(unsent, 'more file')} kept, but not sent: I may send ${sendsPerTurn} at once.)_`);
+  const said = words.filter((each) => each !== '').join('\n\n');
+  return { text: said, kept: [said, ...notes].filter((each) => each !== '').join('\n'), files };
+}
+
+type Outcome = { words: string } | { file: OutgoingFile | null; note: string };
+
+async function outcomeOf(
+  { artifacts, audit, log }: RoomServices,
+  { chat, turn, batch }: Turn,
+  { id, title, type, content, ref }: ArtifactDelta,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const called = oneLine(title ?? '', MOST_TITLE);
+  if (artifacts === undefined) return { words: '' };
+  try {
+    if (content === undefined) {
+      // What a tool of this very turn has made is here already.
+      const known = await artifacts.find(turn.id, id);
+      if (known !== null) return { file: null, note: noteOf(known.name, called) };
+      const where = ref === undefined ? [] : [oneLine(ref, 2_000)];
+      return { words: [called || id, ...where].join(': ') };
+    }
+    const who = `${chat.id}/${turn.personaId}`;
+    await audit.note({
+      kind: 'tool',
+      who,
+      where: chat.id,
+      what: 'artifact in an answer',
+      word: senderOf(batch) || null,
+    });
+    const written = await artifacts.write(
+      { taskId: turn.id, id, title: title ?? null, type: type ?? null, content, chatId: chat.id },
+      signal,
+    );
+    if (written.ok) return { file: written.file, note: noteOf(written.file?.name ?? id, called) };
+    return { words: `_(The file ${id} could not be made: ${written.reason})_` };
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    log.warn({ turn: turn.id, why: describe(error) }, 'an artifact of an answer could not be written');
+    return { words: `_(The file ${id} could not be made. ${error.sentence})_` };
+  }
+}
+
+function noteOf(name: string, title: string): string {
+  return title === '' ? `[file: ${name}]` : `[file: ${name}, ${title}]`;
+}
+
+// At a daily limit the chat gets one plain sentence, and the owners are told; then it is silent until the next day. Both go
+// through the outbox under an origin of the day, so that nothing is said twice.
+
+const NAME_CHARS = 60;
+
+/** Says so where and to whom it has not been said today. */
+async function tellLimit(services: RoomServices, turn: Turn, limit: LimitStatus): Promise<void> {
+  const { clock, zone, log, metrics, deliver } = services;
+  const { chat, room, batch } = turn;
+  const name = limitName(limit);
+  metrics.count('limited_total', { limit: name });
+  const day = zone.date(clock.now());
+  const payer = payerOf(turn);
+  const whose = { day: '', chat: '', persona: `:${payer.personaId}`, person: `:${payer.personId}` }[
+    limit.scope
+  ];
+  const replyTo = batch.findLast(({ author }) => author.kind === 'person')?.platformMessageId;
+  const here = { chat, threadId: roomParts(room).threadId };
+  const isNew = await deliver.say(
+    here,
+    `limit:${day}:${name}:${chat.id}${whose}`,
+    limitFault(limit).sentence,
+    replyTo,
+  );
+  if (!isNew) return;
+  log.info({ room, limit: name }, 'daily limit reached; chat notified');
+  const key = `limit ${day} ${name}`;
+  try {
+    const text = wordsForOwners(turn, payer, limit, zone.name);
+    for (const owners of await ownerChats(services)) {
+      const isTold = await deliver.say({ chat: owners, threadId: null }, `news:${key}:${owners.id}`, text);
+      if (isTold) log.warn({ notice: key }, text);
+    }
+  } catch (error) {
+    log.error({ err: error, notice: key }, 'owners could not be notified');
+  }
+}
+
+/** Names are anybody's words: quoted, on one line. */
+function wordsForOwners({ chat, batch }: Turn, payer: Payer, limit: LimitStatus, zone: string): string {
+  const name = (text: string) => quoted(oneLine(text, NAME_CHARS));
+  const author = batch.findLast(({ author: by }) => by.kind === 'person')?.author;
+  const here = `the chat ${name(chat.title)} (${chat.id})`;
+  const who = {
+    day: 'All chats together have',
+    chat: `First today, ${here} has`,
+    persona: `First today, the persona ${name(payer.personaId)} of ${here} has`,
+    person: `First today, ${author ? `${name(authorName(author))} ` : ''}(${payer.personId}) has`,
+  }[limit.scope];
+  const most = limit.unit === 'money' ? limit.most / MILLION : limit.most;
+  return (
+    `${who} reached \`limits.${limitName(limit)}\` (${most}): no model is asked for more until midnight (${zone}). ` +
+    'To allow more, raise it in config.yaml and restart; `/usage` shows what was used.'
+  );
 }

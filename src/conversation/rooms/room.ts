@@ -11,17 +11,22 @@ import { haveFiles, type StoredMessage } from '../../core/transcript.js';
 import { recipientIn } from '../deliver/reply.js';
 import { presentIn } from '../participants.js';
 import { leaseOf } from '../services.js';
-import { type Admission, admit } from './admit.js';
-import { answer } from './answer.js';
+import { answer, tellCutOff } from './answer.js';
 import { chooseSpeaker } from './arbiter.js';
-import { payerIn, payerOf, schedulerOf } from './batch.js';
-import { tellCutOff } from './cut-off.js';
-import { tellFileNotices, withSpokenWords } from './files-of-turn.js';
 import { park, refuse } from './finish.js';
-import { hold } from './hold.js';
-import type { RoomServices, Turn } from './room-services.js';
+import { nextTurn } from './group-round.js';
+import { type Routing, route } from './routing.js';
 import type { RoomEnd, RoomRun } from './scheduler.js';
-import { speakersOf } from './speakers.js';
+import {
+  claimRoom,
+  payerIn,
+  payerOf,
+  type RoomServices,
+  schedulerOf,
+  type Turn,
+  tellFileNotices,
+  withSpokenWords,
+} from './turn.js';
 
 /** The result of a run, for the scheduler. */
 export type RunEnd = RoomEnd & { alarm?: Alarm };
@@ -116,16 +121,16 @@ async function beginNext(
   const { seen, notices } = heard;
   const { chat } = seen;
   const personas = await personasIn(services, seen);
-  const admission = admit(seen.waiting, personas, {
+  const admission = route(seen.waiting, personas, {
     ...chat,
     requireMention: services.rulesFor(chat.channel).requireMention,
     botNames: channel.names?.() ?? [],
-    tiredOfBots: seen.turnsForBots >= services.settings.caps.replies,
+    botLimitReached: seen.turnsForBots >= services.settings.caps.replies,
   });
   const decided = await decideWhoAnswers(services, run, { seen, admission, personas });
   if (decided === null) return 'look again';
 
-  const { turn, noted, exchange, forBots } = speakersOf(seen, decided.admission, personas);
+  const { turn, noted, exchange, forBots } = nextTurn(seen, decided.admission, personas);
   const { meter } = decided;
   const spent = meter?.spent(turn?.personaId ?? chat.activePersona);
   const begin = {
@@ -206,13 +211,13 @@ async function personasIn({ personas, log }: RoomServices, { chat, waiting }: Ro
 async function decideWhoAnswers(
   services: RoomServices,
   run: RoomRun,
-  { seen, admission, personas }: { seen: RoomState; admission: Admission; personas: Persona[] },
+  { seen, admission, personas }: { seen: RoomState; admission: Routing; personas: Persona[] },
 ) {
   const { turn } = admission;
   const held = run.claim ?? seen;
   if (!services.settings.natural || turn === null || turn.open === null)
     return { held, admission, meter: null };
-  const claim = await hold(services, run, held);
+  const claim = await claimRoom(services, run, held);
   if (claim === null) return null;
   const last = await services.store.lastReply(run.room);
   const present = presentIn(seen.chat, personas).flatMap((id) => personas.filter((each) => each.id === id));

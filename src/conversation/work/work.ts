@@ -10,7 +10,7 @@ import type { ModelMessage } from '../../core/model.js';
 import { NEEDS_INSTRUCTION, type Work, type WorkAsk, type WorkDone, type WorkEnd } from '../../core/task.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
-import { refusedWith } from '../approving.js';
+import { refusedWith } from '../approvals.js';
 import { requestTokens, type Services } from '../services.js';
 import { roomForSteps } from '../turn/bounds.js';
 import { outcomesOf } from '../turn/calls.js';
@@ -18,17 +18,22 @@ import { isTainted, type StepExtras, stepOf, type TurnRequest } from '../turn/st
 import { needsApprovalText, type RunApproval } from '../turn/taint.js';
 import { tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
-import { decisionOn } from './decision.js';
-import { eventsOf } from './events.js';
-import { questionOf } from './question.js';
-import { cutOffSteps, saidIn, shortened, trustIn } from './said.js';
-import { authorisationFor, isSomebodyThere, payerFor, type Whose, whoseTask } from './whose.js';
+import { cutOffSteps, eventsOf, saidIn, shortened, trustIn } from './messages.js';
+import {
+  authorisationFor,
+  decisionOn,
+  isSomebodyThere,
+  type Principal,
+  payerFor,
+  principalOf,
+  questionOf,
+} from './principal.js';
 
 /** A request that is under way. */
 interface Request {
   ask: WorkAsk;
   signal: AbortSignal;
-  whose: Whose;
+  whose: Principal;
   tools: ToolSet;
   /** What was said before, as it is sent. */
   messages: ModelMessage[];
@@ -74,7 +79,7 @@ async function begun(
   said: RunApproval | undefined,
   signal: AbortSignal,
 ): Promise<Request> {
-  const whose = await whoseTask(services, ask.task);
+  const whose = await principalOf(services, ask.task);
   const { personaId, senderId, chat } = whose;
   const kind = {
     ...{ kind: 'agent' as const, chatId: chat.id, personaId, senderId, allowed: ask.agent.tools },

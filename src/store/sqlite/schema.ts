@@ -10,7 +10,7 @@ import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'driz
 import type { ApprovedKind, OfferedOption, PairingRequest } from '../../core/access.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Cause, Tier } from '../../core/memory.js';
-import type { Exchange } from '../../core/transcript.js';
+import type { GroupRound } from '../../core/transcript.js';
 
 const flag = (name: string) => integer(name, { mode: 'boolean' });
 
@@ -70,7 +70,7 @@ export const room = sqliteTable(
     /** The platform id of the last message or command of a person: where catching up starts. */
     newestPlatformId: text('newest_platform_id'),
     /** The current exchange between personas; null for none. */
-    exchange: text('exchange', { mode: 'json' }).$type<Exchange>(),
+    exchange: text('exchange', { mode: 'json' }).$type<GroupRound>(),
     /** Turns in a row that answered only bots. */
     turnsForBots: integer('turns_for_bots').notNull().default(0),
     /** Moves on whenever something that was heard in the room changes. */

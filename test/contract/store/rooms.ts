@@ -1,7 +1,7 @@
 /** Several personas in one room: who is there, who hears what, what goes on between them; and several faces of one account. */
 import { describe, expect, it } from 'vitest';
 import type { CommandEffect } from '../../../src/core/route-store.js';
-import type { Exchange } from '../../../src/core/transcript.js';
+import type { GroupRound } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   begun,
@@ -29,7 +29,7 @@ export function roomContract(under: StoreUnderTest): void {
     await under.store.takeCommand(taken, lease());
     await under.store.finishCommand({ id: taken, now: NOW, deliveries: [], effects });
   };
-  const goingOn = (more: Partial<Exchange> = {}): Exchange => ({
+  const goingOn = (more: Partial<GroupRound> = {}): GroupRound => ({
     said: [{ id: 1, by: null }],
     due: ['max'],
     next: [],

@@ -6,7 +6,12 @@ import { roomId } from '../../../src/core/ids.js';
 import type { Receipt } from '../../../src/core/receipt.js';
 import type { Claim, Lease, RoomState, Spent } from '../../../src/core/route-store.js';
 import type { Store } from '../../../src/core/store.js';
-import { BEGINNING, type Exchange, type Position, type StoredMessage } from '../../../src/core/transcript.js';
+import {
+  BEGINNING,
+  type GroupRound,
+  type Position,
+  type StoredMessage,
+} from '../../../src/core/transcript.js';
 
 export const NOW = Date.UTC(2026, 0, 15, 12);
 export const MINUTE = 60_000;
@@ -126,7 +131,7 @@ interface BeginOptions {
   owner?: string;
   hearers?: string[];
   addressed?: string[];
-  exchange?: Exchange | null;
+  exchange?: GroupRound | null;
   batch?: number[];
   taken?: number[];
   noted?: number[];

@@ -13,12 +13,12 @@ import {
   calledOf,
   calledPlainly,
   calledTogether,
+  callsBot,
   named,
   turnedTo,
-} from './addressing.js';
-import { callsBot } from './bot-names.js';
+} from './names.js';
 
-export interface Admission {
+export interface Routing {
   /** null when every waiting message is only noted. */
   turn: {
     personaId: PersonaId;
@@ -35,7 +35,7 @@ export interface Admission {
   noted: StoredMessage[];
 }
 
-export interface AdmitRules {
+export interface RoutingRules {
   kind: 'direct' | 'group';
   requireMention: boolean;
   activePersona: PersonaId;
@@ -44,7 +44,7 @@ export interface AdmitRules {
   /** The names under which people see the bot. */
   botNames?: readonly string[];
   /** Other bots have had as many answers in a row, without a message from a person, as they may have. */
-  tiredOfBots?: boolean;
+  botLimitReached?: boolean;
 }
 
 /** Whom one message is for; `to` is empty when it is for nobody. */
@@ -60,7 +60,7 @@ const NOBODY: Addressed = { to: [], open: null };
 interface Room {
   here: Called[];
   present: PersonaId[];
-  rules: AdmitRules;
+  rules: RoutingRules;
   /** By which people may call the bot, and nobody who is here. */
   botNames: readonly string[];
   /** Who is called by the name of the bot; null: nobody in particular. */
@@ -71,7 +71,7 @@ interface Room {
  * Takes messages from the front until one addresses somebody else; that one and the rest wait for the next turn. An
  * album is one message: it is for whom one of its items is for.
  */
-export function admit(waiting: StoredMessage[], personas: Persona[], rules: AdmitRules): Admission {
+export function route(waiting: StoredMessage[], personas: Persona[], rules: RoutingRules): Routing {
   const here = personas.filter(({ id }) => !rules.away?.includes(id)).map(calledOf);
   const present = presentIn(rules, here);
   const bot = personas.find(({ id }) => id === DEFAULT_PERSONA && present.includes(id));
@@ -102,7 +102,7 @@ function isSame(one: Addressed, other: Addressed): boolean {
 }
 
 /** In a direct chat nobody need be called; and where a persona has the bot's name for its own, it is that persona's. */
-function botNamesIn(here: Called[], { kind, botNames = [] }: AdmitRules): readonly string[] {
+function botNamesIn(here: Called[], { kind, botNames = [] }: RoutingRules): readonly string[] {
   if (kind === 'direct' || botNames.length === 0) return [];
   const names = here.flatMap((persona) => persona.names);
   return names.some((name) => callsBot(name, botNames)) ? [] : botNames;
@@ -152,7 +152,7 @@ function addressedBy(message: StoredMessage, room: Room): Addressed {
     const to = (message.addresses ?? []).filter((id) => here.some((persona) => persona.id === id));
     return { to: to.length > 0 ? to : present.slice(0, 1), open: null };
   }
-  if (rules.tiredOfBots && message.author.kind === 'person' && message.author.bot) return NOBODY;
+  if (rules.botLimitReached && message.author.kind === 'person' && message.author.bot) return NOBODY;
 
   const isCalled = callsUs(message, room.botNames);
   const byName = calledIn(message, room, isCalled);

@@ -7,24 +7,24 @@
 import type { PersonaId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 import type { RoomState } from '../../core/route-store.js';
-import type { Exchange, StoredMessage } from '../../core/transcript.js';
+import type { GroupRound, StoredMessage } from '../../core/transcript.js';
 import { hasSeveral } from '../participants.js';
-import type { Admission } from './admit.js';
-import { senderOf } from './batch.js';
+import type { Routing } from './routing.js';
+import { senderOf } from './turn.js';
 
-export interface Taking {
+export interface NextTurn {
   turn: { personaId: PersonaId; batch: number[]; taken: number[]; addressed: PersonaId[] } | null;
   noted: number[];
-  exchange: Exchange | null;
+  exchange: GroupRound | null;
   /** Left out when there was no new message. */
   forBots?: boolean;
 }
 
-export function speakersOf(
+export function nextTurn(
   { chat, exchange: before }: Pick<RoomState, 'chat' | 'exchange'>,
-  { turn, noted }: Admission,
+  { turn, noted }: Routing,
   personas: Persona[],
-): Taking {
+): NextTurn {
   const idsOf = (messages: StoredMessage[]) => messages.map(({ id }) => id);
   const maySpeak = (id: PersonaId) => personas.some((each) => each.id === id) && !chat.away?.includes(id);
   const words = noted.filter(({ reaction }) => !reaction);
@@ -32,7 +32,7 @@ export function speakersOf(
   const said = news.length === 0 ? {} : { forBots: news.every(isBots) };
 
   if (turn === null) {
-    const left = before !== null && words.length > 0 ? interrupted(before) : before;
+    const left = before !== null && words.length > 0 ? interruptRound(before) : before;
     const floor = left === null ? null : nextSpeaker(left, maySpeak);
     return { ...turnFor(floor, [], []), noted: idsOf(noted), ...said };
   }
@@ -43,15 +43,15 @@ export function speakersOf(
     const alone = { personaId: turn.personaId, batch: taken, taken, addressed: [] };
     return { turn: alone, noted: idsOf(noted), exchange: null, ...said };
   }
-  const floor = nextSpeaker(opened(to, turn.batch, before), maySpeak);
+  const floor = nextSpeaker(openRound(to, turn.batch, before), maySpeak);
   return { ...turnFor(floor, taken, to), noted: idsOf(noted), ...said };
 }
 
 function turnFor(
-  floor: Floor | null,
+  floor: NextSpeaker | null,
   taken: number[],
   addressed: PersonaId[],
-): Pick<Taking, 'turn' | 'exchange'> {
+): Pick<NextTurn, 'turn' | 'exchange'> {
   if (floor === null) return { turn: null, exchange: null };
   const { speaker, batch, exchange } = floor;
   return { turn: { personaId: speaker, batch, taken, addressed }, exchange };
@@ -68,17 +68,21 @@ export interface Caps {
 }
 
 /** The next speaker, the messages it answers (ids, oldest first), and the exchange as it continues after it. */
-export interface Floor {
+export interface NextSpeaker {
   speaker: PersonaId;
   batch: number[];
-  exchange: Exchange;
+  exchange: GroupRound;
 }
 
 /**
  * Opens an exchange for a message that addresses `to`. From the previous exchange, only personas whom a person
  * addressed are kept; they speak first, and hear what was said meanwhile.
  */
-export function opened(to: readonly PersonaId[], batch: StoredMessage[], before: Exchange | null): Exchange {
+export function openRound(
+  to: readonly PersonaId[],
+  batch: StoredMessage[],
+  before: GroupRound | null,
+): GroupRound {
   const waiting = before?.round === 1 ? before.due : [];
   const earlier = waiting.length > 0 ? (before?.said ?? []) : [];
   const due = [...new Set([...waiting, ...to])];
@@ -95,12 +99,12 @@ export function opened(to: readonly PersonaId[], batch: StoredMessage[], before:
 }
 
 /** What is left of the exchange when people talked to nobody in particular. */
-export function interrupted(exchange: Exchange): Exchange | null {
+export function interruptRound(exchange: GroupRound): GroupRound | null {
   return exchange.round === 1 && exchange.due.length > 0 ? { ...exchange, next: [] } : null;
 }
 
 /** Picks the first who is due, may speak and has heard something new since it last spoke; null when there is none. */
-export function nextSpeaker(exchange: Exchange, maySpeak: (id: PersonaId) => boolean): Floor | null {
+export function nextSpeaker(exchange: GroupRound, maySpeak: (id: PersonaId) => boolean): NextSpeaker | null {
   const { due } = exchange;
   const at = due.findIndex((id) => maySpeak(id) && newTo(id, exchange).length > 0);
   const speaker = due[at];
@@ -109,7 +113,11 @@ export function nextSpeaker(exchange: Exchange, maySpeak: (id: PersonaId) => boo
 }
 
 /** The exchange after a reply that addressed `to` (other participants). null when nobody is left to speak. */
-export function spoken(exchange: Exchange, to: readonly PersonaId[], caps: Caps): Exchange | null {
+export function roundAfterReply(
+  exchange: GroupRound,
+  to: readonly PersonaId[],
+  caps: Caps,
+): GroupRound | null {
   const replies = exchange.replies + 1;
   if (replies >= caps.replies) return null;
   const next = [...new Set([...exchange.next, ...to])];
@@ -121,7 +129,7 @@ export function spoken(exchange: Exchange, to: readonly PersonaId[], caps: Caps)
 }
 
 /** What was said since it last spoke. */
-function newTo(speaker: PersonaId, { said }: Exchange): number[] {
+function newTo(speaker: PersonaId, { said }: GroupRound): number[] {
   const last = said.findLastIndex(({ by }) => by === speaker);
   return said.slice(last + 1).map(({ id }) => id);
 }

@@ -5,7 +5,7 @@
 import type { ChannelLimits } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
 
-export interface Budget {
+export interface RateLimiter {
   /**
    * Reserves one message of a chat's budget and returns the wait in ms. Call `reserveAccount` only after that wait: a
    * slot of the account held for a slow chat would delay all others.
@@ -22,7 +22,7 @@ export interface Budget {
 /** Above this many chats, those with a full bucket are dropped; a new bucket is full, too. */
 const FORGET_ABOVE = 5_000;
 
-export function createBudget(limits: ChannelLimits): Budget {
+export function createRateLimiter(limits: ChannelLimits): RateLimiter {
   const account = createBucket(limits.messagesPerSecond, limits.messagesPerSecond);
   const chats = new Map<ChatId, Bucket>();
 

@@ -3,16 +3,16 @@
  * chat itself for its owners. It shows exactly what would run: its arguments are somebody's words, so nothing in them
  * looks like another part of it.
  */
-import { type AskedCall, type NewQuestion, type Offer, offerKeyOf } from '../core/access.js';
+import { type AskedCall, type NewQuestion, type Offer, offerKeyOf, type Refusal } from '../core/access.js';
 import type { NewDelivery, Post } from '../core/channel.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { commandEnv, looksSecret } from '../core/command-env.js';
 import { cutAt } from '../core/cut.js';
 import { addressOf, type ChatId, channelOf, DEFAULT_PERSONA, type RoomId, roomParts } from '../core/ids.js';
-import { withButtons, withNumbers } from './deliver/choices.js';
-import { deliveriesOf } from './deliver/reply.js';
+import { GATEWAY } from '../core/journal.js';
+import { deliveriesOf, withButtons, withNumbers } from './deliver/reply.js';
 import { counted, oneLine, code as quoted } from './quoting.js';
-import type { BaseServices } from './services.js';
+import type { BaseServices, Services } from './services.js';
 
 /** Whose call it is, and where these words may be asked about. */
 export interface Asking {
@@ -104,7 +104,7 @@ function postTo(
   return { chatId, channel, address, kind, threadId, now, delivery };
 }
 
-export interface QuestionWords {
+interface QuestionWords {
   words: string;
   /** What did not fit, whole, for a file beside it; null: it all did. */
   whole: string | null;
@@ -221,4 +221,60 @@ function spelt(text: string): string {
 
 function escapeOf(code: number): string {
   return `\\u${code.toString(16).padStart(4, '0')}`;
+}
+
+// What people decided about a tool call, or did not in time: what the model and the call's chat are told of it.
+
+const TOOL_NAME_CHARS = 60;
+
+const DENIED = 'Denied: a person was asked and said no. It was not run; do without it, and say so.';
+const EXPIRED = 'Not run: a person was asked and did not decide in time. Do without it, and say so.';
+
+/** The tool's name as people are shown it. */
+export function toolNamed({ tool }: Pick<AskedCall, 'tool'>): string {
+  return quoted(oneLine(tool, TOOL_NAME_CHARS));
+}
+
+export async function denialOf(services: Services, call: AskedCall): Promise<Refusal> {
+  // Of a call within a task its outcome tells.
+  if ((await services.store.task(call.turnId)) !== null) return { content: DENIED, told: null };
+  const told = `${toolNamed(call)} was not allowed, so it was not run.`;
+  return { content: DENIED, told: await refusalPost(services, call, told) };
+}
+
+/** What the model is told of a call that people did not allow. */
+export function refusedWith(decision: 'denied' | 'expired'): string {
+  return decision === 'denied' ? DENIED : EXPIRED;
+}
+
+/** Nobody has decided in time. Returns the room that goes on; null if it was over already. */
+export async function expireCall(services: Services, id: string): Promise<RoomId | null> {
+  const { store, clock, audit } = services;
+  const now = clock.now();
+  const call = await store.askedCall(id, now);
+  if (call === null) return null;
+  const text = `Nobody allowed ${toolNamed(call)} in time, so it was not run.`;
+  const refusal = { content: EXPIRED, told: await refusalPost(services, call, text) };
+  const room = await store.expire({ id, now, refusal });
+  if (room === null) return null;
+  const what = `${call.tool} expired (${id})`;
+  await audit.note({ kind: 'call', who: GATEWAY, where: call.chatId, what, word: null });
+  return room;
+}
+
+async function refusalPost(
+  { store, channels, clock }: Services,
+  { id, chatId, room }: AskedCall,
+  text: string,
+): Promise<Refusal['told']> {
+  const chat = await store.chat(chatId);
+  const channel = chat && channels.get(chat.channel);
+  if (!channel) return null;
+  const from = { origin: `denied:${id}`, personaId: null, speaker: 'coterie', replyTo: null };
+  const [delivery] = deliveriesOf(channel, text, from);
+  const { threadId } = roomParts(room);
+  const { address, kind } = chat;
+  return delivery
+    ? { chatId, channel: chat.channel, address, kind, threadId, now: clock.now(), delivery }
+    : null;
 }

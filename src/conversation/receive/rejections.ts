@@ -5,15 +5,15 @@
 import type { Announcement } from '../../core/access.js';
 import type { Post } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
+import type { Clock } from '../../core/clock.js';
 import { type ChatId, channelOf, platformId } from '../../core/ids.js';
+import type { Log } from '../../core/log.js';
 import type { InboundMessage } from '../../core/message.js';
-import type { Entry } from '../access.js';
+import { type AccessDecision, ownerChats } from '../access.js';
 import { NAME_CHARS, pairing } from '../commands/owners.js';
-import { withButtons, withNumbers } from '../deliver/choices.js';
-import { chatsOfOwners } from '../owner-chats.js';
+import { withButtons, withNumbers } from '../deliver/reply.js';
 import { oneLine, code as quoted } from '../quoting.js';
 import type { Services } from '../services.js';
-import type { Strangers } from './strangers.js';
 
 const HOUR_MS = 3_600_000;
 /** A sender is answered once an hour, and so many senders of a channel: at once, and within an hour. */
@@ -24,25 +24,25 @@ const GROUPS = { keepMs: 7 * 24 * HOUR_MS, most: 50 };
 const WHY = { pair: 'unknown sender', unlisted: 'unlisted group', 'stay-out': 'closed' } as const;
 
 /** Why a message is not stored, and the chats to which something was posted about it. */
-export interface TurnedAway {
+interface Rejection {
   why: (typeof WHY)[keyof typeof WHY];
   posted: ChatId[];
 }
 
 interface Outside {
-  entry: Exclude<Entry, 'enter'>;
+  entry: Exclude<AccessDecision, 'enter'>;
   chatId: ChatId;
   senderId: ChatId;
   now: number;
 }
 
-export async function turnAway(
+export async function reject(
   services: Services,
-  strangers: Strangers,
+  strangers: UnknownSenders,
   channel: string,
   message: InboundMessage,
   { entry, chatId, senderId, now }: Outside,
-): Promise<TurnedAway> {
+): Promise<Rejection> {
   const why = WHY[entry];
   if (entry === 'pair') {
     return {
@@ -61,7 +61,7 @@ export async function turnAway(
  */
 async function offerPairing(
   services: Services,
-  strangers: Strangers,
+  strangers: UnknownSenders,
   channel: string,
   message: InboundMessage,
   { chatId, senderId, now }: { chatId: ChatId; senderId: ChatId; now: number },
@@ -82,7 +82,7 @@ async function offerPairing(
   if (answer === null) return [];
   const expiresAt = now + HOUR_MS;
   const waits = { name, channel: services.labelOf(channel), code, now, until: expiresAt };
-  const chats = await chatsOfOwners(services);
+  const chats = await ownerChats(services);
   const announcements = chats.flatMap((chat) => announcementTo(services, chat, waits) ?? []);
   const request = { ...ask, name, code, expiresAt, answer, announcements };
   const outcome = await services.store.requestPairing(request);
@@ -136,7 +136,7 @@ function postTo(
 /** The bot was mentioned in an unlisted group: tells the operator once. */
 async function noteGroup(
   { store }: Services,
-  strangers: Strangers,
+  strangers: UnknownSenders,
   message: InboundMessage,
   chatId: ChatId,
   now: number,
@@ -150,4 +150,138 @@ async function noteGroup(
   if (await store.noteGroup({ chatId, ...whole, title, now, ...GROUPS })) {
     strangers.groupWaits(channel, { chat: chatId, title });
   }
+}
+
+// Within step 1 of the route: what the log says of those who may not talk. Anybody may write to a bot, so what they cause
+// is bounded: the first are named at once, and of a flood there is a line a minute that counts.
+
+export interface UnknownSenders {
+  /** Somebody unknown got no code, because the channel has given as many as it may. Nothing of them is kept. */
+  gotNoCode(channel: string, sender: ChatId): void;
+  /** Somebody may not talk here, and is told nothing: the operator may want to admit them. Once per sender. */
+  keptOut(channel: string, about: { chat: ChatId; sender: ChatId; name: string }): void;
+  /** A group that is not listed waits to be let in. */
+  groupWaits(channel: string, about: { chat: ChatId; title: string }): void;
+  /** Says what was counted since the last line, and counts no more. */
+  stop(): void;
+}
+
+const MINUTE_MS = 60_000;
+/** How many ids are remembered of a kind, and how many of them a line names. */
+const MOST_KNOWN = 1_000;
+const MOST_NAMED = 10;
+/** How many are named at once. Those without a code are not named at all. */
+const AT_ONCE = 10;
+
+export function createUnknownSenders({ clock, log }: { clock: Clock; log: Log }): UnknownSenders {
+  const keptOutBefore = new Set<ChatId>();
+  const tallies = new Map<string, Tally>();
+  let stopped = false;
+  const afterAMinute: AfterAMinute = (act) => (stopped ? () => {} : clock.after(MINUTE_MS, act));
+
+  function tally(name: string, atOnce: number, say: (ids: ChatId[], count: string) => void): Tally {
+    const known = tallies.get(name) ?? createTally(afterAMinute, atOnce, say);
+    tallies.set(name, known);
+    return known;
+  }
+
+  return {
+    gotNoCode(channel, sender) {
+      const say = (count: string) =>
+        log.warn(
+          { channel, strangers: count },
+          `strangers turned away without a code: ${count}; a channel gives only so many, at once and an hour (coterie pair list)`,
+        );
+      const counted = tally(`no code ${channel}`, 1, (_ids, count) => say(count));
+      if (counted.add(sender) === 'now') say('1');
+    },
+
+    keptOut(channel, { chat, sender, name }) {
+      if (keptOutBefore.has(sender)) return;
+      remember(keptOutBefore, sender);
+      const counted = tally(`kept out ${channel}`, AT_ONCE, (senders, count) =>
+        log.info({ channel, senders }, `messages of ${count} others who may not talk here were discarded`),
+      );
+      if (counted.add(sender) !== 'now') return;
+      log.info(
+        { chat, sender, name: oneLine(name, NAME_CHARS) },
+        'a message from somebody who may not talk here was discarded',
+      );
+    },
+
+    groupWaits(channel, { chat, title }) {
+      const counted = tally(`group ${channel}`, AT_ONCE, (chats, count) =>
+        log.warn(
+          { channel, chats },
+          `mentioned in ${count} other groups that are not listed; coterie pair list shows them`,
+        ),
+      );
+      if (counted.add(chat) !== 'now') return;
+      log.warn(
+        { chat, title: oneLine(title, NAME_CHARS) },
+        `mentioned in a group that is not listed; to allow it: coterie pair approve ${chat}`,
+      );
+    },
+
+    stop() {
+      stopped = true;
+      for (const each of tallies.values()) each.stop();
+    },
+  };
+}
+
+/** Returns what cancels it. */
+type AfterAMinute = (act: () => void) => () => void;
+
+interface Tally {
+  /** 'now' if there is a line to spare for it; else it is counted, once. */
+  add(id: ChatId): 'now' | 'counted';
+  stop(): void;
+}
+
+/** So many lines are to spare at once, and one more a minute: either for the next one, or for the count of many. */
+function createTally(
+  afterAMinute: AfterAMinute,
+  atOnce: number,
+  say: (ids: ChatId[], count: string) => void,
+): Tally {
+  const counted = new Set<ChatId>();
+  let lines = atOnce;
+  let cancel: (() => void) | null = null;
+
+  function sayCount(): void {
+    if (counted.size === 0) return;
+    const count = counted.size < MOST_KNOWN ? String(counted.size) : `${MOST_KNOWN} or more`;
+    say([...counted].slice(0, MOST_NAMED), count);
+    counted.clear();
+  }
+
+  function minuteIsOver(): void {
+    if (counted.size === 0) lines += 1;
+    sayCount();
+    cancel = lines < atOnce ? afterAMinute(minuteIsOver) : null;
+  }
+
+  return {
+    add(id) {
+      cancel ??= afterAMinute(minuteIsOver);
+      if (lines > 0) {
+        lines -= 1;
+        return 'now';
+      }
+      if (counted.size < MOST_KNOWN) counted.add(id);
+      return 'counted';
+    },
+    stop() {
+      cancel?.();
+      sayCount();
+    },
+  };
+}
+
+/** The oldest leaves. */
+function remember(known: Set<ChatId>, id: ChatId): void {
+  const [oldest] = known;
+  if (known.size >= MOST_KNOWN && oldest !== undefined) known.delete(oldest);
+  known.add(id);
 }

@@ -3,27 +3,29 @@
  * once per message id. A hung turn cannot delay them; they can end it. A failing command does not block the next: it
  * stays stored and is taken up again.
  */
+
+import { createHash } from 'node:crypto';
 import type { Offer } from '../../core/access.js';
 import type { Channel } from '../../core/channel.js';
-import { sentenceOf } from '../../core/errors.js';
+import type { Clock } from '../../core/clock.js';
+import { describe, sentenceOf } from '../../core/errors.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import type { Audit } from '../../core/journal.js';
+import type { Log } from '../../core/log.js';
 import { personaName } from '../../core/persona.js';
-import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
+import type { NewCommand, PendingCommand, StoredCommand } from '../../core/receipt.js';
 import { mayTry } from '../../core/retry.js';
 import type { CommandEffect } from '../../core/route-store.js';
-import type { ChatCommand, CommandAnswer } from '../commands/command.js';
+import type { SettingStore } from '../../core/store.js';
+import { type ChatCommand, type CommandAnswer, NOT_CHECKED } from '../commands/command.js';
 import { COMMANDS, commandCalled } from '../commands/list.js';
-import { forgetCopies } from '../copies.js';
-import { withButtons, withNumbers } from '../deliver/choices.js';
-import { deliveriesOf } from '../deliver/reply.js';
+import { deliveriesOf, withButtons, withNumbers } from '../deliver/reply.js';
 import { greetingDeliveries } from '../participants.js';
-import { rightsOf } from '../rights.js';
+import { type Actor, type Rights, rightsOf } from '../rights.js';
 import type { Scheduler } from '../rooms/scheduler.js';
-import { leaseOf, type Services } from '../services.js';
-import { enterCommand } from './audited.js';
-import { refusalOf } from './refusal.js';
+import { forgetCopies, leaseOf, type Services } from '../services.js';
 
-export interface CommandLane {
+interface CommandLane {
   /** Runs commands in the order received. */
   run(commands: PendingCommand[]): void;
   /** Resolves when no command is running. */
@@ -174,7 +176,7 @@ async function runCommand(
   const rights = await rightsOf(services, giver);
   const refusal = await refusalOf(found, command, giver, rights);
   if (refusal !== null) return { text: refusal };
-  await enterCommand(services.audit, found, command);
+  await auditCommand(services.audit, found, command);
   const interruptTurns = () => services.scheduler.interrupt(chat.id);
   return found.run({ command, ...rights, interruptTurns }, { ...services, commands: COMMANDS });
 }
@@ -221,4 +223,89 @@ async function deliveriesFor(
       ? greetingDeliveries(channel, appears.chat, appears.persona, all, origin, appears.greeting.text)
       : []),
   ];
+}
+
+// Within step 1 of the route: which commands somebody may give in a chat.
+
+/** Why they may not give this command: one sentence for the chat; null where they may. */
+export async function refusalOf(
+  { ownersOnly, changes }: Command,
+  { argument }: Pick<NewCommand, 'argument'>,
+  { chat }: Pick<Actor, 'chat'>,
+  rights: Rights,
+): Promise<string | null> {
+  if (ownersOnly && !rights.isOwner) return 'Only owners can do that.';
+  if (chat.kind !== 'group' || !changes(argument)) return null;
+  const permission = await rights.mayChange();
+  if (permission === 'unknown') return NOT_CHECKED;
+  return permission === 'no' ? 'Only owners and administrators of this group can do that.' : null;
+}
+
+// Within step 1 of the route: enters a command in the audit log before it runs, if it changes something or is for owners.
+
+/** Rejects where what only owners may do cannot be entered: it is then not done. */
+async function auditCommand(
+  audit: Audit,
+  { name, ownersOnly, changes, audited }: Command,
+  { argument, chat, sender }: Pick<StoredCommand, 'argument' | 'chat' | 'sender'>,
+): Promise<void> {
+  if (audited === null || !(ownersOnly || changes(argument))) return;
+  const what = `/${name} ${audited?.(argument) ?? ''}`.trim();
+  const entry = { kind: 'command', who: sender.id, where: chat.id, what, word: sender.id } as const;
+  await (ownersOnly ? audit.record(entry) : audit.note(entry));
+}
+
+// Registers the commands in each platform's own command menu: only when the set has changed, and with retries until it
+// succeeds.
+
+const FIRST_RETRY_MS = 5_000;
+const LONGEST_RETRY_MS = 600_000;
+
+/** The setting in which `doctor` finds why a channel's command menu could not be set; empty when it is set. */
+export function refusalKey(channel: string): string {
+  return `${channel}.commands.refused`;
+}
+
+/** Returns at once. Call the function it returns to stop retrying. */
+export function announceCommands(parts: {
+  channels: ReadonlyMap<string, Channel>;
+  store: SettingStore;
+  clock: Clock;
+  log: Log;
+}): () => Promise<void> {
+  const over = new AbortController();
+  const commands = COMMANDS.map(({ name, aliases, description, verbs }) => ({
+    name,
+    aliases,
+    description,
+    ...(verbs === undefined ? {} : { verbs }),
+  }));
+  const digest = createHash('sha256').update(JSON.stringify(commands)).digest('hex');
+  const announcing = [...parts.channels.values()].map(async (channel) => {
+    if (!channel.announceCommands) return;
+    const key = `${channel.name}.commands`;
+    const refusal = refusalKey(channel.name);
+    let isTold = false;
+    for (let wait = FIRST_RETRY_MS; !over.signal.aborted; wait = Math.min(wait * 2, LONGEST_RETRY_MS)) {
+      try {
+        if ((await parts.store.setting(key)) === digest) return;
+        await channel.announceCommands(commands);
+        await parts.store.setSetting(key, digest);
+        await parts.store.setSetting(refusal, '');
+        return;
+      } catch (error) {
+        const fields = { err: error, channel: channel.name };
+        parts.log[isTold ? 'debug' : 'warn'](fields, 'the command menu could not be set; it will be retried');
+        isTold = true;
+        await parts.store.setSetting(refusal, describe(error)).catch(() => {
+          parts.log.debug({ channel: channel.name }, 'it was not stored for doctor, either');
+        });
+        await parts.clock.sleep(wait, over.signal);
+      }
+    }
+  });
+  return async () => {
+    over.abort();
+    await Promise.all(announcing);
+  };
 }

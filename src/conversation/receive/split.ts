@@ -8,15 +8,14 @@ import type { InboundApart } from '../../core/message.js';
 import { personaName } from '../../core/persona.js';
 import type { Receipt } from '../../core/receipt.js';
 import { BEGINNING, END } from '../../core/transcript.js';
+import { identifyChat } from '../access.js';
 import { copySpan } from '../compaction/compact.js';
-import { forgetCopies } from '../copies.js';
-import { identifyChat } from '../identity.js';
-import type { Services } from '../services.js';
+import { forgetCopies, type Services } from '../services.js';
 
 const MOST_PERSONAS = 100;
 
 /** null where nothing was ever said in it as a thread. */
-export async function apartReceipt(
+export async function splitReceipt(
   services: Services,
   channel: string,
   { from, threadId, to }: InboundApart,

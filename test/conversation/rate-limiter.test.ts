@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createBudget } from '../../src/conversation/deliver/budget.js';
+import { createRateLimiter } from '../../src/conversation/deliver/rate-limiter.js';
 import type { ChannelLimits } from '../../src/core/channel.js';
 
 const limits: ChannelLimits = {
@@ -11,7 +11,7 @@ const limits: ChannelLimits = {
 
 describe('the outbound budget', () => {
   it('lets a burst go at once and then one a second, one in three seconds in a group', () => {
-    const budget = createBudget(limits);
+    const budget = createRateLimiter(limits);
     const waits = [0, 0, 0, 1, 2].map(() => Math.round(budget.reserveChat('telegram_1', 'direct', 1_000)));
     expect(waits).toEqual([0, 0, 0, 1_000, 2_000]);
     const group = [0, 0, 0, 0].map(() => Math.round(budget.reserveChat('telegram_-2', 'group', 1_000)));
@@ -19,7 +19,7 @@ describe('the outbound budget', () => {
   });
 
   it('gives typing only what is left over', () => {
-    const budget = createBudget(limits);
+    const budget = createRateLimiter(limits);
     expect(budget.takeLeftOver('telegram_1', 'direct', 0)).toBe(true);
     expect(budget.takeLeftOver('telegram_1', 'direct', 0)).toBe(true);
     expect(budget.takeLeftOver('telegram_1', 'direct', 0)).toBe(true);
@@ -33,7 +33,7 @@ describe('the outbound budget', () => {
     });
     fc.assert(
       fc.property(taking, fc.integer({ min: 1, max: 20 }), (takes, perChatBurst) => {
-        const budget = createBudget({ ...limits, perChatBurst });
+        const budget = createRateLimiter({ ...limits, perChatBurst });
         let now = 0;
         for (const { after, group } of takes) {
           now += after;
@@ -45,7 +45,7 @@ describe('the outbound budget', () => {
         }
       }),
     );
-    const budget = createBudget({ ...limits, perChatBurst: 4 });
+    const budget = createRateLimiter({ ...limits, perChatBurst: 4 });
     const taken = [0, 1, 2].map(() => budget.takeSpare('telegram_1', 'direct', 0));
     expect(taken).toEqual([true, true, false]);
     expect(budget.takeSpare('telegram_1', 'direct', 1_000)).toBe(true);
@@ -54,7 +54,7 @@ describe('the outbound budget', () => {
   it('never lets a chat have more in a second than its burst and one refill', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(20), fc.nat(3)), { minLength: 1, maxLength: 300 }), (asks) => {
-        const budget = createBudget(limits);
+        const budget = createRateLimiter(limits);
         const sends: { at: number; chat: number }[] = [];
         let now = 0;
         for (const [later, chat] of asks) {
@@ -70,7 +70,7 @@ describe('the outbound budget', () => {
   });
 
   it('serves the account in the order of asking, its rate after the first second’s worth', () => {
-    const budget = createBudget({ ...limits, messagesPerSecond: 5 });
+    const budget = createRateLimiter({ ...limits, messagesPerSecond: 5 });
     const waits = Array.from({ length: 8 }, () => Math.round(budget.reserveAccount(0)));
     expect(waits).toEqual([0, 0, 0, 0, 0, 200, 400, 600]);
   });

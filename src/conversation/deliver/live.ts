@@ -8,12 +8,12 @@ import type { Delivery, NewDelivery, Part, SendOptions, SendResult, ShownPart } 
 import { OVER } from '../../core/clock.js';
 import type { ChatId } from '../../core/ids.js';
 import type { BaseServices, LiveReply, UnfinishedReply } from '../services.js';
-import type { Budget } from './budget.js';
+import type { RateLimiter } from './rate-limiter.js';
 
 /** For channels that show nothing before the reply is final. */
 export const NOT_LIVE: LiveReply = { tell() {}, end() {} };
 
-export interface Showing {
+export interface LiveReplies {
   live(ask: UnfinishedReply): LiveReply;
   /** Resolves when no change of this origin is running. One that takes too long is cut off. */
   rest(origin: string): Promise<void>;
@@ -25,7 +25,7 @@ export interface Showing {
 }
 
 interface ShowingAsk extends BaseServices {
-  budgetOf(channel: string): Budget | undefined;
+  budgetOf(channel: string): RateLimiter | undefined;
   /** Takes a chat's delivery lane and returns how to leave it; null when it is taken. */
   takeLane(chatId: ChatId): (() => void) | null;
   stopping: AbortSignal;
@@ -55,7 +55,7 @@ interface Growing extends UnfinishedReply {
   stands: (Part | undefined)[];
 }
 
-export function createShowing(services: ShowingAsk): Showing {
+export function createLiveReplies(services: ShowingAsk): LiveReplies {
   const { store, clock, log } = services;
   const underWay = new Map<string, { channel: string; done: Promise<unknown>; cutOff(): void }>();
   /** What is certainly shown when a reply becomes final, by the part's key. */

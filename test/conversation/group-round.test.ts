@@ -1,9 +1,14 @@
 /** Who speaks after whom, as laws: whatever is said, everybody whom a person called speaks, and it ends. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Called, calledTogether, turnedTo } from '../../src/conversation/rooms/addressing.js';
-import { interrupted, nextSpeaker, opened, spoken } from '../../src/conversation/rooms/speakers.js';
-import type { Exchange, StoredMessage } from '../../src/core/transcript.js';
+import {
+  interruptRound,
+  nextSpeaker,
+  openRound,
+  roundAfterReply,
+} from '../../src/conversation/rooms/group-round.js';
+import { type Called, calledTogether, turnedTo } from '../../src/conversation/rooms/names.js';
+import type { GroupRound, StoredMessage } from '../../src/core/transcript.js';
 
 const PERSONAS = ['luna', 'max', 'nova', 'ada'];
 const ids = (personas: string[] = PERSONAS) => fc.uniqueArray(fc.constantFrom(...personas));
@@ -12,16 +17,16 @@ const author = { kind: 'person', id: 'test_ann', name: 'Ann', administrator: fal
 const message = (id: number) => ({ id, author }) as StoredMessage;
 
 /** Lets an exchange run; whoever speaks turns to whom the list says. */
-function run(first: Exchange, turns: string[][], caps: { rounds: number; replies: number }) {
+function run(first: GroupRound, turns: string[][], caps: { rounds: number; replies: number }) {
   const replies: { speaker: string; batch: number[]; round: number }[] = [];
-  let exchange: Exchange | null = first;
+  let exchange: GroupRound | null = first;
   let id = 100;
   while (exchange !== null) {
     const floor = nextSpeaker(exchange, everybody);
     if (floor === null) break;
     replies.push({ speaker: floor.speaker, batch: floor.batch, round: floor.exchange.round });
     const to = (turns[replies.length - 1] ?? PERSONAS).filter((each) => each !== floor.speaker);
-    const after: Exchange | null = spoken(floor.exchange, to, caps);
+    const after: GroupRound | null = roundAfterReply(floor.exchange, to, caps);
     id += 1;
     exchange = after && { ...after, said: [...after.said, { id, by: floor.speaker }] };
   }
@@ -39,7 +44,7 @@ describe('an exchange', () => {
   it('ends within its caps, and everybody whom a person called has spoken, in order', () => {
     fc.assert(
       fc.property(anything, ({ to, turns, ...caps }) => {
-        const replies = run(opened(to, [message(1)], null), turns, caps);
+        const replies = run(openRound(to, [message(1)], null), turns, caps);
         expect(replies.length).toBeLessThanOrEqual(caps.replies);
         expect(replies.slice(0, to.length).map(({ speaker }) => speaker)).toEqual(to);
         expect(Math.max(...replies.map(({ round }) => round))).toBeLessThanOrEqual(caps.rounds);
@@ -50,7 +55,7 @@ describe('an exchange', () => {
   it('lets nobody speak twice in a round, or to what it has answered', () => {
     fc.assert(
       fc.property(anything, ({ to, turns, ...caps }) => {
-        const replies = run(opened(to, [message(1)], null), turns, caps);
+        const replies = run(openRound(to, [message(1)], null), turns, caps);
         const inRound = replies.map(({ speaker, round }) => `${round} ${speaker}`);
         expect(new Set(inRound).size).toBe(inRound.length);
         for (const speaker of PERSONAS) {
@@ -66,16 +71,16 @@ describe('an exchange', () => {
       fc.property(ids(), ids(), fc.integer({ min: 1, max: 3 }), ids(), (due, next, round, to) => {
         const said = [{ id: 1, by: null }];
         const before = { said, due, next, round, replies: 1, party: due };
-        const after = opened(to, [message(2)], before);
+        const after = openRound(to, [message(2)], before);
         expect(after.due).toEqual([...new Set([...(round === 1 ? due : []), ...to])]);
         expect(after).toMatchObject({ next: [], round: 1, replies: 0 });
-        expect(interrupted(before)?.due ?? []).toEqual(round === 1 ? due : []);
+        expect(interruptRound(before)?.due ?? []).toEqual(round === 1 ? due : []);
       }),
     );
   });
 
   it('passes over whoever may not speak any more', () => {
-    const exchange = opened(['luna', 'max'], [message(1)], null);
+    const exchange = openRound(['luna', 'max'], [message(1)], null);
     expect(nextSpeaker(exchange, (id) => id !== 'luna')?.speaker).toBe('max');
     expect(nextSpeaker(exchange, () => false)).toBeNull();
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type AdmitRules, admit } from '../../src/conversation/rooms/admit.js';
+import { type RoutingRules, route } from '../../src/conversation/rooms/routing.js';
 import type { Persona } from '../../src/core/persona.js';
 import type { StoredMessage } from '../../src/core/transcript.js';
 
@@ -36,11 +36,11 @@ const said = (text: string, more: Partial<StoredMessage> = {}): StoredMessage =>
 });
 
 const personas = [persona('default'), persona('luna', 'Luna', ['moon']), persona('小月')];
-const group: AdmitRules = { kind: 'group', requireMention: true, activePersona: 'default' };
-const direct: AdmitRules = { kind: 'direct', requireMention: true, activePersona: 'default' };
+const group: RoutingRules = { kind: 'group', requireMention: true, activePersona: 'default' };
+const direct: RoutingRules = { kind: 'direct', requireMention: true, activePersona: 'default' };
 
 const addressed = (text: string, rules = group, more: Partial<StoredMessage> = {}) =>
-  admit([said(text, more)], personas, rules).turn?.personaId ?? null;
+  route([said(text, more)], personas, rules).turn?.personaId ?? null;
 
 describe('whom a message addresses', () => {
   it('answers everything in a direct chat, with the active persona', () => {
@@ -119,7 +119,7 @@ describe('the name under which people see the bot', () => {
     const company = { ...asNova, activePersona: 'luna', invited: ['default', '小月'] };
     expect(addressed('Nova, good morning', company)).toBe('default');
     const named = [persona('default', 'Ada'), persona('luna', 'Luna'), persona('小月')];
-    const { turn } = admit([said('Nova, good morning')], named, company);
+    const { turn } = route([said('Nova, good morning')], named, company);
     expect(turn).toMatchObject({ personaId: 'luna', open: 'sure' });
   });
 
@@ -132,8 +132,8 @@ describe('the name under which people see the bot', () => {
   it('is a persona’s where one has it for its own', () => {
     const there = [persona('default'), persona('nova', 'Nova')];
     const rules = { ...asNova, botNames: ['Nova Bot'], invited: ['nova'] };
-    expect(admit([said('hey nova what now')], there, rules).turn?.personaId).toBe('nova');
-    expect(admit([said('I love nova')], there, rules).turn?.personaId).toBe('nova');
+    expect(route([said('hey nova what now')], there, rules).turn?.personaId).toBe('nova');
+    expect(route([said('I love nova')], there, rules).turn?.personaId).toBe('nova');
   });
 
   it('counts aloud as well, at the beginning of a voice note', () => {
@@ -150,7 +150,7 @@ describe('the name under which people see the bot', () => {
 
 describe('aliases of default', () => {
   const nova = [persona('default', 'default', ['Nova']), persona('luna', 'Luna')];
-  const to = (text: string, rules: AdmitRules) => admit([said(text)], nova, rules).turn?.personaId ?? null;
+  const to = (text: string, rules: RoutingRules) => route([said(text)], nova, rules).turn?.personaId ?? null;
 
   it.each(['Nova, hello', 'hello @nova', 'what do you think, Nova?', 'nova: hello'])(
     'count as a mention: %s',
@@ -168,30 +168,30 @@ describe('an album', () => {
 
   it('is for whom its caption is for, before it and behind it, and as a whole', () => {
     const waiting = [said('hm'), item(''), said('aside'), item('luna: look'), item('')];
-    const { turn, noted } = admit(waiting, personas, group);
+    const { turn, noted } = route(waiting, personas, group);
     expect(turn?.personaId).toBe('luna');
     expect(texts(turn?.batch)).toEqual(['[image]', 'luna: look[image]', '[image]']);
     expect(texts(noted)).toEqual(['hm', 'aside']);
-    const inDirect = admit([item(''), item('@luna look')], personas, direct);
+    const inDirect = route([item(''), item('@luna look')], personas, direct);
     expect(inDirect.turn).toMatchObject({ personaId: 'luna', batch: [{}, {}] });
   });
 
   it('ends where another one begins, or that of somebody else', () => {
     const ben = { author: { kind: 'person' as const, id: 'telegram_8', name: 'Ben', administrator: false } };
     const waiting = [item('luna: look'), item('', { album: 'b' }), item('', ben)];
-    const { turn, noted } = admit(waiting, personas, group);
+    const { turn, noted } = route(waiting, personas, group);
     expect(turn?.batch).toHaveLength(1);
     expect(noted).toHaveLength(2);
   });
 
   it('is not answered again for what comes late, unless words come with it', () => {
-    expect(admit([item('', { late: true })], personas, direct)).toMatchObject({ turn: null, noted: [{}] });
-    expect(admit([item('which?', { late: true })], personas, direct).turn?.batch).toHaveLength(1);
+    expect(route([item('', { late: true })], personas, direct)).toMatchObject({ turn: null, noted: [{}] });
+    expect(route([item('which?', { late: true })], personas, direct).turn?.batch).toHaveLength(1);
   });
 });
 
 describe('a forward', () => {
-  const forward = (text: string, rules: AdmitRules, more: Partial<StoredMessage> = {}) =>
+  const forward = (text: string, rules: RoutingRules, more: Partial<StoredMessage> = {}) =>
     addressed(text, rules, { forwardedFrom: 'Bob', ...more });
 
   it('calls nobody by its words', () => {
@@ -226,7 +226,7 @@ describe('where personas have accounts of their own, the one that is nobody’s 
 
   it('also in an answer to what another persona said; as nobody was named, an arbiter may choose', () => {
     const replyTo = { senderName: 'bot', text: 'hm', ours: true, personaId: 'luna' };
-    const { turn } = admit([said('@coterie_bot and you?', { ...main, replyTo })], personas, company);
+    const { turn } = route([said('@coterie_bot and you?', { ...main, replyTo })], personas, company);
     expect(turn).toMatchObject({ personaId: 'default', also: [], open: 'sure' });
   });
 
@@ -246,13 +246,13 @@ describe('what becomes one turn', () => {
       said('@luna four'),
       said('five'),
     ];
-    const { turn, noted } = admit(waiting, personas, group);
+    const { turn, noted } = route(waiting, personas, group);
     expect(turn?.batch.map((message) => message.text)).toEqual(['@bot two']);
     expect(noted.map((message) => message.text)).toEqual(['one', 'three']);
   });
 
   it('notes everything when nobody is called', () => {
-    const { turn, noted } = admit([said('one'), said('two')], personas, group);
+    const { turn, noted } = route([said('one'), said('two')], personas, group);
     expect(turn).toBeNull();
     expect(noted).toHaveLength(2);
   });

@@ -1,0 +1,171 @@
+/**
+ * For whom an agent works: the chat and the persona that delegated the task, or a program. What it costs is laid to them,
+ * and what it may do is what they may.
+ */
+
+import { type AskedCall, isAboutRun, type NewQuestion } from '../../core/access.js';
+import type { ChatRecord } from '../../core/chat-record.js';
+import { Fault } from '../../core/errors.js';
+import { type ChatId, channelOf, DEFAULT_PERSONA, type PersonaId } from '../../core/ids.js';
+import { GATEWAY } from '../../core/journal.js';
+import { personaName } from '../../core/persona.js';
+import { BOARD_CHAT, type Task, type TaskParent, type WorkAsk } from '../../core/task.js';
+import type { Asker, Authorisation } from '../../core/tool.js';
+import { type Asking, questionAbout, reachable, sentence, shownName, wordsOfQuestion } from '../approvals.js';
+import { askerOf } from '../rights.js';
+import type { Payer, Services } from '../services.js';
+
+export interface Principal extends Asking {
+  personaId: PersonaId;
+  senderId: ChatId;
+  asker: Asker;
+}
+
+/** Programs have no chat: nothing is sent there. */
+const BOARD: ChatRecord = {
+  ...{ id: BOARD_CHAT, channel: channelOf(BOARD_CHAT), account: 'board', address: 'main' },
+  ...{ kind: 'direct', title: 'a program', activePersona: DEFAULT_PERSONA },
+};
+
+/** Who has the token of the board is an owner. */
+const OPERATOR: Asker = {
+  senders: async () => [],
+  isOwner: async () => true,
+  mayChange: async () => 'yes',
+};
+
+/** Throws where the chat that delegated it is not known any more. */
+export async function principalOf(services: Services, { parent }: Pick<Task, 'parent'>): Promise<Principal> {
+  if (parent === null) {
+    const controlChats = [...services.channels.keys()].flatMap(
+      (channel) => services.rulesFor(channel).controlChats,
+    );
+    const place = { chat: BOARD, room: BOARD.id, personaId: DEFAULT_PERSONA };
+    return { ...place, senderId: '', controlChats, asker: OPERATOR };
+  }
+  const { room, personaId, senderId, chatId } = parent;
+  const chat = await services.store.chat(chatId);
+  if (chat === null) throw new Fault('internal', `the chat ${chatId}, which gave a task, is not known`);
+  const { controlChats } = services.rulesFor(chat.channel);
+  return { chat, room, personaId, senderId, controlChats, asker: askerOfParent(services, chat, parent) };
+}
+
+/** With the rights that they have now. What words from outside may have led to is nobody's. */
+function askerOfParent(services: Services, chat: ChatRecord, { senderId, tainted }: TaskParent): Asker {
+  if (senderId === '' || tainted) return askerOf(services, chat, async () => []);
+  const author = { kind: 'person', id: senderId, name: '', administrator: false } as const;
+  return askerOf(services, chat, async () => [{ author, platformMessageId: null }]);
+}
+
+export function payerFor({ room, personaId, senderId }: Principal): Payer {
+  return { room, personaId, personId: senderId || null };
+}
+
+export function authorisationFor(
+  { chat, personaId, senderId, controlChats, asker }: Principal,
+  { task, place }: Pick<WorkAsk, 'task' | 'place'>,
+): Authorisation {
+  return {
+    ...{ chatId: chat.id, personaId, senderId, channel: chat.channel, asker },
+    // A program acts for the board alone, which is no chat that reaches others.
+    controlChats: task.parent === null ? [] : controlChats,
+    agent: place,
+  };
+}
+
+/** Whether anybody could decide about a call: in a control chat, or where there are none an owner in the chat itself. */
+export async function isSomebodyThere(services: Services, whose: Principal): Promise<boolean> {
+  const { chat, controlChats, asker } = whose;
+  if (reachable(controlChats, services).length > 0) return true;
+  if (chat.id === BOARD_CHAT || !services.channels.has(chat.channel)) return false;
+  if (await asker.isOwner()) return true;
+  const { owners } = services.rulesFor(chat.channel);
+  const { store } = services;
+  if (chat.kind === 'direct') return (await store.ownerChats(owners)).some(({ id }) => id === chat.id);
+  // Who is in a group nobody knows.
+  return [...owners, ...(await store.owners())].some((id) => channelOf(id) === chat.channel);
+}
+
+// The question to owners about a call of an agent: about its whole run, or where they refused that, about this call.
+
+const TITLE_CHARS = 200;
+const PATH_CHARS = 300;
+
+export async function questionOf(
+  services: Services,
+  whose: Principal,
+  { task, place }: Pick<WorkAsk, 'task' | 'place'>,
+  call: AskedCall,
+): Promise<NewQuestion> {
+  const title = task.request.viap?.title;
+  const named = shownName(typeof title === 'string' && title.trim() !== '' ? title : task.goal, TITLE_CHARS);
+  const wants = [
+    `The agent ${shownName(place.id)} works on the task ${named} for ${await giverOf(services, whose, task.parent === null)}.`,
+    `It wants to call ${shownName(call.tool)}. ${sentence(call.why)}`,
+    `It reaches these folders: ${place.roots.map((root) => shownName(root, PATH_CHARS)).join(', ')}.`,
+  ].join('\n\n');
+  const yes = isAboutRun(call) ? 'To allow the whole run' : 'To allow it once';
+  return questionAbout(services, whose, call, wordsOfQuestion(call, { wants, yes, env: place.env }));
+}
+
+async function giverOf(
+  services: Services,
+  { chat, personaId }: Principal,
+  isProgram: boolean,
+): Promise<string> {
+  if (isProgram) return 'a program';
+  const name = personaName(await services.personas.list(chat.id), personaId);
+  return `${shownName(name)} in the chat ${shownName(chat.title)} (${shownName(chat.id)})`;
+}
+
+// An agent's run waits for what owners decide about a call. Nothing else does.
+
+/** `ended`: the task is over. */
+type Decision = 'approved' | 'denied' | 'expired' | 'ended';
+
+/** Resolves when it is decided, has expired, or the signal has aborted, which makes it expire. */
+export async function decisionOn(
+  services: Services,
+  { id, until }: Pick<AskedCall, 'id' | 'until'>,
+  signal: AbortSignal,
+): Promise<Decision> {
+  const { store, clock } = services;
+  let isNews = false;
+  let wake = () => {};
+  const changed = () => {
+    isNews = true;
+    wake();
+  };
+  const stopWatching = store.watchTasks(changed);
+  signal.addEventListener('abort', changed, { once: true });
+  try {
+    for (;;) {
+      isNews = false;
+      const decision = await store.taskDecision(id);
+      if (decision !== null) return decision;
+      if (signal.aborted || clock.now() >= until) return await expire(services, id);
+      const cancel = clock.after(Math.max(1, until - clock.now()), changed);
+      if (!isNews) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+      cancel();
+    }
+  } finally {
+    stopWatching();
+    signal.removeEventListener('abort', changed);
+  }
+}
+
+/** Its buttons are over. No chat is told: the task's outcome says it. Whoever decided just before counts. */
+async function expire({ store, clock, audit }: Services, id: string): Promise<Decision> {
+  const now = clock.now();
+  const call = await store.askedCall(id, now);
+  const expired = await store.expire({ id, now, refusal: { content: '', told: null } });
+  if (call !== null && expired !== null) {
+    const what = `${call.tool} expired (${id})`;
+    await audit.note({ kind: 'call', who: GATEWAY, where: call.chatId, what, word: null });
+  }
+  return (await store.taskDecision(id)) ?? 'expired';
+}
