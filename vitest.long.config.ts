@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     include: [
       'test/**/*.long.test.ts',
+      'test/e2e/simulate.test.ts',
       'test/conversation/window.test.ts',
       'test/tools/files/places.test.ts',
     ],

@@ -9,9 +9,9 @@ import { killAtRandom, NONE } from './kills.js';
 const seed = Number(process.env.COTERIE_SEED ?? Date.now() % 1_000_000);
 
 const PLATFORMS: [string, number, () => Promise<Platform>][] = [
-  ['Telegram', 10, telegramPlatform],
-  ['Discord', 4, discordPlatform],
-  ['WhatsApp', 4, whatsappPlatform],
+  ['Telegram', 4, telegramPlatform],
+  ['Discord', 2, discordPlatform],
+  ['WhatsApp', 2, whatsappPlatform],
 ];
 
 it.each(PLATFORMS)(
