@@ -229,7 +229,7 @@ async function deliveriesFor(
 
 /** Why they may not give this command: one sentence for the chat; null where they may. */
 export async function refusalOf(
-  { ownersOnly, changes }: Command,
+  { ownersOnly, changes }: ChatCommand,
   { argument }: Pick<NewCommand, 'argument'>,
   { chat }: Pick<Actor, 'chat'>,
   rights: Rights,
@@ -246,7 +246,7 @@ export async function refusalOf(
 /** Rejects where what only owners may do cannot be entered: it is then not done. */
 async function auditCommand(
   audit: Audit,
-  { name, ownersOnly, changes, audited }: Command,
+  { name, ownersOnly, changes, audited }: ChatCommand,
   { argument, chat, sender }: Pick<StoredCommand, 'argument' | 'chat' | 'sender'>,
 ): Promise<void> {
   if (audited === null || !(ownersOnly || changes(argument))) return;

@@ -3,24 +3,24 @@
  * transcript and the outbox.
  */
 
-import { Fault, sentenceOf, describe } from '../../core/errors.js';
+import { type ArtifactDelta, deltasIn } from '../../core/artifacts.js';
+import type { OutgoingFile } from '../../core/channel.js';
+import { describe, Fault, sentenceOf } from '../../core/errors.js';
 import { type PersonaId, roomParts } from '../../core/ids.js';
 import { jobOfEvent } from '../../core/jobs.js';
 import { personaName } from '../../core/persona.js';
 import { headOfTaskEnd, taskOfEvent } from '../../core/task.js';
-import { type Measured, type StoredMessage, authorName } from '../../core/transcript.js';
-import type { TurnContext } from '../context/context.js';
-import { filesOfReply, recipientIn, replyOf, type Said } from '../deliver/reply.js';
-import { appearanceOf, presentIn } from '../participants.js';
-import type { LimitStatus, MeteredModel, Payer } from '../services.js';
-import { type ArtifactDelta, deltasIn } from '../../core/artifacts.js';
-import type { OutgoingFile } from '../../core/channel.js';
+import { authorName, type Measured, type StoredMessage } from '../../core/transcript.js';
 import { ownerChats } from '../access.js';
+import type { TurnContext } from '../context/context.js';
 import { limitFault, limitName, MILLION } from '../daily-limits.js';
 import { savedNote } from '../deliver/memory-note.js';
+import { filesOfReply, recipientIn, replyOf, type Said } from '../deliver/reply.js';
 import { attemptOf } from '../deliver/send.js';
 import { spokenReply } from '../deliver/voice.js';
+import { appearanceOf, presentIn } from '../participants.js';
 import { counted, oneLine, code as quoted } from '../quoting.js';
+import type { LimitStatus, MeteredModel, Payer } from '../services.js';
 import { roundAfterReply } from './group-round.js';
 import { calledOf, turnedTo } from './names.js';
 import { payerOf, type RoomServices, senderOf, type Turn } from './turn.js';
