@@ -16,7 +16,7 @@ import type { Authorisation, SideMessage, Tool, ToolContext, ToolResult } from '
 import { type Authorised, authorise, mayActAnywhere, type ToolTarget } from './authorise.js';
 import { isNoMessages, ownFile } from './files/attachment.js';
 import { PathRefusal } from './files/paths.js';
-import { type Folders, type Places, placesOf, placesOfPersona } from './files/roots.js';
+import { type FileRoots, type Folders, rootsFor, rootsOfPersona } from './files/roots.js';
 import { done, failed, refuseSecret, runTool, unsaved } from './results.js';
 
 export interface SendMessageParts {
@@ -101,17 +101,17 @@ async function inWorkingFolder(
   path: string,
   key: string,
 ): Promise<OutgoingFile | PathRefusal> {
-  const places = await placesOf(folders, caller, false);
-  const found = await fileIn(places, path, key);
+  const allowed = await rootsFor(folders, caller, false);
+  const found = await fileIn(allowed, path, key);
   const isNothing = found instanceof PathRefusal && found.kind === 'missing';
-  return isNothing && places.kind === 'workspace'
-    ? fileIn(await placesOfPersona(folders, caller), path, key)
+  return isNothing && allowed.kind === 'workspace'
+    ? fileIn(await rootsOfPersona(folders, caller), path, key)
     : found;
 }
 
-async function fileIn(places: Places, path: string, key: string): Promise<OutgoingFile | PathRefusal> {
+async function fileIn(allowed: FileRoots, path: string, key: string): Promise<OutgoingFile | PathRefusal> {
   try {
-    return await ownFile(places, path, key);
+    return await ownFile(allowed, path, key);
   } catch (error) {
     if (error instanceof PathRefusal) return error;
     throw error;

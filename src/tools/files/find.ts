@@ -1,5 +1,4 @@
 /** `glob` and `grep`: finding files by name, and lines by a regular expression. */
-
 import { Worker } from 'node:worker_threads';
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
@@ -7,8 +6,8 @@ import type { Slots } from '../../core/concurrency.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import { type FoundFolder, findFolder, isSkills, MEDIA, openToRead, PathRefusal, shownAs } from './paths.js';
-import { type Folders, type Places, SKILLS } from './roots.js';
-import { inPlaces } from './run.js';
+import { type FileRoots, type Folders, SKILLS } from './roots.js';
+import { inRoots } from './run.js';
 import type { Found, SearchOrder } from './search-worker.js';
 
 export interface FindParts {
@@ -23,21 +22,19 @@ export interface FindParts {
 }
 
 const SEARCH_MS = 10_000;
+const MEGABYTES = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 };
 const MOST_ENTRIES = 20_000;
 const MOST_FILES = 500;
 const MOST_LINES = 200;
 const MOST_CHARS = 30_000;
-const LONGEST_PATTERN = 1000;
 
+const text = z.string().min(1).max(1000);
 const where = z
   .string()
   .optional()
   .describe('A folder, or a file. Left out: your whole working folder, and media/.');
 
-const globParameters = z.object({
-  pattern: z.string().min(1).max(LONGEST_PATTERN).describe('Like **/*.md; relative to path.'),
-  path: where,
-});
+const globParameters = z.object({ pattern: text.describe('Like **/*.md; relative to path.'), path: where });
 
 export function glob(parts: FindParts): Tool<z.infer<typeof globParameters>> {
   return {
@@ -49,29 +46,20 @@ export function glob(parts: FindParts): Tool<z.infer<typeof globParameters>> {
     risk: 'low',
     isFromOutside: true,
     execute: ({ pattern, path = '' }, context) =>
-      inPlaces(parts.folders, context, async (places) => {
+      inRoots(parts.folders, context, async (allowed) => {
         const fault = await patternFault(pattern);
         if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
         const most = { entries: MOST_ENTRIES, found: MOST_FILES };
-        const order = { ...(await placesAt(places, path, pattern)), glob: pattern, lines: null, most };
+        const order = { ...(await foldersAt(allowed, path, pattern)), glob: pattern, lines: null, most };
         return search(parts, order, context, 'No file has a name like that.');
       }),
   };
 }
 
 const grepParameters = z.object({
-  pattern: z
-    .string()
-    .min(1)
-    .max(LONGEST_PATTERN)
-    .describe('A regular expression of JavaScript, for one line.'),
+  pattern: text.describe('A regular expression of JavaScript, for one line.'),
   path: where,
-  glob: z
-    .string()
-    .min(1)
-    .max(LONGEST_PATTERN)
-    .optional()
-    .describe('Only in files like *.md (in any folder) or notes/*.md (relative to path).'),
+  glob: text.optional().describe('Only in files like *.md (in any folder) or notes/*.md (relative to path).'),
 });
 
 export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
@@ -83,57 +71,50 @@ export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
     risk: 'low',
     isFromOutside: true,
     execute: ({ pattern, path = '', glob: files }, context) =>
-      inPlaces(parts.folders, context, async (places) => {
+      inRoots(parts.folders, context, async (allowed) => {
         const lines = expressionOf(pattern);
         if (typeof lines === 'string') return failed(`This is no regular expression: ${lines}`);
         const fault = files === undefined ? null : await patternFault(files);
         if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
         const most = { entries: MOST_ENTRIES, found: MOST_LINES };
-        const order = {
-          ...(await placesAt(places, path, files)),
-          glob: files === undefined ? null : anywhere(files),
-          lines,
-          most,
-        };
+        // As other tools of that name take it: a pattern without a folder is meant in all of them.
+        const glob = files === undefined || files.includes('/') ? (files ?? null) : `**/${files}`;
+        const order = { ...(await foldersAt(allowed, path, files)), glob, lines, most };
         return search(parts, order, context, 'No line fits.');
       }),
   };
 }
 
 /**
- * Where a path leads: to one folder or file; the folder where paths begin is looked through with what people sent, and
- * with skills where the pattern names them.
+ * Where a path leads: to one folder or file; the folder where paths begin is searched with what people sent, and with skills
+ * where the pattern names them.
  */
-async function placesAt(
-  places: Places,
+async function foldersAt(
+  allowed: FileRoots,
   path: string,
   pattern = '',
-): Promise<Pick<SearchOrder, 'places' | 'media' | 'file' | 'closed'>> {
-  const { start, media, closed } = places;
-  const inside = ({ root, names, real }: FoundFolder) => {
-    const shown = shownAs(places, real);
-    return { root, names, before: shown === '' || shown === '/' ? shown : `${shown}/`, matched: '' };
+): Promise<Pick<SearchOrder, 'folders' | 'media' | 'file' | 'closed'>> {
+  const { start, media, closed, skills, showsSkills } = allowed;
+  const inside = ({ root, names, real }: FoundFolder, matched = '') => {
+    const shown = shownAs(allowed, real);
+    return { root, names, before: shown === '' || shown === '/' ? shown : `${shown}/`, matched };
   };
-  const skillsAs = (matched: string) =>
-    places.skills.map(({ folder, place }) => ({
-      ...inside({ root: folder, names: [], real: folder }),
-      matched: `${matched}${place}/`,
-    }));
-  if (isSkills(places, path)) return { places: skillsAs(''), media, file: null, closed };
+  const rootAt = (root: string, matched: string) => inside({ root, names: [], real: root }, matched);
+  const ofSkills = (under: string) => skills.map(({ folder, place }) => rootAt(folder, `${under}${place}/`));
+  if (isSkills(allowed, path)) return { folders: ofSkills(''), media, file: null, closed };
   try {
-    const folder = await findFolder(places, path);
-    const sent =
-      folder.real !== start || media === null
-        ? []
-        : [{ ...inside({ root: media, names: [], real: media }), matched: `${MEDIA}/` }];
-    const named = places.showsSkills && folder.real === start && pattern.startsWith(`${SKILLS}/`);
-    const all = [inside(folder), ...sent, ...(named ? skillsAs(`${SKILLS}/`) : [])];
-    return { places: all, media, file: null, closed };
+    const folder = await findFolder(allowed, path);
+    const folders = [inside(folder)];
+    if (folder.real === start && media !== null) folders.push(rootAt(media, `${MEDIA}/`));
+    if (folder.real === start && showsSkills && pattern.startsWith(`${SKILLS}/`)) {
+      folders.push(...ofSkills(`${SKILLS}/`));
+    }
+    return { folders, media, file: null, closed };
   } catch (error) {
     if (!(error instanceof PathRefusal)) throw error;
-    const { handle, folder, name } = await openToRead(places, path);
+    const { handle, folder, name } = await openToRead(allowed, path);
     await handle.close();
-    return { places: [inside(folder)], media, file: name, closed };
+    return { folders: [inside(folder)], media, file: name, closed };
   }
 }
 
@@ -145,14 +126,44 @@ async function search(
 ): Promise<ToolResult> {
   const entry = worker ?? new URL('./search-worker.js', import.meta.url);
   const leave = await slots.enter();
-  const outcome = await searchInThread(order, { clock, signal, ms, entry }).finally(leave);
-  if (outcome.kind === 'stopped') return failed('Stopped.');
-  if (outcome.kind === 'too long') {
+  const outcome = await searchInThread(order, entry, ms, clock, signal).finally(leave);
+  if (outcome === 'stopped') return failed('Stopped.');
+  if (outcome === 'too long') {
     return failed(
       `The search took longer than ${ms / 1000} seconds and was ended. Try a simpler pattern, or one folder.`,
     );
   }
-  return done(told(outcome.found, nothing));
+  return done(told(outcome, nothing));
+}
+
+/** One search in a thread of its own, which ends with its time, its memory or the call. Throws what the thread threw. */
+async function searchInThread(
+  order: SearchOrder,
+  entry: URL,
+  ms: number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Found | 'too long' | 'stopped'> {
+  if (signal.aborted) return 'stopped';
+  const thread = new Worker(entry, { workerData: order, resourceLimits: MEGABYTES, env: {}, stdin: false });
+  let stopListening = () => {};
+  const outcome = new Promise<Found | 'too long' | 'stopped'>((resolve, reject) => {
+    const stop = () => resolve('stopped');
+    const stopWaiting = clock.after(ms, () => resolve('too long'));
+    signal.addEventListener('abort', stop, { once: true });
+    stopListening = () => {
+      stopWaiting();
+      signal.removeEventListener('abort', stop);
+    };
+    thread.once('message', resolve);
+    thread.once('error', reject);
+    // Where it said nothing, it ended by itself.
+    thread.once('exit', () => reject(new Error('the thread that searches files ended')));
+  });
+  return outcome.finally(() => {
+    stopListening();
+    void thread.terminate();
+  });
 }
 
 function told({ found, more, isPartial }: Found, nothing: string): string {
@@ -164,26 +175,20 @@ function told({ found, more, isPartial }: Found, nothing: string): string {
     shown.push(line);
   }
   const left = found.length - shown.length + more;
-  const notes = [
-    ...(left > 0 ? [`(and ${left} more; narrow it down)`] : []),
-    ...(isPartial ? [`(There are more than ${MOST_ENTRIES} files; not all were looked at.)`] : []),
-  ];
-  return [...(shown.length === 0 ? [nothing] : shown), ...notes].join('\n');
-}
-
-/** As other tools of that name take it: what names no folder is meant in all of them. */
-function anywhere(pattern: string): string {
-  return pattern.includes('/') ? pattern : `**/${pattern}`;
+  const lines = shown.length === 0 ? [nothing] : shown;
+  if (left > 0) lines.push(`(and ${left} more; narrow it down)`);
+  if (isPartial) lines.push(`(There are more than ${MOST_ENTRIES} files; not all were looked at.)`);
+  return lines.join('\n');
 }
 
 /** Many models write `(?i)` before it. */
 function expressionOf(pattern: string): { source: string; flags: string } | string {
   const isLoose = pattern.startsWith('(?i)');
   const source = isLoose ? pattern.slice('(?i)'.length) : pattern;
-  const flags = (unicode: string) => (isLoose ? `i${unicode}` : unicode);
-  if (faultOf(() => new RegExp(source, flags('u'))) === null) return { source, flags: flags('u') };
+  const flags = isLoose ? 'i' : '';
+  if (faultOf(() => new RegExp(source, `${flags}u`)) === null) return { source, flags: `${flags}u` };
   // What `u` forbids (a needless backslash) is mostly meant all the same.
-  return faultOf(() => new RegExp(source, flags(''))) ?? { source, flags: flags('') };
+  return faultOf(() => new RegExp(source, flags)) ?? { source, flags };
 }
 
 /** The library is loaded for the first search. */
@@ -199,32 +204,4 @@ function faultOf(attempt: () => unknown): string | null {
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
-}
-
-export type SearchOutcome = { kind: 'found'; found: Found } | { kind: 'too long' } | { kind: 'stopped' };
-
-const MEGABYTES = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 };
-
-/** `entry` is `search-worker.js`, which lies beside the compiled gateway. Throws what the thread threw. */
-export async function searchInThread(
-  order: SearchOrder,
-  { clock, signal, ms, entry }: { clock: Clock; signal: AbortSignal; ms: number; entry: URL },
-): Promise<SearchOutcome> {
-  if (signal.aborted) return { kind: 'stopped' };
-  const thread = new Worker(entry, { workerData: order, resourceLimits: MEGABYTES, env: {}, stdin: false });
-  return new Promise<SearchOutcome>((resolve, reject) => {
-    const stopWaiting = clock.after(ms, () => settle(() => resolve({ kind: 'too long' })));
-    const stop = () => settle(() => resolve({ kind: 'stopped' }));
-    function settle(then: () => void): void {
-      stopWaiting();
-      signal.removeEventListener('abort', stop);
-      void thread.terminate();
-      then();
-    }
-    thread.once('message', (found: Found) => settle(() => resolve({ kind: 'found', found })));
-    thread.once('error', (error) => settle(() => reject(error)));
-    // Where nothing was said, it ended itself.
-    thread.once('exit', () => settle(() => reject(new Error('the thread that searches files ended'))));
-    signal.addEventListener('abort', stop, { once: true });
-  });
 }

@@ -1,5 +1,5 @@
 /**
- * The one guard for paths that a model names. A call has places (`paths.ts`), a few folders; wherever links lead, what is
+ * The one guard for paths that a model names. A call has roots (`roots.ts`), a few folders; wherever links lead, what is
  * opened lies really in one of these, and is a file: principles, configuration, database, other chats and other personas
  * are outside of all of them. Relative paths begin in one folder; `media/` stands for what people sent in the chat, and
  * `skills/` for the skills, for reading alone.
@@ -22,7 +22,7 @@ import { sizeInWords } from '../../core/cut.js';
 import { codeOf } from '../../core/file-access.js';
 import type { Skill } from '../../core/persona.js';
 import { writeWhole } from '../../core/write-whole.js';
-import { isWithin, type Places, type Quota, type Root, rootOf, SKILLS } from './roots.js';
+import { type FileRoots, isWithin, type Quota, type Root, rootOf, SKILLS } from './roots.js';
 
 /** The name under which what people sent is read. */
 export const MEDIA = 'media';
@@ -57,36 +57,36 @@ interface Located {
 }
 
 /** By its words alone, but for a whole path of an agent's that goes through links. Throws a `PathRefusal`. */
-async function locate(places: Places, path: string): Promise<Located> {
-  const full = fullPath(places, path);
+async function locate(allowed: FileRoots, path: string): Promise<Located> {
+  const full = fullPath(allowed, path);
   const found =
-    at(places, full) ?? (places.kind === 'agent' ? at(places, await realAsFarAsThere(full)) : null);
-  if (found === null) throw outside(places);
+    at(allowed, full) ?? (allowed.kind === 'agent' ? at(allowed, await realAsFarAsThere(full)) : null);
+  if (found === null) throw outside(allowed);
   return { ...found, names: await pathOnDisk(found.root.folder, found.names) };
 }
 
 /** Pure. An absolute path without `.` and `..`. */
-function fullPath(places: Places, path: string): string {
+function fullPath(allowed: FileRoots, path: string): string {
   if (path.includes('\0')) throw new PathRefusal('A path holds no null byte.');
   if (Buffer.byteLength(path) > LONGEST_PATH) throw new PathRefusal('This path is too long.', 'missing');
-  const plain = normalize(`${asRelative(places, path)}/.`);
+  const plain = normalize(`${asRelative(allowed, path)}/.`);
   const names = plain.split(sep).filter((name) => name !== '' && name !== '.');
   if (names.some((name) => Buffer.byteLength(name) > LONGEST_NAME)) {
     throw new PathRefusal('A name in this path is too long.', 'missing');
   }
   if (isAbsolute(plain)) return `/${names.join(sep)}`;
-  if (places.showsSkills && names[0]?.toLowerCase() === SKILLS) {
-    const inSkill = pathInSkill(places, names.slice(1));
+  if (allowed.showsSkills && names[0]?.toLowerCase() === SKILLS) {
+    const inSkill = pathInSkill(allowed, names.slice(1));
     if (inSkill !== null) return inSkill;
   }
   // On some disks capitals make no difference.
-  return places.media !== null && names[0]?.toLowerCase() === MEDIA
-    ? join(places.media, ...names.slice(1))
-    : join(places.start, ...names);
+  return allowed.media !== null && names[0]?.toLowerCase() === MEDIA
+    ? join(allowed.media, ...names.slice(1))
+    : join(allowed.start, ...names);
 }
 
 /** By where a skill lies below `skills/`, or by its name; null: a file of the caller's own. Throws a `PathRefusal`. */
-function pathInSkill({ kind, skills }: Places, names: string[]): string | null {
+function pathInSkill({ kind, skills }: FileRoots, names: string[]): string | null {
   const isCalled = (depth: number) => {
     const called = composed(names.slice(0, depth).join('/'));
     return names.length < depth
@@ -107,13 +107,13 @@ function placesIn(skills: readonly Skill[]): string {
 }
 
 /** Whether a path means all skills. */
-export function isSkills(places: Places, path: string): boolean {
-  const plain = normalize(`${asRelative(places, path)}/.`).split(sep);
-  return places.showsSkills && plain.filter((name) => name !== '' && name !== '.').join() === SKILLS;
+export function isSkills(allowed: FileRoots, path: string): boolean {
+  const plain = normalize(`${asRelative(allowed, path)}/.`).split(sep);
+  return allowed.showsSkills && plain.filter((name) => name !== '' && name !== '.').join() === SKILLS;
 }
 
 /** What stands for the folder where paths begin; an agent's folders are called the same inside of the sandbox. */
-function asRelative({ kind, start }: Places, path: string): string {
+function asRelative({ kind, start }: FileRoots, path: string): string {
   if (kind === 'agent') {
     return isWithin(path, AGENTS_MEDIA_INSIDE) ? MEDIA + path.slice(AGENTS_MEDIA_INSIDE.length) : path || '.';
   }
@@ -121,15 +121,15 @@ function asRelative({ kind, start }: Places, path: string): string {
   return home === undefined ? path || '.' : `.${path.slice(home.length)}`;
 }
 
-function at(places: Places, full: string): Located | null {
-  const root = rootOf(places, full);
+function at(allowed: FileRoots, full: string): Located | null {
+  const root = rootOf(allowed, full);
   if (root === null) return null;
   const names = relative(root.folder, full).split(sep).filter(Boolean);
-  return { root, names, shown: shownAs(places, full) || '.' };
+  return { root, names, shown: shownAs(allowed, full) || '.' };
 }
 
 /** As a model names it: what it may reach is called by the shortest path; empty: the folder where paths begin. */
-export function shownAs({ kind, start, media, skills }: Places, full: string): string {
+export function shownAs({ kind, start, media, skills }: FileRoots, full: string): string {
   const skill = kind === 'agent' ? undefined : skills.find(({ folder }) => isWithin(full, folder));
   if (skill !== undefined) return join(SKILLS, skill.place, relative(skill.folder, full));
   if (media !== null && isWithin(full, media)) return join(MEDIA, relative(media, full));
@@ -143,7 +143,7 @@ async function realAsFarAsThere(path: string): Promise<string> {
   return join(await realAsFarAsThere(dirname(path)), basename(path));
 }
 
-function outside({ kind, roots, skills }: Places): PathRefusal {
+function outside({ kind, roots, skills }: FileRoots): PathRefusal {
   if (kind === 'skills') {
     const what = `Only files of skills can be read here: ${SKILLS}/ holds ${placesIn(skills)}.`;
     return new PathRefusal(`Permission denied. ${what}`);
@@ -172,8 +172,8 @@ export interface OpenedFile {
   isSkill: boolean;
 }
 
-export async function openToRead(places: Places, path: string): Promise<OpenedFile> {
-  const { root, names, shown } = await reallyAt(places, await locate(places, path));
+export async function openToRead(allowed: FileRoots, path: string): Promise<OpenedFile> {
+  const { root, names, shown } = await reallyAt(allowed, await locate(allowed, path));
   const name = names.at(-1);
   if (name === undefined) throw new PathRefusal(`${shown} is a folder.`);
   return within(root.folder, names.slice(0, -1), async (folder) => {
@@ -183,8 +183,8 @@ export async function openToRead(places: Places, path: string): Promise<OpenedFi
     const { size } = await handle.stat();
     const above = names.slice(0, -1);
     const at = { root: root.folder, names: above, real: join(root.folder, ...above) };
-    const isMedia = root.folder === places.media;
-    const isSkill = places.skills.some(({ folder }) => isWithin(at.real, folder));
+    const isMedia = root.folder === allowed.media;
+    const isSkill = allowed.skills.some(({ folder }) => isWithin(at.real, folder));
     return { handle, bytes: size, folder: at, name, isMedia, isSkill };
   }).catch(refuse({ shown }));
 }
@@ -197,8 +197,8 @@ export interface FoundFolder {
 }
 
 /** The folder that a path leads to. */
-export async function findFolder(places: Places, path: string): Promise<FoundFolder> {
-  const { root, names, shown } = await reallyAt(places, await locate(places, path));
+export async function findFolder(allowed: FileRoots, path: string): Promise<FoundFolder> {
+  const { root, names, shown } = await reallyAt(allowed, await locate(allowed, path));
   const found = { root: root.folder, names, real: join(root.folder, ...names) };
   return within(root.folder, names, async () => found).catch(refuse({ shown }));
 }
@@ -208,15 +208,15 @@ export async function findFolder(places: Places, path: string): Promise<FoundFol
  * is another by now, nothing is written.
  */
 export async function writeWithin(
-  places: Places,
+  allowed: FileRoots,
   path: string,
   bytes: Uint8Array,
   { signal, expected }: { signal: AbortSignal; expected?: Uint8Array },
 ): Promise<'written' | 'changed'> {
-  const located = await locate(places, path);
-  refuseReadOnly(places, located.root);
-  const { root, names, shown } = await reallyAt(places, located, 'or new');
-  refuseReadOnly(places, root);
+  const located = await locate(allowed, path);
+  refuseReadOnly(allowed, located.root);
+  const { root, names, shown } = await reallyAt(allowed, located, 'or new');
+  refuseReadOnly(allowed, root);
   const name = names.at(-1);
   if (name === undefined) throw new PathRefusal(`${shown} is a folder.`);
   // What lies deeper could not be counted: the folder would be full from then on.
@@ -319,9 +319,9 @@ const SET_ID = 0o6000;
 /** Names a file without the right to read it (open(2)); Node has no constant for it. */
 const O_PATH = 0o10000000;
 
-function refuseReadOnly(places: Places, { folder, isReadOnly }: Root): void {
+function refuseReadOnly(allowed: FileRoots, { folder, isReadOnly }: Root): void {
   if (!isReadOnly) return;
-  const what = folder === places.media ? `${MEDIA}/` : shownAs(places, folder);
+  const what = folder === allowed.media ? `${MEDIA}/` : shownAs(allowed, folder);
   throw new PathRefusal(`Permission denied: ${what} is only for reading.`);
 }
 
@@ -342,7 +342,7 @@ async function refuseOver({ folder, quota }: Root, names: string[], more: number
 
 /** Where a path really leads: no link among the names. `or new`: the last ones need not be there. */
 async function reallyAt(
-  places: Places,
+  allowed: FileRoots,
   located: Located,
   last: 'there' | 'or new' = 'there',
 ): Promise<Located> {
@@ -353,8 +353,8 @@ async function reallyAt(
     return refuse(located)(error);
   });
   if (real !== null) {
-    const found = at(places, real);
-    if (found === null) throw outside(places);
+    const found = at(allowed, real);
+    if (found === null) throw outside(allowed);
     return { ...found, shown };
   }
   if ((await lstat(full).catch(() => null)) !== null) {
@@ -364,12 +364,12 @@ async function reallyAt(
   // A root that is gone is not made anew: it was not ours.
   if (name === undefined) throw new PathRefusal(`There is no ${shown}.`, 'missing');
   const above = await reallyAt(
-    places,
+    allowed,
     { ...located, names: names.slice(0, -1), shown: dirname(shown) },
     last,
   );
-  const inside = at(places, join(above.root.folder, ...above.names, name));
-  if (inside === null) throw outside(places);
+  const inside = at(allowed, join(above.root.folder, ...above.names, name));
+  if (inside === null) throw outside(allowed);
   return { ...inside, shown };
 }
 

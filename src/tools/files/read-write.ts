@@ -1,11 +1,11 @@
-/** Bytes as text: which encodings are read, what is no text, and lines. Pure. */
+/** `read_file`, `write_file` and `edit_file`: text in the working folder, read as lines, written whole or not at all. */
 import * as z from 'zod';
 import { cutAt, sizeInWords } from '../../core/cut.js';
 import type { Tool, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import { openToRead, PathRefusal, readUpTo, writeWithin } from './paths.js';
-import type { Folders, Places } from './roots.js';
-import { inPlaces, inSkills, writingInPlaces } from './run.js';
+import type { FileRoots, Folders } from './roots.js';
+import { inRoots, writingInRoots } from './run.js';
 
 export interface Text {
   text: string;
@@ -29,7 +29,7 @@ export function textOf(bytes: Buffer): Text | null {
   return text === null ? null : { text, bom };
 }
 
-export function bytesOf({ text, bom }: Text): Buffer {
+function bytesOf({ text, bom }: Text): Buffer {
   if (bom === 'utf-16le') return Buffer.concat([UTF_16, Buffer.from(text, 'utf16le')]);
   return bom === null ? Buffer.from(text) : Buffer.concat([UTF_8, Buffer.from(text)]);
 }
@@ -43,10 +43,10 @@ export function linesOf(text: string): string[] {
 }
 
 /**
- * Where `wanted` stands in a text, also where it overlaps itself; no more than `most` places. Takes as long as both are,
+ * Where `wanted` stands in a text, also where it overlaps itself; no more than `most` allowed. Takes as long as both are,
  * whatever they are made of (Knuth, Morris and Pratt): what comes with a language may take their product.
  */
-export function placesIn(text: string, wanted: string, most: number): number[] {
+function positionsOf(text: string, wanted: string, most: number): number[] {
   const fallback = [0];
   for (let n = 1, held = 0; n < wanted.length; n++) {
     while (held > 0 && wanted[n] !== wanted[held]) held = fallback[held - 1] ?? 0;
@@ -96,7 +96,7 @@ export function readFile(folders: Folders): Tool<Parameters> {
     parameters,
     risk: 'low',
     isFromOutside: true,
-    execute: (given, context) => inPlaces(folders, context, (places) => read(places, given)),
+    execute: (given, context) => inRoots(folders, context, (allowed) => read(allowed, given)),
   };
 }
 
@@ -108,23 +108,26 @@ export function readSkillFile(folders: Folders): Tool<Parameters> {
     hint: 'read files of skills',
     parameters: parameters.extend({ path: z.string().describe('As the skill names it: skills/…') }),
     risk: 'low',
-    execute: (given, context) => inSkills(folders, context, (places) => read(places, given)),
+    execute: (given, context) => inRoots(folders, context, (allowed) => read(allowed, given), 'skills'),
   };
 }
 
 /** A skill's are the operator's words, as the principles are. */
-async function read(places: Places, { path, offset = 1, limit = LINES }: Parameters): Promise<ToolResult> {
-  const { text, isSkill } = await readText(places, path);
+async function read(
+  allowed: FileRoots,
+  { path, offset = 1, limit = LINES }: Parameters,
+): Promise<ToolResult> {
+  const { text, isSkill } = await readText(allowed, path);
   const result = done(excerpt(path, linesOf(text), offset, limit));
   return isSkill ? { ...result, inside: true } : result;
 }
 
 /** The text of a file, with the bytes that it was read from. Throws a `PathRefusal` for what is none. */
-export async function readText(
-  places: Places,
+async function readText(
+  allowed: FileRoots,
   path: string,
 ): Promise<Text & { bytes: Buffer; isSkill: boolean }> {
-  const { handle, bytes: size, isSkill } = await openToRead(places, path);
+  const { handle, bytes: size, isSkill } = await openToRead(allowed, path);
   try {
     const bytes = size > MOST_BYTES ? null : await readUpTo(handle, MOST_BYTES + 1);
     if (bytes === null || bytes.length > MOST_BYTES) {
@@ -168,6 +171,7 @@ const writeParameters = z.object({
   content: z.string().describe('The whole file; what stood there is replaced.'),
 });
 
+/** Whole or not at all. */
 export function writeFile(folders: Folders): Tool<z.infer<typeof writeParameters>> {
   return {
     name: 'write_file',
@@ -176,17 +180,12 @@ export function writeFile(folders: Folders): Tool<z.infer<typeof writeParameters
     parameters: writeParameters,
     risk: 'medium',
     execute: ({ path, content }, context) =>
-      writingInPlaces(
-        folders,
-        context,
-        async (places) => {
-          const bytes = Buffer.from(content);
-          if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
-          await writeWithin(places, path, bytes, { signal: context.signal });
-          return done(`${path} was written (${sizeInWords(bytes.length)}).`);
-        },
-        { brings: false },
-      ),
+      writingInRoots(folders, context, async (allowed) => {
+        const bytes = Buffer.from(content);
+        if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
+        await writeWithin(allowed, path, bytes, { signal: context.signal });
+        return done(`${path} was written (${sizeInWords(bytes.length)}).`);
+      }),
   };
 }
 
@@ -196,7 +195,7 @@ const editParameters = z.object({
   new_string: z.string().describe('What is to stand there instead.'),
 });
 
-/** More places are not counted. */
+/** More are not counted. */
 const MOST_COUNTED = 100;
 
 export function editFile(folders: Folders): Tool<z.infer<typeof editParameters>> {
@@ -207,36 +206,30 @@ export function editFile(folders: Folders): Tool<z.infer<typeof editParameters>>
     parameters: editParameters,
     risk: 'medium',
     execute: ({ path, old_string, new_string }, context) =>
-      writingInPlaces(
-        folders,
-        context,
-        async (places) => {
-          const { text, bom, bytes: expected } = await readText(places, path);
-          const [wanted, put] = withEndsOf(text, old_string, new_string);
-          const found = placesIn(text, wanted, MOST_COUNTED);
-          const [at] = found;
-          if (at === undefined) {
-            return failed(
-              `Nothing was changed: old_string does not stand in ${path}. It has to match exactly.`,
-            );
-          }
-          if (found.length > 1) {
-            const times =
-              found.length === MOST_COUNTED ? `${MOST_COUNTED} times or more` : `${found.length} times`;
-            return failed(
-              `Nothing was changed: old_string stands ${times} in ${path}. Give more of what stands around the place.`,
-            );
-          }
-          const changed = text.slice(0, at) + put + text.slice(at + wanted.length);
-          const bytes = bytesOf({ text: changed, bom });
-          if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
-          const outcome = await writeWithin(places, path, bytes, { signal: context.signal, expected });
-          return outcome === 'written'
-            ? done(`${path} was changed.`)
-            : failed(`Nothing was changed: ${path} has changed meanwhile. Read it again.`);
-        },
-        { brings: false },
-      ),
+      writingInRoots(folders, context, async (allowed) => {
+        const { text, bom, bytes: expected } = await readText(allowed, path);
+        const [wanted, put] = withEndsOf(text, old_string, new_string);
+        const found = positionsOf(text, wanted, MOST_COUNTED);
+        const [at] = found;
+        if (at === undefined) {
+          return failed(
+            `Nothing was changed: old_string does not stand in ${path}. It has to match exactly.`,
+          );
+        }
+        if (found.length > 1) {
+          const times = `${found.length} times${found.length === MOST_COUNTED ? ' or more' : ''}`;
+          return failed(
+            `Nothing was changed: old_string stands ${times} in ${path}. Give more of what stands around the place.`,
+          );
+        }
+        const changed = text.slice(0, at) + put + text.slice(at + wanted.length);
+        const bytes = bytesOf({ text: changed, bom });
+        if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
+        const outcome = await writeWithin(allowed, path, bytes, { signal: context.signal, expected });
+        return outcome === 'written'
+          ? done(`${path} was changed.`)
+          : failed(`Nothing was changed: ${path} has changed meanwhile. Read it again.`);
+      }),
   };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Where the paths of a call may lead: the folders of a persona in its chat, of what an owner asks for in a control chat,
- * or of an agent on a task. The guard (`paths.ts`) holds every path to them; `shell` shows a command the same.
+ * The folders that the paths of a call may lead to: of a persona in its chat, of an owner's control chat, or of an agent on a
+ * task. The guard (`paths.ts`) holds every path to them; `shell` shows a command the same.
  */
 import { lstat, mkdir, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
@@ -53,7 +53,7 @@ export interface Root {
 /** What the folder of skills is called beside a call's own files. */
 export const SKILLS = 'skills';
 
-export interface Places {
+export interface FileRoots {
   /** `skills`: these alone can be read. */
   kind: 'persona' | 'workspace' | 'agent' | 'skills';
   /** Where relative paths begin, an absolute path in one of the roots; null: nowhere, so that no command runs. */
@@ -72,52 +72,46 @@ export interface Places {
 }
 
 /** `isTainted`: words from outside are in sight, so that an agent only reads what it shares with its other tasks. */
-export async function placesOf(folders: Folders, caller: Authorisation, isTainted: boolean): Promise<Places> {
-  if (caller.agent !== undefined) return placesOfAgent(folders, caller, caller.agent, isTainted);
-  return (await mayActAnywhere(caller)) ? placesOfOwner(folders, caller) : placesOfPersona(folders, caller);
+export async function rootsFor(
+  folders: Folders,
+  caller: Authorisation,
+  isTainted: boolean,
+): Promise<FileRoots> {
+  if (caller.agent !== undefined) return rootsOfAgent(folders, caller, caller.agent, isTainted);
+  return (await mayActAnywhere(caller)) ? rootsOfOwner(folders, caller) : rootsOfPersona(folders, caller);
 }
 
 /** For what an owner asks for in a control chat. */
-async function placesOfOwner(folders: Folders, { chatId }: ToolTarget): Promise<Places> {
-  const start = await own(folders.workspaceFolder);
-  const media = await own(folders.mediaFolder, chatId);
-  const skills = await skillsOf(folders);
+async function rootsOfOwner(folders: Folders, { chatId }: ToolTarget): Promise<FileRoots> {
+  const start = await made(folders.workspaceFolder);
+  const media = await made(folders.mediaFolder, chatId);
+  const { skills, skillRoots, closed } = await shared(folders);
+  const own = { folder: start, isReadOnly: false, quota: LARGE_QUOTA };
   const all = await realOnes([folders.skillsFolder]);
-  const roots = [
-    { folder: start, isReadOnly: false, quota: LARGE_QUOTA },
-    ...[media, ...all].map(readable),
-    ...rootsOf(skills),
-  ];
-  const closed = await realOnes(folders.hidden);
+  const roots = [own, ...[media, ...all].map(readable), ...skillRoots];
   const showsSkills = await areShown(skills, folders, start);
   return { kind: 'workspace', start, runsCommands: true, roots, media, skills, showsSkills, closed };
 }
 
-/** Its working folder, what people sent in its chat, and skills. */
-export async function placesOfPersona(folders: Folders, { chatId, personaId }: ToolTarget): Promise<Places> {
+/** Its working folder, the files that people sent in its chat, and skills. */
+export async function rootsOfPersona(folders: Folders, { chatId, personaId }: ToolTarget): Promise<FileRoots> {
   const chat = join(folders.workFolder, chatId);
-  const start = await own(chat, nameOnDisk(chat, personaId));
-  const media = await own(folders.mediaFolder, chatId);
-  const skills = await skillsOf(folders);
-  const roots = [
-    { folder: start, isReadOnly: false, quota: folders.quota ?? QUOTA },
-    readable(media),
-    ...rootsOf(skills),
-  ];
-  const closed = await realOnes(folders.hidden);
+  const start = await made(chat, nameOnDisk(chat, personaId));
+  const media = await made(folders.mediaFolder, chatId);
+  const { skills, skillRoots, closed } = await shared(folders);
+  const own = { folder: start, isReadOnly: false, quota: folders.quota ?? QUOTA };
+  const roots = [own, readable(media), ...skillRoots];
   // In the place of a file nothing can be shown, and nobody could remove it.
-  const showsSkills =
-    skills.length > 0 && (await lstat(join(start, SKILLS)).catch(() => null))?.isFile() !== true;
+  const isTaken = async () => (await lstat(join(start, SKILLS)).catch(() => null))?.isFile() === true;
+  const showsSkills = skills.length > 0 && !(await isTaken());
   return { kind: 'persona', start, runsCommands: true, roots, media, skills, showsSkills, closed };
 }
 
-/** For whoever has no files but theirs. */
-export async function placesOfSkills(folders: Folders): Promise<Places> {
-  const skills = await skillsOf(folders);
-  const closed = await realOnes(folders.hidden);
+/** For callers that have no files but those of skills. */
+export async function rootsOfSkills(folders: Folders): Promise<FileRoots> {
+  const { skills, skillRoots: roots, closed } = await shared(folders);
   // Nothing can be reached where paths begin: it is no root.
   const start = folders.workFolder;
-  const roots = rootsOf(skills);
   return {
     kind: 'skills',
     start,
@@ -130,71 +124,59 @@ export async function placesOfSkills(folders: Folders): Promise<Places> {
   };
 }
 
-async function skillsOf({ skills }: Pick<Folders, 'skills'>): Promise<Skill[]> {
-  return (await skills?.list())?.skills ?? [];
+/** A program's task has no chat in which people could have sent something. */
+async function rootsOfAgent(
+  folders: Folders,
+  { chatId }: Authorisation,
+  agent: AgentPlace,
+  isTainted: boolean,
+): Promise<FileRoots> {
+  const { skills, skillRoots, closed } = await shared(folders);
+  const media = chatId === BOARD_CHAT ? null : await made(folders.mediaFolder, chatId);
+  const [work = folders.workFolder] = await realOnes([folders.workFolder]);
+  function quotaOf(folder: string): Quota | null {
+    if (isBelow(folder, work)) return folders.quota ?? QUOTA;
+    return closed.some((each) => isBelow(folder, each)) ? LARGE_QUOTA : null;
+  }
+  // A root that has become a link since it was found leads to wherever the link's author wants.
+  const stillReal = await Promise.all(agent.roots.map(async (root) => (await real(root)) === root));
+  const common = await made(agent.shared.folder);
+  const mayWrite = agent.shared.mayWrite && !isTainted;
+  const writable = [...agent.roots.filter((_, n) => stillReal[n]), await made(agent.space)];
+  if (mayWrite) writable.push(common);
+  const toRead = mayWrite ? [] : [common];
+  if (media !== null) toRead.push(media);
+  toRead.push(...(await realOnes([folders.skillsFolder])));
+  const own = [...new Set(writable)].map((folder) => ({ folder, isReadOnly: false, quota: quotaOf(folder) }));
+  const roots: Root[] = [...own, ...toRead.map(readable), ...skillRoots];
+  const begins = agent.cwd === null ? null : ((await real(agent.cwd)) ?? agent.cwd);
+  const start = begins ?? writable[0] ?? agent.space;
+  const showsSkills = await areShown(skills, folders, start);
+  return { kind: 'agent', start, runsCommands: begins !== null, roots, media, skills, showsSkills, closed };
 }
 
-function rootsOf(skills: readonly Skill[]): Root[] {
-  return skills.map(({ folder }) => readable(folder));
+async function shared({ skills: offered, hidden }: Folders) {
+  const skills = (await offered?.list())?.skills ?? [];
+  const skillRoots = skills.map(({ folder }) => readable(folder));
+  return { skills, skillRoots, closed: await realOnes(hidden) };
 }
 
 function readable(folder: string): Root {
   return { folder, isReadOnly: true, quota: null };
 }
 
-/** Who works in a folder that is not ours may have one of that name; a link of ours leads to the same. */
-async function areShown(
-  skills: readonly Skill[],
-  { skillsFolder }: Pick<Folders, 'skillsFolder'>,
-  start: string,
-): Promise<boolean> {
+/** A folder that is not ours may have one of that name; a link of ours leads to the same. */
+async function areShown(skills: readonly Skill[], folders: Folders, start: string): Promise<boolean> {
   if (skills.length === 0) return false;
   const at = join(start, SKILLS);
   const found = await lstat(at).catch(() => null);
-  return found === null || (found.isSymbolicLink() && (await real(at)) === (await real(skillsFolder)));
-}
-
-/** A program's task has no chat in which people could have sent something. */
-async function placesOfAgent(
-  folders: Folders,
-  { chatId }: Authorisation,
-  { cwd, roots, space, shared }: AgentPlace,
-  isTainted: boolean,
-): Promise<Places> {
-  const closed = await realOnes(folders.hidden);
-  const media = chatId === BOARD_CHAT ? null : await own(folders.mediaFolder, chatId);
-  const [work = folders.workFolder] = await realOnes([folders.workFolder]);
-  const bound = (folder: string): Quota | null =>
-    isBelow(folder, work)
-      ? (folders.quota ?? QUOTA)
-      : closed.some((each) => isBelow(folder, each))
-        ? LARGE_QUOTA
-        : null;
-  // A root that has become a link since it was found leads to wherever who made the link wants.
-  const stillReal = await Promise.all(roots.map(async (root) => (await real(root)) === root));
-  const common = await own(shared.folder);
-  const mayWrite = shared.mayWrite && !isTainted;
-  const writable = [...roots.filter((_, n) => stillReal[n]), await own(space), ...(mayWrite ? [common] : [])];
-  const toRead = [
-    ...(mayWrite ? [] : [common]),
-    ...(media === null ? [] : [media]),
-    ...(await realOnes([folders.skillsFolder])),
-  ];
-  const skills = await skillsOf(folders);
-  const all = [
-    ...[...new Set(writable)].map((folder): Root => ({ folder, isReadOnly: false, quota: bound(folder) })),
-    ...toRead.map(readable),
-    ...rootsOf(skills),
-  ];
-  const begins = cwd === null ? null : ((await real(cwd)) ?? cwd);
-  const start = begins ?? writable[0] ?? space;
-  const showsSkills = await areShown(skills, folders, start);
-  const runsCommands = begins !== null;
-  return { kind: 'agent', start, runsCommands, roots: all, media, skills, showsSkills, closed };
+  return (
+    found === null || (found.isSymbolicLink() && (await real(at)) === (await real(folders.skillsFolder)))
+  );
 }
 
 /** The innermost of them decides: a root that lies in a closed folder is open, and a closed one in a root is closed. */
-export function rootOf({ roots, closed }: Pick<Places, 'roots' | 'closed'>, path: string): Root | null {
+export function rootOf({ roots, closed }: FileRoots, path: string): Root | null {
   const holding = roots.filter(({ folder }) => isWithin(path, folder));
   const root = holding.reduce<Root | null>(
     (inner, each) => (each.folder.length > (inner?.folder.length ?? -1) ? each : inner),
@@ -214,7 +196,7 @@ export function isBelow(path: string, folder: string): boolean {
 }
 
 /** Made at its first use, for nobody but the gateway's user. */
-async function own(...names: [string, ...string[]]): Promise<string> {
+async function made(...names: [string, ...string[]]): Promise<string> {
   const folder = join(...names);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return realpath(folder);

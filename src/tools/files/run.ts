@@ -1,50 +1,44 @@
-/** What every file tool does first and last: who asks, in which folders, and what a refused path becomes. */
+/** The frame of every file tool: who asks, in which folders, and what a refused path becomes. */
 import type { ToolContext, ToolResult } from '../../core/tool.js';
 import { authorise } from '../authorise.js';
 import { failed } from '../results.js';
 import { PathRefusal } from './paths.js';
-import { type Folders, type Places, placesOf, placesOfSkills } from './roots.js';
+import { type FileRoots, type Folders, rootsFor, rootsOfSkills } from './roots.js';
 
-type Work = (places: Places) => Promise<ToolResult>;
+type Work = (allowed: FileRoots) => Promise<ToolResult>;
 
-export async function inPlaces(folders: Folders, context: ToolContext, work: Work): Promise<ToolResult> {
-  const allowed = await authorise(context, {}, 'agents too');
-  if (!allowed.ok) return failed(allowed.reason);
-  return inThem(context, () => placesOf(folders, allowed.caller, context.isTainted === true), work);
-}
-
-/** Of skills alone. */
-export async function inSkills(folders: Folders, context: ToolContext, work: Work): Promise<ToolResult> {
-  const allowed = await authorise(context, {}, 'agents too');
-  if (!allowed.ok) return failed(allowed.reason);
-  return inThem(context, () => placesOfSkills(folders), work);
-}
-
-async function inThem(
-  { signal }: ToolContext,
-  places: () => Promise<Places>,
+/** `only`: a caller that has no files but those of skills. */
+export async function inRoots(
+  folders: Folders,
+  context: ToolContext,
   work: Work,
+  only?: 'skills',
 ): Promise<ToolResult> {
-  if (signal.aborted) return failed('Stopped: nothing was done.');
+  const asked = await authorise(context, {}, 'agents too');
+  if (!asked.ok) return failed(asked.reason);
+  if (context.signal.aborted) return failed('Stopped: nothing was done.');
   try {
-    return await work(await places());
+    const isTainted = context.isTainted === true;
+    return await work(
+      only === 'skills' ? await rootsOfSkills(folders) : await rootsFor(folders, asked.caller, isTainted),
+    );
   } catch (error) {
     if (error instanceof PathRefusal) return failed(error.message);
     throw error;
   }
 }
 
-/** The same for what writes. `brings`: it may bring words from outside, whatever was in sight before. */
-export function writingInPlaces(
+/** The same for a tool that writes. `mayBringWords`: from outside, even if none were in sight before. */
+export function writingInRoots(
   folders: Folders,
   context: ToolContext,
   work: Work,
-  { brings }: { brings: boolean },
+  mayBringWords = false,
 ): Promise<ToolResult> {
-  return inPlaces(folders, context, (places) => {
-    if (places.kind === 'persona' || (!brings && context.isTainted !== true)) return work(places);
+  return inRoots(folders, context, (allowed) => {
+    if (allowed.kind === 'persona' || (!mayBringWords && context.isTainted !== true)) return work(allowed);
     const { agent, chatId } = context.authorisation ?? {};
     const whose = agent && chatId !== undefined ? { id: agent.id, chatId } : null;
-    return folders.promptFiles.watched(whose, () => work(places));
+    return folders.promptFiles.watched(whose, () => work(allowed));
   });
 }

@@ -1,4 +1,7 @@
-/** Looks through folders, for `glob` and `grep`: which files there are, and which of their lines fit. */
+/**
+ * The thread that looks through folders for `glob` and `grep`: patterns come from models, and one may keep a search busy for
+ * ever. `find.ts` starts it for one search, and ends it in time. The build makes it a separate file.
+ */
 import { join } from 'node:path';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import picomatch from 'picomatch';
@@ -11,7 +14,7 @@ import { linesOf, MOST_BYTES, textOf } from './read-write.js';
 
 export interface SearchOrder {
   /** Where to look; one alone, or a working folder with what lies at some place in it. */
-  places: SearchPlace[];
+  folders: SearchFolder[];
   /** Real paths of folders and files that are passed over. */
   closed: readonly string[];
   /** What people sent: the gateway's own copies in it are passed over. null: there is none. */
@@ -26,7 +29,7 @@ export interface SearchOrder {
   most: { entries: number; found: number };
 }
 
-interface SearchPlace {
+interface SearchFolder {
   root: string;
   /** Real folders below the root. */
   names: string[];
@@ -50,13 +53,13 @@ const LONGEST_LINE = 300;
 const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP']);
 
 export async function searchIn(order: SearchOrder): Promise<Found> {
-  const { places, closed, media, file, glob, lines, most } = order;
+  const { folders, closed, media, file, glob, lines, most } = order;
   const matches = picomatch(composed(glob ?? '**/*'));
   const fits = (path: string) => matches(composed(path));
   const expression = lines && new RegExp(lines.source, lines.flags);
   const found: Found = { found: [], more: 0, isPartial: false };
   let looked = 0;
-  for (const { root, names, before, matched } of places) {
+  for (const { root, names, before, matched } of folders) {
     const look = async (folder: OpenFolder) => {
       const isClosed = ({ path }: Entry) => closed.includes(join(root, ...names, path));
       const isCopy = ({ name, path }: Entry) =>
@@ -64,7 +67,7 @@ export async function searchIn(order: SearchOrder): Promise<Found> {
       const enter = (entry: Entry) =>
         file === null &&
         !PASSED_OVER.has(entry.name) &&
-        !(before === '' && isPlaceOf(places, entry)) &&
+        !(before === '' && isCovered(folders, entry)) &&
         !isClosed(entry);
       const hits: { path: string; lines: string[] }[] = [];
       for await (const entry of entriesBelow(folder, enter)) {
@@ -99,8 +102,8 @@ export async function searchIn(order: SearchOrder): Promise<Found> {
 }
 
 /** The folder in whose place another one is looked through. */
-function isPlaceOf(places: SearchPlace[], { path }: Entry): boolean {
-  return places.some(({ before }) => before === `${path}/`);
+function isCovered(folders: SearchFolder[], { path }: Entry): boolean {
+  return folders.some(({ before }) => before === `${path}/`);
 }
 
 async function linesIn(
@@ -128,5 +131,4 @@ async function linesIn(
   }
 }
 
-// In a thread of its own: patterns come from models, and one may keep a search busy for ever. `find.ts` ends the thread in time.
 if (!isMainThread) void searchIn(workerData as SearchOrder).then((found) => parentPort?.postMessage(found));

@@ -8,10 +8,10 @@ import { accessSync, constants } from 'node:fs';
 import { lstat, readlink, realpath } from 'node:fs/promises';
 import { delimiter, dirname, join, relative } from 'node:path';
 import { AGENTS_MEDIA_INSIDE, HOME_INSIDE, MEDIA } from '../files/paths.js';
-import { isBelow, isWithin, type Places, SKILLS } from '../files/roots.js';
+import { type FileRoots, isBelow, isWithin, SKILLS } from '../files/roots.js';
 
 export interface SandboxOrder {
-  places: Places;
+  allowed: FileRoots;
   /** Folders and files that a command must not see, wherever they are: the gateway's own. */
   hidden: readonly string[];
   network: boolean;
@@ -46,13 +46,13 @@ export const FILTER_DESCRIPTOR = 5;
 
 /** Where the program is; null: it is not installed. */
 export function findBubblewrap(path = process.env.PATH ?? ''): string | null {
-  const places = [...path.split(delimiter).filter(Boolean), '/usr/bin', '/usr/local/bin'];
-  return places.map((folder) => join(folder, 'bwrap')).find(isExecutable) ?? null;
+  const folders = [...path.split(delimiter).filter(Boolean), '/usr/bin', '/usr/local/bin'];
+  return folders.map((folder) => join(folder, 'bwrap')).find(isExecutable) ?? null;
 }
 
 /** Its options. */
 export async function bubblewrapArguments(order: SandboxOrder): Promise<string[]> {
-  const { places, network, cwd } = order;
+  const { allowed, network, cwd } = order;
   const hidden = await found(order.hidden);
   const amongPrograms = hidden.filter(({ path }) => SYSTEM.some((folder) => isBelow(path, folder)));
   const settings = network ? [...SETTINGS, ...NETWORK_SETTINGS] : SETTINGS;
@@ -64,12 +64,12 @@ export async function bubblewrapArguments(order: SandboxOrder): Promise<string[]
     ...masking(amongPrograms),
     ...['--proc', '/proc', '--dev', '/dev', '--size', String(SHARED_MEMORY_BYTES), '--tmpfs', '/dev/shm'],
     ...['--perms', '1777', '--size', String(TMP_BYTES), '--tmpfs', '/tmp', '--symlink', '../tmp', '/var/tmp'],
-    ...binding(places, hidden),
+    ...binding(allowed, hidden),
     // Of the kernel's settings in /proc/sys the user root could change those of the whole machine.
     ...['/proc', '/dev', '/'].flatMap((path) => ['--remount-ro', path]),
     // What is laid over a hidden folder lies in memory, without a bound.
     ...amongPrograms.flatMap(({ path, isFolder }) => (isFolder ? ['--remount-ro', path] : [])),
-    ...['--chdir', insideAs(places, cwd), '--json-status-fd', String(STATUS_DESCRIPTOR)],
+    ...['--chdir', insideAs(allowed, cwd), '--json-status-fd', String(STATUS_DESCRIPTOR)],
     ...['--seccomp', String(FILTER_DESCRIPTOR)],
   ];
 }
@@ -78,8 +78,8 @@ export async function bubblewrapArguments(order: SandboxOrder): Promise<string[]
 export async function bubblewrapFault(program = findBubblewrap()): Promise<string | null> {
   if (program === null) return 'it is not installed';
   // What containers forbid first is a /proc of one's own.
-  const places = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--remount-ro', '/proc'];
-  const probe = spawn(program, [...ISOLATION, ...places, 'true'], {
+  const mounts = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--remount-ro', '/proc'];
+  const probe = spawn(program, [...ISOLATION, ...mounts, 'true'], {
     stdio: ['ignore', 'ignore', 'pipe'],
     timeout: PROBE_MS,
     killSignal: 'SIGKILL',
@@ -101,7 +101,7 @@ async function asItIs(path: string): Promise<string[]> {
 }
 
 /** What a real path is called inside. */
-export function insideAs({ kind, start, media, skills }: Places, path: string): string {
+export function insideAs({ kind, start, media, skills }: FileRoots, path: string): string {
   const skill = kind === 'persona' ? skills.find(({ folder }) => isWithin(path, folder)) : undefined;
   if (skill !== undefined) return join(SKILLS_INSIDE, skill.place, relative(skill.folder, path));
   const sent = kind === 'agent' ? AGENTS_MEDIA_INSIDE : join(HOME_INSIDE, MEDIA);
@@ -114,29 +114,29 @@ export function insideAs({ kind, start, media, skills }: Places, path: string): 
  * it. The folders on the way to what is hidden are bound to themselves, for what is bound cannot be renamed: nobody moves
  * it to where it is seen.
  */
-function binding(places: Places, hidden: Hidden[]): string[] {
-  const { roots } = places;
+function binding(allowed: FileRoots, hidden: Hidden[]): string[] {
+  const { roots } = allowed;
   const bound = (path: string, isReadOnly: boolean) => {
-    const inside = insideAs(places, path);
+    const inside = insideAs(allowed, path);
     return { inside, mounts: [isReadOnly ? '--ro-bind' : '--bind', path, inside] };
   };
   const covered = hidden.flatMap(({ path, isFolder }) => {
     const around = roots.filter(({ folder }) => isBelow(path, folder));
     const root = around.sort((a, b) => b.folder.length - a.folder.length)[0];
     if (root === undefined) return [];
-    const inside = insideAs(places, path);
+    const inside = insideAs(allowed, path);
     const way = foldersBetween(root.folder, path).map((each) => bound(each, root.isReadOnly));
     return [...way, { inside, mounts: masking([{ path: inside, isFolder }]) }];
   });
   const shown = roots.map(({ folder, isReadOnly }) => bound(folder, isReadOnly));
-  const ofSkills = placeOfSkills(places);
+  const ofSkills = placeOfSkills(allowed);
   const inOrder = [...covered, ...shown, ...ofSkills].sort(
     (one, other) => one.inside.length - other.inside.length,
   );
   // The workspace's link leads to the folder beside it.
   const skills =
-    places.kind === 'workspace'
-      ? roots.find(({ folder, isReadOnly }) => isReadOnly && folder !== places.media)
+    allowed.kind === 'workspace'
+      ? roots.find(({ folder, isReadOnly }) => isReadOnly && folder !== allowed.media)
       : undefined;
   return [
     ...inOrder.flatMap(({ mounts }) => mounts),
@@ -148,7 +148,7 @@ function binding(places: Places, hidden: Hidden[]): string[] {
 }
 
 /** An empty folder over whatever the persona has there, in which its skills are shown; by their names, too. */
-function placeOfSkills({ kind, showsSkills, skills }: Places) {
+function placeOfSkills({ kind, showsSkills, skills }: FileRoots) {
   if (kind !== 'persona' || !showsSkills) return [];
   const isTaken = (name: string) => skills.some(({ place }) => isWithin(place, name));
   const links = skills.flatMap(({ name, place }) =>

@@ -10,8 +10,8 @@ import type { Clock } from '../../core/clock.js';
 import { commandEnv, redactor } from '../../core/command-env.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { findFolder, MEDIA, PathRefusal, usedBy, withoutSetId } from '../files/paths.js';
-import { type Folders, isWithin, type Places, type Quota, SKILLS } from '../files/roots.js';
-import { writingInPlaces } from '../files/run.js';
+import { type FileRoots, type Folders, isWithin, type Quota, SKILLS } from '../files/roots.js';
+import { writingInRoots } from '../files/run.js';
 import { failed } from '../results.js';
 import { bubblewrapArguments, bubblewrapFault, findBubblewrap, insideAs, PATH_INSIDE } from './bubblewrap.js';
 import { type CommandOutcome, runCommand } from './command.js';
@@ -69,35 +69,33 @@ export function shell(parts: ShellParts): Tool<Parameters> {
     timeoutMs: timeoutSeconds * 1000 + SPARE_MS,
     whyInVain: ({ agent }) => (agent?.cwd === null ? NO_FOLDER : null),
     execute: (given, context) =>
-      writingInPlaces(parts.folders, context, (places) => run(parts, given, places, context), {
-        brings: true,
-      }),
+      writingInRoots(parts.folders, context, (allowed) => run(parts, given, allowed, context), true),
   };
 }
 
 async function run(
   parts: ShellParts,
   { command, cwd = '', timeout_seconds }: Parameters,
-  places: Places,
+  allowed: FileRoots,
   context: ToolContext,
 ): Promise<ToolResult> {
   const { settings, clock, folders } = parts;
   if (command.includes('\0')) return failed('A command holds no null byte.');
-  if (!places.runsCommands) return failed(NO_FOLDER);
+  if (!allowed.runsCommands) return failed(NO_FOLDER);
   const program = parts.bubblewrap === undefined ? findBubblewrap() : parts.bubblewrap;
   const isBoxed = settings.sandbox === 'bubblewrap';
   if (isBoxed && program === null) return refused(context, 'it is not installed');
-  if (places.kind !== 'persona') await fillWorkspace(folders.workspaceFolder, folders.skillsFolder);
-  const { real } = await findFolder(places, cwd);
-  if (places.kind !== 'agent' && places.media !== null) {
-    await show(MEDIA, 'what people sent', places.media, places.start, isBoxed);
+  if (allowed.kind !== 'persona') await fillWorkspace(folders.workspaceFolder, folders.skillsFolder);
+  const { real } = await findFolder(allowed, cwd);
+  if (allowed.kind !== 'agent' && allowed.media !== null) {
+    await show(MEDIA, 'what people sent', allowed.media, allowed.start, isBoxed);
   }
-  if (places.kind === 'persona' && places.showsSkills) {
-    await show(SKILLS, 'skills', folders.skillsFolder, places.start, isBoxed);
+  if (allowed.kind === 'persona' && allowed.showsSkills) {
+    await show(SKILLS, 'skills', folders.skillsFolder, allowed.start, isBoxed);
   }
-  const bounds = await boundsOf(places, real);
+  const bounds = await boundsOf(allowed, real);
   const seconds = Math.min(timeout_seconds ?? settings.timeoutSeconds, settings.timeoutSeconds);
-  const order = { places, hidden: folders.hidden, network: settings.network, cwd: real };
+  const order = { allowed, hidden: folders.hidden, network: settings.network, cwd: real };
   // The disk’s clock may be a little behind.
   const began = clock.now() - 1_000;
   const { env, refused: unset } = commandEnv(context.authorisation?.agent?.env ?? {});
@@ -106,7 +104,7 @@ async function run(
       command,
       sandbox: isBoxed && program !== null ? { program, arguments: await bubblewrapArguments(order) } : null,
       cwd: real,
-      env: { ...env, ...environmentOf(parts, isBoxed ? insideAs(places, places.start) : places.start) },
+      env: { ...env, ...environmentOf(parts, isBoxed ? insideAs(allowed, allowed.start) : allowed.start) },
       bounded: bounds.bounded,
       limits: {
         ms: seconds * 1000,
@@ -119,7 +117,7 @@ async function run(
     },
     { clock, signal: context.signal },
   );
-  for (const { folder, isReadOnly, quota } of places.roots) {
+  for (const { folder, isReadOnly, quota } of allowed.roots) {
     // In what is the gateway's own there are none; in an operator's folder there may be some for a reason.
     if (!isReadOnly) await withoutSetId(folder, quota === null ? began : 0);
   }
@@ -132,7 +130,7 @@ const NO_FOLDER =
   'Whoever runs me can allow it (agents.roots); trying again does not help.';
 
 /** What each folder may hold still. Whoever has too much may still run what makes it less. */
-async function boundsOf({ roots }: Places, cwd: string) {
+async function boundsOf({ roots }: FileRoots, cwd: string) {
   const bounded: { folder: string; quota: Quota }[] = [];
   let fileBytes = LARGEST_FILE;
   for (const { folder, quota, isReadOnly } of roots) {

@@ -11,10 +11,10 @@ test('what has gone, is a file or a link since its path was looked up is passed 
   await writeFile(join(root, 'a.txt'), '');
   await symlink('/etc', join(root, 'link'));
   const place = (...names: string[]) => ({ root, names, before: '', matched: '' });
-  const places = [place('gone'), place('a.txt'), place('link'), place()];
+  const folders = [place('gone'), place('a.txt'), place('link'), place()];
   const most = { entries: 100, found: 100 };
-  const order = { places, closed: [], media: null, file: null, glob: null, lines: null, most };
+  const order = { folders, closed: [], media: null, file: null, glob: null, lines: null, most };
   expect((await searchIn(order)).found).toEqual(['a.txt']);
   const gone = { ...place(), root: join(root, 'no-such-root') };
-  expect((await searchIn({ ...order, places: [gone] })).found).toEqual([]);
+  expect((await searchIn({ ...order, folders: [gone] })).found).toEqual([]);
 });
