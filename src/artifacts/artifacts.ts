@@ -19,7 +19,8 @@ import {
 } from '../core/artifacts.js';
 import { entryOf, madeWithin, type OpenFolder, openFile, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/cut.js';
-import { describe, Fault } from '../core/errors.js';
+import { Fault } from '../core/errors.js';
+import { codeOf, unavailable } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
 import { writeWhole } from '../core/write-whole.js';
 import { extensionOf, shownName, typeFor, typeOfFile } from './types.js';
@@ -107,7 +108,7 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
     await writeWhole(entryOf(task, noteName(id)), `${JSON.stringify(kept)}\n`);
     // Of another type until now.
     for (const old of before) if (old.file !== file) await rm(entryOf(task, old.file), { force: true });
-    const ref = { id, ...(title !== null && { title }), type, ref: refTo(taskId, file) };
+    const ref = refTo(taskId, { id, file }, kept);
     if (artifact.chatId === undefined) return { ok: true, ref, file: null };
     const path = await copyFor(artifact.chatId, artifact, extension);
     return { ok: true, ref, file: { path, name: shownName(id, extension) } };
@@ -139,12 +140,8 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
       return exclusive(path, async () => {
         try {
           await mkdir(folder, { recursive: true, mode: 0o700 });
-          return await within(
-            await realpath(folder),
-            [taskId],
-            (task) => put(task, artifact, signal),
-            madeWithin,
-          );
+          const root = await realpath(folder);
+          return await within(root, [taskId], (task) => put(task, artifact, signal), madeWithin);
         } catch (error) {
           if (LEADS_ELSEWHERE.has(codeOf(error))) return refused('its folder is no folder.');
           throw unavailable('write', path, error);
@@ -170,8 +167,7 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
         for (const [id, same] of files) {
           const file = await currentOf(task, id, same);
           if (file === null) continue;
-          const { type, title } = await noteOf(task, { id, file });
-          refs.push({ id, ...(title !== null && { title }), type, ref: refTo(taskId, file) });
+          refs.push(refTo(taskId, { id, file }, await noteOf(task, { id, file })));
         }
         return refs;
       });
@@ -195,17 +191,13 @@ function isTaskId(id: string): boolean {
   return /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/.test(id);
 }
 
-function refTo(taskId: string, file: string): string {
-  return `artifacts/${taskId}/${file}`;
+function refTo(taskId: string, { id, file }: Lying, { type, title }: Omit<Note, 'file'>) {
+  const ref = { id, type, ref: `artifacts/${taskId}/${file}` };
+  return title === null ? ref : { ...ref, title };
 }
 
 function noteName(id: string): string {
   return `.@${id}.json`;
-}
-
-/** As it was called when no artifact could begin with a dot. */
-function formerNoteName(id: string): string | null {
-  return id.startsWith('.') ? null : `.${id}.json`;
 }
 
 function extensionIn(file: string): string {
@@ -238,14 +230,15 @@ async function currentOf(task: OpenFolder, id: string, files: readonly string[])
   return files.find((file) => file === known?.file) ?? files[0] ?? null;
 }
 
-async function noteOf(task: OpenFolder, { id, file }: Lying): Promise<Pick<Note, 'type' | 'title'>> {
+async function noteOf(task: OpenFolder, { id, file }: Lying): Promise<Omit<Note, 'file'>> {
   const known = await readNote(task, id);
   return known?.file === file && isMimeType(known.type) ? known : { type: typeOfFile(file), title: null };
 }
 
 /** null where there is none, or none that was written here. */
 async function readNote(task: OpenFolder, id: string): Promise<Note | null> {
-  const former = formerNoteName(id);
+  // Its name when no artifact could begin with a dot.
+  const former = id.startsWith('.') ? null : `.${id}.json`;
   const handle =
     (await openPlainly(task, noteName(id))) ?? (former === null ? null : await openPlainly(task, former));
   if (handle === null) return null;
@@ -275,11 +268,3 @@ async function openPlainly(task: OpenFolder, name: string): Promise<FileHandle |
 
 const LEADS_ELSEWHERE = new Set(['ENOTDIR', 'ELOOP']);
 const NOT_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
-
-function unavailable(action: 'read' | 'write', path: string, error: unknown): Fault {
-  return new Fault('memory_unavailable', `Cannot ${action} ${path}: ${describe(error)}`, error);
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
-}

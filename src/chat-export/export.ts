@@ -26,7 +26,6 @@ export interface Export {
 }
 
 const PAGE = 500;
-const NEW_ROOM_AT = 1;
 
 /** null for a chat that nobody has ever written in. */
 export async function exportOf(parts: ExportParts, ask: ExportAsk): Promise<Export | null> {
@@ -78,6 +77,7 @@ async function idsByRoom({ feed, signal }: ExportParts, ask: ExportAsk): Promise
     after = next;
     await nextPass();
   }
-  const isThread = ({ threadId }: RoomIds) => (threadId === null ? 0 : NEW_ROOM_AT);
-  return [...rooms.values()].sort((a, b) => isThread(a) - isThread(b));
+  const all = [...rooms.values()];
+  const isThread = ({ threadId }: RoomIds) => threadId !== null;
+  return [...all.filter((room) => !isThread(room)), ...all.filter(isThread)];
 }

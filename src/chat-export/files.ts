@@ -1,11 +1,12 @@
 /**
- * The files that `export_chat` has sent, and those beside questions: `data/exports/<chat_id>/<key>/<name>`. They wait there for their delivery, and go
- * when anything of their chat is forgotten, or two days later at the latest.
+ * The files that `export_chat` sends, and those beside questions: `data/exports/<chat_id>/<key>/<name>`. They wait there for
+ * their delivery, and go when anything of their chat is forgotten, or two days later at the latest.
  */
-import { mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ChatExports, ExportFormat } from '../core/chat-record.js';
 import type { Clock } from '../core/clock.js';
+import { namesIn } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
 import { writeWhole } from '../core/write-whole.js';
 import { type ExportParts, exportOf } from './export.js';
@@ -71,15 +72,4 @@ function folderOf(folder: string, chatId: ChatId): string {
 
 function nameSafe(text: string): string {
   return text.replace(/[^A-Za-z0-9@_-]+/g, '-');
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) {
-      return [];
-    }
-    throw error;
-  }
 }

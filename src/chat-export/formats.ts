@@ -1,5 +1,8 @@
-/** A format of exports: what stands before, between and behind the messages, as text that is written as it comes. Pure. */
-
+/**
+ * The formats of exports. JSON (docs/replay.md has its fields): one document, a line for each message. Markdown: a section for
+ * each thread, a heading for each day, and each message as a quotation below its author, so that no text of a person passes
+ * for a heading or for somebody else. Both as text that is written piece by piece. Pure.
+ */
 import type { ChatRecord } from '../core/chat-record.js';
 import { printable, printableJson, printableLine, sizeInWords } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
@@ -142,7 +145,7 @@ export function jsonFormat(): Format {
   };
 }
 
-export function markdownFormat({ zone, hasThreads }: Pick<ExportHead, 'zone' | 'hasThreads'>): Format {
+export function markdownFormat({ zone, hasThreads }: ExportHead): Format {
   let day = '';
   const level = hasThreads ? '###' : '##';
 

@@ -1,4 +1,7 @@
-/** Derives a persona's id from its name: the id is the name of its folder, and names are compared by it. */
+/**
+ * The paths under `groups/`, and the ids that become folder names. Ids become paths only here, so a forged id (`../x`) is
+ * stopped here, whatever its origin.
+ */
 import { isAbsolute, join, relative } from 'node:path';
 import { nameOnDisk } from '../core/beneath.js';
 import { Fault } from '../core/errors.js';

@@ -116,9 +116,8 @@ function withPresent(steps: Step[], chatId: string, files: Found[]): Step[] {
   // Beside a file of the older layout it would be read by nobody: it becomes one with it.
   const older = steps.find((step) => step.to.join('/') === to.join('/'));
   const others = older === undefined ? known.slice(1) : known;
-  const more = others.map(({ from }) => ({
-    ...{ from, heading: from.at(-1) === 'USER.md' ? 'About the user' : 'Further memory' },
-  }));
+  const headingOf = (from: string[]) => (from.at(-1) === 'USER.md' ? 'About the user' : 'Further memory');
+  const more = others.map(({ from }) => ({ from, heading: headingOf(from) }));
   if (older !== undefined)
     return [...steps.map((step) => (step === older ? { ...older, more } : step)), ...souls];
   const [first] = known;

@@ -85,7 +85,7 @@ async function stepsOfSkills(source: Source, base: readonly string[]): Promise<S
 const NAMELESS = 'imported';
 const MOST_NAME = 60;
 
-export async function planOfPersona(source: Source, base: readonly string[], names: Names): Promise<Step[]> {
+async function planOfPersona(source: Source, base: readonly string[], names: Names): Promise<Step[]> {
   const soul = [...base, 'SOUL.md'];
   const identity = [...base, 'IDENTITY.md'];
   const hasIdentity = await isThere(source, identity);
@@ -126,7 +126,11 @@ function step(
   const called = name === null || /["“”„]/.test(name) ? 'NAME' : name;
   const spoken = /\s/.test(called) ? `"${called}"` : called;
   return {
-    ...{ from, place: 'groups', to: ['personas', `${id}.md`], isBodyAlone: true, more },
+    from,
+    place: 'groups',
+    to: ['personas', `${id}.md`],
+    isBodyAlone: true,
+    more,
     text: name === null ? '' : `---\nname: ${JSON.stringify(name)}\n---\n\n`,
     hint: `It is a persona of the library now: /persona new ${spoken} from ${id} in a chat.`,
   };

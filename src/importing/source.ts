@@ -1,7 +1,11 @@
-/** What goes where when a folder is brought in. */
+/**
+ * A folder that is brought in: its regular files alone, found and read without following a link, and never changed. The rest
+ * is passed over, with a reason. And the plan: which file goes where.
+ */
 import { lstat } from 'node:fs/promises';
 import { DEEPEST, type Entry, entriesBelow, entryOf, openFile, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/cut.js';
+import { codeOf } from '../core/file-access.js';
 
 export type Place = 'groups' | 'workspace' | 'skills';
 
@@ -146,12 +150,8 @@ function reasonOf(error: unknown): string {
     case 'ENOENT':
       return 'it went away meanwhile';
     default:
-      return `it cannot be read (${codeOf(error) ?? 'unknown'})`;
+      return `it cannot be read (${codeOf(error) || 'unknown'})`;
   }
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
 }
 
 const MOST_ENTRIES = 100_000;

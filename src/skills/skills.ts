@@ -1,4 +1,8 @@
-/** What a skill's conditions are about: the system that this runs on, its programs, and our environment. */
+/**
+ * The bundles below `data/skills`, alone or in groups, as they are now: each folder is looked at for every catalogue, and read
+ * when it has changed. Operators put them there, by hand, by a link or by unpacking, so a broken one costs nothing but itself,
+ * and no link in one leads out of it.
+ */
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
 import { basename, delimiter, dirname, isAbsolute, join, sep } from 'node:path';
@@ -17,6 +21,7 @@ import {
 } from '../core/persona.js';
 import { bundleOf, type Conditions } from './bundle.js';
 
+/** The system that skills' conditions are about: its programs, and the gateway's environment. */
 export interface Host {
   platform: string;
   /** Whether there is a program of this name that can be run. */
@@ -63,7 +68,7 @@ export function unmet(
 const MOST_FILES = 100;
 
 /** `at`: what its folder is called for whoever reads it. */
-export async function instructionsOf(skill: Skill, body: string, at: string): Promise<string> {
+async function instructionsOf(skill: Skill, body: string, at: string): Promise<string> {
   const files = (await filesOf(skill)).map((file) => `${at}/${file}`);
   const more = files.length > MOST_FILES ? ['…and more'] : [];
   const list = [...files.slice(0, MOST_FILES), ...more].join('\n');
@@ -83,12 +88,6 @@ async function filesOf({ folder }: Skill): Promise<string[]> {
     }
   });
   return names.sort();
-}
-
-export interface SkillsParts extends Host {
-  /** `data/skills` */
-  folder: string;
-  log: Log;
 }
 
 const MOST_BYTES = 256_000;
@@ -119,7 +118,8 @@ interface Place {
 
 type Looked = { skill: Skill; body: string; remarks: string[] } | { why: string };
 
-export function createSkills({ folder, log, ...host }: SkillsParts): Skills {
+/** `folder`: `data/skills`. */
+export function createSkills({ folder, log, ...host }: Host & { folder: string; log: Log }): Skills {
   /** By the path of the file and the name of its folder. */
   const kept = new Map<string, Kept>();
   /** Of what is to be told, what was logged last. */
@@ -187,9 +187,9 @@ export function createSkills({ folder, log, ...host }: SkillsParts): Skills {
     const now = JSON.stringify([problems, remarks]);
     if (now === told) return;
     told = now;
-    for (const { name, why } of problems) log.warn({ skill: name, why }, 'a skill is not offered');
+    for (const { name, why } of problems) log.warn({ skill: name, why }, 'skill skipped');
     for (const { name, why } of remarks)
-      log.warn({ skill: name, why }, 'a skill is offered, but not as its file has it');
+      log.warn({ skill: name, why }, 'skill offered, but not as its file says');
   }
 
   return {

@@ -1,14 +1,13 @@
 /**
- * `data/agents/<id>.yaml`: what an agent is. What the file leaves out is taken from `utility`; a fault is a sentence for
- * whoever edits it, with the key and what was expected there. Pure.
+ * `data/agents/<id>.yaml` or `.yml`, which says what an agent is; keys that are left out are taken from `utility`. A fault is a
+ * sentence for the file's author, with the key and the expected value.
  */
-
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { sizeInWords } from '../core/cut.js';
 import { describe } from '../core/errors.js';
-import { codeOf, isMissing, unavailable } from '../core/file-access.js';
+import { codeOf, namesIn } from '../core/file-access.js';
 import { documentOf, MOST_ALIASES } from '../core/file-text.js';
 import { hintFor, parseKnown } from '../core/known-keys.js';
 import { type AgentDefinition, isAgentId, UTILITY } from '../core/task.js';
@@ -56,14 +55,14 @@ const KEYS = z.strictObject({
     .optional(),
 });
 
-export type ParsedAgent =
+export type ReadAgent =
   | { ok: true; agent: AgentDefinition; warnings: string[] }
   /** One sentence. */
   | { ok: false; reason: string };
 
 /** `file`: how the sentences name it. */
-export function parseAgent(id: string, file: string, source: string): ParsedAgent {
-  const wrong = (key: string | null, message: string): ParsedAgent => ({
+export function parseAgent(id: string, file: string, source: string): ReadAgent {
+  const wrong = (key: string | null, message: string): ReadAgent => ({
     ok: false,
     reason: `${[file, key, message].filter((part) => part !== null && part !== '').join(': ')}.`,
   });
@@ -105,19 +104,12 @@ export function parseAgent(id: string, file: string, source: string): ParsedAgen
 /** A prompt of a book's length is a mistake. */
 const MOST_BYTES = 200_000;
 
-export interface FoundAgents {
-  /** The file's name by the agent's id; null: `utility` without a file. */
-  files: Map<string, string | null>;
-  /** A sentence for each name that is none of an agent's, or that another file has already. */
-  problems: string[];
-}
-
-/** Throws Fault `memory_unavailable`. */
-export async function agentsIn(folder: string): Promise<FoundAgents> {
-  const names = await readdir(folder).catch((error: unknown) => {
-    if (isMissing(error)) return [];
-    throw unavailable('read', folder, error);
-  });
+/**
+ * The name of each agent's file by the agent's id (null: `utility` without a file), and a sentence for each name that is no
+ * agent's, or that another file has already. Throws Fault `memory_unavailable`.
+ */
+export async function agentsIn(folder: string) {
+  const names = await namesIn(folder);
   const files = new Map<string, string | null>();
   const problems: string[] = [];
   for (const name of names.sort()) {
@@ -146,21 +138,15 @@ function sameId(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
 
-export type ReadAgent =
-  | { ok: true; agent: AgentDefinition; warnings: string[] }
-  | { ok: false; reason: string };
-
 /** As the file is now. `file`: null for `utility` without one. */
 export async function readAgent(folder: string, id: string, file: string | null): Promise<ReadAgent> {
   if (file === null) return { ok: true, agent: BUILT_IN, warnings: [] };
   const path = join(folder, file);
   try {
     const found = await stat(path);
-    if (!found.isFile())
-      return { ok: false, reason: `${file}: expected a file; move away what stands there.` };
-    if (found.size > MOST_BYTES) {
-      return { ok: false, reason: `${file}: expected at most ${sizeInWords(MOST_BYTES)}; it is larger.` };
-    }
+    const fault = (reason: string) => ({ ok: false as const, reason: `${file}: ${reason}` });
+    if (!found.isFile()) return fault('expected a file; move away what stands there.');
+    if (found.size > MOST_BYTES) return fault(`expected at most ${sizeInWords(MOST_BYTES)}; it is larger.`);
     return parseAgent(id, file, await readFile(path, 'utf8'));
   } catch (error) {
     return { ok: false, reason: `${file}: it cannot be read (${codeOf(error)}).` };

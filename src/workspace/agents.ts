@@ -17,18 +17,6 @@ import { agentsIn, idIn, readAgent } from './agent-file.js';
 import { appendLines, documentAt, ownFolder, readLines, realPathIn, removeSessions } from './inside.js';
 import { createShownFiles } from './shown.js';
 
-export interface AgentsOptions {
-  /** `data/agents` */
-  folder: string;
-  budgets: MemoryBudgets;
-  exclusive: Exclusive;
-  /** Where lines of its files come from. */
-  origins: Pick<Origins, 'originIn'>;
-  /** Takes secrets out of a text, for transcripts. */
-  clean: (text: string) => string;
-  log: Log;
-}
-
 /** Of an agent's folder: its shared space, and those of chats. */
 const SHARED = 'internal_space';
 const CHATS = 'chats';
@@ -50,7 +38,17 @@ export function createAgents({
   origins,
   clean,
   log,
-}: AgentsOptions): AgentsOnDisk {
+}: {
+  /** `data/agents` */
+  folder: string;
+  budgets: MemoryBudgets;
+  exclusive: Exclusive;
+  /** Where lines of its files come from. */
+  origins: Pick<Origins, 'originIn'>;
+  /** Takes secrets out of a text, for transcripts. */
+  clean: (text: string) => string;
+  log: Log;
+}): AgentsOnDisk {
   const update = fileUpdater(exclusive);
   const filesIn = createShownFiles(budgets, log);
 
@@ -119,7 +117,10 @@ export function createAgents({
         ]);
         return { longTerm, daily, origin: originOf(found.map((origin) => ({ origin }))) };
       } catch (error) {
-        log.warn({ ...of, error: describe(error) }, 'an agent’s memory cannot be read and counts as empty');
+        log.warn(
+          { ...of, error: describe(error) },
+          'an agent’s memory cannot be read; the prompt counts it as empty',
+        );
         return { longTerm: '', daily: '', origin: 'inside' };
       }
     },
@@ -135,7 +136,10 @@ export function createAgents({
         const files = await (await filesIn(await space(of))).all([MEMORY], DAYS);
         return new Map([...files].map(([file, text]) => [spacePath(of.agent, of.chatId, file), text]));
       } catch (error) {
-        log.warn({ ...of, error: describe(error) }, 'an agent’s memory cannot be read and counts as empty');
+        log.warn(
+          { ...of, error: describe(error) },
+          'an agent’s memory cannot be read; the prompt counts it as empty',
+        );
         return new Map();
       }
     },
@@ -156,7 +160,7 @@ export function createAgents({
         const sessions = join(folderOf(id), 'sessions');
         await exclusive(join(sessions, session), () => appendLines(sessions, session, cleaned));
       } catch (error) {
-        log.warn({ agent: id, session, error: describe(error) }, 'a transcript could not be written');
+        log.warn({ agent: id, session, error: describe(error) }, 'writing a transcript failed');
       }
     },
 
@@ -183,7 +187,7 @@ async function makeMemory(root: string): Promise<void> {
   if (now !== null) return;
   if (old?.isFile()) return rename(join(root, OLD_MEMORY), path);
   await writeFile(path, '', { flag: 'wx', mode: 0o600 }).catch((error: unknown) => {
-    // Somebody else has just made it.
+    // It has just been made elsewhere.
     if (codeOf(error) !== 'EEXIST') throw error;
   });
 }

@@ -41,7 +41,7 @@ export function withWorkspace(
   async function orNothing<Value>(what: Promise<Value>, otherwise: Value): Promise<Value> {
     return what.catch((error: unknown) => {
       if (!isMissing(error)) {
-        log.warn({ folder, error: describe(error) }, 'passed over by recall, for it cannot be read');
+        log.warn({ folder, error: describe(error) }, 'workspace file cannot be read; recall skips it');
       }
       return otherwise;
     });
@@ -53,14 +53,8 @@ export function withWorkspace(
     async read(scope, file) {
       if (!isWorkspace(scope)) return personas.read(scope, file);
       if (!isNote(file)) return null;
-      return (
-        (
-          await orNothing(
-            rootOf().then((real) => documentAt(real, file)),
-            null,
-          )
-        )?.toString('utf8') ?? null
-      );
+      const read = rootOf().then((real) => documentAt(real, file));
+      return (await orNothing(read, null))?.toString('utf8') ?? null;
     },
   };
 }

@@ -56,7 +56,7 @@ export function createShownFiles(budgets: MemoryBudgets, log: Log) {
     const root = await realpath(folder).catch(() => folder);
     const { textAt, datesAt } = kept(root);
     const readable = <Value>(name: string, read: (path: string) => Promise<Value>, otherwise: Value) =>
-      readOr(otherwise, join(root, name), read, log, 'counted as empty in the prompt, for it cannot be read');
+      readOr(otherwise, join(root, name), read, log, 'file cannot be read; the prompt counts it as empty');
 
     async function text(name: string, max: number, [setting, number]: [string, number]): Promise<string> {
       const found = await readable(name, textAt, NO_TEXT);

@@ -45,7 +45,7 @@ export interface CommandOutcome {
   code: number | null;
   ended: 'by itself' | 'too long' | 'stopped' | 'too many processes' | 'too much written' | 'too much held';
   /** Nothing was run, for there was no sandbox to run it in. */
-  unsafe?: true;
+  unsafe: boolean;
 }
 
 const STDOUT_BYTES = 20_000;
@@ -103,9 +103,11 @@ export async function runCommand(
     await closed(child, clock);
     const unsafe = order.sandbox !== null && ended === 'by itself' && !status.includes('"exit-code"');
     return {
-      ...{ stdout: stdout.text(), stderr: stderr.text(), ended },
+      stdout: stdout.text(),
+      stderr: stderr.text(),
+      ended,
       code: ended === 'by itself' ? exited : null,
-      ...(unsafe && { unsafe }),
+      unsafe,
     };
   } finally {
     watching.abort();
@@ -125,7 +127,8 @@ function start({ command, sandbox, cwd, env, limits, id }: CommandOrder): ChildP
     // Its own command line can be read inside (/proc/1/cmdline): the paths of the machine do not stand there.
     const given = ['--args', String(ARGUMENTS_DESCRIPTOR), '--', shell, '-c', run, shell, command];
     const child = spawn(sandbox.program, given, {
-      ...{ env, detached: true },
+      env,
+      detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
     });
     give(child, ARGUMENTS_DESCRIPTOR, sandbox.arguments.map((each) => `${each}\0`).join(''));
@@ -133,7 +136,9 @@ function start({ command, sandbox, cwd, env, limits, id }: CommandOrder): ChildP
     return child;
   }
   return spawn(shell, ['-c', `${ENDS_WITH_US} ${run}`, shell, command], {
-    ...{ cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] },
+    cwd,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     env: { ...env, [MARK]: id },
   });
 }

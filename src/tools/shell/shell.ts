@@ -1,6 +1,6 @@
 /**
- * `shell`: a command in the persona's working folder (an agent's: in the folders of its task), in a sandbox. Without one it is refused, unless the configuration
- * says in as many words that there is to be none.
+ * `shell`: a command in the persona's working folder (an agent's: in the folders of its task), in a sandbox. Without a sandbox
+ * it is refused, unless the configuration switches the sandbox off.
  */
 import { lstat, mkdir, rmdir, symlink, unlink, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';

@@ -1,4 +1,7 @@
-/** Reads what a server sends, unpacked: never more than so many bytes of it, packed or not. */
+/**
+ * A server's answer as text: unpacked, never more than so many bytes of it, packed or not; its kind of content; and the
+ * characters in which it is written.
+ */
 import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';

@@ -1,6 +1,7 @@
 /** Turns pages into text in a thread of their own, one after the other, each within a time and an amount of memory. */
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../../core/clock.js';
+import { createMutex } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { PageTask, PageText } from './page-worker.js';
@@ -24,7 +25,7 @@ export function createPageReader(
   entry = new URL('./page-worker.js', import.meta.url),
   limits = LIMITS,
 ): PageReader {
-  let last: Promise<unknown> = Promise.resolve();
+  const alone = createMutex();
 
   function read(page: PageTask, signal: AbortSignal, log: Log): Promise<PageText | null> {
     if (signal.aborted) return Promise.resolve(null);
@@ -39,7 +40,7 @@ export function createPageReader(
         found = text;
       });
       worker.on('error', (error) => {
-        log.warn({ page: page.address, error: describe(error) }, 'a page could not be turned into text');
+        log.warn({ page: page.address, error: describe(error) }, 'turning a page into text failed');
       });
       // Not before it has ended: two of them would take twice the memory.
       worker.on('exit', () => {
@@ -51,16 +52,11 @@ export function createPageReader(
   }
 
   return {
-    read(page, signal, log) {
-      const mine = last
-        .then(() => read(page, signal, log))
-        .catch((error: unknown) => {
-          // Where the system has no more threads, whoever comes next may still get one.
-          log.warn({ page: page.address, error: describe(error) }, 'a page could not be turned into text');
-          return null;
-        });
-      last = mine;
-      return mine;
-    },
+    read: (page, signal, log) =>
+      alone(() => read(page, signal, log)).catch((error: unknown) => {
+        // Where the system has no more threads, the next page may still get one.
+        log.warn({ page: page.address, error: describe(error) }, 'turning a page into text failed');
+        return null;
+      }),
   };
 }

@@ -1,5 +1,7 @@
-/** `tools.web.allow_hosts`: hosts beside us that may be fetched all the same, each with a port or without one. Pure. */
-
+/**
+ * Asks servers for a page, from redirect to redirect. Each address is checked anew: its server has to be public, or allowed by
+ * the operator (`tools.web.allow_hosts`), and the connection goes to the very addresses that were checked.
+ */
 import type { LookupAddress } from 'node:dns';
 import { lookup, Resolver } from 'node:dns/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -40,6 +42,7 @@ export function isAllowed(allowed: readonly AllowedHost[], host: string, port: n
   return allowed.some((each) => each.host === same && (each.port === null || each.port === port));
 }
 
+/** Why a page was not fetched: a whole sentence for the model, which tells nothing of the network around us. */
 export class NotFetched extends Error {}
 
 export const NO_ADDRESS =
