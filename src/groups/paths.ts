@@ -77,7 +77,7 @@ export function archiveFolder(groupsDir: string, chatId: ChatId): string {
   return join(chatFolder(groupsDir, chatId), 'archive');
 }
 
-/** `file`: the name of an archive (`archive-name.ts`). */
+/** `file`: the name of an archive (`archives.ts`). */
 export function archiveFile(groupsDir: string, chatId: ChatId, file: string): string {
   const folder = archiveFolder(groupsDir, chatId);
   return join(folder, nameOnDisk(folder, file));

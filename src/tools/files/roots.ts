@@ -94,7 +94,10 @@ async function rootsOfOwner(folders: Folders, { chatId }: ToolTarget): Promise<F
 }
 
 /** Its working folder, the files that people sent in its chat, and skills. */
-export async function rootsOfPersona(folders: Folders, { chatId, personaId }: ToolTarget): Promise<FileRoots> {
+export async function rootsOfPersona(
+  folders: Folders,
+  { chatId, personaId }: ToolTarget,
+): Promise<FileRoots> {
   const chat = join(folders.workFolder, chatId);
   const start = await made(chat, nameOnDisk(chat, personaId));
   const media = await made(folders.mediaFolder, chatId);
