@@ -1,6 +1,7 @@
 /** Telegram as a channel: joins what receives (`intake.ts`), what sends (`send.ts`) and what looks up. */
-import type { Channel, ChannelHost } from '../../core/channel.js';
+import type { Channel, ChannelHost, CommandDescription } from '../../core/channel.js';
 import { Fault } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
 import { onAbort } from '../kit/abort.js';
 import { createState } from '../kit/supervise.js';
 import { type Bot, type Bots, createBots, logFields } from './bots.js';
@@ -8,7 +9,7 @@ import { fetchFile } from './files.js';
 import { createPresses, createWebhook, poll } from './intake.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
-import { createSending } from './send.js';
+import { createChanges, createDrafts, createSending } from './send.js';
 import { createDeliveryCheck } from './was-delivered.js';
 
 export type Telegram = ReturnType<typeof createTelegram>;
@@ -19,11 +20,11 @@ export function createTelegram(
   recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
 ) {
   const { options, outward, clock, log } = host;
-  const { mode, webhookUrl, webhookSecret, linkPreviews } = options;
+  const { mode, webhookUrl, webhookSecret } = options;
   const bots = createBots(options, host);
   const { main } = bots;
   const delivered = createDeliveryCheck(bots, clock, recorded);
-  const { preview, ...sending } = createSending(bots, delivered, linkPreviews, clock, log);
+  const senders = { bots, delivered, linkPreviews: options.linkPreviews, clock, log };
   const state = createState(clock);
   const presses = createPresses(log);
   const isWebhook = mode === 'webhook' && webhookUrl !== null && webhookSecret !== null;
@@ -42,7 +43,8 @@ export function createTelegram(
   }
 
   const channel = {
-    ...sending,
+    ...createSending(senders),
+    ...createChanges(senders),
     name: 'telegram',
     voiceNotes: true as const,
     buttons: true as const,
@@ -85,27 +87,30 @@ export function createTelegram(
         bots.isAdministrator(chat, sender),
       ),
 
-    async announceCommands(commands) {
-      const list = commands.map(({ name, description }) => ({ command: name, description }));
-      const announce = ({ api }: Bot) =>
-        api.call((raw, ended) => raw.setMyCommands({ commands: list }, ended));
-      await orFault('Could not register the chat commands with Telegram', () => announce(main));
-      for (const bot of bots.personas) {
-        await announce(bot).catch((error: unknown) => {
-          const { reason } = bot.api.failure(error);
-          const fields = { ...logFields(bot.personaId), reason };
-          log.warn(fields, "could not register the chat commands for a persona's bot");
-        });
-      }
-    },
+    announceCommands: (commands) =>
+      orFault('Could not register the chat commands with Telegram', () => announce(bots, commands, log)),
 
     check: () => orFault('Telegram refused the token of channels.telegram.token', () => check(bots, options)),
   } satisfies Channel;
   return {
     ...channel,
-    ...(options.streaming === 'draft' ? { preview } : {}),
+    ...(options.streaming === 'draft' ? createDrafts(senders) : {}),
     ...(webhook === null ? {} : { webhook: webhook.webhook }),
   };
+}
+
+/** Rejects where the main bot's menu is refused. */
+async function announce(bots: Bots, commands: CommandDescription[], log: Log): Promise<void> {
+  const list = commands.map(({ name, description }) => ({ command: name, description }));
+  for (const { api, personaId } of bots.all) {
+    try {
+      await api.call((raw, ended) => raw.setMyCommands({ commands: list }, ended));
+    } catch (error) {
+      if (personaId === null) throw error;
+      const fields = { ...logFields(personaId), reason: api.failure(error).reason };
+      log.warn(fields, "could not register the chat commands for a persona's bot");
+    }
+  }
 }
 
 /** For `doctor`: logs in, and warns of settings at Telegram that are in the way. */

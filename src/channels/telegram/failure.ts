@@ -55,19 +55,19 @@ export interface BotCredentials {
 export function failureOf(error: unknown, { token, setting }: BotCredentials): CallFailure {
   const failure = { code: null, description: '', retryAfterMs: null, migratedTo: null, tooLarge: false };
   if (error instanceof GrammyError) {
-    const { error_code, description, parameters } = error;
+    const { error_code: code, description, parameters } = error;
+    const { retry_after: seconds, migrate_to_chat_id: migratedTo } = parameters;
     return {
       reason: redacted(
-        `Telegram answers ${error_code}: ${description}${hintFor(error_code, description, setting)}`,
+        `Telegram answers ${code}: ${description}${hintFor(code, description, setting)}`,
         token,
       ),
-      code: error_code,
+      code,
       description,
       taken: 'no',
-      retryAfterMs:
-        parameters.retry_after === undefined ? null : Math.max(LEAST_WAIT_MS, parameters.retry_after * 1000),
-      migratedTo: parameters.migrate_to_chat_id === undefined ? null : String(parameters.migrate_to_chat_id),
-      tooLarge: error_code === TOO_LARGE,
+      retryAfterMs: seconds === undefined ? null : Math.max(LEAST_WAIT_MS, seconds * 1000),
+      migratedTo: migratedTo === undefined ? null : String(migratedTo),
+      tooLarge: code === TOO_LARGE,
     };
   }
   if (error instanceof HeldBack) {
@@ -90,10 +90,11 @@ export function failureOf(error: unknown, { token, setting }: BotCredentials): C
 }
 
 function hintFor(code: number, description: string, setting: string): string {
-  if (isUnknownMethod(code, description))
+  if (code === 404 && /method/i.test(description)) {
     return ' (the Bot API server is older than this, and needs an update)';
+  }
   if (code === 401 || code === 404) return ` (is ${setting} the one that @BotFather gave?)`;
-  return code === 409 ? ' (only one program may take in what is sent to a bot)' : '';
+  return code === 409 ? ' (only one program may receive what is sent to a bot)' : '';
 }
 
 function redacted(text: string, token: string): string {
@@ -111,55 +112,35 @@ export function sendResult(failure: CallFailure): SendResult {
   return { kind: 'unreachable', reason, taken, ...(retryAfterMs === null ? {} : { retryAfterMs }) };
 }
 
-/** It is not taken as this kind of file; as a document it may be. */
-export function isKindRefused(failure: CallFailure): boolean {
-  const { code, description, tooLarge } = failure;
-  if (isMethodUnknown(failure) || tooLarge) return true;
-  return code === 400 && /photo|image|dimension|voice|wrong (file|type)|file/i.test(description);
+type Test = (failure: CallFailure) => boolean;
+
+/** Of Telegram's own refusals, by code and description. */
+function refusal(code: number, pattern: RegExp): Test {
+  return (failure) => failure.code === code && pattern.test(failure.description);
 }
 
-/** Whoever is there takes nothing of this kind (VOICE_MESSAGES_FORBIDDEN). */
-export function isUnwanted({ code, description }: CallFailure): boolean {
-  return code === 400 && /voices?(_messages)?_forbidden/i.test(description);
-}
+export const isMethodUnknown = refusal(404, /method/i);
+/** Polling is refused while a webhook is set. */
+export const isWebhookInTheWay = refusal(409, /webhook/i);
+/** An edit that would change nothing. */
+export const isNotModified = refusal(400, /message is not modified/i);
+/** There is no message of that number in the chat. */
+export const isNobodys = refusal(400, /message to edit not found|message_id_invalid/i);
+/** Somebody else wrote it. */
+export const isForeign = refusal(400, /message can't be edited/i);
+/** The receiver takes nothing of this kind (VOICE_MESSAGES_FORBIDDEN). */
+export const isUnwanted = refusal(400, /voices?(_messages)?_forbidden/i);
+const isOfAnotherKind = refusal(400, /photo|image|dimension|voice|wrong (file|type)|file/i);
+const isOutside = refusal(400, /chat not found|no(t enough)? rights|write_forbidden/i);
+
+/** It is not taken as this kind of file; as a document it may be. */
+export const isKindRefused: Test = (failure) =>
+  isMethodUnknown(failure) || failure.tooLarge || isOfAnotherKind(failure);
 
 /** This bot is not in the chat, or may not write there: another one of ours may. */
-export function isNotThere({ code, description, migratedTo }: CallFailure): boolean {
-  if (migratedTo !== null) return false;
-  return (
-    code === 403 || (code === 400 && /chat not found|no(t enough)? rights|write_forbidden/i.test(description))
-  );
-}
+export const isNotThere: Test = (failure) =>
+  failure.migratedTo === null && (failure.code === 403 || isOutside(failure));
 
 /** The token is refused for every call. */
-export function isLockedOut(failure: CallFailure): boolean {
-  return failure.code === 401 || (failure.code === 404 && !isMethodUnknown(failure));
-}
-
-export function isMethodUnknown({ code, description }: CallFailure): boolean {
-  return isUnknownMethod(code, description);
-}
-
-function isUnknownMethod(code: number | null, description: string): boolean {
-  return code === 404 && /method/i.test(description);
-}
-
-/** An edit that would change nothing. */
-export function isNotModified({ code, description }: CallFailure): boolean {
-  return code === 400 && /message is not modified/i.test(description);
-}
-
-/** There is no message of that number in the chat. */
-export function isNobodys({ code, description }: CallFailure): boolean {
-  return code === 400 && /message to edit not found|message_id_invalid/i.test(description);
-}
-
-/** Somebody else wrote it. */
-export function isForeign({ code, description }: CallFailure): boolean {
-  return code === 400 && /message can't be edited/i.test(description);
-}
-
-/** Polling is refused while a webhook is set. */
-export function isWebhookInTheWay({ code, description }: CallFailure): boolean {
-  return code === 409 && /webhook/i.test(description);
-}
+export const isLockedOut: Test = (failure) =>
+  failure.code === 401 || (failure.code === 404 && !isMethodUnknown(failure));

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { ReactionTypeEmoji } from 'grammy/types';
 import { LRUCache } from 'lru-cache';
-import type { Channel, OutgoingFile, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
@@ -45,68 +45,97 @@ type Speaker = Pick<SendOptions, 'speaker' | 'appearance' | 'leads'>;
 /** What became of a message; with the failure, by which it is seen whether another of our bots may do better. */
 type Sent = { result: SendResult; failure?: CallFailure };
 
-export function createSending(
-  bots: Bots,
-  delivered: DeliveryCheck,
-  linkPreviews: boolean,
-  clock: Clock,
-  log: Log,
-) {
+/** What all of this works with. */
+interface Senders {
+  bots: Bots;
+  delivered: DeliveryCheck;
+  /** Whether Telegram's servers may fetch the links in what is sent. */
+  linkPreviews: boolean;
+  clock: Clock;
+  log: Log;
+}
+
+export function createSending(senders: Senders) {
+  const { bots, delivered, clock, log } = senders;
   const wordsSaid = new LRUCache<string, true>({ max: MOST_SAID });
+  return {
+    async send(to, part, options) {
+      const begunAt = clock.now();
+      let refused: SendResult | null = null;
+      for (const bot of bots.senders(to, speakerOf(options))) {
+        const { result, failure } = await sendBy(bot, to, part, options, senders, wordsSaid);
+        if (result.kind === 'sent') delivered.sent(to.address, result.platformMessageId, begunAt);
+        if (failure === undefined || !isElsewhere(bots, bot, to, failure)) return result;
+        // What the main bot was told says most.
+        if (refused === null || bot.personaId === null) refused = result;
+        if (bots.personas.length === 0) continue;
+        const fields = { ...logFields(bot.personaId), reason: failure.reason };
+        log.debug(fields, 'a bot may not speak in a chat; trying the next one');
+      }
+      return refused ?? { kind: 'refused', reason: 'no bot of ours is there' };
+    },
+
+    async setTyping(to: Recipient, personaId?: PersonaId) {
+      const [bot = bots.main] = bots.senders(to, personaId);
+      const thread = topicOf(to);
+      const topic = thread === null ? {} : { message_thread_id: thread };
+      const request = { chat_id: chatId(to.address), action: 'typing' as const, ...topic };
+      try {
+        await bot.api.call((raw, ended) => raw.sendChatAction(request, ended), { chat: to.address });
+      } catch (error) {
+        const failure = bot.api.failure(error);
+        isElsewhere(bots, bot, to, failure);
+        log.debug({ channel: 'telegram', reason: failure.reason }, 'could not show the typing indicator');
+      }
+    },
+  } satisfies Partial<Channel>;
+}
+
+/** One message, by this bot. */
+async function sendBy(
+  bot: Bot,
+  to: Recipient,
+  part: Part,
+  options: SendOptions,
+  { linkPreviews }: Senders,
+  wordsSaid: LRUCache<string, true>,
+): Promise<Sent> {
+  const { replyTo, key, signal } = options;
+  const { file } = part;
+  const answered = replyTo === null ? null : numberFor(bot.our(), to.address, replyTo);
+  const request = sendRequest(to, withNameUnlessOwn(bot, part, options), {
+    linkPreviews,
+    replyTo: answered === null ? null : String(answered),
+  });
+  if (file === undefined) return sendText(bot, request, signal);
+  const read = await readOutgoing(file, UPLOADS, signal);
+  if (read.kind !== 'read') return { result: read };
+  const { bytes } = read;
+  let below = request;
+  // The text goes below the file. One that is too long for that goes before it, as a message of its own.
+  if (request.text.length > MOST_CAPTION) {
+    if (!wordsSaid.has(key)) {
+      const said = await sendText(bot, request, signal);
+      if (said.result.kind !== 'sent') return said;
+      // If the file does not get through now, only the file goes once more; after a crash both do.
+      wordsSaid.set(key, true);
+    }
+    below = sendRequest(to, { text: '', marks: [] }, { linkPreviews });
+  }
+  if (bytes.length === 0) {
+    return sendText(bot, { ...below, text: withEmptyNote(below.text, file) }, signal);
+  }
+  return outcomeOf(bot, await sendFile(bot.api, below, file, bytes, signal));
+}
+
+/** Drafts show what a persona is writing in a private chat, as no message yet, with a button to stop it. */
+export function createDrafts({ bots, linkPreviews, log }: Senders) {
   /** Bots and chats that have no drafts. */
   const withoutDrafts = new LRUCache<string, true>({ max: MOST_CHATS });
-  let areDraftsKnown = true;
-
-  /** Whether another bot may do better; then this one is remembered as absent. */
-  function isElsewhere(bot: Bot, to: Recipient, failure: CallFailure): boolean {
-    // Without a persona's bot that has a broken token, the main one speaks for it; without the main one nobody does.
-    const lockedOut = bot.personaId !== null && isLockedOut(failure);
-    if (!lockedOut && !isNotThere(failure)) return false;
-    bots.absent(bot, to.address);
-    return true;
-  }
-
-  /** One message, by this bot. */
-  async function sendBy(bot: Bot, to: Recipient, part: Part, options: SendOptions): Promise<Sent> {
-    const { replyTo, signal } = options;
-    const answered = replyTo === null ? null : numberFor(bot.our(), to.address, replyTo);
-    const request = sendRequest(to, withNameUnlessOwn(bot, part, options), {
-      linkPreviews,
-      replyTo: answered === null ? null : String(answered),
-    });
-    if (part.file === undefined) return sendText(bot, request, signal);
-    return sendWithFile(bot, to, request, part.file, options);
-  }
-
-  async function sendWithFile(
-    bot: Bot,
-    to: Recipient,
-    request: SendRequest,
-    file: OutgoingFile,
-    { key, signal }: SendOptions,
-  ): Promise<Sent> {
-    const read = await readOutgoing(file, UPLOADS, signal);
-    if (read.kind !== 'read') return { result: read };
-    const { bytes } = read;
-    let below = request;
-    // The text goes below the file. One that is too long for that goes before it, as a message of its own.
-    if (request.text.length > MOST_CAPTION) {
-      if (!wordsSaid.has(key)) {
-        const said = await sendText(bot, request, signal);
-        if (said.result.kind !== 'sent') return said;
-        // If the file does not get through now, only the file goes once more; after a crash both do.
-        wordsSaid.set(key, true);
-      }
-      below = sendRequest(to, { text: '', marks: [] }, { linkPreviews });
-    }
-    if (bytes.length === 0) {
-      return sendText(bot, { ...below, text: withEmptyNote(below.text, file) }, signal);
-    }
-    return outcomeOf(bot, await sendFile(bot.api, below, file, bytes, signal));
-  }
+  let areKnownToServer = true;
 
   /** Whether this bot has drafts in that chat; where another may have, the failure that says so. Never throws. */
-  async function showDraft(
+  async function show(
     bot: Bot,
     to: Recipient,
     part: Part,
@@ -115,26 +144,36 @@ export function createSending(
     const where = `${bot.our().id}/${to.address}`;
     const { chat_id, ...said } = sendRequest(to, part, { linkPreviews });
     if (to.kind !== 'direct' || typeof chat_id !== 'number' || part.file !== undefined) return false;
-    if (!areDraftsKnown || withoutDrafts.has(where)) return false;
+    if (!areKnownToServer || withoutDrafts.has(where)) return false;
     const request = { chat_id, draft_id: draftIdOf(key), can_stop: true as const, ...said };
-    const limits = { signal };
-    const done = await bot.api.send(
-      request,
-      (raw, draft, ended) => raw.sendMessageDraft(draft, ended),
-      limits,
-    );
+    const done = await bot.api.send(request, (raw, draft, ended) => raw.sendMessageDraft(draft, ended), {
+      signal,
+    });
     if (!('failure' in done)) return true;
     const { failure } = done;
     const { reason, code } = failure;
     log.debug({ channel: 'telegram', reason }, 'could not show a draft');
     // A flood or an outage passes, and the next draft shows what this one did not.
     if (code === null || code === 429 || code >= 500) return true;
-    if (isMethodUnknown(failure)) areDraftsKnown = false;
+    if (isMethodUnknown(failure)) areKnownToServer = false;
     else if (isLockedOut(failure) || isNotThere(failure)) return failure;
     else withoutDrafts.set(where, true);
     return false;
   }
 
+  const preview: NonNullable<Channel['preview']> = async (to, part, options) => {
+    for (const bot of bots.senders(to, speakerOf(options))) {
+      const shown = await show(bot, to, withNameUnlessOwn(bot, part, options), options);
+      if (typeof shown === 'boolean') return shown;
+      if (!isElsewhere(bots, bot, to, shown)) return false;
+    }
+    return false;
+  };
+  return { preview };
+}
+
+/** Changes to messages, each by the bot that sent it or knows it. */
+export function createChanges({ bots, linkPreviews, log }: Senders) {
   /** The bot that sent a message, and its number there. */
   function authorOf(platformMessageId: string): { bot: Bot; number: number } | null {
     const id = readMessageId(platformMessageId);
@@ -145,22 +184,6 @@ export function createSending(
   return {
     reactions: REACTIONS,
 
-    async send(to, part, options) {
-      const begunAt = clock.now();
-      let refused: SendResult | null = null;
-      for (const bot of bots.senders(to, speakerOf(options))) {
-        const { result, failure } = await sendBy(bot, to, part, options);
-        if (result.kind === 'sent') delivered.sent(to.address, result.platformMessageId, begunAt);
-        if (failure === undefined || !isElsewhere(bot, to, failure)) return result;
-        // What the main bot was told says most.
-        if (refused === null || bot.personaId === null) refused = result;
-        if (bots.personas.length === 0) continue;
-        const fields = { ...logFields(bot.personaId), reason: failure.reason };
-        log.debug(fields, 'a bot may not speak in a chat; trying the next one');
-      }
-      return refused ?? { kind: 'refused', reason: 'no bot of ours is there' };
-    },
-
     async edit(to, platformMessageId, part, options) {
       const author = authorOf(platformMessageId);
       if (author === null) return { kind: 'refused', reason: 'no bot of ours has sent this message' };
@@ -168,21 +191,18 @@ export function createSending(
       const { bot, number } = author;
       const said = withNameUnlessOwn(bot, part, options);
       // Without buttons, those that were there go. A message stays in its topic: nothing names that.
-      const request = {
-        ...sendRequest({ ...to, threadId: null }, said, { linkPreviews }),
-        message_id: number,
-      };
-      const sent: SendResult = { kind: 'sent', platformMessageId };
-      const limits = { signal: options.signal };
-      const done = await bot.api.send(
-        request,
-        (raw, each, ended) => raw.editMessageText(each, ended),
-        limits,
-      );
-      if ('failure' in done) return isNotModified(done.failure) ? sent : sendResult(done.failure);
+      const asText = sendRequest({ ...to, threadId: null }, said, { linkPreviews });
+      const request = { ...asText, message_id: number };
+      const done = await bot.api.send(request, (raw, each, ended) => raw.editMessageText(each, ended), {
+        signal: options.signal,
+      });
+      if ('failure' in done && !isNotModified(done.failure)) return sendResult(done.failure);
+      if ('failure' in done) return { kind: 'sent', platformMessageId };
       const { answer } = done;
       const text: unknown = typeof answer === 'object' && 'text' in answer ? answer.text : undefined;
-      if (typeof text === 'string' && visible(text) === visible(done.request.text)) return sent;
+      if (typeof text === 'string' && visible(text) === visible(done.request.text)) {
+        return { kind: 'sent', platformMessageId };
+      }
       return { kind: 'refused', reason: 'Telegram shows another text than it was given' };
     },
 
@@ -219,30 +239,16 @@ export function createSending(
       }
       return refused;
     },
-
-    async preview(to, part, options) {
-      for (const bot of bots.senders(to, speakerOf(options))) {
-        const shown = await showDraft(bot, to, withNameUnlessOwn(bot, part, options), options);
-        if (typeof shown === 'boolean') return shown;
-        if (!isElsewhere(bot, to, shown)) return false;
-      }
-      return false;
-    },
-
-    async setTyping(to: Recipient, personaId?: PersonaId) {
-      const [bot = bots.main] = bots.senders(to, personaId);
-      const thread = topicOf(to);
-      const topic = thread === null ? {} : { message_thread_id: thread };
-      const request = { chat_id: chatId(to.address), action: 'typing' as const, ...topic };
-      try {
-        await bot.api.call((raw, ended) => raw.sendChatAction(request, ended), { chat: to.address });
-      } catch (error) {
-        const failure = bot.api.failure(error);
-        isElsewhere(bot, to, failure);
-        log.debug({ channel: 'telegram', reason: failure.reason }, 'could not show the typing indicator');
-      }
-    },
   } satisfies Partial<Channel>;
+}
+
+/** Whether another bot may do better; then this one is remembered as absent. */
+function isElsewhere(bots: Bots, bot: Bot, to: Recipient, failure: CallFailure): boolean {
+  // Without a persona's bot that has a broken token, the main one speaks for it; without the main one nobody does.
+  const lockedOut = bot.personaId !== null && isLockedOut(failure);
+  if (!lockedOut && !isNotThere(failure)) return false;
+  bots.absent(bot, to.address);
+  return true;
 }
 
 function speakerOf({ speaker, appearance }: Speaker): PersonaId | undefined {

@@ -54,8 +54,11 @@ interface Watermark {
 /** How far the search for one message has come. */
 interface Search {
   mark: Watermark;
+  clock: Clock;
   /** The bots that may have sent it and are still to be asked, the likeliest first. */
   bots: Bot[];
+  /** Whether something is known of the messages of every bot of ours. */
+  areAllKnown: boolean;
   /** For the first of these: the next number and the last one; null until Telegram has said how much is pending. */
   number: number;
   last: number | null;
@@ -79,126 +82,20 @@ export function createDeliveryCheck(
   clock: Clock,
   recorded: readonly { address: Address; platformMessageId: string }[],
 ) {
-  const newest = new LRUCache<string, number>({ max: MOST_ROWS });
-  /** Our newest message in each row, and when its send began. */
-  const lastSent = new LRUCache<string, { number: number; begunAt: number }>({ max: MOST_ROWS });
+  const numbers = createNumbers(bots);
   const searches = new LRUCache<string, Search>({ max: MOST_SEARCHES });
+  for (const { address, platformMessageId } of recorded) numbers.recorded(address, platformMessageId);
 
-  const rowOf = (bot: Pick<OurBot, 'id'>, chat: Address) => (isShared(chat) ? chat : `bot ${bot.id}`);
-
-  function learn(row: string, number: number): void {
-    newest.set(row, Math.max(number, newest.get(row) ?? 0));
-  }
-
-  for (const { address, platformMessageId } of recorded) {
-    const id = readMessageId(platformMessageId);
-    const bot = id && bots.withId(id.bot)?.our();
-    if (id && bot) learn(rowOf(bot, address), id.number);
-  }
-
-  function begin(mark: Watermark, to: Recipient, { speaker, appearance }: SendOptions): Search {
-    const senders = bots.senders(to, speaker ?? appearance?.personaId);
-    const known = senders.filter((bot) => numberBefore(bot, mark) !== undefined);
-    return {
-      mark,
-      bots: known,
-      number: 0,
-      last: null,
-      nobodys: new Set(),
-      questions: 0,
-      since: clock.now(),
-      pendingSince: null,
-      // A bot of whose messages nothing is known cannot be asked, which matters where it is the likeliest sender.
-      isOpen: known[0] !== senders[0],
-    };
-  }
-
-  /** Until Telegram has told nearly all that was said, most numbers would have to be asked about. */
-  async function setRange(search: Search, bot: Bot, signal: AbortSignal): Promise<Delivered | null> {
-    const pending = await pendingUpdates(bot, signal);
-    if (typeof pending !== 'number') return later(pending.failure);
-    search.pendingSince ??= clock.now();
-    const isEnough = pending <= MOST_PENDING;
-    if (!isEnough && clock.now() < search.pendingSince + PENDING_MS) {
-      const reason = 'Telegram still has many updates for the bot';
-      return { kind: 'later', reason, retryAfterMs: PENDING_RETRY_MS };
-    }
-    const before = numberBefore(bot, search.mark) ?? 0;
-    const known = Math.max(before, newest.get(rowOf(bot.our(), search.mark.chat)) ?? 0);
-    search.number = before + 1;
-    search.last = Math.min(known + BEYOND_NEWEST + Math.min(pending, MOST_PENDING), before + MOST_NUMBERS);
-    search.isOpen ||= !isEnough;
-    return null;
-  }
-
-  /** The last number that the message can have: below one of ours whose send began when this one was over. */
-  function lastNumber({ mark, last }: Search, bot: Bot): { number: number; isSure: boolean } {
-    const most = last ?? 0;
-    const later = lastSent.get(rowOf(bot.our(), mark.chat));
-    if (later !== undefined && later.begunAt >= mark.at + DELAYED_MS && later.number <= most) {
-      return { number: later.number - 1, isSure: true };
-    }
-    return { number: most, isSure: most < (numberBefore(bot, mark) ?? 0) + MOST_NUMBERS };
-  }
-
-  async function run(
-    search: Search,
-    to: Recipient,
-    part: Part,
-    signal: AbortSignal,
-    beforeAsking: () => Promise<ReadonlySet<string> | null>,
-  ): Promise<Delivered> {
-    for (let [bot] = search.bots; bot !== undefined; [bot] = search.bots) {
-      const known = await beforeAsking();
-      if (known === null) return { kind: 'later', reason: 'the gateway stops' };
-      if (search.last === null) {
-        const failed = await setRange(search, bot, signal);
-        if (failed !== null) return failed;
-        continue;
-      }
-      const idOf = (number: number) => messageIdOf(bot.our(), number);
-      const last = lastNumber(search, bot);
-      while (
-        search.number <= last.number &&
-        (known.has(idOf(search.number)) || search.nobodys.has(search.number))
-      ) {
-        search.number++;
-      }
-      let isDone = search.number > last.number;
-      if (isDone) {
-        search.isOpen ||= !last.isSure;
-      } else {
-        if (search.questions >= MOST_QUESTIONS) return UNKNOWN;
-        const answer = await ask(bot, to, search.number, part, signal);
-        if (typeof answer === 'object') return later(answer.failure);
-        search.questions++;
-        if (answer === 'ours') return { kind: 'found', platformMessageId: idOf(search.number) };
-        if (answer === 'impossible') return UNKNOWN;
-        isDone = answer === 'bot is not there';
-        if (isDone) search.isOpen ||= search.mark.newest.length < bots.all.length;
-        // In a supergroup all bots have the same numbers.
-        if (answer === 'nobodys' && isShared(to.address)) search.nobodys.add(search.number);
-        search.number++;
-      }
-      if (isDone) {
-        search.bots = search.bots.slice(1);
-        search.last = null;
-      }
-    }
-    if (search.isOpen) return UNKNOWN;
-    return search.since >= search.mark.at + DELAYED_MS ? { kind: 'absent' } : TOO_EARLY;
-  }
-
-  const wasDelivered: NonNullable<Channel['wasDelivered']> = async (to, part, options, search) => {
-    const mark: Watermark = JSON.parse(search.watermark);
+  const wasDelivered: NonNullable<Channel['wasDelivered']> = async (to, part, options, asked) => {
+    const mark: Watermark = JSON.parse(asked.watermark);
     // A group that became a supergroup has left its numbers behind. A long text with a file is two messages; how long it
     // was depends on the bot, since another one than the speaker's puts the name before it.
     const isTwo = part.file !== undefined && withSpeakerName(part, options).text.length > MOST_CAPTION;
     if (mark.chat !== to.address || isTwo) return UNKNOWN;
-    const key = `${options.key} ${search.watermark}`;
-    const running = searches.get(key) ?? begin(mark, to, options);
-    searches.set(key, running);
-    const found = await run(running, to, part, options.signal, search.beforeAsking);
+    const key = `${options.key} ${asked.watermark}`;
+    const search = searches.get(key) ?? begin(bots, clock, mark, to, options);
+    searches.set(key, search);
+    const found = await go(search, numbers, to, part, options.signal, asked.beforeAsking);
     if (found.kind !== 'later' || found === TOO_EARLY) searches.delete(key);
     if (found !== TOO_EARLY) return found;
     return { ...TOO_EARLY, retryAfterMs: Math.max(0, mark.at + DELAYED_MS - clock.now()) };
@@ -206,14 +103,40 @@ export function createDeliveryCheck(
 
   return {
     wasDelivered,
-
+    heard: numbers.heard,
+    sent: numbers.sent,
     watermark({ address: chat }: Recipient): string | null {
-      const known = bots.all.flatMap((bot): Watermark['newest'] => {
-        const number = newest.get(rowOf(bot.our(), chat));
+      const newest = bots.all.flatMap((bot): Watermark['newest'] => {
+        const number = numbers.newest(bot.our(), chat);
         return number === undefined ? [] : [[bot.our().id, number]];
       });
-      if (known.length === 0) return null;
-      return JSON.stringify({ at: clock.now(), chat, newest: known } satisfies Watermark);
+      return newest.length === 0
+        ? null
+        : JSON.stringify({ at: clock.now(), chat, newest } satisfies Watermark);
+    },
+  };
+}
+
+/** The newest numbers that we were told of, and our own newest messages, by the row in which they are counted. */
+function createNumbers(bots: Bots) {
+  const newest = new LRUCache<string, number>({ max: MOST_ROWS });
+  const lastSent = new LRUCache<string, { number: number; begunAt: number }>({ max: MOST_ROWS });
+  const rowOf = (bot: Pick<OurBot, 'id'>, chat: Address) => (isShared(chat) ? chat : `bot ${bot.id}`);
+  const learn = (row: string, number: number) => void newest.set(row, Math.max(number, newest.get(row) ?? 0));
+
+  function locate(chat: Address, platformMessageId: string): { row: string; number: number } | null {
+    const id = readMessageId(platformMessageId);
+    const bot = id && bots.withId(id.bot)?.our();
+    return id && bot ? { row: rowOf(bot, chat), number: id.number } : null;
+  }
+
+  return {
+    newest: (bot: OurBot, chat: Address) => newest.get(rowOf(bot, chat)),
+    lastSent: (bot: OurBot, chat: Address) => lastSent.get(rowOf(bot, chat)),
+
+    recorded(chat: Address, platformMessageId: string): void {
+      const known = locate(chat, platformMessageId);
+      if (known !== null) learn(known.row, known.number);
     },
 
     /** Learns from a bot's updates, whoever may have written them. */
@@ -223,17 +146,124 @@ export function createDeliveryCheck(
       }
     },
 
-    /** Learns from a message that was sent. */
     sent(chat: Address, platformMessageId: string, begunAt: number): void {
-      const id = readMessageId(platformMessageId);
-      const bot = id && bots.withId(id.bot)?.our();
-      if (!id || !bot) return;
-      const row = rowOf(bot, chat);
-      if (id.number < (newest.get(row) ?? 0) - ANOTHER_ROW) newest.set(row, id.number);
-      else learn(row, id.number);
-      lastSent.set(row, { number: id.number, begunAt });
+      const known = locate(chat, platformMessageId);
+      if (known === null) return;
+      const { row, number } = known;
+      if (number < (newest.get(row) ?? 0) - ANOTHER_ROW) newest.set(row, number);
+      else learn(row, number);
+      lastSent.set(row, { number, begunAt });
     },
   };
+}
+
+function begin(
+  bots: Bots,
+  clock: Clock,
+  mark: Watermark,
+  to: Recipient,
+  { speaker, appearance }: SendOptions,
+): Search {
+  const senders = bots.senders(to, speaker ?? appearance?.personaId);
+  const known = senders.filter((bot) => numberBefore(bot, mark) !== undefined);
+  return {
+    mark,
+    clock,
+    bots: known,
+    areAllKnown: mark.newest.length === bots.all.length,
+    number: 0,
+    last: null,
+    nobodys: new Set(),
+    questions: 0,
+    since: clock.now(),
+    pendingSince: null,
+    // A bot of whose messages nothing is known cannot be asked, which matters where it is the likeliest sender.
+    isOpen: known[0] !== senders[0],
+  };
+}
+
+/** Asks one bot after the other about one number after the other. */
+async function go(
+  search: Search,
+  numbers: ReturnType<typeof createNumbers>,
+  to: Recipient,
+  part: Part,
+  signal: AbortSignal,
+  beforeAsking: () => Promise<ReadonlySet<string> | null>,
+): Promise<Delivered> {
+  const { mark, nobodys } = search;
+  for (let [bot] = search.bots; bot !== undefined; [bot] = search.bots) {
+    const known = await beforeAsking();
+    if (known === null) return { kind: 'later', reason: 'the gateway stops' };
+    const our = bot.our();
+    if (search.last === null) {
+      const failed = await setRange(search, bot, numbers.newest(our, mark.chat) ?? 0, signal);
+      if (failed !== null) return failed;
+      continue;
+    }
+    const last = lastNumber(search, bot, numbers.lastSent(our, mark.chat));
+    const isOther = (number: number) => known.has(messageIdOf(our, number)) || nobodys.has(number);
+    while (search.number <= last.number && isOther(search.number)) search.number++;
+    let isDone = search.number > last.number;
+    if (isDone) {
+      search.isOpen ||= !last.isSure;
+    } else {
+      if (search.questions >= MOST_QUESTIONS) return UNKNOWN;
+      const answer = await ask(bot, to, search.number, part, signal);
+      if (typeof answer === 'object') return later(answer.failure);
+      search.questions++;
+      if (answer === 'ours') return { kind: 'found', platformMessageId: messageIdOf(our, search.number) };
+      if (answer === 'impossible') return UNKNOWN;
+      isDone = answer === 'bot is not there';
+      if (isDone) search.isOpen ||= !search.areAllKnown;
+      // In a supergroup all bots have the same numbers.
+      if (answer === 'nobodys' && isShared(to.address)) nobodys.add(search.number);
+      search.number++;
+    }
+    if (isDone) {
+      search.bots = search.bots.slice(1);
+      search.last = null;
+    }
+  }
+  if (search.isOpen) return UNKNOWN;
+  return search.since >= mark.at + DELAYED_MS ? { kind: 'absent' } : TOO_EARLY;
+}
+
+/** Sets which numbers to ask a bot about. Until Telegram has told nearly all that was said, these would be too many. */
+async function setRange(
+  search: Search,
+  bot: Bot,
+  newest: number,
+  signal: AbortSignal,
+): Promise<Delivered | null> {
+  const pending = await pendingUpdates(bot, signal);
+  if (typeof pending !== 'number') return later(pending.failure);
+  const now = search.clock.now();
+  search.pendingSince ??= now;
+  const isEnough = pending <= MOST_PENDING;
+  if (!isEnough && now < search.pendingSince + PENDING_MS) {
+    const reason = 'Telegram still has many updates for the bot';
+    return { kind: 'later', reason, retryAfterMs: PENDING_RETRY_MS };
+  }
+  const before = numberBefore(bot, search.mark) ?? 0;
+  const beyond = Math.max(before, newest) + BEYOND_NEWEST + Math.min(pending, MOST_PENDING);
+  search.number = before + 1;
+  search.last = Math.min(beyond, before + MOST_NUMBERS);
+  search.isOpen ||= !isEnough;
+  return null;
+}
+
+/** The last number that the message can have: below one of ours whose send began when this one was over. */
+function lastNumber(
+  { mark, last }: Search,
+  bot: Bot,
+  later: { number: number; begunAt: number } | undefined,
+): { number: number; isSure: boolean } {
+  const most = last ?? 0;
+  if (later !== undefined && later.begunAt >= mark.at + DELAYED_MS && later.number <= most) {
+    return { number: later.number - 1, isSure: true };
+  }
+  return { number: most, isSure: most < (numberBefore(bot, mark) ?? 0) + MOST_NUMBERS };
 }
 
 /** The search found nothing, but Telegram may still send the message: all is asked once more. */
