@@ -167,7 +167,10 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const agents = createAgents({ folder: agentsFolderOf(config), clean, ...files });
   const promptFiles = createPromptFiles({ workspace, agents, origins: store });
   const journal = createJournal({
-    ...{ store, clean, clock, log },
+    store,
+    redact: clean,
+    clock,
+    log,
     folder: config.dataDir,
     days: config.retention.days,
     stream: await createStream(config, store, clean),

@@ -124,11 +124,11 @@ export async function createEmbedder(config: Config, metrics: Metrics, log: Log)
 export async function createStream(
   { redisUrl: url }: Config,
   store: Store,
-  clean: (text: string) => string,
+  redact: (text: string) => string,
 ): Promise<Stream | null> {
   if (url === null) return null;
   const { createRedisStream } = await import('./journal/redis-stream.js');
-  return createRedisStream({ url, store, clean });
+  return createRedisStream({ url, store, redact });
 }
 
 export async function createMcp(config: Config, version: string, log: Log): Promise<McpServers | null> {

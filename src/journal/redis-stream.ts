@@ -6,8 +6,8 @@
 import { Redis } from 'ioredis';
 import { DIGESTS, type JournalEntry, type JournalStore } from '../core/journal.js';
 import type { SettingStore } from '../core/store.js';
+import { lineOf } from './files.js';
 import type { Stream } from './journal.js';
-import { lineOf } from './line.js';
 
 const ACTIONS = 'volition:action_log';
 /** About so many entries are kept in each. */
@@ -19,9 +19,9 @@ const WITHIN_MS = 5_000;
 export function createRedisStream(parts: {
   url: string;
   store: JournalStore & SettingStore;
-  clean(text: string): string;
+  redact(text: string): string;
 }): Stream {
-  const { store, clean } = parts;
+  const { store, redact } = parts;
   const redis = new Redis(parts.url, {
     connectionName: 'coterie-journal',
     lazyConnect: true,
@@ -51,7 +51,7 @@ export function createRedisStream(parts: {
     const batch = redis.pipeline();
     for (const entry of entries) {
       const key = streamOf(entry);
-      if (key !== null) batch.xadd(key, 'MAXLEN', '~', MOST, '*', 'entry', lineOf(entry, clean));
+      if (key !== null) batch.xadd(key, 'MAXLEN', '~', MOST, '*', 'entry', lineOf(entry, redact));
     }
     if (batch.length === 0) return;
     for (const [error] of (await batch.exec()) ?? []) if (error) throw error;

@@ -64,7 +64,7 @@ describeWithRedis('with redis.url', () => {
     home = await makeHome({ redis: { url } });
     await redis.stop();
     const chat = await said('hello');
-    await chat.saw('the stream of the journal in Redis cannot be written');
+    await chat.saw('journal stream in Redis cannot be written');
     await redis.start();
     chat.write('and again\n');
     chat.endInput();

@@ -6,7 +6,7 @@ import { systemClock } from '../../src/core/clock.js';
 import type { JournalWrite, MattTurn } from '../../src/core/journal.js';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import type { Store } from '../../src/core/store.js';
-import { createJournal, type Journal, type JournalParts } from '../../src/journal/journal.js';
+import { createJournal, type Journal, type JournalOptions } from '../../src/journal/journal.js';
 import { CHAT, forget, message, receive } from '../contract/store/words.js';
 import { manualClock } from '../fakes/clock.js';
 import { eventually } from '../harness/gateway.js';
@@ -47,9 +47,9 @@ const outcome = (id: string, output = 'ok'): JournalWrite => ({
 });
 const enter = (...writes: JournalWrite[]) => store.append(writes, 'gateway');
 
-async function start(parts: Partial<JournalParts> = {}): Promise<Journal> {
+async function start(parts: Partial<JournalOptions> = {}): Promise<Journal> {
   const journal = createJournal({
-    ...{ store, folder, days: 'never', stream: null, clean: (text: string) => text, clock: systemClock },
+    ...{ store, folder, days: 'never', stream: null, redact: (text: string) => text, clock: systemClock },
     take: async () => ({ release() {} }),
     log: { ...silentLog, warn: (_: object, text: string) => void warnings.push(text) },
     ...parts,
@@ -156,7 +156,7 @@ it('a working.log that cannot be written is a warning, and made up for; nothing 
   for (let n = 0; n < 210; n++) await enter(intent(`${n}`), outcome(`${n}`));
   await start();
   await enter(intent('b'));
-  expect(warnings).toEqual(['working.log cannot be written; it will be made up for']);
+  expect(warnings).toEqual(['working.log cannot be written; retrying']);
   await rm(join(folder, 'working.log'), { recursive: true });
   await eventually(async () => (await ids()).includes('turn-b'), 'the log');
   expect(await archive('2026-01-02'), 'tried twice, and there once').toHaveLength(11);
