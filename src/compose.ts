@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { createArtifacts } from './artifacts/artifacts.js';
 import { createExports } from './chat-export/files.js';
 import { newCallCode, newPairingCode } from './codes.js';
-import type { Config } from './config.js';
+import { type Config, channelSettingsOf, modelsFor, settingsOf } from './config.js';
 import { createJobAccess } from './conversation/access.js';
 import { type Conversation, createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
@@ -66,7 +66,6 @@ import {
   createStream,
   createTranscriberOf,
 } from './servers.js';
-import { channelSettingsOf, modelsFor, settingsOf } from './settings.js';
 import { createSkills, systemHost } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createDelegating, createTaskParts } from './tasks.js';

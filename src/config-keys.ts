@@ -17,7 +17,16 @@ import {
   whole,
 } from './channels/kit/descriptor.js';
 import { CHANNELS } from './channels/list.js';
-import { TOOL_GROUPS } from './core/tool.js';
+import {
+  allowance,
+  bodyFields,
+  headers,
+  ids,
+  isZone,
+  mcpServer,
+  section,
+  toolGroups,
+} from './config-values.js';
 import { PROXY_FORM, proxyOf } from './network/rules.js';
 import { allowedHost } from './tools/web/request.js';
 
@@ -363,124 +372,3 @@ export const configKeys = z.strictObject({
 
 /** Documented for the product as a whole, but not built yet: said so, instead of being called unknown. */
 export const laterKeys: readonly string[] = ['store'];
-
-/**
- * What keys of a section demand of each other, where they are written: a default gives way (`config.ts`). The first of
- * `keys` is the one at fault.
- */
-interface Rule<Section> {
-  keys: [string, ...string[]];
-  what: string;
-  holds(section: Section): boolean;
-}
-
-/** Rules are checked whenever their own keys are right, also where another one is at fault; not where there are no keys. */
-function section<Shape extends z.ZodRawShape>(shape: Shape, ...rules: Rule<z.output<z.ZodObject<Shape>>>[]) {
-  const schema = rules.reduce(
-    (ruled, { keys, what, holds }) =>
-      ruled.refine(holds as (section: object) => boolean, {
-        path: [keys[0]],
-        when: ({ issues }) => !issues.some(({ path }) => !path?.length || keys.includes(String(path[0]))),
-        ...expected(what),
-      }),
-    z.strictObject(shape, expected('keys and values')),
-  );
-  return schema.prefault({} as never);
-}
-
-function toolGroups() {
-  const what = `a list of groups of tools: ${TOOL_GROUPS.join(', ')}`;
-  return z.array(z.enum(TOOL_GROUPS, expected(what)), expected(what));
-}
-
-/** Which tools there are in one chat, or in one channel. */
-function allowance() {
-  return z.strictObject({ allow: toolGroups() }, expected('allow, with a list of groups of tools'));
-}
-
-/** A server of tools (Model Context Protocol): a process of ours, or an address. */
-function mcpServer() {
-  const names = () => z.array(text('the name of a tool'), expected('a list of names of tools'));
-  const either = 'either command, with args, env and cwd, or url, with headers and oauth';
-  return z
-    .strictObject(
-      {
-        command: text('a command').optional(),
-        args: z.array(z.string(expected('a text')), expected('a list of arguments')).optional(),
-        env: z
-          .record(z.string(), z.string(expected('a text')), expected('variables and their values'))
-          .optional(),
-        cwd: text('a folder').optional(),
-        url: webAddress().optional(),
-        headers: headers().optional(),
-        oauth: z
-          .strictObject(
-            {
-              issuer: webAddress(),
-              client_id: text('the id of a client'),
-              client_secret: text('a secret'),
-              scope: text('a scope').optional(),
-            },
-            expected('issuer, client_id, client_secret and scope'),
-          )
-          .optional(),
-        tools: names().optional(),
-        safe: names().default([]),
-        timeout_seconds: amount('a number of seconds above 0', 0.001).default(60),
-      },
-      expected(either),
-    )
-    .refine(({ command, args, env, cwd, url, headers, oauth }) => {
-      const isProcess = command !== undefined && (url ?? headers ?? oauth) === undefined;
-      return isProcess || (url !== undefined && (command ?? args ?? env ?? cwd) === undefined);
-    }, expected(either));
-}
-
-function ids() {
-  const words = expected('ids like telegram_-1001234567890');
-  return z.array(z.string(words).regex(/^[a-z]+_[A-Za-z0-9._@%-]+$/, words), expected('a list of ids'));
-}
-
-/** What the gateway itself puts into a request: an operator's field of that name would break every one. */
-const OWN_FIELDS: readonly string[] = ['model', 'messages', 'input', 'tools', 'stream'];
-
-function bodyFields() {
-  const what = 'fields of the request and their values';
-  return z.record(z.string(), z.unknown(), expected(what)).superRefine((fields, context) => {
-    for (const name of Object.keys(fields).filter((field) => OWN_FIELDS.includes(field))) {
-      const message = `expected ${what}, and none that the gateway sets itself (${OWN_FIELDS.join(', ')})`;
-      context.addIssue({ code: 'custom', path: [name], message });
-    }
-  });
-}
-
-function headers() {
-  const what = 'names of headers with a value of one line each';
-  return z.record(z.string(), z.string(expected(what)), expected(what)).superRefine((named, context) => {
-    for (const [name, value] of Object.entries(named)) {
-      const isRight = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
-      if (!isRight || OWN_HEADERS.includes(name.toLowerCase())) {
-        context.addIssue({ code: 'custom', path: [name], message: `expected ${what}` });
-      }
-    }
-  });
-}
-
-/** Without these being right, no request arrives. */
-const OWN_HEADERS: readonly string[] = [
-  'content-length',
-  'content-type',
-  'host',
-  'transfer-encoding',
-  'connection',
-];
-
-function isZone(name: string): boolean {
-  if (/^[+-]/.test(name)) return false;
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
-}

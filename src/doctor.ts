@@ -9,10 +9,13 @@ import { systemClock } from './core/clock.js';
 import { printableLine, sizeInWords } from './core/cut.js';
 import { describe } from './core/errors.js';
 import type { Store } from './core/store.js';
-import { whereItWent } from './doctor-message.js';
-import { nameFindings } from './doctor-names.js';
-import { personaFindings } from './doctor-personas.js';
-import { securityFacts, securityFindings } from './doctor-security.js';
+import {
+  nameFindings,
+  personaFindings,
+  securityFacts,
+  securityFindings,
+  whereItWent,
+} from './doctor-findings.js';
 import { createPersonas } from './groups/personas.js';
 import type { ServerSettings } from './mcp/settings.js';
 import { mediaBytes } from './media/files.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { loadConfig } from '../src/config.js';
-import { type SecurityFacts, securityFacts, securityFindings } from '../src/doctor-security.js';
+import { type SecurityFacts, securityFacts, securityFindings } from '../src/doctor-findings.js';
 import { makeHome, run } from './harness/gateway.js';
 
 const BOT = '123456789:AAF-abcdefghijklmnopqrstuvwxyz_0123';

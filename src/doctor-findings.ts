@@ -1,15 +1,21 @@
 /** What `coterie doctor` says about security: each way in that the configuration leaves open, and how to close it. Pure. */
-
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { isLoopback } from './board/guard.js';
-import type { Config } from './config.js';
+import { type Config, modelsFor } from './config.js';
+import { entriesBelow, sameNames, within } from './core/beneath.js';
+import { Fault } from './core/errors.js';
+import { namesIn } from './core/file-access.js';
 import { channelOf } from './core/ids.js';
+import type { Log } from './core/log.js';
+import type { Fate } from './core/memory.js';
 import { isPublicAddress } from './core/network.js';
+import { isChatId } from './groups/paths.js';
+import { personaReader } from './groups/personas.js';
 import { PLATFORMS } from './platforms.js';
 import { secretsOf } from './secrets.js';
-import { hasApprovedOwner } from './store/sqlite/inspect.js';
+import { hasApprovedOwner, withTraces } from './store/sqlite/inspect.js';
 import { bubblewrapFault } from './tools/shell/bubblewrap.js';
 
 /** A file or folder that others than its owner can get at: the bits of its mode that they have, as in chmod. */
@@ -220,7 +226,7 @@ function isLimited({ limits }: Config): boolean {
   );
 }
 
-// What `doctor-security.ts` judges: who can get at which file, and who runs this. Changes nothing.
+// What `doctor-findings.ts` judges: who can get at which file, and who runs this. Changes nothing.
 
 /** In data_dir: what is ours, copies of it, and backups that somebody left there. */
 const HELD =
@@ -271,4 +277,114 @@ async function openTo(path: string): Promise<Open | null> {
     if (above === dirname(above)) break;
   }
   return bits === 0 ? null : { path, bits };
+}
+
+// Files and folders that are two by their bytes and one by their letters: only one of them is found by its name.
+
+const MOST_ENTRIES = 50_000;
+const MOST_NAMES_TOLD = 20;
+
+/** A sentence for each such pair below the folders. */
+export async function nameFindings(folders: readonly string[]): Promise<string[]> {
+  const findings: string[] = [];
+  for (const folder of folders) {
+    // A folder that is not there, or cannot be read, is told of by others.
+    for (const [one = '', ...others] of await pairsBelow(folder).catch(() => [])) {
+      findings.push(
+        `${folder}: ${one} stands there ${others.length + 1} times, in letters that look the same (composed and ` +
+          'decomposed Unicode); under its usual name, the composed one, only one of them is found; rename the other',
+      );
+    }
+  }
+  return findings.slice(0, MOST_NAMES_TOLD);
+}
+
+async function pairsBelow(root: string): Promise<string[][]> {
+  const names = new Map<string, string[]>();
+  await within(root, [], async (folder) => {
+    let looked = 0;
+    for await (const { path } of entriesBelow(folder)) {
+      if (++looked > MOST_ENTRIES) break;
+      const at = dirname(path);
+      const there = names.get(at);
+      if (there === undefined) names.set(at, [path]);
+      else there.push(path);
+    }
+  });
+  return [...names.values()].flatMap(sameNames);
+}
+
+// What the files of personas say that cannot be used: of the library, and of every chat.
+
+const MOST_TOLD = 50;
+
+/** Sentences, each behind its file; `personas`: how many there are. */
+export async function personaFindings(
+  config: Pick<Config, 'groupsDir' | 'model'>,
+  log: Log,
+): Promise<{ personas: number; findings: string[] }> {
+  const { groupsDir } = config;
+  const reader = personaReader(groupsDir, log, modelsFor(config).models ?? null);
+  const faults = new Set<string>();
+  let personas = 0;
+  const chats = (await namesIn(join(groupsDir))).filter(isChatId).sort();
+  for (const chat of chats) {
+    for (const persona of await reader.list(chat)) {
+      personas++;
+      for (const fault of persona.faults ?? []) faults.add(fault);
+    }
+  }
+  for (const id of await reader.library()) {
+    for (const fault of (await reader.asInLibrary(id)).faults ?? []) faults.add(fault);
+  }
+  const findings = [...faults].sort();
+  const more = findings.length - MOST_TOLD;
+  return {
+    personas,
+    findings: [...findings.slice(0, MOST_TOLD), ...(more > 0 ? [`… and ${more} more`] : [])],
+  };
+}
+
+// `coterie doctor --message`: where one message went, for each persona that heard it.
+
+/**
+ * `telegram_123/45`: a chat's id and the platform's id of a message in it. One line each; throws Fault where there is
+ * none.
+ */
+export async function whereItWent(database: string, wanted: string): Promise<string[]> {
+  const slash = wanted.indexOf('/');
+  if (slash < 0) {
+    throw new Fault('configuration', `${wanted} should be CHAT_ID/MESSAGE_ID, like telegram_123/45`);
+  }
+  const ask = {
+    chatId: wanted.slice(0, slash),
+    wanted: { platformMessageId: wanted.slice(slash + 1) },
+    most: 10,
+  };
+  const traces = await withTraces(database, (open) => open.trace(ask));
+  if (traces.length === 0) {
+    throw new Fault('configuration', `${wanted} is not in the store: it never came in, or was not let in`);
+  }
+  return traces.map(({ message, personaId, fate }) => {
+    const at = new Date(message.sentAt).toISOString();
+    const whose = personaId === '' ? 'nobody' : personaId;
+    return `${wanted} of ${at}, for ${whose}: ${wordsFor(fate)}`;
+  });
+}
+
+function wordsFor(fate: Fate): string {
+  switch (fate.kind) {
+    case 'waiting':
+      return 'waits to be answered';
+    case 'window':
+      return `in the window${fate.flushed ? ', seen by a memory flush' : ''}`;
+    case 'flushed':
+      return 'behind the window, after a memory flush had seen it';
+    case 'archived':
+      return `behind the window, in the archive ${fate.file}; a memory flush of it is owed`;
+    case 'overheard':
+      return 'overheard: said to somebody else';
+    case 'reset':
+      return 'forgotten by /reset, or never shown';
+  }
 }
