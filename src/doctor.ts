@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openStore } from './compose.js';
 import { type Config, processConfig } from './config.js';
 import { refusalKey } from './conversation/receive/commands.js';
 import { systemClock } from './core/clock.js';
@@ -24,6 +23,7 @@ import { type NamedProxy, shownProxy } from './network/rules.js';
 import { takeLock } from './operating/lock.js';
 import { createLog, createRedactor } from './operating/log.js';
 import { isHalfRestored } from './operating/restore-plan.js';
+import { openStore } from './parts.js';
 import { agentsFolderOf, mediaFolderOf, skillsFolderOf, workFolderOf, workspaceFolderOf } from './paths.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
 import { databaseProblem, folderProblems, picturesProblem } from './premises.js';

@@ -9,7 +9,7 @@ import type { Log } from './core/log.js';
 import { type DataLock, takeLock, watchLocks } from './operating/lock.js';
 import { createLog, standardError } from './operating/log.js';
 import { enterData } from './paths.js';
-import { hasPlatforms, type TerminalWishes } from './platforms.js';
+import { hasPlatforms, type TerminalOptions } from './platforms.js';
 import { checkPremises } from './premises.js';
 import { hiddenInLogs } from './secrets.js';
 
@@ -90,7 +90,7 @@ async function open(configFile: string | undefined) {
     destination: { write: (line) => interject(() => stderr.write(line)) },
   });
   for (const warning of warnings) log.warn({}, warning);
-  const lendTo: TerminalWishes['lendTo'] = (lent) => {
+  const lendTo: TerminalOptions['lendTo'] = (lent) => {
     interject = lent;
   };
   // Also where nobody is at a terminal: the log of a container is read, too.
@@ -110,7 +110,7 @@ async function run(order: {
   /** The lease owner name in the store; it belongs to the locks that this process holds. */
   owner: string;
   platforms: boolean;
-  terminal: Omit<TerminalWishes, 'onEnd'> | null;
+  terminal: Omit<TerminalOptions, 'onEnd'> | null;
   endsWithTerminal: boolean;
 }): Promise<void> {
   const { config, log, version, stop, platforms, show, owner } = order;

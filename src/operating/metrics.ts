@@ -197,12 +197,11 @@ function seconds(from: number, to: number): number[] {
 
 const FRESH_MS = 60_000;
 
-export function createSizes(parts: {
-  store: UpkeepStore;
-  mediaBytes(): Promise<number>;
-  clock: Clock;
-}): () => Promise<Sizes> {
-  const { store, mediaBytes, clock } = parts;
+export function createSizes(
+  store: UpkeepStore,
+  mediaBytes: () => Promise<number>,
+  clock: Clock,
+): () => Promise<Sizes> {
   let latest: { at: number; sizes: Promise<Sizes> } | null = null;
 
   async function measure(): Promise<Sizes> {

@@ -12,7 +12,7 @@ function measuring(mediaBytes: () => Promise<number>) {
     prune: () => Promise.reject(new Error('nobody asked for that')),
     shrink: () => Promise.reject(new Error('nobody asked for that')),
   };
-  return { clock, sizes: createSizes({ store, mediaBytes, clock }) };
+  return { clock, sizes: createSizes(store, mediaBytes, clock) };
 }
 
 it('is measured at most once a minute', async () => {

@@ -1,0 +1,196 @@
+/** What runs behind the messages: the HTTP listener, tasks, jobs, the nightly upkeep, digests, the journal, recall. */
+import { isOwner } from './conversation/access.js';
+import { announceCommands } from './conversation/receive/commands.js';
+import type { Conversation } from './conversation/conversation.js';
+import { OVER } from './core/clock.js';
+import { once } from './core/concurrency.js';
+import { channelOf } from './core/ids.js';
+import type { Delegation, Task, Tasks } from './core/task.js';
+import type { ToolsFor } from './core/tool.js';
+import type { TaskGiver } from './delegation/place.js';
+import type { Runner } from './delegation/runner.js';
+import { startJobs } from './jobs/clock.js';
+import { trimMedia } from './media/files.js';
+import { jobGauge, sizeGauges } from './operating/metrics.js';
+import { startUpkeep } from './operating/upkeep.js';
+import { collectSooner } from './operating/v8.js';
+import type { Parts } from './parts.js';
+import { artifactsFolderOf, mediaFolderOf, workFolderOf } from './paths.js';
+
+const DAY_MS = 24 * 60 * 60_000;
+
+/** Starts something; returns how to end it. */
+type Background = () => Promise<() => Promise<void>>;
+
+/** In the order in which they start. */
+export function backgroundOf(parts: Parts, conversation: Conversation, tasks: TaskWiring): Background[] {
+  const { config, options, mcp, chatFiles, speech, journal, recall, embedder, records, channels } = parts;
+  const names = [...channels.keys()];
+  const endless: Background = async () => async () => {};
+  return [
+    async () => {
+      mcp?.start();
+      return async () => mcp?.stop();
+    },
+    async () => {
+      void chatFiles.prepare();
+      void speech?.tidy();
+      return endless();
+    },
+    async () => {
+      await journal.start();
+      return journal.stop;
+    },
+    ...(options.platforms
+      ? [
+          () => startListener(parts, tasks),
+          async () => upkeep(parts, conversation),
+          async () => startDigests(config.digests, conversation),
+        ]
+      : []),
+    async () =>
+      startJobs({ ...parts, rooms: conversation, channels: names, rules: parts.jobRules }, parts.startedAt),
+    async () => announceCommands(parts),
+    async () => {
+      conversation.takeUpWindows(names);
+      recall.start();
+      return async () => {
+        await recall.stop();
+        await embedder?.close();
+      };
+    },
+    async () => records.idle,
+    async () => {
+      const letGo = collectSooner();
+      return async () => letGo();
+    },
+  ];
+}
+
+async function startListener(parts: Parts, tasks: TaskWiring): Promise<() => Promise<void>> {
+  const { config, serving, metrics, store, sizes, workspace, artifacts, log } = parts;
+  const { startBoard } = await import('./board/listener.js');
+  const listener = await startBoard({
+    ...config.board,
+    // The terminal's end does not make the gateway unready.
+    ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
+    metrics: async () => ({
+      body: await metrics.render([...sizeGauges(await sizes()), jobGauge(await store.jobStates())]),
+      contentType: metrics.contentType,
+    }),
+    webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
+    tasks: await tasks.forPrograms(),
+    workspace,
+    artifacts,
+    log,
+  });
+  return listener.close;
+}
+
+function upkeep(parts: Parts, conversation: Conversation): () => Promise<void> {
+  const { config, store, media, records, exports, agents, zone, clock, log } = parts;
+  const { days, mediaBytes: bytes, mediaBytesPerChat: bytesPerChat } = config.retention;
+  return startUpkeep({
+    store,
+    days,
+    removeFiles: media.remove,
+    trimCopies: async (signal) => {
+      await records.trim(signal);
+      await exports.tidy();
+      if (days !== 'never') await agents.removeSessions(clock.now() - days * DAY_MS, signal);
+    },
+    trimMedia: (signal) => trimMedia(mediaFolderOf(config), { bytes, bytesPerChat }, clock.now(), signal),
+    consolidate: conversation.consolidate,
+    zone,
+    clock,
+    log,
+  });
+}
+
+async function startDigests(
+  { every, chats }: Parts['config']['digests'],
+  conversation: Conversation,
+): Promise<() => Promise<void>> {
+  if (every === null || chats.length === 0) return async () => {};
+  const over = new AbortController();
+  const running = conversation.digests({ everyMs: durationMs(every), chats }, over.signal);
+  return async () => {
+    over.abort(OVER);
+    await running;
+  };
+}
+
+/** `6h` */
+function durationMs(duration: string): number {
+  const minutes = { m: 1, h: 60, d: 24 * 60 }[duration.slice(-1)] ?? 1;
+  return Number.parseInt(duration, 10) * minutes * 60_000;
+}
+
+/** How personas give tasks: they are stored, and the runner finds them there. Loaded when it is first used. */
+export function createDelegating(parts: Parts): Delegation {
+  const load = once(async () => (await import('./delegation/spawn.js')).createDelegation(parts));
+  return {
+    spawn: async (wish) => (await load()).spawn(wish),
+    given: async (call) => (await load()).given(call),
+  };
+}
+
+export interface TaskWiring {
+  /** How programs give tasks. */
+  forPrograms(): Promise<Tasks>;
+  start(): Promise<void>;
+  stop(withinMs: number): Promise<void>;
+}
+
+/** The runner of tasks, loaded after the first messages. */
+export function createTaskWiring(parts: Parts, conversation: Conversation, toolsFor: ToolsFor): TaskWiring {
+  const { config, options, channels } = parts;
+  const { tasksWaiting: mostWaiting } = config.limits;
+  let runner: Promise<Runner> | null = null;
+  const followers = once(async () => (await import('./delegation/tasks.js')).createFollowers());
+
+  async function loadRunner(): Promise<Runner> {
+    const { createRunner } = await import('./delegation/runner.js');
+    return createRunner({
+      ...parts,
+      toolsFor,
+      channels: [...channels.keys()],
+      takesPrograms: options.platforms,
+      work: conversation.work,
+      rooms: conversation,
+      followers: await followers(),
+      memoryChars: config.memory.longTermMaxChars,
+      folders: {
+        artifacts: artifactsFolderOf(config),
+        work: workFolderOf(config),
+        further: config.agents.roots,
+      },
+      whoGave: (task) => whoGave(parts, task),
+    });
+  }
+
+  return {
+    async forPrograms() {
+      const { createTasks } = await import('./delegation/tasks.js');
+      return createTasks({ ...parts, followers: await followers(), mostWaiting });
+    },
+    async start() {
+      runner ??= loadRunner();
+      (await runner).start();
+    },
+    async stop(withinMs) {
+      await (await runner)?.stop(withinMs);
+    },
+  };
+}
+
+/** A program has the token of the board, so it is an owner. */
+async function whoGave({ store, rulesFor }: Parts, { parent }: Task): Promise<TaskGiver> {
+  if (parent === null) return { isOwner: true, isAmongOwners: true };
+  const { chatId, senderId, tainted } = parent;
+  const rules = rulesFor(channelOf(chatId));
+  // Words from outside may have led to it.
+  if (senderId === '' || tainted) return { isOwner: false, isAmongOwners: false };
+  const owns = isOwner(rules, senderId, await store.approvalOf({ chatId, senderId }));
+  return { isOwner: owns, isAmongOwners: owns && rules.controlChats.includes(chatId) };
+}

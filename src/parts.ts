@@ -1,0 +1,271 @@
+/**
+ * Makes the parts of a gateway in the order in which they need each other: store, files, servers, channels. What a run does
+ * not need is not loaded, so that a gateway can answer its first message half a second after its start.
+ */
+
+import { randomInt, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createArtifacts } from './artifacts/artifacts.js';
+import { createExports } from './chat-export/files.js';
+import { type Config, channelSettingsOf, modelsFor, settingsOf } from './config.js';
+import { createJobAccess } from './conversation/access.js';
+import { systemClock } from './core/clock.js';
+import { locks } from './core/concurrency.js';
+import { createZone, type Zone } from './core/dates.js';
+import type { Fault } from './core/errors.js';
+import { uniqueIds } from './core/ids.js';
+import type { Audit } from './core/journal.js';
+import type { Log } from './core/log.js';
+import type { Store } from './core/store.js';
+import { createArchives } from './groups/archives.js';
+import { createChatFiles } from './groups/chat-files.js';
+import { createClipboard } from './groups/clipboard.js';
+import { createMemory } from './groups/memory.js';
+import { createPersonas } from './groups/personas.js';
+import { createRecallFiles } from './groups/recall-files.js';
+import { createAlarm } from './jobs/clock.js';
+import { createJobs } from './jobs/jobs.js';
+import { createJournal } from './journal/journal.js';
+import { createMediaFiles, mediaBytes } from './media/files.js';
+import { createImageDecoder, createImages } from './media/images.js';
+import { createMedia } from './media/media.js';
+import { secretsIn } from './models/redact.js';
+import { takeLock } from './operating/lock.js';
+import { createRedactor } from './operating/log.js';
+import { createMetrics, createSizes } from './operating/metrics.js';
+import { createCollector } from './operating/v8.js';
+import {
+  agentsFolderOf,
+  artifactsFolderOf,
+  clipboardFolderOf,
+  exportsFolderOf,
+  mediaFolderOf,
+  recordsFolderOf,
+  skillsFolderOf,
+  workspaceFolderOf,
+} from './paths.js';
+import { createPlatforms, createTerminalChannel, type TerminalOptions } from './platforms.js';
+import { createRecall } from './recall/recall.js';
+import { createRecords } from './replay/records.js';
+import { secretsOf } from './secrets.js';
+import {
+  createEmbedder,
+  createMcp,
+  createModel,
+  createSpeechOf,
+  createStream,
+  createTranscriberOf,
+} from './servers.js';
+import { createSkills, systemHost } from './skills/skills.js';
+import { openSqliteStore } from './store/sqlite/open.js';
+import { createAgents } from './workspace/agents.js';
+import { withWorkspace } from './workspace/recall-files.js';
+import { createPromptFiles } from './workspace/shown.js';
+import { createWorkspace } from './workspace/workspace.js';
+
+const clock = systemClock;
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const CODE_LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZ';
+
+export interface Options {
+  config: Config;
+  /** Where it was read from; null: everything is default. */
+  configFile: string | null;
+  audit: Audit;
+  log: Log;
+  version: string;
+  /** null: no terminal chat. */
+  terminal: TerminalOptions | null;
+  /** Prints something to the terminal: a QR code. */
+  show(picture: string): void;
+  /** Run the configured platforms and the HTTP listener, or only the terminal chat. */
+  platforms: boolean;
+  /** The lease owner name in the store. It belongs to the lock this process holds, so no other living process has it. */
+  owner: string;
+  /** The database was moved away, and its content is saved: this run has to end. */
+  onDisplaced(fault: Fault): void;
+}
+
+export type Parts = Awaited<ReturnType<typeof createParts>>;
+
+export function openStore(
+  config: Config,
+  log: Log,
+  file = join(config.dataDir, 'coterie.db'),
+  onDisplaced?: (fault: Fault) => void,
+): Promise<Store> {
+  return openSqliteStore({
+    ...(onDisplaced && { onDisplaced }),
+    file,
+    migrationsFolder: join(ROOT, 'migrations/sqlite'),
+    clock: systemClock,
+    zone: createZone(config.timezone),
+    log,
+  });
+}
+
+export async function createParts(options: Options) {
+  const { config, audit, log, version, owner } = options;
+  const store = await openStore(config, log, undefined, options.onDisplaced);
+  const zone = createZone(config.timezone);
+  const newId = uniqueIds(clock);
+  const metrics = createMetrics();
+  const clean = createRedactor([...secretsOf(config), ...secretsIn(process.env)]);
+  const files = createFiles(config, store, zone, newId, clean, log);
+  const { personas, archives } = files;
+  const embedder = await createEmbedder(config, metrics, log);
+  const recallFiles = createRecallFiles({ groupsDir: config.groupsDir, archives, log });
+  const recall = createRecall({
+    file: join(config.dataDir, 'recall.db'),
+    feed: store,
+    embedder,
+    clock,
+    zone,
+    log,
+    files: withWorkspace(recallFiles, { folder: workspaceFolderOf(config), log }),
+  });
+  const serving = options.platforms
+    ? await createPlatforms(config, { store, personas, audit, log, show: options.show })
+    : [];
+  const channels = new Map(serving.map((channel) => [channel.name, channel]));
+  if (options.terminal) {
+    channels.set('terminal', await createTerminalChannel(config, options.terminal, log));
+  }
+  const { rulesFor, labelOf, streams } = channelSettingsOf(config);
+  const jobRules = {
+    ...config.schedules,
+    // A zone without a name of its own may change while we run.
+    get timezone() {
+      return zone.name;
+    },
+  };
+  const door = createJobAccess({ store, rulesFor });
+  const alarm = createAlarm();
+  const startedAt = clock.now();
+  return {
+    ...files,
+    options,
+    config,
+    store,
+    owner,
+    audit,
+    log,
+    clock,
+    zone,
+    newId,
+    newPairingCode,
+    newCallCode,
+    metrics,
+    clean,
+    /** The channels of platforms; `channels` has the terminal, too. */
+    serving,
+    channels,
+    rulesFor,
+    labelOf,
+    streams,
+    settings: settingsOf(config),
+    model: await createModel(config, store, log),
+    speech: await createSpeechOf(config, log),
+    mcp: await createMcp(config, version, log),
+    embedder,
+    recall,
+    alarm,
+    door,
+    jobRules,
+    jobs: createJobs({ store, door, rules: jobRules, clock, newId, alarm }),
+    media: createMedia({
+      files: createMediaFiles({ folder: mediaFolderOf(config), newId: randomUUID }),
+      transcriber: await createTranscriberOf(config, log),
+      log,
+      clock,
+      maxBytes: config.media.maxBytes,
+      freed: createCollector(),
+      images: createImages({ log, decoder: createImageDecoder(clock) }),
+    }),
+    journal: createJournal({
+      store,
+      folder: config.dataDir,
+      days: config.retention.days,
+      stream: await createStream(config, store, clean),
+      take: () => takeLock(join(config.dataDir, 'journal.lock')),
+      redact: clean,
+      clock,
+      log,
+    }),
+    records: createRecords({
+      folder: recordsFolderOf(config),
+      bytes: config.retention.replayBytes,
+      days: config.retention.days,
+      clean: createRedactor(secretsOf(config)),
+      clock,
+      log,
+    }),
+    exports: createExports({ folder: exportsFolderOf(config), feed: store, personas, zone, clock }),
+    sizes: createSizes(store, () => mediaBytes(mediaFolderOf(config)), clock),
+    startedAt,
+    facts: { version, model: config.model.server?.name ?? 'offline', startedAt },
+  };
+}
+
+/** The files that people and agents keep. */
+function createFiles(
+  config: Config,
+  store: Store,
+  zone: Zone,
+  newId: () => string,
+  clean: (text: string) => string,
+  log: Log,
+) {
+  const { groupsDir } = config;
+  const exclusive = locks();
+  const clipboardDir = clipboardFolderOf(config);
+  const agentsDir = agentsFolderOf(config);
+  const budgets = { ...config.memory, tierBytes: config.limits.tierBytes };
+  const shared = { budgets, exclusive, origins: store, log };
+  const workspace = createWorkspace({ folder: workspaceFolderOf(config), ...shared });
+  const agents = createAgents({ folder: agentsDir, clean, ...shared });
+  const mostInChat = config.limits.personasPerChat;
+  return {
+    clipboard: createClipboard({ folder: clipboardDir, exclusive, log }),
+    memory: createMemory({
+      groupsDir,
+      clipboardDir,
+      agentsDir,
+      budgets,
+      versions: store,
+      exclusive,
+      clock,
+      newId,
+      log,
+    }),
+    workspace,
+    agents,
+    promptFiles: createPromptFiles({ workspace, agents, origins: store }),
+    archives: createArchives({ groupsDir, zone, exclusive, log }),
+    personas: createPersonas({ groupsDir, clock, log, mostInChat, ...modelsFor(config) }),
+    chatFiles: createChatFiles({ groupsDir, store, clock, log }),
+    artifacts: createArtifacts({
+      folder: artifactsFolderOf(config),
+      mediaFolder: mediaFolderOf(config),
+      mostBytes: config.limits.answerBytes,
+      exclusive,
+    }),
+    skills: createSkills({ folder: skillsFolderOf(config), ...systemHost(), log }),
+  };
+}
+
+/** 8 upper-case letters without I and O, which look like digits. */
+function newPairingCode(): string {
+  return randomOf(CODE_LETTERS, 8);
+}
+
+/** No two signs of it look alike; a letter comes first, because a number alone may be meant for something else. */
+function newCallCode(): string {
+  const letters = CODE_LETTERS.replaceAll(/[BGLQSZ]/g, '');
+  return randomOf(letters, 1) + randomOf(`${letters}34679`, 5);
+}
+
+function randomOf(signs: string, length: number): string {
+  return Array.from({ length }, () => signs[randomInt(signs.length)]).join('');
+}
