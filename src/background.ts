@@ -1,7 +1,7 @@
 /** What runs behind the messages: the HTTP listener, tasks, jobs, the nightly upkeep, digests, the journal, recall. */
 import { isOwner } from './conversation/access.js';
-import { announceCommands } from './conversation/receive/commands.js';
 import type { Conversation } from './conversation/conversation.js';
+import { announceCommands } from './conversation/receive/commands.js';
 import { OVER } from './core/clock.js';
 import { once } from './core/concurrency.js';
 import { channelOf } from './core/ids.js';
