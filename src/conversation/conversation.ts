@@ -9,7 +9,7 @@ import type { Receive } from '../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { JobRooms } from '../core/jobs.js';
 import type { Receipt, Received } from '../core/receipt.js';
-import type { Alarm, Pending } from '../core/route-store.js';
+import type { Alarm, Pending } from '../core/store.js';
 import type { Work } from '../core/task.js';
 import { expireCall } from './approvals.js';
 import { createWindows } from './compaction/windows.js';

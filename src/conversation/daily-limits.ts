@@ -13,8 +13,7 @@ import {
   type Prices,
   type Usage,
 } from '../core/model.js';
-import type { Spent } from '../core/route-store.js';
-import type { Amount } from '../core/store.js';
+import type { Amount, Spent } from '../core/store.js';
 import type {
   BaseServices,
   DailyLimits,

@@ -18,8 +18,7 @@ import type { Memory, Tier1By } from '../core/memory.js';
 import { answerTokens, type ModelChoice, type ModelClient, type Notice, type Usage } from '../core/model.js';
 import type { ChatFiles, Clipboard, Persona, Personas, Skills, Workspace } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
-import type { Lease, Spent } from '../core/route-store.js';
-import type { Store, Sizes as StoredSizes } from '../core/store.js';
+import type { Lease, Spent, Store, Sizes as StoredSizes } from '../core/store.js';
 import type { Reaction, SideMessage, ToolsFor, ToolsReady } from '../core/tool.js';
 import type { Measured } from '../core/transcript.js';
 

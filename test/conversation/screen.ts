@@ -16,8 +16,7 @@ import type {
   ShownPart,
 } from '../../src/core/channel.js';
 import type { Metrics } from '../../src/core/log.js';
-import type { Claim, Lease } from '../../src/core/route-store.js';
-import type { Store } from '../../src/core/store.js';
+import type { Claim, Lease, Store } from '../../src/core/store.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { CHAT, chatAt, command, message, receive } from '../contract/store/words.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';

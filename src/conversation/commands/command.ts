@@ -6,7 +6,7 @@ import type { ChatId, RoomId } from '../../core/ids.js';
 import type { MemoryOwner } from '../../core/memory.js';
 import type { Persona } from '../../core/persona.js';
 import type { StoredCommand } from '../../core/receipt.js';
-import type { CommandEffect } from '../../core/route-store.js';
+import type { CommandEffect } from '../../core/store.js';
 import type { Services } from '../services.js';
 import { verbAndRest } from './parse.js';
 

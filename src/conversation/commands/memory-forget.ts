@@ -6,7 +6,7 @@
 import type { FoundLine, KeptByAgents } from '../../core/memory.js';
 import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';
 import type { StoredCommand } from '../../core/receipt.js';
-import type { CommandEffect } from '../../core/route-store.js';
+import type { CommandEffect } from '../../core/store.js';
 import { sessionFile } from '../../core/task.js';
 import { code, counted, oneLine, withoutBullet } from '../quoting.js';
 import { forgetCopies } from '../services.js';

@@ -8,7 +8,7 @@ import {
   type Tier,
   type Version,
 } from '../../core/memory.js';
-import type { CommandEffect } from '../../core/route-store.js';
+import type { CommandEffect } from '../../core/store.js';
 import { code, counted, oneLine, withFencesClosed, withoutBullet } from '../quoting.js';
 import {
   activeHere,

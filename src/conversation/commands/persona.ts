@@ -5,7 +5,7 @@
 import type { ChatRecord } from '../../core/chat-record.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
 import { filledIn, type Persona, personaName } from '../../core/persona.js';
-import type { CommandEffect } from '../../core/route-store.js';
+import type { CommandEffect } from '../../core/store.js';
 import { greetingFor, presentIn, userIn } from '../participants.js';
 import { nameInWords } from '../quoting.js';
 import {

@@ -7,7 +7,7 @@ import type { Channel } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Media } from '../../core/media.js';
 import type { ModelImage } from '../../core/model.js';
-import type { Claim } from '../../core/route-store.js';
+import type { Claim } from '../../core/store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import type { WindowContent } from './window.js';

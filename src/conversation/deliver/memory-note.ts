@@ -9,7 +9,7 @@ import type { ChatRecord } from '../../core/chat-record.js';
 import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
 import { changedLines, netChanges, type Version } from '../../core/memory.js';
-import type { StoredTurn } from '../../core/route-store.js';
+import type { StoredTurn } from '../../core/store.js';
 import type { BaseServices } from '../services.js';
 
 /** For `quiet`: of each line, and of the whole. */

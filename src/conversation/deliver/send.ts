@@ -12,7 +12,7 @@ import type {
   SendResult,
 } from '../../core/channel.js';
 import { platformId } from '../../core/ids.js';
-import type { Attempt } from '../../core/route-store.js';
+import type { Attempt } from '../../core/store.js';
 import { linkChat } from '../access.js';
 import { type BaseServices, type Deliver, leaseOf } from '../services.js';
 import { type LiveReplies, toldOf } from './live.js';

@@ -8,7 +8,7 @@ import { once } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { Speech } from '../../core/media.js';
 import type { Persona } from '../../core/persona.js';
-import type { StoredTurn } from '../../core/route-store.js';
+import type { StoredTurn } from '../../core/store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { BaseServices } from '../services.js';
 import { isLong } from './reply.js';

@@ -10,7 +10,7 @@ import { roomParts } from '../../core/ids.js';
 import type { TurnRecorder, TurnSight } from '../../core/journal.js';
 import type { Notice } from '../../core/model.js';
 import { personaName } from '../../core/persona.js';
-import type { Alarm } from '../../core/route-store.js';
+import type { Alarm } from '../../core/store.js';
 import { haveFiles, type Measured, type Step } from '../../core/transcript.js';
 import { questionAbout, sentence, shownName, wordsOfQuestion } from '../approvals.js';
 import { buildContext, type TurnContext } from '../context/context.js';

@@ -6,7 +6,7 @@
 
 import type { PersonaId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
-import type { RoomState } from '../../core/route-store.js';
+import type { RoomState } from '../../core/store.js';
 import type { GroupRound, StoredMessage } from '../../core/transcript.js';
 import { hasSeveral } from '../participants.js';
 import type { Routing } from './routing.js';

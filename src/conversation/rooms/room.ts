@@ -6,7 +6,7 @@
 import type { Channel } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import type { Persona } from '../../core/persona.js';
-import type { Alarm, Claim, RoomState } from '../../core/route-store.js';
+import type { Alarm, Claim, RoomState } from '../../core/store.js';
 import { haveFiles, type StoredMessage } from '../../core/transcript.js';
 import { recipientIn } from '../deliver/reply.js';
 import { presentIn } from '../participants.js';

@@ -8,7 +8,7 @@ import { type Clock, OVER } from '../../core/clock.js';
 import { createIdle, createPasses, createSlots } from '../../core/concurrency.js';
 import { type ChatId, channelOf, type RoomId, roomParts } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
-import type { Claim, RouteStore } from '../../core/route-store.js';
+import type { Claim, RouteStore } from '../../core/store.js';
 import { LEASE_MS } from '../services.js';
 
 /** The result of a run. `suspect`: its turn has crashed the process before; suspects run one at a time. */

@@ -5,7 +5,7 @@ import { type ChatId, type RoomId, roomParts } from '../../core/ids.js';
 import { jobOfEvent } from '../../core/jobs.js';
 import { eventIdOf } from '../../core/journal.js';
 import type { Persona } from '../../core/persona.js';
-import type { Claim, RoomState, StoredTurn } from '../../core/route-store.js';
+import type { Claim, RoomState, StoredTurn } from '../../core/store.js';
 import type { Authorisation } from '../../core/tool.js';
 import type { GroupRound, StoredMessage } from '../../core/transcript.js';
 import { hearVoices, mayAddress, readFiles } from '../context/files.js';

@@ -5,7 +5,7 @@
 import { Fault } from '../../core/errors.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/receipt.js';
-import type { CommandEffect, CommandStore, Lease } from '../../core/route-store.js';
+import type { CommandEffect, CommandStore, Lease } from '../../core/store.js';
 import { attend, findChat, setVoice, toChat } from './chats.js';
 import type { Database } from './connection.js';
 import { hearersIn } from './feeds.js';

@@ -5,7 +5,7 @@
  */
 import type { NewDelivery, ShownPart } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
-import type { LiveStore } from '../../core/route-store.js';
+import type { LiveStore } from '../../core/store.js';
 import type { Database, Statements } from './connection.js';
 import {
   DELIVERY,

@@ -5,7 +5,7 @@
 import type { Delivery, NewDelivery, Post, ShownPart } from '../../core/channel.js';
 import { Fault } from '../../core/errors.js';
 import type { ChatId } from '../../core/ids.js';
-import type { Attempt, OutboxStore } from '../../core/route-store.js';
+import type { Attempt, OutboxStore } from '../../core/store.js';
 import { chatMoved } from './chats.js';
 import type { Database, Statements } from './connection.js';
 import { journalSends, sendEnded } from './journal.js';

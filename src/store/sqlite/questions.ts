@@ -5,7 +5,7 @@
 import { type NewQuestion, type Offer, type OfferedOption, offerKeyOf } from '../../core/access.js';
 import { type ChatId, type RoomId, roomParts } from '../../core/ids.js';
 import type { NewCommand } from '../../core/receipt.js';
-import type { CommandEffect } from '../../core/route-store.js';
+import type { CommandEffect } from '../../core/store.js';
 import type { Database, Statements } from './connection.js';
 import { putDelivery } from './outbox.js';
 import type { offer, question } from './schema.js';

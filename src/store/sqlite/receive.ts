@@ -7,7 +7,7 @@ import type { ChoiceOutcome } from '../../core/channel.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomId, roomParts } from '../../core/ids.js';
 import { DIGESTS } from '../../core/journal.js';
 import type { NewCommand, PendingCommand, Receipt, ReceiptOf, Received } from '../../core/receipt.js';
-import type { ReceiveStore } from '../../core/route-store.js';
+import type { ReceiveStore } from '../../core/store.js';
 import { TASK_COMPLETED } from '../../core/task.js';
 import { storeFault } from './busy.js';
 import { chatMoved, chatTalked, findChat, movesAt } from './chats.js';

@@ -6,7 +6,7 @@
 import { Fault } from '../../core/errors.js';
 import { channelOf, type PersonaId, type RoomId } from '../../core/ids.js';
 import type { PendingCommand } from '../../core/receipt.js';
-import type { Alarm, Claimed, Lease, Pending, RoomState, RoomStore } from '../../core/route-store.js';
+import type { Alarm, Claimed, HeardNow, Lease, Pending, RoomState, RoomStore } from '../../core/store.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import type { Database, Statements } from './connection.js';
@@ -96,7 +96,6 @@ function toWaiting(row: WaitingRow): StoredMessage {
 // ── A turn begins ───────────────────────────────────────────────────────────────────────────────────────────
 
 type StartTurn = Parameters<RoomStore['startTurn']>[0];
-type MarkHeard = Parameters<RoomStore['markHeard']>[0];
 
 const occupy = (owner: string) => `
   update room set lease_owner = ${owner}, lease_until = @until, fence = fence + 1, exchange = @exchange,
@@ -117,7 +116,7 @@ const HEAR = `
   on conflict do nothing`;
 
 /** Claims the room for the turn, or for no longer than this takes. Returns its newest message. */
-function occupied(db: Statements, sql: string, asked: MarkHeard, forBots: boolean | undefined) {
+function occupied(db: Statements, sql: string, asked: HeardNow, forBots: boolean | undefined) {
   const { room, fence } = asked.seen;
   const { owner, now, leaseMs } = asked.lease;
   const exchange = asked.exchange && JSON.stringify(asked.exchange);
@@ -129,7 +128,7 @@ function occupied(db: Statements, sql: string, asked: MarkHeard, forBots: boolea
 function takeAndHear(
   db: Statements,
   heardAfter: number,
-  { seen: { room }, noted, hearers }: MarkHeard,
+  { seen: { room }, noted, hearers }: HeardNow,
   turn: StartTurn['turn'] | null,
 ): void {
   const taken = turn?.taken ?? [];
@@ -149,7 +148,7 @@ function takeAndHear(
   if (rows.length > 0) db.run(HEAR, { room, heardAfter, rows: JSON.stringify(rows) });
 }
 
-function charge(db: Database, { seen, lease, spent }: MarkHeard): void {
+function charge(db: Database, { seen, lease, spent }: HeardNow): void {
   if (!spent) return;
   const { usage, ...whose } = spent;
   addUsage(db, { room: seen.room, ...whose }, { turns: 0, ...usage }, lease.now);
@@ -169,7 +168,7 @@ function startTurn(db: Database, start: StartTurn) {
   return { room, fence: fence + 1 };
 }
 
-function markHeard(db: Database, note: MarkHeard): boolean {
+function markHeard(db: Database, note: HeardNow): boolean {
   // Bots are counted by the turns that answer them.
   const heardAfter = occupied(db, OCCUPY_BRIEFLY, note, note.forBots === false ? false : undefined);
   if (heardAfter === undefined) return false;

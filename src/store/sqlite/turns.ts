@@ -7,7 +7,7 @@ import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { PromptMemory } from '../../core/memory.js';
 import type { Usage } from '../../core/model.js';
 import type { ReceiptOf } from '../../core/receipt.js';
-import type { Claim, TurnStore } from '../../core/route-store.js';
+import type { Claim, TurnStore } from '../../core/store.js';
 import type { Step } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
 import type { Database, Statements } from './connection.js';

@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { type AskedCall, offerKeyOf, waitsForCall } from '../../../src/core/access.js';
 import { callEntryId, type JournalWrite, type MattTurn } from '../../../src/core/journal.js';
-import type { CommandEffect } from '../../../src/core/route-store.js';
-import type { Store } from '../../../src/core/store.js';
+import type { CommandEffect, Store } from '../../../src/core/store.js';
 import type { Step } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import {

@@ -1,6 +1,6 @@
 /** The store's contract: the control lane and what its commands do. */
 import { describe, expect, it } from 'vitest';
-import type { CommandEffect } from '../../../src/core/route-store.js';
+import type { CommandEffect } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   begin,

@@ -7,8 +7,7 @@ import { type AskedCall, type NewQuestion, offerKeyOf, waitsForCall } from '../.
 import { callEntryId, type GuppiEvent, type JournalWrite } from '../../../src/core/journal.js';
 import { phraseOf } from '../../../src/core/phrase.js';
 import type { Receipt } from '../../../src/core/receipt.js';
-import type { CommandEffect } from '../../../src/core/route-store.js';
-import type { Store } from '../../../src/core/store.js';
+import type { CommandEffect, Store } from '../../../src/core/store.js';
 import { type NewTask, TASK_COMPLETED, type TaskParent, taskEventId } from '../../../src/core/task.js';
 import type { StoreUnderTest } from '../store.js';
 import { added, claimedTask, claimNext, ending, entryOf, FREE, intentOf, newTask } from './tasks.js';

@@ -4,8 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { CommandEffect } from '../../../src/core/route-store.js';
-import type { Store } from '../../../src/core/store.js';
+import type { CommandEffect, Store } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   ANN,

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JournalEntry, JournalWrite, MattTurn, Results } from '../../../src/core/journal.js';
 import { callEntryId } from '../../../src/core/journal.js';
-import type { CommandEffect } from '../../../src/core/route-store.js';
+import type { CommandEffect } from '../../../src/core/store.js';
 import type { Step } from '../../../src/core/transcript.js';
 import { ENTRY } from '../../harness/journal-shapes.js';
 import type { StoreUnderTest } from '../store.js';

@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Offer } from '../../../src/core/access.js';
 import { FORGOTTEN, phraseOf } from '../../../src/core/phrase.js';
 import type { Receipt } from '../../../src/core/receipt.js';
-import type { CommandEffect } from '../../../src/core/route-store.js';
-import type { Store } from '../../../src/core/store.js';
+import type { CommandEffect, Store } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
 import { ANN, BEN, CHAT, chatAt, command, delivery, lease, MINUTE, message, NOW, receive } from './words.js';
 

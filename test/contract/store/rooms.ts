@@ -1,6 +1,6 @@
 /** Several personas in one room: who is there, who hears what, what goes on between them; and several faces of one account. */
 import { describe, expect, it } from 'vitest';
-import type { CommandEffect } from '../../../src/core/route-store.js';
+import type { CommandEffect } from '../../../src/core/store.js';
 import type { GroupRound } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import {

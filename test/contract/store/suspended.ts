@@ -1,7 +1,7 @@
 /** The store's contract: turns that wait for something outside of them, and what comes from inside. */
 import { describe, expect, it } from 'vitest';
 import type { Receipt } from '../../../src/core/receipt.js';
-import type { CommandEffect } from '../../../src/core/route-store.js';
+import type { CommandEffect } from '../../../src/core/store.js';
 import type { Step } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import {

@@ -4,8 +4,7 @@ import { expect } from 'vitest';
 import type { NewDelivery } from '../../../src/core/channel.js';
 import { roomId } from '../../../src/core/ids.js';
 import type { Receipt } from '../../../src/core/receipt.js';
-import type { Claim, Lease, RoomState, Spent } from '../../../src/core/route-store.js';
-import type { Store } from '../../../src/core/store.js';
+import type { Claim, Lease, RoomState, Spent, Store } from '../../../src/core/store.js';
 import {
   BEGINNING,
   type GroupRound,
