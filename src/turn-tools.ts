@@ -24,7 +24,7 @@ import { agentMemoryTools } from './tools/agent-memory.js';
 import { manageClipboard } from './tools/clipboard.js';
 import { glob, grep } from './tools/files/find.js';
 import { editFile, readFile, readSkillFile, writeFile } from './tools/files/read-write.js';
-import type { Folders } from './tools/files/roots.js';
+import type { ToolFolders } from './tools/files/roots.js';
 import { draftTools, memoryTools, readTieredMemory, searchMemory } from './tools/memory.js';
 import { react } from './tools/react.js';
 import { scheduleTools } from './tools/schedules.js';
@@ -150,11 +150,11 @@ function groupsOf(parts: Parts): Groups {
   const artifacts = [writeArtifact({ artifacts: parts.artifacts, post })];
   const slots = createSlots(MOST_SEARCHES);
   const { environment, newId } = parts;
-  const filesIn = (folders: Folders) => {
+  const filesIn = (folders: ToolFolders) => {
     const find = { folders, clock, slots, worker: parts.searchWorker };
     return [readFile(folders), writeFile(folders), editFile(folders), glob(find), grep(find)];
   };
-  const commandsIn = (folders: Folders) => [
+  const commandsIn = (folders: ToolFolders) => [
     shell({ folders, clock, newId, settings: config.tools.shell, environment }),
   ];
   const files = { alone: filesIn(folders), withSkills: filesIn(withSkills) };

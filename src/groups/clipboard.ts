@@ -26,7 +26,7 @@ export interface ClipboardOptions {
 }
 
 /** A line of the file: its bytes with their line end, and the item on it; empty on a blank one. */
-interface Line {
+interface ClipboardLine {
   bytes: string;
   item: string;
 }
@@ -115,21 +115,21 @@ export function createClipboard({ folder, exclusive, log }: ClipboardOptions): C
   };
 }
 
-function parse(bytes: Buffer | null): Line[] {
+function parse(bytes: Buffer | null): ClipboardLine[] {
   const whole = bytes?.toString('latin1') ?? '';
   const bom = whole.startsWith(BOM) ? BOM : '';
   return linesOf(whole.slice(bom.length)).map((line) => ({ bytes: line, item: entryLine(decode(line)) }));
 }
 
-function isItem({ item }: Line): boolean {
+function isItem({ item }: ClipboardLine): boolean {
   return item !== '';
 }
 
-function itemsOf(lines: Line[]): string[] {
+function itemsOf(lines: ClipboardLine[]): string[] {
   return lines.filter(isItem).map(({ item }) => item);
 }
 
-function bytesOf(lines: Line[]): Buffer {
+function bytesOf(lines: ClipboardLine[]): Buffer {
   return Buffer.from(lines.map(({ bytes }) => bytes).join(''), 'latin1');
 }
 

@@ -7,7 +7,7 @@ import { composed, pathOnDisk } from '../core/beneath.js';
 import { splitFrontMatter } from '../core/file-text.js';
 import { planOfGroups } from './microclaw.js';
 import { planOfSkills, planOfSouls, planOfWorkspace } from './openclaw.js';
-import { contentOf, type Names, passOverRest, type Source, type Step } from './source.js';
+import { contentOf, type ImportNames, type ImportSource, type ImportStep, passOverRest } from './source.js';
 
 export interface ImportOrder {
   folder: string;
@@ -15,7 +15,7 @@ export interface ImportOrder {
   groups: string;
   workspace: string;
   skills: string;
-  names: Names;
+  names: ImportNames;
   /** Nothing is written; the result is the same. */
   isDryRun?: boolean;
 }
@@ -25,11 +25,11 @@ export interface Imported {
   found: string[];
   /** What became of each file, by its path in the folder; several where they became one. `hint`: what to do with it. */
   done: (Put & { from: string[]; hint?: string })[];
-  passedOver: Source['passedOver'];
+  passedOver: ImportSource['passedOver'];
 }
 
 export async function importFrom(order: ImportOrder): Promise<Imported> {
-  const source: Source = { root: await realpath(order.folder), passedOver: [] };
+  const source: ImportSource = { root: await realpath(order.folder), passedOver: [] };
   const groups = await planOfGroups(source, order.names);
   const workspace = await planOfWorkspace(source, groups.found.length === 0, order.names);
   const skills = await planOfSkills(source);
@@ -45,17 +45,17 @@ export async function importFrom(order: ImportOrder): Promise<Imported> {
   const passedOver = source.passedOver.filter(
     ({ path }, n, all) => !taken.has(path) && all.findIndex((each) => each.path === path) === n,
   );
-  const rest: Source = { root: source.root, passedOver };
+  const rest: ImportSource = { root: source.root, passedOver };
   await passOverRest(rest, taken);
   return { found: plans.flatMap(({ found }) => found), done, passedOver: rest.passedOver };
 }
 
 /** null: passed over, or nothing to tell. */
 async function take(
-  source: Source,
+  source: ImportSource,
   order: ImportOrder,
-  target: Target,
-  step: Step,
+  target: ImportTarget,
+  step: ImportStep,
 ): Promise<Imported['done'][number] | null> {
   const names = await pathOnDisk(order[step.place], step.to.map(composed));
   const path = join(order[step.place], ...names);
@@ -123,21 +123,21 @@ export type Put =
   | { kind: 'new' | 'beside' | 'same'; path: string }
   | { kind: 'impossible'; path: string; why: string };
 
-interface Content {
+interface PutContent {
   bytes: Buffer;
   isExecutable: boolean;
 }
 
 /** The disk; or a plan of it, where nothing is written and what would stand there is kept in mind. */
-export interface Target {
+export interface ImportTarget {
   holds(path: string, bytes: Buffer): Promise<boolean>;
-  putIfFree(path: string, content: Content): Promise<boolean>;
+  putIfFree(path: string, content: PutContent): Promise<boolean>;
 }
 
 export async function put(
-  target: Target,
+  target: ImportTarget,
   path: string,
-  content: Content,
+  content: PutContent,
   isAlwaysBeside: boolean,
 ): Promise<Put> {
   try {
@@ -153,9 +153,9 @@ export async function put(
   }
 }
 
-export const DISK: Target = { holds, putIfFree };
+export const DISK: ImportTarget = { holds, putIfFree };
 
-export function createPlanned(): Target {
+export function createPlanned(): ImportTarget {
   const planned = new Map<string, string>();
   return {
     holds: async (path, bytes) => planned.get(path) === hashOf(bytes) || holds(path, bytes),
@@ -201,7 +201,7 @@ async function holds(path: string, bytes: Buffer): Promise<boolean> {
 }
 
 /** False: something stands there. */
-async function putIfFree(path: string, { bytes, isExecutable }: Content): Promise<boolean> {
+async function putIfFree(path: string, { bytes, isExecutable }: PutContent): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   if (await isTaken(path)) return false;
   const temporary = join(dirname(path), `.import-${randomUUID()}.tmp`);

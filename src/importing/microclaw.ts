@@ -4,7 +4,13 @@
  * Its chats and personas are numbers: chats alone are Telegram's, and 1 is the persona that is always there.
  */
 import { composed } from '../core/beneath.js';
-import { filesBelow, type Names, type Plan, type Source, type Step } from './source.js';
+import {
+  filesBelow,
+  type ImportNames,
+  type ImportPlan,
+  type ImportSource,
+  type ImportStep,
+} from './source.js';
 
 /** Folders of a chat that are no personas. */
 const NOT_PERSONAS = new Set(['memory', 'conversations', 'archive', 'browser-profile', 'context']);
@@ -12,8 +18,8 @@ const NOT_PERSONAS = new Set(['memory', 'conversations', 'archive', 'browser-pro
 const OF_CHAT = new Set(['AGENTS.md', 'USER.md', 'SOUL.md']);
 const NUMBER = /^-?\d{1,20}$/;
 
-export async function planOfGroups(source: Source, names: Names): Promise<Plan> {
-  const plan: Plan = { steps: [], found: [] };
+export async function planOfGroups(source: ImportSource, names: ImportNames): Promise<ImportPlan> {
+  const plan: ImportPlan = { steps: [], found: [] };
   for (const base of [['groups'], ['runtime', 'groups']]) {
     const files = await filesBelow(source, base);
     const steps = stepsOf(source, base, files, names);
@@ -23,16 +29,16 @@ export async function planOfGroups(source: Source, names: Names): Promise<Plan> 
   return plan;
 }
 
-interface Found {
+interface FoundFile {
   from: string[];
   /** Below `groups/`, later below the folder of the chat. */
   below: string[];
 }
 
-function stepsOf(source: Source, base: string[], files: string[][], names: Names): Step[] {
-  const inGroups = files.map((from): Found => ({ from, below: from.slice(base.length) }));
-  const steps: Step[] = [];
-  const chats = new Map<string, Found[]>();
+function stepsOf(source: ImportSource, base: string[], files: string[][], names: ImportNames): ImportStep[] {
+  const inGroups = files.map((from): FoundFile => ({ from, below: from.slice(base.length) }));
+  const steps: ImportStep[] = [];
+  const chats = new Map<string, FoundFile[]>();
   for (const found of inGroups) {
     const { from, below } = found;
     const [first = '', second = ''] = below;
@@ -58,11 +64,16 @@ function stepsOf(source: Source, base: string[], files: string[][], names: Names
   return steps;
 }
 
-function addTo(chats: Map<string, Found[]>, chatId: string, found: Found): void {
+function addTo(chats: Map<string, FoundFile[]>, chatId: string, found: FoundFile): void {
   chats.set(chatId, [...(chats.get(chatId) ?? []), found]);
 }
 
-function stepsOfChat(source: Source, chatId: string, files: Found[], names: Names): Step[] {
+function stepsOfChat(
+  source: ImportSource,
+  chatId: string,
+  files: FoundFile[],
+  names: ImportNames,
+): ImportStep[] {
   const folders = files.filter(({ below }) => below.length > 1).map(({ below }) => below[0] ?? '');
   const personas = [...new Set(folders)].filter((name) => !NOT_PERSONAS.has(name));
   const only = personas.length === 1 ? personas[0] : undefined;
@@ -76,7 +87,7 @@ function stepsOfChat(source: Source, chatId: string, files: Found[], names: Name
   // The conversations of a chat are not said to be anybody's.
   const owner = only !== undefined && names.isPersonaId(idOf(only)) ? idOf(only) : 'default';
   const place = 'groups' as const;
-  const steps = files.flatMap(({ from, below: [first = '', second = '', ...rest] }): Step[] => {
+  const steps = files.flatMap(({ from, below: [first = '', second = '', ...rest] }): ImportStep[] => {
     if (second === '' && OF_CHAT.has(first)) return [];
     if (first === 'MEMORY.md' && second === '' && personas.length === 0) {
       return [{ from, place, to: [chatId, 'default', 'MEMORY.md'] }];
@@ -105,12 +116,12 @@ function stepsOfChat(source: Source, chatId: string, files: Found[], names: Name
 }
 
 /** AGENTS.md and USER.md are what it knows, SOUL.md who it is: of the persona that is always there. */
-function withPresent(steps: Step[], chatId: string, files: Found[]): Step[] {
+function withPresent(steps: ImportStep[], chatId: string, files: FoundFile[]): ImportStep[] {
   const called = (name: string) => files.filter(({ below }) => below.join('/') === name);
   const place = 'groups' as const;
   const to = [chatId, 'default', 'MEMORY.md'];
   const souls = called('SOUL.md').map(
-    ({ from }): Step => ({ from, place, to: [chatId, 'default', 'PERSONA.md'] }),
+    ({ from }): ImportStep => ({ from, place, to: [chatId, 'default', 'PERSONA.md'] }),
   );
   const known = [...called('AGENTS.md'), ...called('USER.md')];
   // Beside a file of the older layout it would be read by nobody: it becomes one with it.
@@ -125,7 +136,7 @@ function withPresent(steps: Step[], chatId: string, files: Found[]): Step[] {
 }
 
 /** A persona is there once it has this file. */
-function personaFile(chatId: string, id: string): Step {
+function personaFile(chatId: string, id: string): ImportStep {
   const text = `---\nname: ${JSON.stringify(id)}\n---\n`;
   return { from: null, place: 'groups', to: [chatId, id, 'PERSONA.md'], text };
 }
@@ -149,6 +160,10 @@ function head(chatId: string, persona: string): string {
   return `---\n${lines.join('\n')}\nflushed: true\n---\n\n`;
 }
 
-function passOver(source: Source, from: readonly string[], why = 'nothing here has a place for it'): void {
+function passOver(
+  source: ImportSource,
+  from: readonly string[],
+  why = 'nothing here has a place for it',
+): void {
   source.passedOver.push({ path: from.join('/'), why });
 }

@@ -3,7 +3,15 @@
  * skills/, and whatever its owner and its agent have written beside them. It lies in the folder that is brought in, or in
  * `workspace/` there (as in ~/.openclaw).
  */
-import { contentOf, filesBelow, isThere, type Names, type Plan, type Source, type Step } from './source.js';
+import {
+  contentOf,
+  filesBelow,
+  type ImportNames,
+  type ImportPlan,
+  type ImportSource,
+  type ImportStep,
+  isThere,
+} from './source.js';
 
 /** The files that a prompt is made of, by their usual names. */
 const FILES = [
@@ -18,8 +26,12 @@ const APART = ['memory', 'skills', 'groups', 'runtime/groups', 'runtime/skills']
 const SETTINGS = 'openclaw.json';
 
 /** `isAlone`: there is nothing else that could be brought in, so that less is enough to recognise it. */
-export async function planOfWorkspace(source: Source, isAlone: boolean, names: Names): Promise<Plan> {
-  const plan: Plan = { steps: [], found: [] };
+export async function planOfWorkspace(
+  source: ImportSource,
+  isAlone: boolean,
+  names: ImportNames,
+): Promise<ImportPlan> {
+  const plan: ImportPlan = { steps: [], found: [] };
   for (const base of [[], ['workspace']]) {
     const signs = isAlone && base.length === 0 ? [...SIGNS, ...FILES] : SIGNS;
     if (!(await hasAny(source, base, signs))) continue;
@@ -40,19 +52,23 @@ export async function planOfWorkspace(source: Source, isAlone: boolean, names: N
   return plan;
 }
 
-async function hasAny(source: Source, base: readonly string[], names: readonly string[]): Promise<boolean> {
+async function hasAny(
+  source: ImportSource,
+  base: readonly string[],
+  names: readonly string[],
+): Promise<boolean> {
   const has = await Promise.all(names.map((name) => isThere(source, [...base, name])));
   return has.includes(true);
 }
 
 /** The folder itself is a workspace, and not OpenClaw's own folder, or somebody's source code. */
-async function isWorkspaceAlone(source: Source): Promise<boolean> {
+async function isWorkspaceAlone(source: ImportSource): Promise<boolean> {
   if (await isThere(source, [SETTINGS])) return false;
   return (await hasAny(source, [], SIGNS)) && !(await hasAny(source, ['workspace'], SIGNS));
 }
 
 /** What is text and has no place of its own: notes, plans, scripts, under the names that they have. */
-async function stepsOfOthers(source: Source, base: readonly string[]): Promise<Step[]> {
+async function stepsOfOthers(source: ImportSource, base: readonly string[]): Promise<ImportStep[]> {
   const files = await filesBelow(source, base, {
     isHiddenTaken: false,
     leaves: (path) => FILES.includes(path) || APART.includes(path),
@@ -61,8 +77,8 @@ async function stepsOfOthers(source: Source, base: readonly string[]): Promise<S
 }
 
 /** Bundles: a folder each, with a file that says what it is for. */
-export async function planOfSkills(source: Source): Promise<Plan> {
-  const plan: Plan = { steps: [], found: [] };
+export async function planOfSkills(source: ImportSource): Promise<ImportPlan> {
+  const plan: ImportPlan = { steps: [], found: [] };
   for (const base of [['skills'], ['runtime', 'skills']]) {
     const steps = await stepsOfSkills(source, base);
     if (steps.length > 0) plan.found.push(`skills (${base.join('/')}/)`);
@@ -71,8 +87,8 @@ export async function planOfSkills(source: Source): Promise<Plan> {
   return plan;
 }
 
-async function stepsOfSkills(source: Source, base: readonly string[]): Promise<Step[]> {
-  const steps: Step[] = [];
+async function stepsOfSkills(source: ImportSource, base: readonly string[]): Promise<ImportStep[]> {
+  const steps: ImportStep[] = [];
   for (const from of await filesBelow(source, base)) {
     const to = from.slice(base.length);
     if (to.length > 1) steps.push({ from, place: 'skills', to });
@@ -85,14 +101,18 @@ async function stepsOfSkills(source: Source, base: readonly string[]): Promise<S
 const NAMELESS = 'imported';
 const MOST_NAME = 60;
 
-async function planOfPersona(source: Source, base: readonly string[], names: Names): Promise<Step[]> {
+async function planOfPersona(
+  source: ImportSource,
+  base: readonly string[],
+  names: ImportNames,
+): Promise<ImportStep[]> {
   const soul = [...base, 'SOUL.md'];
   const identity = [...base, 'IDENTITY.md'];
   const hasIdentity = await isThere(source, identity);
   const from = (await isThere(source, soul)) ? soul : hasIdentity ? identity : null;
   if (from === null) return [];
   // A look at it: what keeps it from being read is told when it is taken.
-  const look: Source = { root: source.root, passedOver: [] };
+  const look: ImportSource = { root: source.root, passedOver: [] };
   const content = hasIdentity ? await contentOf(look, identity) : null;
   const name = content === null ? null : nameIn(content.bytes.toString('utf8'));
   const id = name === null ? '' : names.idOf(name);
@@ -102,8 +122,8 @@ async function planOfPersona(source: Source, base: readonly string[], names: Nam
 }
 
 /** `souls/<name>.md` of MicroClaw. */
-export async function planOfSouls(source: Source, names: Names): Promise<Plan> {
-  const plan: Plan = { steps: [], found: [] };
+export async function planOfSouls(source: ImportSource, names: ImportNames): Promise<ImportPlan> {
+  const plan: ImportPlan = { steps: [], found: [] };
   for (const from of await filesBelow(source, ['souls'])) {
     const [, file = '', ...deeper] = from;
     const name = file.replace(/\.md$/, '');
@@ -120,8 +140,8 @@ function step(
   from: readonly string[],
   id: string,
   name: string | null,
-  more: NonNullable<Step['more']>,
-): Step {
+  more: NonNullable<ImportStep['more']>,
+): ImportStep {
   // A command could not say one with quotes in it.
   const called = name === null || /["“”„]/.test(name) ? 'NAME' : name;
   const spoken = /\s/.test(called) ? `"${called}"` : called;

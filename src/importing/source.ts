@@ -7,13 +7,13 @@ import { DEEPEST, type Entry, entriesBelow, entryOf, openFile, within } from '..
 import { sizeInWords } from '../core/cut.js';
 import { codeOf } from '../core/file-access.js';
 
-export type Place = 'groups' | 'workspace' | 'skills';
+export type ImportPlace = 'groups' | 'workspace' | 'skills';
 
-export interface Step {
+export interface ImportStep {
   /** Names from the source's root; null: it is made, of `text` alone, where nothing stands. */
   from: readonly string[] | null;
   /** Below `groups/`, `data/workspace` or `data/skills`. */
-  place: Place;
+  place: ImportPlace;
   to: readonly string[];
   /** Never under its own name, even where nothing stands there. */
   isAlwaysBeside?: true;
@@ -29,14 +29,14 @@ export interface Step {
   hint?: string;
 }
 
-export interface Plan {
-  steps: Step[];
+export interface ImportPlan {
+  steps: ImportStep[];
   /** What was recognised, for people: `an OpenClaw workspace`. */
   found: string[];
 }
 
 /** What may be the name of a chat, and of a persona, in `groups/`; and which channels there are. */
-export interface Names {
+export interface ImportNames {
   isChatId(name: string): boolean;
   isPersonaId(name: string): boolean;
   /** The id of a persona of that name; empty: there is none. */
@@ -44,7 +44,7 @@ export interface Names {
   channels: readonly string[];
 }
 
-export interface Source {
+export interface ImportSource {
   /** The folder, links followed. */
   root: string;
   /** What was passed over, by its path in the folder, and why. */
@@ -57,19 +57,19 @@ const MOST_FILES = 50_000;
 /** What other programs keep, and nobody wants twice. */
 export const NOT_ENTERED: ReadonlySet<string> = new Set(['.git', 'node_modules', '__pycache__', '.venv']);
 
-interface Wanted {
+interface FileSelection {
   isHiddenTaken: boolean;
   /** Of a path below the folder: somebody else looks after it. */
   leaves(path: string): boolean;
 }
 
-const ALL: Wanted = { isHiddenTaken: true, leaves: () => false };
+const ALL: FileSelection = { isHiddenTaken: true, leaves: () => false };
 
 /** All files below a folder of the source, as names from its root, sorted. None if there is no such folder. */
 export async function filesBelow(
-  source: Source,
+  source: ImportSource,
   names: readonly string[],
-  { isHiddenTaken, leaves }: Wanted = ALL,
+  { isHiddenTaken, leaves }: FileSelection = ALL,
 ): Promise<string[][]> {
   const found: string[][] = [];
   const note = (path: string, why: string) => source.passedOver.push({ path, why });
@@ -100,7 +100,7 @@ export async function filesBelow(
 }
 
 /** Whether something of that name is there, whatever it is. */
-export async function isThere({ root }: Source, names: readonly string[]): Promise<boolean> {
+export async function isThere({ root }: ImportSource, names: readonly string[]): Promise<boolean> {
   const name = names.at(-1);
   if (name === undefined) return true;
   return within(root, names.slice(0, -1), (folder) => lstat(entryOf(folder, name))).then(
@@ -109,13 +109,13 @@ export async function isThere({ root }: Source, names: readonly string[]): Promi
   );
 }
 
-export interface Content {
+export interface FileContent {
   bytes: Buffer;
   isExecutable: boolean;
 }
 
 /** null: it was passed over. */
-export async function contentOf(source: Source, names: readonly string[]): Promise<Content | null> {
+export async function contentOf(source: ImportSource, names: readonly string[]): Promise<FileContent | null> {
   const name = names.at(-1) ?? '';
   const note = (why: string) => {
     source.passedOver.push({ path: names.join('/'), why });
@@ -159,7 +159,7 @@ const MOST_ENTRIES = 100_000;
 const MOST_IN_FOLDER = 200;
 
 /** `taken`: paths from the source's root. */
-export async function passOverRest(source: Source, taken: ReadonlySet<string>): Promise<void> {
+export async function passOverRest(source: ImportSource, taken: ReadonlySet<string>): Promise<void> {
   const told = new Set(source.passedOver.map(({ path }) => path));
   const rest: string[] = [];
   const folders = new Set<string>();
@@ -194,7 +194,7 @@ export async function passOverRest(source: Source, taken: ReadonlySet<string>): 
   }
 }
 
-function note(source: Source, path: string, why: string): void {
+function note(source: ImportSource, path: string, why: string): void {
   source.passedOver.push({ path, why });
 }
 

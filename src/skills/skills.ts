@@ -22,7 +22,7 @@ import {
 import { bundleOf, type Conditions } from './bundle.js';
 
 /** The system that skills' conditions are about: its programs, and the gateway's environment. */
-export interface Host {
+export interface SkillHost {
   platform: string;
   /** Whether there is a program of this name that can be run. */
   has(program: string): boolean;
@@ -30,7 +30,7 @@ export interface Host {
   isSet(variable: string): boolean;
 }
 
-export function systemHost(env = process.env, platform: string = process.platform): Host {
+export function systemHost(env = process.env, platform: string = process.platform): SkillHost {
   const folders = (env.PATH ?? '').split(delimiter).filter(isAbsolute);
   const endings = platform === 'win32' ? ['.exe', '.cmd', '.bat', ''] : [''];
   return {
@@ -50,7 +50,7 @@ export function systemHost(env = process.env, platform: string = process.platfor
 /** Why a skill cannot be used here: a sentence's end for an operator; null: it can. */
 export function unmet(
   { platforms, programs, anyPrograms, variables }: Conditions,
-  { platform, has, isSet }: Host,
+  { platform, has, isSet }: SkillHost,
 ): string | null {
   if (platforms !== null && !platforms.includes(platform)) {
     return `it is for ${platforms.join(', ') || 'no system at all'}, and this is ${platform}`;
@@ -106,7 +106,7 @@ interface Kept {
 }
 
 /** A folder in which a bundle may lie. */
-interface Place {
+interface BundlePlace {
   /** Its names below the folder of skills, with `/` between them. */
   place: string;
   name: string;
@@ -119,7 +119,7 @@ interface Place {
 type Looked = { skill: Skill; body: string; remarks: string[] } | { why: string };
 
 /** `folder`: `data/skills`. */
-export function createSkills({ folder, log, ...host }: Host & { folder: string; log: Log }): Skills {
+export function createSkills({ folder, log, ...host }: SkillHost & { folder: string; log: Log }): Skills {
   /** By the path of the file and the name of its folder. */
   const kept = new Map<string, Kept>();
   /** Of what is to be told, what was logged last. */
@@ -141,7 +141,7 @@ export function createSkills({ folder, log, ...host }: Host & { folder: string; 
     return read;
   }
 
-  async function look({ place, name, folder, bound }: Place, file: string): Promise<Looked> {
+  async function look({ place, name, folder, bound }: BundlePlace, file: string): Promise<Looked> {
     if (!isBelow(file, bound)) return { why: LEADS_OUT };
     const read = await readBundle(file, name);
     if (!read.ok) return read;
@@ -229,7 +229,7 @@ const LEADS_OUT = 'it is a link that leads out of the folder of skills';
 async function* bundlesIn(
   folder: string,
   problem: (name: string, why: string) => void,
-): AsyncGenerator<Place & { file: string }> {
+): AsyncGenerator<BundlePlace & { file: string }> {
   let looked = 0;
   const isTooMuch = () => {
     looked++;

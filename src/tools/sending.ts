@@ -16,13 +16,13 @@ import type { Authorisation, SideMessage, Tool, ToolContext, ToolResult } from '
 import { type Authorised, authorise, mayActAnywhere, type ToolTarget } from './authorise.js';
 import { isNoMessages, ownFile } from './files/attachment.js';
 import { PathRefusal } from './files/paths.js';
-import { type FileRoots, type Folders, rootsFor, rootsOfPersona } from './files/roots.js';
+import { type FileRoots, rootsFor, rootsOfPersona, type ToolFolders } from './files/roots.js';
 import { done, failed, refuseSecret, runTool, unsaved } from './results.js';
 
 export interface SendMessageParts {
   /** Puts it into the outbox; what has this key already is passed over. */
   post(aside: SideMessage): Promise<'posted' | 'unknown chat'>;
-  folders: Folders;
+  folders: ToolFolders;
   groupsDir: string;
   /** Says which archives were reset: these are sent to nobody. */
   archives: Pick<Archives, 'find'>;

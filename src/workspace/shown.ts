@@ -22,7 +22,7 @@ const BYTES_PER_CHAR = 3;
 const MARGIN_BYTES = 64_000;
 
 /** The beginning of a file: as much as a prompt may show of it. */
-interface Text {
+interface FileBeginning {
   text: string;
   isWhole: boolean;
 }
@@ -30,10 +30,10 @@ interface Text {
 /** Older days come before a prompt only when newer ones are taken away. */
 const MOST_DAYS = 60;
 
-const NO_TEXT: Text = { text: '', isWhole: true };
+const NO_TEXT: FileBeginning = { text: '', isWhole: true };
 
 /** What the markers of the days name. */
-export interface DailyLimits {
+export interface DailyMarkers {
   perDay: string;
   all: string;
 }
@@ -44,7 +44,7 @@ export interface ShownFiles {
   /** As much as any prompt may show of these files and of the newest days of a folder, by name; without empty ones. */
   all(names: readonly string[], folder: string): Promise<ReadonlyMap<string, string>>;
   /** The latest days of a folder, as those of a chat's log. */
-  days(folder: string, today: string, limits: DailyLimits): Promise<string>;
+  days(folder: string, today: string, limits: DailyMarkers): Promise<string>;
 }
 
 export function createShownFiles(budgets: MemoryBudgets, log: Log) {

@@ -4,12 +4,12 @@ import { describe, expect, it } from 'vitest';
 import { Directory } from '../../src/channels/discord/directory.js';
 import { inbound as discord } from '../../src/channels/discord/inbound.js';
 import { inbound as telegram } from '../../src/channels/telegram/inbound.js';
-import { type Known, inbound as whatsapp } from '../../src/channels/whatsapp/inbound.js';
+import { type KnownContext, inbound as whatsapp } from '../../src/channels/whatsapp/inbound.js';
 import type { InboundEvent } from '../../src/core/message.js';
 
 const MARKER = '<<truncated due to message-max-chars=65536>>';
 
-const known: Known = {
+const known: KnownContext = {
   me: { phone: '4915700@s.whatsapp.net', lid: '9000@lid', name: 'Olga' },
   sentByUs: () => false,
   otherForm: () => null,

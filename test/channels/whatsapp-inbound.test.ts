@@ -2,7 +2,7 @@ import { proto } from '@whiskeysockets/baileys';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isOwnId, keyOf, markOf, messageId, plainJid } from '../../src/channels/whatsapp/ids.js';
-import type { Known } from '../../src/channels/whatsapp/inbound.js';
+import type { KnownContext } from '../../src/channels/whatsapp/inbound.js';
 import { inbound } from '../../src/channels/whatsapp/inbound.js';
 import { readSource } from '../../src/channels/whatsapp/media.js';
 import type { InboundMessage } from '../../src/core/message.js';
@@ -14,7 +14,7 @@ const ANNA_LID = '2001@lid';
 const BEN = '491702222@s.whatsapp.net';
 const GROUP = '12036300@g.us';
 
-const known: Known = {
+const known: KnownContext = {
   me: { phone: '4915700@s.whatsapp.net', lid: '9000@lid', name: 'Olga' },
   sentByUs: (id) => isOwnId(MARK, id),
   otherForm: (jid) => (jid === '2002@lid' ? BEN : null),

@@ -1,8 +1,8 @@
 /** The folders of the tools that work with files, below a `data` folder. */
 import { join } from 'node:path';
-import type { Folders } from '../../src/tools/files/roots.js';
+import type { ToolFolders } from '../../src/tools/files/roots.js';
 
-export function foldersIn(data: string, more: Partial<Folders> = {}): Folders {
+export function foldersIn(data: string, more: Partial<ToolFolders> = {}): ToolFolders {
   return {
     workFolder: join(data, 'work'),
     mediaFolder: join(data, 'media'),

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Skills } from '../../src/core/persona.js';
-import { createSkills, type Host, systemHost } from '../../src/skills/skills.js';
+import { createSkills, type SkillHost, systemHost } from '../../src/skills/skills.js';
 import { quietLog } from '../harness/quiet.js';
 
 let home: string;
@@ -18,12 +18,12 @@ beforeEach(async () => {
 });
 afterEach(() => rm(home, { recursive: true, force: true }));
 
-const HOST: Host = {
+const HOST: SkillHost = {
   platform: 'linux',
   has: (program) => program === 'git',
   isSet: (variable) => variable === 'A_KEY',
 };
-const skillsOn = (host: Host = HOST, at = folder): Skills =>
+const skillsOn = (host: SkillHost = HOST, at = folder): Skills =>
   createSkills({
     folder: at,
     ...host,

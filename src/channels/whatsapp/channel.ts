@@ -6,7 +6,7 @@ import { onAbort } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
 import { withSpeakerName } from '../kit/outgoing.js';
 import { createState } from '../kit/supervise.js';
-import { type Connection, isEndOfConnection, isOfLibrary, silenceLibsignal } from './connection.js';
+import { isEndOfConnection, isOfLibrary, silenceLibsignal, type WhatsAppConnection } from './connection.js';
 import { check, meIn } from './credentials.js';
 import { createDirectory, createGroups, createSecrets } from './directory.js';
 import { markOf, messageId } from './ids.js';
@@ -16,7 +16,7 @@ import type { WhatsAppHost } from './options.js';
 import { compose } from './outbound.js';
 import { createReconnecting } from './reconnect.js';
 import { createRestrictions } from './restrictions.js';
-import { reactionTo, type Sender, send } from './send.js';
+import { reactionTo, type SendContext, send } from './send.js';
 
 export type WhatsApp = ReturnType<typeof createWhatsApp>;
 
@@ -34,7 +34,7 @@ export function createWhatsApp(host: WhatsAppHost) {
   let running: Promise<unknown> = Promise.resolve();
   let unsilence = () => {};
 
-  const opened = (): Connection => {
+  const opened = (): WhatsAppConnection => {
     const connection = connections.open();
     if (connection === null) throw new Error('there is no connection to WhatsApp');
     return connection;
@@ -46,7 +46,7 @@ export function createWhatsApp(host: WhatsAppHost) {
   const intake = createIntake(directory, groups, secrets, receipts, clock, log);
   const restrictions = createRestrictions(state, clock, log);
   const sent = bounded<string, proto.IMessage>(MOST_SENT);
-  const sender: Sender = { directory, sent, restrictions, clock, log };
+  const sender: SendContext = { directory, sent, restrictions, clock, log };
   const connections = createReconnecting({
     ...{ host, status, intake, groups, sender, signal },
     takesIn: () => takesIn,

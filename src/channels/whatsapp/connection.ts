@@ -22,7 +22,7 @@ const { INITIAL_BOOTSTRAP } = proto.Message.HistorySyncType;
 /** How long the server may take to close its side. */
 const CLOSE_WITHIN_MS = 1_000;
 
-export interface Connection {
+export interface WhatsAppConnection {
   socket: WASocket;
   credentials: Credentials;
   acks: Acks;
@@ -48,7 +48,7 @@ export function connect(parts: {
   onOpen(): void;
   /** WhatsApp lets the account begin no chats until then (ms); null: it may again. */
   onRestriction?(until: number | null): void;
-}): Connection {
+}): WhatsAppConnection {
   const { options, credentials, outward, log } = parts;
   const acks = createAcks();
   // For a server without TLS (a fake one) the library takes an agent of that kind, too.

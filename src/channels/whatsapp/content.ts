@@ -14,23 +14,23 @@ const SECOND_FILES: ReadonlySet<unknown> = new Set([
   AssociationType.MOTION_PHOTO,
 ]);
 
-export type Content = proto.IMessage;
-export type Context = proto.IContextInfo;
+export type MessageContent = proto.IMessage;
+export type MessageContext = proto.IContextInfo;
 /** The fields of all kinds of files. */
-export type Media = proto.Message.IImageMessage &
+export type MediaMessage = proto.Message.IImageMessage &
   proto.Message.IVideoMessage &
   proto.Message.IAudioMessage &
   proto.Message.IDocumentMessage;
 
-export interface File {
+export interface MessageFile {
   kind: 'image' | 'voice' | 'audio' | 'video' | 'document';
-  media: Media;
+  media: MediaMessage;
 }
 
-export interface Said {
+export interface ReadContent {
   words: string;
-  files: File[];
-  context: Context;
+  files: MessageFile[];
+  context: MessageContext;
 }
 
 export function bytesIn(value: unknown): Uint8Array | undefined {
@@ -48,7 +48,7 @@ export function countIn(value: unknown): number | undefined {
 
 type Line = string | null | undefined;
 /** The words of each kind of content. */
-type Kinds = { [Kind in keyof Content]?: (part: NonNullable<Content[Kind]>) => Line };
+type Kinds = { [Kind in keyof MessageContent]?: (part: NonNullable<MessageContent[Kind]>) => Line };
 
 const KINDS: Kinds = {
   conversation: (words) => words,
@@ -126,7 +126,7 @@ const UNKNOWN = '[message of a kind that I cannot read]';
 const VIEW_ONCE = '[message to be viewed once: only the phone can open it]';
 
 /** The content, without the wrappers that make it disappear or be seen only once. null where there is none. */
-export function contentOf(message: unknown): Content | null {
+export function contentOf(message: unknown): MessageContent | null {
   const content = unwrapped(message);
   const wrapper =
     content?.groupMentionedMessage ??
@@ -135,17 +135,17 @@ export function contentOf(message: unknown): Content | null {
     content?.pollCreationMessageV4;
   const inside = wrapper ? unwrapped(wrapper.message) : content;
   if (inside === null) return null;
-  const messageContextInfo = inside.messageContextInfo ?? (message as Content).messageContextInfo;
+  const messageContextInfo = inside.messageContextInfo ?? (message as MessageContent).messageContextInfo;
   return messageContextInfo ? { ...inside, messageContextInfo } : inside;
 }
 
-function unwrapped(message: unknown): Content | null {
+function unwrapped(message: unknown): MessageContent | null {
   const inner = isObject(message) ? normalizeMessageContent(message) : null;
   return isObject(inner) ? inner : null;
 }
 
 /** null for what nobody sees: reactions, votes, calls, messages between devices. */
-export function saidIn(content: Content): Said | null {
+export function saidIn(content: MessageContent): ReadContent | null {
   const file = fileIn(content);
   // A file to be viewed once comes without its key.
   const isWithheld = file?.media.viewOnce === true && bytesIn(file.media.mediaKey) === undefined;
@@ -157,25 +157,25 @@ export function saidIn(content: Content): Said | null {
 }
 
 /** The id of the message that announced the album of this one; null if it stands in none. */
-export function albumOf({ messageContextInfo }: Content): string | null {
+export function albumOf({ messageContextInfo }: MessageContent): string | null {
   const { associationType, parentMessageKey } = messageContextInfo?.messageAssociation ?? {};
   return associationType === AssociationType.MEDIA_ALBUM ? (text(parentMessageKey?.id) ?? null) : null;
 }
 
 /** A second file of a message that is there already: the same picture or film in a better form. */
-export function isSecondFile({ messageContextInfo }: Content): boolean {
+export function isSecondFile({ messageContextInfo }: MessageContent): boolean {
   return SECOND_FILES.has(messageContextInfo?.messageAssociation?.associationType);
 }
 
 /** For a quotation: its words, else a label. */
-export function labelOf(content: Content): string {
+export function labelOf(content: MessageContent): string {
   const said = saidIn(content);
   const kind = said?.files[0]?.kind;
   return said?.words || (kind === undefined ? '' : `[${kind === 'voice' ? 'voice message' : kind}]`);
 }
 
 /** Whether it was chosen among what another account offered: then it is that account's words. */
-export function isChosen(content: Content): boolean {
+export function isChosen(content: MessageContent): boolean {
   return Boolean(
     content.buttonsResponseMessage ??
       content.templateButtonReplyMessage ??
@@ -184,7 +184,7 @@ export function isChosen(content: Content): boolean {
   );
 }
 
-function fileIn(content: Content): File | null {
+function fileIn(content: MessageContent): MessageFile | null {
   const { imageMessage, videoMessage, ptvMessage, audioMessage, documentMessage } = content;
   const video = videoMessage ?? ptvMessage;
   if (imageMessage) return { kind: 'image', media: imageMessage };
@@ -193,8 +193,8 @@ function fileIn(content: Content): File | null {
   return documentMessage ? { kind: 'document', media: documentMessage } : null;
 }
 
-function wordsIn(content: Content): string {
-  for (const [kind, read] of Object.entries(KINDS) as [keyof Content, (part: unknown) => Line][]) {
+function wordsIn(content: MessageContent): string {
+  for (const [kind, read] of Object.entries(KINDS) as [keyof MessageContent, (part: unknown) => Line][]) {
     const part = content[kind];
     const words = part ? text(read(part)) : '';
     if (words) return words;
@@ -239,7 +239,7 @@ function numbersIn(vcard: string): string[] {
 }
 
 /** Every kind of content may have one. */
-function contextOf(content: Content): Context {
+function contextOf(content: MessageContent): MessageContext {
   for (const part of Object.values(content) as unknown[]) {
     if (isObject(part) && 'contextInfo' in part && isObject(part.contextInfo)) return part.contextInfo;
   }

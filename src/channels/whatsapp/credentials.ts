@@ -13,7 +13,7 @@ import {
 } from '@whiskeysockets/baileys';
 import type { ChannelState } from '../../core/channel.js';
 import { numberOf, personOf, userOf } from './ids.js';
-import type { Me } from './inbound.js';
+import type { OwnAccount } from './inbound.js';
 import { alertsIn } from './restrictions.js';
 
 export interface Credentials {
@@ -141,7 +141,7 @@ function decode<T>(text: string | undefined): T | null {
 const NO_NAME = '~';
 
 /** The linked account; null until this gateway is linked. */
-export function meIn(creds: AuthenticationCreds): Me | null {
+export function meIn(creds: AuthenticationCreds): OwnAccount | null {
   const { phone, lid } = personOf(creds.me?.id, creds.me?.lid);
   if (!isLinked(creds) || phone === null) return null;
   const name = creds.me?.name?.trim();
@@ -149,7 +149,7 @@ export function meIn(creds: AuthenticationCreds): Me | null {
 }
 
 /** The name of the account in the store: its number. */
-export function accountOf({ phone }: Me): string {
+export function accountOf({ phone }: OwnAccount): string {
   return userOf(phone);
 }
 

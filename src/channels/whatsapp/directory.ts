@@ -69,7 +69,7 @@ const METADATA_KEPT_MS = 600_000;
 /** How long no group is asked about again after a lookup that failed. */
 const RETRY_AFTER_MS = 60_000;
 
-export type Groups = ReturnType<typeof createGroups>;
+export type GroupDirectory = ReturnType<typeof createGroups>;
 
 /** Titles, members and administrators of groups: asked of WhatsApp once, and kept until they change. */
 export function createGroups(
@@ -153,7 +153,7 @@ const shelfSchema = z.array(
 );
 type Shelf = z.output<typeof shelfSchema>;
 
-export interface Secret {
+export interface MessageSecret {
   /** The address of the message's author. */
   author: string;
   bytes: Uint8Array;
@@ -192,7 +192,7 @@ export function createSecrets(state: ChannelState, clock: Clock) {
 
   return {
     /** Resolves when it is on the disk. */
-    async keep(id: string, { author, bytes }: Secret): Promise<void> {
+    async keep(id: string, { author, bytes }: MessageSecret): Promise<void> {
       const name = shelfOf(id);
       await load([name]);
       const secret = Buffer.from(bytes).toString('base64');

@@ -9,15 +9,15 @@ import { text } from '../kit/payload.js';
 import {
   albumOf,
   bytesIn,
-  type Context,
   contentOf,
   countIn,
-  type File,
   isChosen,
   isObject,
   isSecondFile,
   labelOf,
-  type Said,
+  type MessageContext,
+  type MessageFile,
+  type ReadContent,
   saidIn,
 } from './content.js';
 import {
@@ -37,14 +37,14 @@ const { REVOKE, MESSAGE_EDIT } = proto.Message.ProtocolMessage.Type;
 const SEALED_EDIT = proto.Message.SecretEncryptedMessage.SecretEncType.MESSAGE_EDIT;
 
 /** The account that we are linked to. */
-export interface Me extends Person {
+export interface OwnAccount extends Person {
   phone: string;
   name: string | null;
 }
 
 /** What is known apart from the message itself. */
-export interface Known {
-  me: Me;
+export interface KnownContext {
+  me: OwnAccount;
   /** Whether a message with this id was sent by us, not by another device of the account. */
   sentByUs(id: string): boolean;
   /** The other address of a person. */
@@ -59,7 +59,7 @@ export interface Known {
 }
 
 /** Who wrote where, and when. */
-interface Origin {
+interface MessageOrigin {
   key: MessageKey;
   chat: InboundChat;
   sender: InboundMessage['sender'];
@@ -67,7 +67,7 @@ interface Origin {
   sentAt: number;
 }
 
-export function inbound(message: unknown, known: Known): InboundEvent | null {
+export function inbound(message: unknown, known: KnownContext): InboundEvent | null {
   const origin = originOf(message, known);
   const content = isObject(message) && 'message' in message ? contentOf(message.message) : null;
   if (origin === null || content === null || known.sentByUs(origin.key.id)) return null;
@@ -92,7 +92,7 @@ export function sentAtOf(message: { messageTimestamp?: unknown }): number {
   return (countIn(message.messageTimestamp) ?? 0) * 1000;
 }
 
-export function originOf(message: unknown, known: Known): Origin | null {
+export function originOf(message: unknown, known: KnownContext): MessageOrigin | null {
   if (!isObject(message)) return null;
   const envelope = message as { key?: unknown; pushName?: unknown; verifiedBizName?: unknown };
   const key = keyIn(envelope.key);
@@ -148,32 +148,32 @@ function whereRead(key: MessageKey): MessageKey {
 }
 
 /** The other person of a direct chat. In what our account sent, the second address may be our own. */
-function chatPersonOf(remote: string, alternative: string | undefined, known: Known): Person {
+function chatPersonOf(remote: string, alternative: string | undefined, known: KnownContext): Person {
   const { me } = known;
   if (isSamePerson(me, remote)) return me;
   const other = plainJid(alternative);
   return whoIs(remote, other !== null && isSamePerson(me, other) ? undefined : alternative, known);
 }
 
-function whoIs(jid: string | undefined, alternative: string | undefined, known: Known): Person {
+function whoIs(jid: string | undefined, alternative: string | undefined, known: KnownContext): Person {
   const plain = plainJid(jid);
   if (plain === null) return { phone: null, lid: null };
   const person = personOf(plain, alternative);
   return person.phone !== null && person.lid !== null ? person : personOf(plain, known.otherForm(plain));
 }
 
-function nameOf({ phone, lid }: Person, known: Known): string | null {
+function nameOf({ phone, lid }: Person, known: KnownContext): string | null {
   return (phone && known.nameOf(phone)) || (lid && known.nameOf(lid)) || null;
 }
 
-function titleOf({ chat, sender, person }: Origin, known: Known): string {
+function titleOf({ chat, sender, person }: MessageOrigin, known: KnownContext): string {
   if (chat.kind === 'group') return known.titleOf(chat.address) ?? chat.address;
   const other = personOf(chat.address, chat.otherAddress);
   if (!sender.self || isSamePerson(person, chat.address)) return sender.name;
   return nameOf(other, known) ?? numberOf(other);
 }
 
-function messageOf(said: Said, origin: Origin, known: Known): InboundMessage {
+function messageOf(said: ReadContent, origin: MessageOrigin, known: KnownContext): InboundMessage {
   const { key, chat, sender, person, sentAt } = origin;
   const { context, files } = said;
   const isForward = isForwarded(context);
@@ -195,12 +195,12 @@ function messageOf(said: Said, origin: Origin, known: Known): InboundMessage {
   };
 }
 
-function isForwarded({ isForwarded, forwardingScore }: Context): boolean {
+function isForwarded({ isForwarded, forwardingScore }: MessageContext): boolean {
   return isForwarded === true || (countIn(forwardingScore) ?? 0) > 0;
 }
 
 /** The files of the message that this one replies to; the quotation holds all that is needed to fetch them. */
-function quotedFiles(context: Context, { remoteJid }: MessageKey, known: Known): Attachment[] {
+function quotedFiles(context: MessageContext, { remoteJid }: MessageKey, known: KnownContext): Attachment[] {
   const stanzaId = text(context.stanzaId);
   const quoted = contentOf(context.quotedMessage);
   if (!stanzaId || quoted === null) return [];
@@ -218,8 +218,8 @@ function quotedFiles(context: Context, { remoteJid }: MessageKey, known: Known):
 /** Somebody edited or deleted a message. */
 function changeIn(
   change: proto.Message.IProtocolMessage,
-  { chat, sender, person, sentAt }: Origin,
-  known: Known,
+  { chat, sender, person, sentAt }: MessageOrigin,
+  known: KnownContext,
 ): InboundEvent | null {
   const id = text(change.key?.id);
   if (id === undefined) return null;
@@ -247,7 +247,7 @@ function changeIn(
 /** Without an emoji, a reaction was taken away. */
 function reactionOf(
   reaction: proto.Message.IReactionMessage,
-  { chat, sender, sentAt }: Origin,
+  { chat, sender, sentAt }: MessageOrigin,
 ): InboundEvent | null {
   const id = text(reaction.key?.id);
   const sign = text(reaction.text);
@@ -259,12 +259,12 @@ function reactionOf(
 
 const MENTION = /(?<!\w)@\+?(\d+)/g;
 
-function mentionedIn({ mentionedJid }: Context): string[] {
+function mentionedIn({ mentionedJid }: MessageContext): string[] {
   return Array.isArray(mentionedJid) ? mentionedJid.map(plainJid).filter((jid) => jid !== null) : [];
 }
 
 /** By the platform's mention, or by `@` and one of our two numbers, typed as it is. */
-function mentionsUs({ words, context }: Said, { me }: Known): boolean {
+function mentionsUs({ words, context }: ReadContent, { me }: KnownContext): boolean {
   if (mentionedIn(context).some((jid) => isSamePerson(me, jid))) return true;
   const own = numbersOf(me);
   return [...words.matchAll(MENTION)].some(([, number = '']) => own.includes(number));
@@ -275,7 +275,10 @@ function numbersOf({ phone, lid }: Person): string[] {
 }
 
 /** WhatsApp writes `@` and a number where people see a name. */
-function withNames({ words, context }: Said, known: Known): { text: string; mentions?: string[] } {
+function withNames(
+  { words, context }: ReadContent,
+  known: KnownContext,
+): { text: string; mentions?: string[] } {
   const own = known.me.name || 'me';
   const names = new Map(numbersOf(known.me).map((number) => [number, own]));
   for (const jid of mentionedIn(context)) {
@@ -293,7 +296,7 @@ function withNames({ words, context }: Said, known: Known): { text: string; ment
  * Ours is what we sent, not what the owner of the account typed on the phone: ids of the phone look different. (What we
  * sent through an earlier link has another mark in its id, but the same beginning.)
  */
-function replyOf(context: Context, writer: Person, known: Known): ReplyTo | null {
+function replyOf(context: MessageContext, writer: Person, known: KnownContext): ReplyTo | null {
   const stanzaId = text(context.stanzaId);
   if (!stanzaId) return null;
   const author = plainJid(context.participant);
@@ -313,7 +316,7 @@ function replyOf(context: Context, writer: Person, known: Known): ReplyTo | null
   };
 }
 
-function attachmentOf({ kind, media }: File, key: MessageKey): Attachment {
+function attachmentOf({ kind, media }: MessageFile, key: MessageKey): Attachment {
   return {
     kind,
     source: sourceOf(kind, media, key),

@@ -18,9 +18,9 @@ import type { InboundEvent } from '../../core/message.js';
 import { bounded } from '../kit/bounded.js';
 import { bytesIn, contentOf, countIn, labelOf, saidIn } from './content.js';
 import { accountOf } from './credentials.js';
-import type { Directory, Groups, Secrets } from './directory.js';
+import type { Directory, GroupDirectory, Secrets } from './directory.js';
 import { isGroup, isList, isOwnId, personOf, plainJid, userOf } from './ids.js';
-import { inbound, type Known, type Me, openEdit, originOf, sentAtOf } from './inbound.js';
+import { inbound, type KnownContext, type OwnAccount, openEdit, originOf, sentAtOf } from './inbound.js';
 
 /** How many messages are remembered as taken in. */
 const MOST_TAKEN = 2_000;
@@ -32,7 +32,7 @@ const LATE_BY_MS = 600_000;
 
 /** The account that one connection is logged in with. */
 export interface Login {
-  me(): Me | null;
+  me(): OwnAccount | null;
   mark: string;
   /** Up to when everything is stored or history, ms. */
   since: number;
@@ -41,11 +41,11 @@ export interface Login {
 /** Reads a value that the library keeps in the store. */
 type Lookup = (names: string[]) => Promise<Record<string, string>>;
 
-export type Intake = ReturnType<typeof createIntake>;
+export type WhatsAppIntake = ReturnType<typeof createIntake>;
 
 export function createIntake(
   directory: Directory,
-  groups: Groups,
+  groups: GroupDirectory,
   secrets: Secrets,
   receipts: ReadReceipts,
   clock: Clock,
@@ -67,7 +67,13 @@ export function createIntake(
     const sentAt = sentAtOf(message);
     if (me === null || (isLate && sentAt < to.since - LATE_BY_MS)) return;
     const { titleOf, manages } = groups;
-    const known: Known = { me, sentByUs: (id) => isOwnId(to.mark, id), ...directory, titleOf, manages };
+    const known: KnownContext = {
+      me,
+      sentByUs: (id) => isOwnId(to.mark, id),
+      ...directory,
+      titleOf,
+      manages,
+    };
     const event = inbound(await readable(message, known), known);
     if (event === null) return;
     remember(directory, event, message);
@@ -91,7 +97,7 @@ export function createIntake(
   }
 
   /** An edit that is encrypted with the secret of its message, decrypted where that is possible. */
-  async function readable(message: WAMessage, known: Known): Promise<WAMessage> {
+  async function readable(message: WAMessage, known: KnownContext): Promise<WAMessage> {
     const sealed = contentOf(message.message)?.secretEncryptedMessage;
     const origin = sealed && originOf(message, known);
     if (!sealed || !origin) return message;
@@ -173,7 +179,7 @@ async function lookUpSender(directory: Directory, { key }: WAMessage, lookup: Lo
  * A message as it was decrypted, with what stands on its envelope, in the library's form. null for one that cannot be
  * read: the library notices that, too, and asks for it again.
  */
-function messageIn(stanza: BinaryNode, plaintext: Uint8Array, me: Me): WAMessage | null {
+function messageIn(stanza: BinaryNode, plaintext: Uint8Array, me: OwnAccount): WAMessage | null {
   try {
     const { fullMessage } = decodeMessageNode(stanza, me.phone, me.lid ?? '');
     const bytes = unpadRandomMax16(plaintext);

@@ -12,7 +12,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Outward } from '../../core/network.js';
 import { download } from '../kit/download.js';
 import { text } from '../kit/payload.js';
-import { bytesIn, type File, type Media } from './content.js';
+import { bytesIn, type MediaMessage, type MessageFile } from './content.js';
 import { isGroup, plainJid } from './ids.js';
 
 const MEDIA_HOST = 'mmg.whatsapp.net';
@@ -49,7 +49,7 @@ const sourceSchema = z.object({
 });
 type Source = z.output<typeof sourceSchema>;
 
-export function sourceOf(kind: File['kind'], media: Media, key: MessageKey): string {
+export function sourceOf(kind: MessageFile['kind'], media: MediaMessage, key: MessageKey): string {
   const { remoteJid, id, fromMe, participant } = key;
   const source: Source = {
     type: kind === 'voice' ? 'audio' : kind,
@@ -82,7 +82,7 @@ function base64(bytes: unknown): string | undefined {
   return found && Buffer.from(found).toString('base64');
 }
 
-interface FetchOptions {
+interface MediaRequest {
   source: string;
   maxBytes: number;
   signal: AbortSignal;
@@ -94,7 +94,7 @@ interface FetchOptions {
 
 type Fetched = FetchResult | { kind: 'missing'; reason: string };
 
-export async function fetchFile(options: FetchOptions): Promise<FetchResult> {
+export async function fetchFile(options: MediaRequest): Promise<FetchResult> {
   const source = readSource(options.source);
   if (source === null || source.key === '')
     return { kind: 'gone', reason: 'the message does not say where it is' };
@@ -105,7 +105,7 @@ export async function fetchFile(options: FetchOptions): Promise<FetchResult> {
   return second.kind === 'missing' ? { kind: 'gone', reason: second.reason } : second;
 }
 
-async function attempt(source: Source, { maxBytes, signal, outward, clock }: FetchOptions): Promise<Fetched> {
+async function attempt(source: Source, { maxBytes, signal, outward, clock }: MediaRequest): Promise<Fetched> {
   const url = addressOf(source);
   if (url === null) return { kind: 'gone', reason: 'the message names no server of WhatsApp' };
   const loaded = await download(url, {
@@ -150,7 +150,7 @@ async function decrypted(encrypted: Buffer, source: Source, maxBytes: number): P
 }
 
 /** Asks the sender's phone to upload the file again. Its new path; null where there is none in time. */
-async function uploadedAgain({ type, key, path, url, message }: Source, options: FetchOptions) {
+async function uploadedAgain({ type, key, path, url, message }: Source, options: MediaRequest) {
   const { socket, clock, signal } = options;
   if (socket === null) return null;
   const media = { mediaKey: Buffer.from(key, 'base64'), directPath: path, url };

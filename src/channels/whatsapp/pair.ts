@@ -9,7 +9,7 @@ import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Outward } from '../../core/network.js';
 import { onAbort } from '../kit/abort.js';
-import { type Connection, closingOf, connect, silenceLibsignal, UNLINKED } from './connection.js';
+import { closingOf, connect, silenceLibsignal, UNLINKED, type WhatsAppConnection } from './connection.js';
 import { type Credentials, forgetLink, meIn, openCredentials } from './credentials.js';
 import { numberOf } from './ids.js';
 import type { WhatsAppOptions } from './options.js';
@@ -105,7 +105,7 @@ async function connectOnce(
   const end = (error: unknown) => connection.end(error instanceof Error ? error : new Error(String(error)));
   // Messages that come already are for the gateway: they stay with WhatsApp until it runs.
   const mayTakeIn = () => new Promise<void>(() => {});
-  const connection: Connection = connect({
+  const connection: WhatsAppConnection = connect({
     options,
     version,
     credentials,

@@ -19,11 +19,11 @@ import { download } from '../kit/download.js';
 import { type State, supervise } from '../kit/supervise.js';
 import {
   type Closing,
-  type Connection,
   closingOf,
   connect,
   pauseAfter,
   UNLINKED,
+  type WhatsAppConnection,
   wasGood,
 } from './connection.js';
 import {
@@ -36,34 +36,34 @@ import {
   openCredentials,
   VERSION,
 } from './credentials.js';
-import type { Groups } from './directory.js';
+import type { GroupDirectory } from './directory.js';
 import { markOf, numberOf, type Person, personOf } from './ids.js';
-import type { Intake, Login } from './intake.js';
+import type { Login, WhatsAppIntake } from './intake.js';
 import type { WhatsAppHost, WhatsAppOptions } from './options.js';
 import { createAlert } from './restrictions.js';
-import { resending, type Sender } from './send.js';
+import { resending, type SendContext } from './send.js';
 import { storingFirst } from './signal.js';
 
 /** Credentials that cannot be saved are the only copy. */
 const SAVE_AGAIN_MS = 5_000;
 
-interface Parts {
+interface ReconnectParts {
   host: WhatsAppHost;
   status: State;
-  intake: Intake;
-  groups: Groups;
-  sender: Sender;
+  intake: WhatsAppIntake;
+  groups: GroupDirectory;
+  sender: SendContext;
   /** Whether incoming messages may be taken in. */
   takesIn(): boolean;
   signal: AbortSignal;
 }
 
-export function createReconnecting(parts: Parts) {
+export function createReconnecting(parts: ReconnectParts) {
   const { host, status, signal } = parts;
   const { state, clock, log } = host;
   const alert = createAlert('trouble', state, log);
   const versions = createVersions(host, signal);
-  let current: Connection | null = null;
+  let current: WhatsAppConnection | null = null;
   let isOpen = false;
   let last: Closing['kind'] | null = null;
 
@@ -123,7 +123,7 @@ export function createReconnecting(parts: Parts) {
 
   return {
     /** The connection that is logged in. */
-    open: (): Connection | null => (isOpen ? current : null),
+    open: (): WhatsAppConnection | null => (isOpen ? current : null),
     /** Ends the present connection; a new one follows. */
     renew: (reason: Error): void => current?.end(reason),
     /** Ends when the signal aborts and the last connection is over. Never rejects. */
@@ -159,11 +159,11 @@ function closingOfLink(error: unknown, { auth }: Credentials): { closing: Closin
 
 /** One login: a connection, with its messages handed to the intake and the library's questions answered. */
 async function logIn(
-  { host, intake, groups, sender, takesIn, signal, status }: Parts,
+  { host, intake, groups, sender, takesIn, signal, status }: ReconnectParts,
   version: WAVersion,
   credentials: Credentials,
   isOpen: () => void,
-): Promise<Connection> {
+): Promise<WhatsAppConnection> {
   const { options, outward, clock, log } = host;
   const { creds } = credentials.auth;
   const me = meIn(creds);
@@ -226,7 +226,7 @@ async function logIn(
 function listen(
   { ws, ev, signalRepository }: WASocket,
   stanzas: WeakMap<Uint8Array, BinaryNode>,
-  { intake, groups, sender, takesIn, log }: Omit<Parts, 'host' | 'status' | 'signal'> & { log: Log },
+  { intake, groups, sender, takesIn, log }: Omit<ReconnectParts, 'host' | 'status' | 'signal'> & { log: Log },
   login: Login,
 ): void {
   async function store(work: () => Promise<void>): Promise<void> {

@@ -17,7 +17,7 @@ import type { Log } from '../../core/log.js';
 import { onAbort } from '../kit/abort.js';
 import type { Bounded } from '../kit/bounded.js';
 import { readOutgoing } from '../kit/outgoing.js';
-import { type Ack, type Connection, libraryLog, statusOf } from './connection.js';
+import { type Ack, libraryLog, statusOf, type WhatsAppConnection } from './connection.js';
 import type { Directory } from './directory.js';
 import { keyOf } from './ids.js';
 import { messageContent } from './outbound.js';
@@ -38,7 +38,7 @@ const RESTRICTED = 463;
 /** A paused chat may be opened earlier. Until then a try ends here, and WhatsApp hears nothing of it. */
 const LOOK_AGAIN_MS = 600_000;
 
-export interface Sender {
+export interface SendContext {
   directory: Directory;
   /** The messages sent last, by id: a peer that could not decrypt one asks for it again. */
   sent: Bounded<string, proto.IMessage>;
@@ -48,8 +48,8 @@ export interface Sender {
 }
 
 export async function send(
-  sender: Sender,
-  { socket, acks }: Connection,
+  sender: SendContext,
+  { socket, acks }: WhatsAppConnection,
   to: Recipient,
   part: Part,
   options: {
@@ -158,13 +158,13 @@ async function within(
   }
 }
 
-function refused(sender: Sender, { address }: Recipient, code: number, reason: string): SendResult {
+function refused(sender: SendContext, { address }: Recipient, code: number, reason: string): SendResult {
   if (code === RESTRICTED) return paused(sender, sender.restrictions.refused(address));
   return FINAL.has(code) ? { kind: 'refused', reason } : unreachable(reason);
 }
 
 /** The owners hear of it once a day. */
-function paused({ restrictions, clock }: Sender, pause: number): SendResult {
+function paused({ restrictions, clock }: SendContext, pause: number): SendResult {
   const text = restrictions.reason();
   const key = `whatsapp.restricted.${new Date(clock.now()).toISOString().slice(0, 10)}`;
   return {
@@ -201,7 +201,7 @@ export function reactionTo(
  * memory, else from the store, by the key in the message's id. Never rejects: a message that is not found is not resent.
  */
 export function resending(
-  { sent, log }: Sender,
+  { sent, log }: SendContext,
   sentPart: (key: string) => Promise<Part | null>,
   signal: AbortSignal,
   mark: string,

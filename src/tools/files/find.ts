@@ -6,12 +6,12 @@ import type { Slots } from '../../core/concurrency.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import { type FoundFolder, findFolder, isSkills, MEDIA, openToRead, PathRefusal, shownAs } from './paths.js';
-import { type FileRoots, type Folders, SKILLS } from './roots.js';
+import { type FileRoots, SKILLS, type ToolFolders } from './roots.js';
 import { inRoots } from './run.js';
-import type { Found, SearchOrder } from './search-worker.js';
+import type { SearchOrder, SearchResult } from './search-worker.js';
 
 export interface FindParts {
-  folders: Folders;
+  folders: ToolFolders;
   clock: Clock;
   /** How many searches there may be at once, of all chats. */
   slots: Slots;
@@ -143,11 +143,11 @@ async function searchInThread(
   ms: number,
   clock: Clock,
   signal: AbortSignal,
-): Promise<Found | 'too long' | 'stopped'> {
+): Promise<SearchResult | 'too long' | 'stopped'> {
   if (signal.aborted) return 'stopped';
   const thread = new Worker(entry, { workerData: order, resourceLimits: MEGABYTES, env: {}, stdin: false });
   let stopListening = () => {};
-  const outcome = new Promise<Found | 'too long' | 'stopped'>((resolve, reject) => {
+  const outcome = new Promise<SearchResult | 'too long' | 'stopped'>((resolve, reject) => {
     const stop = () => resolve('stopped');
     const stopWaiting = clock.after(ms, () => resolve('too long'));
     signal.addEventListener('abort', stop, { once: true });
@@ -166,7 +166,7 @@ async function searchInThread(
   });
 }
 
-function told({ found, more, isPartial }: Found, nothing: string): string {
+function told({ found, more, isPartial }: SearchResult, nothing: string): string {
   const shown: string[] = [];
   let chars = 0;
   for (const line of found) {

@@ -4,10 +4,10 @@ import { cutAt, sizeInWords } from '../../core/cut.js';
 import type { Tool, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import { openToRead, PathRefusal, readUpTo, writeWithin } from './paths.js';
-import type { FileRoots, Folders } from './roots.js';
+import type { FileRoots, ToolFolders } from './roots.js';
 import { inRoots, writingInRoots } from './run.js';
 
-export interface Text {
+export interface DecodedText {
   text: string;
   /** What stands before it in the file. */
   bom: 'utf-8' | 'utf-16le' | null;
@@ -17,7 +17,7 @@ const UTF_8 = Buffer.from([0xef, 0xbb, 0xbf]);
 const UTF_16 = Buffer.from([0xff, 0xfe]);
 
 /** null for what is no text in UTF-8, or in UTF-16 with its mark. */
-export function textOf(bytes: Buffer): Text | null {
+export function textOf(bytes: Buffer): DecodedText | null {
   if (bytes.subarray(0, 2).equals(UTF_16)) {
     const text = decoded('utf-16le', bytes.subarray(2));
     return text === null ? null : { text, bom: 'utf-16le' };
@@ -29,7 +29,7 @@ export function textOf(bytes: Buffer): Text | null {
   return text === null ? null : { text, bom };
 }
 
-function bytesOf({ text, bom }: Text): Buffer {
+function bytesOf({ text, bom }: DecodedText): Buffer {
   if (bom === 'utf-16le') return Buffer.concat([UTF_16, Buffer.from(text, 'utf16le')]);
   return bom === null ? Buffer.from(text) : Buffer.concat([UTF_8, Buffer.from(text)]);
 }
@@ -85,7 +85,7 @@ const parameters = z.object({
 
 type Parameters = z.infer<typeof parameters>;
 
-export function readFile(folders: Folders): Tool<Parameters> {
+export function readFile(folders: ToolFolders): Tool<Parameters> {
   return {
     name: 'read_file',
     description:
@@ -101,7 +101,7 @@ export function readFile(folders: Folders): Tool<Parameters> {
 }
 
 /** The same for whoever has skills, and no files. */
-export function readSkillFile(folders: Folders): Tool<Parameters> {
+export function readSkillFile(folders: ToolFolders): Tool<Parameters> {
   return {
     name: 'read_file',
     description: 'Reads a text file of a skill (skills/…).',
@@ -126,7 +126,7 @@ async function read(
 async function readText(
   allowed: FileRoots,
   path: string,
-): Promise<Text & { bytes: Buffer; isSkill: boolean }> {
+): Promise<DecodedText & { bytes: Buffer; isSkill: boolean }> {
   const { handle, bytes: size, isSkill } = await openToRead(allowed, path);
   try {
     const bytes = size > MOST_BYTES ? null : await readUpTo(handle, MOST_BYTES + 1);
@@ -172,7 +172,7 @@ const writeParameters = z.object({
 });
 
 /** Whole or not at all. */
-export function writeFile(folders: Folders): Tool<z.infer<typeof writeParameters>> {
+export function writeFile(folders: ToolFolders): Tool<z.infer<typeof writeParameters>> {
   return {
     name: 'write_file',
     description: 'Writes a text file into your working folder; folders on the way to it are made.',
@@ -198,7 +198,7 @@ const editParameters = z.object({
 /** More are not counted. */
 const MOST_COUNTED = 100;
 
-export function editFile(folders: Folders): Tool<z.infer<typeof editParameters>> {
+export function editFile(folders: ToolFolders): Tool<z.infer<typeof editParameters>> {
   return {
     name: 'edit_file',
     description: 'Replaces one passage of a text file in your working folder.',

@@ -12,7 +12,7 @@ import type { AgentPlace, Authorisation } from '../../core/tool.js';
 import { mayActAnywhere, type ToolTarget } from '../authorise.js';
 
 /** Where folders are, of all chats. */
-export interface Folders {
+export interface ToolFolders {
   /** `data/work`: a folder for each chat, in it one for each persona. */
   workFolder: string;
   /** `data/media`: what people sent, a folder for each chat. */
@@ -73,7 +73,7 @@ export interface FileRoots {
 
 /** `isTainted`: words from outside are in sight, so that an agent only reads what it shares with its other tasks. */
 export async function rootsFor(
-  folders: Folders,
+  folders: ToolFolders,
   caller: Authorisation,
   isTainted: boolean,
 ): Promise<FileRoots> {
@@ -82,7 +82,7 @@ export async function rootsFor(
 }
 
 /** For what an owner asks for in a control chat. */
-async function rootsOfOwner(folders: Folders, { chatId }: ToolTarget): Promise<FileRoots> {
+async function rootsOfOwner(folders: ToolFolders, { chatId }: ToolTarget): Promise<FileRoots> {
   const start = await made(folders.workspaceFolder);
   const media = await made(folders.mediaFolder, chatId);
   const { skills, skillRoots, closed } = await shared(folders);
@@ -95,7 +95,7 @@ async function rootsOfOwner(folders: Folders, { chatId }: ToolTarget): Promise<F
 
 /** Its working folder, the files that people sent in its chat, and skills. */
 export async function rootsOfPersona(
-  folders: Folders,
+  folders: ToolFolders,
   { chatId, personaId }: ToolTarget,
 ): Promise<FileRoots> {
   const chat = join(folders.workFolder, chatId);
@@ -111,7 +111,7 @@ export async function rootsOfPersona(
 }
 
 /** For callers that have no files but those of skills. */
-export async function rootsOfSkills(folders: Folders): Promise<FileRoots> {
+export async function rootsOfSkills(folders: ToolFolders): Promise<FileRoots> {
   const { skills, skillRoots: roots, closed } = await shared(folders);
   // Nothing can be reached where paths begin: it is no root.
   const start = folders.workFolder;
@@ -129,7 +129,7 @@ export async function rootsOfSkills(folders: Folders): Promise<FileRoots> {
 
 /** A program's task has no chat in which people could have sent something. */
 async function rootsOfAgent(
-  folders: Folders,
+  folders: ToolFolders,
   { chatId }: Authorisation,
   agent: AgentPlace,
   isTainted: boolean,
@@ -158,7 +158,7 @@ async function rootsOfAgent(
   return { kind: 'agent', start, runsCommands: begins !== null, roots, media, skills, showsSkills, closed };
 }
 
-async function shared({ skills: offered, hidden }: Folders) {
+async function shared({ skills: offered, hidden }: ToolFolders) {
   const skills = (await offered?.list())?.skills ?? [];
   const skillRoots = skills.map(({ folder }) => readable(folder));
   return { skills, skillRoots, closed: await realOnes(hidden) };
@@ -169,7 +169,7 @@ function readable(folder: string): Root {
 }
 
 /** A folder that is not ours may have one of that name; a link of ours leads to the same. */
-async function areShown(skills: readonly Skill[], folders: Folders, start: string): Promise<boolean> {
+async function areShown(skills: readonly Skill[], folders: ToolFolders, start: string): Promise<boolean> {
   if (skills.length === 0) return false;
   const at = join(start, SKILLS);
   const found = await lstat(at).catch(() => null);

@@ -3,13 +3,13 @@ import type { ToolContext, ToolResult } from '../../core/tool.js';
 import { authorise } from '../authorise.js';
 import { failed } from '../results.js';
 import { PathRefusal } from './paths.js';
-import { type FileRoots, type Folders, rootsFor, rootsOfSkills } from './roots.js';
+import { type FileRoots, rootsFor, rootsOfSkills, type ToolFolders } from './roots.js';
 
 type Work = (allowed: FileRoots) => Promise<ToolResult>;
 
 /** `only`: a caller that has no files but those of skills. */
 export async function inRoots(
-  folders: Folders,
+  folders: ToolFolders,
   context: ToolContext,
   work: Work,
   only?: 'skills',
@@ -30,7 +30,7 @@ export async function inRoots(
 
 /** The same for a tool that writes. `mayBringWords`: from outside, even if none were in sight before. */
 export function writingInRoots(
-  folders: Folders,
+  folders: ToolFolders,
   context: ToolContext,
   work: Work,
   mayBringWords = false,

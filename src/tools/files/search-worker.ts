@@ -38,7 +38,7 @@ interface SearchFolder {
   matched: string;
 }
 
-export interface Found {
+export interface SearchResult {
   /** Paths, or `path:line: text`, sorted by path. */
   found: string[];
   /** How many more there are, as far as was looked. */
@@ -52,12 +52,12 @@ const PASSED_OVER = new Set(['node_modules', '.git']);
 const LONGEST_LINE = 300;
 const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP']);
 
-export async function searchIn(order: SearchOrder): Promise<Found> {
+export async function searchIn(order: SearchOrder): Promise<SearchResult> {
   const { folders, closed, media, file, glob, lines, most } = order;
   const matches = picomatch(composed(glob ?? '**/*'));
   const fits = (path: string) => matches(composed(path));
   const expression = lines && new RegExp(lines.source, lines.flags);
-  const found: Found = { found: [], more: 0, isPartial: false };
+  const found: SearchResult = { found: [], more: 0, isPartial: false };
   let looked = 0;
   for (const { root, names, before, matched } of folders) {
     const look = async (folder: OpenFolder) => {

@@ -10,14 +10,14 @@ import type { Clock } from '../../core/clock.js';
 import { commandEnv, redactor } from '../../core/command-env.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { findFolder, MEDIA, PathRefusal, usedBy, withoutSetId } from '../files/paths.js';
-import { type FileRoots, type Folders, isWithin, type Quota, SKILLS } from '../files/roots.js';
+import { type FileRoots, isWithin, type Quota, SKILLS, type ToolFolders } from '../files/roots.js';
 import { writingInRoots } from '../files/run.js';
 import { failed } from '../results.js';
 import { bubblewrapArguments, bubblewrapFault, findBubblewrap, insideAs, PATH_INSIDE } from './bubblewrap.js';
 import { type CommandOutcome, runCommand } from './command.js';
 
 export interface ShellParts {
-  folders: Folders;
+  folders: ToolFolders;
   clock: Clock;
   newId: () => string;
   settings: {

@@ -7,7 +7,7 @@ import { pipeline, Readable, type Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { BROKEN_OFF, NOT_UNPACKED, NotFetched } from './request.js';
 
-export interface Body {
+export interface PageBody {
   bytes: Buffer;
   /** There was more than may be read. */
   isCut: boolean;
@@ -22,7 +22,7 @@ const UNPACKERS = new Map<string, () => Transform>([
   ['br', () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH })],
 ]);
 
-export async function readBody(response: IncomingMessage, maxBytes: number): Promise<Body> {
+export async function readBody(response: IncomingMessage, maxBytes: number): Promise<PageBody> {
   const { 'content-encoding': encoding = 'identity' } = response.headers;
   const packing = encoding.trim().toLowerCase();
   const unpacker = UNPACKERS.get(packing);

@@ -88,10 +88,10 @@ export interface Network {
   /** The addresses of this machine: a public one of them leads behind its firewall. */
   own(): string[];
   /** Connects to one of the addresses and to nothing else; behind a proxy to a name whose addresses these were. */
-  connect(to: Destination, signal: AbortSignal): Promise<Socket>;
+  connect(to: PageDestination, signal: AbortSignal): Promise<Socket>;
 }
 
-export interface Destination {
+export interface PageDestination {
   /** A name, or the address itself; for the certificate. */
   host: string;
   port: number;

@@ -11,13 +11,13 @@ import { nameInPrompt } from '../../core/origin.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import {
-  type Body,
   type ContentKind,
   decoded,
   isBinary,
   kindOf,
   kindOfBytes,
   mediaType,
+  type PageBody,
   readBody,
 } from './content.js';
 import type { PageReader } from './page-reader.js';
@@ -153,7 +153,7 @@ function sizeOf(length: string | undefined): string {
 /** What is not shown, each in a sentence; empty if nothing is missing. */
 function missingFrom(
   { text, chars }: { text: string; chars: number },
-  { isCut }: Body,
+  { isCut }: PageBody,
   maxBytes: number,
 ): string {
   const left = chars - text.length;

@@ -7,7 +7,7 @@ import { build } from 'esbuild';
 import { onTestFinished } from 'vitest';
 import { ZodType } from 'zod';
 import type { Authorisation, Tool, ToolContext, ToolResult } from '../../../src/core/tool.js';
-import type { Folders } from '../../../src/tools/files/roots.js';
+import type { ToolFolders } from '../../../src/tools/files/roots.js';
 import { askerWho } from '../../harness/asker.js';
 import { foldersIn } from '../../harness/folders.js';
 
@@ -22,7 +22,7 @@ export const CALLER: Authorisation = {
 
 export interface Home {
   home: string;
-  folders: Folders;
+  folders: ToolFolders;
   /** What was logged, with its level. */
   logged: string[];
   put(file: string, content?: string | Uint8Array): Promise<string>;

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
-import type { Folders } from '../../../src/tools/files/roots.js';
+import type { ToolFolders } from '../../../src/tools/files/roots.js';
 import { type ShellParts, shell } from '../../../src/tools/shell/shell.js';
 import { describeWithBubblewrap } from '../../harness/bubblewrap.js';
 import { MEDIA, makeHome, WORK } from '../files/support.js';
@@ -18,7 +18,7 @@ const ENVIRONMENT = { PATH: process.env.PATH, LANG: 'C.UTF-8', SECRET_TOKEN: 'hu
 
 async function setUp(
   settings: Partial<ShellParts['settings']> = {},
-  { folders = {}, ...more }: Partial<Omit<ShellParts, 'folders'>> & { folders?: Partial<Folders> } = {},
+  { folders = {}, ...more }: Partial<Omit<ShellParts, 'folders'>> & { folders?: Partial<ToolFolders> } = {},
 ) {
   const home = await makeHome();
   await home.put('config.yaml', 'SECRET');

@@ -14,7 +14,7 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import type { AnyTool, ToolContext, ToolResult } from '../../../src/core/tool.js';
 import { createPageReader } from '../../../src/tools/web/page-reader.js';
-import { type Destination, type Network, systemNetwork } from '../../../src/tools/web/request.js';
+import { type Network, type PageDestination, systemNetwork } from '../../../src/tools/web/request.js';
 import { type WebFetchParts, webFetch } from '../../../src/tools/web/web-fetch.js';
 import { askerWho } from '../../harness/asker.js';
 import { quietLog } from '../../harness/quiet.js';
@@ -88,8 +88,8 @@ export const sendTo = (location: string, status = 302): RequestListener => {
 export function networkOf(
   names: Record<string, string[] | (() => string[])>,
   site?: Pick<Site, 'port'>,
-): Network & { connected: Destination[]; looked: string[] } {
-  const connected: Destination[] = [];
+): Network & { connected: PageDestination[]; looked: string[] } {
+  const connected: PageDestination[] = [];
   const looked: string[] = [];
   return {
     connected,
