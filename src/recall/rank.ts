@@ -2,9 +2,8 @@
  * Ranks the chunks of one scope for one question. First by words (BM25), then by what is typical of conversations: an
  * answer is next to its question, a session is about one subject, and questions often mention who and when. Pure.
  */
-import { addMeaning } from './meaning.js';
-import type { ScopeTable } from './scope-table.js';
 import {
+  addMeaning,
   factor,
   largest,
   leastOf,
@@ -13,7 +12,8 @@ import {
   type Scored,
   type Term,
   WEIGHTS,
-} from './scoring.js';
+} from './meaning.js';
+import type { ScopeTable } from './scope-table.js';
 
 /** How many messages away a neighbour may be, on each side. */
 const NEIGHBOURS = 2;

@@ -4,24 +4,8 @@
  */
 import { setImmediate as giveWay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { IndexPort } from './index-port.js';
+import type { Answer, Ask, WorkerSettings } from './index-thread.js';
 import { createSearchIndex } from './search-index.js';
-
-export interface Ask {
-  id: number;
-  name: keyof IndexPort;
-  values: unknown[];
-}
-
-export type Answer =
-  | { kind: 'done'; id: number; value: unknown }
-  | { kind: 'failed'; id: number; reason: string }
-  | { kind: 'anew'; reason: string };
-
-export interface WorkerSettings {
-  file: string;
-  zone: string;
-}
 
 const port = parentPort;
 if (port === null) throw new Error('this is no program: the gateway starts it as a thread');

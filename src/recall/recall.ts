@@ -20,14 +20,9 @@ import {
   type Scope,
 } from '../core/recall.js';
 import { type HeardMessage, isAfter, wordsBy } from '../core/transcript.js';
-import { createBackground } from './background.js';
-import { endOf, excerptsFor } from './excerpt.js';
-import { createFileIndexing } from './file-indexing.js';
-import { findMissing, readIndexed } from './first-look.js';
-import type { Ranked } from './index-port.js';
-import { createIndexThread, type RemoteIndex } from './index-thread.js';
-import { createMessageIndexing } from './message-indexing.js';
-import { addMissingVectors, questionVectors } from './vector-indexing.js';
+import { createIndexThread, type Ranked, type RemoteIndex } from './index-thread.js';
+import { addMissingVectors, createIndexer, questionVectors } from './indexing.js';
+import { endOf, excerptsFor } from './question.js';
 
 /** A search that takes longer returns nothing. */
 const SEARCH_MS = 3_000;
@@ -92,23 +87,16 @@ export function createRecall(options: {
     },
   };
   const index = createIndexThread(entry, settings, threadIdleMs, clock, log, indexAgain);
-  const messages = createMessageIndexing(feed, options.files, index);
-  const files = createFileIndexing(options.files, index);
+  const indexer = createIndexer(feed, options.files, index);
   let counts: Awaited<ReturnType<RemoteIndex['counts']>> = { indexed: 0, vectorsWaiting: 0, former: null };
-  let isFirst = true;
   let heard = 0;
   let stopWaiting: (() => void) | null = null;
-  /** Objects of the database that was read at startup. */
-  const held: unknown[] = [];
   const restMs = (tookMs: number) => Math.min(Math.max(gatherMs, tookMs * REST_PER_WORK), LONGEST_REST_MS);
   const indexing = createBackground('indexing for search', clock, log, restMs, async (signal) => {
     stopWaiting?.();
     stopWaiting = null;
     heard = 0;
-    if (isFirst && (await isNearlyComplete(signal))) return;
-    isFirst = false;
-    await messages.catchUp(signal);
-    await files.catchUp(signal);
+    await indexer.catchUp(signal);
     counts = await index.counts(embedder?.model ?? null);
     vectors?.wake();
   });
@@ -120,25 +108,10 @@ export function createRecall(options: {
       log,
       () => 0,
       async (signal) => {
-        counts = await index.counts(embedder.model);
         await addMissingVectors(embedder, feed, index, log, signal);
         counts = await index.counts(embedder.model);
       },
     );
-
-  /** At startup: true if little or nothing is missing; that can wait like newly heard messages. */
-  async function isNearlyComplete(signal: AbortSignal): Promise<boolean> {
-    const indexed = readIndexed(file, held);
-    const missing = indexed && (await findMissing(indexed, feed, options.files, MANY, signal));
-    // If something was forgotten or lost meanwhile, everything has to be checked again.
-    if (indexed === null || missing === null || !isFirst) return false;
-    isFirst = false;
-    counts = { ...counts, indexed: indexed.pieces };
-    messages.onlyMissing(missing.rooms);
-    if (!missing.files) files.nothingMissing();
-    if (messages.waiting() + files.waiting() > 0) indexLater();
-    return true;
-  }
 
   function indexLater(): void {
     if (stopped.signal.aborted) return;
@@ -147,9 +120,7 @@ export function createRecall(options: {
   }
 
   function indexAgain(): void {
-    isFirst = false;
-    messages.again();
-    files.again();
+    indexer.again();
     indexing.wake();
   }
 
@@ -159,7 +130,7 @@ export function createRecall(options: {
     const asked = query.around === undefined ? query.text : `${query.around}\n${query.text}`;
     const [vectors] = await Promise.all([
       embedder === null ? [] : questionVectors(embedder, asked, counts.former, clock, log, signal),
-      Promise.race([refreshed(scope, query), clock.sleep(refreshMs, signal)]),
+      Promise.race([refreshed(scope), clock.sleep(refreshMs, signal)]),
     ]);
     if (signal.aborted) return { hits: [], by: 'keywords' };
     const { ranked, byVectors } = await index
@@ -176,15 +147,12 @@ export function createRecall(options: {
     };
   }
 
-  async function refreshed(scope: Scope, { except }: RecallQuery): Promise<void> {
+  async function refreshed(scope: Scope): Promise<void> {
     const failed = (error: unknown) =>
-      log.warn(
-        { ...scope, error: describe(error) },
-        'new content could not be indexed; the rest is searched',
-      );
+      log.warn({ ...scope, error: describe(error) }, 'indexing new content failed; searching the rest');
     const [filesChanged] = await Promise.all([
-      files.refresh(scope).catch(failed),
-      messages.refresh(scope, except, stopped.signal).catch(failed),
+      indexer.refreshFiles(scope).catch(failed),
+      indexer.refreshMessages(scope, stopped.signal).catch(failed),
     ]);
     if (filesChanged === true) indexing.wake();
     else if (stopWaiting !== null) indexLater();
@@ -273,13 +241,12 @@ export function createRecall(options: {
     },
 
     heard(room) {
-      messages.heard(room);
+      indexer.heard(room);
       heard++;
       indexLater();
     },
 
     async forget(chatId) {
-      files.forget(chatId);
       await index.forget(chatId);
       indexAgain();
     },
@@ -288,7 +255,7 @@ export function createRecall(options: {
       const state = embedder === null ? null : embedder.state();
       return {
         indexed: counts.indexed,
-        waiting: messages.waiting() + files.waiting(),
+        waiting: indexer.waiting(),
         vectors:
           state === null
             ? { state: 'off' }
@@ -302,6 +269,7 @@ export function createRecall(options: {
     start() {
       indexing.start();
       vectors?.start();
+      indexLater();
     },
 
     async stop() {
@@ -347,4 +315,58 @@ function fromMessage(
   const source = { kind: 'message' as const, room, messageId: id, author: wordsBy(message), own };
   const outside = message.tainted ? { outside: true as const } : {};
   return { text, at: sentAt, source, relevance: hit.relevance, rare: hit.rare === true, ...outside };
+}
+
+const RETRY_MS = 5_000;
+const LONGEST_RETRY_MS = 30_000;
+
+/** Does the work each time it is woken, and again after a failure. `restMs` returns the pause before the next run, given how long the last one took. */
+function createBackground(
+  what: string,
+  clock: Clock,
+  log: Log,
+  restMs: (tookMs: number) => number,
+  work: (signal: AbortSignal) => Promise<void>,
+) {
+  const stopped = new AbortController();
+  let running: Promise<void> | null = null;
+  let isWoken = false;
+  let ring = () => {};
+
+  async function run(): Promise<void> {
+    let failures = 0;
+    while (!stopped.signal.aborted) {
+      try {
+        if (!isWoken && failures === 0) await new Promise<void>((resolve) => (ring = resolve));
+        if (stopped.signal.aborted) return;
+        isWoken = false;
+        const began = clock.now();
+        await work(stopped.signal);
+        failures = 0;
+        // Collects a burst, so that it is handled in one run.
+        await clock.sleep(restMs(Math.max(0, clock.now() - began)), stopped.signal);
+      } catch (error) {
+        if (stopped.signal.aborted) return;
+        if (failures++ === 0) log.warn({ error: describe(error) }, `${what} failed and will be retried`);
+        await clock.sleep(Math.min(RETRY_MS * failures, LONGEST_RETRY_MS), stopped.signal);
+      }
+    }
+  }
+
+  return {
+    start(): void {
+      running ??= run();
+    },
+    /** There is something to do. If the work is running, it runs again afterwards. */
+    wake(): void {
+      isWoken = true;
+      ring();
+    },
+    /** Resolves when it has ended. */
+    async stop(): Promise<void> {
+      stopped.abort(OVER);
+      ring();
+      await running;
+    },
+  };
 }

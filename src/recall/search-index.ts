@@ -2,8 +2,7 @@
 import { createZone } from '../core/dates.js';
 import type { RecallQuery, Scope } from '../core/recall.js';
 import { isAfter } from '../core/transcript.js';
-import { type Chunks, createChunks, type Origin } from './chunks.js';
-import { type FileChunk, fileChunks } from './file-chunks.js';
+import { type Chunks, createChunks, type FileChunk, fileChunks, type Origin } from './chunks.js';
 import {
   FIRST_LINE,
   type IndexDatabase,
@@ -12,12 +11,11 @@ import {
   removeIndex,
   SCOPE_SPAN,
 } from './index-database.js';
-import type { IndexPort, Ranked } from './index-port.js';
-import { questionWords } from './question-words.js';
+import type { IndexPort, Ranked } from './index-thread.js';
+import type { Scored } from './meaning.js';
+import { questionWords } from './question.js';
 import { rank, relevanceOf } from './rank.js';
-import type { ScopeTable } from './scope-table.js';
-import { createScopeTables, type ScopeTables } from './scope-tables.js';
-import type { Scored } from './scoring.js';
+import { createScopeTables, type ScopeTable, type ScopeTables } from './scope-table.js';
 import { createVectors, type Vectors } from './vectors.js';
 
 export interface SearchIndex extends IndexPort {

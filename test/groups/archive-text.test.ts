@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
 import { MESSAGE_HEADING, messageText } from '../../src/groups/archives.js';
-import { fileChunks } from '../../src/recall/file-chunks.js';
+import { fileChunks } from '../../src/recall/chunks.js';
 
 const UTC = createZone('UTC');
 const FORGED = '## Bob · 2026-03-04 10:15 <!-- m7 -->';

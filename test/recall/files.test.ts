@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
-import { fileChunks } from '../../src/recall/file-chunks.js';
+import { fileChunks } from '../../src/recall/chunks.js';
 import { begin, compileWorker, NOW, ROOM, SCOPE } from './support.js';
 
 let worker: Awaited<ReturnType<typeof compileWorker>>;

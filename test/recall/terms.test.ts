@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
-import { datesIn } from '../../src/recall/dates.js';
+import { datesIn } from '../../src/recall/question.js';
 import { indexTerms, queryTerms } from '../../src/recall/terms.js';
 
 const asked = (text: string) =>

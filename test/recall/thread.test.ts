@@ -31,16 +31,15 @@ async function indexedFile() {
 
 describe('the thread is not started', () => {
   it('where nothing was ever said', async () => {
-    const { recall, file } = await begin(worker.entry, { laterMs: HOUR_MS });
-    await until(() => recall.status().waiting === 0, 'the first look');
+    const { file } = await begin(worker.entry, { laterMs: HOUR_MS });
+    await new Promise((resolve) => setTimeout(resolve, 100));
     expect(existsSync(file)).toBe(false);
   });
 
-  it('by a start that finds everything indexed', async () => {
+  it('by a start', async () => {
     const given = await indexedFile();
-    const { recall, file, warnings } = await begin(worker.entry, { ...given, laterMs: HOUR_MS });
-    await until(() => recall.status().waiting === 0, 'the first look');
-    expect(recall.status().indexed).toBe(2);
+    const { file, warnings } = await begin(worker.entry, { ...given, laterMs: HOUR_MS });
+    await new Promise((resolve) => setTimeout(resolve, 100));
     expect(runs(file)).toBe(false);
     expect(warnings).toEqual([]);
   });
@@ -50,7 +49,6 @@ describe('the thread is not started', () => {
     given.feed.say({ ...HEARD, text: 'a kingfisher was seen' });
     given.files.put(SCOPE, 'luna/MEMORY.md', '- Ann keeps geese\n');
     const { recall, feed, file, find } = await begin(worker.entry, { ...given, laterMs: HOUR_MS });
-    await until(() => recall.status().indexed === 2, 'the first look');
     feed.say({ ...HEARD, text: 'a cormorant was seen' });
     recall.heard(ROOM);
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -70,16 +68,14 @@ describe('the thread is started', () => {
     expect(runs(file)).toBe(true);
   });
 
-  it('at once where much is missing, and by much that is heard', async () => {
+  it('by much that is heard', async () => {
     const feed = memoryFeed();
-    for (let n = 0; n < 300; n++) feed.say({ ...HEARD, text: `walrus fact ${n}` });
     const { recall } = await begin(worker.entry, { feed, laterMs: HOUR_MS, threadIdleMs: 20 });
-    await until(() => recall.status().indexed === 300, 'what was missing to be indexed');
     for (let n = 0; n < 300; n++) {
       feed.say({ ...HEARD, text: `seal fact ${n}` });
       recall.heard(ROOM);
     }
-    await until(() => recall.status().indexed === 600, 'what was heard to be indexed');
+    await until(() => recall.status().indexed === 300, 'what was heard to be indexed');
   });
 
   it('after a while by a single message', async () => {

@@ -203,7 +203,7 @@ describe('two processes', () => {
           files.put({ chatId: 'terminal_local', personaId: 'luna' }, 'memory/2026-01-02.md', 'a line about seals\\n'.repeat(50_000));
           const log = { debug() {}, info() {}, warn() {}, error() {} };
           const recall = createRecall({ file: process.argv[2], feed, files, embedder: null, clock: systemClock,
-            zone: createZone('UTC'), log, worker: new URL(process.argv[3]) });
+            zone: createZone('UTC'), log, worker: new URL(process.argv[3]), laterMs: 0 });
           recall.start();
           setInterval(() => {}, 1000);`,
         resolveDir: folder,

@@ -4,7 +4,7 @@ import { createZone } from '../../../src/core/dates.js';
 import type { PromptMemory, Version } from '../../../src/core/memory.js';
 import { FORGOTTEN, phraseOf } from '../../../src/core/phrase.js';
 import { BEGINNING, type Position, type Step } from '../../../src/core/transcript.js';
-import { fileChunks } from '../../../src/recall/file-chunks.js';
+import { fileChunks } from '../../../src/recall/chunks.js';
 import type { StoreUnderTest } from '../store.js';
 import { oneView } from './one-view.js';
 import {

@@ -1,0 +1,320 @@
+/**
+ * Keeps the index up to date with its three sources: what personas heard, their memory files, and vectors. After a start,
+ * and when the index was lost, everything is compared; from then on only rooms where something was heard and files that
+ * have changed. The scope of a search goes first.
+ */
+import { setImmediate } from 'node:timers/promises';
+import { type Clock, OVER } from '../core/clock.js';
+import { describe } from '../core/errors.js';
+import { type RoomId, roomParts } from '../core/ids.js';
+import type { Log } from '../core/log.js';
+import type { Embedder, HeardView, RecallFeed, RecallFile, RecallFiles, Scope } from '../core/recall.js';
+import { type HeardMessage, wordsBy } from '../core/transcript.js';
+import type { IndexedView, RemoteIndex, WaitingChunk } from './index-thread.js';
+
+/** How much is read from the store and passed to the index at once: small enough to block neither thread. */
+const PAGE = 200;
+/** A room usually has one view. */
+const FEW = 4;
+const SMALL_BYTES = 256 * 1024;
+/** The most that is indexed of files before a search, even if each is small. */
+const AT_ONCE_BYTES = 512 * 1024;
+const AT_ONCE_FILES = 40;
+
+export function createIndexer(feed: RecallFeed, files: RecallFiles, index: RemoteIndex) {
+  /** What waits: everything, or these rooms and files. */
+  let allWaits = true;
+  const rooms = new Set<RoomId>();
+  const changed = new Map<string, { scope: Scope; file: RecallFile }>();
+  /** Everything is being compared. */
+  let comparing = false;
+  let busy = false;
+  const refreshing = new Map<string, Promise<boolean>>();
+
+  async function compareAll(signal: AbortSignal): Promise<void> {
+    const views: HeardView[] = [];
+    for (let after: HeardView | null = null; !signal.aborted; ) {
+      const page: HeardView[] = await feed.heardViews(after, PAGE);
+      after = page.at(-1) ?? null;
+      if (after === null) break;
+      await dropLost(page);
+      await indexViews(page, signal);
+      views.push(...page);
+      await setImmediate();
+    }
+    const scopes = await files.scopes();
+    if (signal.aborted) return;
+    await index.keepOnly(
+      views.map((view) => ({ ...scopeOf(view), room: view.room })),
+      scopes,
+    );
+    for (const scope of scopes) {
+      if (signal.aborted) return;
+      for (const file of await changedFiles(scope)) changed.set(keyOf(scope, file.file), { scope, file });
+    }
+  }
+
+  /** A new store counts its messages from one again, so what was indexed of the old one is void. */
+  async function dropLost(views: HeardView[]): Promise<void> {
+    const known = views.map((view) => ({ room: view.room, scope: scopeOf(view) }));
+    for (const [n, newest] of (await index.newest(known)).entries()) {
+      const view = known[n];
+      if (newest === null || view === undefined) continue;
+      const [message] = await feed.visible(view.scope, [newest.messageId]);
+      if (message === undefined || message.room !== view.room || message.sentAt !== newest.at) {
+        await index.dropView(view.scope, view.room);
+      }
+    }
+  }
+
+  /** The views that follow in the store's order, as long as their rooms belong to what is asked for. */
+  async function viewsFrom(room: string, belongs: (room: RoomId) => boolean): Promise<HeardView[]> {
+    const found: HeardView[] = [];
+    for (;;) {
+      const page = await feed.heardViews(found.at(-1) ?? { room, personaId: '' }, FEW);
+      const views = page.filter((view) => belongs(view.room));
+      found.push(...views);
+      if (views.length < FEW) return found;
+    }
+  }
+
+  async function indexRoom(room: RoomId, signal: AbortSignal): Promise<void> {
+    await indexViews(await viewsFrom(room, (other) => other === room), signal);
+  }
+
+  /** Reads until the index holds everything heard in these views. */
+  async function indexViews(views: HeardView[], signal: AbortSignal, again = true): Promise<void> {
+    const known = await index.views(views.map((view) => ({ ...view, scope: scopeOf(view) })));
+    for (const [n, view] of views.entries()) {
+      const position = known[n];
+      if (position === undefined || signal.aborted) return;
+      if (await indexView(view, position, signal)) continue;
+      // The view was reset, or somebody else was faster. If that happens twice, the next message tells of it again.
+      if (again) await indexViews([view], signal, false);
+    }
+  }
+
+  /** False: the index has moved on meanwhile. */
+  async function indexView(view: HeardView, position: IndexedView, signal: AbortSignal): Promise<boolean> {
+    const { room, personaId, resetAt } = view;
+    for (const kind of ['addressed', 'overheard'] as const) {
+      const addressed = kind === 'addressed';
+      let after = position[kind];
+      while (!signal.aborted) {
+        const heard = await feed.heardSince({ room, personaId, addressed, after, most: PAGE });
+        const last = heard.at(-1);
+        if (last === undefined) break;
+        const messages = heard.map(indexed);
+        const [taken] = await index.addMessages([
+          { scope: scopeOf(view), room, resetAt, addressed, after, messages },
+        ]);
+        if (taken !== true) return false;
+        if (heard.length < PAGE) break;
+        after = last.position;
+      }
+    }
+    return true;
+  }
+
+  /** Drops the files that no longer exist from the index. */
+  async function changedFiles(scope: Scope): Promise<RecallFile[]> {
+    const there = await files.list(scope);
+    const known = new Map((await index.files(scope)).map(({ file, stamp }) => [file, stamp]));
+    const names = new Set(there.map(({ file }) => file));
+    for (const file of known.keys()) if (!names.has(file)) await index.dropFile(scope, file);
+    return there.filter(({ file, stamp }) => known.get(file) !== stamp);
+  }
+
+  async function indexFile(scope: Scope, { file, stamp }: RecallFile): Promise<void> {
+    changed.delete(keyOf(scope, file));
+    const text = await files.read(scope, file);
+    if (text !== null) await index.addFile({ scope, file, stamp, text });
+  }
+
+  async function refreshFiles(scope: Scope): Promise<boolean> {
+    // For files named by date: newest first.
+    const found = (await changedFiles(scope)).sort(
+      (a, b) => order(b) - order(a) || (a.file < b.file ? 1 : -1),
+    );
+    let bytes = 0;
+    for (const [n, file] of found.entries()) {
+      bytes += file.bytes;
+      const isSmall = file.bytes <= SMALL_BYTES && bytes <= AT_ONCE_BYTES && n < AT_ONCE_FILES;
+      if (isSmall) await indexFile(scope, file);
+      else changed.set(keyOf(scope, file.file), { scope, file });
+    }
+    return found.length > 0;
+  }
+
+  return {
+    heard: (room: RoomId) => void rooms.add(room),
+
+    /** Everything has to be compared again. */
+    again(): void {
+      allWaits = true;
+    },
+
+    /** Before a search: indexes what waits of the messages of its chat. */
+    async refreshMessages({ chatId }: Scope, signal: AbortSignal): Promise<void> {
+      if (allWaits || comparing) {
+        await indexRoom(chatId, signal);
+        await indexViews(await viewsFrom(`${chatId}/`, (room) => room.startsWith(`${chatId}/`)), signal);
+        return;
+      }
+      for (const room of [...rooms].filter((each) => roomParts(each).chatId === chatId)) {
+        rooms.delete(room);
+        await indexRoom(room, signal).catch((error) => {
+          rooms.add(room);
+          throw error;
+        });
+      }
+    },
+
+    /** Before a search: indexes small changed files, and queues the rest. True if anything had changed. */
+    refreshFiles(scope: Scope): Promise<boolean> {
+      const key = keyOf(scope);
+      const running = refreshing.get(key) ?? refreshFiles(scope).finally(() => refreshing.delete(key));
+      refreshing.set(key, running);
+      return running;
+    },
+
+    /** How much is known to wait. */
+    waiting: () => rooms.size + changed.size + (busy ? 1 : 0) + (allWaits ? 1 : 0),
+
+    /** Does all that waits. Passes on errors of the store and the index. */
+    async catchUp(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted && (allWaits || rooms.size > 0 || changed.size > 0)) {
+        const all = allWaits;
+        const [room] = rooms;
+        busy = true;
+        try {
+          if (all) {
+            comparing = true;
+            allWaits = false;
+            await compareAll(signal);
+          } else if (room !== undefined) {
+            rooms.delete(room);
+            await indexRoom(room, signal);
+          } else {
+            for (const { scope, file } of [...changed.values()]) {
+              if (!signal.aborted) await indexFile(scope, file);
+            }
+          }
+        } catch (error) {
+          allWaits ||= all;
+          if (!all && room !== undefined) rooms.add(room);
+          throw error;
+        } finally {
+          comparing = false;
+          busy = false;
+        }
+      }
+    },
+  };
+}
+
+/** MEMORY.md before daily logs before archives. */
+function order({ file }: RecallFile): number {
+  return file.endsWith('MEMORY.md') ? 2 : file.startsWith('memory/') ? 1 : 0;
+}
+
+function keyOf({ chatId, personaId }: Scope, file = ''): string {
+  return JSON.stringify([chatId, personaId, file]);
+}
+
+function scopeOf(view: HeardView): Scope {
+  return { chatId: roomParts(view.room).chatId, personaId: view.personaId };
+}
+
+function indexed(message: HeardMessage) {
+  const { id, sentAt: at, text, position } = message;
+  return { id, at, text, heardAfter: position.heardAfter, author: wordsBy(message) };
+}
+
+const QUESTION_MS = 800;
+const BATCH = 64;
+/** More than models read; the beginning of a long text says what it is about. */
+const LONGEST_TEXT = 2_000;
+
+/** Those that there are in time: of the model, and of the former one while its vectors answer. */
+export async function questionVectors(
+  embedder: Embedder,
+  text: string,
+  former: string | null,
+  clock: Clock,
+  log: Log,
+  signal: AbortSignal,
+): Promise<{ model: string; value: Float32Array }[]> {
+  if (embedder.state().kind === 'failing' || text.trim() === '') return [];
+  const over = new AbortController();
+  const both = AbortSignal.any([signal, over.signal]);
+  const made: { model: string; value: Float32Array }[] = [];
+  const take = (model: string) => (value: Float32Array | null | undefined) => {
+    if (value && isUsable(value)) made.push({ model, value });
+  };
+  const failed = (error: unknown) =>
+    log.debug({ error: describe(error) }, 'a question got no vector; it is answered by keywords');
+  const cut = text.slice(0, LONGEST_TEXT);
+  const own = embedder
+    .embed([cut], { purpose: 'query', signal: both })
+    .then(([value]) => take(embedder.model)(value));
+  const before = former === null ? null : embedder.embedAsBefore?.(former, cut, both).then(take(former));
+  const all = Promise.all([own.catch(failed), before?.catch(failed)]);
+  await Promise.race([all, clock.sleep(QUESTION_MS, both)]);
+  over.abort(OVER);
+  // The model's own goes first; of what comes later nobody hears.
+  return [...made].sort((a, b) => Number(b.model === embedder.model) - Number(a.model === embedder.model));
+}
+
+/** Adds vectors until none is missing. Throws when the embedder fails. */
+export async function addMissingVectors(
+  embedder: Embedder,
+  feed: RecallFeed,
+  index: RemoteIndex,
+  log: Log,
+  signal: AbortSignal,
+): Promise<void> {
+  const { model } = embedder;
+  while (!signal.aborted) {
+    const chunks = await index.withoutVector(model, BATCH);
+    if (chunks.length === 0) return;
+    const texts = await textsOf(chunks, feed);
+    const asked = texts.filter((text) => text !== null);
+    const made = asked.length === 0 ? [] : await embedder.embed(asked, { purpose: 'document', signal });
+    let next = 0;
+    const vectors = chunks.map(({ chunk }, n) => {
+      const value = texts[n] === null ? null : (made[next++] ?? null);
+      return { chunk, value: value !== null && isUsable(value) ? value : null };
+    });
+    const without = vectors.filter(({ value }) => value === null).length - (chunks.length - asked.length);
+    if (without > 0) {
+      log.warn({ model, chunks: without }, 'the embedding server gave no usable vector for some texts');
+    }
+    await index.addVectors(model, vectors);
+  }
+}
+
+/** The index holds no text of messages; it is read from the store. null: there is no text for a vector. */
+async function textsOf(chunks: WaitingChunk[], feed: RecallFeed): Promise<(string | null)[]> {
+  const keyOf = ({ scope }: WaitingChunk) => JSON.stringify([scope.chatId, scope.personaId]);
+  const messageTexts = new Map<string, string>();
+  for (const key of new Set(chunks.map(keyOf))) {
+    const some = chunks.filter((chunk) => keyOf(chunk) === key);
+    const ids = some.flatMap(({ messageId }) => messageId ?? []);
+    const scope = some[0]?.scope;
+    if (scope === undefined || ids.length === 0) continue;
+    for (const message of await feed.visible(scope, ids)) {
+      messageTexts.set(`${key}${message.id}`, `${wordsBy(message)}: ${message.text}`);
+    }
+  }
+  return chunks.map((chunk) => {
+    const { author, messageId } = chunk;
+    const line = author === '' || chunk.text === null ? chunk.text : `${author}: ${chunk.text}`;
+    const text = line ?? messageTexts.get(`${keyOf(chunk)}${messageId}`);
+    return text === undefined || text.trim() === '' ? null : text.slice(0, LONGEST_TEXT);
+  });
+}
+
+function isUsable(vector: Float32Array): boolean {
+  return vector.length > 0 && vector.every(Number.isFinite);
+}

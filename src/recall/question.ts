@@ -1,0 +1,212 @@
+/** What a question is searched by (its words, names and dates), and the part of a long text to show for it. Pure. */
+
+import { cutAt } from '../core/cut.js';
+import { localMidnight, type Zone } from '../core/dates.js';
+import type { RecallQuery } from '../core/recall.js';
+import type { Question } from './meaning.js';
+import type { ScopeTable, ScopeTables, Span } from './scope-table.js';
+import { indexTerms, ownTerms, queryTerms, subjectTerms } from './terms.js';
+import { isEveryday, membersOf } from './word-lists.js';
+
+/** A question with more terms is a pasted text: only its first terms are searched. */
+const MOST_TERMS = 64;
+/** The weight of words that only say how something is asked: "what is it called". */
+const FRAME = 0.5;
+/** Of words that were said just before, in the search for what goes on from them. */
+const AROUND = 0.6;
+/** Of what a word stands for: football, where sports are asked for. */
+const MEMBER = 0.5;
+
+export function questionWords(
+  tables: ScopeTables,
+  scope: number,
+  table: ScopeTable,
+  query: RecallQuery,
+  zone: Zone,
+): Pick<Question, 'terms' | 'own' | 'asked' | 'dates'> {
+  const all = queryTerms(query.text, MOST_TERMS);
+  // A name says who spoke, and is in every greeting: it is only searched for if the question has no other words.
+  const names = all.filter(({ text }) => table.authorsByTerm.has(text));
+  const others = all.filter(({ text }) => !table.authorsByTerm.has(text));
+  const subject = new Set(subjectTerms(query.text, MOST_TERMS).map(({ text }) => text));
+  const called = new Set(capitalised(query.text).flatMap(indexTerms));
+  const found = (others.length > 0 ? others : all).map((term) => {
+    const weight = subject.size === 0 || subject.has(term.text) ? 1 : FRAME;
+    const said = tables.occurrences(scope, table, term);
+    const positions = said?.length === 0 ? tables.alike(scope, table, term) : said;
+    const kind = called.has(term.text) ? ('name' as const) : ('word' as const);
+    return {
+      positions,
+      weight,
+      said: weight === 1 && said?.length !== 0 && !saysLittle(term.text) ? kind : null,
+    };
+  });
+  const known = new Set(all.map(({ text }) => text));
+  const around = subjectTerms(query.around ?? '', MOST_TERMS)
+    .filter(({ text }) => !known.has(text) && !table.authorsByTerm.has(text))
+    .map((term) => ({ positions: tables.occurrences(scope, table, term), weight: AROUND, said: null }));
+  const members = others
+    .filter(({ text }) => subject.has(text))
+    .map(({ text }) => {
+      const unsaid = membersOf(text).filter((member) => !known.has(member));
+      return { positions: tables.anyOf(scope, table, unsaid), weight: MEMBER, said: null };
+    });
+  const own = ownTerms(query.text).map((text) => tables.occurrences(scope, table, { text, begins: false }));
+  const asked = new Set(names.flatMap(({ text }) => table.authorsByTerm.get(text) ?? []));
+  return {
+    terms: [...found, ...around, ...members].flatMap(({ positions, ...term }) =>
+      positions === null ? [] : [{ positions, ...term }],
+    ),
+    own: own.filter((positions) => positions !== null),
+    // A question that names everybody favours nobody.
+    asked: asked.size < table.authorCount ? asked : new Set<number>(),
+    dates: datesIn(query.text, query.now, zone),
+  };
+}
+
+/** Words with a capital that do not begin a sentence: names, in most languages. */
+function capitalised(text: string): string[] {
+  return text.match(/(?<=[\p{L}\p{N},;:'’] ?)(?<!\p{L})\p{Lu}\p{Ll}+/gu) ?? [];
+}
+
+/** Groups of Japanese signs with an ending in them are many, and each of them is rare by chance. */
+function saysLittle(term: string): boolean {
+  return isEveryday(term) || /\p{sc=Hiragana}/u.test(term);
+}
+
+const DAY_MS = 86_400_000;
+const MONTHS = 'january february march april may june july august september october november december';
+const MONTH = '(?<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*';
+const YEAR = '(?<year>(?:19|20)\\d\\d)';
+const DAY = '(?<day>\\d\\d?)(?:st|nd|rd|th)?';
+
+/** In this order; each searches what the earlier ones have left. */
+const FORMS = [
+  /\b(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)\b/g,
+  /(?<year>\d{4})\s?[年년]\s?(?<month>\d\d?)\s?[月월](?:\s?(?<day>\d\d?)\s?[日일])?/g,
+  /\b(?<day>\d\d?)\.(?<month>\d\d?)\.(?<year>\d{4})\b/g,
+  new RegExp(`\\b${DAY}(?: of)? ${MONTH},?(?: ${YEAR})?\\b`, 'g'),
+  new RegExp(`\\b${MONTH} ${DAY}\\b,?(?: ${YEAR})?`, 'g'),
+  new RegExp(`\\b${MONTH},?(?: of)? ${YEAR}\\b`, 'g'),
+  new RegExp(`\\b(?:in|of|since|last|this) (?<month>${MONTHS.replaceAll(' ', '|')})\\b`, 'g'),
+  new RegExp(`\\b(?:in|of|during|since) ${YEAR}\\b`, 'g'),
+];
+
+/** In days before now. */
+const AGO: [pattern: RegExp, from: number, until: number][] = [
+  [/\byesterday\b|昨天|昨日|어제|أمس|вчера/, 2, 0],
+  [/\blast week\b|上周|先週|지난주/, 14, 0],
+  [/\blast month\b|上个月|先月|지난달/, 62, 0],
+  [/\btoday\b|今天|今日|오늘|сегодня/, 1, -1],
+];
+
+/** People mostly talk about an event within some days after it, or shortly before. */
+const TOLD_BEFORE_MS = 3 * DAY_MS;
+const TOLD_AFTER_MS = 10 * DAY_MS;
+
+const TOLD_SOON_MS = 2 * DAY_MS;
+
+/** The time spans in which a message about the mentioned dates was probably said. */
+export function datesIn(text: string, now: number, zone: Zone): Span[] {
+  const spans: Span[] = [];
+  let rest = text.slice(0, 2_000).toLowerCase();
+  for (const form of FORMS) {
+    rest = rest.replace(form, (...match) => {
+      spans.push(spanOf(match.at(-1), now, zone));
+      return ' ';
+    });
+  }
+  for (const [pattern, from, until] of AGO) {
+    if (pattern.test(rest)) spans.push({ from: now - from * DAY_MS, until: now - until * DAY_MS });
+  }
+  return spans.filter((span) => Number.isFinite(span.from) && Number.isFinite(span.until));
+}
+
+function spanOf(named: { year?: string; month?: string; day?: string }, now: number, zone: Zone): Span {
+  const midnight = (year: number, month: number, day: number) => localMidnight(year, month, day, zone);
+  if (named.month === undefined) {
+    const year = Number(named.year);
+    return { from: midnight(year, 1, 1), until: midnight(year + 1, 1, 1) };
+  }
+  const month = monthNumber(named.month);
+  const [thisYear, thisMonth] = zone.date(now).split('-').map(Number);
+  // Without a year: the most recent one in which that month has begun.
+  const lastYear = (thisYear ?? 0) - (month <= (thisMonth ?? 0) ? 0 : 1);
+  const year = named.year === undefined ? lastYear : Number(named.year);
+  if (named.day === undefined) {
+    return { from: midnight(year, month, 1), until: midnight(year, month + 1, 1) + TOLD_AFTER_MS };
+  }
+  const from = midnight(year, month, Number(named.day));
+  const soon = { from, until: from + TOLD_SOON_MS };
+  return { from: from - TOLD_BEFORE_MS, until: from + DAY_MS + TOLD_AFTER_MS, soon };
+}
+
+function monthNumber(name: string): number {
+  if (/^\d/.test(name)) return Number(name);
+  return MONTHS.split(' ').findIndex((month) => month.startsWith(name.slice(0, 3))) + 1;
+}
+
+/** Longer texts are shown by a part. */
+const MOST_CHARS = 600;
+/** So much stands before the first of the words, so that they can be understood. */
+const LEAD_CHARS = 150;
+/** Of a question that was answered, its end is shown: there it is asked. */
+const ASKED_CHARS = 300;
+/** Words further behind are not looked for. */
+const READ_CHARS = 50_000;
+const MOST_COUNTED = 64;
+
+/** Makes the excerpts for one question: null for a text that is short enough to be shown whole. */
+export function excerptsFor(question: string): (text: string) => string | null {
+  const wanted = new Set(subjectTerms(question, MOST_COUNTED).map((term) => term.text));
+  /** Of each word so far, the terms that are wanted: most words stand in many texts. */
+  const known = new Map<string, string[]>();
+  function wantedIn(word: string): string[] {
+    const terms = known.get(word) ?? indexTerms(word).filter((term) => wanted.has(term));
+    known.set(word, terms);
+    return terms;
+  }
+  return (text) => (text.length <= MOST_CHARS ? null : excerptOf(text, wantedIn));
+}
+
+function excerptOf(text: string, wantedIn: (word: string) => string[]): string {
+  const found: { at: number; term: string }[] = [];
+  for (const { 0: word, index } of text.slice(0, READ_CHARS).matchAll(/[\p{L}\p{M}\p{N}]+/gu))
+    for (const term of wantedIn(word)) found.push({ at: index, term });
+  let best = { from: 0, words: 0 };
+  let first = 0;
+  const inside = new Map<string, number>();
+  for (const { at, term } of found) {
+    inside.set(term, (inside.get(term) ?? 0) + 1);
+    for (
+      let other = found[first];
+      other && at - other.at > MOST_CHARS - 2 * LEAD_CHARS;
+      other = found[first]
+    ) {
+      const left = (inside.get(other.term) ?? 0) - 1;
+      if (left > 0) inside.set(other.term, left);
+      else inside.delete(other.term);
+      first++;
+    }
+    if (inside.size > best.words) best = { from: found[first]?.at ?? 0, words: inside.size };
+  }
+  return part(text, Math.max(0, best.from - LEAD_CHARS), MOST_CHARS);
+}
+
+/** null: the question is short enough to be shown whole. */
+export function endOf(asked: string): string | null {
+  return asked.length <= MOST_CHARS ? null : part(asked, asked.length - ASKED_CHARS, ASKED_CHARS);
+}
+
+function part(text: string, from: number, most: number): string {
+  const start = from === 0 ? 0 : beginningOf(text, from);
+  const shown = cutAt(text.slice(start), most);
+  return `${start > 0 ? '… ' : ''}${shown.trim()}${start + shown.length < text.length ? ' …' : ''}`;
+}
+
+/** The next beginning of a word, or at least not between the halves of a character. */
+function beginningOf(text: string, from: number): number {
+  const space = text.slice(from, from + LEAD_CHARS).search(/\s/);
+  if (space >= 0) return from + space + 1;
+  return /[\uDC00-\uDFFF]/.test(text[from] ?? '') ? from + 1 : from;
+}
