@@ -148,7 +148,7 @@ const BLANK_LINES = /^(?:[ \t]*\r?\n)+/;
 const BEGINNING = '{"artifact_deltas"';
 
 /** A fenced block by its places in a text: its first line, what stands in it, and what comes behind it. */
-interface Fence {
+interface ArtifactFence {
   start: number;
   inner: number;
   /** null: it is not closed. */
@@ -157,9 +157,9 @@ interface Fence {
 }
 
 /** The fenced blocks that say they hold JSON or deltas; what stands within other blocks is none. */
-function fencesOf(text: string): Fence[] {
-  const found: Fence[] = [];
-  let open: { fence: Fence; marks: string; isOurs: boolean } | null = null;
+function fencesOf(text: string): ArtifactFence[] {
+  const found: ArtifactFence[] = [];
+  let open: { fence: ArtifactFence; marks: string; isOurs: boolean } | null = null;
   for (let at = 0; at < text.length; ) {
     const next = text.indexOf('\n', at);
     const after = next < 0 ? text.length : next + 1;

@@ -69,7 +69,7 @@ export async function within<T>(
 }
 
 /** Something in a folder. `path` is relative to where the walk began. */
-export interface Entry {
+export interface FolderEntry {
   kind: 'file' | 'folder' | 'other';
   name: string;
   path: string;
@@ -85,14 +85,14 @@ export interface Entry {
  */
 export async function* entriesBelow(
   folder: OpenFolder,
-  enter: (entry: Entry) => boolean = () => true,
+  enter: (entry: FolderEntry) => boolean = () => true,
   before: readonly string[] = [],
-): AsyncGenerator<Entry> {
+): AsyncGenerator<FolderEntry> {
   for await (const found of await opendir(pathTo(folder))) {
     const { name } = found;
     const names = [...before, name];
     const kind = found.isFile() ? 'file' : found.isDirectory() ? 'folder' : 'other';
-    const entry: Entry = { kind, name, path: names.join('/'), folder };
+    const entry: FolderEntry = { kind, name, path: names.join('/'), folder };
     const isInner = kind === 'folder' && enter(entry);
     const inner = isInner && names.length < DEEPEST ? await openWithin(folder, name).catch(() => null) : null;
     try {

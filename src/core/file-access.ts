@@ -156,7 +156,7 @@ const FINE_TICK_MS = 100;
 
 type Stamp = Pick<Stats, 'mtimeMs' | 'ctimeMs' | 'size' | 'ino' | 'dev'>;
 
-interface Entry<Value> {
+interface CachedFile<Value> {
   stamp: Stamp;
   value: Value;
 }
@@ -176,7 +176,7 @@ export function readUnlessUnchanged<Value>(
   load: (path: string) => Promise<Value>,
   now: () => number = Date.now,
 ): (path: string) => Promise<Value> {
-  const entries = new LRUCache<string, Entry<Value>>({
+  const entries = new LRUCache<string, CachedFile<Value>>({
     maxSize: CACHE_BYTES,
     sizeCalculation: ({ stamp }) => stamp.size + ENTRY_BYTES,
   });

@@ -34,14 +34,14 @@ export const WAYS_IN = {
 export type WayIn = keyof typeof WAYS_IN;
 
 /** One of the texts that a prompt is made of. */
-export interface Piece {
+export interface PromptPiece {
   way: WayIn;
   text: string;
   origin: Origin;
 }
 
 /** The rule for a whole: one piece decides. */
-export function originOf(pieces: readonly Pick<Piece, 'origin'>[]): Origin {
+export function originOf(pieces: readonly Pick<PromptPiece, 'origin'>[]): Origin {
   return pieces.some(({ origin }) => origin === 'outside') ? 'outside' : 'inside';
 }
 

@@ -6,7 +6,14 @@ import type { ArtifactRef } from '../core/artifacts.js';
 import { looksSecret, redactor } from '../core/command-env.js';
 import { weekday, type Zone } from '../core/dates.js';
 import type { ModelMessage } from '../core/model.js';
-import { fenced, nameInPrompt, type Origin, originOf, originOfNotes, type Piece } from '../core/origin.js';
+import {
+  fenced,
+  nameInPrompt,
+  type Origin,
+  originOf,
+  originOfNotes,
+  type PromptPiece,
+} from '../core/origin.js';
 import {
   type Clipboard,
   catalogueOf,
@@ -79,7 +86,7 @@ function givenBy({ parent }: Task): Origin {
   return parent?.tainted ? 'outside' : 'inside';
 }
 
-async function systemPrompt(services: Surroundings, asked: OpeningContext): Promise<Piece[]> {
+async function systemPrompt(services: Surroundings, asked: OpeningContext): Promise<PromptPiece[]> {
   const { task, agent, place, viap, isOwners, tools, now } = asked;
   const { agents, workspace, skills, clipboard, zone } = services;
   const today = zone.date(now);
@@ -95,7 +102,11 @@ async function systemPrompt(services: Surroundings, asked: OpeningContext): Prom
   const items = hasClipboard ? await Promise.all(owners.map((owner) => clipboard.shown(owner))) : [];
   const skilled = tools.has('activate_skill') ? await catalogue(skills) : '';
   const given = givenBy(task);
-  const piece = (text: string, origin: Origin, way: Piece['way'] = 'request') => ({ way, text, origin });
+  const piece = (text: string, origin: Origin, way: PromptPiece['way'] = 'request') => ({
+    way,
+    text,
+    origin,
+  });
   return [
     piece(agent.prompt.trim(), 'inside', 'frame'),
     piece(

@@ -3,7 +3,7 @@
  * is passed over, with a reason. And the plan: which file goes where.
  */
 import { lstat } from 'node:fs/promises';
-import { DEEPEST, type Entry, entriesBelow, entryOf, openFile, within } from '../core/beneath.js';
+import { DEEPEST, entriesBelow, entryOf, type FolderEntry, openFile, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/cut.js';
 import { codeOf } from '../core/file-access.js';
 
@@ -75,7 +75,7 @@ export async function filesBelow(
   const note = (path: string, why: string) => source.passedOver.push({ path, why });
   const isHidden = (name: string) => !isHiddenTaken && name.startsWith('.') && !NOT_ENTERED.has(name);
   const walk = within(source.root, names, async (folder) => {
-    const enter = ({ name, path }: Entry) => !NOT_ENTERED.has(name) && !isHidden(name) && !leaves(path);
+    const enter = ({ name, path }: FolderEntry) => !NOT_ENTERED.has(name) && !isHidden(name) && !leaves(path);
     for await (const { kind, path, isClosed, name } of entriesBelow(folder, enter)) {
       if (leaves(path)) continue;
       const full = [...names, ...path.split('/')];
@@ -166,7 +166,7 @@ export async function passOverRest(source: ImportSource, taken: ReadonlySet<stri
   const filled = new Set<string>();
   let looked = 0;
   await within(source.root, [], async (root) => {
-    const enter = ({ name, path }: Entry) => !NOT_ENTERED.has(name) && !told.has(path);
+    const enter = ({ name, path }: FolderEntry) => !NOT_ENTERED.has(name) && !told.has(path);
     for await (const { kind, name, path, isClosed } of entriesBelow(root, enter)) {
       filled.add(folderOf(path));
       if (++looked > MOST_ENTRIES) {

@@ -19,14 +19,14 @@ export interface ClockParts {
   /** Only in chats of these. */
   channels: string[];
   rules: Rules;
-  alarm: Alarm;
+  alarm: JobTimer;
   clock: Clock;
   log: Log;
   metrics: Metrics;
 }
 
 /** Wakes the clock: what is due next may have changed. */
-export interface Alarm {
+export interface JobTimer {
   look(): void;
   /** Resolves when it is to be looked, or so much time has passed. */
   wait(clock: Clock, ms: number, signal: AbortSignal): Promise<void>;
@@ -48,7 +48,7 @@ const GRACE_MS = 1_000;
 /** Timers come late under load; later than this, the machine slept, or its clock was set. */
 const LATE_MS = 30_000;
 
-export function createAlarm(): Alarm {
+export function createAlarm(): JobTimer {
   let rung = false;
   let wake = () => {};
   return {

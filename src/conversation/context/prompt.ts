@@ -6,7 +6,7 @@
 
 import type { ChatId } from '../../core/ids.js';
 import type { MemoryBudgets, MemorySnapshot } from '../../core/memory.js';
-import { fenced, nameInPrompt, type Origin, originOfNotes, type Piece } from '../../core/origin.js';
+import { fenced, nameInPrompt, type Origin, originOfNotes, type PromptPiece } from '../../core/origin.js';
 import {
   catalogueOf,
   filledIn,
@@ -68,10 +68,10 @@ export function systemPrompt(
     clipboard,
     skills,
   }: { workspace: WorkspaceShown | null; clipboard: string; skills: readonly Skill[] },
-): Piece[] {
+): PromptPiece[] {
   const { origin } = shown;
   const kept = workspace ?? NO_WORKSPACE;
-  const pieces: Piece[] = [
+  const pieces: PromptPiece[] = [
     { way: 'frame', text: frame, origin: 'inside' },
     { way: 'memory', text: whatYouRemember(shown), origin },
     { way: 'workspace', text: whatTheWorkspaceHolds(kept), origin: kept.origin },

@@ -24,12 +24,12 @@ export interface Statements {
 }
 
 /** What only reads: also a file that is open beside a running gateway. */
-export interface Reader extends Statements {
+export interface StoreReader extends Statements {
   /** All of `work` sees one snapshot of the database. */
   read<T>(work: () => T): Promise<T>;
 }
 
-export interface Database extends Reader {
+export interface Database extends StoreReader {
   readonly file: string;
   readonly raw: Sqlite.Database;
   readonly clock: Clock;

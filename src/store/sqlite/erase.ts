@@ -168,7 +168,7 @@ type TableRow = Record<string, unknown>;
 const BATCH = 1_000;
 
 /** The columns of a table that contain text. Ids, kinds, and names of people and tools are not among them. */
-interface Words {
+interface TextColumns {
   table: string;
   columns: Record<string, Clean>;
   /** How `findWords` counts a row; left out for what only repeats other text: commands, and sent replies. */
@@ -182,7 +182,7 @@ interface Words {
 }
 
 const ATTACHMENTS = json({ name: plain, read: plain });
-const MESSAGES: Words = {
+const MESSAGES: TextColumns = {
   table: 'message',
   counts: 'messages',
   columns: {
@@ -194,7 +194,7 @@ const MESSAGES: Words = {
   },
 };
 const STEP = json({ text: plain, arguments: foreign, content: foreign });
-const ALL: Words[] = [
+const ALL: TextColumns[] = [
   MESSAGES,
   // A platform's refusal may quote the message.
   { table: 'outbox', columns: { body: json({ text: plain, label: plain }), error: plain } },
@@ -225,22 +225,26 @@ const ALL: Words[] = [
   { table: 'command', columns: { argument: plain }, which: 'finished_at is not null' },
 ];
 /** It repeats what stands elsewhere, but for what was changed there since. */
-const JOURNAL: Words = {
+const JOURNAL: TextColumns = {
   table: 'journal',
   columns: { entry: entryWords, results: foreign },
   also: `filed = case filed when 'log' then 'log' else 'stale' end, changed = ${NEWEST_CHANGE} + 1`,
 };
 /** The command that requested the erasure contains the phrase, and needs it until everything else is done. */
-const OPEN_COMMANDS: Words = { table: 'command', columns: { argument: plain }, which: 'finished_at is null' };
+const OPEN_COMMANDS: TextColumns = {
+  table: 'command',
+  columns: { argument: plain },
+  which: 'finished_at is null',
+};
 
 /** The key of a table's rows, the condition on the chat's (`@chat`), and the path along them. */
-interface Place {
+interface TablePlace {
   key: string[];
   belongs: string;
   path: KeyPath | null;
 }
 
-function placeOf(db: Database, { table, which = 'true' }: Words): Place {
+function placeOf(db: Database, { table, which = 'true' }: TextColumns): TablePlace {
   const columns = db.all<{ name: string; type: string; pk: number }>(`PRAGMA table_info(${table})`);
   const key = columns.filter(({ pk }) => pk > 0).sort((a, b) => a.pk - b.pk);
   const [first] = key;
@@ -266,7 +270,7 @@ function placeOf(db: Database, { table, which = 'true' }: Words): Place {
 /** Calls `visit` for each batch of a table, with its rows in the chat. */
 async function walk(
   db: Database,
-  words: Words,
+  words: TextColumns,
   chat: ChatId,
   visit: (rows: () => TableRow[]) => Promise<void>,
 ): Promise<void> {
@@ -284,7 +288,7 @@ async function walk(
   }
 }
 
-async function clean(db: Database, words: Words, chat: ChatId, eraser: Eraser): Promise<void> {
+async function clean(db: Database, words: TextColumns, chat: ChatId, eraser: Eraser): Promise<void> {
   const { table, columns, whole, also } = words;
   const isRow = placeOf(db, words).key.map((column) => `${column} = @${column}`);
   const set = [...Object.keys(columns).map((column) => `${column} = @${column}`), ...(also ? [also] : [])];
@@ -312,7 +316,7 @@ function emptyLog(db: Database): Promise<void> {
   });
 }
 
-async function count(db: Database, words: Words, chatId: ChatId, eraser: Eraser): Promise<number> {
+async function count(db: Database, words: TextColumns, chatId: ChatId, eraser: Eraser): Promise<number> {
   let found = 0;
   await walk(db, words, chatId, async (rows) => {
     const batch = await db.read(rows);
@@ -367,7 +371,7 @@ function filesRead(attachments: string, phrase: Phrase): string[] {
 }
 
 /** The row without the phrase; null if it does not occur in it. */
-function withoutPhrase({ columns }: Words, row: TableRow, eraser: Eraser): TableRow | null {
+function withoutPhrase({ columns }: TextColumns, row: TableRow, eraser: Eraser): TableRow | null {
   const next = { ...row };
   for (const [column, clean] of Object.entries(columns)) {
     const source = row[column];

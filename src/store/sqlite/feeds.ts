@@ -15,7 +15,7 @@ import type {
 } from '../../core/journal.js';
 import type { HeardFeed, HeardView } from '../../core/recall.js';
 import type { HeardMessage } from '../../core/transcript.js';
-import type { Database, Reader, Statements } from './connection.js';
+import type { Database, Statements, StoreReader } from './connection.js';
 import { caughtUp, writeJournal } from './journal.js';
 import { batchEnd } from './sql.js';
 import { behindReset, findView, HEARD_COLUMNS, type HeardRow, toHeard } from './transcript.js';
@@ -169,7 +169,10 @@ function withoutForgotten(db: Statements, rows: SaidRow[]): SaidRow[] {
 }
 
 /** A chat as people saw it: in batches along the ids of all messages. */
-export function saidIn(db: Reader, ask: Parameters<ChatFeed['saidIn']>[0]): ReturnType<ChatFeed['saidIn']> {
+export function saidIn(
+  db: StoreReader,
+  ask: Parameters<ChatFeed['saidIn']>[0],
+): ReturnType<ChatFeed['saidIn']> {
   return db.read(() => {
     const upTo = batchEnd(db, { table: 'message', key: 'id', first: 0 }, CHAT_BATCH, ask.after);
     if (typeof upTo !== 'number') return { said: [], next: null };

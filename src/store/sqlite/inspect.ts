@@ -10,7 +10,7 @@ import type { TraceStore } from '../../core/memory.js';
 import type { Step } from '../../core/transcript.js';
 import { storeFault } from './busy.js';
 import { findChat, toChat } from './chats.js';
-import { type Reader, type Statements, statementsOf } from './connection.js';
+import { type Statements, type StoreReader, statementsOf } from './connection.js';
 import { ENTRY_COLUMNS, type EntryRow, entryOf, saidIn } from './feeds.js';
 import { entriesOfTurn } from './journal.js';
 import { messagesWith, traceStore } from './memory-history.js';
@@ -126,7 +126,7 @@ async function isCurrent(file: string, migrationsFolder: URL): Promise<boolean> 
   return found.kind === 'found' && found.pending === 0;
 }
 
-function reading<T>(file: string, look: (db: Reader) => T | Promise<T>): Promise<T> {
+function reading<T>(file: string, look: (db: StoreReader) => T | Promise<T>): Promise<T> {
   return withFile(file, { readonly: true }, (raw) =>
     look({ ...statementsOf(raw), read: async (work) => work() }),
   );

@@ -147,7 +147,7 @@ const END_ENTRY = `
   update journal set status = @status, results = @results, finished_at = @at, changed = ${NEXT}
   where id = @id and status = 'pending'`;
 
-interface Outcome {
+interface EntryOutcome {
   status: 'completed' | 'interrupted';
   results: Results;
   at: number;
@@ -182,7 +182,7 @@ function addEntry(
   });
 }
 
-function endEntry(db: Statements, id: string, { status, results, at }: Outcome): boolean {
+function endEntry(db: Statements, id: string, { status, results, at }: EntryOutcome): boolean {
   return db.run(END_ENTRY, { id, status, results: JSON.stringify(results), at }).changes > 0;
 }
 
@@ -343,7 +343,7 @@ const TASK_OVER = 'The task ended before the outcome of this was known.';
 export function endTaskEntries(
   db: Database,
   { id: taskId, turnId, callId }: { id: string; turnId: string | null; callId: string | null },
-  outcome: Outcome,
+  outcome: EntryOutcome,
 ): void {
   const { results, at } = outcome;
   const error = 'error' in results ? results.error : TASK_OVER;

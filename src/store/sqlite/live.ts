@@ -9,10 +9,10 @@ import type { LiveStore } from '../../core/store.js';
 import type { Database, Statements } from './connection.js';
 import {
   DELIVERY,
-  type Destination,
   type NewEntry,
   type OutboxRow,
   putDeliveries,
+  type SendTarget,
   toDelivery,
   UNKNOWN,
 } from './outbox.js';
@@ -38,7 +38,7 @@ export function removeShown(db: Statements, turnId: string): void {
 }
 
 /** The turn was stopped: completes what is visible as stopped. To be called within a transaction. */
-export function stopShown(db: Database, turn: { id: string; personaId: string }, to: Destination): void {
+export function stopShown(db: Database, turn: { id: string; personaId: string }, to: SendTarget): void {
   const { parts, crashes } = shownParts(db, turn.id);
   const last = parts.at(-1);
   if (last === undefined) return;

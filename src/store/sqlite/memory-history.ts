@@ -7,7 +7,7 @@ import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/
 import type { Fate, PromptMemory, Spoke, Trace, TraceStore, VersionStore } from '../../core/memory.js';
 import { addedLines, lineKey, lineKeys, linesOfText, memoryPath, type Origins } from '../../core/origin.js';
 import { isAfter, type Position, type StoredMessage } from '../../core/transcript.js';
-import type { Database, Reader, Statements } from './connection.js';
+import type { Database, Statements, StoreReader } from './connection.js';
 import type { version } from './schema.js';
 import { bound, columns, insertInto, type Row } from './sql.js';
 import { findView, MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
@@ -213,7 +213,7 @@ function fateOf(db: Statements, chatId: ChatId, { room, id }: StoredMessage, hea
 }
 
 async function trace(
-  db: Reader,
+  db: StoreReader,
   { chatId, wanted, most }: Parameters<TraceStore['trace']>[0],
 ): Promise<Trace[]> {
   if ('platformMessageId' in wanted) {
@@ -238,7 +238,7 @@ async function trace(
   return found;
 }
 
-async function spokeSince(db: Reader, since: number): Promise<Spoke[]> {
+async function spokeSince(db: StoreReader, since: number): Promise<Spoke[]> {
   const found = new Map<string, Spoke>();
   let below = (await db.read(() => db.value<number | null>(NEWEST_ID) ?? 0)) + 1;
   while (below > 0) {
@@ -267,7 +267,7 @@ function whereabouts(db: Statements, room: RoomId | null, personaId: PersonaId |
   return { window: row?.inWindow ?? 0, flushed: row?.flushed ?? 0, archived: row?.archived ?? 0 };
 }
 
-export function traceStore(db: Reader): TraceStore {
+export function traceStore(db: StoreReader): TraceStore {
   return {
     trace: (ask) => trace(db, ask),
     whereabouts: (room, personaId) => db.read(() => whereabouts(db, room, personaId)),

@@ -14,7 +14,7 @@ import { columns, fromJson, listed, type Row } from './sql.js';
 import { greet } from './transcript.js';
 
 /** The destination of a delivery, and when it was created. */
-export type Destination = Omit<Post, 'delivery' | 'precedes'>;
+export type SendTarget = Omit<Post, 'delivery' | 'precedes'>;
 
 /** An entry as it is added; `shown`: the part that is shown already, and how often the process crashed while sending it. */
 export type NewEntry = NewDelivery & {
@@ -45,7 +45,7 @@ const INSERT = `
 /** With `send`, the first is claimed, marked as being sent, and returned. To be called within a transaction. */
 export function putDeliveries(
   db: Database,
-  to: Destination,
+  to: SendTarget,
   deliveries: NewEntry[],
   send: Attempt | null = null,
 ): Delivery | null {
@@ -59,11 +59,11 @@ export function putDeliveries(
 }
 
 /** Ignores a duplicate of (origin, persona, part): then false. To be called within a transaction. */
-export function putDelivery(db: Database, to: Destination, delivery: NewEntry): boolean {
+export function putDelivery(db: Database, to: SendTarget, delivery: NewEntry): boolean {
   return insertRows(db, to, [delivery], null).length === 1;
 }
 
-function insertRows(db: Database, to: Destination, deliveries: NewEntry[], send: Attempt | null): number[] {
+function insertRows(db: Database, to: SendTarget, deliveries: NewEntry[], send: Attempt | null): number[] {
   const rows = deliveries.map((delivery, n) => rowOf(delivery, n === 0 ? send : null, to.now));
   const { chatId, channel, address, threadId, kind } = to;
   const values = { chatId, channel, address, threadId, kind, rows: JSON.stringify(rows) };
@@ -114,7 +114,7 @@ function inDoubt(
 }
 
 /** The delivery's state before the attempt that begins. */
-function asDelivery(id: number, { now, ...to }: Destination, entry: NewEntry): Delivery {
+function asDelivery(id: number, { now, ...to }: SendTarget, entry: NewEntry): Delivery {
   const { shown, precedes: _, ...delivery } = entry;
   const doubt = inDoubt(entry, now);
   const first: Delivery = { ...delivery, ...to, ...doubt, id, uncertainCuts: 0, notBefore: 0 };

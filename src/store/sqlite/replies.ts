@@ -17,7 +17,7 @@ import { IS_MESSAGE, MESSAGE, type NewMessage, reviseRoom } from './transcript.j
 import { beganBefore } from './views.js';
 
 /** Within it, an id of the platform names one message. */
-interface Place {
+interface MessagePlace {
   chatId: ChatId;
   account: string;
   moves: number;
@@ -76,7 +76,7 @@ function sentWith(db: Statements, chatId: ChatId, platformMessageId: string): Se
   return db.get<SentRow>(SENT, chatId, platformMessageId);
 }
 
-function heardWith(db: Statements, platformMessageId: string, there: Place): RepliedRow | undefined {
+function heardWith(db: Statements, platformMessageId: string, there: MessagePlace): RepliedRow | undefined {
   const which = { ...there, platformMessageId };
   return db.get<RepliedRow>(HEARD_EDITED, which) ?? db.get<RepliedRow>(HEARD_FIRST, which);
 }
@@ -93,7 +93,7 @@ function isFromOutside(db: Statements, { origin }: SentRow): boolean {
 }
 
 /** The platform only said which message is answered. */
-function replyTold(db: Statements, platformMessageId: string, there: Place): Quoted {
+function replyTold(db: Statements, platformMessageId: string, there: MessagePlace): Quoted {
   const sent = sentWith(db, there.chatId, platformMessageId);
   if (sent !== undefined) {
     const isGone = isForgotten(db, sent);
@@ -111,7 +111,7 @@ function replyTold(db: Statements, platformMessageId: string, there: Place): Quo
 export function quoted(
   db: Statements,
   replyTo: NonNullable<ReceiptOf<'message'>['replyTo']>,
-  there: Place,
+  there: MessagePlace,
 ): Quoted {
   const { platformMessageId, senderName, text, ours, told, elsewhere, forwardedFrom } = replyTo;
   const isKnown = () =>
@@ -150,7 +150,7 @@ function taintOf(found: RepliedRow | undefined, text: string): boolean | undefin
 export function filesWith(
   db: Statements,
   attachments: Attachment[],
-  replied: Place & { platformMessageId: string },
+  replied: MessagePlace & { platformMessageId: string },
 ): StoredAttachment[] {
   if (!attachments.some(({ ofReply }) => ofReply)) return attachments;
   const known: StoredAttachment[] = JSON.parse(db.value<string | null>(FILES, replied) ?? '[]');

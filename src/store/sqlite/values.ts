@@ -2,7 +2,7 @@
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Usage } from '../../core/model.js';
 import type { Amount, ChannelStore, SettingStore, UsageStore } from '../../core/store.js';
-import type { Database, Reader, Statements } from './connection.js';
+import type { Database, Statements, StoreReader } from './connection.js';
 import { newestSent } from './live.js';
 import { deliveryOf } from './outbox.js';
 import { insertInto, upsert } from './sql.js';
@@ -112,7 +112,11 @@ const STATE = `
   select name, value from channel_state where channel = ? and name in (select value from json_each(?))`;
 
 /** A channel's own values, by name; also for `doctor`, beside a running gateway. */
-export function channelState(db: Reader, channel: string, names: string[]): Promise<Map<string, string>> {
+export function channelState(
+  db: StoreReader,
+  channel: string,
+  names: string[],
+): Promise<Map<string, string>> {
   return db.read(() => {
     const rows = db.all<{ name: string; value: string }>(STATE, channel, JSON.stringify(names));
     return new Map(rows.map(({ name, value }) => [name, value]));

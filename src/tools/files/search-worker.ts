@@ -5,7 +5,14 @@
 import { join } from 'node:path';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import picomatch from 'picomatch';
-import { composed, type Entry, entriesBelow, type OpenFolder, openFile, within } from '../../core/beneath.js';
+import {
+  composed,
+  entriesBelow,
+  type FolderEntry,
+  type OpenFolder,
+  openFile,
+  within,
+} from '../../core/beneath.js';
 import { cutAt } from '../../core/cut.js';
 import { codeOf } from '../../core/file-access.js';
 import { isNoMessages } from './attachment.js';
@@ -61,10 +68,10 @@ export async function searchIn(order: SearchOrder): Promise<SearchResult> {
   let looked = 0;
   for (const { root, names, before, matched } of folders) {
     const look = async (folder: OpenFolder) => {
-      const isClosed = ({ path }: Entry) => closed.includes(join(root, ...names, path));
-      const isCopy = ({ name, path }: Entry) =>
+      const isClosed = ({ path }: FolderEntry) => closed.includes(join(root, ...names, path));
+      const isCopy = ({ name, path }: FolderEntry) =>
         media !== null && isNoMessages(name) && join(root, ...names, path) === join(media, name);
-      const enter = (entry: Entry) =>
+      const enter = (entry: FolderEntry) =>
         file === null &&
         !PASSED_OVER.has(entry.name) &&
         !(before === '' && isCovered(folders, entry)) &&
@@ -102,12 +109,12 @@ export async function searchIn(order: SearchOrder): Promise<SearchResult> {
 }
 
 /** The folder in whose place another one is looked through. */
-function isCovered(folders: SearchFolder[], { path }: Entry): boolean {
+function isCovered(folders: SearchFolder[], { path }: FolderEntry): boolean {
   return folders.some(({ before }) => before === `${path}/`);
 }
 
 async function linesIn(
-  { folder, name }: Entry,
+  { folder, name }: FolderEntry,
   path: string,
   expression: RegExp,
   most: number,
