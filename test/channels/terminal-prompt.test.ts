@@ -245,7 +245,7 @@ describe('the terminal at a prompt', () => {
     });
     await start();
     input.write('one\r');
-    await expect.poll(() => warnings).toEqual(['a line could not be taken in']);
+    await expect.poll(() => warnings).toEqual(['could not store a line']);
     expect(screen().join('\n')).toContain('Please send it again.');
     failing = false;
     input.write('two\r');

@@ -1,6 +1,6 @@
 /**
- * The bound of what comes in. Platforms have limits of their own (Telegram 32,768 characters, Discord 4,000 and 6,000 of
- * embeds, WhatsApp 65,536), but what a stranger's client sends, or a bridge, need not keep them: nothing longer is read.
+ * Bounds and forms of what comes in. Platforms have limits of their own (Telegram 32,768 characters, Discord 4,000 and 6,000
+ * of embeds, WhatsApp 65,536), but a stranger's client or a bridge need not keep them: nothing longer is read.
  */
 import { cutAt, cutWithMarker } from '../../core/cut.js';
 import type { InboundEvent } from '../../core/message.js';
@@ -12,6 +12,15 @@ const MOST_OF_A_NAME = 256;
 
 export function boundedText(text: string): string {
   return cutWithMarker(text, MOST_CHARS, 'message-max-chars');
+}
+
+/** A field of a payload as text; undefined where it has another form. */
+export function text(value: unknown): string | undefined {
+  return typeof value === 'string' ? boundedText(value) : undefined;
+}
+
+export function decimal(value: unknown): number | undefined {
+  return Number.isFinite(value) ? (value as number) : undefined;
 }
 
 /** Its words and names, cut where they are longer than any platform lets them be. */
@@ -51,8 +60,6 @@ function boundedName(name: string): string {
   return name.length <= MOST_OF_A_NAME ? name : `${cutAt(name, MOST_OF_A_NAME - 1)}…`;
 }
 
-// A line in brackets, which stands where a message has no words. What it tells is others' words, and stays within it. Pure.
-
 /** `what` may hold anything: it ends neither the line nor the bracket. */
 export function bracketed(what: string): string {
   const line = what
@@ -61,8 +68,6 @@ export function bracketed(what: string): string {
     .replaceAll(']', ')');
   return `[${line.trim()}]`;
 }
-
-// The names of people that a platform writes into a text where somebody is mentioned: not the sender's own words.
 
 /** Only such a name could be taken for an address. */
 const LIKE_AN_ADDRESS = /[.:]/;

@@ -2,8 +2,9 @@
  * Answers of a platform that are worth remembering, by key: who is in a group, who manages it. One question at a
  * time for each key; the oldest answers are forgotten when there are too many.
  */
+
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../core/clock.js';
-import { bounded } from './bounded.js';
 
 /** Somebody who is an administrator mostly stays one; somebody who is not may just have been made one. */
 const YES_KEPT_MS = 300_000;
@@ -15,7 +16,7 @@ export function createLookupCache<Answer>(
   ask: (key: string) => Promise<Answer>,
   { most, clock }: { most: number; clock: Clock },
 ) {
-  let answers = bounded<string, { askedAt: number; answer: Answer }>(most);
+  const answers = new LRUCache<string, { askedAt: number; answer: Answer }>({ max: most });
   const asking = new Map<string, Promise<Answer>>();
 
   async function askNow(key: string): Promise<Answer> {
@@ -41,10 +42,8 @@ export function createLookupCache<Answer>(
       asking.set(key, running);
       return running;
     },
-    forget: (key: string) => answers.delete(key),
-    forgetAll(): void {
-      answers = bounded(most);
-    },
+    forget: (key: string) => void answers.delete(key),
+    forgetAll: () => answers.clear(),
   };
 }
 

@@ -3,7 +3,7 @@
  * API has counts as absent, and an object without its essential fields, too. What the types call required may be missing.
  */
 import type { Chat, Message, Update, User, Voice } from 'grammy/types';
-import { text } from '../kit/payload.js';
+import { text } from '../kit/incoming.js';
 
 /** The kinds of updates we ask Telegram for. */
 export const ALLOWED_UPDATES = [

@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import type { Channel, ChannelLimits, Part, Receive, Recipient } from '../../core/channel.js';
+import type { Channel, ChannelLimits, Part, Receive, Recipient, SendResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
@@ -49,6 +49,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
   const dialogue = interactive
     ? createPrompt({ ...options, warn: (error, message) => log.warn({ err: error }, message) })
     : createPipe(options);
+  const { thinking } = dialogue;
   const ended = new AbortController();
   const state = createState(clock);
   let reading: Promise<void> = Promise.resolve();
@@ -66,39 +67,21 @@ export function createTerminal(options: TerminalOptions): Terminal {
 
   async function converse(receive: Receive, signal: AbortSignal): Promise<void> {
     try {
-      await dialogue.read((line) => receive(batchOf(line)), signal);
+      await dialogue.read((line) => receive(batchOf(line, options)), signal);
       finish(null);
     } catch (error) {
-      log.error({ err: error }, 'the terminal chat ended, because its input could not be taken in');
+      log.error({ err: error }, 'could not read the terminal; ending the chat');
       finish(error);
     }
   }
 
-  function batchOf(line: string): Parameters<Receive>[0] {
-    const sender = { address: ADDRESS, name: options.userName, administrator: true };
-    return {
-      channel: 'terminal',
-      account: ADDRESS,
-      events: [
-        {
-          kind: 'message',
-          // As on every platform, a chat with one person has that person's name.
-          chat: { address: ADDRESS, kind: 'direct', title: options.userName },
-          threadId: null,
-          platformMessageId: options.newId(),
-          sender,
-          text: line,
-          sentAt: clock.now(),
-          mentionsBot: false,
-          replyTo: null,
-        },
-      ],
-    };
-  }
-
-  async function preview(_to: Recipient, part: Part): Promise<boolean> {
-    dialogue.thinking?.(part.text);
-    return true;
+  async function show(name: string, part: Part, platformMessageId: string): Promise<SendResult> {
+    try {
+      await dialogue.show(name, part);
+      return { kind: 'sent', platformMessageId };
+    } catch (error) {
+      return { kind: 'refused', reason: `nobody reads the terminal chat: ${describe(error)}` };
+    }
   }
 
   const limits: ChannelLimits = {
@@ -129,29 +112,45 @@ export function createTerminal(options: TerminalOptions): Terminal {
         return { kind: 'refused', reason: `the terminal has no chat ${to.address}` };
       const found = part.file === undefined ? null : await findFile(part.file);
       if (found !== null && found.kind !== 'found') return found;
-      try {
-        await dialogue.show(personaName, asText(part));
-        return { kind: 'sent', platformMessageId: options.newId() };
-      } catch (error) {
-        return { kind: 'refused', reason: `nobody reads the terminal chat: ${describe(error)}` };
-      }
+      return show(personaName, asText(part), options.newId());
     },
-    async react(_to, _id, emoji, { personaName }) {
-      try {
-        await dialogue.show(personaName, { text: reactionText(emoji), marks: [] });
-        return { kind: 'sent', platformMessageId: '' };
-      } catch (error) {
-        return { kind: 'refused', reason: `nobody reads the terminal chat: ${describe(error)}` };
-      }
-    },
+    react: (_to, _id, emoji, { personaName }) =>
+      show(personaName, { text: reactionText(emoji), marks: [] }, ''),
     async stop() {
       ended.abort();
       await dialogue.close();
       await reading;
     },
     status: state.status,
-    ...(dialogue.thinking ? { setTyping: async () => dialogue.thinking?.(), preview } : {}),
     interject: dialogue.interject,
+    ...(thinking && {
+      setTyping: async () => thinking(),
+      async preview(_to: Recipient, part: Part) {
+        thinking(part.text);
+        return true;
+      },
+    }),
+  };
+}
+
+function batchOf(line: string, { userName, newId, clock }: TerminalOptions): Parameters<Receive>[0] {
+  return {
+    channel: 'terminal',
+    account: ADDRESS,
+    events: [
+      {
+        kind: 'message',
+        // As on every platform, a chat with one person has that person's name.
+        chat: { address: ADDRESS, kind: 'direct', title: userName },
+        threadId: null,
+        platformMessageId: newId(),
+        sender: { address: ADDRESS, name: userName, administrator: true },
+        text: line,
+        sentAt: clock.now(),
+        mentionsBot: false,
+        replyTo: null,
+      },
+    ],
   };
 }
 

@@ -1,4 +1,8 @@
-/** The lines that were typed, kept in a file for the next chat: one a line, oldest first. */
+/**
+ * The terminal chat for a person: a prompt that keeps what is being typed while replies and log lines appear above it, line
+ * history, colours where the terminal has them, and, while the model works, a spinner with the end of what it has written so
+ * far. What is printed cannot be taken back, so the reply itself comes when it is final.
+ */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
@@ -9,6 +13,7 @@ import { phraseOf } from '../../core/phrase.js';
 import { styled, terminalText, withoutControls } from '../markdown/terminal.js';
 import type { Dialogue } from './pipe.js';
 
+/** The lines that were typed are kept in a file for the next chat: one a line, oldest first. */
 const MOST_LINES = 500;
 /** Pasted documents are not what somebody looks for with the arrow keys. */
 const LONGEST = 2000;
@@ -40,16 +45,19 @@ function withoutForgotten(lines: string[]): string[] {
   return lines.filter((line) => !phrases.some((phrase) => phrase.isIn(line)));
 }
 
-// The terminal chat for a person: a prompt that keeps what is being typed while replies and log lines appear
-// above it, line history, colours where the terminal has them, and, while the model works, a spinner with the end of
-// what it has written so far. What is printed cannot be taken back, so the reply itself comes when it is final.
-
 const FRAMES = [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'];
 const FRAME_MS = 120;
 /** Typing is announced again every few seconds; a spinner that is not renewed goes out. */
 const THINKING_MS = 6000;
 
-export function createPrompt(parts: {
+export function createPrompt({
+  input,
+  output,
+  colours,
+  historyFile,
+  clock,
+  warn,
+}: {
   input: Readable;
   output: Writable;
   colours: boolean;
@@ -58,15 +66,12 @@ export function createPrompt(parts: {
   /** Told of what goes wrong while the chat goes on. */
   warn(error: unknown, message: string): void;
 }): Dialogue {
-  const { input, output, colours, clock } = parts;
   const styles = (...codes: string[]) => (colours ? codes : []);
   const idle = `${styled(styles('32'), 'you:')} `;
+  const spinner = createSpinner(clock, () => above(() => {}));
   let line: Interface | null = null;
   let saving: Promise<void> = Promise.resolve();
   let taking: Promise<void> = Promise.resolve();
-  let thinkingUntil = 0;
-  let written = '';
-  let animation: NodeJS.Timeout | null = null;
 
   /** Takes the prompt away, lets `write` write in its place, and draws it anew below, with what was typed. */
   function above(write: () => void): void {
@@ -84,31 +89,11 @@ export function createPrompt(parts: {
     line.prompt(true);
   }
 
-  function redraw(): void {
-    above(() => {});
-  }
-
   function promptNow(): string {
-    if (clock.now() >= thinkingUntil) {
-      stopAnimation();
-      return idle;
-    }
-    const frame = FRAMES[Math.floor(clock.now() / FRAME_MS) % FRAMES.length];
-    const shown = endOf(written, Math.floor(columnsOf(output) / 2)) || 'thinking';
-    return colours ? `${styled(['36'], `${frame} ${shown}`)}  ${idle}` : `(${shown}) ${idle}`;
-  }
-
-  function stopAnimation(): void {
-    thinkingUntil = 0;
-    written = '';
-    if (animation) clearInterval(animation);
-    animation = null;
-  }
-
-  function clearTyped(prompt: Interface): void {
-    prompt.write(null, { ctrl: true, name: 'e' });
-    prompt.write(null, { ctrl: true, name: 'u' });
-    above(() => output.write(`${styled(styles('2'), '(Ctrl-C again or Ctrl-D ends)')}\n`));
+    const spinning = spinner.now();
+    if (spinning === null) return idle;
+    const shown = endOf(spinning.written, Math.floor(columnsOf(output) / 2)) || 'thinking';
+    return colours ? `${styled(['36'], `${spinning.frame} ${shown}`)}  ${idle}` : `(${shown}) ${idle}`;
   }
 
   async function takeIn(text: string, take: (line: string) => Promise<Reception>): Promise<void> {
@@ -116,76 +101,108 @@ export function createPrompt(parts: {
       await take(text);
     } catch (error) {
       above(() => output.write('(Your message could not be taken in. Please send it again.)\n'));
-      parts.warn(error, 'a line could not be taken in');
+      warn(error, 'could not store a line');
     }
   }
 
-  async function read(take: (line: string) => Promise<Reception>, signal: AbortSignal): Promise<void> {
-    const history = parts.historyFile ? await loadHistory(parts.historyFile) : [];
-    if (signal.aborted) return;
-    const prompt = createInterface({ input, output, terminal: true, history, historySize: MOST_LINES });
-    line = prompt;
+  /** Handles keys and lines until the prompt closes. */
+  function listen(prompt: Interface, take: (line: string) => Promise<Reception>): void {
     let isWarned = false;
     prompt.on('history', (lines) => keepHistory(lines));
     prompt.on('SIGINT', () => {
-      if (isWarned && prompt.line === '') {
-        prompt.close();
-      } else {
-        isWarned = true;
-        clearTyped(prompt);
-      }
+      if (isWarned && prompt.line === '') return prompt.close();
+      isWarned = true;
+      prompt.write(null, { ctrl: true, name: 'e' });
+      prompt.write(null, { ctrl: true, name: 'u' });
+      above(() => output.write(`${styled(styles('2'), '(Ctrl-C again or Ctrl-D ends)')}\n`));
     });
     prompt.on('line', (text) => {
       isWarned = false;
       if (text.trim() !== '') taking = taking.then(() => takeIn(text, take));
-      redraw();
+      above(() => {});
     });
     prompt.on('error', (error: unknown) => {
-      parts.warn(error, 'the terminal cannot be read any more');
+      warn(error, 'could not read the terminal; ending the chat');
       prompt.close();
     });
-    const closed = new Promise<void>((resolve) => prompt.once('close', resolve));
-    signal.addEventListener('abort', () => prompt.close());
-    const hint = 'Write a message and press Enter. /help lists the commands, Ctrl-D ends.';
-    output.write(`${styled(styles('2'), hint)}\n`);
-    redraw();
-    await closed;
-    line = null;
-    stopAnimation();
-    output.write('\n');
-    await taking;
   }
 
   function keepHistory(lines: string[]): void {
-    const { historyFile } = parts;
     if (historyFile === null) return;
     saving = saving
       .then(() => saveHistory(historyFile, lines))
-      .catch((error: unknown) => parts.warn(error, 'the line history could not be saved'));
+      .catch((error: unknown) => warn(error, 'could not save the line history'));
   }
 
   return {
-    read,
+    async read(take, signal) {
+      const history = historyFile ? await loadHistory(historyFile) : [];
+      if (signal.aborted) return;
+      const prompt = createInterface({ input, output, terminal: true, history, historySize: MOST_LINES });
+      line = prompt;
+      listen(prompt, take);
+      const closed = new Promise<void>((resolve) => prompt.once('close', resolve));
+      signal.addEventListener('abort', () => prompt.close());
+      const hint = 'Write a message and press Enter. /help lists the commands, Ctrl-D ends.';
+      output.write(`${styled(styles('2'), hint)}\n`);
+      above(() => {});
+      await closed;
+      line = null;
+      spinner.stop();
+      output.write('\n');
+      await taking;
+    },
+
     show(name, part) {
       const text = colours ? terminalText(part) : withoutControls(part.text);
-      const reply = `${styled(styles('1', '35'), `${withoutControls(name)}:`)} ${text.replace(/(?<!\n)\n+$/, '')}\n`;
+      const speaker = styled(styles('1', '35'), `${withoutControls(name)}:`);
+      const reply = `${speaker} ${text.replace(/(?<!\n)\n+$/, '')}\n`;
       return new Promise((resolve, reject) => {
-        stopAnimation();
+        spinner.stop();
         above(() => output.write(reply, (error) => (error ? reject(error) : resolve())));
       });
     },
-    thinking(soFar) {
+
+    thinking: spinner.start,
+    interject: above,
+
+    async close() {
+      line?.close();
+      spinner.stop();
+      await taking;
+      await saving;
+    },
+  };
+}
+
+/** Shows that the model works, for some seconds after each call of `start`. */
+function createSpinner(clock: Pick<Clock, 'now'>, redraw: () => void) {
+  let until = 0;
+  let written = '';
+  let animation: NodeJS.Timeout | null = null;
+
+  function stop(): void {
+    until = 0;
+    written = '';
+    if (animation) clearInterval(animation);
+    animation = null;
+  }
+
+  return {
+    stop,
+    start(soFar?: string): void {
       if (soFar !== undefined) written = soFar;
-      thinkingUntil = clock.now() + THINKING_MS;
+      until = clock.now() + THINKING_MS;
       animation ??= setInterval(redraw, FRAME_MS).unref();
       redraw();
     },
-    interject: above,
-    async close() {
-      line?.close();
-      stopAnimation();
-      await taking;
-      await saving;
+    /** null when it is out. */
+    now(): { frame: string; written: string } | null {
+      if (clock.now() >= until) {
+        stop();
+        return null;
+      }
+      return { frame: FRAMES[Math.floor(clock.now() / FRAME_MS) % FRAMES.length] ?? '', written };
     },
   };
 }

@@ -3,8 +3,7 @@
  * fill in every field, so one of another form than the library declares counts as absent, and nothing throws.
  */
 import { normalizeMessageContent, proto } from '@whiskeysockets/baileys';
-import { bracketed } from '../kit/incoming.js';
-import { decimal, text } from '../kit/payload.js';
+import { bracketed, decimal, text } from '../kit/incoming.js';
 
 const { AssociationType } = proto.MessageAssociation;
 const SECOND_FILES: ReadonlySet<unknown> = new Set([

@@ -4,8 +4,7 @@
  */
 import { aesDecryptGCM, hkdf, proto } from '@whiskeysockets/baileys';
 import type { Attachment, InboundChat, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
-import { boundedEvent, mentioning } from '../kit/incoming.js';
-import { text } from '../kit/payload.js';
+import { boundedEvent, mentioning, text } from '../kit/incoming.js';
 import {
   albumOf,
   bytesIn,

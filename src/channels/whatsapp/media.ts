@@ -4,6 +4,7 @@
  * its sender's phone may upload it once more. The library downloads without a limit, cannot be stopped, asks any server
  * that a sender names and does not check that the file is whole, so we download it ourselves.
  */
+
 import { createDecipheriv, createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { getMediaKeys, type WAMessage, type WASocket } from '@whiskeysockets/baileys';
 import * as z from 'zod';
@@ -11,7 +12,7 @@ import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { Outward } from '../../core/network.js';
 import { download } from '../kit/download.js';
-import { text } from '../kit/payload.js';
+import { text } from '../kit/incoming.js';
 import { bytesIn, type MediaMessage, type MessageFile } from './content.js';
 import { isGroup, plainJid } from './ids.js';
 
