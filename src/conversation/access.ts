@@ -1,14 +1,14 @@
 /**
- * Step 1 of the route: decides who may talk. Pure. Messages from anybody who may not are neither stored nor shown to a
- * model.
+ * Step 1 of the route: who somebody is, and whether they may talk. Messages from anybody who may not are neither stored nor
+ * shown to a model. Our id of a chat or a person is the one that they were first known under, whatever address the platform uses
+ * now; chat.yaml is the source of truth, and the store holds a copy for fast lookup.
  */
-
 import type { AccessRules } from '../core/access.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { type ChatId, platformId } from '../core/ids.js';
 import type { JobAccess } from '../core/jobs.js';
 import type { Address, InboundChat, InboundSender } from '../core/message.js';
-import type { BaseServices, Services } from './services.js';
+import type { BaseServices } from './services.js';
 
 /** What was approved at run time (`coterie pair approve`). */
 interface Approval {
@@ -25,35 +25,117 @@ export type AccessDecision =
   | 'unlisted'
   | 'stay-out';
 
-/**
- * `chatIds` are all ids of the chat: its own and the one that the platform uses now. A listing of either counts, so
- * access survives a group's migration.
- */
+/** Pure. A listing of any id of the chat counts, so access survives a group's migration. */
 export function decideAccess(
   rules: AccessRules,
   chat: { kind: 'direct' | 'group'; chatIds: ChatId[]; senderId: ChatId },
-  standing: Approval,
+  approval: Approval,
 ): AccessDecision {
   const listed = chat.chatIds.some((id) => rules.chats.includes(id) || rules.controlChats.includes(id));
   if (chat.kind === 'group') {
     if (rules.groups === 'closed') return 'stay-out';
-    return rules.groups === 'open' || listed || standing.chat ? 'enter' : 'unlisted';
+    return rules.groups === 'open' || listed || approval.chat ? 'enter' : 'unlisted';
   }
-  if (listed || isKnown(rules, chat.senderId, standing) || rules.direct === 'open') return 'enter';
+  if (listed || isKnown(rules, chat.senderId, approval) || rules.direct === 'open') return 'enter';
   return rules.direct === 'pairing' ? 'pair' : 'stay-out';
 }
 
-/** Somebody has said that this person may talk. */
-function isKnown(rules: AccessRules, senderId: ChatId, standing: Omit<Approval, 'chat'>): boolean {
-  return standing.sender || isOwner(rules, senderId, standing) || rules.chats.includes(senderId);
+/** Whether this person was let in, not only a group that they are in. */
+function isKnown(rules: AccessRules, senderId: ChatId, approval: Approval): boolean {
+  return approval.sender || isOwner(rules, senderId, approval) || rules.chats.includes(senderId);
 }
 
-export function isOwner(rules: AccessRules, senderId: ChatId, standing: { owner: boolean }): boolean {
-  return standing.owner || rules.owners.includes(senderId);
+export function isOwner(rules: AccessRules, senderId: ChatId, approval: { owner: boolean }): boolean {
+  return approval.owner || rules.owners.includes(senderId);
 }
 
-// Step 1 of the route: finds our id for a chat or a person, which is the id they were first known under, whatever
-// address the platform uses now. chat.yaml is the source of truth; the store holds a copy for fast lookup.
+export interface AccessCheck {
+  entry: AccessDecision;
+  chatId: ChatId;
+  senderId: ChatId;
+  /** This person was not let in, only the group that they are in. */
+  isStranger: boolean;
+}
+
+/** Identifies chat and sender, and decides whether they may enter. */
+export async function checkAccess(
+  services: BaseServices,
+  channel: string,
+  { chat, sender }: { chat: InboundChat; sender: InboundSender },
+): Promise<AccessCheck> {
+  const { store, rulesFor } = services;
+  const { id: chatId, further: furtherChat } = await identifyChat(services, channel, chat);
+  const { id: senderId, further: furtherSender } = await identifyPerson(services, channel, sender);
+  let entry: AccessDecision = 'enter';
+  let isStranger = false;
+  if (!sender.self || !isWithThemselves({ chat, sender })) {
+    const rules = rulesFor(channel);
+    // What the account's owner writes in a direct chat is admitted if the other person is.
+    const asWho = sender.self && chat.kind === 'direct' ? chatId : senderId;
+    const approval = await store.approvalOf({ chatId, senderId: asWho });
+    const chatIds = [chatId, platformId(channel, chat.address)];
+    if (chat.otherAddress !== undefined) chatIds.push(platformId(channel, chat.otherAddress));
+    if (chat.within !== undefined) {
+      const whole = platformId(channel, chat.within);
+      chatIds.push(whole);
+      approval.chat ||= (await store.approvalOf({ chatId: whole, senderId: asWho })).chat;
+    }
+    entry = decideAccess(rules, { kind: chat.kind, chatIds, senderId: asWho }, approval);
+    isStranger = chat.kind === 'group' && !sender.self && !isKnown(rules, senderId, approval);
+  }
+  if (entry === 'enter') {
+    if (furtherChat !== null) await linkChat(services, chatId, furtherChat);
+    // A person has no folder of their own before they have a chat.
+    if (furtherSender !== null && senderId !== chatId) await store.addAlias(furtherSender, senderId);
+  }
+  return { entry, chatId, senderId, isStranger };
+}
+
+/** The account's owner, in the chat with themselves. */
+export function isWithThemselves({ chat, sender }: { chat: InboundChat; sender: InboundSender }): boolean {
+  const theirs = [sender.address, sender.otherAddress];
+  const isTheirs = (one: Address | undefined) => one !== undefined && theirs.includes(one);
+  return chat.kind === 'direct' && (isTheirs(chat.address) || isTheirs(chat.otherAddress));
+}
+
+/** Whether the chat exists already or may enter. */
+export async function isKnownChat(
+  { store, rulesFor }: BaseServices,
+  channel: string,
+  chatId: ChatId,
+): Promise<boolean> {
+  if (await store.chat(chatId)) return true;
+  const approval = await store.approvalOf({ chatId, senderId: chatId });
+  const group = { kind: 'group' as const, chatIds: [chatId], senderId: chatId };
+  return decideAccess(rulesFor(channel), group, approval) === 'enter';
+}
+
+/** Whether the creator of a job may still talk where it was created, as far as ids tell. */
+export function createJobAccess({ store, rulesFor }: Pick<BaseServices, 'store' | 'rulesFor'>): JobAccess {
+  return {
+    async admits({ chatId, senderId }) {
+      const chat = await store.chat(chatId);
+      if (chat === null) return false;
+      const who = senderId || chatId;
+      const approval = await store.approvalOf({ chatId, senderId: who });
+      const chatIds = [chatId, platformId(chat.channel, chat.address)];
+      const asked = { kind: chat.kind, chatIds, senderId: who };
+      return decideAccess(rulesFor(chat.channel), asked, approval) === 'enter';
+    },
+  };
+}
+
+/** Where owners are notified: in the control chats, or if there are none, in their own chats. */
+export async function ownerChats({ store, channels, rulesFor }: BaseServices): Promise<ChatRecord[]> {
+  const rules = [...channels.keys()].map(rulesFor);
+  const isHere = (chat: ChatRecord | null) => chat !== null && channels.has(chat.channel);
+  const control = new Set(rules.flatMap(({ controlChats }) => controlChats));
+  const found = await Promise.all([...control].map((id) => store.chat(id)));
+  const there = found.filter((chat) => isHere(chat)).flatMap((chat) => chat ?? []);
+  if (there.length > 0) return there;
+  const owners = new Set(rules.flatMap(({ owners: listed }) => listed));
+  return (await store.ownerChats([...owners])).filter(isHere);
+}
 
 interface Identified {
   id: ChatId;
@@ -66,24 +148,24 @@ interface Addresses {
   otherAddress?: Address;
 }
 
-/** Identifies a chat. Records no alias for it: access has not been decided yet. */
+/** Records no alias: access has not been decided yet. */
 export function identifyChat(
   services: BaseServices,
   channel: string,
   addresses: Addresses,
 ): Promise<Identified> {
-  return identify(services, channel, addresses, BY_ALL);
+  return identify(services, channel, addresses, EVERYWHERE);
 }
 
-/** Identifies a person. Records no alias either. */
+/** Records no alias either. */
 export function identifyPerson(
   services: BaseServices,
   channel: string,
   addresses: Addresses,
 ): Promise<Identified> {
   // This runs for every message, so a person with a single address costs only one alias lookup.
-  const looks = addresses.otherAddress === undefined ? [asAlias] : BY_ALL;
-  return identify(services, channel, addresses, looks);
+  const lookups = addresses.otherAddress === undefined ? [asAlias] : EVERYWHERE;
+  return identify(services, channel, addresses, lookups);
 }
 
 /** Makes `further` an alias of the chat, in the store and in chat.yaml. */
@@ -98,18 +180,18 @@ export async function linkChat(
   await chatFiles
     .addAlias(chatId, further)
     .catch((error) => log.warn({ err: error, chat: chatId }, 'the new id could not be added to chat.yaml'));
-  log.info({ chat: chatId, further }, 'a chat has got a new id; it keeps its folder and its access');
+  log.info({ chat: chatId, further }, 'a chat got a new id; it keeps its folder and its access');
 }
 
-type Look = (services: BaseServices, id: ChatId) => Promise<ChatId | null>;
+type Lookup = (services: BaseServices, id: ChatId) => Promise<ChatId | null>;
 
-const asAlias: Look = ({ store }, id) => store.aliasOf(id);
+const asAlias: Lookup = ({ store }, id) => store.aliasOf(id);
 
-const inStore: Look = async ({ store }, id) =>
+const inStore: Lookup = async ({ store }, id) =>
   (await store.aliasOf(id)) ?? ((await store.chat(id)) ? id : null);
 
 /** If the database was lost, a chat that the store does not know may still have a folder that names this id. */
-const inFolder: Look = async ({ store, chatFiles, log }, id) => {
+const inFolder: Lookup = async ({ store, chatFiles, log }, id) => {
   const found = await chatFiles.resolve(id).catch((error) => {
     log.warn({ err: error, chat: id }, 'groups/ could not be searched for a chat; it is treated as new');
     return null;
@@ -120,129 +202,27 @@ const inFolder: Look = async ({ store, chatFiles, log }, id) => {
 };
 
 /** Of two forms of somebody new, the one that an operator has let in. */
-const asApproved: Look = async ({ store }, id) =>
+const asApproved: Lookup = async ({ store }, id) =>
   (await store.approvalOf({ chatId: id, senderId: id })).sender ? id : null;
 
-const BY_ALL: Look[] = [inStore, inFolder, asApproved];
+const EVERYWHERE: Lookup[] = [inStore, inFolder, asApproved];
 
 /** Tries each lookup in order, for all of the ids. */
 async function identify(
   services: BaseServices,
   channel: string,
   { address, otherAddress }: Addresses,
-  looks: Look[],
+  lookups: Lookup[],
 ): Promise<Identified> {
   const own = platformId(channel, address);
   const ids = otherAddress === undefined ? [own] : [own, platformId(channel, otherAddress)];
   let known: ChatId | null = null;
-  for (const look of looks) known ??= await firstOf(ids, (each) => look(services, each));
+  for (const lookup of lookups) {
+    for (const each of ids) known ??= await lookup(services, each);
+  }
   const id = known ?? own;
-  const further = await firstOf(ids, async (each) =>
-    each === id || (await services.store.aliasOf(each)) === id ? null : each,
-  );
-  return { id, further };
-}
-
-async function firstOf(ids: ChatId[], look: (id: ChatId) => Promise<ChatId | null>): Promise<ChatId | null> {
-  for (const id of ids) {
-    const found = await look(id);
-    if (found !== null) return found;
+  for (const each of ids) {
+    if (each !== id && (await services.store.aliasOf(each)) !== id) return { id, further: each };
   }
-  return null;
-}
-
-// Within step 1 of the route: identifies chat and sender and decides whether they may enter.
-
-export interface AccessCheck {
-  entry: AccessDecision;
-  chatId: ChatId;
-  senderId: ChatId;
-  /** Nobody has said of them that they may talk, only of the group. */
-  isStranger: boolean;
-}
-
-export async function checkAccess(
-  services: Services,
-  channel: string,
-  who: { chat: InboundChat; sender: InboundSender },
-): Promise<AccessCheck> {
-  const chat = await identifyChat(services, channel, who.chat);
-  const sender = await identifyPerson(services, channel, who.sender);
-  const ids = { chatId: chat.id, senderId: sender.id };
-  const { entry, isStranger } = await entryOf(services, channel, who, ids);
-  if (entry === 'enter') {
-    if (chat.further !== null) await linkChat(services, chat.id, chat.further);
-    // A person has no folder of their own before they have a chat.
-    if (sender.further !== null && sender.id !== chat.id) {
-      await services.store.addAlias(sender.further, sender.id);
-    }
-  }
-  return { entry, ...ids, isStranger };
-}
-
-async function entryOf(
-  { store, rulesFor }: Services,
-  channel: string,
-  { chat, sender }: { chat: InboundChat; sender: InboundSender },
-  { chatId, senderId }: { chatId: ChatId; senderId: ChatId },
-): Promise<{ entry: AccessDecision; isStranger: boolean }> {
-  if (sender.self && isWithThemselves({ chat, sender })) return { entry: 'enter', isStranger: false };
-  // What the account's owner writes in a direct chat is admitted if the other person is.
-  const asWho = sender.self && chat.kind === 'direct' ? chatId : senderId;
-  const standing = await store.approvalOf({ chatId, senderId: asWho });
-  const chatIds = [chatId, platformId(channel, chat.address)];
-  if (chat.otherAddress !== undefined) chatIds.push(platformId(channel, chat.otherAddress));
-  if (chat.within !== undefined) {
-    const whole = platformId(channel, chat.within);
-    chatIds.push(whole);
-    standing.chat ||= (await store.approvalOf({ chatId: whole, senderId: asWho })).chat;
-  }
-  const rules = rulesFor(channel);
-  const entry = decideAccess(rules, { kind: chat.kind, chatIds, senderId: asWho }, standing);
-  return { entry, isStranger: chat.kind === 'group' && !sender.self && !isKnown(rules, senderId, standing) };
-}
-
-/** The account's owner, in the chat with themselves. */
-export function isWithThemselves({ chat, sender }: { chat: InboundChat; sender: InboundSender }): boolean {
-  const theirs = [sender.address, sender.otherAddress];
-  return (
-    chat.kind === 'direct' && [chat.address, chat.otherAddress].some((one) => one && theirs.includes(one))
-  );
-}
-
-/** Whether the chat exists already or may enter. */
-export async function isKnownChat(services: Services, channel: string, chatId: ChatId): Promise<boolean> {
-  if (await services.store.chat(chatId)) return true;
-  const standing = await services.store.approvalOf({ chatId, senderId: chatId });
-  const group = { kind: 'group' as const, chatIds: [chatId], senderId: chatId };
-  return decideAccess(services.rulesFor(channel), group, standing) === 'enter';
-}
-
-// Where whoever runs the gateway is told things: the control chats, or where there are none, the owners' own.
-
-export async function ownerChats({ store, channels, rulesFor }: BaseServices): Promise<ChatRecord[]> {
-  const rules = [...channels.keys()].map(rulesFor);
-  const isHere = (chat: ChatRecord | null) => chat !== null && channels.has(chat.channel);
-  const control = new Set(rules.flatMap(({ controlChats }) => controlChats));
-  const found = await Promise.all([...control].map((id) => store.chat(id)));
-  const there = found.filter((chat) => isHere(chat)).flatMap((chat) => chat ?? []);
-  if (there.length > 0) return there;
-  const owners = new Set(rules.flatMap(({ owners: listed }) => listed));
-  return (await store.ownerChats([...owners])).filter(isHere);
-}
-
-// Whether whoever set a job may still talk where it was set: as in step 1 of the route, as far as ids tell.
-
-export function createJobAccess({ store, rulesFor }: Pick<BaseServices, 'store' | 'rulesFor'>): JobAccess {
-  return {
-    async admits({ chatId, senderId }) {
-      const chat = await store.chat(chatId);
-      if (chat === null) return false;
-      const who = senderId || chatId;
-      const standing = await store.approvalOf({ chatId, senderId: who });
-      const chatIds = [chatId, platformId(chat.channel, chat.address)];
-      const asked = { kind: chat.kind, chatIds, senderId: who };
-      return decideAccess(rulesFor(chat.channel), asked, standing) === 'enter';
-    },
-  };
+  return { id, further: null };
 }

@@ -8,7 +8,7 @@ import { askedCallIn } from '../core/access.js';
 import type { Receive } from '../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { JobRooms } from '../core/jobs.js';
-import type { Receipt, Received } from '../core/receipt.js';
+import type { Receipt } from '../core/receipt.js';
 import type { Alarm, Pending } from '../core/store.js';
 import type { Work } from '../core/task.js';
 import { expireCall } from './approvals.js';
@@ -19,9 +19,7 @@ import { createDailyLimits } from './daily-limits.js';
 import { toolsTelling } from './deliver/post.js';
 import { type DigestPlan, keepDigests } from './digests/digests.js';
 import { createCommandLane } from './receive/commands.js';
-import { createPace } from './receive/pace.js';
-import { createPastes, receive } from './receive/receive.js';
-import { createUnknownSenders } from './receive/rejections.js';
+import { createReceive } from './receive/receive.js';
 import { runRoom } from './rooms/room.js';
 import { createScheduler, type RoomEnd, type RoomRun } from './rooms/scheduler.js';
 import type { RoomServices } from './rooms/turn.js';
@@ -77,21 +75,19 @@ const NO_RESULT_IN_TIME = 'Nothing came of this in time, so it is over.';
 
 export function createConversation(given: Omit<Services, 'dailyLimits' | 'windows'>): Conversation {
   const { store, channels, deliver, clock, log, settings } = given;
-  const windowCache = createWindowCache(store);
   const base = {
     ...given,
     toolsFor: toolsTelling(given.toolsFor, deliver),
     dailyLimits: createDailyLimits(given),
-    windowCache,
+    windowCache: createWindowCache(store),
   };
   const windows = createWindows(base);
   const services: RoomServices = { ...base, windows };
   const debounceMs = (channel: string) => channels.get(channel)?.limits.debounceMs ?? settings.debounceMs;
   const scheduler = createScheduler(services, debounceMs, run);
-  const commands = createCommandLane({ ...services, scheduler });
-  const strangers = createUnknownSenders({ clock, log });
-  const pastes = createPastes();
-  const pace = createPace(settings.limits.messagesPerMinute);
+  const commands = createCommandLane(services, scheduler);
+  const intake = createReceive(services);
+  /** By what suspended turns wait for: cancels the timer. */
   const alarms = new Map<string, () => void>();
   let stopping = false;
 
@@ -101,18 +97,11 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
     return end;
   }
 
-  function wake(
-    { rooms: woken, commands: given }: Pick<Received, 'rooms' | 'commands'>,
-    albums: RoomId[],
-  ): void {
-    if (given.length > 0) commands.run(given);
-    for (const room of woken) scheduler.wake(room, albums.includes(room) ? 'album' : 'fresh');
-  }
-
   /** Goes through step 1 like a batch from a platform, so it is durable and in order. */
   async function fromInside(receipt: Receipt): Promise<void> {
     const batch = { channel: 'inside', account: 'inside', now: clock.now(), receipts: [receipt] };
-    wake(await store.receive(batch), []);
+    const { rooms } = await store.receive(batch);
+    for (const room of rooms) scheduler.wake(room, 'fresh');
     await store.durable();
   }
 
@@ -129,8 +118,8 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
   async function timeIsUp(waitsFor: string): Promise<void> {
     const asked = askedCallIn(waitsFor);
     if (asked === null) {
-      const timeout = { kind: 'resume', waitsFor, content: NO_RESULT_IN_TIME, failed: true } as const;
-      return fromInside({ ...timeout, isTimeout: true });
+      const content = NO_RESULT_IN_TIME;
+      return fromInside({ kind: 'resume', waitsFor, content, failed: true, isTimeout: true });
     }
     const expired = await expireCall(services, asked);
     if (expired === null) return;
@@ -145,10 +134,7 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
       alarms.delete(waitsFor);
       if (clock.now() < at) return setAlarm({ waitsFor, at });
       void timeIsUp(waitsFor).catch((error) => {
-        log.error(
-          { err: error, waitsFor },
-          'a suspended turn timed out but could not be resumed; it will be retried',
-        );
+        log.error({ err: error, waitsFor }, 'a suspended turn timed out and could not be resumed; retrying');
         setAlarm({ waitsFor, at: clock.now() + REST_MS });
       });
     };
@@ -163,24 +149,18 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
 
   return {
     async receive(batch) {
-      const { posted, turnedAway, choices, albums, ...accepted } = await receive(
-        services,
-        strangers,
-        pace,
-        pastes,
-        batch,
-      );
-      for (const chat of posted) deliver.wake(chat);
-      wake(accepted, albums);
+      const { rooms, commands: given, albums, rejected, choices } = await intake.receive(batch);
+      if (given.length > 0) commands.run(given);
+      for (const room of rooms) scheduler.wake(room, albums.includes(room) ? 'album' : 'fresh');
       await store.durable();
       const settled = () => idle(batch.channel);
-      return { turnedAway, settled, ...(choices === undefined ? {} : { choices }) };
+      return { rejected, settled, ...(choices === undefined ? {} : { choices }) };
     },
     work: createWork(services),
     tell,
     resume,
     async fired(rooms) {
-      wake({ rooms, commands: [] }, []);
+      for (const room of rooms) scheduler.wake(room, 'fresh');
       await store.durable();
     },
     async say({ room, origin, text }) {
@@ -203,7 +183,7 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
     async stop(withinMs) {
       stopping = true;
       for (const cancel of alarms.values()) cancel();
-      strangers.stop();
+      intake.stop();
       const enough = new AbortController();
       const deadline = clock.sleep(withinMs, enough.signal);
       const turns = scheduler.stop();

@@ -1,4 +1,7 @@
-/** What somebody may do in a chat: asked for their commands (step 1), and for what their words lead to (step 5). */
+/**
+ * What somebody may do in a chat: asked for their commands (step 1), and for the tool calls that their words lead to (step 5).
+ * Then nothing is asked of the store or of the platform before a tool needs to know.
+ */
 import type { Permission } from '../core/access.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { once } from '../core/concurrency.js';
@@ -9,7 +12,7 @@ import type { GroupRound, StoredMessage } from '../core/transcript.js';
 import { isOwner } from './access.js';
 import type { BaseServices } from './services.js';
 
-/** Whoever gives a command or says something, and where. */
+/** A person who gives a command or says something, and where. */
 export interface Actor {
   chat: Pick<ChatRecord, 'id' | 'kind' | 'address'>;
   channel: string;
@@ -25,11 +28,11 @@ export interface Rights {
 /** If the platform does not say by then who is an administrator, it is not known. */
 const ASKING_MS = 5_000;
 
-export async function rightsOf(services: BaseServices, giver: Actor): Promise<Rights> {
-  const { chat, sender, channel } = giver;
-  const standing = await services.store.approvalOf({ chatId: chat.id, senderId: sender.id });
-  const owner = isOwner(services.rulesFor(channel), sender.id, standing);
-  return { isOwner: owner, mayChange: async () => (owner ? 'yes' : administers(services, giver)) };
+export async function rightsOf(services: BaseServices, actor: Actor): Promise<Rights> {
+  const { chat, sender, channel } = actor;
+  const approval = await services.store.approvalOf({ chatId: chat.id, senderId: sender.id });
+  const owner = isOwner(services.rulesFor(channel), sender.id, approval);
+  return { isOwner: owner, mayChange: async () => (owner ? 'yes' : administers(services, actor)) };
 }
 
 async function administers(
@@ -41,10 +44,9 @@ async function administers(
   if (!channel?.isAdministrator) return 'no';
   const late = new AbortController();
   try {
-    const asked = channel
-      .isAdministrator(chat.address, addressOf(sender.id))
-      .then((isOne): Permission => (isOne ? 'yes' : 'no'));
-    return await Promise.race([asked, clock.sleep(ASKING_MS, late.signal).then((): Permission => 'unknown')]);
+    const unknown = clock.sleep(ASKING_MS, late.signal).then((): Permission => 'unknown');
+    const isOne = await Promise.race([channel.isAdministrator(chat.address, addressOf(sender.id)), unknown]);
+    return typeof isOne === 'boolean' ? (isOne ? 'yes' : 'no') : isOne;
   } catch (error) {
     log.warn({ err: error, chat: chat.id }, 'the platform did not say who administers a group');
     return 'unknown';
@@ -53,27 +55,24 @@ async function administers(
   }
 }
 
-// Whose words led to a turn or a flush, for the authorisation of its tool calls: nothing is asked of the store or of the
-// platform before a tool needs to know, and then once.
+/** Words, as far as their author matters. */
+type Words = Pick<StoredMessage, 'author' | 'forwardedFrom' | 'platformMessageId'>;
 
-type Said = Pick<StoredMessage, 'author' | 'forwardedFrom' | 'platformMessageId'>;
-type Person = { id: ChatId; administrator: boolean };
-
-/** Of more people than these nobody is asked: what so many said together is no one's order. */
+/** Words of more people than this are nobody's order. */
 const MOST_PEOPLE = 20;
 
-/** Of what a turn answers. What personas said in an exchange counts as words of those who set it off. */
+/** Whose words a turn answers. Words of personas in a group round count as words of those who began it. */
 export function askerOfTurn(
   services: BaseServices,
   chat: ChatRecord,
-  turn: { batch: readonly StoredMessage[]; exchange: GroupRound | null },
+  batch: readonly StoredMessage[],
+  round: GroupRound | null,
 ): Asker {
-  const { batch, exchange } = turn;
-  const said = exchange?.said ?? [];
-  // A turn that waited long may find another exchange in its place.
-  const isOfIt = batch.every(({ id }) => said.some((each) => each.id === id));
+  const said = round?.said ?? [];
+  // After a long wait there may be another round.
+  const isOfRound = batch.every(({ id }) => said.some((each) => each.id === id));
   const earlier = said.filter(({ id, by }) => by === null && !batch.some((each) => each.id === id));
-  if (!isOfIt || earlier.length === 0) return askerOf(services, chat, async () => batch);
+  if (!isOfRound || earlier.length === 0) return askerOf(services, chat, async () => batch);
   return askerOf(services, chat, async () => [
     ...batch,
     ...(await services.store.messages(earlier.map(({ id }) => id))),
@@ -83,7 +82,7 @@ export function askerOfTurn(
 export function askerOf(
   services: BaseServices,
   chat: ChatRecord,
-  words: () => Promise<readonly Said[]>,
+  words: () => Promise<readonly Words[]>,
 ): Asker {
   const people = once(async () => peopleIn(services, await words()));
   const rights = once(async () => {
@@ -102,16 +101,22 @@ export function askerOf(
 }
 
 /**
- * Everybody who said something; nobody where something came from inside the gateway, or where all of it is only forwarded:
- * such words are nobody's here. What a person asked to be told at a time is theirs, with the rights that they have then.
+ * All people who said something. Nobody where something came from inside the gateway, or where all of it is only forwarded.
+ * What a person scheduled counts as theirs, with the rights that they have then.
  */
-async function peopleIn({ store }: BaseServices, said: readonly Said[]): Promise<Person[]> {
-  const people = new Map<ChatId, Person>();
+async function peopleIn(
+  { store }: BaseServices,
+  said: readonly Words[],
+): Promise<{ id: ChatId; administrator: boolean }[]> {
+  const people = new Map<ChatId, { id: ChatId; administrator: boolean }>();
   let hasOwnWords = false;
   for (const { author, forwardedFrom, platformMessageId } of said) {
     if (author.kind === 'gateway') {
-      const id = await whoScheduled(store, platformMessageId);
-      if (id === null) return [];
+      const jobId = jobOfEvent(platformMessageId);
+      const job = jobId === null ? null : await store.job(jobId);
+      // A persona's own idea, and one that words from outside may have led to, is nobody's.
+      if (job === null || job.followUp || job.tainted || job.senderId === '') return [];
+      const { senderId: id } = job;
       people.set(id, people.get(id) ?? { id, administrator: false });
       hasOwnWords = true;
     }
@@ -123,17 +128,7 @@ async function peopleIn({ store }: BaseServices, said: readonly Said[]): Promise
   return hasOwnWords ? [...people.values()] : [];
 }
 
-/** null: nobody, or nobody alone. A persona's own idea, and one that words from outside may have led to, is nobody's. */
-async function whoScheduled(
-  store: BaseServices['store'],
-  platformMessageId: string | null,
-): Promise<ChatId | null> {
-  const id = jobOfEvent(platformMessageId);
-  const job = id === null ? null : await store.job(id);
-  return job === null || job.followUp || job.tainted || job.senderId === '' ? null : job.senderId;
-}
-
-/** One after the other, up to the first who may not: a platform is asked no more than it must be. */
+/** Asks one after the other, up to the first who may not, to ask the platform as little as possible. */
 async function weakest(all: Rights[]): Promise<Permission> {
   for (const { mayChange } of all) {
     const permission = await mayChange();

@@ -15,7 +15,7 @@ export type Receive = (batch: InboundBatch) => Promise<Reception>;
 /** The result of a batch, for platforms on which somebody waits for it. */
 export interface Reception {
   /** Messages that were not admitted, by platform id, with the reason. Nothing of them is stored. */
-  turnedAway: { platformMessageId: string; why: 'unknown sender' | 'unlisted group' | 'closed' }[];
+  rejected: { platformMessageId: string; why: 'unknown sender' | 'unlisted group' | 'closed' }[];
   /** What became of each choice of the batch, by the id of the press; left out if there was none. */
   choices?: ReadonlyMap<string, ChoiceOutcome>;
   /** Resolves when everything accepted on this channel is answered and sent. */

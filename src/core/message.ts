@@ -38,7 +38,7 @@ export interface InboundMessage {
    * The same for every copy of this message when several of our bots receive it under different ids. Left out if the
    * message id suffices.
    */
-  twin?: string;
+  dedupeKey?: string;
   replyTo: ReplyTo | null;
   /**
    * Set for a forward, and for what a program made that somebody sends: whose words `text` holds, '' where the platform

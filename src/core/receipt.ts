@@ -2,7 +2,7 @@
 import type { ChoiceOutcome } from './channel.js';
 import type { ChatRecord } from './chat-record.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
-import type { Address, Attachment, ReplyTo } from './message.js';
+import type { Address, InboundDeletion, InboundEdit, InboundMessage, InboundReaction } from './message.js';
 
 /** A command as received: never part of the transcript, never sent to a model. */
 export interface NewCommand {
@@ -27,46 +27,45 @@ export interface StoredCommand extends NewCommand {
   crashes: number;
 }
 
+/** Where and by whom something was said, by our own ids. */
+export interface Origin {
+  chat: Omit<ChatRecord, 'activePersona' | 'invited' | 'away' | 'channel' | 'account'>;
+  threadId: string | null;
+  platformMessageId: string;
+  /** As in `InboundMessage`. */
+  dedupeKey?: string;
+  sender: { id: ChatId; name: string; administrator: boolean; bot?: true };
+}
+
+/** What a message or a command ends: the pending question, and the offers with these keys. */
+interface Ends {
+  endsQuestion?: number;
+  endsOffers?: string[];
+}
+
 /** One accepted event, decided and parsed in step 1. */
 export type Receipt =
-  | ({
-      kind: 'message';
-      text: string;
-      sentAt: number;
-      /** Since when it has been waiting, if not since now. */
-      receivedAt?: number;
-      mentionsBot: boolean;
-      /** As in `InboundMessage`. */
-      mentions?: string[];
-      addresses?: PersonaId[];
-      replyTo: ReplyTo | null;
-      /** Files that came with it: `text` describes them, `words` is what the sender wrote. */
-      attachments?: Attachment[];
-      words?: string;
-      /** To be heard but never answered. */
-      quiet?: true;
-      /** The pending question that it ends; left out: none. */
-      endsQuestion?: number;
-      /** The keys of the offers that it ends; left out: none. */
-      endsOffers?: string[];
-      /** As in `InboundMessage`. */
-      forwardedFrom?: string;
-      album?: string;
-      /** Words from outside: of a stranger, or forwarded. Left out: they are not. */
-      tainted?: true;
-    } & Origin)
-  | ({
-      kind: 'command';
-      command: NewCommand;
-      /** The persona whose own account it was sent to; left out: the active persona. */
-      persona?: PersonaId;
-      /** The pending question that it ends; left out: none. */
-      endsQuestion?: number;
-      /** The keys of the offers that it ends; left out: none. */
-      endsOffers?: string[];
-      /** The question that it says yes to; ignored if that question has ended. Left out: none. */
-      answers?: number;
-    } & Origin)
+  | (Omit<InboundMessage, 'chat' | 'sender'> &
+      Origin &
+      Ends & {
+        /** Since when it has been waiting, if not since now. */
+        receivedAt?: number;
+        /** What the sender wrote, where `text` also describes the files. */
+        words?: string;
+        /** Heard, but never answered. */
+        quiet?: true;
+        /** Words from outside: of a stranger, or forwarded. */
+        tainted?: true;
+      })
+  | (Origin &
+      Ends & {
+        kind: 'command';
+        command: NewCommand;
+        /** The persona whose own account it was sent to; left out: the active persona. */
+        persona?: PersonaId;
+        /** The question that it says yes to; ignored if that question has ended. */
+        answers?: number;
+      })
   | ({
       /**
        * One of the options of an offer was chosen: the offer ends, with the question that asks the same, and the option's
@@ -78,7 +77,7 @@ export type Receipt =
       value: string;
       /** As above. */
       endsQuestion?: number;
-    } & Pick<Origin, 'sender' | 'platformMessageId' | 'twin'>)
+    } & Pick<Origin, 'sender' | 'platformMessageId' | 'dedupeKey'>)
   | {
       /**
        * An event from inside the gateway: a schedule that fired, a digest. It becomes a message of the room, once per
@@ -112,50 +111,20 @@ export type Receipt =
       /** The waiting is over for its time: nothing, where none waits any more. Left out: a result. */
       isTimeout?: true;
     }
-  | {
-      kind: 'edit';
-      chatId: ChatId;
-      /** Only the author can change a message. */
-      senderId: ChatId;
-      platformMessageId: string;
-      text: string;
-      mentionsBot: boolean;
-      mentions?: string[];
-      editedAt: number;
-      attachments?: Attachment[];
-      words?: string;
-    }
-  | {
-      kind: 'deleted';
-      chatId: ChatId;
-      platformMessageIds: string[];
-      /** Only messages by this person; left out: by anybody. */
-      senderId?: ChatId;
-    }
-  | {
-      /** Becomes a quiet message in the room of the persona's message that it is about; ignored if there is none. */
-      kind: 'reaction';
+  /** Only the author can change a message. */
+  | (Omit<InboundEdit, 'chat' | 'sender'> & { chatId: ChatId; senderId: ChatId; words?: string })
+  /** `senderId`: only messages by this person. */
+  | (Omit<InboundDeletion, 'chat' | 'sender'> & { chatId: ChatId; senderId?: ChatId })
+  /** Becomes a quiet message in the room of the persona's message that it is about; ignored if there is none. */
+  | (Omit<InboundReaction, 'chat' | 'sender'> & {
       chatId: ChatId;
       sender: { id: ChatId; name: string | null };
-      platformMessageIds: string[];
-      sign: string;
-      sentAt: number;
-      /** Of a stranger, whose name is shown with it. Left out: it is not. */
+      /** Of a stranger, whose name is shown with it. */
       tainted?: true;
-    }
+    })
   | { kind: 'moved'; chatId: ChatId; address: Address }
   /** The room is closed: every persona forgets it, and nothing in it waits any more. Ignored if it is unknown. */
   | { kind: 'apart'; room: RoomId };
-
-/** Where and by whom something was said. */
-export interface Origin {
-  chat: Omit<ChatRecord, 'activePersona' | 'invited' | 'away' | 'channel' | 'account'>;
-  threadId: string | null;
-  platformMessageId: string;
-  /** The same for every copy of it that arrives under other ids. */
-  twin?: string;
-  sender: { id: ChatId; name: string; administrator: boolean; bot?: true };
-}
 
 /** A command waiting to run: its id and its room. */
 export interface PendingCommand {

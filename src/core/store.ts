@@ -129,7 +129,7 @@ export interface HeardNow {
 export interface ReceiveStore {
   /**
    * Stores a batch with its cursor in one transaction. When it resolves, the batch survives a crash of the process;
-   * once `durable` resolves, a power cut, too. Duplicates, by (channel, account, chat, platform id or twin; since the
+   * once `durable` resolves, a power cut, too. Duplicates, by (channel, account, chat, platform id or dedupe key; since the
    * chat's last move), are ignored. An edit replaces the text of a waiting message; if a running turn is answering it,
    * the edit becomes a new waiting message (`edited`); otherwise only the transcript changes. Deleted messages that are
    * waiting are neither answered nor heard. Creates chats and rooms; keeps title and address current.
@@ -179,10 +179,9 @@ export interface RoomStore {
   ): Promise<boolean>;
   /**
    * Called when a process starts. Releases what an earlier process with the same `owner` name held, and expired leases.
-   * Each turn that was running there counts one crash; from the fourth on only if the dead process had answered no other
-   * turn, or five were forgiven for that reason; and the count returns to three if the process crashed while others were
-   * running and these were not. Commands and deliveries count a crash, too. In the journal, what a dead process was
-   * doing is interrupted, except calls that wait for a person, and sends. Returns the work to take up in these channels.
+   * Each turn and command that was running there counts one
+   * crash. In the journal, what a dead process was doing is interrupted, except calls that wait for a person, and sends;
+   * deliveries that were being sent become uncertain by one crash. Returns the work to take up in these channels.
    */
   recover(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
   /** The work to take up in these channels now. */

@@ -199,7 +199,7 @@ describe('whoever is not let in hears so, and nobody else', () => {
   async function turnedAway(why: 'unknown sender' | 'unlisted group' | 'closed'): Promise<Interaction> {
     stage.store = async ({ events }) => ({
       ...ALL_LET_IN,
-      turnedAway: events.map((event) => ({
+      rejected: events.map((event) => ({
         platformMessageId: event.kind === 'message' ? event.platformMessageId : '',
         why,
       })),
@@ -232,7 +232,7 @@ describe('whoever is not let in hears so, and nobody else', () => {
         decide = () =>
           resolve({
             ...ALL_LET_IN,
-            turnedAway: ids.map((platformMessageId) => ({ platformMessageId, why: 'closed' })),
+            rejected: ids.map((platformMessageId) => ({ platformMessageId, why: 'closed' })),
           });
       });
     const given = stage.fake.command({ from: ANNA, channelId: CHANNEL, name: 'reset' });

@@ -54,12 +54,12 @@ describe('one message that three bots hear', () => {
     for (const message of heard) {
       expect(message).toEqual(heard[0]);
       expect(message).toMatchObject({ platformMessageId: String(messageId), text: 'hello' });
-      expect(message).not.toHaveProperty('twin');
+      expect(message).not.toHaveProperty('dedupeKey');
     }
     expect(new Set(on.batches.map(({ account }) => account))).toEqual(new Set([String(on.fake.bot.id)]));
   });
 
-  test('in a basic group has an id of each bot, and one twin', async () => {
+  test('in a basic group has an id of each bot, and one dedupe key', async () => {
     everybodyIn(BASIC.id);
     await on.start();
     const { copies } = on.fake.say({ chat: BASIC, text: 'hello', photo: { bytes: Buffer.from('x') } });
@@ -68,8 +68,8 @@ describe('one message that three bots hear', () => {
       bot === on.fake.main ? String(messageId) : `${bot.id}:${messageId}`,
     );
     expect(heard.map(({ platformMessageId }) => platformMessageId).toSorted()).toEqual(ids.toSorted());
-    expect(new Set(heard.map(({ twin }) => twin)).size).toBe(1);
-    expect(heard[0]?.twin).toMatch(/\S/);
+    expect(new Set(heard.map(({ dedupeKey }) => dedupeKey)).size).toBe(1);
+    expect(heard[0]?.dedupeKey).toMatch(/\S/);
   });
 
   test('each bot goes on from a cursor of its own', async () => {
@@ -111,7 +111,7 @@ describe('twins', () => {
   function byTwin(heard: InboundMessage[]): Map<string | undefined, InboundMessage[]> {
     const twins = new Map<string | undefined, InboundMessage[]>();
     for (const message of heard) {
-      twins.set(message.twin, [...(twins.get(message.twin) ?? []), message]);
+      twins.set(message.dedupeKey, [...(twins.get(message.dedupeKey) ?? []), message]);
     }
     return twins;
   }
@@ -159,7 +159,7 @@ describe('twins', () => {
     on = await stage({ personaTokens: {} });
     await on.start();
     on.fake.say({ chat: BASIC, text: 'hi' });
-    expect((await on.heard(1))[0]).not.toHaveProperty('twin');
+    expect((await on.heard(1))[0]).not.toHaveProperty('dedupeKey');
   });
 });
 

@@ -167,7 +167,7 @@ export async function startGateway(fake: FakeWhatsApp, wishes: GatewayWishes = {
       ? ALL_LET_IN
       : {
           ...ALL_LET_IN,
-          turnedAway: turnedAway.map((platformMessageId) => ({ platformMessageId, why: 'closed' as const })),
+          rejected: turnedAway.map((platformMessageId) => ({ platformMessageId, why: 'closed' as const })),
         };
   }, ending.signal);
 

@@ -70,10 +70,10 @@ describe('somebody with two addresses', () => {
 
   it('is let in under either form, and leaves nothing behind when not let in', async () => {
     on = await workbench({ rules: { direct: 'closed', chats: [`test_${LID}`] } });
-    expect((await on.say('stranger', direct('1@x', '2@x'))).turnedAway).toMatchObject([{ why: 'closed' }]);
+    expect((await on.say('stranger', direct('1@x', '2@x'))).rejected).toMatchObject([{ why: 'closed' }]);
     expect(await on.store.aliasOf('test_2@x')).toBeNull();
     await expect(readFile(join(on.folder, 'groups/test_1@x/chat.yaml'))).rejects.toThrow('ENOENT');
-    expect((await on.say('known', direct(PHONE, LID))).turnedAway).toEqual([]);
+    expect((await on.say('known', direct(PHONE, LID))).rejected).toEqual([]);
     await on.settled();
     expect(on.texts()).toEqual(['fine']);
   });
@@ -83,10 +83,10 @@ describe('somebody with two addresses', () => {
     const told = { member: { text: '', marks: [] }, owner: { text: '', marks: [] } };
     const asked = { codeOrId: `test_${LID}`, looksLike: 'sender' as const, asOwner: true, now: 1 };
     await on.store.approve({ ...asked, told });
-    expect((await on.say('/whoami', direct(PHONE, LID))).turnedAway).toEqual([]);
+    expect((await on.say('/whoami', direct(PHONE, LID))).rejected).toEqual([]);
     await on.settled();
     expect(on.texts().at(-1)).toMatch(/You are an owner\.$/);
-    expect((await on.say('/whoami', direct(PHONE))).turnedAway).toEqual([]);
+    expect((await on.say('/whoami', direct(PHONE))).rejected).toEqual([]);
     await on.settled();
     expect(on.texts().at(-1)).toContain(`test_${LID}`);
   });
@@ -95,10 +95,10 @@ describe('somebody with two addresses', () => {
 describe('a group within a larger place', () => {
   it('is let in with the whole of it, by the configuration', async () => {
     on = await workbench({ rules: { groups: 'listed', chats: ['test_guild'] } });
-    expect((await on.say('hi', { ...inGroup('other'), mentionsBot: true })).turnedAway).toMatchObject([
+    expect((await on.say('hi', { ...inGroup('other'), mentionsBot: true })).rejected).toMatchObject([
       { why: 'unlisted group' },
     ]);
-    expect((await on.say('hi', { ...inGroup('guild'), mentionsBot: true })).turnedAway).toEqual([]);
+    expect((await on.say('hi', { ...inGroup('guild'), mentionsBot: true })).rejected).toEqual([]);
     await on.settled();
     expect(on.texts()).toEqual(['fine']);
   });
@@ -107,7 +107,7 @@ describe('a group within a larger place', () => {
     on = await workbench({ rules: { groups: 'listed' } });
     const told = { member: { text: '', marks: [] }, owner: { text: '', marks: [] } };
     await on.store.approve({ codeOrId: 'test_guild', looksLike: 'unknown', asOwner: false, now: 1, told });
-    expect((await on.say('hi', { ...inGroup('guild'), mentionsBot: true })).turnedAway).toEqual([]);
+    expect((await on.say('hi', { ...inGroup('guild'), mentionsBot: true })).rejected).toEqual([]);
     await on.settled();
   });
 });
@@ -137,8 +137,8 @@ describe('whose account it is', () => {
 
   it('leaves nothing of what they write to somebody who is not let in', async () => {
     on = await workbench({ rules: { direct: 'closed' } });
-    const { turnedAway } = await on.say('private', { ...direct('friend'), sender: self });
-    expect(turnedAway).toHaveLength(1);
+    const { rejected } = await on.say('private', { ...direct('friend'), sender: self });
+    expect(rejected).toHaveLength(1);
     expect(await on.store.chat('test_friend')).toBeNull();
   });
 });

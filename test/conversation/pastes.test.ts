@@ -27,7 +27,7 @@ describe('which messages are parts of one', () => {
   const albums = (...receipts: Receipt[]) => {
     const pastes = createPastes();
     return receipts
-      .map((receipt) => pastes.noted(receipt, { now: 0, fits: [4_096] }))
+      .map((receipt) => pastes.noted(receipt, 0, [4_096]))
       .map((receipt) => (receipt.kind === 'message' ? (receipt.album ?? null) : null));
   };
   const long = 'x'.repeat(4_096);

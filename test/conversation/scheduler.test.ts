@@ -1,6 +1,7 @@
-/** Who may run now: rooms side by side, suspects one at a time beside them, and nobody is stopped by one that waits. */
+/** Which rooms may run now: side by side up to a limit, each once at a time, after the commands that came before. */
 import { describe, expect, it } from 'vitest';
 import { createScheduler, type RoomEnd, type RoomRun } from '../../src/conversation/rooms/scheduler.js';
+import type { BaseServices } from '../../src/conversation/services.js';
 import { createSlots } from '../../src/core/concurrency.js';
 import type { Log } from '../../src/core/log.js';
 import { manualClock } from '../fakes/clock.js';
@@ -34,8 +35,8 @@ describe('slots', () => {
   });
 });
 
-/** A scheduler whose rooms end when they are told to. Rooms in `suspects` say of themselves that they are. */
-function bench(suspects: string[] = []) {
+/** A scheduler whose rooms end when they are told to. */
+function bench() {
   const clock = manualClock();
   const running = new Map<string, { run: RoomRun; end(with_: RoomEnd): void }>();
   const begun: string[] = [];
@@ -47,10 +48,9 @@ function bench(suspects: string[] = []) {
     release: async ({ room }: { room: string }) => void released.push(room),
   };
   const scheduler = createScheduler(
-    { store, clock, log },
+    { store, clock, log } as unknown as BaseServices,
     () => 0,
     (run) => {
-      if (suspects.includes(run.room) && !run.isSuspect) return Promise.resolve({ kind: 'suspect' as const });
       begun.push(run.room);
       return new Promise((resolve) => running.set(run.room, { run, end: resolve }));
     },
@@ -67,58 +67,16 @@ function bench(suspects: string[] = []) {
   };
 }
 
-describe('a suspect', () => {
-  it('runs beside others, and they beside it', async () => {
-    const on = bench(['test_suspect']);
-    on.wake('test_a', 'test_suspect', 'test_b');
-    await settle();
-    expect(on.begun.toSorted()).toEqual(['test_a', 'test_b', 'test_suspect']);
-    on.wake('test_c');
-    await settle();
-    expect(on.begun).toContain('test_c');
-  });
-
-  it('waits for other suspects only: one of them at a time, in order', async () => {
-    const on = bench(['test_s1', 'test_s2', 'test_s3']);
-    on.wake('test_s1', 'test_s2', 'test_s3', 'test_a');
-    await settle();
-    expect(on.begun.toSorted()).toEqual(['test_a', 'test_s1']);
-    // Long waits change nothing about that: no time is given up on.
-    await on.clock.advance(3_600_000);
-    expect(on.begun).toHaveLength(2);
-    await on.end('test_s1');
-    expect(on.begun).toEqual(expect.arrayContaining(['test_s2']));
-    expect(on.begun).not.toContain('test_s3');
-    await on.end('test_s2');
-    expect(on.begun).toContain('test_s3');
-  });
-
-  it('that waits stops nobody, though every place is taken by rooms that run', async () => {
-    const on = bench(['test_s1', 'test_s2']);
-    on.wake('test_s1', 'test_s2');
-    await settle();
-    const others = Array.from({ length: 100 }, (_, n) => `test_${n}`);
-    on.wake(...others);
-    await settle();
-    for (let n = 0; n < 20; n++) await settle();
-    expect(on.begun).toHaveLength(101);
-    on.wake('test_last');
-    await settle();
-    expect(on.begun).not.toContain('test_last');
-    await on.end('test_0');
-    expect(on.begun).toContain('test_last');
-    expect(on.begun).not.toContain('test_s2');
-  });
-
-  it('is one for the next run only: then the room has its place among all', async () => {
-    const suspects = ['test_s1', 'test_s2'];
-    const on = bench(suspects);
-    on.wake('test_s1');
-    await settle();
-    suspects.length = 0;
-    await on.end('test_s1', { kind: 'again', afterMs: 0 });
-    expect(on.running.get('test_s1')?.run.isSuspect).toBe(false);
-  });
+it('a hundred rooms run at once; further ones wait for a place', async () => {
+  const on = bench();
+  on.wake(...Array.from({ length: 100 }, (_, n) => `test_${n}`));
+  for (let n = 0; n < 20; n++) await settle();
+  expect(on.begun).toHaveLength(100);
+  on.wake('test_last');
+  await settle();
+  expect(on.begun).not.toContain('test_last');
+  await on.end('test_0');
+  expect(on.begun).toContain('test_last');
 });
 
 describe('a room', () => {

@@ -11,7 +11,7 @@ export function sendOptions(given: Partial<SendOptions> = {}): SendOptions {
 }
 
 /** What `receive` answers where everybody is let in. */
-export const ALL_LET_IN: Reception = { turnedAway: [], settled: async () => {} };
+export const ALL_LET_IN: Reception = { rejected: [], settled: async () => {} };
 
 /** The same where something was chosen: all that was has this outcome. */
 export function letIn({ events }: Pick<InboundBatch, 'events'>, became: ChoiceOutcome): Reception {

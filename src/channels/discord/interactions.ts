@@ -101,7 +101,7 @@ function createWaiting<One extends Waiting>(
   };
 }
 
-type Why = Reception['turnedAway'][number]['why'];
+type Why = Reception['rejected'][number]['why'];
 
 interface Command extends Waiting {
   /** Our ids of the chat, and of the guild that it is part of. */

@@ -74,7 +74,7 @@ function createQueue(listener: Listener, receive: Receive, signal: AbortSignal) 
       const live = fetched === -1 ? waiting.length : fetched;
       const batch = waiting.splice(0, Math.min(Math.max(1, live), MOST_AT_ONCE));
       const reception = await store(batch);
-      for (const { platformMessageId, why } of reception?.turnedAway ?? []) {
+      for (const { platformMessageId, why } of reception?.rejected ?? []) {
         void answers.turnAway(platformMessageId, why);
       }
       for (const [id, became] of reception?.choices ?? []) presses.settle(id, became);

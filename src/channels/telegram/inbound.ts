@@ -62,7 +62,7 @@ function messageOf(message: Message, receiver: Receiver): InboundMessage | null 
     sender,
     ...said,
     sentAt: (message.date ?? 0) * 1000,
-    ...(hasCopies ? { twin: copyKeyOf(message, said.text, sender.address) } : {}),
+    ...(hasCopies ? { dedupeKey: copyKeyOf(message, said.text, sender.address) } : {}),
     replyTo: replyTo(message, receiver),
     ...(message.media_group_id ? { album: message.media_group_id } : {}),
   };
@@ -274,6 +274,6 @@ export function numberCopies(): (message: InboundMessage, key: string) => Inboun
     const ids = idsByKey.get(key) ?? [];
     if (!ids.includes(platformMessageId)) ids.push(platformMessageId);
     idsByKey.set(key, ids);
-    return { ...message, twin: `${key}-${ids.indexOf(platformMessageId)}` };
+    return { ...message, dedupeKey: `${key}-${ids.indexOf(platformMessageId)}` };
   };
 }

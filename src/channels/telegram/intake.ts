@@ -73,7 +73,7 @@ function createStoring({ host, bot, bots, receive, presses, delivered, signal }:
     const { our, batch, cursorFor } = await logIn();
     delivered.heard(our, updates);
     const events = inbound(updates, our, bots.ours()).map((event) =>
-      event.kind === 'message' && event.twin !== undefined ? numbered(event, event.twin) : event,
+      event.kind === 'message' && event.dedupeKey !== undefined ? numbered(event, event.dedupeKey) : event,
     );
     for (const event of events) {
       if (event.kind === 'message' || event.kind === 'choice') bots.heard(bot, event.chat.address);

@@ -90,7 +90,7 @@ export function createIntake(
     newest = cursor;
     if (event.kind !== 'message') return;
     const { platformMessageId: id, sender } = event;
-    if (reception.turnedAway.some(({ platformMessageId }) => platformMessageId === id)) return;
+    if (reception.rejected.some(({ platformMessageId }) => platformMessageId === id)) return;
     const bytes = bytesIn(contentOf(message.message)?.messageContextInfo?.messageSecret);
     if (bytes !== undefined) await secrets.keep(id, { author: sender.address, bytes });
     if (!sender.self) receipts.add(message.key);

@@ -1,80 +1,58 @@
 /**
- * Step 7 of the route: sends the outbox, the only way out. Per chat in order, within the account's budget, with
- * retries; a sent entry is marked and never sent again. If it is unknown whether the platform accepted a message (the
- * connection broke after the request was written, or the process ended), it is looked for (`uncertain.ts`). Where nobody
- * can tell, it is sent once more and then given up; after a crash up to a few times, because losing it would be worse
- * (docs/decisions/0003). What was shown while it was written (`showing.ts`) is
- * edited to its final text here (docs/decisions/0015).
+ * Step 7 of the route: sends the outbox, the only way out. Per chat in order, within the account's rate limit, with retries; a
+ * sent entry is marked and never sent again. If it is unknown whether the platform accepted a message (the connection broke
+ * after the request was written, or the process ended), the platform is asked. Where it cannot tell, the message is sent once
+ * more and then given up; after a crash up to a few times, because losing it would be worse (docs/decisions/0003). A reply that
+ * was shown while it was written (`live.ts`) is edited to its final text here (docs/decisions/0015).
  */
 import { setMaxListeners } from 'node:events';
-import type { Channel, Delivery, Greeting, NewDelivery } from '../../core/channel.js';
+import type { Delivery, Greeting, NewDelivery } from '../../core/channel.js';
 import { createIdle } from '../../core/concurrency.js';
 import { type ChatId, channelOf } from '../../core/ids.js';
-import type { Notice } from '../../core/model.js';
-import { ownerChats } from '../access.js';
-import { type BaseServices, type Deliver, leaseOf, type Place } from '../services.js';
+import type { BaseServices, Deliver, Place } from '../services.js';
 import { createLiveReplies } from './live.js';
-import { gatewaySays, post, postLateNotice, reaction, sideMessage } from './post.js';
+import { createOwnerNotices, gatewaySays, post, reaction, sideMessage } from './post.js';
 import { createRateLimiter } from './rate-limiter.js';
-import {
-  attemptOf,
-  canBeFound,
-  isBlank,
-  type Looked,
-  lookFor,
-  noteShown,
-  recipientOf,
-  type Sender,
-  sendOne,
-  waitForRoom,
-} from './send.js';
-import { discardVoiceNote, withVoiceNote } from './voice.js';
+import { deliverNext, type Sender, sendClaimed } from './send.js';
 
-/** The most attempts with an unknown outcome: after a broken connection, and after a crash. */
-const UNCERTAIN_CUTS = 2;
-const UNCERTAIN_CRASHES = 5;
-/** The same where nothing is shown twice: the platform deduplicates resends, or says that none has arrived. */
-const CERTAIN_CUTS = 5;
-/** Only a message that keeps crashing the process has to be given up. */
-const CERTAIN_CRASHES = 30;
 const RETRY_MS = 1_000;
 /** An immediate reply needs no typing indicator; platforms show one for about five seconds. */
 const TYPING_AFTER_MS = 300;
 const TYPING_EVERY_MS = 4_000;
 
 export function createDeliver(services: BaseServices): Deliver {
-  const { store, owner, channels, clock, log } = services;
-  const budgets = new Map(
+  const { channels, clock, log } = services;
+  const limiters = new Map(
     [...channels.values()].map(({ name, limits }) => [name, createRateLimiter(limits)]),
   );
-  const budgetOf = (channel: string) => budgets.get(channel);
+  const limiterOf = (channel: string) => limiters.get(channel);
   /** The chats whose lane is taken, and whether they were woken meanwhile. */
   const lanes = new Map<ChatId, { woken: boolean }>();
   const stopping = new AbortController();
   const cuttingOff = new AbortController();
-  // Every waiting chat listens to these.
   const draining = new AbortController();
+  // Every waiting chat listens to these.
   setMaxListeners(0, stopping.signal, cuttingOff.signal, draining.signal);
   const idle = createIdle();
-  const showing = createLiveReplies({
+  const live = createLiveReplies({
     ...services,
-    budgetOf,
+    limiterOf,
     takeLane,
     stopping: stopping.signal,
     cuttingOff: cuttingOff.signal,
     ended: idle.changed,
   });
-  /** Notices that are told already, or that the log has and nobody else can be told of. */
-  const told = new Set<string>();
-  const logged = new Set<string>();
+  const tellOwners = createOwnerNotices(services, sayTo);
   const sender: Sender = {
     ...services,
-    showing,
+    live,
     tellOwners,
-    budgetOf,
+    limiterOf,
+    draining: draining.signal,
     stopping: stopping.signal,
     cuttingOff: cuttingOff.signal,
   };
+  const isIdle = () => lanes.size === 0 && live.isIdle();
 
   /** One lane per chat keeps its messages in order. */
   function takeLane(chatId: ChatId): (() => void) | null {
@@ -92,29 +70,28 @@ export function createDeliver(services: BaseServices): Deliver {
   function wake(chatId: ChatId): void {
     const lane = lanes.get(chatId);
     if (lane) lane.woken = true;
-    else void emptyLane(chatId, null);
+    else void emptyLane(chatId, null, takeLane(chatId));
   }
 
+  /** `claimed`: sent first. */
   async function emptyLane(
     chatId: ChatId,
     claimed: { delivery: Delivery; isLast: boolean } | null,
-    taken?: () => void,
+    leave: (() => void) | null,
   ): Promise<void> {
     const channel = channels.get(channelOf(chatId));
-    if (!channel || stopping.signal.aborted) return taken?.();
-    const leave = taken ?? takeLane(chatId);
-    if (leave === null) return;
     const lane = lanes.get(chatId);
     try {
-      const isSent = claimed && (await attempt(() => sendClaimed(claimed.delivery, channel), chatId));
+      if (!channel || stopping.signal.aborted) return;
+      const isSent = claimed && (await attempt(() => sendClaimed(sender, claimed.delivery, channel), chatId));
       const isAll = isSent === true && claimed?.isLast === true && lane?.woken === false;
       for (let more = !isAll; more && !stopping.signal.aborted; ) {
         // A wake from here on means an entry that has not been seen yet.
         if (lane) lane.woken = false;
-        more = (await attempt(() => deliverNext(chatId, channel), chatId)) ?? true;
+        more = (await attempt(() => deliverNext(sender, chatId, channel), chatId)) ?? true;
       }
     } finally {
-      leave();
+      leave?.();
     }
   }
 
@@ -123,68 +100,10 @@ export function createDeliver(services: BaseServices): Deliver {
     try {
       return await work();
     } catch (error) {
-      log.error({ err: error, chat: chatId }, 'working on the outbox failed; it is tried again');
+      log.error({ err: error, chat: chatId }, 'outbox worker failed; retrying');
       await clock.sleep(RETRY_MS, stopping.signal);
       return undefined;
     }
-  }
-
-  /** Sends the chat's oldest undelivered entry. False when there is none, or none that may go now. */
-  async function deliverNext(chatId: ChatId, channel: Channel): Promise<boolean> {
-    const delivery = await store.nextDelivery(chatId, owner, clock.now());
-    if (!delivery) return false;
-    if (delivery.notBefore > clock.now()) {
-      await clock.sleep(delivery.notBefore - clock.now(), draining.signal);
-      // Meanwhile it may have been dropped, or words of it erased: it is read again.
-      return !draining.signal.aborted || delivery.notBefore <= clock.now();
-    }
-    await showing.rest(delivery.origin);
-    const { id } = delivery;
-    const isSeen = delivery.shown !== undefined && delivery.shown.platformMessageId !== null;
-    const looked = isSeen ? 'unknown' : await lookFor(sender, delivery, channel);
-    if (looked === 'arrived') await discardVoiceNote(services, delivery);
-    if (looked === 'arrived' || looked === 'stored') return true;
-    if (isBlank(delivery.body) && !isSeen && !canBeFound(delivery, channel)) {
-      await store.giveUp(id, 'dropped', 'the text is empty', clock.now());
-      return true;
-    }
-    if (!isSeen && isGivenUp(delivery, channel, looked)) {
-      log.warn(
-        { chat: chatId, delivery: id },
-        'it is unknown whether a message arrived; it is not sent again',
-      );
-      await store.giveUp(id, 'unconfirmed', 'uncertain too often', clock.now());
-      await discardVoiceNote(services, delivery);
-      return true;
-    }
-    if (isSeen && showing.isShown(delivery)) {
-      await noteShown(sender, delivery);
-      return true;
-    }
-    if (await postLateNotice(services, delivery)) return true;
-    const ready = await withVoiceNote(services, delivery, draining.signal);
-    if (ready === null) return !draining.signal.aborted;
-    await waitForRoom(sender, delivery, channel);
-    // The inbox must be on the disk before an answer leaves: after a power cut, a lost message would be answered again.
-    await store.durable();
-    const begun = isSeen ? leaseOf(services) : attemptOf(services, channel, recipientOf(delivery));
-    const attempt = { ...begun, earlierTries: delivery.attempts };
-    if (stopping.signal.aborted) return true;
-    const isClaimed = await store.claimDelivery(id, attempt);
-    // One that is not to be sent any more was dropped meanwhile.
-    const isOver = !isClaimed || (await sendOne(sender, ready, channel));
-    if (isOver) await discardVoiceNote(services, delivery);
-    return true;
-  }
-
-  async function sendClaimed(delivery: Delivery, channel: Channel): Promise<boolean> {
-    // It is looked for first.
-    if (delivery.mark !== undefined) return false;
-    if (delivery.shown) await showing.rest(delivery.origin);
-    if (showing.isShown(delivery)) return noteShown(sender, delivery);
-    // The inbox must be on the disk before an answer leaves.
-    await store.durable();
-    return sendOne(sender, delivery, channel);
   }
 
   async function postTo(to: Place, deliveries: NewDelivery[], greeting?: Greeting): Promise<boolean> {
@@ -193,29 +112,9 @@ export function createDeliver(services: BaseServices): Deliver {
     return isNew;
   }
 
-  async function tellOwners({ key, text }: Notice): Promise<void> {
-    if (told.has(key)) return;
-    try {
-      if (!logged.has(key)) log.warn({ notice: key }, text);
-      logged.add(key);
-      const setting = `notice.${key}`;
-      if ((await store.setting(setting)) === null) {
-        const chats = await ownerChats(services);
-        for (const chat of chats) await sayTo({ chat, threadId: null }, `news:${key}:${chat.id}`, text);
-        // With no owner yet, it is told once there is one.
-        if (chats.length === 0) return;
-        await store.setSetting(setting, new Date(clock.now()).toISOString());
-      }
-      told.add(key);
-    } catch (error) {
-      log.error({ err: error, notice: key }, 'owners could not be notified');
-    }
+  function sayTo(to: Place, origin: string, text: string, replyTo?: string | null): Promise<boolean> {
+    return postTo(to, gatewaySays(services, to, origin, text, replyTo));
   }
-
-  const sayTo: Deliver['say'] = (to, origin, text, replyTo) =>
-    postTo(to, gatewaySays(services, to, origin, text, replyTo));
-
-  const isIdle = () => lanes.size === 0 && showing.isIdle();
 
   return {
     wake,
@@ -223,25 +122,20 @@ export function createDeliver(services: BaseServices): Deliver {
     say: sayTo,
     async sideMessage(message) {
       const said = await sideMessage(services, message);
-      if (said === null) return 'unknown chat';
-      await postTo(said.to, said.deliveries);
-      return 'posted';
+      if (said) await postTo(said.to, said.deliveries);
+      return said ? 'posted' : 'unknown chat';
     },
     async reaction(asked) {
       const said = await reaction(services, asked);
-      if (said === null) return 'unknown message';
-      await postTo(said.to, said.deliveries);
-      return 'posted';
+      if (said) await postTo(said.to, said.deliveries);
+      return said ? 'posted' : 'unknown message';
     },
     tellOwners,
-    live: showing.live,
-
+    live: live.show,
     take(chatId, kind, channel) {
-      const budget = budgets.get(channel.name);
       if (stopping.signal.aborted || draining.signal.aborted || lanes.has(chatId)) return null;
-      if (!budget?.takeLeftOver(chatId, kind, clock.now())) return null;
+      if (!limiterOf(channel.name)?.takeLeftOver(chatId, kind, clock.now())) return null;
       const leave = takeLane(chatId);
-      if (leave === null) return null;
       let isSending = false;
       return {
         send(delivery, parts) {
@@ -250,16 +144,15 @@ export function createDeliver(services: BaseServices): Deliver {
           const isLast = parts === 1 && delivery.shown === undefined;
           void emptyLane(chatId, { delivery, isLast }, leave);
         },
-        leave: () => void (isSending || leave()),
+        leave: () => void (isSending || leave?.()),
       };
     },
-
     typing(channel, chatId, to, personaId) {
-      const budget = budgets.get(channel.name);
       let cancel = clock.after(TYPING_AFTER_MS, show);
       let over = false;
       async function show() {
-        if (budget?.takeLeftOver(chatId, to.kind, clock.now())) await channel.setTyping?.(to, personaId);
+        const isFree = limiterOf(channel.name)?.takeLeftOver(chatId, to.kind, clock.now());
+        if (isFree) await channel.setTyping?.(to, personaId);
         if (!over) cancel = clock.after(TYPING_EVERY_MS, show);
       }
       return () => {
@@ -267,9 +160,8 @@ export function createDeliver(services: BaseServices): Deliver {
         cancel();
       };
     },
-
     idle: (channel) =>
-      idle.until(() => showing.isIdle(channel) && [...lanes.keys()].every((id) => channelOf(id) !== channel)),
+      idle.until(() => live.isIdle(channel) && [...lanes.keys()].every((id) => channelOf(id) !== channel)),
     drain() {
       draining.abort();
       return idle.until(isIdle);
@@ -280,11 +172,4 @@ export function createDeliver(services: BaseServices): Deliver {
       return { done: idle.until(isIdle), force: () => cuttingOff.abort() };
     },
   };
-}
-
-/** Whether the entry was attempted too often with an unknown outcome. */
-function isGivenUp({ uncertainCuts, uncertainCrashes }: Delivery, channel: Channel, looked: Looked): boolean {
-  if (channel.recognisesResends) return uncertainCrashes >= CERTAIN_CRASHES;
-  if (looked === 'absent') return uncertainCuts >= CERTAIN_CUTS || uncertainCrashes >= CERTAIN_CRASHES;
-  return uncertainCuts >= UNCERTAIN_CUTS || uncertainCrashes >= UNCERTAIN_CRASHES;
 }

@@ -1,7 +1,7 @@
 /**
  * Beside step 5 of the route: shows a reply while the model writes it. A quick answer is simply sent; a longer one
  * appears after a second and then grows: one change at a time per turn, one per second and chat, and only from spare
- * budget. What is shown is recorded with the turn; the final reply takes it over (`deliver.ts`, docs/decisions/0015).
+ * slots. What is shown is recorded with the turn; the final reply takes it over (`send.ts`, docs/decisions/0015).
  */
 import { createHash } from 'node:crypto';
 import type { Delivery, NewDelivery, Part, SendOptions, SendResult, ShownPart } from '../../core/channel.js';
@@ -14,7 +14,7 @@ import type { RateLimiter } from './rate-limiter.js';
 export const NOT_LIVE: LiveReply = { tell() {}, end() {} };
 
 export interface LiveReplies {
-  live(ask: UnfinishedReply): LiveReply;
+  show(reply: UnfinishedReply): LiveReply;
   /** Resolves when no change of this origin is running. One that takes too long is cut off. */
   rest(origin: string): Promise<void>;
   /** Whether exactly this is known to be shown. */
@@ -24,8 +24,8 @@ export interface LiveReplies {
   isIdle(channel?: string): boolean;
 }
 
-interface ShowingAsk extends BaseServices {
-  budgetOf(channel: string): RateLimiter | undefined;
+interface LiveServices extends BaseServices {
+  limiterOf(channel: string): RateLimiter | undefined;
   /** Takes a chat's delivery lane and returns how to leave it; null when it is taken. */
   takeLane(chatId: ChatId): (() => void) | null;
   stopping: AbortSignal;
@@ -52,73 +52,48 @@ interface Growing extends UnfinishedReply {
   /** In chats with previews: the last one and its time. `none`: no previews here; null: not known yet. */
   preview: 'none' | { part: Part; at: number } | null;
   /** By part: what is certainly shown now; undefined when unknown. */
-  stands: (Part | undefined)[];
+  certain: (Part | undefined)[];
 }
 
-export function createLiveReplies(services: ShowingAsk): LiveReplies {
-  const { store, clock, log } = services;
+/** One change of what is shown. Resolves with the wait before the next, ms; null when nothing more can be shown. */
+type Change = (signal: AbortSignal) => Promise<number | null>;
+
+export function createLiveReplies(services: LiveServices): LiveReplies {
+  const { clock, log } = services;
   const underWay = new Map<string, { channel: string; done: Promise<unknown>; cutOff(): void }>();
-  /** What is certainly shown when a reply becomes final, by the part's key. */
-  const standing = new Map<string, Part>();
+  /** By part's key: what is certainly shown, for when the reply becomes final. */
+  const certain = new Map<string, Part>();
   const lastChange = new Map<ChatId, number>();
 
-  function live(ask: UnfinishedReply): LiveReply {
-    const growing: Growing = {
-      ...ask,
-      shown: [...ask.shown],
-      latest: '',
-      isOver: false,
-      preview: null,
-      stands: ask.shown.map(() => undefined),
-    };
-    let cancel: (() => void) | null = null;
-    async function step(): Promise<void> {
-      const wait = await change(growing).catch((error: unknown) => {
-        log.warn({ err: error, turn: ask.turnId }, 'a reply could not be shown while it was being written');
-        return PAUSE_MS;
-      });
-      if (wait !== null && !growing.isOver) cancel = clock.after(wait, step);
-    }
-    return {
-      tell(text) {
-        const written = text.trim();
-        if (growing.isOver || written === '') return;
-        growing.latest = written;
-        cancel ??= clock.after(FIRST_AFTER_MS, step);
-      },
-      end() {
-        growing.isOver = true;
-        cancel?.();
-      },
-    };
-  }
-
-  /** Makes one change if due. Resolves with the wait before the next, ms; null when nothing more can be shown. */
-  async function change(growing: Growing): Promise<number | null> {
+  /** Makes one change if due. */
+  async function changeIfDue(growing: Growing): Promise<number | null> {
     if (growing.isOver || services.stopping.aborted) return null;
     const deliveries = growing.deliveriesOf(growing.latest);
     const origin = deliveries[0]?.origin;
     if (origin === undefined || underWay.has(origin)) return EVERY_MS;
-    const step = nextStep(growing, deliveries);
-    if (step === null) return EVERY_MS;
+    const change = nextChange(services, certain, growing, deliveries);
+    if (change === null) return EVERY_MS;
     const { chatId, channel, to } = growing;
     const now = clock.now();
     const soonest = (lastChange.get(chatId) ?? Number.NEGATIVE_INFINITY) + EVERY_MS;
     if (now < soonest) return soonest - now;
-    if (!services.budgetOf(channel.name)?.takeSpare(chatId, to.kind, now)) return EVERY_MS;
+    if (!services.limiterOf(channel.name)?.takeSpare(chatId, to.kind, now)) return EVERY_MS;
     if (lastChange.size >= MOST_CHATS) {
       for (const [id, at] of lastChange) if (at + EVERY_MS <= now) lastChange.delete(id);
     }
     lastChange.set(chatId, now);
-    return during(origin, channel.name, step);
+    const wait = await run(origin, channel.name, change);
+    // Nothing was shown, so the next change may come at once.
+    if (wait === 0) lastChange.delete(chatId);
+    return wait;
   }
 
-  /** Runs a step so that `rest` can wait for it or cut it off. */
-  async function during(origin: string, channel: string, step: Step): Promise<number | null> {
+  /** Runs a change so that `rest` can wait for it or cut it off. */
+  async function run(origin: string, channel: string, change: Change): Promise<number | null> {
     const abort = new AbortController();
     const cutOff = () => abort.abort(OVER);
     services.cuttingOff.addEventListener('abort', cutOff, { once: true });
-    const doing = step(abort.signal);
+    const doing = change(abort.signal);
     underWay.set(origin, { channel, cutOff, done: Promise.allSettled([doing]) });
     try {
       return await doing;
@@ -129,104 +104,37 @@ export function createLiveReplies(services: ShowingAsk): LiveReplies {
     }
   }
 
-  type Step = (signal: AbortSignal) => Promise<number | null>;
-
-  function nextStep(growing: Growing, deliveries: NewDelivery[]): Step | null {
-    const { channel, preview, shown, stands } = growing;
-    const last = deliveries.at(-1);
-    if (last && channel.preview && preview !== 'none') {
-      const isFresh = preview !== null && clock.now() < preview.at + REFRESH_MS;
-      if (isFresh && isSamePart(preview.part, last.body)) return null;
-      return (signal) => showPreview(growing, last, signal);
-    }
-    if (!channel.edit || !channel.remove) return null;
-    for (const [n, delivery] of deliveries.entries()) {
-      if (!shown[n]) return () => sendPart(growing, delivery);
-      if (!isSamePart(stands[n], delivery.body)) return (signal) => editPart(growing, n, delivery, signal);
-    }
-    return null;
-  }
-
-  async function showPreview(
-    growing: Growing,
-    delivery: NewDelivery,
-    signal: AbortSignal,
-  ): Promise<number | null> {
-    const now = clock.now();
-    const key = growing.turnId.slice(0, 24);
-    const options = { ...toldOf(delivery), key, earlierTries: 0, createdAt: now, replyTo: null, signal };
-    const isShown = await growing.channel.preview?.(growing.to, delivery.body, options);
-    if (isShown) growing.preview = { part: delivery.body, at: now };
-    // After a preview that failed in between, no message is sent as well: the same text would be shown twice.
-    if (isShown || growing.preview !== null) return EVERY_MS;
-    growing.preview = 'none';
-    // Nothing was shown, so the next change may come at once.
-    lastChange.delete(growing.chatId);
-    return 0;
-  }
-
-  /** Sends a part for the first time. Recorded before sending, so that a crash leaves no unknown message. */
-  async function sendPart(growing: Growing, delivery: NewDelivery): Promise<number | null> {
-    const leave = services.takeLane(growing.chatId);
-    if (leave === null) return EVERY_MS;
-    try {
-      const { shown, channel, to, turnId } = growing;
-      const { body } = delivery;
-      const mark = channel.watermark?.(to) ?? null;
-      const part: ShownPart = {
-        body,
-        key: keyOf(turnId, delivery.part),
-        platformMessageId: null,
-        sentAt: clock.now(),
-        speaker: delivery.speaker,
-        ...(delivery.appearance === undefined ? {} : { appearance: delivery.appearance }),
-        ...(mark === null ? {} : { mark }),
-      };
-      shown.push(part);
-      if (!(await store.show(turnId, shown))) return null;
-      await store.durable();
-      const result = await channel.send(to, body, optionsOf(delivery, part, 0, services.cuttingOff));
-      if (result.kind === 'sent') {
-        part.platformMessageId = result.platformMessageId;
-        growing.stands[delivery.part] = body;
-        standing.set(part.key, body);
-        return (await store.show(turnId, shown)) ? EVERY_MS : null;
-      }
-      // Unknown whether it is shown: sending the final text finds out.
-      if (result.kind === 'unreachable' && result.taken === 'unknown') return null;
-      shown.pop();
-      return (await store.show(turnId, shown)) ? pauseAfter(result) : null;
-    } finally {
-      leave();
-    }
-  }
-
-  async function editPart(
-    growing: Growing,
-    n: number,
-    delivery: NewDelivery,
-    signal: AbortSignal,
-  ): Promise<number | null> {
-    const { shown, channel, to, turnId } = growing;
-    const part = shown[n];
-    if (!channel.edit || !part?.platformMessageId) return null;
-    const { body } = delivery;
-    part.body = body;
-    growing.stands[n] = undefined;
-    standing.delete(part.key);
-    if (!(await store.show(turnId, shown))) return null;
-    const options = optionsOf(delivery, part, 1, signal);
-    const result = await channel.edit(to, part.platformMessageId, body, options);
-    if (result.kind !== 'sent') return pauseAfter(result);
-    if (!signal.aborted) {
-      growing.stands[n] = body;
-      standing.set(part.key, body);
-    }
-    return EVERY_MS;
-  }
-
   return {
-    live,
+    show(reply) {
+      const growing: Growing = {
+        ...reply,
+        shown: [...reply.shown],
+        latest: '',
+        isOver: false,
+        preview: null,
+        certain: reply.shown.map(() => undefined),
+      };
+      let cancel: (() => void) | null = null;
+      async function step(): Promise<void> {
+        const wait = await changeIfDue(growing).catch((error: unknown) => {
+          log.warn({ err: error, turn: reply.turnId }, 'a reply could not be shown while it was written');
+          return PAUSE_MS;
+        });
+        if (wait !== null && !growing.isOver) cancel = clock.after(wait, step);
+      }
+      return {
+        tell(text) {
+          const written = text.trim();
+          if (growing.isOver || written === '') return;
+          growing.latest = written;
+          cancel ??= clock.after(FIRST_AFTER_MS, step);
+        },
+        end() {
+          growing.isOver = true;
+          cancel?.();
+        },
+      };
+    },
     async rest(origin) {
       const change = underWay.get(origin);
       if (!change) return;
@@ -236,15 +144,120 @@ export function createLiveReplies(services: ShowingAsk): LiveReplies {
       await Promise.race([change.done, clock.sleep(REST_MS, enough.signal)]);
       enough.abort(OVER);
     },
-    isShown: ({ shown, body }) => shown !== undefined && isSamePart(standing.get(shown.key), body),
-    forget: ({ shown }) => void (shown && standing.delete(shown.key)),
+    isShown: ({ shown, body }) => shown !== undefined && isSamePart(certain.get(shown.key), body),
+    forget: ({ shown }) => void (shown && certain.delete(shown.key)),
     isIdle: (channel) =>
       [...underWay.values()].every((change) => channel !== undefined && change.channel !== channel),
   };
 }
 
+function nextChange(
+  services: LiveServices,
+  certain: Map<string, Part>,
+  growing: Growing,
+  deliveries: NewDelivery[],
+): Change | null {
+  const { channel, preview, shown } = growing;
+  const last = deliveries.at(-1);
+  if (last && channel.preview && preview !== 'none') {
+    const isFresh = preview !== null && services.clock.now() < preview.at + REFRESH_MS;
+    if (isFresh && isSamePart(preview.part, last.body)) return null;
+    return (signal) => showPreview(services, growing, last, signal);
+  }
+  if (!channel.edit || !channel.remove) return null;
+  for (const [n, delivery] of deliveries.entries()) {
+    if (!shown[n]) return () => sendPart(services, certain, growing, delivery);
+    if (isSamePart(growing.certain[n], delivery.body)) continue;
+    return (signal) => editPart(services, certain, growing, n, delivery, signal);
+  }
+  return null;
+}
+
+async function showPreview(
+  { clock }: LiveServices,
+  growing: Growing,
+  delivery: NewDelivery,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const now = clock.now();
+  const key = growing.turnId.slice(0, 24);
+  const speaker = speakerOptions(delivery);
+  const options = { ...speaker, key, earlierTries: 0, createdAt: now, replyTo: null, signal };
+  const isShown = await growing.channel.preview?.(growing.to, delivery.body, options);
+  if (isShown) growing.preview = { part: delivery.body, at: now };
+  // After a preview that failed in between, no message is sent as well: the same text would be shown twice.
+  if (isShown || growing.preview !== null) return EVERY_MS;
+  growing.preview = 'none';
+  return 0;
+}
+
+/** Sends a part for the first time. Recorded before sending, so that a crash leaves no unknown message. */
+async function sendPart(
+  { store, clock, takeLane, cuttingOff }: LiveServices,
+  certain: Map<string, Part>,
+  { shown, channel, to, turnId, chatId, certain: ofReply }: Growing,
+  delivery: NewDelivery,
+): Promise<number | null> {
+  const leave = takeLane(chatId);
+  if (leave === null) return EVERY_MS;
+  try {
+    const { body, part: n, speaker, appearance } = delivery;
+    const mark = channel.watermark?.(to) ?? null;
+    const part: ShownPart = {
+      body,
+      // The same for every attempt at this part, even after a restart: at most 24 letters, digits and `-`.
+      key: `${createHash('sha256').update(turnId).digest('hex').slice(0, 18)}-${n}`,
+      platformMessageId: null,
+      sentAt: clock.now(),
+      speaker,
+      appearance,
+      ...(mark === null ? {} : { mark }),
+    };
+    shown.push(part);
+    if (!(await store.show(turnId, shown))) return null;
+    await store.durable();
+    const result = await channel.send(to, body, optionsOf(delivery, part, 0, cuttingOff));
+    if (result.kind === 'sent') {
+      part.platformMessageId = result.platformMessageId;
+      ofReply[n] = body;
+      certain.set(part.key, body);
+      return (await store.show(turnId, shown)) ? EVERY_MS : null;
+    }
+    // Unknown whether it is shown: sending the final text finds out.
+    if (result.kind === 'unreachable' && result.taken === 'unknown') return null;
+    shown.pop();
+    return (await store.show(turnId, shown)) ? pauseAfter(result) : null;
+  } finally {
+    leave();
+  }
+}
+
+async function editPart(
+  { store }: LiveServices,
+  certain: Map<string, Part>,
+  { shown, channel, to, turnId, certain: ofReply }: Growing,
+  n: number,
+  delivery: NewDelivery,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const part = shown[n];
+  if (!channel.edit || !part?.platformMessageId) return null;
+  const { body } = delivery;
+  part.body = body;
+  ofReply[n] = undefined;
+  certain.delete(part.key);
+  if (!(await store.show(turnId, shown))) return null;
+  const result = await channel.edit(to, part.platformMessageId, body, optionsOf(delivery, part, 1, signal));
+  if (result.kind !== 'sent') return pauseAfter(result);
+  if (!signal.aborted) {
+    ofReply[n] = body;
+    certain.set(part.key, body);
+  }
+  return EVERY_MS;
+}
+
 /** The speaker, as a channel needs it. */
-export function toldOf({
+export function speakerOptions({
   speaker,
   personaId,
   appearance,
@@ -261,12 +274,7 @@ function optionsOf(
   signal: AbortSignal,
 ): SendOptions {
   const { replyTo } = delivery;
-  return { ...toldOf(delivery), key, earlierTries, createdAt: sentAt, replyTo, signal };
-}
-
-/** The same for every attempt at this part, even after a restart: at most 24 letters, digits and `-`. */
-function keyOf(turnId: string, part: number): string {
-  return `${createHash('sha256').update(turnId).digest('hex').slice(0, 18)}-${part}`;
+  return { ...speakerOptions(delivery), key, earlierTries, createdAt: sentAt, replyTo, signal };
 }
 
 /** A refused change is left to the final reply. */

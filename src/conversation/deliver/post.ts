@@ -7,6 +7,7 @@ import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import type { Reaction, SideMessage, ToolsFor } from '../../core/tool.js';
 import { isOfPerson } from '../../core/transcript.js';
+import { ownerChats } from '../access.js';
 import { appearanceOf } from '../participants.js';
 import type { BaseServices, Deliver, Place } from '../services.js';
 import { deliveriesOf } from './reply.js';
@@ -137,4 +138,30 @@ function wordsOf(names: readonly string[], offered: number): string {
     `There are more tools than the ${offered} that one request to a model offers (tools.max_offered), so personas do not have ${named.join(', ')}${more}. ` +
     'List under mcp.servers.NAME.tools those that are needed; `doctor` names all that are left out.'
   );
+}
+
+/** Tells a thing once, however often it is told. Never rejects. */
+export function createOwnerNotices(services: BaseServices, say: Deliver['say']): Deliver['tellOwners'] {
+  const { store, clock, log } = services;
+  const told = new Set<string>();
+  /** In the log once in each life of the process. */
+  const logged = new Set<string>();
+  return async ({ key, text }) => {
+    if (told.has(key)) return;
+    try {
+      if (!logged.has(key)) log.warn({ notice: key }, text);
+      logged.add(key);
+      const setting = `notice.${key}`;
+      if ((await store.setting(setting)) === null) {
+        const chats = await ownerChats(services);
+        for (const chat of chats) await say({ chat, threadId: null }, `news:${key}:${chat.id}`, text);
+        // With no owner yet, it is told once there is one.
+        if (chats.length === 0) return;
+        await store.setSetting(setting, new Date(clock.now()).toISOString());
+      }
+      told.add(key);
+    } catch (error) {
+      log.error({ err: error, notice: key }, 'owners could not be notified');
+    }
+  };
 }

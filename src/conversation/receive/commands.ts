@@ -1,109 +1,70 @@
 /**
- * The command lane, beside the route: runs commands at once, in order within a room, without debounce or lease, each
- * once per message id. A hung turn cannot delay them; they can end it. A failing command does not block the next: it
- * stays stored and is taken up again.
+ * Commands, beside the route: run at once, in order within a room, without debounce or lease, each once per message id. A hung
+ * turn cannot delay them; they can end it. A failing command does not block the next: it stays stored and is retried.
  */
-
 import { createHash } from 'node:crypto';
 import type { Offer } from '../../core/access.js';
-import type { Channel } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+import type { Channel, NewDelivery } from '../../core/channel.js';
 import { describe, sentenceOf } from '../../core/errors.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { Audit } from '../../core/journal.js';
-import type { Log } from '../../core/log.js';
 import { personaName } from '../../core/persona.js';
-import type { NewCommand, PendingCommand, StoredCommand } from '../../core/receipt.js';
-import { mayTry } from '../../core/retry.js';
-import type { CommandEffect, SettingStore } from '../../core/store.js';
+import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
+import { backoff, mayTry } from '../../core/retry.js';
+import type { CommandEffect } from '../../core/store.js';
 import { type ChatCommand, type CommandAnswer, NOT_CHECKED } from '../commands/command.js';
 import { COMMANDS, commandCalled } from '../commands/list.js';
 import { deliveriesOf, withButtons, withNumbers } from '../deliver/reply.js';
 import { greetingDeliveries } from '../participants.js';
-import { type Actor, type Rights, rightsOf } from '../rights.js';
+import { type Rights, rightsOf } from '../rights.js';
 import type { Scheduler } from '../rooms/scheduler.js';
-import { forgetCopies, leaseOf, type Services } from '../services.js';
-
-interface CommandLane {
-  /** Runs commands in the order received. */
-  run(commands: PendingCommand[]): void;
-  /** Resolves when no command is running. */
-  idle(): Promise<void>;
-  /** Starts no more commands: they stay stored. Resolves when the running ones are over. */
-  stop(): Promise<void>;
-}
-
-interface LaneServices extends Services {
-  scheduler: Scheduler;
-}
+import { type BaseServices, forgetCopies, leaseOf, type Services } from '../services.js';
 
 const RETRY_MS = 1_000;
 const TRIES = 3;
 
-export function createCommandLane(services: LaneServices): CommandLane {
-  const { store, clock, log, scheduler } = services;
+export function createCommandLane(services: Services, scheduler: Scheduler) {
+  const { store, clock, log } = services;
   const lanes = new Map<RoomId, Promise<void>>();
   /** Commands that wait or run, so that none is started twice. */
   const underWay = new Set<number>();
   let stopping = false;
 
-  function run(commands: PendingCommand[]): void {
-    for (const { id, room } of commands) {
-      if (underWay.has(id)) continue;
-      underWay.add(id);
-      const lane = (lanes.get(room) ?? Promise.resolve())
-        .then(() => work(id))
-        .catch((error) =>
-          log.error({ err: error, command: id, room }, 'a command could not be finished; it will be retried'),
-        )
-        .finally(() => {
-          underWay.delete(id);
-          if (lanes.get(room) === lane) lanes.delete(room);
-        });
-      lanes.set(room, lane);
-      // Messages sent after a command are answered after it.
-      scheduler.holdBack(room, lane);
-    }
-  }
-
   async function work(id: number): Promise<void> {
     if (stopping) return;
     const command = await insist(() => store.takeCommand(id, leaseOf(services)));
     if (!command) return;
-    const answer = await answerTo(services, command);
-    const channel = services.channels.get(command.chat.channel);
+    const { room, chat } = command;
+    const answer = await answerTo(services, scheduler, command);
+    const channel = services.channels.get(chat.channel);
     const offer = offerOf(services, command, answer);
     const deliveries = channel ? await deliveriesFor(services, channel, command, answer, offer) : [];
     const effects = offer === null ? (answer.effects ?? []) : offering(offer, answer.effects);
-    const { abortedTurn } = await insist(() =>
-      store.finishCommand({ id, now: clock.now(), effects, deliveries }),
-    );
-    const { room } = command;
+    const finish = { id, now: clock.now(), effects, deliveries };
+    const { abortedTurn } = await insist(() => store.finishCommand(finish));
     if (abortedTurn) scheduler.abort(room, abortedTurn);
     // Nor may the room answer messages for which it has not begun a turn yet.
     if (effects.some(({ kind }) => kind === 'suppress' || kind === 'reset')) scheduler.abort(room, null);
     for (const effect of effects) if (effect.kind === 'reset') await forgetAgain(effect);
     services.metrics.count('commands_total', { command: command.name });
-    for (const chat of [command.chat.id, ...(answer.wakes ?? [])]) services.deliver.wake(chat);
+    for (const each of [chat.id, ...(answer.wakes ?? [])]) services.deliver.wake(each);
     if (effects.length > 0) scheduler.wake(room, 'settled');
     if (answer.resumes !== undefined) scheduler.wake(answer.resumes, 'settled');
   }
 
-  /** What a turn has recorded that began or ended while the command ran. */
+  /** Forgets what a turn has recorded that began or ended while the command ran. */
   async function forgetAgain({ room, personaId }: CommandEffect & { kind: 'reset' }): Promise<void> {
-    const { chatId } = roomParts(room);
-    await forgetCopies(services, chatId, personaId).catch((error) => {
-      log.error({ err: error, room }, 'records of a conversation that was reset could not be removed');
+    await forgetCopies(services, roomParts(room).chatId, personaId).catch((error) => {
+      log.error({ err: error, room }, 'records of a reset conversation could not be removed');
     });
   }
 
-  async function insist<T>(what: () => Promise<T>): Promise<T> {
+  async function insist<T>(act: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
-        return await what();
+        return await act();
       } catch (error) {
         if (tries >= TRIES) throw error;
-        log.error({ err: error }, 'working on a command failed; it is tried again');
+        log.error({ err: error }, 'a command failed; retrying');
         await clock.sleep(RETRY_MS);
       }
     }
@@ -114,9 +75,29 @@ export function createCommandLane(services: LaneServices): CommandLane {
   }
 
   return {
-    run,
+    /** Runs commands in the order received. */
+    run(commands: readonly PendingCommand[]): void {
+      for (const { id, room } of commands) {
+        if (underWay.has(id)) continue;
+        underWay.add(id);
+        const lane = (lanes.get(room) ?? Promise.resolve())
+          .then(() => work(id))
+          .catch((error) =>
+            log.error({ err: error, command: id, room }, 'a command could not be finished; it stays stored'),
+          )
+          .finally(() => {
+            underWay.delete(id);
+            if (lanes.get(room) === lane) lanes.delete(room);
+          });
+        lanes.set(room, lane);
+        // Messages sent after a command are answered after it.
+        scheduler.holdBack(room, lane);
+      }
+    },
+    /** Resolves when no command is running. */
     idle,
-    stop() {
+    /** Starts no more commands: they stay stored. Resolves when the running ones are over. */
+    stop(): Promise<void> {
       stopping = true;
       return idle();
     },
@@ -124,22 +105,24 @@ export function createCommandLane(services: LaneServices): CommandLane {
 }
 
 /** Three attempts, then one plain sentence. */
-async function answerTo(services: LaneServices, command: StoredCommand): Promise<CommandAnswer> {
+async function answerTo(
+  services: Services,
+  scheduler: Scheduler,
+  command: StoredCommand,
+): Promise<CommandAnswer> {
   const { log, clock } = services;
-  const found = commandCalled(command.name);
-  if (!mayTry(command.crashes)) {
-    log.error(
-      { command: command.name, chat: command.chat.id },
-      'a command crashed the process too often and is given up',
-    );
+  const { name, chat, crashes } = command;
+  const found = commandCalled(name);
+  if (!mayTry(crashes)) {
+    log.error({ command: name, chat: chat.id }, 'a command ended the process too often; giving up');
     return { text: sentenceOf(null) };
   }
-  if (!found) return { text: `/${command.name} is not known any more; /help shows what is.` };
+  if (!found) return { text: `/${name} is not known any more; /help shows what is.` };
   for (let tries = 1; ; tries++) {
     try {
-      return await runCommand(services, found, await asAddressed(services, found, command));
+      return await runCommand(services, scheduler, found, await asAddressed(services, found, command));
     } catch (error) {
-      log.error({ err: error, command: command.name, chat: command.chat.id }, 'a command failed');
+      log.error({ err: error, command: name, chat: chat.id }, 'a command failed');
       if (tries >= TRIES) return { text: sentenceOf(error) };
       await clock.sleep(RETRY_MS);
     }
@@ -147,11 +130,11 @@ async function answerTo(services: LaneServices, command: StoredCommand): Promise
 }
 
 /**
- * With the persona that it means where it names none: the one whose own account it was sent to, else the active one; as far
- * as they exist, for an operator may have removed PERSONA.md, and then `default` answers.
+ * The command with the persona that it means where it names none: the one whose own account it was sent to, else the active one.
+ * If an operator has removed its PERSONA.md, `default` answers.
  */
 async function asAddressed(
-  { personas }: LaneServices,
+  { personas }: Services,
   found: ChatCommand,
   command: StoredCommand,
 ): Promise<StoredCommand> {
@@ -166,22 +149,48 @@ async function asAddressed(
 }
 
 async function runCommand(
-  services: LaneServices,
+  services: Services,
+  scheduler: Scheduler,
   found: ChatCommand,
   command: StoredCommand,
 ): Promise<CommandAnswer> {
-  const { chat } = command;
-  const giver = { ...command, channel: chat.channel };
-  const rights = await rightsOf(services, giver);
-  const refusal = await refusalOf(found, command, giver, rights);
+  const { chat, argument } = command;
+  const rights = await rightsOf(services, { ...command, channel: chat.channel });
+  const refusal = await refusalOf(found, argument, chat.kind, rights);
   if (refusal !== null) return { text: refusal };
-  await auditCommand(services.audit, found, command);
-  const interruptTurns = () => services.scheduler.interrupt(chat.id);
+  await auditCommand(services, found, command);
+  const interruptTurns = () => scheduler.interrupt(chat.id);
   return found.run({ command, ...rights, interruptTurns }, { ...services, commands: COMMANDS });
 }
 
+/** Why they may not give this command: one sentence for the chat; null where they may. */
+export async function refusalOf(
+  { ownersOnly, changes }: ChatCommand,
+  argument: string,
+  chatKind: 'direct' | 'group',
+  rights: Rights,
+): Promise<string | null> {
+  if (ownersOnly && !rights.isOwner) return 'Only owners can do that.';
+  if (chatKind === 'direct' || !changes(argument)) return null;
+  const permission = await rights.mayChange();
+  if (permission === 'unknown') return NOT_CHECKED;
+  return permission === 'no' ? 'Only owners and administrators of this group can do that.' : null;
+}
+
+/** Before it runs. Rejects where an owners' command cannot be entered: then it is not run. */
+async function auditCommand(
+  { audit }: Services,
+  { name, ownersOnly, changes, audited }: ChatCommand,
+  { argument, chat, sender }: StoredCommand,
+): Promise<void> {
+  if (audited === null || !(ownersOnly || changes(argument))) return;
+  const what = `/${name} ${audited?.(argument) ?? ''}`.trim();
+  const entry = { kind: 'command', who: sender.id, where: chat.id, what, word: sender.id } as const;
+  await (ownersOnly ? audit.record(entry) : audit.note(entry));
+}
+
 function offerOf(
-  { newId, clock }: LaneServices,
+  { newId, clock }: Services,
   { room, chat, sender }: StoredCommand,
   { choices }: CommandAnswer,
 ): Offer | null {
@@ -200,62 +209,25 @@ function offering(offer: Offer, effects: CommandEffect[] = []): CommandEffect[] 
 }
 
 async function deliveriesFor(
-  { personas }: LaneServices,
+  { personas }: Services,
   channel: Channel,
   { id, chat, platformMessageId }: StoredCommand,
   { text, files, appears }: CommandAnswer,
   offer: Offer | null,
-) {
+): Promise<NewDelivery[]> {
   const origin = `command:${id}`;
   const all = await personas.list(chat.id).catch(() => []);
   // In a group, the reply shows who is answered; a native command waits for its answer everywhere.
   const isReply = chat.kind === 'group' || channel.awaitsAnswer?.(platformMessageId) === true;
-  const from = {
-    ...{ origin, personaId: null, speaker: personaName(all, chat.activePersona) },
-    replyTo: isReply ? platformMessageId : null,
-  };
+  const replyTo = isReply ? platformMessageId : null;
+  const from = { origin, personaId: null, speaker: personaName(all, chat.activePersona), replyTo };
   const words = offer === null ? text : withNumbers(channel, text, offer);
   const said = deliveriesOf(channel, words, from, files);
-  return [
-    ...(offer === null ? said : withButtons(channel, said, offer)),
-    ...(appears
-      ? greetingDeliveries(channel, appears.chat, appears.persona, all, origin, appears.greeting.text)
-      : []),
-  ];
+  const answer = offer === null ? said : withButtons(channel, said, offer);
+  if (!appears) return answer;
+  const { chat: changed, persona, greeting } = appears;
+  return [...answer, ...greetingDeliveries(channel, changed, persona, all, origin, greeting.text)];
 }
-
-// Within step 1 of the route: which commands somebody may give in a chat.
-
-/** Why they may not give this command: one sentence for the chat; null where they may. */
-export async function refusalOf(
-  { ownersOnly, changes }: ChatCommand,
-  { argument }: Pick<NewCommand, 'argument'>,
-  { chat }: Pick<Actor, 'chat'>,
-  rights: Rights,
-): Promise<string | null> {
-  if (ownersOnly && !rights.isOwner) return 'Only owners can do that.';
-  if (chat.kind !== 'group' || !changes(argument)) return null;
-  const permission = await rights.mayChange();
-  if (permission === 'unknown') return NOT_CHECKED;
-  return permission === 'no' ? 'Only owners and administrators of this group can do that.' : null;
-}
-
-// Within step 1 of the route: enters a command in the audit log before it runs, if it changes something or is for owners.
-
-/** Rejects where what only owners may do cannot be entered: it is then not done. */
-async function auditCommand(
-  audit: Audit,
-  { name, ownersOnly, changes, audited }: ChatCommand,
-  { argument, chat, sender }: Pick<StoredCommand, 'argument' | 'chat' | 'sender'>,
-): Promise<void> {
-  if (audited === null || !(ownersOnly || changes(argument))) return;
-  const what = `/${name} ${audited?.(argument) ?? ''}`.trim();
-  const entry = { kind: 'command', who: sender.id, where: chat.id, what, word: sender.id } as const;
-  await (ownersOnly ? audit.record(entry) : audit.note(entry));
-}
-
-// Registers the commands in each platform's own command menu: only when the set has changed, and with retries until it
-// succeeds.
 
 const FIRST_RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 600_000;
@@ -265,13 +237,16 @@ export function refusalKey(channel: string): string {
   return `${channel}.commands.refused`;
 }
 
-/** Returns at once. Call the function it returns to stop retrying. */
-export function announceCommands(parts: {
-  channels: ReadonlyMap<string, Channel>;
-  store: SettingStore;
-  clock: Clock;
-  log: Log;
-}): () => Promise<void> {
+/**
+ * Registers the commands in each platform's own menu if they have changed, with retries until it succeeds. Returns at once, with
+ * what ends it.
+ */
+export function announceCommands({
+  channels,
+  store,
+  clock,
+  log,
+}: Pick<BaseServices, 'channels' | 'store' | 'clock' | 'log'>): () => Promise<void> {
   const over = new AbortController();
   const commands = COMMANDS.map(({ name, aliases, description, verbs }) => ({
     name,
@@ -280,29 +255,31 @@ export function announceCommands(parts: {
     ...(verbs === undefined ? {} : { verbs }),
   }));
   const digest = createHash('sha256').update(JSON.stringify(commands)).digest('hex');
-  const announcing = [...parts.channels.values()].map(async (channel) => {
-    if (!channel.announceCommands) return;
+
+  async function announce(channel: Channel): Promise<void> {
     const key = `${channel.name}.commands`;
-    const refusal = refusalKey(channel.name);
-    let isTold = false;
-    for (let wait = FIRST_RETRY_MS; !over.signal.aborted; wait = Math.min(wait * 2, LONGEST_RETRY_MS)) {
+    if (!channel.announceCommands || (await store.setting(key)) === digest) return;
+    await channel.announceCommands(commands);
+    await store.setSetting(key, digest);
+    await store.setSetting(refusalKey(channel.name), '');
+  }
+
+  async function insist(channel: Channel): Promise<void> {
+    for (let tries = 1; !over.signal.aborted; tries++) {
       try {
-        if ((await parts.store.setting(key)) === digest) return;
-        await channel.announceCommands(commands);
-        await parts.store.setSetting(key, digest);
-        await parts.store.setSetting(refusal, '');
-        return;
+        return await announce(channel);
       } catch (error) {
         const fields = { err: error, channel: channel.name };
-        parts.log[isTold ? 'debug' : 'warn'](fields, 'the command menu could not be set; it will be retried');
-        isTold = true;
-        await parts.store.setSetting(refusal, describe(error)).catch(() => {
-          parts.log.debug({ channel: channel.name }, 'it was not stored for doctor, either');
+        log[tries === 1 ? 'warn' : 'debug'](fields, 'the command menu could not be set; retrying');
+        await store.setSetting(refusalKey(channel.name), describe(error)).catch(() => {
+          log.debug({ channel: channel.name }, 'the reason could not be stored for doctor');
         });
-        await parts.clock.sleep(wait, over.signal);
+        await clock.sleep(backoff(tries, FIRST_RETRY_MS, LONGEST_RETRY_MS), over.signal);
       }
     }
-  });
+  }
+
+  const announcing = [...channels.values()].map(insist);
   return async () => {
     over.abort();
     await Promise.all(announcing);

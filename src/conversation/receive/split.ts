@@ -1,8 +1,7 @@
 /**
- * Within step 1 of the route: a thread turned out to be a chat of its own. What was said in it goes with it, as an archive
- * of that chat, and is forgotten where it was: by windows, flushes, summaries, recall and what is sent.
+ * Within step 1 of the route: a thread turned out to be a chat of its own. The new chat gets an archive of what was said in the
+ * thread; the old chat forgets it: in windows, flushes, summaries, recall and the outbox.
  */
-
 import { type PersonaId, type RoomId, roomId } from '../../core/ids.js';
 import type { InboundApart } from '../../core/message.js';
 import { personaName } from '../../core/persona.js';
@@ -28,7 +27,7 @@ export async function splitReceipt(
   if (chat === null || ownId === chatId) return null;
   const personas = await services.personas.list(chatId);
   for (const personaId of await hearersOf(services, room)) {
-    // What is being saved or summed up of it must not come to the chat's memory meanwhile.
+    // Nothing of it may reach the old chat's memory meanwhile.
     await windows.halt(room, personaId);
     for (const { file, threadId: of, reset } of await archives.list(chatId, personaId)) {
       if (of === threadId && !reset) await archives.mark(chatId, file, 'reset');
@@ -36,17 +35,19 @@ export async function splitReceipt(
     const span = { room, personaId, after: BEGINNING, upTo: END };
     if ((await store.span({ ...span, limit: 1, overheard: 0 })).messages.length === 0) continue;
     const head = {
-      ...{ chatId: ownId, threadId: null, personaId, personaName: personaName(personas, personaId) },
-      ...{ reason: 'it had counted as a thread of another chat', flushed: true, at: clock.now() },
+      chatId: ownId,
+      threadId: null,
+      personaId,
+      personaName: personaName(personas, personaId),
+      reason: 'it had counted as a thread of another chat',
+      flushed: true,
+      at: clock.now(),
     };
     const name = await archives.newName(head);
     await copySpan(services, { chat, room, personaId, personas }, span, { name, head });
   }
   await forgetCopies(services, chatId, null);
-  log.info(
-    { room, chat: ownId },
-    'a thread is a chat of its own; what was said in it is not in its old chat any more',
-  );
+  log.info({ room, chat: ownId }, 'a thread became a chat of its own; its messages left the old chat');
   return { kind: 'apart', room };
 }
 

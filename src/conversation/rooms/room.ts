@@ -1,16 +1,16 @@
 /**
- * Steps 2 to 6 of the route for one room, from top to bottom: look at what is waiting, decide whom it is for, begin or
- * resume a turn, answer, finish. The room is claimed only when there is something to do. A run does one turn; the rest
- * is left to the next run.
+ * Steps 2 to 6 of the route for one room, from top to bottom: read what is waiting, decide whom it is for, begin or resume a
+ * turn, answer, finish. The room is claimed only when there is something to do. A run does one turn; the next run does the rest.
  */
 import type { Channel } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import type { Persona } from '../../core/persona.js';
-import type { Alarm, Claim, RoomState } from '../../core/store.js';
+import { backoff, mayTry } from '../../core/retry.js';
+import type { Alarm, RoomState } from '../../core/store.js';
 import { haveFiles, type StoredMessage } from '../../core/transcript.js';
 import { recipientIn } from '../deliver/reply.js';
 import { presentIn } from '../participants.js';
-import { leaseOf } from '../services.js';
+import { leaseOf, type MeteredModel } from '../services.js';
 import { answer, tellCutOff } from './answer.js';
 import { chooseSpeaker } from './arbiter.js';
 import { park, refuse } from './finish.js';
@@ -32,50 +32,44 @@ import {
 export type RunEnd = RoomEnd & { alarm?: Alarm };
 
 const FAULTS_BEFORE_PARKING = 3;
-const CRASHES_OF_A_SUSPECT = 3;
-const CRASHES_BEFORE_PARKING = 5;
 const FIRST_RETRY_MS = 1_000;
+const LONGEST_RETRY_MS = 60_000;
 
 const DONE: RunEnd = { kind: 'done' };
 /** The room may hold more work: run it again at once. */
 const AGAIN: RunEnd = { kind: 'again', afterMs: 0 };
 
 export async function runRoom(services: RoomServices, run: RoomRun): Promise<RunEnd> {
-  const { store, clock, channels } = services;
-  const seen = await store.readRoom(run.room, services.owner, clock.now());
+  const { store, owner, clock, channels, dailyLimits, deliver } = services;
+  const seen = await store.readRoom(run.room, owner, clock.now());
   const channel = seen && channels.get(seen.chat.channel);
   if (!seen || !channel) return DONE;
-  if (seen.unfinished && isSuspect(seen.unfinished) && !run.isSuspect) return { kind: 'suspect' };
-
   const begun = seen.unfinished
-    ? await goOn(services, run, seen, channel)
-    : await beginNext(services, run, seen, channel);
+    ? await resumeTurn(services, run, seen, channel)
+    : await beginTurn(services, run, seen, channel);
   if (begun === 'nothing to answer') return DONE;
   if (begun === 'look again') return AGAIN;
-  if (run.signal.aborted) return leave(services, begun.claim);
-
-  const { turn } = begun;
-  if (turn.crashes >= CRASHES_BEFORE_PARKING || turn.attempts >= FAULTS_BEFORE_PARKING) {
+  if (run.signal.aborted) {
+    await store.release(begun.claim);
+    return AGAIN;
+  }
+  const { chat, turn } = begun;
+  if (!mayTry(turn.crashes) || turn.attempts >= FAULTS_BEFORE_PARKING) {
     await park(services, begun);
     return AGAIN;
   }
-  const limit = await services.dailyLimits.reached(payerOf(begun));
+  const limit = await dailyLimits.reached(payerOf(begun));
   if (limit) {
     await refuse(services, begun, limit, null);
     return AGAIN;
   }
-  const stopTyping = services.deliver.typing(
-    channel,
-    begun.chat.id,
-    recipientIn(begun.chat, run.room),
-    turn.personaId,
-  );
+  const stopTyping = deliver.typing(channel, chat.id, recipientIn(chat, run.room), turn.personaId);
   try {
     const end = await answer(services, begun, run.signal);
     if (end.kind === 'dropped') return DONE;
     if (end.kind === 'suspended') return end.alarm ? { ...AGAIN, alarm: end.alarm } : AGAIN;
     // Messages that arrive meanwhile wake the room themselves; this checks for those that were there before.
-    const isMoreLeft = seen.unfinished !== null || end.isSomebodyNext || waitsBehind(seen, begun.settled);
+    const isMoreLeft = seen.unfinished !== null || end.isSomebodyNext || isMoreWaiting(seen, begun.settled);
     return isMoreLeft ? AGAIN : DONE;
   } catch (error) {
     if (run.signal.aborted) throw error;
@@ -86,7 +80,7 @@ export async function runRoom(services: RoomServices, run: RoomRun): Promise<Run
 }
 
 /** Resumes a turn that was interrupted by a crash or restart, or whose awaited result has come. */
-async function goOn(
+async function resumeTurn(
   services: RoomServices,
   run: RoomRun,
   seen: RoomState,
@@ -97,44 +91,55 @@ async function goOn(
   const { claim, turn, batch } = claimed;
   run.claim = claim;
   run.turnId = turn.id;
-  const personas = await services.personas.list(seen.chat.id);
-  const { chat, exchange, revision } = seen;
+  const { room, chat, revision, exchange } = seen;
+  const personas = await services.personas.list(chat.id);
   const scheduledBy = await schedulerOf(services, batch);
-  const place = { chat, room: run.room, revision, channel, personas };
-  const resumed = { ...place, claim, turn, batch, scheduledBy, settled: 0, exchange };
+  const resumed: Turn = {
+    chat,
+    room,
+    channel,
+    revision,
+    claim,
+    personas,
+    turn,
+    batch,
+    scheduledBy,
+    settled: 0,
+    exchange,
+  };
   await tellCutOff(services, resumed);
   return resumed;
 }
 
-/** Decides who answers what, and begins that turn. Messages for nobody are noted in the same transaction. */
-async function beginNext(
+/** Decides who answers what, and begins that turn. Messages for nobody are marked as heard in the same transaction. */
+async function beginTurn(
   services: RoomServices,
   run: RoomRun,
   state: RoomState,
   channel: Channel,
 ): Promise<Turn | 'nothing to answer' | 'look again'> {
-  const { store, clock, newId } = services;
+  const { store, clock, newId, settings, rulesFor } = services;
   const heard = haveFiles(state.waiting)
     ? await withSpokenWords(services, run, state, channel)
     : { seen: state, notices: [] };
   if (heard === null) return 'look again';
   const { seen, notices } = heard;
-  const { chat } = seen;
+  const { room, chat, waiting, revision } = seen;
   const personas = await personasIn(services, seen);
-  const admission = route(seen.waiting, personas, {
+  const routing = route(waiting, personas, {
     ...chat,
-    requireMention: services.rulesFor(chat.channel).requireMention,
+    requireMention: rulesFor(chat.channel).requireMention,
     botNames: channel.names?.() ?? [],
-    botLimitReached: seen.turnsForBots >= services.settings.caps.replies,
+    botLimitReached: seen.turnsForBots >= settings.caps.replies,
   });
-  const decided = await decideWhoAnswers(services, run, { seen, admission, personas });
-  if (decided === null) return 'look again';
+  const chosen = await chooseWhoAnswers(services, run, seen, routing, personas);
+  if (chosen === null) return 'look again';
 
-  const { turn, noted, exchange, forBots } = nextTurn(seen, decided.admission, personas);
-  const { meter } = decided;
+  const { meter } = chosen;
+  const { turn, noted, exchange, forBots } = nextTurn(seen, chosen.routing, personas);
   const spent = meter?.spent(turn?.personaId ?? chat.activePersona);
   const begin = {
-    seen: decided.held,
+    seen: run.claim ?? seen,
     lease: leaseOf(services),
     noted,
     hearers: presentIn(chat, personas),
@@ -146,8 +151,8 @@ async function beginNext(
     const isNoted = await store.markHeard(begin);
     await (isNoted ? meter?.paid() : meter?.settle());
     run.claim = null;
-    services.recall.heard(run.room);
-    return isNoted && !waitsBehind(seen, noted.length) ? 'nothing to answer' : 'look again';
+    services.recall.heard(room);
+    return isNoted && !isMoreWaiting(seen, noted.length) ? 'nothing to answer' : 'look again';
   }
   const id = newId();
   const claim = await store.startTurn({ ...begin, turn: { id, ...turn } });
@@ -155,15 +160,15 @@ async function beginNext(
   if (claim === null) return 'look again';
   run.claim = claim;
   run.turnId = id;
-  const batch = await batchOf(services, id, turn.batch, seen.waiting);
+  const batch = await batchOf(services, id, turn.batch, waiting);
   // Only those about this turn's messages: in a group, nobody is told about a failed voice note that was not for us.
   const ours = notices.filter(({ message }) => turn.batch.includes(message.id));
-  if (ours.length > 0) await tellFileNotices(services, { chat, room: run.room }, ours);
+  if (ours.length > 0) await tellFileNotices(services, chat, room, ours);
   const { personaId } = turn;
   return {
     chat,
-    room: run.room,
-    revision: seen.revision,
+    room,
+    revision,
     channel,
     claim,
     personas,
@@ -175,7 +180,7 @@ async function beginNext(
   };
 }
 
-/** The messages a turn answers: those that were waiting and, in an exchange between personas, earlier ones. */
+/** The messages a turn answers: those that were waiting and, in a group round, earlier ones. */
 async function batchOf(
   { store }: RoomServices,
   turnId: string,
@@ -192,38 +197,34 @@ async function personasIn({ personas, log }: RoomServices, { chat, waiting }: Ro
   const called = new Set(
     waiting.flatMap(({ addresses, author }) => (author.kind === 'person' ? (addresses ?? []) : [])),
   );
-  const missing = [...called].filter(
-    (each) => !there.some((persona) => persona.id === each) && !chat.away?.includes(each),
-  );
-  const made = await Promise.all(
-    missing.map((each) =>
-      // If the persona's folder cannot be written, another persona answers.
-      personas.meet(chat.id, each).catch((error) => {
-        log.warn({ chat: chat.id, persona: each, reason: describe(error) }, 'a persona could not be made');
-        return false;
-      }),
-    ),
-  );
-  return made.includes(true) ? personas.list(chat.id) : there;
+  let isNew = false;
+  for (const each of called) {
+    if (there.some(({ id }) => id === each) || chat.away?.includes(each)) continue;
+    try {
+      isNew = (await personas.meet(chat.id, each)) || isNew;
+    } catch (error) {
+      const fields = { chat: chat.id, persona: each, reason: describe(error) };
+      log.warn(fields, 'a persona could not be created; another one answers');
+    }
+  }
+  return isNew ? personas.list(chat.id) : there;
 }
 
-/** If nobody was named and several could answer, the model is asked, where that is turned on. */
-async function decideWhoAnswers(
+/** With `personas.natural`, the model is asked if nobody was named and several could answer. null: look again. */
+async function chooseWhoAnswers(
   services: RoomServices,
   run: RoomRun,
-  { seen, admission, personas }: { seen: RoomState; admission: Routing; personas: Persona[] },
-) {
-  const { turn } = admission;
-  const held = run.claim ?? seen;
-  if (!services.settings.natural || turn === null || turn.open === null)
-    return { held, admission, meter: null };
-  const claim = await claimRoom(services, run, held);
-  if (claim === null) return null;
+  seen: RoomState,
+  routing: Routing,
+  personas: Persona[],
+): Promise<{ routing: Routing; meter: MeteredModel | null } | null> {
+  const { turn } = routing;
+  if (!services.settings.natural || turn === null || turn.open === null) return { routing, meter: null };
+  if ((await claimRoom(services, run, seen)) === null) return null;
   const last = await services.store.lastReply(run.room);
-  const present = presentIn(seen.chat, personas).flatMap((id) => personas.filter((each) => each.id === id));
   const meter = services.dailyLimits.meter(payerIn(seen, turn.batch));
   const choice = {
-    present,
+    present: presentIn(seen.chat, personas).flatMap((id) => personas.filter((each) => each.id === id)),
     batch: turn.batch,
     last: last?.personaId ?? null,
     sure: turn.open === 'sure',
@@ -233,40 +234,24 @@ async function decideWhoAnswers(
     await meter.settle();
     return null;
   }
-  if (personaId !== null) {
-    return { held: claim, admission: { ...admission, turn: { ...turn, personaId } }, meter };
-  }
-  const noted = [...admission.noted, ...turn.batch].sort((a, b) => a.id - b.id);
-  return { held: claim, admission: { turn: null, noted }, meter };
-}
-
-async function leave({ store }: RoomServices, claim: Claim): Promise<RunEnd> {
-  await store.release(claim);
-  return AGAIN;
+  if (personaId !== null) return { routing: { ...routing, turn: { ...turn, personaId } }, meter };
+  const noted = [...routing.noted, ...turn.batch].sort((a, b) => a.id - b.id);
+  return { routing: { turn: null, noted }, meter };
 }
 
 /** An internal error: the turn is tried three times, then parked. */
-async function afterFault(
-  { store, log }: RoomServices,
-  { turn, claim }: Turn,
-  error: unknown,
-): Promise<RunEnd> {
+async function afterFault(services: RoomServices, { turn, claim }: Turn, error: unknown): Promise<RunEnd> {
+  const { store, log } = services;
   log.error(
     { err: error, room: claim.room, turn: turn.id },
-    'a turn failed with an internal error; it is tried again',
+    'a turn failed with an internal error; retrying',
   );
   const attempts = await store.fail(claim, turn.id);
-  return {
-    kind: 'again',
-    afterMs: attempts < FAULTS_BEFORE_PARKING ? FIRST_RETRY_MS * 2 ** (attempts - 1) : 0,
-  };
-}
-
-function isSuspect({ crashes }: { crashes: number }): boolean {
-  return crashes >= CRASHES_OF_A_SUSPECT && crashes < CRASHES_BEFORE_PARKING;
+  if (attempts >= FAULTS_BEFORE_PARKING) return AGAIN;
+  return { kind: 'again', afterMs: backoff(attempts, FIRST_RETRY_MS, LONGEST_RETRY_MS) };
 }
 
 /** Whether messages that were waiting are left for another turn. */
-function waitsBehind({ waiting, more }: RoomState, settled: number): boolean {
+function isMoreWaiting({ waiting, more }: RoomState, settled: number): boolean {
   return more || waiting.length > settled;
 }

@@ -4,20 +4,19 @@
  * that it renews. All state is derived: waiting messages are in the store.
  */
 import { setMaxListeners } from 'node:events';
-import { type Clock, OVER } from '../../core/clock.js';
+import { OVER } from '../../core/clock.js';
 import { createIdle, createPasses, createSlots } from '../../core/concurrency.js';
 import { type ChatId, channelOf, type RoomId, roomParts } from '../../core/ids.js';
-import type { Log } from '../../core/log.js';
-import type { Claim, RouteStore } from '../../core/store.js';
-import { LEASE_MS } from '../services.js';
+import { backoff } from '../../core/retry.js';
+import type { Claim } from '../../core/store.js';
+import { type BaseServices, LEASE_MS } from '../services.js';
 
-/** The result of a run. `suspect`: its turn has crashed the process before; suspects run one at a time. */
-export type RoomEnd = { kind: 'done' } | { kind: 'again'; afterMs: number } | { kind: 'suspect' };
+/** The result of a run. */
+export type RoomEnd = { kind: 'done' } | { kind: 'again'; afterMs: number };
 
 /** One run of a room, as the room itself sees it. */
 export interface RoomRun {
   readonly room: RoomId;
-  readonly isSuspect: boolean;
   /** Aborted by `/stop` and `/reset`, by a lost lease, when the run is cut off, and at shutdown. */
   readonly signal: AbortSignal;
   /** Set by the run: its turn, null before one has begun. */
@@ -53,7 +52,6 @@ export interface Scheduler {
 
 /** Concurrent runs: enough for every active chat, few enough for a model server to cope after an outage. */
 const MOST_RUNS = 100;
-const MOST_SUSPECTS = 1;
 /** An album's items come one by one, within a second or two of each other, and nothing says which is the last. */
 const ALBUM_MS = 2_000;
 /** A burst is answered after this many debounce times, even if it goes on. */
@@ -71,7 +69,6 @@ interface Room {
   run: Run | null;
   /** Woken while running. */
   again: boolean;
-  isSuspect: boolean;
   /** Consecutive runs that failed outside a turn; sets the back-off. */
   failures: number;
   heldBack: Promise<void>;
@@ -85,14 +82,13 @@ interface Run extends RoomRun {
 }
 
 export function createScheduler(
-  { store, clock, log }: { store: Pick<RouteStore, 'renew' | 'release'>; clock: Clock; log: Log },
+  { store, clock, log }: BaseServices,
   debounceMs: (channel: string) => number,
   runRoom: (run: RoomRun) => Promise<RoomEnd>,
 ): Scheduler {
   const rooms = new Map<RoomId, Room>();
   const idle = createIdle();
   const slots = createSlots(MOST_RUNS);
-  const suspects = createSlots(MOST_SUSPECTS);
   const nextPass = createPasses();
   let stopping = false;
 
@@ -104,7 +100,6 @@ export function createScheduler(
       cancel: null,
       run: null,
       again: false,
-      isSuspect: false,
       failures: 0,
       heldBack: Promise.resolve(),
     };
@@ -141,18 +136,18 @@ export function createScheduler(
   async function runNow(id: RoomId, room: Room): Promise<void> {
     room.cancel = null;
     room.again = false;
-    const run = newRun(id, room.isSuspect);
+    const run = newRun(id);
     room.run = run;
     let end: RoomEnd;
     try {
       end = await runOnce(run, room);
       room.failures = 0;
     } catch (error) {
-      log.error({ err: error, room: id }, 'a run of a room failed; it is tried again');
-      end = { kind: 'again', afterMs: Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** room.failures++) };
+      log.error({ err: error, room: id }, 'a run of a room failed; retrying');
+      room.failures += 1;
+      end = { kind: 'again', afterMs: backoff(room.failures, FIRST_RETRY_MS, LONGEST_RETRY_MS) };
     }
     room.run = null;
-    room.isSuspect = end.kind === 'suspect';
     room.firstWake = clock.now();
     if (end.kind === 'again') room.due = Math.max(room.due, clock.now() + end.afterMs);
     if (!stopping && (end.kind !== 'done' || room.again)) schedule(id, room);
@@ -167,7 +162,7 @@ export function createScheduler(
       held = room.heldBack;
       await held;
     } while (held !== room.heldBack);
-    const leave = await (run.isSuspect ? suspects : slots).enter();
+    const leave = await slots.enter();
     try {
       // Starts one run per pass of the event loop, so that platform responses are read in between when many rooms start
       // together.
@@ -260,12 +255,11 @@ export function createScheduler(
   };
 }
 
-function newRun(room: RoomId, isSuspect: boolean): Run {
+function newRun(room: RoomId): Run {
   const abort = new AbortController();
   setMaxListeners(0, abort.signal);
   return {
     room,
-    isSuspect,
     signal: abort.signal,
     abort,
     turnId: null,

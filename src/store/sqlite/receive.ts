@@ -132,7 +132,7 @@ function receiveMessage(db: Database, said: ReceiptOf<'message'>, batch: Batch):
     quiet: Number(said.quiet ?? false),
     addresses: addresses === undefined ? null : JSON.stringify(addresses),
     mentions: said.mentions === undefined ? null : JSON.stringify(said.mentions),
-    twin: said.twin ?? null,
+    twin: said.dedupeKey ?? null,
     forwardedFrom: said.forwardedFrom ?? null,
     album: said.album ?? null,
     tainted: Number(isTainted),
@@ -290,7 +290,7 @@ function addCommand(
   command: NewCommand | null,
   { account, now }: Batch,
 ): number | undefined {
-  const { chat, sender, platformMessageId, twin } = said;
+  const { chat, sender, platformMessageId, dedupeKey } = said;
   const afterMessage = db.value<number>('select newest_message from room where id = ?', room) ?? 0;
   const row = {
     roomId: room,
@@ -306,7 +306,7 @@ function addCommand(
     receivedAt: now,
     state: command === null ? 'done' : 'waiting',
     finishedAt: command === null ? now : null,
-    twin,
+    twin: dedupeKey,
     persona: said.kind === 'command' ? said.persona : undefined,
   };
   const { changes, lastInsertRowid } = db.run(ADD_COMMAND, bound(row));

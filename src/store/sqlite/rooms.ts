@@ -12,7 +12,7 @@ import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import type { Database, Statements } from './connection.js';
 import { enterLeftSends, interruptLeft } from './journal.js';
 import { shownParts } from './live.js';
-import { columns, upsert } from './sql.js';
+import { columns } from './sql.js';
 import { MESSAGE_COLUMNS, type MessageRow, reviseRoom, toMessage } from './transcript.js';
 import { addUsage } from './values.js';
 
@@ -223,14 +223,6 @@ function claim(db: Statements, seen: { room: RoomId; fence: number }, lease: Lea
 
 // ── Recovery ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/**
- * After this many crashes a turn is a suspect and runs alone. From then on a crash counts against it only if no other
- * turn was answered since the process started: otherwise a gateway that is killed repeatedly from outside would give up
- * good messages. At most `MOST_FORGIVEN` crashes are forgiven.
- */
-const SUSPECT = 3;
-const MOST_FORGIVEN = 5;
-
 const PROCESS_ENDED = 'The gateway ended while this ran: its outcome is unknown. It is not done again.';
 
 /** Another process holds it, and its lease is valid; `@owner`, `@now`. */
@@ -240,9 +232,8 @@ const IS_LEFT = '(lease_owner = @owner or lease_until <= @now)';
 
 /** The rooms with something to do, in this order. */
 const PENDING_ROOMS = [
-  // Fewest crashes first: no suspect is tried twice before every other turn was tried once.
   `select room.id from turn join room on room.id = turn.room_id
-    where turn.state = 'running' and not (${IS_OTHERS}) order by crashes, started_at`,
+    where turn.state = 'running' and not (${IS_OTHERS}) order by started_at`,
   `select room.id from turn join room on room.id = turn.room_id
     where turn.state in ('suspended', 'ready') and turn.state = 'ready' and not (${IS_OTHERS})`,
   `select room.id from room where exchange is not null and not (${IS_OTHERS})`,
@@ -271,15 +262,9 @@ interface LeftRoom {
   owner: string;
   turnId: string | null;
 }
-const ANSWERED_SINCE = 'select 1 from room where last_reply_at >= ? limit 1';
-const FORGIVE = `
-  update turn set forgiven = forgiven + 1 where id = ? and crashes >= ${SUSPECT} and forgiven < ${MOST_FORGIVEN}`;
 const DOUBT_SHOWN = `
   update shown set crashes = crashes + 1
   where turn_id = ? and exists (select 1 from json_each(parts) where value->>'platformMessageId' is null)`;
-const SUSPECTS = `
-  select turn.id, room.id as room, lease_owner as leaseOwner from turn join room on room.id = turn.room_id
-  where turn.state = 'running' and crashes >= ${SUSPECT}`;
 const FREE_COMMANDS = `
   update command set state = 'waiting', crashes = crashes + 1, lease_owner = null
   where finished_at is null and state = 'running' and (lease_owner is null or ${IS_LEFT})`;
@@ -303,43 +288,18 @@ function recover(db: Database, channels: string[], ask: { owner: string; now: nu
   const { owner, now } = ask;
   enterLeftSends(db);
   const left = db.all<LeftRoom>(LEFT_ROOMS, ask);
-  for (const dead of new Set([owner, ...left.map((room) => room.owner)])) {
-    const started = db.value<string>('select value from setting where key = ?', `recovered.${dead}`);
-    const held = left.filter((room) => room.owner === dead);
-    freeRooms(db, held, Number(started ?? now));
-    interruptLeft(db, dead, PROCESS_ENDED, now);
-  }
-  db.run(upsert('setting', 'key', 'value'), { key: `recovered.${owner}`, value: String(now) });
-  db.run(FREE_COMMANDS, ask);
-  db.run(FREE_ENTRIES, ask);
-  return pendingIn(db, channels, ask);
-}
-
-/** Releases the rooms that a dead process held, together with the turns it was running. */
-function freeRooms(db: Statements, held: LeftRoom[], startedAt: number): void {
-  const othersWereAnswered = db.get(ANSWERED_SINCE, startedAt) !== undefined;
-  clearSuspects(
-    db,
-    held.map(({ id }) => id),
-  );
-  for (const { id, turnId } of held) {
+  for (const { id, turnId } of left) {
     freeRoom(db, id);
     if (turnId === null) continue;
     db.run(DOUBT_SHOWN, turnId);
-    const isForgiven = othersWereAnswered && db.run(FORGIVE, turnId).changes > 0;
-    if (!isForgiven) db.run('update turn set crashes = crashes + 1 where id = ?', turnId);
+    db.run('update turn set crashes = crashes + 1 where id = ?', turnId);
   }
-}
-
-/**
- * If a process crashed while it worked on others and not on the suspects, something else caused it: the crashes
- * counted since they run alone are taken back. If it worked only on suspects, each of them may be the cause in turn.
- */
-function clearSuspects(db: Statements, held: RoomId[]): void {
-  const all = db.all<{ id: string; room: RoomId; leaseOwner: string | null }>(SUSPECTS);
-  if (held.every((id) => all.some(({ room }) => room === id))) return;
-  const clear = `update turn set crashes = ${SUSPECT}, forgiven = 0 where id = ?`;
-  for (const { id, leaseOwner } of all) if (leaseOwner === null) db.run(clear, id);
+  for (const dead of new Set([owner, ...left.map((room) => room.owner)])) {
+    interruptLeft(db, dead, PROCESS_ENDED, now);
+  }
+  db.run(FREE_COMMANDS, ask);
+  db.run(FREE_ENTRIES, ask);
+  return pendingIn(db, channels, ask);
 }
 
 export function roomStore(db: Database): RoomStore {

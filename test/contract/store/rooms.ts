@@ -192,17 +192,17 @@ export function roomContract(under: StoreUnderTest): void {
 
   describe('several faces of one account', () => {
     it('have a message once, though each has it under an id of its own', async () => {
-      const twin = { twin: 'abc' };
+      const copy = { dedupeKey: 'abc' };
       const first = await receive(under.store, [
-        message('5', 'hello', twin),
-        command('6', 'help', '', { twin: 'c' }),
+        message('5', 'hello', copy),
+        command('6', 'help', '', { dedupeKey: 'c' }),
       ]);
       expect(first).toMatchObject({ duplicates: 0, commands: [{}] });
       const second = await receive(under.store, [
-        message('77:9', 'hello', twin),
-        command('77:10', 'help', '', { twin: 'c' }),
-        message('77:11', 'hello', { twin: 'def' }),
-        message('7', 'hello', { chat: chatAt('test_2'), ...twin }),
+        message('77:9', 'hello', copy),
+        command('77:10', 'help', '', { dedupeKey: 'c' }),
+        message('77:11', 'hello', { dedupeKey: 'def' }),
+        message('7', 'hello', { chat: chatAt('test_2'), ...copy }),
       ]);
       expect(second).toMatchObject({ duplicates: 2, commands: [], rooms: [CHAT, 'test_2'] });
       expect((await claimed(under.store)).waiting.map(({ platformMessageId }) => platformMessageId)).toEqual([
