@@ -1,11 +1,13 @@
 /**
- * What a tool call may touch. Without an authorisation nothing; else its own chat and persona, and any other only where
- * an owner's words led to it in a control chat; an agent never. Ids become folder names, so one that would lead elsewhere is refused here.
+ * What a tool call may touch: its own chat and persona, and any other only where an owner asked for it in a control chat; an
+ * agent never. Without an authorisation, nothing. Ids become folder names, so one that would lead elsewhere is refused here.
  */
+import { describe, Fault } from '../core/errors.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Tier1By } from '../core/memory.js';
 import type { Origin } from '../core/origin.js';
-import { type Authorisation, isOwnersOrder, type ToolContext } from '../core/tool.js';
+import { type Authorisation, isOwnersOrder, type ToolContext, type ToolResult } from '../core/tool.js';
+import { failed } from './results.js';
 
 export interface ToolTarget {
   chatId: ChatId;
@@ -18,17 +20,12 @@ export interface Allowed {
   caller: Authorisation;
 }
 
-export type Authorised = Allowed | { ok: false; reason: string };
-
-/**
- * Ids left out (or empty) mean the caller's own. An agent gets nothing from a tool that does not say in as many words that
- * it is for agents, too: so one that writes memory or speaks in a chat needs no rule about them.
- */
+/** Ids left out (or empty) mean the caller's own. An agent may use only tools that say `agents too`. */
 export async function authorise(
   context: ToolContext,
   named: { chat_id?: string | undefined; persona_id?: string | undefined },
   whose: 'personas' | 'agents too' = 'personas',
-): Promise<Authorised> {
+): Promise<Allowed | { ok: false; reason: string }> {
   const caller = context.authorisation;
   if (caller === undefined) return denied('this call carries no authorisation.');
   if (caller.agent !== undefined && whose === 'personas') return denied('an agent may not do this.');
@@ -47,7 +44,39 @@ export async function authorise(
   return { ok: true, target, caller };
 }
 
-/** What is read of another chat are words of people who are nobody here; whatever led to it there is not seen from here. */
+/** Does the work of a call, or says why it may not be done. */
+export async function authorised(
+  context: ToolContext,
+  named: { chat_id?: string | undefined; persona_id?: string | undefined },
+  whose: 'personas' | 'agents too',
+  work: (allowed: Allowed) => Promise<ToolResult>,
+): Promise<ToolResult> {
+  const allowed = await authorise(context, named, whose);
+  return allowed.ok ? work(allowed) : failed(allowed.reason);
+}
+
+/**
+ * The same for a tool that works on files. A file that cannot be read or written becomes a result, without the path, which
+ * is for the operator only. `failure` makes that result: `unsaved` for tools that write.
+ */
+export async function onFiles(
+  name: string,
+  context: ToolContext,
+  named: { chat_id?: string | undefined; persona_id?: string | undefined },
+  whose: 'personas' | 'agents too',
+  failure: (content: string) => ToolResult,
+  work: (allowed: Allowed) => Promise<ToolResult>,
+): Promise<ToolResult> {
+  try {
+    return await authorised(context, named, whose, work);
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    context.log.warn({ tool: name, error: describe(error) }, 'tool failed on a file');
+    return failure(`${name} failed: ${error.sentence} Nothing was changed.`);
+  }
+}
+
+/** What is read from another chat is from outside. */
 export function originThere(caller: Authorisation, { chatId }: Pick<ToolTarget, 'chatId'>): Origin {
   return chatId === caller.chatId ? 'inside' : 'outside';
 }
@@ -81,7 +110,7 @@ function isControlChat({ chatId, controlChats }: Authorisation): boolean {
   return controlChats.includes(chatId);
 }
 
-function denied(reason: string): Authorised {
+function denied(reason: string): { ok: false; reason: string } {
   return { ok: false, reason: `Permission denied: ${reason}` };
 }
 

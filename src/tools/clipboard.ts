@@ -4,17 +4,17 @@ import { entryLine } from '../core/memory.js';
 import { noted, originOfNotes, unescaped } from '../core/origin.js';
 import { type Clipboard, type ClipboardOwner, MOST_CLIPBOARD_CHARS, numberedItems } from '../core/persona.js';
 import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
-import { type Allowed, authorise } from './authorise.js';
-import { done, doneFrom, failed, refuseSecret, runTool, shown, unsaved } from './results.js';
+import { type Allowed, onFiles } from './authorise.js';
+import { done, doneFrom, failed, refuseSecret, shown, unsaved } from './results.js';
 
 const NAME = 'manage_clipboard';
 
-const place = z.coerce.number();
+const index = z.coerce.number();
 const parameters = z.object({
   action: z.enum(['add', 'remove', 'read', 'clear']),
   content: z.string().optional().describe('For add: one line.'),
-  index: place.optional().describe('For remove: the number of an item, from 1.'),
-  indices: z.array(place).optional().describe('For remove: the numbers of several, as the list is now.'),
+  index: index.optional().describe('For remove: the number of an item, from 1.'),
+  indices: z.array(index).optional().describe('For remove: the numbers of several, as the list is now.'),
 });
 
 type ClipboardParameters = z.infer<typeof parameters>;
@@ -30,22 +30,15 @@ export function manageClipboard(clipboard: Clipboard): Tool<ClipboardParameters>
     // One tool has one risk: reading alone would be low.
     risk: 'medium',
     execute: (given, context) =>
-      runTool(
-        NAME,
-        context,
-        async () => {
-          const allowed = await authorise(context, {}, 'agents too');
-          if (!allowed.ok) return failed(allowed.reason);
-          if (given.action !== 'read' && context.signal.aborted)
-            return unsaved('Stopped: nothing was changed.');
-          return act(clipboard, ownerOf(allowed, context.isTainted === true), given, context);
-        },
-        unsaved,
-      ),
+      onFiles(NAME, context, {}, 'agents too', unsaved, async (allowed) => {
+        if (given.action !== 'read' && context.signal.aborted)
+          return unsaved('Stopped: nothing was changed.');
+        return act(clipboard, ownerOf(allowed, context.isTainted === true), given, context);
+      }),
   };
 }
 
-/** An agent's common one is written by tasks of owners and of programs, before words from outside were in sight. */
+/** An agent's shared clipboard is written only by tasks that may, and before they read untrusted text. */
 function ownerOf({ target, caller: { agent, chatId } }: Allowed, isTainted: boolean): ClipboardOwner {
   if (agent === undefined) return target;
   return agent.shared.mayWrite && !isTainted ? { agent: agent.id } : { agent: agent.id, chatId };
@@ -130,7 +123,7 @@ async function remove(
   );
 }
 
-/** What it tells of items says itself where they are from. */
+/** The items say themselves where they are from. */
 function told(content: string): ToolResult {
   return doneFrom(originOfNotes(content), content);
 }

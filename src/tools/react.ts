@@ -9,13 +9,6 @@ import type { Reaction, Tool } from '../core/tool.js';
 import { reactionText } from '../core/transcript.js';
 import { done, failed } from './results.js';
 
-interface ReactParts {
-  /** Puts it into the outbox; what has this key already is passed over. */
-  post(reaction: Reaction): Promise<'posted' | 'unknown message'>;
-  /** The only emoji that a channel takes; undefined: any. */
-  emojiOn(channel: string): readonly string[] | undefined;
-}
-
 const parameters = z.object({
   emoji: z.string().describe('One emoji.'),
   message_id: z.coerce
@@ -24,7 +17,14 @@ const parameters = z.object({
     .describe('The id of a message, as in <user_message id="…">. Left out: the newest that you answer.'),
 });
 
-export function react({ post, emojiOn }: ReactParts): Tool<z.infer<typeof parameters>> {
+/** `post` puts a reaction into the outbox, once for its key; `emojiOn`: the only emoji that a channel takes, if limited. */
+export function react({
+  post,
+  emojiOn,
+}: {
+  post(reaction: Reaction): Promise<'posted' | 'unknown message'>;
+  emojiOn(channel: string): readonly string[] | undefined;
+}): Tool<z.infer<typeof parameters>> {
   return {
     name: 'react',
     description:
@@ -50,7 +50,8 @@ export function react({ post, emojiOn }: ReactParts): Tool<z.infer<typeof parame
         return failed(`Nobody can react with ${sign} here. What can be had: ${allowed?.join(' ')}`);
       const messageId = message_id === undefined || message_id === '' ? null : Number(message_id);
       if (signal.aborted) return failed('Stopped: nothing was done.');
-      const key = keyOf([turnId, String(messageId), emoji]);
+      const parts = JSON.stringify([turnId, String(messageId), emoji]);
+      const key = createHash('sha256').update(parts).digest('hex').slice(0, 24);
       const outcome = await post({ room, personaId, turnId, key, messageId, emoji });
       if (outcome === 'unknown message') {
         return failed('Nothing was done: there is no such message of a person in this conversation.');
@@ -61,19 +62,13 @@ export function react({ post, emojiOn }: ReactParts): Tool<z.infer<typeof parame
   };
 }
 
-function keyOf(parts: string[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 24);
-}
-
-// Emoji of reactions: what is one, and which of those that a platform takes comes nearest to it. Pure.
-
 /** Not as a literal: the compiler takes this flag only for a later target. */
 const SETS = 'v';
 const one = once(() => new RegExp('^\\p{RGI_Emoji}$', SETS));
-/** What only shapes or colours a sign. */
+/** Characters that only shape or colour a sign. */
 const SHAPING = /[\ufe0e\ufe0f]|\p{Emoji_Modifier}/gu;
 
-/** Signs that say much the same, what says it best first. */
+/** Signs of similar meaning, the best first. */
 const ALIKE = [
   '👍 ✅ ✔ ☑ 👌 🆗',
   '👎 ❌ ✖ 🚫',

@@ -1,15 +1,13 @@
-/** The results of tools, and how a file that cannot be read or written becomes one. */
-
+/** What tools share: their results, the refusal of secrets, and days. */
 import * as z from 'zod';
 import { cutWithMarker } from '../core/cut.js';
 import { createZone } from '../core/dates.js';
-import { describe, Fault } from '../core/errors.js';
 import type { Origin } from '../core/origin.js';
-import type { ToolContext, ToolResult } from '../core/tool.js';
+import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
 
 /**
- * No result is longer: one file of megabytes would otherwise fill the whole context. As long as the longest tier that may
- * be written by default (`limits.tier_bytes`), for only what was seen whole can be replaced.
+ * No result is longer: a large file would fill the whole context. As long as the longest tier by default
+ * (`limits.tier_bytes`), because only a tier that was seen whole can be replaced.
  */
 const MAX_CHARS = 64_000;
 
@@ -41,27 +39,9 @@ export function shown(text: string): string {
 }
 
 /**
- * Runs a tool; where a file cannot be read or written, the model is told, without the path, which is for the operator
- * alone. `failure` makes that result: `unsaved` for tools that write.
+ * Refuses a write that holds a secret; null when there is none that is not in `known`, the text it replaces. Neither the
+ * result nor the log holds the secret itself.
  */
-export async function runTool(
-  name: string,
-  context: ToolContext,
-  work: () => Promise<ToolResult>,
-  failure: (content: string) => ToolResult = failed,
-): Promise<ToolResult> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof Fault)) throw error;
-    context.log.warn({ tool: name, error: describe(error) }, 'a tool could not do its work');
-    return failure(`${name} failed: ${error.sentence} Nothing was changed.`);
-  }
-}
-
-// What a model is told that would have written a secret into a file. Nobody, and no log, gets the secret itself.
-
-/** null when the content holds no secret that is not in `known`, the text it replaces. */
 export async function refuseSecret(
   name: string,
   content: string,
@@ -74,14 +54,15 @@ export async function refuseSecret(
   const secret = secretIn(content, known);
   if (secret === null) return null;
   const { kind, line } = secret;
-  context.log.info({ tool: name, kind, line }, `a secret was kept out of ${place}`);
+  context.log.info({ tool: name, kind, line, place }, 'write refused; it holds a secret');
   return failed(
-    `Nothing was written, for line ${line} of the content holds ${kind}, and ${place} keeps no secrets. ` +
-      'Write it again without it; where it is kept may be said, the secret itself may not.',
+    `Nothing was written: line ${line} of the content holds ${kind}, and ${place} keeps no secrets. ` +
+      'Write it again without the secret; you may say where it is kept.',
   );
 }
 
-// Days as the daily log names its files.
+/** What tools say that take a date. */
+export const NO_DAY = 'The date must be a real day, written YYYY-MM-DD.';
 
 const DAY_MS = 86_400_000;
 
@@ -98,4 +79,11 @@ export function daysBetween(from: string, to: string): number {
 /** `YYYY-MM-DD`, and a day that the calendar has. */
 export function isDay(date: string): boolean {
   return z.iso.date().safeParse(date).success;
+}
+
+/** Infers the type of a tool's arguments from its schema. */
+export function defineTool<Parameters>(
+  tool: Tool<Parameters> & { parameters: z.ZodType<Parameters> },
+): Tool<Parameters> {
+  return tool;
 }

@@ -1,21 +1,16 @@
 /**
- * The tools of schedules: what is to be done in a chat at a time. A task is named by its number in its chat; whoever's
- * words they are may change what they set themselves, and else what they may change by `/schedule`.
+ * The tools of scheduled tasks. A task is named by its number in its chat. People may change the tasks that they set
+ * themselves, and otherwise what they may change by `/schedule`.
  */
 import * as z from 'zod';
 import { cutAt } from '../core/cut.js';
 import { createZone } from '../core/dates.js';
 import { roomId } from '../core/ids.js';
-import type { Job, JobAnswer, Jobs } from '../core/jobs.js';
-import type { AnyTool, Authorisation, Tool, ToolContext, ToolResult } from '../core/tool.js';
-import { authorise, originThere, type ToolTarget } from './authorise.js';
+import type { Job, Jobs } from '../core/jobs.js';
+import type { Store } from '../core/store.js';
+import type { AnyTool, Authorisation, Tool } from '../core/tool.js';
+import { authorised, originThere } from './authorise.js';
 import { done, doneFrom, failed } from './results.js';
-
-export interface ScheduleParts {
-  jobs: Jobs;
-  /** Whether anybody ever talked in a chat. */
-  chat(chatId: string): Promise<{ id: string } | null>;
-}
 
 const chat_id = z.string().optional();
 /** Models also write it as people do: "#3". */
@@ -48,24 +43,18 @@ const newTask = z.object({
   chat_id,
 });
 
-export function scheduleTools(parts: ScheduleParts): AnyTool[] {
-  const { jobs } = parts;
+/** `chat`: null for a chat in which nobody ever wrote. */
+export function scheduleTools({ jobs, chat }: { jobs: Jobs; chat: Store['chat'] }): AnyTool[] {
   return [
-    scheduleTask(parts),
-    listTasks(parts),
-    change(
-      'pause',
-      'Keeps a scheduled task from running until it is resumed.',
-      'is paused',
-      jobs,
-      jobs.pause,
-    ),
-    change('resume', 'Lets a paused task run again.', 'is active again', jobs, jobs.resume),
-    change('cancel', 'Ends a scheduled task for good.', 'is cancelled', jobs, jobs.cancel),
+    scheduleTask(jobs, chat),
+    listTasks(jobs),
+    change(jobs, 'pause', 'Pauses a scheduled task until it is resumed.', 'is paused'),
+    change(jobs, 'resume', 'Lets a paused task run again.', 'is active again'),
+    change(jobs, 'cancel', 'Cancels a scheduled task.', 'is cancelled'),
   ];
 }
 
-function scheduleTask({ jobs, chat }: ScheduleParts): Tool<z.infer<typeof newTask>> {
+function scheduleTask(jobs: Jobs, chat: Store['chat']): Tool<z.infer<typeof newTask>> {
   return {
     name: 'schedule_task',
     description:
@@ -74,60 +63,62 @@ function scheduleTask({ jobs, chat }: ScheduleParts): Tool<z.infer<typeof newTas
     hint: 'do something at a time, once or again and again',
     parameters: newTask,
     risk: 'medium',
-    async execute(
-      { prompt, schedule_type, schedule_value, timezone, follow_up = false, chat_id: named },
-      context,
-    ) {
-      const allowed = await authorise(context, { chat_id: named });
-      if (!allowed.ok) return failed(allowed.reason);
-      const { target, caller } = allowed;
-      if ((await chat(target.chatId)) === null) {
-        return failed(
-          `Nothing was scheduled: nobody has ever written in a chat ${JSON.stringify(target.chatId)}.`,
+    execute: (given, context) =>
+      authorised(context, given, 'personas', async ({ target, caller }) => {
+        const { chatId, personaId } = target;
+        if ((await chat(chatId)) === null) {
+          return failed(
+            `Nothing was scheduled: nobody has ever written in a chat ${JSON.stringify(chatId)}.`,
+          );
+        }
+        if (context.signal.aborted) return failed('Stopped: nothing was scheduled.');
+        const answer = await jobs.add({
+          chatId,
+          personaId,
+          // In a thread of the own chat the answer goes there.
+          room: chatId === caller.chatId ? context.room : roomId(chatId, null),
+          prompt: given.prompt,
+          kind: given.schedule_type,
+          value: given.schedule_value,
+          timezone: given.timezone,
+          followUp: given.follow_up ?? false,
+          senderId: await whoAsked(caller),
+          tainted: context.isTainted === true,
+          turnId: context.turnId,
+        });
+        if (!answer.ok) return failed(`Nothing was scheduled. ${answer.reason}`);
+        const { n, nextAt, timezone } = answer.job;
+        return done(
+          `Task ${n} is scheduled (task_id ${n}). Next run: ${timeIn(timezone, nextAt)}. It is now ${timeIn(timezone, context.now)}.`,
         );
-      }
-      if (context.signal.aborted) return failed('Stopped: nothing was scheduled.');
-      const answer = await jobs.add({
-        ...{ chatId: target.chatId, personaId: target.personaId, room: roomFor(target, context) },
-        ...{ prompt, kind: schedule_type, value: schedule_value, timezone, followUp: follow_up },
-        ...{ senderId: await whoAsked(caller), tainted: context.isTainted === true, turnId: context.turnId },
-      });
-      if (!answer.ok) return failed(`Nothing was scheduled. ${answer.reason}`);
-      const { n, nextAt, timezone: zone } = answer.job;
-      return done(
-        `Task ${n} is scheduled (task_id ${n}). Next run: ${timeIn(zone, nextAt)}. It is now ${timeIn(zone, context.now)}.`,
-      );
-    },
+      }),
   };
 }
 
-function listTasks({ jobs }: ScheduleParts): Tool<{ chat_id?: string | undefined }> {
+function listTasks(jobs: Jobs): Tool<{ chat_id?: string | undefined }> {
   return {
     name: 'list_scheduled_tasks',
     description: 'Lists what is scheduled in the chat: number, state, next time, prompt.',
     hint: 'list, pause, resume and cancel what is scheduled',
     parameters: z.object({ chat_id }),
     risk: 'low',
-    async execute({ chat_id: named }, context) {
-      const allowed = await authorise(context, { chat_id: named });
-      if (!allowed.ok) return failed(allowed.reason);
-      const all = await jobs.list(allowed.target.chatId);
-      const now = `It is now ${timeIn(context.timezone, context.now)}.`;
-      if (all.length === 0) return done(`No scheduled tasks in this chat. ${now}`);
-      // What was set after words from outside had been read may be such words.
-      const there = originThere(allowed.caller, allowed.target);
-      const origin = all.some(({ tainted }) => tainted) ? 'outside' : there;
-      return doneFrom(origin, [...all.map(lineOf), now].join('\n'));
-    },
+    execute: (given, context) =>
+      authorised(context, given, 'personas', async ({ target, caller }) => {
+        const all = await jobs.list(target.chatId);
+        const now = `It is now ${timeIn(context.timezone, context.now)}.`;
+        if (all.length === 0) return done(`No scheduled tasks in this chat. ${now}`);
+        // A task that was set after untrusted text had been read may be such text.
+        const origin = all.some(({ tainted }) => tainted) ? 'outside' : originThere(caller, target);
+        return doneFrom(origin, [...all.map(lineOf), now].join('\n'));
+      }),
   };
 }
 
 function change(
+  jobs: Jobs,
   verb: 'pause' | 'resume' | 'cancel',
   description: string,
-  words: string,
-  jobs: Jobs,
-  act: (job: Job) => Promise<JobAnswer>,
+  outcome: string,
 ): Tool<{ task_id: number }> {
   return {
     name: `${verb}_scheduled_task`,
@@ -135,32 +126,23 @@ function change(
     hint: null,
     parameters: z.object({ task_id }),
     risk: 'medium',
-    async execute({ task_id: n }, context) {
-      const allowed = await authorise(context, {});
-      if (!allowed.ok) return failed(allowed.reason);
-      const job = await jobs.find(allowed.target.chatId, n);
-      if (job === null) return failed(`There is no scheduled task ${n} in this chat.`);
-      const refusal = await refusalFor(allowed.caller, job);
-      if (refusal !== null) return failed(refusal);
-      if (context.signal.aborted) return failed('Stopped: nothing was changed.');
-      return resultOf(await act(job), words);
-    },
+    execute: ({ task_id: n }, context) =>
+      authorised(context, {}, 'personas', async ({ target, caller }) => {
+        const job = await jobs.find(target.chatId, n);
+        if (job === null) return failed(`There is no scheduled task ${n} in this chat.`);
+        const refusal = await refusalFor(caller, job);
+        if (refusal !== null) return failed(refusal);
+        if (context.signal.aborted) return failed('Stopped: nothing was changed.');
+        const answer = await jobs[verb](job);
+        if (!answer.ok) return failed(answer.reason);
+        const { state, nextAt, timezone } = answer.job;
+        const next = state === 'active' ? ` Next run: ${timeIn(timezone, nextAt)}.` : '';
+        return done(`Task ${n} ${outcome} (task_id ${n}).${next}`);
+      }),
   };
 }
 
-function resultOf(answer: JobAnswer, words: string): ToolResult {
-  if (!answer.ok) return failed(answer.reason);
-  const { n, state, nextAt, timezone } = answer.job;
-  const next = state === 'active' ? ` Next run: ${timeIn(timezone, nextAt)}.` : '';
-  return done(`Task ${n} ${words} (task_id ${n}).${next}`);
-}
-
-/** In a thread of the own chat the answer goes there. */
-function roomFor({ chatId }: ToolTarget, { room, authorisation }: ToolContext): string {
-  return chatId === authorisation?.chatId ? room : roomId(chatId, null);
-}
-
-/** What several people led to is no one's alone; in a direct chat it is always theirs who writes there. */
+/** Empty for the words of several people; in a direct chat they are always that person's. */
 async function whoAsked({ asker, senderId, chatId }: Authorisation): Promise<string> {
   const [only, ...others] = await asker.senders();
   if (only !== undefined && others.length === 0) return only;

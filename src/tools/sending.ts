@@ -1,6 +1,6 @@
 /**
- * `send_message`: something said at once, beside the answer, or a file, or (from a control chat) something to another
- * chat. It goes into the outbox like every reply: there is no other door out.
+ * The tools that send something at once, beside the answer, through the outbox: `send_message` (a text, a file, or something to
+ * another chat), `export_chat`, and `write_artifact`.
  */
 import { createHash } from 'node:crypto';
 import { readdir, realpath, stat } from 'node:fs/promises';
@@ -13,120 +13,121 @@ import { type Archives, type ChatExports, EXPORT_FORMATS } from '../core/chat-re
 import { A_TIME, createZone, momentsOf, type Zone } from '../core/dates.js';
 import type { ChatId } from '../core/ids.js';
 import type { Authorisation, SideMessage, Tool, ToolContext, ToolResult } from '../core/tool.js';
-import { type Authorised, authorise, mayActAnywhere, type ToolTarget } from './authorise.js';
+import { mayActAnywhere, type Allowed, authorised, onFiles } from './authorise.js';
 import { isNoMessages, ownFile } from './files/attachment.js';
 import { PathRefusal } from './files/paths.js';
 import { type FileRoots, rootsFor, rootsOfPersona, type ToolFolders } from './files/roots.js';
-import { done, failed, refuseSecret, runTool, unsaved } from './results.js';
+import { done, failed, refuseSecret, unsaved, defineTool } from './results.js';
 
-export interface SendMessageParts {
-  /** Puts it into the outbox; what has this key already is passed over. */
-  post(aside: SideMessage): Promise<'posted' | 'unknown chat'>;
+/** Puts a message into the outbox; one with the same key is posted once. */
+type Post = (message: SideMessage) => Promise<'posted' | 'unknown chat'>;
+
+export interface SendMessageServices {
+  post: Post;
   folders: ToolFolders;
   groupsDir: string;
-  /** Says which archives were reset: these are sent to nobody. */
+  /** An archive that was reset is sent to nobody. */
   archives: Pick<Archives, 'find'>;
 }
 
-const parameters = z.object({
-  text: z.string().optional().describe('Markdown. Left out: only the file.'),
-  attachment_path: z
-    .string()
-    .optional()
-    .describe(
-      "A file of your working folder (report.pdf), of yours in the chat's folder (default/MEMORY.md), of its log (memory/2026-01-31.md), or one that came " +
-        'with a message, by its name in the media folder.',
-    ),
-  chat_id: z.string().optional(),
-});
-
-type SendParameters = z.infer<typeof parameters>;
-
-/** How many files a model is told of that named none. */
+/** How many files are listed for a model that named none. */
 const MOST_LISTED = 20;
 
-export function sendMessage(parts: SendMessageParts): Tool<SendParameters> {
-  const { groupsDir, archives, folders } = parts;
-  const sendable = { groupsDir, archives, mediaFolder: folders.mediaFolder };
-  const reach = async ({ caller, target }: Authorised & { ok: true }) =>
-    (await mayActAnywhere(caller)) ? reachOfOwner(sendable, target) : reachOf(sendable, target);
-  return {
+const FORBIDDEN =
+  'Permission denied: only your own files in this chat, its daily log, and what was sent here can be sent, by a path ' +
+  "below the chat's folder or its media folder; and no archive that was reset.";
+
+export function sendMessage(services: SendMessageServices) {
+  return defineTool({
     name: 'send_message',
     description:
       'Sends a message of its own, at once, or a file. Your answer is sent without it: use it only for files, for ' +
       'what must be said before you go on working, or for another chat.',
     hint: 'send a file, or say something before you go on working',
-    parameters,
+    parameters: z.object({
+      text: z.string().optional().describe('Markdown. Left out: only the file.'),
+      attachment_path: z
+        .string()
+        .optional()
+        .describe(
+          "A file of your working folder (report.pdf), of yours in the chat's folder (default/MEMORY.md), of its log (memory/2026-01-31.md), or one that came " +
+            'with a message, by its name in the media folder.',
+        ),
+      chat_id: z.string().optional(),
+    }),
     risk: 'medium',
     isSend: true,
     isExternal: true,
-    async execute({ text = '', attachment_path: path = '', chat_id }, context) {
-      const allowed = await authorise(context, { chat_id });
-      if (!allowed.ok) return failed(allowed.reason);
-      const { chatId, personaId } = allowed.target;
-      const { turnId } = context.cause;
-      if (turnId === null) return failed('Messages can only be sent while somebody is being answered.');
-      if (text.trim() === '' && path === '')
-        return failed('There is nothing to send: give a text, or a file.');
-
-      const key = keyOf([turnId, chatId, text, path]);
-      const own = path === '' ? null : await inWorkingFolder(parts, allowed, path, key);
-      const isOwn = own !== null && !(own instanceof PathRefusal);
-      const found = path === '' || isOwn ? null : await findFile(path, await reach(allowed));
-      if (found?.kind === 'forbidden') return failed(FORBIDDEN);
-      if (found?.kind === 'missing') {
-        if (own instanceof PathRefusal && own.kind === 'refused') {
-          return failed(`Nothing was sent: ${own.message}`);
+    execute: ({ text = '', attachment_path: path = '', chat_id }, context) =>
+      authorised(context, { chat_id }, 'personas', async (allowed) => {
+        const { chatId, personaId } = allowed.target;
+        const { turnId } = context.cause;
+        if (turnId === null) return failed('Messages can only be sent while somebody is being answered.');
+        if (text.trim() === '' && path === '')
+          return failed('There is nothing to send: give a text, or a file.');
+        const key = keyOf([turnId, chatId, text, path]);
+        const own = path === '' ? null : await inWorkingFolder(services.folders, allowed.caller, path, key);
+        const isOwn = own !== null && !(own instanceof PathRefusal);
+        const found = path === '' || isOwn ? null : await findFile(path, await reachOf(services, allowed));
+        if (found?.kind === 'forbidden') return failed(FORBIDDEN);
+        if (found?.kind === 'missing') {
+          if (own instanceof PathRefusal && own.kind === 'refused')
+            return failed(`Nothing was sent: ${own.message}`);
+          return missing(services, chatId, context);
         }
-        return missing(parts, chatId, context);
-      }
-      if (context.signal.aborted) return failed('Stopped: nothing was sent.');
-
-      const file = isOwn ? own : (found?.file ?? null);
-      const outcome = await parts.post({ chatId, personaId, turnId, room: context.room, key, text, file });
-      if (outcome === 'unknown chat') {
-        return failed(`Nothing was sent: nobody has ever written in a chat ${JSON.stringify(chatId)}.`);
-      }
-      const what =
-        file === null ? 'The message' : text.trim() === '' ? 'The file' : 'The message with the file';
-      return done(`${what} is on its way.`);
-    },
-  };
+        if (context.signal.aborted) return failed('Stopped: nothing was sent.');
+        const file = isOwn ? own : (found?.file ?? null);
+        const { room } = context;
+        const outcome = await services.post({ chatId, personaId, turnId, room, key, text, file });
+        if (outcome === 'unknown chat')
+          return failed(`Nothing was sent: nobody has ever written in a chat ${JSON.stringify(chatId)}.`);
+        const withFile = text.trim() === '' ? 'The file' : 'The message with the file';
+        return done(`${file === null ? 'The message' : withFile} is on its way.`);
+      }),
+  });
 }
 
-/** The working folder is always the caller's own, whichever chat the message goes to; for an owner, the workspace is first. */
+/** The working folder is the caller's own, whichever chat the message goes to; for an owner, the workspace comes first. */
 async function inWorkingFolder(
-  { folders }: SendMessageParts,
-  { caller }: Authorised & { ok: true },
+  folders: ToolFolders,
+  caller: Authorisation,
   path: string,
   key: string,
 ): Promise<OutgoingFile | PathRefusal> {
-  const allowed = await rootsFor(folders, caller, false);
-  const found = await fileIn(allowed, path, key);
-  const isNothing = found instanceof PathRefusal && found.kind === 'missing';
-  return isNothing && allowed.kind === 'workspace'
-    ? fileIn(await rootsOfPersona(folders, caller), path, key)
-    : found;
+  const roots = await rootsFor(folders, caller, false);
+  const found = await fileIn(roots, path, key);
+  const isMissing = found instanceof PathRefusal && found.kind === 'missing';
+  if (!isMissing || roots.kind !== 'workspace') return found;
+  return fileIn(await rootsOfPersona(folders, caller), path, key);
 }
 
-async function fileIn(allowed: FileRoots, path: string, key: string): Promise<OutgoingFile | PathRefusal> {
+async function fileIn(roots: FileRoots, path: string, key: string): Promise<OutgoingFile | PathRefusal> {
   try {
-    return await ownFile(allowed, path, key);
+    return await ownFile(roots, path, key);
   } catch (error) {
     if (error instanceof PathRefusal) return error;
     throw error;
   }
 }
 
-/** Names alone say little: what came, and when, leads from a message to its file. */
+/** Lists what came and when, which leads from a message to its file. */
 async function missing(
-  { folders: { mediaFolder } }: SendMessageParts,
+  { folders: { mediaFolder } }: SendMessageServices,
   chatId: ChatId,
   { timezone }: ToolContext,
 ): Promise<ToolResult> {
   const zone = createZone(timezone);
-  const files = await newestFiles(join(mediaFolder, chatId), MOST_LISTED);
-  const lines = files.map(({ name, bytes, at }) => `${name} (${bytes} bytes, came ${zone.time(at)})`);
+  const folder = join(mediaFolder, chatId);
+  const names = (await realPath(folder)) === null ? [] : await readdir(folder);
+  const files: { name: string; bytes: number; at: number }[] = [];
+  for (const name of names) {
+    const real = isNoMessages(name) ? null : await realPath(join(folder, name));
+    if (real === null) continue;
+    const { size, mtimeMs } = await stat(real);
+    files.push({ name, bytes: size, at: mtimeMs });
+  }
+  const newest = files.sort((one, other) => other.at - one.at).slice(0, MOST_LISTED);
+  const lines = newest.map(({ name, bytes, at }) => `${name} (${bytes} bytes, came ${zone.time(at)})`);
   const list =
     lines.length === 0
       ? 'No file has come with a message yet.'
@@ -134,69 +135,56 @@ async function missing(
   return failed(`Nothing was sent: there is no such file in this chat. ${list}`);
 }
 
+/** The same for the same message of the same turn. */
 function keyOf(parts: string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 24);
 }
 
-const FORBIDDEN =
-  'Permission denied: only your own files in this chat, its daily log, and what was sent here can be sent, by a path ' +
-  "below the chat's folder or its media folder; and no archive that was reset.";
-
-// Which file a path of a model's means, for `send_message`, and whether it may go: files of the persona itself, of the
-// chat's log, and what was sent in the chat, wherever links lead in the end. A path that leads elsewhere is refused before
-// anybody looks whether there is a file.
-
 type SendableFile =
   | { kind: 'file'; file: OutgoingFile }
-  /** It may not be sent from here, whether it is there or not. */
+  /** It may not be sent from here, whether it exists or not. */
   | { kind: 'forbidden' }
   | { kind: 'missing' };
 
-/** Where files are, and which of them may go. */
+/** Where sendable files are. A path that leads elsewhere is refused before anything is looked up. */
 interface SendableReach {
   /** The folders that a path may be relative to, in this order; `flat`: a name alone. */
   bases: { folder: string; flat?: true }[];
   /** The folders in which it must lie. */
   within: string[];
   groupsDir: string;
-  /** What lies in a chat's folder of archives goes only if this says so. */
   maySendArchive(chatId: ChatId, file: string): Promise<boolean>;
 }
 
-interface SendableFolders {
-  groupsDir: string;
-  /** `data/media`: a folder for each chat. */
-  mediaFolder: string;
-  archives: Pick<Archives, 'find'>;
-}
+const ARCHIVE = 'archive';
 
-/** What a persona may send of a chat: nothing of other personas, and of its archives those that were not reset. */
-function reachOf(
-  { groupsDir, mediaFolder, archives }: SendableFolders,
-  { chatId, personaId }: ToolTarget,
-): SendableReach {
+/**
+ * A persona may send its own files, the chat's log and media, and its archives that were not reset. An owner's order in a
+ * control chat reaches all chats, but no archive that was reset.
+ */
+async function reachOf(
+  { groupsDir, folders: { mediaFolder }, archives }: SendMessageServices,
+  { caller, target: { chatId, personaId } }: Allowed,
+): Promise<SendableReach> {
   const chat = join(groupsDir, chatId);
   const media = join(mediaFolder, chatId);
+  const bases: SendableReach['bases'] = [{ folder: chat }, { folder: media, flat: true }];
+  if (await mayActAnywhere(caller)) {
+    return {
+      bases: [...bases, { folder: groupsDir }, { folder: mediaFolder }],
+      within: [groupsDir, mediaFolder],
+      groupsDir,
+      maySendArchive: async (of, file) => (await archives.find(of, file))?.reset === false,
+    };
+  }
   return {
-    bases: [{ folder: chat }, { folder: media, flat: true }],
+    bases,
     within: [...[nameOnDisk(chat, personaId), 'memory', ARCHIVE].map((name) => join(chat, name)), media],
     groupsDir,
     async maySendArchive(of, file) {
       const found = of === chatId ? await archives.find(of, file) : null;
       return found !== null && !found.reset && found.personaId === personaId;
     },
-  };
-}
-
-/** What an owner may have sent from a control chat: any chat's, but no archive that was reset. */
-function reachOfOwner(folders: SendableFolders, target: ToolTarget): SendableReach {
-  const { groupsDir, mediaFolder, archives } = folders;
-  const { bases } = reachOf(folders, target);
-  return {
-    bases: [...bases, { folder: groupsDir }, { folder: mediaFolder }],
-    within: [groupsDir, mediaFolder],
-    groupsDir,
-    maySendArchive: async (of, file) => (await archives.find(of, file))?.reset === false,
   };
 }
 
@@ -224,7 +212,7 @@ async function findFile(path: string, reach: SendableReach): Promise<SendableFil
   return { kind: 'missing' };
 }
 
-/** What leads out of the folder is left as it is: then nobody looks whether there is anything. */
+/** A path that leads out of the folder stays as it is, so that nothing is looked up. */
 async function fullPath(folder: string, path: string): Promise<string> {
   const full = resolve(folder, path);
   if (!isBelow(full, folder)) return full;
@@ -233,7 +221,7 @@ async function fullPath(folder: string, path: string): Promise<string> {
 
 async function mayGo(
   path: string,
-  { within, groupsDir }: Pick<SendableReach, 'within' | 'groupsDir'>,
+  { within, groupsDir }: { within: string[]; groupsDir: string },
   { maySendArchive }: SendableReach,
 ): Promise<boolean> {
   if (!within.some((root) => isBelow(path, root))) return false;
@@ -242,9 +230,7 @@ async function mayGo(
   return folder?.toLowerCase() !== ARCHIVE || maySendArchive(chatId, file.join(sep));
 }
 
-const ARCHIVE = 'archive';
-
-/** At any depth, but in no hidden folder: programs keep there what nobody is to see. */
+/** At any depth, but in no hidden folder, where programs keep private files. */
 function isBelow(path: string, root: string): boolean {
   const names = relative(root, path).split(sep);
   return names.every((name) => name !== '' && !name.startsWith('.'));
@@ -261,101 +247,63 @@ async function realPath(path: string): Promise<string | null> {
 
 const NOTHING_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG']);
 
-interface ListedFile {
-  name: string;
-  bytes: number;
-  /** When it was last written, ms. */
-  at: number;
-}
-
-/** The newest files of a folder; none where there is no folder. */
-async function newestFiles(folder: string, most: number): Promise<ListedFile[]> {
-  const names = (await realPath(folder)) === null ? [] : await readdir(folder);
-  const found: ListedFile[] = [];
-  for (const name of names) {
-    const real = isNoMessages(name) ? null : await realPath(join(folder, name));
-    if (real === null) continue;
-    const { size, mtimeMs } = await stat(real);
-    found.push({ name, bytes: size, at: mtimeMs });
-  }
-  return found.sort((one, other) => other.at - one.at).slice(0, most);
-}
-
-// `export_chat`: the conversation of a chat as a file, sent to the chat that asked.
-
-interface ExportChatParts {
+/** The conversation of a chat as a file, sent to the chat that asked. */
+export function exportChat({
+  exports,
+  post,
+  zone,
+}: {
   exports: Pick<ChatExports, 'make'>;
-  /** Puts it into the outbox; what has this key already is passed over. */
-  post: SendMessageParts['post'];
+  post: Post;
   zone: Zone;
-}
-
-const time = z.string().optional();
-const exportParameters = z.object({
-  format: z.enum(EXPORT_FORMATS).optional().describe('Left out: markdown.'),
-  since: time.describe('Only what was said from then on: YYYY-MM-DD, or with a time, YYYY-MM-DDTHH:MM.'),
-  until: time.describe('Only what was said up to then; a day counts to its end.'),
-  chat_id: z.string().optional(),
-});
-
-export function exportChat({ exports, post, zone }: ExportChatParts): Tool<z.infer<typeof exportParameters>> {
-  return {
+}) {
+  return defineTool({
     name: 'export_chat',
     description:
       'Sends this chat a file with its conversation: who said what and when, to read or to keep. Use it when ' +
       'somebody asks for that.',
     hint: 'send the conversation as a file',
-    parameters: exportParameters,
+    parameters: z.object({
+      format: z.enum(EXPORT_FORMATS).optional().describe('Left out: markdown.'),
+      since: z
+        .string()
+        .optional()
+        .describe('Only what was said from then on: YYYY-MM-DD, or with a time, YYYY-MM-DDTHH:MM.'),
+      until: z.string().optional().describe('Only what was said up to then; a day counts to its end.'),
+      chat_id: z.string().optional(),
+    }),
     risk: 'medium',
     isSend: true,
-    async execute({ format = 'markdown', since, until, chat_id }, context) {
-      const allowed = await authorise(context, { chat_id });
-      if (!allowed.ok) return failed(allowed.reason);
-      const { turnId } = context.cause;
-      if (turnId === null) return failed('Files can only be sent while somebody is being answered.');
-      const from = since ? momentsOf(since, zone, context.now) : null;
-      const to = until ? momentsOf(until, zone, context.now) : null;
-      if ((since && from === null) || (until && to === null))
-        return failed(`Nothing was sent: since and until must be ${A_TIME}.`);
-      if (from !== null && to !== null && from.from > to.to)
-        return failed('Nothing was sent: since is after until.');
-      const { caller, target } = allowed;
-      const { personaId } = caller;
-      const key = exportKeyOf([turnId, target.chatId, format, since ?? '', until ?? '']);
-      const made = await exports.make({
-        ...{ chatId: target.chatId, by: personaId, format, key, signal: context.signal },
-        ...{ since: from?.from ?? null, until: to?.to ?? null },
-      });
-      if (made === null) {
-        const when = from === null && to === null ? '' : ' in that time';
-        return failed(
-          `Nothing was sent: nothing was said in the chat ${JSON.stringify(target.chatId)}${when}.`,
-        );
-      }
-      if (context.signal.aborted) return failed('Stopped: nothing was sent.');
-      const { file, messages } = made;
-      const aside = { chatId: caller.chatId, personaId, turnId, room: context.room, key, text: '', file };
-      const outcome = await post(aside);
-      if (outcome === 'unknown chat') return failed('Nothing was sent: this chat is not known.');
-      return done(`The file ${file.name} with ${messages} messages is on its way.`);
-    },
-  };
+    execute: ({ format = 'markdown', since, until, chat_id }, context) =>
+      authorised(context, { chat_id }, 'personas', async ({ caller, target: { chatId } }) => {
+        const { room, signal, now, cause } = context;
+        const { turnId } = cause;
+        if (turnId === null) return failed('Files can only be sent while somebody is being answered.');
+        const from = since ? momentsOf(since, zone, now) : null;
+        const to = until ? momentsOf(until, zone, now) : null;
+        if ((since && from === null) || (until && to === null))
+          return failed(`Nothing was sent: since and until must be ${A_TIME}.`);
+        if (from !== null && to !== null && from.from > to.to)
+          return failed('Nothing was sent: since is after until.');
+        const { personaId } = caller;
+        const key = keyOf([turnId, chatId, format, since ?? '', until ?? '']);
+        const span = { since: from?.from ?? null, until: to?.to ?? null };
+        const made = await exports.make({ chatId, by: personaId, format, key, signal, ...span });
+        if (made === null) {
+          const when = from === null && to === null ? '' : ' in that time';
+          return failed(`Nothing was sent: nothing was said in the chat ${JSON.stringify(chatId)}${when}.`);
+        }
+        if (signal.aborted) return failed('Stopped: nothing was sent.');
+        const { file, messages } = made;
+        const outcome = await post({ chatId: caller.chatId, personaId, turnId, room, key, text: '', file });
+        return outcome === 'posted'
+          ? done(`The file ${file.name} with ${messages} messages is on its way.`)
+          : failed('Nothing was sent: this chat is not known.');
+      }),
+  });
 }
 
-function exportKeyOf(parts: string[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 24);
-}
-
-// `write_artifact`: something made for people, as a file of its own. What a persona makes is sent into its chat; what an
-// agent makes on a task is referred to by its result.
-
-interface WriteArtifactParts {
-  artifacts: Pick<Artifacts, 'write'>;
-  /** Puts the file into the outbox; what has this key already is passed over. */
-  post: SendMessageParts['post'];
-}
-
-const NAME = 'write_artifact';
+const WRITE_ARTIFACT = 'write_artifact';
 
 const artifactParameters = z.object({
   id: z
@@ -370,13 +318,21 @@ const artifactParameters = z.object({
 
 type ArtifactParameters = z.infer<typeof artifactParameters>;
 
-/** For personas in their chats. */
-export function writeArtifact({ artifacts, post }: WriteArtifactParts): Tool<ArtifactParameters> {
+/** For personas: a document that is sent into their chat. */
+export function writeArtifact({
+  artifacts,
+  post,
+}: {
+  artifacts: Pick<Artifacts, 'write'>;
+  post: Post;
+}): Tool<ArtifactParameters> {
   return {
-    ...about(
+    name: WRITE_ARTIFACT,
+    description:
       'Writes a document of its own and sends it to this chat as a file: a report, a table, a page, code.',
-    ),
     hint: 'write a document and send it as a file',
+    parameters: artifactParameters,
+    risk: 'medium',
     isSend: true,
     execute: (given, context) =>
       writing(given, context, 'personas', async (artifact, { chatId, personaId }) => {
@@ -384,7 +340,7 @@ export function writeArtifact({ artifacts, post }: WriteArtifactParts): Tool<Art
         if (context.cause.turnId === null)
           return failed('Artifacts can only be made while somebody is being answered.');
         const written = await artifacts.write({ ...artifact, taskId: turnId, chatId }, signal);
-        if (!written.ok) return notWritten(written.reason);
+        if (!written.ok) return failed(`Nothing was written: ${written.reason}`);
         if (signal.aborted) return failed('Stopped: nothing was sent.');
         const { ref, file } = written;
         const key = createHash('sha256').update(`${turnId} ${callId}`).digest('hex').slice(0, 24);
@@ -396,38 +352,38 @@ export function writeArtifact({ artifacts, post }: WriteArtifactParts): Tool<Art
   };
 }
 
-/** For agents: who gave the task fetches it. */
-export function keepArtifact({ artifacts }: Pick<WriteArtifactParts, 'artifacts'>): Tool<ArtifactParameters> {
+/** For agents: a document that their result refers to. */
+export function keepArtifact({
+  artifacts,
+}: {
+  artifacts: Pick<Artifacts, 'write'>;
+}): Tool<ArtifactParameters> {
   return {
-    ...about('Writes a document of its own, which your result refers to: a report, a table, a page, code.'),
+    name: WRITE_ARTIFACT,
+    description:
+      'Writes a document of its own, which your result refers to: a report, a table, a page, code.',
     hint: 'write a document for whoever gave you the task',
+    parameters: artifactParameters,
+    risk: 'medium',
     execute: (given, context) =>
       writing(given, context, 'agents too', async (artifact, { agent }) => {
         const taskId = agent?.taskId ?? context.turnId;
         const written = await artifacts.write({ ...artifact, taskId }, context.signal);
-        return written.ok ? done(`Written: ${written.ref.ref}`) : notWritten(written.reason);
+        return written.ok
+          ? done(`Written: ${written.ref.ref}`)
+          : failed(`Nothing was written: ${written.reason}`);
       }),
   };
 }
 
-function about(description: string) {
-  return { name: NAME, description, parameters: artifactParameters, risk: 'medium' as const };
-}
-
-function notWritten(reason: string): ToolResult {
-  return failed(`Nothing was written: ${reason}`);
-}
-
-async function writing(
+function writing(
   { id, content, title, type }: ArtifactParameters,
   context: ToolContext,
   whose: 'personas' | 'agents too',
   work: (artifact: Omit<NewArtifact, 'taskId'>, caller: Authorisation) => Promise<ToolResult>,
 ): Promise<ToolResult> {
-  const allowed = await authorise(context, {}, whose);
-  if (!allowed.ok) return failed(allowed.reason);
-  const secret = await refuseSecret(NAME, content, '', context, 'an artifact');
-  if (secret !== null) return secret;
-  const artifact = { id, content, title: title ?? null, type: type ?? null };
-  return runTool(NAME, context, () => work(artifact, allowed.caller), unsaved);
+  return onFiles(WRITE_ARTIFACT, context, {}, whose, unsaved, async ({ caller }) => {
+    const secret = await refuseSecret(WRITE_ARTIFACT, content, '', context, 'an artifact');
+    return secret ?? work({ id, content, title: title ?? null, type: type ?? null }, caller);
+  });
 }

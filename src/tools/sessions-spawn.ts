@@ -40,8 +40,13 @@ export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof param
         return failed('Tasks can only be given while somebody is being answered.');
       if (context.signal.aborted) return failed('Stopped: nothing was begun.');
       const begun = await delegation.spawn({
-        ...{ agentId: agentId.trim(), task, room, callId, turnId: cause.turnId },
-        ...{ chatId: target.chatId, personaId: target.personaId },
+        agentId: agentId.trim(),
+        task,
+        room,
+        callId,
+        turnId: cause.turnId,
+        chatId: target.chatId,
+        personaId: target.personaId,
         senderId: await onlySender(caller.asker),
         tainted: context.isTainted === true,
         ...(context.eventId !== undefined && { eventId: context.eventId }),
@@ -60,7 +65,7 @@ function journalled({ task, ...rest }: Record<string, unknown>): Record<string, 
   return { ...rest, task: withoutValues(task) };
 }
 
-/** The same of arguments as a model wrote them, be they JSON or not. */
+/** Redacts arguments as a model wrote them, JSON or not. */
 export function journalledSpawn(given: string): string {
   try {
     const parsed: unknown = JSON.parse(given);
@@ -84,7 +89,7 @@ async function onlySender(asker: Asker): Promise<string> {
 
 const REDACTED = '[redacted]';
 
-/** The task without the values of its environment, for these may be secrets. */
+/** The values of a task's environment may be secrets. */
 function withoutValues(task: unknown): unknown {
   if (typeof task === 'string') return withoutValuesIn(task);
   if (typeof task !== 'object' || task === null) return task;

@@ -342,7 +342,7 @@ describe('a secret', () => {
     const { call, groups, logged, versions } = await setUp();
     const kept = {
       failed: true,
-      content: expect.stringMatching(/^Nothing was written, for line 3 .* a password/),
+      content: expect.stringMatching(/^Nothing was written: line 3 .* a password/),
     };
     expect(await call('write_tiered_memory', tier(`Tea.\n\n- **Wifi password:** ${secret}`))).toEqual(kept);
     expect(await call('write_memory', { scope: 'chat_daily', content: `a\n\npassword: ${secret}` })).toEqual(

@@ -132,7 +132,7 @@ describe('refused', () => {
     [
       'a secret',
       { id: 'x', content: `a\ntoken: ghp_${'a1B2'.repeat(9)}` },
-      /^Nothing was written, for line 2 .* an artifact keeps no secrets/,
+      /^Nothing was written: line 2 .* an artifact keeps no secrets/,
     ],
   ])('is %s', async (_, given, words) => {
     const result = await make(given);
