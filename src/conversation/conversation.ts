@@ -175,10 +175,10 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
       for (const chat of chats) deliver.wake(chat);
       for (const alarm of due) setAlarm(alarm);
     },
-    takeUpWindows: windows.start,
+    takeUpWindows: (channels) => windows.start(channels),
     consolidate: (signal) => consolidateNight(services, signal),
     digests: (plan, signal) => keepDigests(services, plan, tell, signal),
-    resting: windows.resting,
+    resting: () => windows.resting(),
     idle,
     async stop(withinMs) {
       stopping = true;

@@ -235,18 +235,6 @@ function keptPrivate(tool: AnyTool): AnyTool {
 }
 
 const DAILY_LOG_WRITER = 'write_memory';
-/** Pending flushes: of archives whose messages left a window before a flush had seen them. */
-export interface PendingFlushes {
-  start(channels: string[]): void;
-  /** A persona's messages were archived without a flush: flush them soon. */
-  add(view: ViewId): void;
-  /** After a flush or compaction of a view: settles the archives that it has covered. */
-  settle(view: ViewId): Promise<void>;
-  /** The model has just answered a turn, so a retry may succeed. */
-  modelAnswers(): void;
-  stop(): void;
-}
-
 interface PendingFlush {
   view: ViewId;
   /** Failures in a row. */
@@ -269,80 +257,40 @@ const PAUSE_AT_LIMIT_MS = 15 * 60_000;
 const MOST_PER_DAY = 12;
 const DAY_MS = 86_400_000;
 
-/** `run` queues work behind the other work on a view. */
-export function createPendingFlushes(
-  services: CompactionServices,
-  run: (subject: Subject, work: (signal: AbortSignal) => Promise<'nothing'>) => Promise<unknown>,
-): PendingFlushes {
-  const { store, archives, clock, log } = services;
-  const pending = new Map<string, PendingFlush>();
-  let cancel = () => {};
-  let isWorking = false;
-  let stopped = false;
+/** Flushes that are owed to archives whose messages left a window before a flush had seen them. */
+export class PendingFlushes {
+  private readonly pending = new Map<string, PendingFlush>();
+  private cancel = () => {};
+  private isWorking = false;
+  private stopped = false;
 
-  function schedule(): void {
-    cancel();
-    if (isWorking || stopped || pending.size === 0) return;
-    const pause = Math.min(...[...pending.values()].map(({ notBefore }) => notBefore)) - clock.now();
-    if (pause > 0) cancel = clock.after(pause, schedule);
-    else void work();
+  /** `run` queues work behind the other work on a view. */
+  constructor(
+    private readonly services: CompactionServices,
+    private readonly run: (
+      subject: Subject,
+      work: (signal: AbortSignal) => Promise<'nothing'>,
+    ) => Promise<unknown>,
+  ) {}
+
+  start(channels: string[]): void {
+    void this.takeUp(channels).catch((error) =>
+      this.services.log.error(
+        { err: error },
+        'archives of an earlier run not checked; retrying at the next start',
+      ),
+    );
   }
 
-  async function work(): Promise<void> {
-    isWorking = true;
-    for (const one of pending.values()) {
-      if (stopped || one.notBefore > clock.now()) continue;
-      await attempt(one).catch((error) => log.error({ err: error }, 'pending flush failed; retrying later'));
-    }
-    isWorking = false;
-    schedule();
+  /** A persona's messages were archived without a flush: flush them soon. */
+  add(view: ViewId): void {
+    this.owe(view, this.services.clock.now() + BREATH_MS);
+    this.schedule();
   }
 
-  async function attempt(one: PendingFlush): Promise<void> {
-    const now = clock.now();
-    one.notBefore = now + PAUSE_AT_LIMIT_MS;
-    const subject = await subjectOf(services, one.view);
-    if (!subject) {
-      pending.delete(viewKey(one.view));
-      return;
-    }
-    if (await services.dailyLimits.reached(payerOf(one.view))) return;
-    one.lastTry = now;
-    one.tries = [...one.tries.filter((at) => at > now - DAY_MS), now];
-    let isDone = false;
-    await run(subject, async (signal) => {
-      isDone = await makeUp(subject, signal);
-      return 'nothing';
-    });
-    one.failures = isDone ? 0 : one.failures + 1;
-    one.notBefore = Math.max(clock.now() + pauseAfter(one.failures), nextFree(one));
-  }
-
-  /** When the day has room for another try. */
-  function nextFree({ tries }: PendingFlush): number {
-    return (tries.at(-MOST_PER_DAY) ?? Number.NEGATIVE_INFINITY) + DAY_MS;
-  }
-
-  /** False when the flush failed. */
-  async function makeUp(subject: Subject, signal: AbortSignal): Promise<boolean> {
-    const { room, personaId } = subject;
-    const open = await store.openArchives({ room, personaId });
-    const [first, ...others] = open.map(({ to }) => to);
-    if (first === undefined) {
-      pending.delete(viewKey(subject));
-      return true;
-    }
-    const last = others.reduce((to, each) => (isAfter(each, to) ? each : to), first);
-    const end = await metered(services, subject, (paid) => flush(paid, subject, last, signal));
-    await settle(subject);
-    // There is nothing to save; the next flush will start here.
-    if (end.kind === 'unspoken') pending.delete(viewKey(subject));
-    if (end.kind !== 'failed') return true;
-    log.warn({ room, persona: personaId, why: end.reason }, 'pending flush failed; retrying later');
-    return false;
-  }
-
-  async function settle({ room, personaId }: ViewId): Promise<void> {
+  /** After a flush or compaction of a view: settles the archives that it has covered. */
+  async settle({ room, personaId }: ViewId): Promise<void> {
+    const { store, archives } = this.services;
     const { flushedTo } = await store.view(room, personaId);
     const open = await store.openArchives({ room, personaId });
     const unflushed = open.filter(({ state }) => state === 'unflushed');
@@ -351,69 +299,126 @@ export function createPendingFlushes(
       await archives.mark(span.chatId, span.file, 'flushed');
       await store.settleArchive(span.chatId, span.file);
     }
-    if (unflushed.some(({ to }) => isAfter(to, flushedTo))) add({ room, personaId });
-    else pending.delete(viewKey({ room, personaId }));
+    if (unflushed.some(({ to }) => isAfter(to, flushedTo))) this.add({ room, personaId });
+    else this.pending.delete(viewKey({ room, personaId }));
   }
 
-  function add(view: ViewId): void {
-    owe(view, clock.now() + BREATH_MS);
-    schedule();
+  /** The model has just answered a turn, so a retry may succeed. */
+  modelAnswers(): void {
+    for (const one of this.pending.values()) {
+      const soonest = one.lastTry + Math.min(pauseAfter(one.failures), PAUSE_WHEN_WELL_MS);
+      one.notBefore = Math.min(one.notBefore, Math.max(soonest, nextFree(one)));
+    }
+    this.schedule();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.cancel();
+  }
+
+  private schedule(): void {
+    this.cancel();
+    if (this.isWorking || this.stopped || this.pending.size === 0) return;
+    const { clock } = this.services;
+    const pause = Math.min(...[...this.pending.values()].map(({ notBefore }) => notBefore)) - clock.now();
+    if (pause > 0) this.cancel = clock.after(pause, () => this.schedule());
+    else void this.work();
+  }
+
+  private async work(): Promise<void> {
+    const { clock, log } = this.services;
+    this.isWorking = true;
+    for (const one of this.pending.values()) {
+      if (this.stopped || one.notBefore > clock.now()) continue;
+      await this.attempt(one).catch((error) =>
+        log.error({ err: error }, 'pending flush failed; retrying later'),
+      );
+    }
+    this.isWorking = false;
+    this.schedule();
+  }
+
+  private async attempt(one: PendingFlush): Promise<void> {
+    const { clock, dailyLimits } = this.services;
+    const now = clock.now();
+    one.notBefore = now + PAUSE_AT_LIMIT_MS;
+    const subject = await subjectOf(this.services, one.view);
+    if (!subject) {
+      this.pending.delete(viewKey(one.view));
+      return;
+    }
+    if (await dailyLimits.reached(payerOf(one.view))) return;
+    one.lastTry = now;
+    one.tries = [...one.tries.filter((at) => at > now - DAY_MS), now];
+    let isDone = false;
+    await this.run(subject, async (signal) => {
+      isDone = await this.makeUp(subject, signal);
+      return 'nothing';
+    });
+    one.failures = isDone ? 0 : one.failures + 1;
+    one.notBefore = Math.max(clock.now() + pauseAfter(one.failures), nextFree(one));
+  }
+
+  /** False when the flush failed. */
+  private async makeUp(subject: Subject, signal: AbortSignal): Promise<boolean> {
+    const { room, personaId } = subject;
+    const open = await this.services.store.openArchives({ room, personaId });
+    const [first, ...others] = open.map(({ to }) => to);
+    if (first === undefined) {
+      this.pending.delete(viewKey(subject));
+      return true;
+    }
+    const last = others.reduce((to, each) => (isAfter(each, to) ? each : to), first);
+    const end = await metered(this.services, subject, (paid) => flush(paid, subject, last, signal));
+    await this.settle(subject);
+    // There is nothing to save; the next flush will start here.
+    if (end.kind === 'unspoken') this.pending.delete(viewKey(subject));
+    if (end.kind !== 'failed') return true;
+    const about = { room, persona: personaId, why: end.reason };
+    this.services.log.warn(about, 'pending flush failed; retrying later');
+    return false;
   }
 
   /** A view that is pending already keeps its pause. */
-  function owe({ room, personaId }: ViewId, notBefore: number): void {
+  private owe({ room, personaId }: ViewId, notBefore: number): void {
     const key = viewKey({ room, personaId });
-    if (pending.has(key)) return;
+    if (this.pending.has(key)) return;
     const view = { room, personaId };
-    pending.set(key, { view, failures: 0, lastTry: Number.NEGATIVE_INFINITY, notBefore, tries: [] });
+    this.pending.set(key, { view, failures: 0, lastTry: Number.NEGATIVE_INFINITY, notBefore, tries: [] });
   }
 
-  async function takeUp(channels: string[]): Promise<void> {
+  private async takeUp(channels: string[]): Promise<void> {
+    const { store, clock } = this.services;
     for (const span of await store.openArchives({ channels })) {
       if (span.state === 'unflushed') {
-        owe(span, clock.now());
+        this.owe(span, clock.now());
         continue;
       }
-      const subject = await subjectOf(services, span);
+      const subject = await subjectOf(this.services, span);
       // Queued, because a compaction may be writing such a file right now.
-      if (subject) await run(subject, () => discardUnfinished(span));
+      if (subject) await this.run(subject, () => discardUnfinished(this.services, span));
     }
-    schedule();
+    this.schedule();
   }
+}
 
-  /** The process ended before the window moved past the file: its messages are still in the window. */
-  async function discardUnfinished({ room, personaId }: ArchivedSpan): Promise<'nothing'> {
-    for (const { chatId, file, state } of await store.openArchives({ room, personaId })) {
-      if (state !== 'writing') continue;
-      await archives.remove(chatId, file);
-      await store.dropArchive(chatId, file);
-    }
-    return 'nothing';
+/** The process ended before the window moved past the file: its messages are still in the window. */
+async function discardUnfinished(
+  { store, archives }: Services,
+  { room, personaId }: ArchivedSpan,
+): Promise<'nothing'> {
+  for (const { chatId, file, state } of await store.openArchives({ room, personaId })) {
+    if (state !== 'writing') continue;
+    await archives.remove(chatId, file);
+    await store.dropArchive(chatId, file);
   }
+  return 'nothing';
+}
 
-  return {
-    start(channels) {
-      void takeUp(channels).catch((error) =>
-        log.error(
-          { err: error },
-          'archives of an earlier run not checked; flushing them after the next start',
-        ),
-      );
-    },
-    add,
-    settle,
-    modelAnswers() {
-      for (const one of pending.values()) {
-        const soonest = one.lastTry + Math.min(pauseAfter(one.failures), PAUSE_WHEN_WELL_MS);
-        one.notBefore = Math.min(one.notBefore, Math.max(soonest, nextFree(one)));
-      }
-      schedule();
-    },
-    stop() {
-      stopped = true;
-      cancel();
-    },
-  };
+/** When the day has room for another try. */
+function nextFree({ tries }: PendingFlush): number {
+  return (tries.at(-MOST_PER_DAY) ?? Number.NEGATIVE_INFINITY) + DAY_MS;
 }
 
 function pauseAfter(failures: number): number {

@@ -4,18 +4,19 @@
  * changes survive the process: after a crash, the next turn finds the window full again.
  */
 import { OVER } from '../../core/clock.js';
-import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Measured } from '../../core/transcript.js';
-import type { Subject, Windows } from '../services.js';
-import { expectedTokens, pressureOf } from '../turn/tokens.js';
+import type { RequestSize, Subject, Windows } from '../services.js';
+import { expectedTokens, type Pressure, pressureOf } from '../turn/tokens.js';
 import { type CompactionEnd, compact, copyOnce, putAway, type WaitingTurn } from './compact.js';
-import { createPendingFlushes } from './flush.js';
+import { PendingFlushes } from './flush.js';
 import {
   type CompactionServices,
   metered,
   payerOf,
   requestTokensFor,
   subjectOf,
+  type ViewId,
   viewKey,
 } from './subject.js';
 
@@ -38,173 +39,188 @@ const LOOK_AGAIN_AFTER = 4;
 const INCREDIBLE = 4;
 
 export function createWindows(given: Omit<CompactionServices, 'windows'>): Windows {
-  const { store, log } = given;
   const services = { ...given } as CompactionServices;
-  /** The model's window may turn out smaller while the gateway runs. */
-  const limitsOf = (subject: Subject) => ({
-    tokens: requestTokensFor(services, subject),
-    messages: services.settings.compactAfterMessages,
-  });
-  const running = new Map<string, QueuedWork>();
+  services.windows = new WindowQueue(services);
+  return services.windows;
+}
+
+class WindowQueue implements Windows {
+  private readonly running = new Map<string, QueuedWork>();
   /** By view: the number of messages in the window when nothing could leave. */
-  const stuckAt = new Map<string, number>();
+  private readonly stuckAt = new Map<string, number>();
   /** By view: the server's count before the last compaction; and the views whose counts are not credible. */
-  const countedBefore = new Map<string, number>();
-  const distrusted = new Set<string>();
-  let stopping = false;
-  const pendingFlushes = createPendingFlushes(services, (subject, work) => run(subject, work).done);
+  private readonly countedBefore = new Map<string, number>();
+  private readonly distrusted = new Set<string>();
+  private readonly pending: PendingFlushes;
+  private stopping = false;
+
+  constructor(private readonly services: CompactionServices) {
+    this.pending = new PendingFlushes(services, (subject, work) => this.run(subject, work).done);
+  }
 
   /** Queues work on a view behind the work already running on it. */
-  function run(
+  private run(
     subject: Subject,
     task: (signal: AbortSignal) => Promise<CompactionEnd>,
     urgency: Urgency = 'background',
   ): QueuedWork {
+    const { room, personaId } = subject;
     const key = viewKey(subject);
-    const before = running.get(key);
+    const before = this.running.get(key);
     const end = new AbortController();
     const done = (before?.done ?? Promise.resolve<CompactionEnd>('nothing'))
-      .then(() => (end.signal.aborted || stopping ? 'dropped' : task(end.signal)))
+      .then(() => (end.signal.aborted || this.stopping ? 'dropped' : task(end.signal)))
       .catch((error): CompactionEnd => {
-        log.error({ err: error, room: subject.room, persona: subject.personaId }, 'compaction failed');
+        this.services.log.error({ err: error, room, persona: personaId }, 'compaction failed');
         return 'nothing';
       });
-    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], urgency, done };
-    running.set(key, work);
+    const work = { room, ends: [...(before?.ends ?? []), end], urgency, done };
+    this.running.set(key, work);
     void done.then(() => {
-      if (running.get(key) === work) running.delete(key);
+      if (this.running.get(key) === work) this.running.delete(key);
     });
     return work;
   }
 
-  /** Aborts the work after that time. */
-  async function doneWithin(work: QueuedWork, ms: number): Promise<void> {
-    const cancel = services.clock.after(ms, () => void endOf([work]));
-    await work.done.finally(cancel);
-  }
-
-  function begin(
+  /** `messages` and `measured`: how full the window is. */
+  private begin(
     subject: Subject,
-    /** How full the window is: the number of messages, and the request's size as the server counted it. */
-    { messages, measured }: { messages: number; measured: Measured | null },
+    messages: number,
+    measured: Measured | null,
     turn: WaitingTurn | null,
   ): QueuedWork {
+    const { services } = this;
     const key = viewKey(subject);
     const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
-      // Above a limit only what a turn waits for is done, and without a model: there is an archive for that.
+      // At a limit only what a turn waits for is done, and without a model: the messages are archived.
       if (turn === null && (await services.dailyLimits.reached(payerOf(subject)))) return 'dropped';
       const end = await metered(services, subject, (paid) => compact(paid, subject, turn, signal));
-      if (end === 'moved' && measured) countedBefore.set(key, measured.counted);
-      if (end === 'nothing') stuckAt.set(key, messages);
-      else stuckAt.delete(key);
-      await pendingFlushes.settle(subject);
+      if (end === 'moved' && measured) this.countedBefore.set(key, measured.counted);
+      if (end === 'nothing') this.stuckAt.set(key, messages);
+      else this.stuckAt.delete(key);
+      await this.pending.settle(subject);
       return end;
     };
-    return run(subject, task, turn === null ? 'background' : 'awaited');
+    return this.run(subject, task, turn === null ? 'background' : 'awaited');
   }
 
-  async function halt(room: RoomId, personaId: PersonaId): Promise<void> {
-    const work = running.get(viewKey({ room, personaId }));
-    if (work) await endOf([work]);
+  /** The model's window may turn out smaller while the gateway runs. */
+  private pressureOn(subject: Subject, size: RequestSize, measured: Measured | null): Pressure {
+    return pressureOf(size, measured, {
+      tokens: requestTokensFor(this.services, subject),
+      messages: this.services.settings.compactAfterMessages,
+    });
   }
 
-  services.windows = {
-    isFull: (subject, sizes, measured) => pressureOf(sizes, measured, limitsOf(subject)) === 'now',
+  isFull(subject: Subject, size: RequestSize, measured: Measured | null): boolean {
+    return this.pressureOn(subject, size, measured) === 'now';
+  }
 
-    async makeRoom(subject, turnId, refused) {
-      const until = services.clock.now() + DEADLINE_MS;
-      const before = running.get(viewKey(subject));
-      // Running work started with a smaller window and may free too little, so another compaction follows; together
-      // they share one deadline, and what runs in the background with none leaves the other its half.
-      if (before) await doneWithin(before, before.urgency === 'yielding' ? 0 : DEADLINE_MS / 2);
-      const { measured } = await store.view(subject.room, subject.personaId);
-      const patienceMs = Math.max(0, until - services.clock.now());
-      await begin(subject, { messages: 0, measured }, { id: turnId, refused, patienceMs }).done;
-    },
+  async makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void> {
+    const { clock, store } = this.services;
+    const until = clock.now() + DEADLINE_MS;
+    const before = this.running.get(viewKey(subject));
+    // Running work started with a smaller window and may free too little, so another compaction follows; together they
+    // share one deadline, of which background work gets one half.
+    if (before) {
+      const patienceMs = before.urgency === 'yielding' ? 0 : DEADLINE_MS / 2;
+      const cancel = clock.after(patienceMs, () => void endAll([before]));
+      await before.done.finally(cancel);
+    }
+    const { measured } = await store.view(subject.room, subject.personaId);
+    const patienceMs = Math.max(0, until - clock.now());
+    await this.begin(subject, 0, measured, { id: turnId, refused, patienceMs }).done;
+  }
 
-    giveWay: () =>
-      services.clock.after(DEADLINE_MS, () => {
-        const idle = [...running.values()].filter(({ urgency }) => urgency !== 'awaited');
-        if (idle.length === 0) return;
-        log.info({ works: idle.length }, 'a chat waited for the model; background flushes aborted');
-        void endOf(idle);
-      }),
-
-    credible(room, personaId, measured) {
-      if (!measured) return null;
-      const key = viewKey({ room, personaId });
-      const before = countedBefore.get(key);
-      countedBefore.delete(key);
-      const unmoved = before !== undefined && measured.counted >= before * 0.9;
-      if (unmoved && measured.counted > INCREDIBLE * measured.estimated) {
-        distrusted.add(key);
-        log.warn(
-          { room, persona: personaId, ...measured },
-          'token count of the model server not credible; using our own estimate',
-        );
-      }
-      if (measured.counted <= INCREDIBLE * measured.estimated) distrusted.delete(key);
-      return distrusted.has(key) ? { counted: measured.estimated, estimated: measured.estimated } : measured;
-    },
-
-    consider(subject, sizes, measured, isCut) {
-      pendingFlushes.modelAnswers();
-      if (stopping || (!isCut && pressureOf(sizes, measured, limitsOf(subject)) === 'none')) return;
-      const key = viewKey(subject);
-      if (running.has(key)) return;
-      const stuck = stuckAt.get(key);
-      if (stuck !== undefined && sizes.messages < stuck + LOOK_AGAIN_AFTER && sizes.messages >= stuck) return;
-      log.debug(
-        { room: subject.room, tokens: expectedTokens(sizes.estimated, measured), messages: sizes.messages },
-        'window fills up; compacting in the background',
+  giveWay(): () => void {
+    return this.services.clock.after(DEADLINE_MS, () => {
+      const idle = [...this.running.values()].filter(({ urgency }) => urgency !== 'awaited');
+      if (idle.length === 0) return;
+      this.services.log.info(
+        { works: idle.length },
+        'a chat waited for the model; background flushes aborted',
       );
-      begin(subject, { messages: sizes.messages, measured }, null);
-    },
+      void endAll(idle);
+    });
+  }
 
-    async beside(subject, work) {
-      await run(subject, (signal) => work(signal).then(() => 'nothing'), 'yielding').done;
-    },
+  credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null {
+    if (!measured) return null;
+    const { counted, estimated } = measured;
+    const key = viewKey({ room, personaId });
+    const before = this.countedBefore.get(key);
+    this.countedBefore.delete(key);
+    const isIncredible = counted > INCREDIBLE * estimated;
+    if (!isIncredible) this.distrusted.delete(key);
+    else if (before !== undefined && counted >= before * 0.9) {
+      this.distrusted.add(key);
+      const about = { room, persona: personaId, ...measured };
+      this.services.log.warn(about, 'token count of the model server not credible; using our own estimate');
+    }
+    return this.distrusted.has(key) ? { counted: estimated, estimated } : measured;
+  }
 
-    halt,
+  consider(subject: Subject, size: RequestSize, measured: Measured | null, isCut: boolean): void {
+    this.pending.modelAnswers();
+    if (this.stopping || (!isCut && this.pressureOn(subject, size, measured) === 'none')) return;
+    const key = viewKey(subject);
+    if (this.running.has(key)) return;
+    const { messages, estimated } = size;
+    const stuck = this.stuckAt.get(key);
+    if (stuck !== undefined && messages < stuck + LOOK_AGAIN_AFTER && messages >= stuck) return;
+    const about = { room: subject.room, tokens: expectedTokens(estimated, measured), messages };
+    this.services.log.debug(about, 'window fills up; compacting in the background');
+    this.begin(subject, messages, measured, null);
+  }
 
-    async haltChat(chatId) {
-      await endOf([...running.values()].filter(({ room }) => roomParts(room).chatId === chatId));
-    },
+  async beside(subject: Subject, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    await this.run(subject, (signal) => work(signal).then(() => 'nothing'), 'yielding').done;
+  }
 
-    async close(chatId, personaId) {
-      const chat = await store.chat(chatId);
-      if (!chat) return;
-      const personas = await services.personas.list(chatId);
-      for (const room of await store.roomsHeard(chatId, personaId)) {
-        const subject = { chat, room, personaId, personas };
-        await halt(room, personaId);
-        await putAway(services, subject);
-        pendingFlushes.add(subject);
-      }
-    },
+  async halt(room: RoomId, personaId: PersonaId): Promise<void> {
+    const work = this.running.get(viewKey({ room, personaId }));
+    if (work) await endAll([work]);
+  }
 
-    async copy(room, personaId) {
-      const subject = await subjectOf(services, { room, personaId });
-      if (!subject) return null;
-      return copyOnce(services, subject);
-    },
+  async haltChat(chatId: ChatId): Promise<void> {
+    await endAll([...this.running.values()].filter(({ room }) => roomParts(room).chatId === chatId));
+  }
 
-    start: (channels) => pendingFlushes.start(channels),
+  async close(chatId: ChatId, personaId: PersonaId): Promise<void> {
+    const { store, personas } = this.services;
+    const chat = await store.chat(chatId);
+    if (!chat) return;
+    const all = await personas.list(chatId);
+    for (const room of await store.roomsHeard(chatId, personaId)) {
+      const subject = { chat, room, personaId, personas: all };
+      await this.halt(room, personaId);
+      await putAway(this.services, subject);
+      this.pending.add(subject);
+    }
+  }
 
-    async stop() {
-      stopping = true;
-      pendingFlushes.stop();
-      await endOf([...running.values()]);
-    },
+  async copy(room: RoomId, personaId: PersonaId): ReturnType<Windows['copy']> {
+    const view: ViewId = { room, personaId };
+    const subject = await subjectOf(this.services, view);
+    return subject && copyOnce(this.services, subject);
+  }
 
-    async resting() {
-      while (running.size > 0) await Promise.all([...running.values()].map(({ done }) => done));
-    },
-  };
-  return services.windows;
+  start(channels: string[]): void {
+    this.pending.start(channels);
+  }
+
+  async stop(): Promise<void> {
+    this.stopping = true;
+    this.pending.stop();
+    await endAll([...this.running.values()]);
+  }
+
+  async resting(): Promise<void> {
+    while (this.running.size > 0) await Promise.all([...this.running.values()].map(({ done }) => done));
+  }
 }
 
-async function endOf(all: QueuedWork[]): Promise<void> {
+async function endAll(all: QueuedWork[]): Promise<void> {
   for (const end of all.flatMap(({ ends }) => ends)) end.abort(OVER);
   await Promise.all(all.map(({ done }) => done));
 }
