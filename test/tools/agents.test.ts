@@ -97,7 +97,7 @@ describe('the tools of an agent', () => {
       ...{ ...foldersIn(folder), environment: {}, newId: () => 'id', artifacts: {} },
       ...{
         channels: new Map([['telegram', { react: async () => {} }]]),
-        ...{ jobs: {}, exports: {}, recall: {}, archives: {} },
+        ...{ jobs: {}, exports: {}, recall: {}, archives: {}, deliver: {} },
         store: {},
         clock: {},
       },
