@@ -13,11 +13,11 @@ import { type Archives, type ChatExports, EXPORT_FORMATS } from '../core/chat-re
 import { A_TIME, createZone, momentsOf, type Zone } from '../core/dates.js';
 import type { ChatId } from '../core/ids.js';
 import type { Authorisation, SideMessage, Tool, ToolContext, ToolResult } from '../core/tool.js';
-import { mayActAnywhere, type Allowed, authorised, onFiles } from './authorise.js';
+import { type Allowed, authorised, mayActAnywhere, onFiles } from './authorise.js';
 import { isNoMessages, ownFile } from './files/attachment.js';
 import { PathRefusal } from './files/paths.js';
 import { type FileRoots, rootsFor, rootsOfPersona, type ToolFolders } from './files/roots.js';
-import { done, failed, refuseSecret, unsaved, defineTool } from './results.js';
+import { defineTool, done, failed, refuseSecret, unsaved } from './results.js';
 
 /** Puts a message into the outbox; one with the same key is posted once. */
 type Post = (message: SideMessage) => Promise<'posted' | 'unknown chat'>;
