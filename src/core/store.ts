@@ -251,11 +251,7 @@ export interface LiveStore {
   shownAfter(part: { origin: string; personaId: PersonaId | null; part: number }): Promise<Delivery[]>;
   /** The shown messages of these entries were deleted: resets the entries as if never sent. */
   retract(ids: number[], now: number): Promise<void>;
-  /**
-   * The platform ids that are known to be other messages than one that is looked for in a chat: ours there, sent or
-   * shown, and lately anybody's there, and in all direct chats if it is one. And how many of ours there may be whose id is
-   * unknown.
-   */
+  /** The platform ids in a chat that are known to be other messages than a lost one; and how many of ours have no known id. */
   recordedIn(chatId: ChatId): Promise<{ ids: Set<string>; uncertain: number }>;
 }
 
@@ -363,7 +359,7 @@ export interface UsageStore {
   }): Promise<{ personas: ReadonlyMap<PersonaId, Amount>; person: Amount; all: Amount }>;
 }
 
-/** Small values that outlive a restart: the hash of the command set, what a model server rejects. */
+/** Small values that outlive a restart. */
 export interface SettingStore {
   setting(key: string): Promise<string | null>;
   /** null removes it. */

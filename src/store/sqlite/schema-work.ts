@@ -25,11 +25,10 @@ export const turn = sqliteTable(
     attempts: integer('attempts').notNull().default(0),
     crashes: integer('crashes').notNull().default(0),
     usedTools: flag('used_tools').notNull().default(false),
-    /** The ids of the messages it answers, oldest first. */
+    /** Oldest first. */
     batch: text('batch', { mode: 'json' }).$type<number[]>().notNull(),
     /** Crashes not counted against it, because other turns had been answered before. */
     forgiven: integer('forgiven').notNull().default(0),
-    /** What a suspended turn waits for, and its time limit. */
     waitsFor: text('waits_for'),
     waitsUntil: integer('waits_until'),
   },
@@ -81,9 +80,7 @@ export const command = sqliteTable(
     twin: text('twin'),
     /** The persona whose own account it was sent to; null for the active persona. */
     persona: text('persona'),
-    /** Crashes of the process while it ran. */
     crashes: integer('crashes').notNull().default(0),
-    /** The process that runs it, and when its lease expires. */
     leaseOwner: text('lease_owner'),
     leaseUntil: integer('lease_until').notNull().default(0),
   },
@@ -122,13 +119,10 @@ export const outbox = sqliteTable(
     platformMessageId: text('platform_message_id'),
     finishedAt: integer('finished_at'),
     error: text('error'),
-    /** Set when it must be visible which of several personas speaks. */
     face: text('face', { mode: 'json' }).$type<Appearance>(),
-    /** The entry before which it is delivered. */
     precedes: integer('precedes'),
     /** `SendOptions.key` of what is shown of it. */
     shownKey: text('shown_key'),
-    /** The process that sends it, and when its lease expires. */
     leaseOwner: text('lease_owner'),
     leaseUntil: integer('lease_until').notNull().default(0),
     /** `Channel.watermark` of the newest attempt. */
@@ -162,15 +156,11 @@ export const journal = sqliteTable(
   {
     /** The first value of `changed`. */
     n: integer('n').primaryKey(),
-    /** As in the entry. */
     id: text('id').notNull(),
     chatId: text('chat_id').notNull(),
-    /** Null: of no room. */
     roomId: text('room_id'),
     personaId: text('persona_id').notNull(),
-    /** The turn it belongs to; null: none. */
     turnId: text('turn_id'),
-    /** Null for events. */
     status: text('status', { enum: ['pending', 'completed', 'interrupted'] }),
     /** The process that carries it out; null for events. */
     owner: text('owner'),
@@ -211,10 +201,8 @@ export const askedCall = sqliteTable(
     why: text('why').notNull(),
     askedAt: integer('asked_at').notNull(),
     until: integer('until').notNull(),
-    /** Null while nobody has decided. */
     decision: text('decision', { enum: ['approved', 'denied', 'expired', 'ended'] }),
     decidedBy: text('decided_by'),
-    /** The command that decided. */
     commandId: integer('command_id'),
     decidedAt: integer('decided_at'),
   },
@@ -227,34 +215,25 @@ export const job = sqliteTable(
   {
     id: text('id').primaryKey(),
     chatId: text('chat_id').notNull(),
-    /** The number by which people and models name it: counted per chat. */
     n: integer('n').notNull(),
     roomId: text('room_id').notNull(),
     personaId: text('persona_id').notNull(),
     prompt: text('prompt').notNull(),
     kind: text('kind', { enum: ['cron', 'once'] }).notNull(),
-    /** A cron line, or an ISO 8601 time. */
     value: text('value').notNull(),
     timezone: text('timezone').notNull(),
-    /** The persona's own idea: quiet hours hold. */
     followUp: flag('follow_up').notNull(),
-    /** Whose words led to it; empty: nobody's. */
     senderId: text('sender_id').notNull(),
     createdAt: integer('created_at').notNull(),
     /** parked: it failed too often. */
     state: text('state', { enum: ['active', 'paused', 'parked', 'done', 'cancelled'] }).notNull(),
-    /** When it is due next; null: never again. */
     nextAt: integer('next_at'),
     /** The slot for which it is tried again, and how often it has failed in a row. */
     retryOf: integer('retry_of'),
     failures: integer('failures').notNull().default(0),
-    /** The sender's name; empty if it is not known. */
     senderName: text('sender_name').notNull().default(''),
-    /** Set while words from outside stood before the model. */
     tainted: flag('tainted').notNull().default(false),
-    /** Why it is parked. */
     why: text('why', { enum: ['failed', 'persona', 'access'] }),
-    /** When it was done or cancelled. */
     endedAt: integer('ended_at'),
     /** Whoever set it could be told to have access by their id, so that it is asked again when it is due. */
     guarded: flag('guarded').notNull().default(false),
@@ -271,7 +250,6 @@ export const jobRun = sqliteTable(
   'job_run',
   {
     jobId: text('job_id').notNull(),
-    /** The time for which it was due. */
     slot: integer('slot').notNull(),
     attempt: integer('attempt').notNull(),
     firedAt: integer('fired_at').notNull(),
@@ -292,7 +270,6 @@ export const jobRun = sqliteTable(
 export const task = sqliteTable(
   'task',
   {
-    /** Grows with every task. */
     n: integer('n').primaryKey(),
     id: text('id').notNull(),
     agent: text('agent').notNull(),
@@ -308,12 +285,10 @@ export const task = sqliteTable(
     /** Of whoever submitted it, with the hash of the body; null: none, or none any more. */
     idempotencyKey: text('idempotency_key'),
     idempotencyHash: text('idempotency_hash'),
-    /** To which it belongs. */
     chatId: text('chat_id').notNull(),
     /** Where a persona delegated it; null, as all that follows: a program gave it. */
     roomId: text('room_id'),
     personaId: text('persona_id'),
-    /** The turn and the call that gave it. */
     turnId: text('turn_id'),
     callId: text('call_id'),
     senderId: text('sender_id'),
@@ -339,7 +314,6 @@ export const task = sqliteTable(
 export const taskEvent = sqliteTable(
   'task_event',
   {
-    /** `task.n` */
     task: integer('task').notNull(),
     n: integer('n').notNull(),
     body: text('body', { mode: 'json' }).$type<TaskEvent>().notNull(),
@@ -351,7 +325,6 @@ export const taskEvent = sqliteTable(
 export const taskMessage = sqliteTable(
   'task_message',
   {
-    /** `task.n` */
     task: integer('task').notNull(),
     n: integer('n').notNull(),
     mode: text('mode', { enum: ['steer', 'followup', 'collect'] }).notNull(),

@@ -39,7 +39,6 @@ export const leftAddress = sqliteTable(
   {
     chatId: text('chat_id').notNull(),
     address: text('address').notNull(),
-    /** The chat's `moves` while it had this address. */
     moves: integer('moves').notNull(),
   },
   (t) => [primaryKey({ columns: [t.chatId, t.address] })],
@@ -56,15 +55,10 @@ export const room = sqliteTable(
   {
     id: text('id').primaryKey(),
     chatId: text('chat_id').notNull(),
-    /** Null while nobody holds the room. */
     leaseOwner: text('lease_owner'),
     leaseUntil: integer('lease_until').notNull().default(0),
-    /**
-     * Fencing token: moves on with every claim and abort, and when the waiting messages change; a claim with another
-     * one is lost.
-     */
+    /** Fencing token: a claim with another one is lost. */
     fence: integer('fence').notNull().default(0),
-    /** Which persona spoke last, and when. */
     lastPersona: text('last_persona'),
     lastReplyAt: integer('last_reply_at'),
     /** The platform id of the last message or command of a person: where catching up starts. */
@@ -75,7 +69,6 @@ export const room = sqliteTable(
     turnsForBots: integer('turns_for_bots').notNull().default(0),
     /** Moves on whenever something that was heard in the room changes. */
     revision: integer('revision').notNull().default(0),
-    /** The id of its newest message. */
     newestMessage: integer('newest_message').notNull().default(0),
   },
   (t) => [index('room_exchange').on(t.id).where(sql`${t.exchange} is not null`)],
@@ -90,7 +83,6 @@ export const message = sqliteTable(
     roomId: text('room_id').notNull(),
     chatId: text('chat_id').notNull(),
     account: text('account').notNull(),
-    /** The chat's `moves` when it was said. */
     moves: integer('moves').notNull(),
     authorKind: text('author_kind', { enum: ['person', 'persona', 'gateway'] }).notNull(),
     authorId: text('author_id').notNull(),
@@ -102,7 +94,6 @@ export const message = sqliteTable(
     /** Null for a persona's message: its parts have their ids in the outbox. */
     platformMessageId: text('platform_message_id'),
     mentionsBot: flag('mentions_bot').notNull(),
-    /** A StoredReply as JSON, or null. */
     replyTo: text('reply_to'),
     /** The new text of a message whose old text was in a turn: a waiting row of its own, under the same platform id. */
     edited: flag('edited').notNull(),
@@ -110,7 +101,6 @@ export const message = sqliteTable(
     state: text('state', { enum: ['waiting', 'done'] }).notNull(),
     /** The turn that answers it, or said it. While that is running, an edit becomes a message of its own. */
     turnId: text('turn_id'),
-    /** Its files: StoredAttachments as JSON, or null. */
     attachments: text('attachments'),
     /** The sender's own words if `text` also describes files; else null. */
     words: text('words'),
@@ -120,7 +110,6 @@ export const message = sqliteTable(
     addresses: text('addresses', { mode: 'json' }).$type<PersonaId[]>(),
     /** The same for every copy of it that arrives under other ids; null if the id suffices. */
     twin: text('twin'),
-    /** Written by a bot. */
     bot: flag('bot').notNull().default(false),
     /** A reaction, to a persona's message or instead of a persona's answer. */
     reaction: flag('reaction').notNull().default(false),
@@ -229,7 +218,6 @@ export const version = sqliteTable(
     chatId: text('chat_id').notNull(),
     personaId: text('persona_id').notNull(),
     file: text('file').notNull(),
-    /** Null for a line of the daily log. */
     tier: integer('tier').$type<Tier>(),
     before: text('before').notNull(),
     after: text('after').notNull(),
@@ -246,7 +234,6 @@ export const outsideLine = sqliteTable(
   {
     file: text('file').notNull(),
     line: text('line').notNull(),
-    /** The order in which they were marked. */
     n: integer('n').notNull(),
   },
   (t) => [primaryKey({ columns: [t.file, t.line] }), index('outside_line_order').on(t.file, t.n)],
@@ -267,7 +254,6 @@ export const pairing = sqliteTable(
       .$type<PairingRequest['kind']>()
       .notNull(),
     channel: text('channel').notNull(),
-    /** Empty for a group. */
     code: text('code').notNull(),
     name: text('name').notNull(),
     requestedAt: integer('requested_at').notNull(),
@@ -300,7 +286,6 @@ export const question = sqliteTable(
     id: integer('id').primaryKey({ autoIncrement: true }),
     roomId: text('room_id').notNull(),
     senderId: text('sender_id').notNull(),
-    /** The message that led to it. */
     askedBy: text('asked_by').notNull(),
     name: text('name').notNull(),
     argument: text('argument').notNull(),
@@ -321,7 +306,6 @@ export const offer = sqliteTable(
     senderId: text('sender_id').notNull(),
     options: text('options', { mode: 'json' }).$type<OfferedOption[]>().notNull(),
     until: integer('until').notNull(),
-    /** Null until one is taken, or the question has ended otherwise. */
     endedAt: integer('ended_at'),
   },
   (t) => [index('offer_open').on(t.roomId).where(sql`${t.endedAt} is null`)],
@@ -340,7 +324,6 @@ export const usage = sqliteTable(
     turns: integer('turns').notNull(),
     inputTokens: integer('input_tokens').notNull(),
     outputTokens: integer('output_tokens').notNull(),
-    /** Of the input tokens. */
     cachedTokens: integer('cached_tokens').notNull().default(0),
     /** In millionths of the money in which prices are given. */
     cost: integer('cost').notNull().default(0),
@@ -352,7 +335,6 @@ export const usage = sqliteTable(
 export const spent = sqliteTable(
   'spent',
   {
-    /** As in `usage`. */
     day: integer('day').notNull(),
     personId: text('person_id').notNull(),
     tokens: integer('tokens').notNull(),
