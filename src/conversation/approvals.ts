@@ -68,7 +68,7 @@ export async function questionAbout(
   return { call, posts, offers };
 }
 
-interface Place {
+interface QuestionPlace {
   chat: ChatRecord;
   threadId: string | null;
 }
@@ -78,7 +78,10 @@ export function reachable(controlChats: readonly ChatId[], { channels }: BaseSer
   return [...new Set(controlChats)].filter((id) => channels.has(channelOf(id)));
 }
 
-async function placesFor(services: BaseServices, { chat, room, controlChats }: Asking): Promise<Place[]> {
+async function placesFor(
+  services: BaseServices,
+  { chat, room, controlChats }: Asking,
+): Promise<QuestionPlace[]> {
   const ids = reachable(controlChats, services);
   const found = await Promise.all(ids.map(async (id) => (await services.store.chat(id)) ?? unseen(id, chat)));
   const places = found.map((each) => ({ chat: each, threadId: null }));
@@ -154,7 +157,7 @@ export function sentence(text: string): string {
   return spelt(text.replaceAll(/[\s\p{Z}]+/gu, ' '));
 }
 
-interface Shown {
+interface ShownArguments {
   shown: string;
   whole: string;
   isCut: boolean;
@@ -164,11 +167,11 @@ interface Shown {
  * As JSON, in which nothing begins a line by itself, and what would not be seen, would turn the writing or would push what
  * follows out of sight is spelt out. Of what is too long, each text has its beginning there.
  */
-export function argumentsShown(given: string): Shown {
+export function argumentsShown(given: string): ShownArguments {
   return shownOf(JSON.parse(given.trim() || '{}'));
 }
 
-function environmentShown(given: Readonly<Record<string, string>>): Shown | null {
+function environmentShown(given: Readonly<Record<string, string>>): ShownArguments | null {
   const { env } = commandEnv(given);
   const entries = Object.entries(env).map(([name, value]) => [
     name,
@@ -188,7 +191,7 @@ function refusedOf(given: Readonly<Record<string, string>>): string[] {
 
 const MOST_REFUSED = 20;
 
-function shownOf(value: unknown): Shown {
+function shownOf(value: unknown): ShownArguments {
   const whole = spelt(JSON.stringify(value, null, 2));
   if (whole.length <= ARGUMENTS_CHARS) return { shown: whole, whole, isCut: false };
   const brief = spelt(

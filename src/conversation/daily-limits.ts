@@ -16,10 +16,10 @@ import {
 import type { Amount, Spent } from '../core/store.js';
 import type {
   BaseServices,
+  DailyLimitSettings,
   DailyLimits,
   Deliver,
   LimitStatus,
-  Limits,
   MeteredModel,
   Payer,
 } from './services.js';
@@ -158,7 +158,7 @@ export function createDailyLimits(services: BaseServices & { deliver: Deliver })
 const NOTHING: Amount = { tokens: 0, cost: 0 };
 
 /** The limits that are set, the widest first. */
-function limitsSet(limits: Limits): Pick<LimitStatus, 'scope' | 'unit' | 'most'>[] {
+function limitsSet(limits: DailyLimitSettings): Pick<LimitStatus, 'scope' | 'unit' | 'most'>[] {
   const all = [
     ['day', limits.tokensPerDay, limits.moneyPerDay],
     ['chat', limits.tokensPerChat, limits.moneyPerChat],

@@ -93,9 +93,9 @@ export interface Deliver {
    * Adds messages that belong to no turn to the outbox. False if all were posted before. `greeting`: what the first of them
    * adds to the transcript.
    */
-  post(to: Place, deliveries: NewDelivery[], greeting?: Greeting): Promise<boolean>;
+  post(to: ChatPlace, deliveries: NewDelivery[], greeting?: Greeting): Promise<boolean>;
   /** The same for words of the gateway itself. In a group, they are shown as a reply to `replyTo`. */
-  say(to: Place, origin: string, text: string, replyTo?: string | null): Promise<boolean>;
+  say(to: ChatPlace, origin: string, text: string, replyTo?: string | null): Promise<boolean>;
   /** A persona's message outside its answer, through a tool. Posting it twice has no effect. */
   sideMessage(message: SideMessage): Promise<'posted' | 'unknown chat'>;
   /** A persona's reaction to a message, through a tool. Posting it twice has no effect. */
@@ -120,7 +120,7 @@ export interface Deliver {
 }
 
 /** A chat, and the thread in it. */
-export interface Place {
+export interface ChatPlace {
   chat: Pick<ChatRecord, 'id' | 'channel' | 'address' | 'kind'>;
   threadId: string | null;
 }
@@ -201,7 +201,7 @@ export interface Subject {
 }
 
 /** The size of a turn's request. */
-export interface RequestSize {
+export interface WindowSize {
   /** Our estimate of the whole request, in tokens. */
   estimated: number;
   /** The number of addressed messages and own replies in the window, including this turn's. */
@@ -230,7 +230,7 @@ export interface Windows {
     personaId: PersonaId,
   ): Promise<{ file: string; messages: number; isOld: boolean } | 'too many' | null>;
   /** Whether the next request of a turn would not fit. */
-  isFull(subject: Subject, sizes: RequestSize, measured: Measured | null): boolean;
+  isFull(subject: Subject, sizes: WindowSize, measured: Measured | null): boolean;
   /**
    * Makes room for a turn's request. Resolves when there is room, when there cannot be any, or at the deadline.
    * `refused` is our estimate of a request that the server rejected as too long.
@@ -247,7 +247,7 @@ export interface Windows {
    * After a turn: starts a compaction if the window fills up, or if the model server read only a part of the turn's
    * request. Returns at once.
    */
-  consider(subject: Subject, sizes: RequestSize, measured: Measured | null, isCut: boolean): void;
+  consider(subject: Subject, sizes: WindowSize, measured: Measured | null, isCut: boolean): void;
   /**
    * Other work on a persona's memory, behind the flushes and compactions of its view, and ended by whatever ends them
    * and by a turn that needs room. Resolves when it has settled; it does not begin once we are stopping.
@@ -285,11 +285,11 @@ export interface Settings {
   natural: boolean;
   caps: { rounds: number; replies: number };
   /** What may be used in a day, and how often a person is answered in a minute. */
-  limits: Limits;
+  limits: DailyLimitSettings;
 }
 
 /** `limits` of the configuration. null: there is no such limit. Money is in the unit of the prices. */
-export interface Limits {
+export interface DailyLimitSettings {
   messagesPerMinute: number | null;
   tokensPerChat: number | null;
   tokensPerPersona: number | null;

@@ -1,6 +1,6 @@
 /** What may be used in a day: nothing is asked of a model above it; it is said once; nothing is lost; the next day it goes on. */
 import { afterEach, expect, it } from 'vitest';
-import type { Limits } from '../../src/conversation/services.js';
+import type { DailyLimitSettings } from '../../src/conversation/services.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import type { ModelClient, ModelRequest } from '../../src/core/model.js';
 import type { AnyTool } from '../../src/core/tool.js';
@@ -21,7 +21,7 @@ afterEach(async () => {
 });
 
 async function bench(
-  limits: Partial<Limits>,
+  limits: Partial<DailyLimitSettings>,
   { settings, ...options }: WorkbenchOptions = {},
 ): Promise<{ on: Workbench; clock: ManualClock }> {
   const clock = (options.clock as ManualClock | undefined) ?? manualClock(NOON);

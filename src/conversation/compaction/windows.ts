@@ -6,7 +6,7 @@
 import { OVER } from '../../core/clock.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Measured } from '../../core/transcript.js';
-import type { RequestSize, Subject, Windows } from '../services.js';
+import type { Subject, WindowSize, Windows } from '../services.js';
 import { expectedTokens, type Pressure, pressureOf } from '../turn/tokens.js';
 import { type CompactionEnd, compact, copyOnce, putAway, type WaitingTurn } from './compact.js';
 import { PendingFlushes } from './flush.js';
@@ -105,14 +105,14 @@ class WindowQueue implements Windows {
   }
 
   /** The model's window may turn out smaller while the gateway runs. */
-  private pressureOn(subject: Subject, size: RequestSize, measured: Measured | null): Pressure {
+  private pressureOn(subject: Subject, size: WindowSize, measured: Measured | null): Pressure {
     return pressureOf(size, measured, {
       tokens: requestTokensFor(this.services, subject),
       messages: this.services.settings.compactAfterMessages,
     });
   }
 
-  isFull(subject: Subject, size: RequestSize, measured: Measured | null): boolean {
+  isFull(subject: Subject, size: WindowSize, measured: Measured | null): boolean {
     return this.pressureOn(subject, size, measured) === 'now';
   }
 
@@ -160,7 +160,7 @@ class WindowQueue implements Windows {
     return this.distrusted.has(key) ? { counted: estimated, estimated } : measured;
   }
 
-  consider(subject: Subject, size: RequestSize, measured: Measured | null, isCut: boolean): void {
+  consider(subject: Subject, size: WindowSize, measured: Measured | null, isCut: boolean): void {
     this.pending.modelAnswers();
     if (this.stopping || (!isCut && this.pressureOn(subject, size, measured) === 'none')) return;
     const key = viewKey(subject);

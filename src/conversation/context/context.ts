@@ -11,7 +11,7 @@ import { block, fenced, UNTRUSTED } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
 import { type Authorisation, isOwnersOrder, type ToolSet } from '../../core/tool.js';
 import { haveFiles, type StoredMessage, type ViewRecord } from '../../core/transcript.js';
-import { type RequestSize, requestTokens, type Services } from '../services.js';
+import { requestTokens, type Services, type WindowSize } from '../services.js';
 import { skillsAsked } from '../skill-asked.js';
 import { roomForSteps } from '../turn/bounds.js';
 import type { Trust } from '../turn/taint.js';
@@ -37,7 +37,7 @@ export interface TurnContext {
   trust: Trust;
   /** Messages whose files belong to the question and were not fetched yet. */
   unread: StoredMessage[];
-  sizes: RequestSize;
+  sizes: WindowSize;
   /** Our estimate of this request, without the steps of its turn. */
   requestTokens: number;
   /** Our estimate of the tokens that are left for the turn's own calls and results. */

@@ -9,11 +9,11 @@ import { setMaxListeners } from 'node:events';
 import type { Delivery, Greeting, NewDelivery } from '../../core/channel.js';
 import { createIdle } from '../../core/concurrency.js';
 import { type ChatId, channelOf } from '../../core/ids.js';
-import type { BaseServices, Deliver, Place } from '../services.js';
+import type { BaseServices, ChatPlace, Deliver } from '../services.js';
 import { createLiveReplies } from './live.js';
 import { createOwnerNotices, gatewaySays, post, reaction, sideMessage } from './post.js';
 import { createRateLimiter } from './rate-limiter.js';
-import { deliverNext, type Sender, sendClaimed } from './send.js';
+import { deliverNext, type OutboxSender, sendClaimed } from './send.js';
 
 const RETRY_MS = 1_000;
 /** An immediate reply needs no typing indicator; platforms show one for about five seconds. */
@@ -43,7 +43,7 @@ export function createDeliver(services: BaseServices): Deliver {
     ended: idle.changed,
   });
   const tellOwners = createOwnerNotices(services, sayTo);
-  const sender: Sender = {
+  const sender: OutboxSender = {
     ...services,
     live,
     tellOwners,
@@ -106,13 +106,13 @@ export function createDeliver(services: BaseServices): Deliver {
     }
   }
 
-  async function postTo(to: Place, deliveries: NewDelivery[], greeting?: Greeting): Promise<boolean> {
+  async function postTo(to: ChatPlace, deliveries: NewDelivery[], greeting?: Greeting): Promise<boolean> {
     const isNew = await post(services, to, deliveries, greeting);
     wake(to.chat.id);
     return isNew;
   }
 
-  function sayTo(to: Place, origin: string, text: string, replyTo?: string | null): Promise<boolean> {
+  function sayTo(to: ChatPlace, origin: string, text: string, replyTo?: string | null): Promise<boolean> {
     return postTo(to, gatewaySays(services, to, origin, text, replyTo));
   }
 

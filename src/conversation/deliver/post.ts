@@ -9,7 +9,7 @@ import type { Reaction, SideMessage, ToolsFor } from '../../core/tool.js';
 import { isOfPerson } from '../../core/transcript.js';
 import { ownerChats } from '../access.js';
 import { appearanceOf } from '../participants.js';
-import type { BaseServices, Deliver, Place } from '../services.js';
+import type { BaseServices, ChatPlace, Deliver } from '../services.js';
 import { deliveriesOf } from './reply.js';
 
 const HOUR_MS = 3_600_000;
@@ -17,7 +17,7 @@ const HOUR_MS = 3_600_000;
 /** Returns whether any of them is new. `greeting`: what the first of them adds to the transcript. */
 export async function post(
   { store, clock }: BaseServices,
-  { chat, threadId }: Place,
+  { chat, threadId }: ChatPlace,
   deliveries: NewDelivery[],
   greeting?: Greeting,
 ): Promise<boolean> {
@@ -34,7 +34,7 @@ export async function post(
 /** A message of the gateway itself; none where the chat's channel does not run. Only in a group it is shown as a reply. */
 export function gatewaySays(
   { channels }: BaseServices,
-  { chat }: Place,
+  { chat }: ChatPlace,
   origin: string,
   text: string,
   replyTo: string | null = null,
@@ -53,7 +53,7 @@ export function gatewaySays(
 export async function sideMessage(
   services: BaseServices,
   { chatId, personaId, turnId, room, key, text, file }: SideMessage,
-): Promise<{ to: Place; deliveries: NewDelivery[] } | null> {
+): Promise<{ to: ChatPlace; deliveries: NewDelivery[] } | null> {
   const chat = await services.store.chat(chatId);
   const channel = chat && services.channels.get(chat.channel);
   if (!channel) return null;
@@ -74,7 +74,7 @@ export async function sideMessage(
 export async function reaction(
   services: BaseServices,
   { room, personaId, turnId, key, messageId, emoji }: Reaction,
-): Promise<{ to: Place; deliveries: NewDelivery[] } | null> {
+): Promise<{ to: ChatPlace; deliveries: NewDelivery[] } | null> {
   const { store, personas, settings } = services;
   const { chatId, threadId } = roomParts(room);
   const chat = await store.chat(chatId);

@@ -21,7 +21,7 @@ const LOOK_BACK = 4_000;
 const LONGER =
   '_(This is only the beginning: it is longer than I may send at once. Ask for the part you want.)_';
 
-export interface Said {
+export interface ReplyInfo {
   turnId: string;
   personaId: PersonaId;
   speaker: string;
@@ -36,7 +36,7 @@ export interface Said {
 }
 
 /** A reply's deliveries: the same function while it is written and when it is final. */
-export function replyOf(channel: Channel, ask: Said, text: string): NewDelivery[] {
+export function replyOf(channel: Channel, ask: ReplyInfo, text: string): NewDelivery[] {
   const said = ask.lateByHours === null ? text : `${lateNotice(ask.lateByHours)}\n\n${text}`;
   const from = { origin: `turn:${ask.turnId}`, ...speaking(channel, ask) };
   if (ask.note === null) return deliveriesOf(channel, said, from);
@@ -50,7 +50,7 @@ export function replyOf(channel: Channel, ask: Said, text: string): NewDelivery[
  */
 export function filesOfReply(
   channel: Channel,
-  ask: Said,
+  ask: ReplyInfo,
   files: OutgoingFile[],
   words: readonly NewDelivery[],
 ): NewDelivery[] {
@@ -59,7 +59,7 @@ export function filesOfReply(
   return entriesOf(parts, words.length === 0 ? from : { ...from, replyTo: null });
 }
 
-function speaking(channel: Channel, { personaId, speaker, kind, batch, appearance }: Said) {
+function speaking(channel: Channel, { personaId, speaker, kind, batch, appearance }: ReplyInfo) {
   // In a group the reply shows which message it answers; in a direct chat that would be noise. A native command waits
   // for its answer everywhere.
   const answered = asked(batch);

@@ -21,7 +21,7 @@ import { postLateNotice } from './post.js';
 import type { RateLimiter } from './rate-limiter.js';
 import { discardVoiceNote, withVoiceNote } from './voice.js';
 
-export interface Sender extends BaseServices {
+export interface OutboxSender extends BaseServices {
   live: LiveReplies;
   tellOwners: Deliver['tellOwners'];
   limiterOf(channel: string): RateLimiter | undefined;
@@ -47,7 +47,7 @@ const ASK_AGAIN_MS = 5_000;
 const PLACEHOLDER: Part = { text: '…', marks: [] };
 
 /** Sends the chat's oldest undelivered entry. False when there is none, or none that may go now. */
-export async function deliverNext(sender: Sender, chatId: ChatId, channel: Channel): Promise<boolean> {
+export async function deliverNext(sender: OutboxSender, chatId: ChatId, channel: Channel): Promise<boolean> {
   const { store, owner, clock, log, live, draining, stopping } = sender;
   const delivery = await store.nextDelivery(chatId, owner, clock.now());
   if (!delivery) return false;
@@ -92,7 +92,11 @@ export async function deliverNext(sender: Sender, chatId: ChatId, channel: Chann
 }
 
 /** Sends an entry that was claimed when it was stored. False when it has to be tried again. */
-export async function sendClaimed(sender: Sender, delivery: Delivery, channel: Channel): Promise<boolean> {
+export async function sendClaimed(
+  sender: OutboxSender,
+  delivery: Delivery,
+  channel: Channel,
+): Promise<boolean> {
   // The platform is asked first.
   if (delivery.mark !== undefined) return false;
   if (delivery.shown) await sender.live.rest(delivery.origin);
@@ -119,7 +123,11 @@ function isGivenUp(
 }
 
 /** Waits until the rate limit allows one more message in this chat. */
-async function waitForSlot(sender: Sender, { chatId, kind }: Delivery, { name }: Channel): Promise<void> {
+async function waitForSlot(
+  sender: OutboxSender,
+  { chatId, kind }: Delivery,
+  { name }: Channel,
+): Promise<void> {
   const { limiterOf, clock, stopping } = sender;
   const limiter = limiterOf(name);
   if (!limiter) return;
@@ -131,7 +139,7 @@ function recipientOf({ address, threadId, kind }: Delivery): Recipient {
   return { address, threadId, kind };
 }
 
-function optionsOf({ cuttingOff }: Sender, entry: Delivery): SendOptions {
+function optionsOf({ cuttingOff }: OutboxSender, entry: Delivery): SendOptions {
   return {
     ...speakerOptions(entry),
     key: entry.shown?.key ?? String(entry.id),
@@ -143,7 +151,7 @@ function optionsOf({ cuttingOff }: Sender, entry: Delivery): SendOptions {
 }
 
 /** Whether the entry is finished; false when it has to be tried again. */
-async function sendOne(sender: Sender, delivery: Delivery, channel: Channel): Promise<boolean> {
+async function sendOne(sender: OutboxSender, delivery: Delivery, channel: Channel): Promise<boolean> {
   const { shown, body } = delivery;
   const to = recipientOf(delivery);
   const options = optionsOf(sender, delivery);
@@ -178,7 +186,7 @@ function repeatable(result: SendResult): SendResult {
 
 /** Edits what is already shown to the final text. */
 async function complete(
-  sender: Sender,
+  sender: OutboxSender,
   delivery: Delivery,
   platformMessageId: string,
   channel: Channel,
@@ -206,7 +214,7 @@ async function complete(
  * Deletes this part and the shown parts after it, to send them again in order. A part that may be shown is found first; while that
  * is not possible, all of it waits.
  */
-async function sendAnew(sender: Sender, delivery: Delivery, channel: Channel): Promise<void> {
+async function sendAnew(sender: OutboxSender, delivery: Delivery, channel: Channel): Promise<void> {
   const { store, clock, live } = sender;
   const entries = [delivery, ...(await store.shownAfter(delivery))];
   for (const entry of entries) {
@@ -226,7 +234,7 @@ async function sendAnew(sender: Sender, delivery: Delivery, channel: Channel): P
 
 /** The id of the message that shows this entry; null if there is none, or nobody can tell. */
 async function findShown(
-  sender: Sender,
+  sender: OutboxSender,
   entry: Delivery,
   channel: Channel,
 ): Promise<string | null | 'later'> {
@@ -259,7 +267,7 @@ function tellsOnResend({ shown }: Delivery, channel: Channel): boolean {
  * anybody seeing it (docs/decisions/0026). Stores what follows. `stored`: nothing is to be sent now.
  */
 async function checkDelivered(
-  sender: Sender,
+  sender: OutboxSender,
   delivery: Delivery,
   channel: Channel,
 ): Promise<'arrived' | 'stored' | 'absent' | 'unknown'> {
@@ -285,7 +293,7 @@ async function checkDelivered(
 }
 
 /** `later`: what is needed to ask again is stored. */
-async function askPlatform(sender: Sender, delivery: Delivery, channel: Channel): Promise<Delivered> {
+async function askPlatform(sender: OutboxSender, delivery: Delivery, channel: Channel): Promise<Delivered> {
   const { store, clock, log, metrics, stopping } = sender;
   const { id, chatId, body, mark: watermark } = delivery;
   // A reaction that is repeated changes nothing.
@@ -321,7 +329,7 @@ async function askPlatform(sender: Sender, delivery: Delivery, channel: Channel)
 }
 
 /** The final text is already shown. */
-function markShownAsSent(sender: Sender, delivery: Delivery): Promise<boolean> {
+function markShownAsSent(sender: OutboxSender, delivery: Delivery): Promise<boolean> {
   sender.live.forget(delivery);
   return settle(sender, delivery, {
     kind: 'sent',
@@ -330,7 +338,10 @@ function markShownAsSent(sender: Sender, delivery: Delivery): Promise<boolean> {
 }
 
 /** The outcome of a send is known: if storing it fails, only storing is repeated, never the send. False when cut off. */
-async function insist({ clock, log, cuttingOff }: Sender, store: () => Promise<void>): Promise<boolean> {
+async function insist(
+  { clock, log, cuttingOff }: OutboxSender,
+  store: () => Promise<void>,
+): Promise<boolean> {
   for (;;) {
     try {
       await store();
@@ -344,7 +355,7 @@ async function insist({ clock, log, cuttingOff }: Sender, store: () => Promise<v
 }
 
 /** Stores the outcome. Returns whether the entry is finished. */
-async function settle(sender: Sender, delivery: Delivery, result: SendResult): Promise<boolean> {
+async function settle(sender: OutboxSender, delivery: Delivery, result: SendResult): Promise<boolean> {
   const { store, clock, log, metrics, cuttingOff } = sender;
   const { id, chatId, channel, createdAt, attempts } = delivery;
   const now = clock.now();

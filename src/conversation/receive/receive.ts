@@ -42,7 +42,7 @@ export interface Accepted extends Received, Pick<Reception, 'rejected'> {
 }
 
 /** What step 1 knows beside the store, and of the batch that it reads. */
-interface Reading {
+interface BatchReading {
   batch: InboundBatch;
   now: number;
   /** null without a limit. */
@@ -66,7 +66,15 @@ export function createReceive(services: Services) {
   async function receive(batch: InboundBatch): Promise<Accepted> {
     const { channel, account, cursor, cursorFor } = batch;
     const now = clock.now();
-    const reading: Reading = { batch, now, pace, rejections, rejected: [], ended: new Set(), refused: [] };
+    const reading: BatchReading = {
+      batch,
+      now,
+      pace,
+      rejections,
+      rejected: [],
+      ended: new Set(),
+      refused: [],
+    };
     const receipts: Receipt[] = [];
     for (const event of batch.events) {
       const receipt = await receiptOf(services, reading, event);
@@ -97,7 +105,11 @@ export function createReceive(services: Services) {
 }
 
 /** null for an event that stores nothing. */
-async function receiptOf(services: Services, reading: Reading, event: InboundEvent): Promise<Receipt | null> {
+async function receiptOf(
+  services: Services,
+  reading: BatchReading,
+  event: InboundEvent,
+): Promise<Receipt | null> {
   const { channel } = reading.batch;
   switch (event.kind) {
     case 'message':
@@ -123,7 +135,7 @@ async function receiptOf(services: Services, reading: Reading, event: InboundEve
 
 async function messageReceipt(
   services: Services,
-  reading: Reading,
+  reading: BatchReading,
   message: InboundMessage,
 ): Promise<Receipt | null> {
   const { batch, pace, now, rejected, rejections } = reading;
@@ -143,7 +155,7 @@ async function messageReceipt(
 /** A message, or the command or choice that it is. */
 async function acceptedMessage(
   services: Services,
-  { batch, now, ended }: Reading,
+  { batch, now, ended }: BatchReading,
   message: InboundMessage,
   { chatId, senderId, isStranger }: AccessCheck,
 ): Promise<ReceiptOf<'message'> | ReceiptOf<'command'> | ReceiptOf<'choice'>> {

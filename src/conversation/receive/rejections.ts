@@ -12,7 +12,7 @@ import { type AccessCheck, ownerChats } from '../access.js';
 import { NAME_CHARS, pairing } from '../commands/owners.js';
 import { withButtons, withNumbers } from '../deliver/reply.js';
 import { oneLine, code as quoted } from '../quoting.js';
-import type { BaseServices, Place, Services } from '../services.js';
+import type { BaseServices, ChatPlace, Services } from '../services.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -184,7 +184,7 @@ async function offerPairing(
 /** Asks in an owner's chat whether to let somebody in. Their code tells them from anybody else of that name. */
 function announcementTo(
   services: Services,
-  place: Place,
+  place: ChatPlace,
   words: string,
   code: string,
   now: number,
@@ -206,7 +206,7 @@ function announcementTo(
 /** null where the chat's channel does not run. */
 function postTo(
   { channels, newId }: Services,
-  { chat, threadId }: Place,
+  { chat, threadId }: ChatPlace,
   text: string,
   now: number,
 ): Post | null {

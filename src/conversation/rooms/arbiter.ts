@@ -15,7 +15,7 @@ import type { Services } from '../services.js';
 import { countTokens, spentOn } from '../turn/tokens.js';
 import { calledOf, named } from './names.js';
 
-interface Choice {
+interface SpeakerChoice {
   present: Persona[];
   batch: StoredMessage[];
   last: PersonaId | null;
@@ -36,7 +36,7 @@ const CHARACTER_CHARS = 300;
 export async function chooseSpeaker(
   services: Services,
   room: RoomId,
-  { present, batch, last, sure }: Choice,
+  { present, batch, last, sure }: SpeakerChoice,
   model: ModelClient,
   signal: AbortSignal,
 ): Promise<PersonaId | null> {
@@ -76,7 +76,7 @@ function calledByDefault(persona: Persona) {
 
 const MAIN = 'the host';
 
-function questionOf({ present, batch, last, sure }: Choice, zone: Zone) {
+function questionOf({ present, batch, last, sure }: SpeakerChoice, zone: Zone) {
   const nameOf = ({ id, name }: Persona) => (name === 'default' && id === 'default' ? MAIN : name);
   const who = present.map((persona) => {
     const character = persona.character.replaceAll(/\s+/g, ' ').trim().slice(0, CHARACTER_CHARS);

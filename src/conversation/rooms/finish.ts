@@ -15,7 +15,7 @@ import { ownerChats } from '../access.js';
 import type { TurnContext } from '../context/context.js';
 import { limitFault, limitName, MILLION } from '../daily-limits.js';
 import { savedNote } from '../deliver/memory-note.js';
-import { filesOfReply, recipientIn, replyOf, type Said } from '../deliver/reply.js';
+import { filesOfReply, type ReplyInfo, recipientIn, replyOf } from '../deliver/reply.js';
 import { attemptOf } from '../deliver/send.js';
 import { spokenReply } from '../deliver/voice.js';
 import { appearanceOf, presentIn } from '../participants.js';
@@ -157,7 +157,7 @@ export function saidBy(
   { chat, channel, personas, turn, batch }: Turn,
   speaker: string,
   lateByHours: number | null,
-): Said {
+): ReplyInfo {
   const { id: turnId, personaId } = turn;
   const appearance = appearanceOf(channel, chat, personas, personaId);
   return { turnId, personaId, speaker, appearance, kind: chat.kind, batch, lateByHours, note: null };

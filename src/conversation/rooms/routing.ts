@@ -57,7 +57,7 @@ interface Addressed {
 
 const NOBODY: Addressed = { to: [], open: null };
 
-interface Room {
+interface RoutingRoom {
   here: Called[];
   present: PersonaId[];
   rules: RoutingRules;
@@ -113,7 +113,7 @@ function ofAlbum(
   message: StoredMessage,
   waiting: readonly StoredMessage[],
   known: Map<string, Addressed>,
-  room: Room,
+  room: RoutingRoom,
 ): Addressed {
   // What comes after the others were answered is heard; only words of its own may ask for another answer.
   if (message.late && wordsOf(message).trim() === '') return NOBODY;
@@ -144,7 +144,7 @@ function wordsOf({ words, text }: StoredMessage): string {
   return words ?? text;
 }
 
-function addressedBy(message: StoredMessage, room: Room): Addressed {
+function addressedBy(message: StoredMessage, room: RoutingRoom): Addressed {
   const { here, present, rules, namedAsBot } = room;
   if (message.quiet) return NOBODY;
   // An event from inside the gateway names its addressee in `addresses`; names in its text do not count.
@@ -172,7 +172,11 @@ function addressedBy(message: StoredMessage, room: Room): Addressed {
 }
 
 /** The personas that a message calls by name or through their own account; `isBotCalled`: the bot by its name as well. */
-function calledIn(message: StoredMessage, { here, present, rules }: Room, isBotCalled: boolean): PersonaId[] {
+function calledIn(
+  message: StoredMessage,
+  { here, present, rules }: RoutingRoom,
+  isBotCalled: boolean,
+): PersonaId[] {
   const text = wordsOf(message);
   if (message.forwardedFrom !== undefined) return ownAccounts(message, here);
   const there = here.filter(({ id }) => present.includes(id));

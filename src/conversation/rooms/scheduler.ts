@@ -61,7 +61,7 @@ const LONGEST_RETRY_MS = 60_000;
 /** A run that was cut off settles within this time, or hangs on a socket, where it can write nothing. */
 const REST_MS = 2_000;
 
-interface Room {
+interface ScheduledRoom {
   firstWake: number;
   due: number;
   /** Cancels the timer of the next run. */
@@ -86,15 +86,15 @@ export function createScheduler(
   debounceMs: (channel: string) => number,
   runRoom: (run: RoomRun) => Promise<RoomEnd>,
 ): Scheduler {
-  const rooms = new Map<RoomId, Room>();
+  const rooms = new Map<RoomId, ScheduledRoom>();
   const idle = createIdle();
   const slots = createSlots(MOST_RUNS);
   const nextPass = createPasses();
   let stopping = false;
 
-  function roomOf(id: RoomId): Room {
+  function roomOf(id: RoomId): ScheduledRoom {
     const now = clock.now();
-    const room: Room = rooms.get(id) ?? {
+    const room: ScheduledRoom = rooms.get(id) ?? {
       firstWake: now,
       due: now,
       cancel: null,
@@ -124,7 +124,7 @@ export function createScheduler(
     else schedule(id, room);
   }
 
-  function schedule(id: RoomId, room: Room): void {
+  function schedule(id: RoomId, room: ScheduledRoom): void {
     room.cancel?.();
     room.cancel = null;
     if (stopping) return;
@@ -133,7 +133,7 @@ export function createScheduler(
     else void runNow(id, room);
   }
 
-  async function runNow(id: RoomId, room: Room): Promise<void> {
+  async function runNow(id: RoomId, room: ScheduledRoom): Promise<void> {
     room.cancel = null;
     room.again = false;
     const run = newRun(id);
@@ -155,7 +155,7 @@ export function createScheduler(
     idle.changed();
   }
 
-  async function runOnce(run: Run, room: Room): Promise<RoomEnd> {
+  async function runOnce(run: Run, room: ScheduledRoom): Promise<RoomEnd> {
     // Meanwhile further commands may come, before the messages that this run is to answer.
     let held: Promise<void>;
     do {

@@ -5,7 +5,7 @@
 import type { Metrics } from '../../core/log.js';
 import { estimateTokens, type ModelEvent, type ModelMessage, type Usage } from '../../core/model.js';
 import type { Measured } from '../../core/transcript.js';
-import type { RequestSize } from '../services.js';
+import type { WindowSize } from '../services.js';
 
 /** The order of magnitude that models charge for an image of the size we send. */
 const TOKENS_PER_IMAGE = 1_000;
@@ -81,7 +81,7 @@ export function expectedTokens(estimated: number, measured: Measured | null): nu
   return estimated * tokensPerEstimated(measured);
 }
 
-export function pressureOf(sizes: RequestSize, measured: Measured | null, limits: SizeLimits): Pressure {
+export function pressureOf(sizes: WindowSize, measured: Measured | null, limits: SizeLimits): Pressure {
   const tokens = expectedTokens(sizes.estimated, measured);
   if (sizes.overfull || tokens > limits.tokens) return 'now';
   if (tokens >= BEGIN_AT * limits.tokens || sizes.messages >= limits.messages) return 'soon';

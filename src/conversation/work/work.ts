@@ -30,7 +30,7 @@ import {
 } from './principal.js';
 
 /** A request that is under way. */
-interface Request {
+interface AgentRequest {
   ask: WorkAsk;
   signal: AbortSignal;
   whose: Principal;
@@ -78,7 +78,7 @@ async function begun(
   ask: WorkAsk,
   said: RunApproval | undefined,
   signal: AbortSignal,
-): Promise<Request> {
+): Promise<AgentRequest> {
   const whose = await principalOf(services, ask.task);
   const { personaId, senderId, chat } = whose;
   const kind = {
@@ -92,7 +92,7 @@ async function begun(
 }
 
 /** `services.model` pays. */
-async function answered(services: Services, request: Request): Promise<WorkEnd> {
+async function answered(services: Services, request: AgentRequest): Promise<WorkEnd> {
   const { ask, signal, tools } = request;
   const most = requestTokens(services, ask.agent.model);
   if (tokensOf(request.messages) + tools.tokens > most) shorten(request);
@@ -114,7 +114,7 @@ async function answered(services: Services, request: Request): Promise<WorkEnd> 
   }
 }
 
-function turnOf(services: Services, request: Request, most: number): TurnRequest {
+function turnOf(services: Services, request: AgentRequest, most: number): TurnRequest {
   const { ask, whose, tools, messages, word, signal } = request;
   const { task, agent, round } = ask;
   const { personaId, room } = whose;
@@ -140,7 +140,7 @@ function turnOf(services: Services, request: Request, most: number): TurnRequest
   };
 }
 
-function actingIn({ ask, whose, steps, tools }: Request) {
+function actingIn({ ask, whose, steps, tools }: AgentRequest) {
   const { id: turnId, request } = ask.task;
   const record = { room: whose.room, turnId, parentEventId: request.eventId ?? null };
   return { turnId, record, authorisation: authorisationFor(whose, ask), steps, tools };
@@ -149,7 +149,7 @@ function actingIn({ ask, whose, steps, tools }: Request) {
 /** On record before it runs, and with what came of it. */
 async function save(
   services: Services,
-  request: Request,
+  request: AgentRequest,
   step: Step,
   { entries = [], asked }: StepExtras = {},
 ): Promise<boolean> {
@@ -168,7 +168,7 @@ async function save(
 }
 
 /** Waits for what owners decide, and for nothing else. False: the request is over. */
-async function goesOn(services: Services, request: Request): Promise<boolean> {
+async function goesOn(services: Services, request: AgentRequest): Promise<boolean> {
   const { ask, asked, steps, signal, tools } = request;
   request.asked = null;
   if (asked === null) return settleWait(services, request);
@@ -189,14 +189,14 @@ async function goesOn(services: Services, request: Request): Promise<boolean> {
 }
 
 /** A tool has told the turn to wait. */
-async function settleWait(services: Services, request: Request): Promise<boolean> {
+async function settleWait(services: Services, request: AgentRequest): Promise<boolean> {
   const step = request.steps.at(-1);
   return step?.kind === 'waiting' && settle(services, request, step.callId, NOT_WAITED_FOR);
 }
 
 async function settle(
   services: Services,
-  request: Request,
+  request: AgentRequest,
   callId: string,
   content: string,
 ): Promise<boolean> {
@@ -214,18 +214,18 @@ async function settle(
 }
 
 /** False: nothing is left that could be left out. */
-function shorten(request: Request): boolean {
+function shorten(request: AgentRequest): boolean {
   const shorter = shortened(request.messages);
   if (shorter !== null) request.messages = shorter;
   return shorter !== null;
 }
 
-function failed(request: Request, fault: Fault): WorkEnd {
+function failed(request: AgentRequest, fault: Fault): WorkEnd {
   return { kind: 'failed', fault, ...doneIn(request, null) };
 }
 
 /** Every call that was cut off has a result that says so, and an outcome in the journal, as far as the task is not over. */
-async function dropped(services: Services, request: Request): Promise<WorkEnd> {
+async function dropped(services: Services, request: AgentRequest): Promise<WorkEnd> {
   const { ask, steps } = request;
   const now = services.clock.now();
   const entries: JournalWrite[] = [];
@@ -244,7 +244,7 @@ async function dropped(services: Services, request: Request): Promise<WorkEnd> {
   return { kind: 'dropped', ...doneIn(request, null) };
 }
 
-function doneIn({ ask, messages, steps, tools }: Request, answer: string | null): WorkDone {
+function doneIn({ ask, messages, steps, tools }: AgentRequest, answer: string | null): WorkDone {
   const known = [...tools.tools, ...(tools.withheld ?? [])];
   const external = new Set(known.filter(({ isExternal }) => isExternal).map(({ name }) => name));
   const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
