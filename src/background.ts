@@ -59,7 +59,7 @@ export function backgroundOf(parts: Parts, conversation: Conversation, tasks: Ta
         await embedder?.close();
       };
     },
-    async () => records.idle,
+    async () => () => records.idle(),
     async () => {
       const letGo = collectSooner();
       return async () => letGo();

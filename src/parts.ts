@@ -47,7 +47,7 @@ import {
 } from './paths.js';
 import { createPlatforms, createTerminalChannel, type TerminalOptions } from './platforms.js';
 import { createRecall } from './recall/recall.js';
-import { createRecords } from './replay/records.js';
+import { Records } from './replay/records.js';
 import { secretsOf } from './secrets.js';
 import {
   createEmbedder,
@@ -193,7 +193,7 @@ export async function createParts(options: Options) {
       clock,
       log,
     }),
-    records: createRecords({
+    records: new Records({
       folder: recordsFolderOf(config),
       bytes: config.retention.replayBytes,
       days: config.retention.days,

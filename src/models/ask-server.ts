@@ -48,72 +48,111 @@ export type Question = Omit<Further, 'why'> & { isRaised: boolean };
 /** What comes while an answer is written, and the answer. Throws Fault. */
 export type Asked = AsyncGenerator<ModelEvent, Answer>;
 
-export function createAsker({
-  server,
-  place,
-  redact,
-  silenceMs,
-  mostBytes,
-  images,
-  maxAttempts,
-  ways,
-  window,
-  sizeOf,
-  outward,
-  clock,
-  log,
-  random,
-}: {
-  server: ModelServer;
-  /** The server's address as it may be shown. */
-  place: string;
-  redact(text: string): string;
-  /** How long nothing may come. */
-  silenceMs: number;
-  /** How much an answer may hold, in bytes. */
-  mostBytes: number;
-  images: 'auto' | 'yes' | 'no';
-  /** How often the same server is asked, at most. */
-  maxAttempts: number;
-  ways: ServerWays;
-  /** Learns from refusals of what is too long. */
-  window: ContextWindow;
-  sizeOf(request: ModelRequest): RequestSize;
-  outward: Outward;
-  clock: Clock;
-  log: Log;
-  /** 0 to 1, to spread retries. */
-  random(): number;
-}) {
-  const transport = { outward, now: clock.now, mostBytes };
-  const apis = {
-    chat: { post: createPost(server, '/chat/completions', transport), body: chatBody, reader: createAnswer },
-    responses: {
-      post: createPost(server, '/responses', transport),
-      body: responsesBody,
-      reader: createResponsesAnswer,
-    },
-  };
-
+export class Asker {
+  private readonly apis;
   /** When each of them was last tried, or first known to be refused, by model and quirk. */
-  const tried = new Map<string, number>();
+  private readonly tried = new Map<string, number>();
+
+  constructor(
+    private readonly options: {
+      server: ModelServer;
+      /** The server's address as it may be shown. */
+      place: string;
+      redact(text: string): string;
+      /** How long nothing may come. */
+      silenceMs: number;
+      /** How much an answer may hold, in bytes. */
+      mostBytes: number;
+      images: 'auto' | 'yes' | 'no';
+      /** How often the same server is asked, at most. */
+      maxAttempts: number;
+      ways: ServerWays;
+      /** Learns from refusals of what is too long. */
+      window: ContextWindow;
+      sizeOf(request: ModelRequest): RequestSize;
+      outward: Outward;
+      clock: Clock;
+      log: Log;
+      /** 0 to 1, to spread retries. */
+      random(): number;
+    },
+  ) {
+    const { server, outward, clock, mostBytes } = options;
+    const postTo = (path: string) => createPost(server, path, { outward, now: clock.now, mostBytes });
+    this.apis = {
+      chat: { post: postTo('/chat/completions'), body: chatBody, reader: createAnswer },
+      responses: { post: postTo('/responses'), body: responsesBody, reader: createResponsesAnswer },
+    };
+  }
+
+  /** Until there is an answer, an empty one too. */
+  async *ask(question: Question, signal: AbortSignal, shown: Shown): Asked {
+    const { server, place, ways, silenceMs, mostBytes, clock } = this.options;
+    const { request, outputTokens, before } = question;
+    const model = request.model ?? server.name;
+    const known = ways.of(place, model).refused;
+    let attempts = 1;
+    let isWithoutPictures = false;
+    for (;;) {
+      const refused = this.leftOut(model, request, isWithoutPictures);
+      const to = { server: place, model };
+      const sent = chatRequest(this.requestFor(model, request), to, outputTokens, refused, server.extra);
+      if (signal.aborted) throw stoppedRequest(serverTitle(place, model));
+      try {
+        const { post, body, reader } = this.apis[sent.api];
+        const whole = yield* attempt({
+          post,
+          body: body(sent),
+          answer: reader(),
+          silenceMs,
+          mostBytes,
+          sent,
+          shown,
+          before,
+          clock,
+          signal,
+        });
+        await this.noteTaken(model, sent);
+        // Some models call tools that nobody offered them.
+        if (whole.calls.length === 0 || sent.tools.length === 0) return { ...whole, calls: [] };
+        const offered = new Set(sent.tools.map(({ name }) => name));
+        return { ...whole, calls: callableOf(whole.calls, request.messages, offered) };
+      } catch (error) {
+        if (signal.aborted) throw stoppedRequest(serverTitle(place, model));
+        if (!(error instanceof ServerError)) throw error;
+        const failed = this.afterFailure(error.details, question, sent, refused, attempts);
+        const next = await failed.catch(async (fault) => {
+          // Where it is refused all the same, what was left out of it was not the reason.
+          const isRefused = fault instanceof Fault && fault.code === 'model_refused';
+          if (isRefused) await this.keepRefused(model, (quirk) => known.includes(quirk));
+          throw fault;
+        });
+        if (next === 'without pictures') isWithoutPictures = true;
+        if (typeof next !== 'object') continue;
+        attempts += 1;
+        await clock.sleep(next.waitMs, signal);
+      }
+    }
+  }
 
   /** Whether it is time to try it again; this is the try. */
-  function isTriedAgain(model: string, quirk: Quirk, request: ModelRequest): boolean {
+  private isTriedAgain(model: string, quirk: Quirk, request: ModelRequest): boolean {
+    const now = this.options.clock.now();
     const isWanted = quirk === 'images' ? hasPictures(request) : request.tools.length > 0;
     if (!isWanted) return false;
     const key = `${model} ${quirk}`;
-    const last = tried.get(key);
-    const isTime = last !== undefined && clock.now() - last >= TRY_AGAIN_MS;
-    if (isTime || last === undefined) tried.set(key, clock.now());
+    const last = this.tried.get(key);
+    const isTime = last !== undefined && now - last >= TRY_AGAIN_MS;
+    if (isTime || last === undefined) this.tried.set(key, now);
     return isTime;
   }
 
   /** What is left out of a request: what was refused before, and pictures as the operator decided. */
-  function leftOut(model: string, request: ModelRequest, isWithoutPictures: boolean): ReadonlySet<Quirk> {
+  private leftOut(model: string, request: ModelRequest, isWithoutPictures: boolean): ReadonlySet<Quirk> {
+    const { place, ways, images } = this.options;
     const refused = new Set(ways.of(place, model).refused);
     for (const quirk of TRIED_AGAIN) {
-      if (refused.has(quirk) && isTriedAgain(model, quirk, request)) refused.delete(quirk);
+      if (refused.has(quirk) && this.isTriedAgain(model, quirk, request)) refused.delete(quirk);
     }
     if (isWithoutPictures || images === 'no') refused.add('images');
     else if (images === 'yes') refused.delete('images');
@@ -121,18 +160,21 @@ export function createAsker({
   }
 
   /** A caller's temperature counts more than the configured one; of the tools, the caller has put first what matters most. */
-  function requestFor(model: string, request: ModelRequest): ModelRequest {
+  private requestFor(model: string, request: ModelRequest): ModelRequest {
+    const { server, place, ways } = this.options;
     const { temperature = server.temperature, tools } = request;
     const offered = tools.slice(0, ways.of(place, model).mostTools ?? tools.length);
     return { ...request, ...(temperature !== undefined && { temperature }), tools: offered };
   }
 
-  function refuses(model: string, quirk: Quirk): Promise<void> {
+  private refuses(model: string, quirk: Quirk): Promise<void> {
+    const { place, ways } = this.options;
     return ways.change(place, model, ({ refused }) => ({ refused: [...new Set([...refused, quirk])] }));
   }
 
-  /** Of what was refused, only this is kept. Nothing is written where that is all. */
-  async function keepRefused(model: string, isKept: (quirk: Quirk) => boolean): Promise<Quirk[]> {
+  /** Of what was refused, only this is kept. Returns the rest. */
+  private async keepRefused(model: string, isKept: (quirk: Quirk) => boolean): Promise<Quirk[]> {
+    const { place, ways } = this.options;
     const forgotten = ways.of(place, model).refused.filter((quirk) => !isKept(quirk));
     if (forgotten.length > 0) {
       await ways.change(place, model, ({ refused }) => ({ refused: refused.filter(isKept) }));
@@ -141,26 +183,28 @@ export function createAsker({
   }
 
   /** What was taken after all is refused no more. */
-  async function noteTaken(model: string, sent: ChatRequest): Promise<void> {
+  private async noteTaken(model: string, sent: ChatRequest): Promise<void> {
     const taken: Partial<Record<Quirk, boolean>> = {
       tools: sent.tools.length > 0,
       responses: sent.api === 'responses',
       images: picturesIn(sent).length > 0,
     };
-    for (const quirk of await keepRefused(model, (each) => taken[each] !== true)) {
-      log.info({ server: place, model, taken: quirk }, 'model server takes what it had refused');
+    for (const quirk of await this.keepRefused(model, (each) => taken[each] !== true)) {
+      const fields = { server: this.options.place, model, taken: quirk };
+      this.options.log.info(fields, 'model server takes what it had refused');
     }
   }
 
   /** How to ask again; `waitMs`: as it is, but later. Throws Fault where that is of no use. */
-  async function afterFailure(
+  private async afterFailure(
     error: ServerErrorDetails,
     { request, isRaised }: Question,
-    model: string,
     sent: ChatRequest,
     refused: ReadonlySet<Quirk>,
     attempts: number,
   ): Promise<'without what was refused' | 'without pictures' | { waitMs: number }> {
+    const { server, place, redact, images, maxAttempts, ways, window, sizeOf, log, random } = this.options;
+    const model = request.model ?? server.name;
     const details = { ...error, words: redact(error.words) };
     const { words } = details;
     const fields = { server: place, model, words };
@@ -187,13 +231,13 @@ export function createAsker({
         { ...fields, refused: quirk },
         WARNINGS[quirk] ?? 'model server refused a field; leaving it out',
       );
-      await refuses(model, quirk);
+      await this.refuses(model, quirk);
       return 'without what was refused';
     }
     const pictures = isAnswered ? refusedPictures(sent, details) : null;
     if (pictures !== null) {
       log.warn({ ...fields, pictures }, 'model refused pictures; asking without');
-      if (pictures === 'none taken' && images === 'auto') await refuses(model, 'images');
+      if (pictures === 'none taken' && images === 'auto') await this.refuses(model, 'images');
       return 'without pictures';
     }
     const most = retry === 'once' ? Math.min(2, maxAttempts) : maxAttempts;
@@ -207,60 +251,6 @@ export function createAsker({
     log.warn({ ...fields, waitMs }, 'model request failed; retrying');
     return { waitMs };
   }
-
-  /** Until there is an answer, an empty one too. */
-  return async function* ask(question: Question, signal: AbortSignal, shown: Shown): Asked {
-    const { request, outputTokens, before } = question;
-    const model = request.model ?? server.name;
-    const known = ways.of(place, model).refused;
-    let attempts = 1;
-    let isWithoutPictures = false;
-    for (;;) {
-      const refused = leftOut(model, request, isWithoutPictures);
-      const sent = chatRequest(
-        requestFor(model, request),
-        { server: place, model },
-        outputTokens,
-        refused,
-        server.extra,
-      );
-      if (signal.aborted) throw stoppedRequest(serverTitle(place, model));
-      try {
-        const { post, body, reader } = apis[sent.api];
-        const whole = yield* attempt({
-          post,
-          body: body(sent),
-          answer: reader(),
-          silenceMs,
-          mostBytes,
-          sent,
-          shown,
-          before,
-          clock,
-          signal,
-        });
-        await noteTaken(model, sent);
-        // Some models call tools that nobody offered them.
-        if (whole.calls.length === 0 || sent.tools.length === 0) return { ...whole, calls: [] };
-        const offered = new Set(sent.tools.map(({ name }) => name));
-        return { ...whole, calls: callableOf(whole.calls, request.messages, offered) };
-      } catch (error) {
-        if (signal.aborted) throw stoppedRequest(serverTitle(place, model));
-        if (!(error instanceof ServerError)) throw error;
-        const failed = afterFailure(error.details, question, model, sent, refused, attempts);
-        const next = await failed.catch(async (fault) => {
-          // Where it is refused all the same, what was left out of it was not the reason.
-          const isRefused = fault instanceof Fault && fault.code === 'model_refused';
-          if (isRefused) await keepRefused(model, (quirk) => known.includes(quirk));
-          throw fault;
-        });
-        if (next === 'without pictures') isWithoutPictures = true;
-        if (typeof next !== 'object') continue;
-        attempts += 1;
-        await clock.sleep(next.waitMs, signal);
-      }
-    }
-  };
 }
 
 function hasPictures({ messages }: ModelRequest): boolean {

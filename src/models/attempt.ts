@@ -24,7 +24,7 @@ export interface Shown {
 const GROWTH = 1.01;
 
 /** Signs of life lengthen a wait to so many times the silence that is borne; then something has to be written. */
-const PATIENCE = 4;
+const TIMES_SILENCE = 4;
 /** How long the usage is waited for, from the last piece of an answer that has said that it is finished. */
 const GRACE_MS = 1_500;
 
@@ -57,56 +57,18 @@ export async function* attempt({
   clock: Clock;
   signal: AbortSignal;
 }): AsyncGenerator<ModelEvent, Answer> {
-  // One document, or one event, comes in many pieces.
-  const mostIdle = 2 * TIMES_AN_ANSWER * mostBytes;
-  const said = createSaidReader(sent);
   const connection = new AbortController();
   const hangUp = () => connection.abort();
-  let lastHeard = clock.now();
-  let lastWritten = lastHeard;
-  let finishedAt = Number.POSITIVE_INFINITY;
-  let overdue: string | null = null;
-
-  let stopWatching = clock.after(silenceMs, watch);
-  function watch() {
-    const quiet = lastHeard + silenceMs;
-    const until = Math.min(quiet, lastWritten + PATIENCE * silenceMs, finishedAt + GRACE_MS);
-    const left = until - clock.now();
-    if (left > 0) {
-      stopWatching = clock.after(left, watch);
-      return;
-    }
-    overdue =
-      until === quiet
-        ? `was silent for ${silenceMs / 1000} s`
-        : `kept the connection alive, but wrote nothing for ${(PATIENCE * silenceMs) / 1000} s`;
-    hangUp();
-  }
-
-  /** Since something was written: a flood of signs of life would take the time of everybody else. */
-  let idleBytes = 0;
-  function heard(bytes: number) {
-    lastHeard = clock.now();
-    idleBytes += bytes;
-    if (idleBytes > mostIdle) throw endless('sent', mostIdle);
-  }
-  function written() {
-    lastWritten = clock.now();
-    idleBytes = 0;
-    if (answer.finish() === null) return;
-    const isFirst = finishedAt === Number.POSITIVE_INFINITY;
-    finishedAt = lastWritten;
-    if (!isFirst) return;
-    stopWatching();
-    watch();
-  }
+  const patience = new Patience(silenceMs, mostBytes, clock, hangUp);
+  const heard = (bytes: number) => patience.heard(bytes);
+  const said = createSaidReader(sent);
   let isMarked = false;
   let isOpen = true;
   signal.addEventListener('abort', hangUp, { once: true });
   if (signal.aborted) hangUp();
   try {
     const response = await post(body, connection.signal);
-    heard(0);
+    patience.heard(0);
     yield* eventsTo(shown, before);
     let dueAt = 0;
     const chunks = chunksOf(response, { heard, hangUp, mostBytes, clock });
@@ -114,7 +76,8 @@ export async function* attempt({
     for (; !next.done; next = await chunks.next()) {
       const isGoingOn = answer.finish() === null;
       const brought = answer.add(next.value);
-      if (brought !== 'nothing' || (isGoingOn && answer.finish() !== null)) written();
+      const isFinished = answer.finish() !== null;
+      if (brought !== 'nothing' || (isGoingOn && isFinished)) patience.written(isFinished);
       const size = answer.bytes();
       if (size > mostBytes) throw endless('wrote', mostBytes);
       if (brought !== 'text' || size < dueAt) continue;
@@ -127,12 +90,12 @@ export async function* attempt({
   } catch (error) {
     // What was complete is an answer, however its connection ended, and whatever else came over it.
     if (answer.finish() === null || signal.aborted || answer.bytes() > mostBytes) {
-      throw overdue === null ? error : new ServerError({ kind: 'silent', words: overdue });
+      throw patience.overdue === null ? error : new ServerError({ kind: 'silent', words: patience.overdue });
     }
   } finally {
     // Also where the reader stops in the middle of the answer.
     if (isOpen) hangUp();
-    stopWatching();
+    patience.stop();
     signal.removeEventListener('abort', hangUp);
   }
   const whole = answer.complete();
@@ -143,6 +106,68 @@ export async function* attempt({
   const text = continued(before, read.text);
   yield* eventsTo(shown, text);
   return { ...read, text };
+}
+
+/** Watches one request for silence, for signs of life without an answer, and for an answer that is finished and goes on. */
+class Patience {
+  /** Why the server was hung up on; null: it was not. */
+  overdue: string | null = null;
+  private lastHeard: number;
+  private lastWritten: number;
+  private finishedAt = Number.POSITIVE_INFINITY;
+  /** Since something was written: a flood of signs of life would take the time of everybody else. */
+  private idleBytes = 0;
+  private cancel: () => void;
+
+  constructor(
+    private readonly silenceMs: number,
+    private readonly mostBytes: number,
+    private readonly clock: Clock,
+    private readonly hangUp: () => void,
+  ) {
+    this.lastHeard = clock.now();
+    this.lastWritten = this.lastHeard;
+    this.cancel = clock.after(silenceMs, () => this.watch());
+  }
+
+  heard(bytes: number): void {
+    this.lastHeard = this.clock.now();
+    this.idleBytes += bytes;
+    // One document, or one event, comes in many pieces.
+    const most = 2 * TIMES_AN_ANSWER * this.mostBytes;
+    if (this.idleBytes > most) throw endless('sent', most);
+  }
+
+  written(isFinished: boolean): void {
+    this.lastWritten = this.clock.now();
+    this.idleBytes = 0;
+    if (!isFinished) return;
+    const isFirst = this.finishedAt === Number.POSITIVE_INFINITY;
+    this.finishedAt = this.lastWritten;
+    if (!isFirst) return;
+    this.stop();
+    this.watch();
+  }
+
+  stop(): void {
+    this.cancel();
+  }
+
+  private watch(): void {
+    const { silenceMs } = this;
+    const quiet = this.lastHeard + silenceMs;
+    const until = Math.min(quiet, this.lastWritten + TIMES_SILENCE * silenceMs, this.finishedAt + GRACE_MS);
+    const left = until - this.clock.now();
+    if (left > 0) {
+      this.cancel = this.clock.after(left, () => this.watch());
+      return;
+    }
+    this.overdue =
+      until === quiet
+        ? `was silent for ${silenceMs / 1000} s`
+        : `kept the connection alive, but wrote nothing for ${(TIMES_SILENCE * silenceMs) / 1000} s`;
+    this.hangUp();
+  }
 }
 
 /** Calls count that stand in its text, where the server found none in it. */

@@ -45,135 +45,126 @@ interface Seen {
 
 const NOTHING_SEEN: Seen = { carried: 0, longest: 0 };
 
-export type ContextWindow = ReturnType<typeof createContextWindow>;
-
 /** `place`: the server's address as it may be shown; `tells`: asks it for a model's window; `configured`: null for nothing. */
-export function createContextWindow({
-  place,
-  tells,
-  ways,
-  configured,
-  clock,
-  log,
-}: {
-  place: string;
-  tells: (model: string) => Promise<number | null>;
-  ways: ServerWays;
-  configured: (model: string) => number | null;
-  clock: Clock;
-  log: Log;
-}) {
-  const cuts = createCutWatch();
-  const asked = new Map<string, { at: number; tries: number }>();
-  const seen = new Map<string, Seen>();
-  const seenOf = (model: string) => seen.get(model) ?? NOTHING_SEEN;
+export class ContextWindow {
+  private readonly cuts = createCutWatch();
+  private readonly asked = new Map<string, { at: number; tries: number }>();
+  private readonly seen = new Map<string, Seen>();
+
+  constructor(
+    private readonly place: string,
+    private readonly tells: (model: string) => Promise<number | null>,
+    private readonly ways: ServerWays,
+    private readonly configured: (model: string) => number | null,
+    private readonly clock: Clock,
+    private readonly log: Log,
+  ) {}
 
   /** All that is known; what was learnt only as long as it holds. */
-  function known(model: string): Pick<Ways, 'told' | 'learnt'> & { set: number | null } {
-    const { told, learnt } = ways.of(place, model);
-    return { set: configured(model), told, learnt: learnt?.told === told ? learnt : null };
+  known(model: string): Pick<Ways, 'told' | 'learnt'> & { set: number | null } {
+    const { told, learnt } = this.ways.of(this.place, model);
+    return { set: this.configured(model), told, learnt: learnt?.told === told ? learnt : null };
   }
 
-  function tokens(model: string): number {
-    const { set, told, learnt } = known(model);
+  tokens(model: string): number {
+    const { set, told, learnt } = this.known(model);
     const most = set ?? ASSUMED_TOKENS;
     // Counts are evidence, and an operator's word is more than that; the server's own word is more than both.
     const counts = learnt !== null && (learnt.how === 'refused' || set === null);
     return Math.min(most, told ?? most, counts ? learnt.tokens : most);
   }
 
-  async function learn(model: string, how: 'refused' | 'cut', found: number): Promise<void> {
-    const before = tokens(model);
-    const { told, set, learnt } = known(model);
-    const now = Math.max(LEAST_TOKENS, seenOf(model).carried, Math.floor(found));
+  /** Asks the server if it is time to. */
+  async ask(model: string): Promise<void> {
+    const { at, tries } = this.asked.get(model) ?? { at: Number.NEGATIVE_INFINITY, tries: 0 };
+    const mayBeLoaded = this.known(model).told === null && tries < QUICK_TRIES;
+    if (!mayBeLoaded && this.clock.now() - at < ASK_AGAIN_MS) return;
+    this.asked.set(model, { at: this.clock.now(), tries: tries + 1 });
+    const told = await this.tells(model);
+    const { set, told: before } = this.known(model);
+    if (told === null || told === before) return;
+    const fields = { server: this.place, model, tokens: told, most: set ?? ASSUMED_TOKENS };
+    if (set !== null && told < set) this.log.warn(fields, TOLD_LESS);
+    else this.log.info(fields, 'model server told its context window');
+    // What was learnt holds again if it tells once more what it told then.
+    await this.ways.change(this.place, model, () => ({ told }));
+  }
+
+  /** A request was refused in words that say that it is too long. */
+  async refused(model: string, error: ServerErrorDetails, size: RequestSize): Promise<void> {
+    // What has room by the server's own figure was more than we thought: then only the conversation gets shorter.
+    await this.learn(model, 'refused', windowSaid(error) ?? size.ample * LESS);
+  }
+
+  /** A request was answered. True where the server has read only a part of it. */
+  async answered(
+    model: string,
+    { size, messages, chat }: { size: RequestSize; messages: ModelMessage[]; chat: string | undefined },
+    usage: Usage | null,
+  ): Promise<boolean> {
+    const { carried, longest } = this.seenOf(model);
+    const inputTokens = usage?.inputTokens ?? 0;
+    this.seen.set(model, {
+      carried: Math.max(carried, inputTokens),
+      longest: Math.max(longest, size.estimated),
+    });
+    if (usage === null || inputTokens <= 0) return false;
+    const { cachedTokens = 0, cacheWriteTokens = 0 } = usage;
+    const counts = [inputTokens, inputTokens + cachedTokens + cacheWriteTokens];
+    const conversation = chat === undefined ? null : `${model} ${chat}`;
+    const reading = this.cuts.reading(conversation, { messages, size, counts });
+    const behind = windowBehind(inputTokens);
+    // Where any request has carried more, the count means something else, as that of what was not in a cache.
+    const isOllamas = reading === 'stalled' && behind > inputTokens && behind >= carried;
+    const isWindow = reading === 'stands' && behind >= carried * KEPT_OF_WINDOW;
+    if (isOllamas || isWindow) await this.learn(model, 'cut', behind);
+    if (reading !== 'whole') return true;
+    const { learnt } = this.known(model);
+    if (learnt !== null && inputTokens > learnt.tokens) {
+      this.log.info(
+        { server: this.place, model, tokens: inputTokens },
+        'model server takes more than it was known to',
+      );
+      await this.ways.change(this.place, model, () => ({ learnt: null }));
+    }
+    return false;
+  }
+
+  /** Whether an answer without any words or count is what a server says to a request beyond its window. */
+  isOverflow(model: string, { estimated }: RequestSize, empty: 'once' | 'twice'): boolean {
+    if (estimated < LONG) return false;
+    const { told } = this.known(model);
+    const longer = empty === 'once' ? NOTICEABLY_LONGER : ABOUT_AS_LONG;
+    return estimated > (told === null ? this.seenOf(model).longest * longer : told * LESS);
+  }
+
+  notices(model: string): Notice[] {
+    const { learnt, set } = this.known(model);
+    if (learnt === null) return [];
+    const text = `${serverTitle(this.place, model)} ${noticeOf(learnt.how, learnt.tokens, set)} ${UNDO}`;
+    return [{ key: `window-${learnt.how} ${this.place} ${model}`, text }];
+  }
+
+  /** What was seen since the start, and when the server was asked; the rest is in its ways. */
+  forget(): void {
+    this.asked.clear();
+    this.seen.clear();
+  }
+
+  private async learn(model: string, how: 'refused' | 'cut', found: number): Promise<void> {
+    const before = this.tokens(model);
+    const { told, set, learnt } = this.known(model);
+    const now = Math.max(LEAST_TOKENS, this.seenOf(model).carried, Math.floor(found));
     if (now >= before || (learnt?.how === how && now >= learnt.tokens)) return;
     // It would count for nothing, and what was refused does.
     if (how === 'cut' && set !== null && learnt?.how === 'refused') return;
-    log.warn({ server: place, model, before, tokens: now, how, set }, WARNINGS[how]);
-    await ways.change(place, model, () => ({ learnt: { tokens: now, how, told } }));
+    this.log.warn({ server: this.place, model, before, tokens: now, how, set }, WARNINGS[how]);
+    await this.ways.change(this.place, model, () => ({ learnt: { tokens: now, how, told } }));
   }
 
-  return {
-    tokens,
-    known,
-
-    /** Asks the server if it is time to. */
-    async ask(model: string): Promise<void> {
-      const { at, tries } = asked.get(model) ?? { at: Number.NEGATIVE_INFINITY, tries: 0 };
-      const mayBeLoaded = known(model).told === null && tries < QUICK_TRIES;
-      if (!mayBeLoaded && clock.now() - at < ASK_AGAIN_MS) return;
-      asked.set(model, { at: clock.now(), tries: tries + 1 });
-      const told = await tells(model);
-      const { set, told: before } = known(model);
-      if (told === null || told === before) return;
-      const fields = { server: place, model, tokens: told, most: set ?? ASSUMED_TOKENS };
-      if (set !== null && told < set) log.warn(fields, TOLD_LESS);
-      else log.info(fields, 'model server told its context window');
-      // What was learnt holds again if it tells once more what it told then.
-      await ways.change(place, model, () => ({ told }));
-    },
-
-    /** A request was refused in words that say that it is too long. */
-    async refused(model: string, error: ServerErrorDetails, size: RequestSize): Promise<void> {
-      // What has room by the server's own figure was more than we thought: then only the conversation gets shorter.
-      await learn(model, 'refused', windowSaid(error) ?? size.ample * LESS);
-    },
-
-    /** A request was answered. True where the server has read only a part of it. */
-    async answered(
-      model: string,
-      { size, messages, chat }: { size: RequestSize; messages: ModelMessage[]; chat: string | undefined },
-      usage: Usage | null,
-    ): Promise<boolean> {
-      const { carried, longest } = seenOf(model);
-      const inputTokens = usage?.inputTokens ?? 0;
-      seen.set(model, {
-        carried: Math.max(carried, inputTokens),
-        longest: Math.max(longest, size.estimated),
-      });
-      if (usage === null || inputTokens <= 0) return false;
-      const { cachedTokens = 0, cacheWriteTokens = 0 } = usage;
-      const counts = [inputTokens, inputTokens + cachedTokens + cacheWriteTokens];
-      const conversation = chat === undefined ? null : `${model} ${chat}`;
-      const reading = cuts.reading(conversation, { messages, size, counts });
-      const behind = windowBehind(inputTokens);
-      // Where any request has carried more, the count means something else, as that of what was not in a cache.
-      const isOllamas = reading === 'stalled' && behind > inputTokens && behind >= carried;
-      const isWindow = reading === 'stands' && behind >= carried * KEPT_OF_WINDOW;
-      if (isOllamas || isWindow) await learn(model, 'cut', behind);
-      if (reading !== 'whole') return true;
-      const { learnt } = known(model);
-      if (learnt !== null && inputTokens > learnt.tokens) {
-        log.info(
-          { server: place, model, tokens: inputTokens },
-          'model server takes more than it was known to',
-        );
-        await ways.change(place, model, () => ({ learnt: null }));
-      }
-      return false;
-    },
-
-    /** Whether an answer without any words or count is what a server says to a request beyond its window. */
-    isOverflow(model: string, { estimated }: RequestSize, empty: 'once' | 'twice'): boolean {
-      if (estimated < LONG) return false;
-      const { told } = known(model);
-      const longer = empty === 'once' ? NOTICEABLY_LONGER : ABOUT_AS_LONG;
-      return estimated > (told === null ? seenOf(model).longest * longer : told * LESS);
-    },
-
-    notices(model: string): Notice[] {
-      const { learnt, set } = known(model);
-      if (learnt === null) return [];
-      const text = `${serverTitle(place, model)} ${noticeOf(learnt.how, learnt.tokens, set)} ${UNDO}`;
-      return [{ key: `window-${learnt.how} ${place} ${model}`, text }];
-    },
-
-    /** What was seen since the start, and when the server was asked; the rest is in its ways. */
-    forget(): void {
-      asked.clear();
-      seen.clear();
-    },
-  };
+  private seenOf(model: string): Seen {
+    return this.seen.get(model) ?? NOTHING_SEEN;
+  }
 }
 
 const WARNINGS = {

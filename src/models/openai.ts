@@ -16,10 +16,10 @@ import {
 } from '../core/model.js';
 import type { Outward } from '../core/network.js';
 import { type Answer, isCutAtLimit, isEmpty } from './answer.js';
-import { type Asked, createAsker, type ModelServer, type Question } from './ask-server.js';
+import { type Asked, Asker, type ModelServer, type Question } from './ask-server.js';
 import { eventsTo, type Further, furtherFor, type Shown } from './attempt.js';
 import { checkModel } from './check.js';
-import { createContextWindow, createWindowList } from './context-window.js';
+import { ContextWindow, createWindowList } from './context-window.js';
 import { emptyAnswer, overflow, serverTitle, wordlessAnswer } from './failures.js';
 import { echoOf } from './history.js';
 import { createRedactor, shownUrl } from './redact.js';
@@ -56,107 +56,133 @@ export interface OpenAiModelOptions {
 }
 
 export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
-  const { server, clock, log, maxOutputTokens, ways, outward } = options;
-  const redact = createRedactor(server);
-  const place = shownUrl(server.baseUrl);
-  const titleOf = (model: string) => serverTitle(place, model);
-  const sizeOf = createSizer();
-  const tells = options.tellsWindow ?? createWindowList(server, { outward, clock });
-  const window = createContextWindow({ place, tells, ways, configured: options.contextTokens, clock, log });
-  const ask = createAsker({
-    server,
-    place,
-    redact,
-    silenceMs: options.timeoutSeconds * 1000,
-    mostBytes: options.answerBytes ?? ANSWER_BYTES,
-    images: options.images ?? 'auto',
-    maxAttempts: options.maxAttempts ?? 3,
-    ways,
-    window,
-    sizeOf,
-    outward,
-    clock,
-    log,
-    random: options.random ?? Math.random,
-  });
+  const server = new OpenAiServer(options);
+  return {
+    stream: (request, signal) => server.stream(request, signal),
+    contextTokens: (model) => server.contextTokens(model),
+    check: (signal) => server.check(signal),
+  };
+}
 
-  /** The fewest tokens of what is configured, what the window has room for and what the caller wants. */
-  function limitOf(request: ModelRequest): number {
-    const most = answerTokens(window.tokens(request.model ?? server.name), maxOutputTokens);
-    return Math.min(most, request.maxOutputTokens ?? most);
+class OpenAiServer {
+  private readonly place: string;
+  private readonly redact: (text: string) => string;
+  private readonly sizeOf = createSizer();
+  private readonly window: ContextWindow;
+  private readonly asker: Asker;
+
+  constructor(private readonly options: OpenAiModelOptions) {
+    const { server, ways, outward, clock, log, contextTokens: configured } = options;
+    this.redact = createRedactor(server);
+    this.place = shownUrl(server.baseUrl);
+    const tells = options.tellsWindow ?? createWindowList(server, { outward, clock });
+    this.window = new ContextWindow(this.place, tells, ways, configured, clock, log);
+    this.asker = new Asker({
+      server,
+      place: this.place,
+      redact: this.redact,
+      silenceMs: options.timeoutSeconds * 1000,
+      mostBytes: options.answerBytes ?? ANSWER_BYTES,
+      images: options.images ?? 'auto',
+      maxAttempts: options.maxAttempts ?? 3,
+      ways,
+      window: this.window,
+      sizeOf: this.sizeOf,
+      outward,
+      clock,
+      log,
+      random: options.random ?? Math.random,
+    });
   }
-  const asGiven = (request: ModelRequest): Question => ({
-    request,
-    outputTokens: limitOf(request),
-    before: '',
-    isRaised: false,
-  });
 
-  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
-    const shown: Shown = { text: '' };
-    const asked = request.model ?? server.name;
-    const prices = options.prices?.(asked) ?? undefined;
+  contextTokens(model = this.options.server.name): number {
+    return this.window.tokens(model);
+  }
+
+  check(signal: AbortSignal): ReturnType<ModelClient['check']> {
+    const { place, window } = this;
+    const { server, ways, clock } = this.options;
+    return checkModel({ place, name: server.name, window, ways, now: clock.now() }, (request) =>
+      answerOf(this.asker.ask(this.asGiven(request), signal, { text: '' })),
+    );
+  }
+
+  async *stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+    const { ways } = this.options;
+    const model = request.model ?? this.options.server.name;
+    const prices = this.options.prices?.(model) ?? undefined;
     await ways.refresh();
-    void window.ask(asked);
+    void this.window.ask(model);
     // While the server works, and not when its answer is waited for.
-    const counting = setImmediate(() => void sizeOf(request));
+    const counting = setImmediate(() => void this.sizeOf(request));
     try {
-      const first = yield* ask(asGiven(request), signal, shown);
-      const size = sizeOf(request);
-      const isNothing = isEmpty(first) && !first.failedCall && first.usage === null;
-      if (isNothing && window.isOverflow(asked, size, 'once')) throw overflow(titleOf(asked));
-      const { messages, cacheKey: chat } = request;
-      const isCut = !isNothing && (await window.answered(asked, { size, messages, chat }, first.usage));
-      const isWhole = !isEmpty(first) && !isCutAtLimit(first.finish) && !first.failedCall;
-      const further = isWhole ? null : furtherFor(request, first, limitOf(request));
-      const whole = further && (yield* mended(first, further, signal, shown));
-      const { text, calls, model, finish, besides } = whole ?? first;
-      // Only what calls something stands in the history as it came.
-      const echo = calls.length === 0 ? undefined : echoOf({ server: place, model: asked }, besides);
-      yield {
-        kind: 'done',
-        text,
-        calls,
-        ...(echo && { echo }),
-        usage: first.usage,
-        ...(whole?.usage && { further: whole.usage }),
-        model: model ?? asked,
-        // A model that has nothing to add to half a sentence has not ended it.
-        truncated: isCutAtLimit(finish) || (further?.why === 'cut' && text === first.text),
-        ...(isCut && { cut: true }),
-        ...(prices && { prices }),
-        ...noticesFor(request),
-      };
+      const done = yield* this.answer(request, model, signal);
+      yield { ...done, ...(prices && { prices }), ...this.noticesFor(request) };
     } catch (error) {
-      yield { kind: 'failed', fault: asFault(error), ...(prices && { prices }), ...noticesFor(request) };
+      const fault = this.asFault(error);
+      yield { kind: 'failed', fault, ...(prices && { prices }), ...this.noticesFor(request) };
     } finally {
       clearImmediate(counting);
     }
   }
 
+  private async *answer(
+    request: ModelRequest,
+    asked: string,
+    signal: AbortSignal,
+  ): AsyncGenerator<ModelEvent, ModelEvent & { kind: 'done' }> {
+    const { window } = this;
+    const { messages, cacheKey: chat } = request;
+    const shown: Shown = { text: '' };
+    const first = yield* this.asker.ask(this.asGiven(request), signal, shown);
+    const size = this.sizeOf(request);
+    const isNothing = isEmpty(first) && !first.failedCall && first.usage === null;
+    if (isNothing && window.isOverflow(asked, size, 'once')) throw overflow(this.titleOf(asked));
+    const isCut = !isNothing && (await window.answered(asked, { size, messages, chat }, first.usage));
+    const isWhole = !isEmpty(first) && !isCutAtLimit(first.finish) && !first.failedCall;
+    const further = isWhole ? null : furtherFor(request, first, this.limitOf(request));
+    const whole = further && (yield* this.mended(first, further, signal, shown));
+    const { text, calls, model, finish, besides } = whole ?? first;
+    // Only what calls something stands in the history as it came.
+    const echo = calls.length === 0 ? undefined : echoOf({ server: this.place, model: asked }, besides);
+    return {
+      kind: 'done',
+      text,
+      calls,
+      ...(echo && { echo }),
+      usage: first.usage,
+      ...(whole?.usage && { further: whole.usage }),
+      model: model ?? asked,
+      // A model that has nothing to add to half a sentence has not ended it.
+      truncated: isCutAtLimit(finish) || (further?.why === 'cut' && text === first.text),
+      ...(isCut && { cut: true }),
+    };
+  }
+
   /** What the further request brings; null where it brings nothing, and what there is must do. */
-  async function* mended(
+  private async *mended(
     first: Answer,
     further: Further,
     signal: AbortSignal,
     shown: Shown,
   ): AsyncGenerator<ModelEvent, Answer | null> {
     const { request, why } = further;
-    const model = request.model ?? server.name;
-    const fields = { server: place, model, why, finish: first.finish };
-    log.info(fields, 'model answer was not whole; asking for the rest');
+    const model = request.model ?? this.options.server.name;
+    const fields = { server: this.place, model, why, finish: first.finish };
+    this.options.log.info(fields, 'model answer was not whole; asking for the rest');
     let answer: Answer;
     try {
-      const isRaised = further.outputTokens > limitOf(request);
-      answer = yield* ask({ ...further, isRaised }, signal, shown);
+      const isRaised = further.outputTokens > this.limitOf(request);
+      answer = yield* this.asker.ask({ ...further, isRaised }, signal, shown);
     } catch (error) {
       const isNothing = why === 'empty' || (why === 'failed call' && isEmpty(first));
       if (signal.aborted || !(error instanceof Fault) || isNothing) throw error;
-      log.warn(
-        { server: place, why: describe(error) },
+      this.options.log.warn(
+        { server: this.place, why: describe(error) },
         'asking for the rest of an answer failed; using what came',
       );
-      if (isEmpty(first) && !request.mayBeEmpty) throw wordlessAnswer(titleOf(model), limitOf(request));
+      if (isEmpty(first) && !request.mayBeEmpty)
+        throw wordlessAnswer(this.titleOf(model), this.limitOf(request));
       yield* eventsTo(shown, first.text);
       return null;
     }
@@ -165,43 +191,50 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
       yield* eventsTo(shown, first.text);
       return null;
     }
-    if (isCutAtLimit(answer.finish)) throw wordlessAnswer(titleOf(model), limitOf(request));
+    if (isCutAtLimit(answer.finish)) throw wordlessAnswer(this.titleOf(model), this.limitOf(request));
     const isNothing = why === 'empty' && first.usage === null && answer.usage === null;
-    const isOverflow = isNothing && window.isOverflow(model, sizeOf(request), 'twice');
-    throw isOverflow ? overflow(titleOf(model)) : emptyAnswer(titleOf(model));
+    const isOverflow = isNothing && this.window.isOverflow(model, this.sizeOf(request), 'twice');
+    throw isOverflow ? overflow(this.titleOf(model)) : emptyAnswer(this.titleOf(model));
   }
 
   /** What an owner should hear: without tools there is no memory, and less of a window is less of a conversation. */
-  function noticesFor({ model = server.name, tools }: ModelRequest): { notices?: Notice[] } {
-    const notices = window.notices(model);
-    const { mostTools, refused } = ways.of(place, model);
+  private noticesFor({ model = this.options.server.name, tools }: ModelRequest): { notices?: Notice[] } {
+    const { place } = this;
+    const notices = this.window.notices(model);
+    const { mostTools, refused } = this.options.ways.of(place, model);
     if (mostTools !== null && mostTools < tools.length) {
       const leftOut = tools.slice(mostTools).map(({ name }) => `\`${name}\``);
       const more = leftOut.length > MOST_NAMED ? ` and ${leftOut.length - MOST_NAMED} more` : '';
       const names = `${leftOut.slice(0, MOST_NAMED).join(', ')}${more}`;
-      const text = `${titleOf(model)} takes only ${mostTools} tools in one request, so these are left out: ${names}. List under mcp.servers.NAME.tools those that are needed, or set tools.max_offered.`;
+      const text = `${this.titleOf(model)} takes only ${mostTools} tools in one request, so these are left out: ${names}. List under mcp.servers.NAME.tools those that are needed, or set tools.max_offered.`;
       notices.push({ key: `fewer tools: ${place} ${model}`, text });
     }
     if (tools.length > 0 && refused.includes('tools')) {
-      const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name). It is tried again once an hour, and at once after \`coterie doctor\`.`;
+      const text = `${this.titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name). It is tried again once an hour, and at once after \`coterie doctor\`.`;
       notices.push({ key: `no tools: ${place} ${model}`, text });
     }
     return notices.length === 0 ? {} : { notices };
   }
 
-  function asFault(error: unknown): Fault {
-    if (error instanceof Fault) return error;
-    return new Fault('internal', `${titleOf(server.name)} could not be asked: ${redact(describe(error))}.`);
+  /** The fewest tokens of what is configured, what the window has room for and what the caller wants. */
+  private limitOf(request: ModelRequest): number {
+    const most = answerTokens(this.contextTokens(request.model), this.options.maxOutputTokens);
+    return Math.min(most, request.maxOutputTokens ?? most);
   }
 
-  return {
-    stream,
-    contextTokens: (model) => window.tokens(model ?? server.name),
-    check: (signal) =>
-      checkModel({ place, name: server.name, window, ways, now: clock.now() }, (request) =>
-        answerOf(ask(asGiven(request), signal, { text: '' })),
-      ),
-  };
+  private asGiven(request: ModelRequest): Question {
+    return { request, outputTokens: this.limitOf(request), before: '', isRaised: false };
+  }
+
+  private titleOf(model: string): string {
+    return serverTitle(this.place, model);
+  }
+
+  private asFault(error: unknown): Fault {
+    if (error instanceof Fault) return error;
+    const title = this.titleOf(this.options.server.name);
+    return new Fault('internal', `${title} could not be asked: ${this.redact(describe(error))}.`);
+  }
 }
 
 async function answerOf(asked: Asked): Promise<Answer> {

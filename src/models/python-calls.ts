@@ -25,119 +25,130 @@ export interface PythonCalls {
 
 /** Calls that begin at `from`, alone or as a list; `open`: the text ends within them; null: it is anything else. */
 export function pythonCallsAt(text: string, from: number): PythonCalls | 'open' | null {
-  let at = from;
+  const reader = new PythonReader(text, from);
+  try {
+    return reader.calls();
+  } catch (error) {
+    if (!(error instanceof OtherText)) throw error;
+    HALF.lastIndex = reader.at;
+    return HALF.test(text) ? 'open' : null;
+  }
+}
 
-  function take(form: RegExp): RegExpExecArray | null {
-    form.lastIndex = at;
-    const found = form.exec(text);
-    if (found !== null) at = form.lastIndex;
+class PythonReader {
+  constructor(
+    private readonly text: string,
+    /** What is read next. */
+    public at: number,
+  ) {}
+
+  calls(): PythonCalls {
+    const calls: PythonCalls['calls'] = [];
+    if (this.skips('[')) {
+      do calls.push(this.call());
+      while (this.skips(','));
+      this.expect(']');
+    } else {
+      do calls.push(this.call());
+      while (this.skips(';') || this.startsCall());
+    }
+    return { calls, end: this.at };
+  }
+
+  private take(form: RegExp): RegExpExecArray | null {
+    form.lastIndex = this.at;
+    const found = form.exec(this.text);
+    if (found !== null) this.at = form.lastIndex;
     return found;
   }
 
-  function startsCall(): boolean {
-    NAME.lastIndex = at;
-    return NAME.test(text);
+  private startsCall(): boolean {
+    NAME.lastIndex = this.at;
+    return NAME.test(this.text);
   }
 
-  function skips(sign: string): boolean {
-    let next = at;
-    while (/\s/u.test(text[next] ?? '')) next += 1;
-    if (text[next] !== sign) return false;
-    at = next + 1;
+  private skips(sign: string): boolean {
+    let next = this.at;
+    while (/\s/u.test(this.text[next] ?? '')) next += 1;
+    if (this.text[next] !== sign) return false;
+    this.at = next + 1;
     return true;
   }
 
-  function expect(sign: string): void {
-    if (!skips(sign)) throw new OtherText();
+  private expect(sign: string): void {
+    if (!this.skips(sign)) throw new OtherText();
   }
 
-  function call(isPrinted = false): PythonCalls['calls'][number] {
-    const name = take(NAME)?.[1];
+  private call(isPrinted = false): PythonCalls['calls'][number] {
+    const name = this.take(NAME)?.[1];
     if (name === undefined) throw new OtherText();
     if (name === 'print' && !isPrinted) {
-      const printed = call(true);
-      expect(')');
+      const printed = this.call(true);
+      this.expect(')');
       return printed;
     }
     const values: [string, unknown][] = [];
-    while (!skips(')')) {
-      if (values.length > 0) expect(',');
-      if (values.length > 0 && skips(')')) break;
-      const key = take(KEY)?.[1];
+    while (!this.skips(')')) {
+      if (values.length > 0) this.expect(',');
+      if (values.length > 0 && this.skips(')')) break;
+      const key = this.take(KEY)?.[1];
       if (key === undefined) throw new OtherText();
-      values.push([key, value(0)]);
+      values.push([key, this.value(0)]);
     }
     return { name, json: JSON.stringify(Object.fromEntries(values)) };
   }
 
-  function value(level: number): unknown {
+  private value(level: number): unknown {
     if (level > MOST_LEVELS) throw new OtherText();
-    const word = take(WORD);
+    const word = this.take(WORD);
     if (word !== null) {
       const [, yes, no, , number] = word;
       if (number !== undefined) return Number(number.replaceAll('_', ''));
       return yes !== undefined ? true : no !== undefined ? false : null;
     }
-    if (skips('{')) return Object.fromEntries(items('}', () => entry(level)));
-    if (skips('[')) return items(']', () => value(level + 1));
-    const quote = take(QUOTE);
+    if (this.skips('{')) return Object.fromEntries(this.items('}', () => this.entry(level)));
+    if (this.skips('[')) return this.items(']', () => this.value(level + 1));
+    const quote = this.take(QUOTE);
     if (quote === null) throw new OtherText();
-    return words(quote[0].trim());
+    return this.words(quote[0].trim());
   }
 
-  function entry(level: number): [string, unknown] {
-    const key = value(level + 1);
-    expect(':');
-    return [String(key), value(level + 1)];
+  private entry(level: number): [string, unknown] {
+    const key = this.value(level + 1);
+    this.expect(':');
+    return [String(key), this.value(level + 1)];
   }
 
-  function items<Item>(closing: string, read: () => Item): Item[] {
+  private items<Item>(closing: string, read: () => Item): Item[] {
     const found: Item[] = [];
-    while (!skips(closing)) {
-      if (found.length > 0) expect(',');
-      if (found.length > 0 && skips(closing)) break;
+    while (!this.skips(closing)) {
+      if (found.length > 0) this.expect(',');
+      if (found.length > 0 && this.skips(closing)) break;
       found.push(read());
     }
     return found;
   }
 
-  function words(quote: string): string {
+  private words(quote: string): string {
     let said = '';
-    for (let from = at; at < text.length; at += 1) {
-      if (text.startsWith(quote, at)) {
-        said += text.slice(from, at);
-        at += quote.length;
+    for (let from = this.at; this.at < this.text.length; this.at += 1) {
+      if (this.text.startsWith(quote, this.at)) {
+        said += this.text.slice(from, this.at);
+        this.at += quote.length;
         return said;
       }
-      if (text[at] !== '\\') continue;
-      const sign = text[at + 1] ?? '';
-      const code = /^(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))/.exec(text.slice(at + 1, at + 6));
+      if (this.text[this.at] !== '\\') continue;
+      const sign = this.text[this.at + 1] ?? '';
+      const code = /^(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))/.exec(this.text.slice(this.at + 1, this.at + 6));
       const written =
         code === null
           ? (ESCAPES[sign] ?? sign)
           : String.fromCharCode(Number.parseInt(code[1] ?? code[2] ?? '', 16));
-      said += text.slice(from, at) + written;
-      at += code === null ? 1 : code[0].length;
-      from = at + 1;
+      said += this.text.slice(from, this.at) + written;
+      this.at += code === null ? 1 : code[0].length;
+      from = this.at + 1;
     }
-    at = text.length;
+    this.at = this.text.length;
     throw new OtherText();
-  }
-
-  try {
-    const calls: PythonCalls['calls'] = [];
-    if (skips('[')) {
-      do calls.push(call());
-      while (skips(','));
-      expect(']');
-    } else {
-      do calls.push(call());
-      while (skips(';') || startsCall());
-    }
-    return { calls, end: at };
-  } catch (error) {
-    if (!(error instanceof OtherText)) throw error;
-    HALF.lastIndex = at;
-    return HALF.test(text) ? 'open' : null;
   }
 }

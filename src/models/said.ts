@@ -17,7 +17,7 @@ import {
   type Ticks,
   tokenAt,
 } from './template-text.js';
-import { type BlockReader, callsIn, createBlockReader, jsonEnd, type WrittenCall } from './written-calls.js';
+import { BlockReader, callsIn, jsonEnd, type WrittenCall } from './written-calls.js';
 
 export interface Said {
   text: string;
@@ -140,7 +140,7 @@ function placeOf(
   isOffered: Place['isOffered'],
   isQuoted: Place['isQuoted'],
 ): Place {
-  const reader = createBlockReader(text, isOffered);
+  const reader = new BlockReader(text, isOffered);
   return { text, isWhole, isOffered, isQuoted, ticks: createTicks(text), reader };
 }
 

@@ -48,117 +48,124 @@ const NAME_ALONE = /\s*([\w-]{1,64})\s*/uy;
 /** How much may be read again in search of the end of a block: in all, as a share of the text. */
 const SPARE_READING = 4;
 
-export interface BlockReader {
+export class BlockReader {
+  /** How much may still be read again in search of the end of a block. */
+  private spare: number;
+  /** Closing tags that stand nowhere any more. */
+  private readonly missing = new Set<string>();
+
+  /** `isOffered`: a name alone is a call where there is such a tool. */
+  constructor(
+    private readonly text: string,
+    private readonly isOffered: (name: string) => boolean,
+  ) {
+    this.spare = text.length * SPARE_READING;
+  }
+
   /** What begins at `at`; null: no call does. */
-  read(at: number): WrittenBlock | null;
+  read(at: number): WrittenBlock | null {
+    const wrapper = matchAt(WRAPPER, this.text, at);
+    if (wrapper !== null) {
+      const [whole, left = '', name = '', right = ''] = wrapper;
+      return this.wrapped(at + whole.length, closingsOf(left, name, right));
+    }
+    const fun = matchAt(FUNCTION, this.text, at);
+    if (fun !== null) return many(this.text, at, '</function>', FUNCTION) ?? this.unclosed(at);
+    const invoke = matchAt(INVOKE, this.text, at);
+    if (invoke !== null) {
+      const prefix = /^<(.*)invoke/u.exec(invoke[0])?.[1] ?? '';
+      return many(this.text, at, `</${prefix}invoke>`, INVOKE) ?? this.unclosed(at);
+    }
+    const tools = matchAt(MISTRAL, this.text, at);
+    if (tools !== null) {
+      const from = at + tools[0].length;
+      return jsonBegin(this.text, from) === null ? null : listed(this.text, from);
+    }
+    const tag = matchAt(PYTHON_TAG, this.text, at);
+    if (tag !== null) return listed(this.text, at + tag[0].length);
+    const python = matchAt(PYTHON, this.text, at);
+    if (python !== null) return this.isOffered(python[1] ?? '') ? inPython(this.text, at) : null;
+    return this.retold(at);
+  }
+
   /** Whether what begins there would be a call if it went on like one. */
-  mayBegin(at: number): boolean;
-}
+  mayBegin(at: number): boolean {
+    const forms = [WRAPPER, FUNCTION, INVOKE, MISTRAL, PYTHON_TAG, RETOLD];
+    return forms.some((form) => matchAt(form, this.text, at) !== null);
+  }
 
-/** `isOffered`: a name alone is a call where there is such a tool. */
-export function createBlockReader(text: string, isOffered: (name: string) => boolean): BlockReader {
-  let spare = text.length * SPARE_READING;
-  /** Those that stand nowhere any more. */
-  const missing = new Set<string>();
+  /** A call as the gateway itself tells it. */
+  private retold(at: number): WrittenBlock | null {
+    const retold = matchAt(RETOLD, this.text, at);
+    if (retold === null) return null;
+    const from = at + retold[0].length;
+    const end = this.jsonEndWithin(from, from);
+    if (end === null && this.isOffered(retold[1] ?? ''))
+      return { end: this.text.length, calls: null, isOpen: true };
+    if (end === null || this.text[end] !== ']') return null;
+    const call: WrittenCall = { name: retold[1] ?? '', given: { json: this.text.slice(from, end) } };
+    return {
+      end: end + 1,
+      calls: record(parse(this.text.slice(from, end))) === null ? null : [call],
+      isOpen: false,
+    };
+  }
 
-  function indexOf(closing: string, from: number): number {
-    if (missing.has(closing)) return -1;
-    const at = text.indexOf(closing, from);
-    if (at < 0) missing.add(closing);
+  private indexOf(closing: string, from: number): number {
+    if (this.missing.has(closing)) return -1;
+    const at = this.text.indexOf(closing, from);
+    if (at < 0) this.missing.add(closing);
     return at;
   }
 
   /** Behind the JSON that opens at `at`, read no further than `sure` and what there is to spare. */
-  function jsonEndWithin(at: number, sure: number): number | null {
-    const limit = Math.min(text.length, sure + Math.max(0, spare));
-    const end = jsonEnd(text, at, limit);
-    if (end === null || end > sure) spare -= (end ?? limit) - sure;
+  private jsonEndWithin(at: number, sure: number): number | null {
+    const limit = Math.min(this.text.length, sure + Math.max(0, this.spare));
+    const end = jsonEnd(this.text, at, limit);
+    if (end === null || end > sure) this.spare -= (end ?? limit) - sure;
     return end;
   }
 
   /** Where the closing tag stands behind a body; -1: nowhere. Inside a JSON text the tag is a word. */
-  function closingAt(from: number, closing: string): number {
-    const at = indexOf(closing, from);
+  private closingAt(from: number, closing: string): number {
+    const at = this.indexOf(closing, from);
     const opening = /\s*[{[]/uy;
     opening.lastIndex = from;
-    if (at < 0 || !opening.test(text)) return at;
-    const json = jsonEndWithin(opening.lastIndex - 1, at);
-    return json !== null && json > at ? indexOf(closing, json) : at;
+    if (at < 0 || !opening.test(this.text)) return at;
+    const json = this.jsonEndWithin(opening.lastIndex - 1, at);
+    return json !== null && json > at ? this.indexOf(closing, json) : at;
   }
 
-  function wrapped(bodyAt: number, closings: readonly string[]): WrittenBlock | null {
-    const alone = matchAt(NAME_ALONE, text, bodyAt);
-    if (alone !== null && isOffered(alone[1] ?? '')) {
+  private wrapped(bodyAt: number, closings: readonly string[]): WrittenBlock | null {
+    const alone = matchAt(NAME_ALONE, this.text, bodyAt);
+    if (alone !== null && this.isOffered(alone[1] ?? '')) {
       const end = bodyAt + alone[0].length;
-      const closing = closings.find((each) => text.startsWith(each, end));
+      const closing = closings.find((each) => this.text.startsWith(each, end));
       if (closing !== undefined) {
         const call: WrittenCall = { name: alone[1] ?? '', given: { texts: {} } };
         return { end: end + closing.length, calls: [call], isOpen: false };
       }
     }
-    if (matchAt(BEGINS_CALL, text, bodyAt) === null) return null;
+    if (matchAt(BEGINS_CALL, this.text, bodyAt) === null) return null;
     const found = closings
-      .map((closing) => ({ closing, at: closingAt(bodyAt, closing) }))
+      .map((closing) => ({ closing, at: this.closingAt(bodyAt, closing) }))
       .filter((each) => each.at >= 0)
       .sort((a, b) => a.at - b.at)[0];
     if (found !== undefined) {
-      const body = text.slice(bodyAt, found.at);
+      const body = this.text.slice(bodyAt, found.at);
       return { end: found.at + found.closing.length, calls: callsIn(body), isOpen: false };
     }
-    return unclosed(bodyAt);
+    return this.unclosed(bodyAt);
   }
 
   /** Many servers cut the closing tag off, for it is a token at which the model stops. */
-  function unclosed(bodyAt: number): WrittenBlock {
-    const json = jsonBegin(text, bodyAt);
-    const jsonEnds = json === null ? null : jsonEnd(text, json, text.length);
-    const end = jsonEnds ?? text.length;
-    const calls = callsIn(text.slice(bodyAt, end));
+  private unclosed(bodyAt: number): WrittenBlock {
+    const json = jsonBegin(this.text, bodyAt);
+    const jsonEnds = json === null ? null : jsonEnd(this.text, json, this.text.length);
+    const end = jsonEnds ?? this.text.length;
+    const calls = callsIn(this.text.slice(bodyAt, end));
     return { end, calls, isOpen: calls === null && jsonEnds === null };
   }
-
-  return {
-    read(at) {
-      const wrapper = matchAt(WRAPPER, text, at);
-      if (wrapper !== null) {
-        const [whole, left = '', name = '', right = ''] = wrapper;
-        return wrapped(at + whole.length, closingsOf(left, name, right));
-      }
-      const fun = matchAt(FUNCTION, text, at);
-      if (fun !== null) return many(text, at, '</function>', FUNCTION) ?? unclosed(at);
-      const invoke = matchAt(INVOKE, text, at);
-      if (invoke !== null) {
-        const prefix = /^<(.*)invoke/u.exec(invoke[0])?.[1] ?? '';
-        return many(text, at, `</${prefix}invoke>`, INVOKE) ?? unclosed(at);
-      }
-      const tools = matchAt(MISTRAL, text, at);
-      if (tools !== null) {
-        const from = at + tools[0].length;
-        return jsonBegin(text, from) === null ? null : listed(text, from);
-      }
-      const tag = matchAt(PYTHON_TAG, text, at);
-      if (tag !== null) return listed(text, at + tag[0].length);
-      const python = matchAt(PYTHON, text, at);
-      if (python !== null) return isOffered(python[1] ?? '') ? inPython(text, at) : null;
-      const retold = matchAt(RETOLD, text, at);
-      if (retold === null) return null;
-      const from = at + retold[0].length;
-      const end = jsonEndWithin(from, from);
-      if (end === null && isOffered(retold[1] ?? '')) return { end: text.length, calls: null, isOpen: true };
-      if (end === null || text[end] !== ']') return null;
-      const call: WrittenCall = { name: retold[1] ?? '', given: { json: text.slice(from, end) } };
-      return {
-        end: end + 1,
-        calls: record(parse(text.slice(from, end))) === null ? null : [call],
-        isOpen: false,
-      };
-    },
-
-    mayBegin: (at) =>
-      [WRAPPER, FUNCTION, INVOKE, MISTRAL, PYTHON_TAG, RETOLD].some(
-        (form) => matchAt(form, text, at) !== null,
-      ),
-  };
 }
 
 function closingsOf(left: string, name: string, right: string): string[] {

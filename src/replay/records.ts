@@ -14,7 +14,7 @@ import { type Clock, OVER } from '../core/clock.js';
 import { createMutex } from '../core/concurrency.js';
 import { codeOf } from '../core/file-access.js';
 import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
-import type { RecordedTurn, TurnRecords, TurnSight } from '../core/journal.js';
+import type { RecordedTurn, TurnRecorder, TurnRecords, TurnSight } from '../core/journal.js';
 import type { Log } from '../core/log.js';
 import type {
   ModelClient,
@@ -67,11 +67,15 @@ export type RecordedEnd =
 type EndEvent = ModelEvent & { kind: 'done' | 'failed' };
 
 /** A run as it is held until it is written: with the requests themselves, which never change. */
+interface Run extends Omit<TurnRecord, 'requests'> {
+  requests: Asked[];
+}
+
 interface Recording {
   chatId: ChatId;
   personaId: PersonaId;
   /** null once it is not to be written any more. */
-  run: (Omit<TurnRecord, 'requests'> & { requests: Asked[] }) | null;
+  run: Run | null;
 }
 
 interface Asked {
@@ -94,44 +98,89 @@ export const WRITTEN_WITHIN_MS = 10_000;
 const LAST_WRITES_MS = 2_000;
 /** The same fault is told once in this time. */
 const SILENT_MS = 600_000;
-const NOT_RECORDED = 'recording a turn for coterie replay failed; the turn goes on without';
 
 const compressed = promisify(gzip);
 const uncompressed = promisify(gunzip);
 
 /** `bytes`: how much is kept; 0: nothing is recorded. `clean`: takes secrets out of a text. */
-export function createRecords({
-  folder,
-  bytes,
-  days,
-  clean,
-  clock,
-  log,
-}: {
-  folder: string;
-  bytes: number;
-  days: number | 'never';
-  clean(text: string): string;
-  clock: Clock;
-  log: Log;
-}) {
+export class Records implements TurnRecords {
   /** Runs that are under way, or have ended and are not written yet. */
-  const pending = new Set<Recording>();
-  const inTurn = createMutex();
-  let waiting = 0;
-  let writing: Promise<unknown> = Promise.resolve();
-  let writtenSinceTrim = 0;
-  let toldAt = Number.NEGATIVE_INFINITY;
+  private readonly pending = new Set<Recording>();
+  private readonly inTurn = createMutex();
+  private waiting = 0;
+  private writing: Promise<unknown> = Promise.resolve();
+  private writtenSinceTrim = 0;
+  private toldAt = Number.NEGATIVE_INFINITY;
 
-  function tell(what: string, error?: unknown): void {
-    if (clock.now() < toldAt + SILENT_MS) return;
-    toldAt = clock.now();
-    log.warn({ folder, err: error }, what);
+  constructor(
+    private readonly options: {
+      folder: string;
+      bytes: number;
+      days: number | 'never';
+      clean(text: string): string;
+      clock: Clock;
+      log: Log;
+    },
+  ) {}
+
+  open({ chatId, ...turn }: RecordedTurn, signal: AbortSignal): TurnRecorder {
+    const { bytes, clock } = this.options;
+    if (bytes === 0) return NO_RECORDER;
+    const run: Run = { ...turn, startedAt: clock.now(), endedAt: 0, sight: null, requests: [] };
+    const recording: Recording = { chatId, personaId: turn.personaId, run };
+    this.pending.add(recording);
+    return {
+      saw(sight) {
+        run.sight = sight;
+      },
+      watch: (model) => watched(model, run.requests, clock),
+      end: () => {
+        run.endedAt = clock.now();
+        if (signal.aborted || run.requests.length === 0) this.pending.delete(recording);
+        else this.writeSoon(recording);
+      },
+    };
   }
 
-  async function write(recording: Recording): Promise<void> {
+  forget(chatId: ChatId, personaId: PersonaId | null): Promise<void> {
+    for (const each of this.pending) {
+      if (each.chatId === chatId && (personaId === null || each.personaId === personaId)) each.run = null;
+    }
+    const place = () => folderOf(this.options.folder, chatId, personaId);
+    return this.inTurn(() => rm(place(), { recursive: true, force: true }));
+  }
+
+  /** Removes what is too old, or beyond the limit. */
+  trim(signal: AbortSignal): Promise<void> {
+    return this.inTurn(() => this.trimNow(signal));
+  }
+
+  /** Resolves when everything is written, or the disk is stuck. */
+  async idle(): Promise<void> {
+    const patience = new AbortController();
+    await Promise.race([this.writing, this.options.clock.sleep(LAST_WRITES_MS, patience.signal)]);
+    patience.abort(OVER);
+  }
+
+  private writeSoon(recording: Recording): void {
+    if (this.waiting >= MOST_WAITING) {
+      this.pending.delete(recording);
+      this.tell('disk does not keep up; some turns are not recorded for coterie replay');
+      return;
+    }
+    this.waiting++;
+    // What the turn says goes out first.
+    this.writing = nextPass()
+      .then(() => this.inTurn(() => this.write(recording)))
+      .finally(() => {
+        this.waiting--;
+      });
+  }
+
+  private async write(recording: Recording): Promise<void> {
+    const { folder, bytes, clean } = this.options;
     const { chatId, personaId, run } = recording;
-    pending.delete(recording);
+    this.pending.delete(recording);
     if (run === null) return;
     try {
       const text = clean(JSON.stringify({ v: VERSION, ...run, requests: run.requests.map(recorded) }));
@@ -143,89 +192,44 @@ export function createRecords({
       // At once: the threads that wait for disks would cost the processor ten times as much.
       mkdirSync(place, { recursive: true, mode: PRIVATE_FOLDER });
       writeFileSync(join(place, `${time}${endingOf(run.turnId)}`), packed, { mode: PRIVATE_FILE });
-      writtenSinceTrim += packed.length;
-      if (writtenSinceTrim > bytes / 10) await trim(new AbortController().signal);
+      this.writtenSinceTrim += packed.length;
+      if (this.writtenSinceTrim > bytes / 10) await this.trimNow(new AbortController().signal);
     } catch (error) {
       // A record is not worth the process.
-      tell(NOT_RECORDED, error);
+      this.tell('recording a turn for coterie replay failed; the turn goes on without', error);
     }
   }
 
-  async function trim(signal: AbortSignal): Promise<void> {
-    writtenSinceTrim = 0;
+  private async trimNow(signal: AbortSignal): Promise<void> {
+    const { folder, bytes, days, clock } = this.options;
+    this.writtenSinceTrim = 0;
     const before = days === 'never' ? 0 : clock.now() - days * DAY_MS;
     await trimRecords(folder, { before, bytes }, signal);
   }
 
-  function watched(model: ModelClient, asked: Asked[]): ModelClient {
-    async function* stream(...[request, signal]: Parameters<ModelClient['stream']>) {
-      const at = clock.now();
-      for await (const event of model.stream(request, signal)) {
-        if (event.kind === 'done' || event.kind === 'failed') {
-          asked.push({ at, ms: clock.now() - at, request, end: event });
-        }
-        yield event;
-      }
-    }
-    return { ...model, stream };
+  private tell(what: string, error?: unknown): void {
+    const { folder, clock, log } = this.options;
+    if (clock.now() < this.toldAt + SILENT_MS) return;
+    this.toldAt = clock.now();
+    log.warn({ folder, err: error }, what);
   }
-
-  function open({ chatId, ...turn }: RecordedTurn, signal: AbortSignal) {
-    const run = {
-      ...turn,
-      startedAt: clock.now(),
-      endedAt: 0,
-      sight: null as TurnSight | null,
-      requests: [],
-    };
-    const recording: Recording = { chatId, personaId: turn.personaId, run };
-    pending.add(recording);
-    return {
-      saw(sight: TurnSight) {
-        run.sight = sight;
-      },
-      watch: (model: ModelClient) => watched(model, run.requests),
-      end() {
-        run.endedAt = clock.now();
-        if (signal.aborted || run.requests.length === 0) return void pending.delete(recording);
-        if (waiting >= MOST_WAITING) {
-          pending.delete(recording);
-          return tell('disk does not keep up; some turns are not recorded for coterie replay');
-        }
-        waiting++;
-        // What the turn says goes out first.
-        writing = nextPass()
-          .then(() => inTurn(() => write(recording)))
-          .finally(() => {
-            waiting--;
-          });
-      },
-    };
-  }
-
-  const records: TurnRecords = {
-    open: bytes === 0 ? () => NO_RECORDER : open,
-    forget(chatId, personaId) {
-      for (const each of pending) {
-        if (each.chatId === chatId && (personaId === null || each.personaId === personaId)) each.run = null;
-      }
-      return inTurn(() => rm(folderOf(folder, chatId, personaId), { recursive: true, force: true }));
-    },
-  };
-  return {
-    ...records,
-    /** Removes what is too old, or beyond the limit. */
-    trim: (signal: AbortSignal) => inTurn(() => trim(signal)),
-    /** Resolves when everything is written, or the disk is stuck. */
-    async idle(): Promise<void> {
-      const patience = new AbortController();
-      await Promise.race([writing, clock.sleep(LAST_WRITES_MS, patience.signal)]);
-      patience.abort(OVER);
-    },
-  };
 }
 
-const NO_RECORDER = { saw: () => {}, watch: (model: ModelClient) => model, end: () => {} };
+/** The same model, each request to which is noted. */
+function watched(model: ModelClient, asked: Asked[], clock: Clock): ModelClient {
+  async function* stream(...[request, signal]: Parameters<ModelClient['stream']>) {
+    const at = clock.now();
+    for await (const event of model.stream(request, signal)) {
+      if (event.kind === 'done' || event.kind === 'failed') {
+        asked.push({ at, ms: clock.now() - at, request, end: event });
+      }
+      yield event;
+    }
+  }
+  return { ...model, stream };
+}
+
+const NO_RECORDER: TurnRecorder = { saw: () => {}, watch: (model: ModelClient) => model, end: () => {} };
 
 function recorded({ request, end, ...times }: Asked): RecordedRequest {
   return { ...times, ...request, messages: request.messages.map(recordedMessage), end: endOf(end) };

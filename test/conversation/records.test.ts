@@ -10,7 +10,7 @@ import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
 import type { TurnInStore } from '../../src/core/journal.js';
 import type { Store } from '../../src/core/store.js';
-import { createRecords, recordsOf } from '../../src/replay/records.js';
+import { Records, recordsOf } from '../../src/replay/records.js';
 import { shownTurn } from '../../src/replay/shown.js';
 import { withRecords } from '../../src/store/sqlite/inspect.js';
 import { exportChat } from '../../src/tools/sending.js';
@@ -22,14 +22,14 @@ const CHAT = 'test_1';
 
 let on: Workbench;
 let folder: string;
-let records: ReturnType<typeof createRecords>;
+let records: Records;
 afterEach(async () => {
   await on.close();
 });
 
 async function open(options: WorkbenchOptions = {}) {
   folder = await mkdtemp(join(tmpdir(), 'coterie-bench-'));
-  records = createRecords({
+  records = new Records({
     ...{ folder: join(folder, 'data/replay'), bytes: 10_000_000, days: 30, clean: (text) => text },
     ...{ clock: systemClock, log: quietLog },
   });

@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
 import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../../src/core/model.js';
 import { createRedactor } from '../../src/operating/log.js';
-import { createRecords, recordsOf } from '../../src/replay/records.js';
+import { Records, recordsOf } from '../../src/replay/records.js';
 import { manualClock } from '../fakes/clock.js';
 import { quietLog } from '../harness/quiet.js';
 
@@ -15,12 +15,12 @@ const CHAT = 'test_1';
 const DAY = 86_400_000;
 const going = new AbortController().signal;
 
-async function setUp(more: Partial<Parameters<typeof createRecords>[0]> = {}) {
+async function setUp(more: Partial<ConstructorParameters<typeof Records>[0]> = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'coterie-records-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const clock = manualClock();
   const warned: string[] = [];
-  const records = createRecords({
+  const records = new Records({
     ...{ folder: join(folder, 'replay'), bytes: 1_000_000, days: 30, clean: (text) => text, clock },
     log: { ...quietLog, warn: (_, what) => void warned.push(what) },
     ...more,
