@@ -19,7 +19,7 @@ import {
 import { createRedactor } from './operating/log.js';
 import { hiddenInLogs, isSecretOption } from './secrets.js';
 
-export interface ShowWishes extends AuditFilter {
+export interface AuditOptions extends AuditFilter {
   json?: boolean;
   verify?: boolean;
 }
@@ -36,7 +36,7 @@ export function openAudit(config: Config, log: Log): Audit {
 
 export async function audit(
   configFile: string | undefined,
-  { json = false, verify = false, ...wishes }: ShowWishes,
+  { json = false, verify = false, ...wishes }: AuditOptions,
 ): Promise<void> {
   const { config } = await commandConfig(configFile);
   // Whoever reads only the beginning (`head`) has read enough.
@@ -87,10 +87,11 @@ interface Setting {
   isSecret: boolean;
 }
 
-export async function enterStart(
+export async function appendStart(
   audit: Audit,
   { config, keys, variableKeys, file }: LoadedConfig,
-  { version, owner }: { version: string; owner: string },
+  version: string,
+  owner: string,
 ): Promise<void> {
   const whole = { ...keys, access: { ...ACCESS, ...keys.access } };
   const settings = settingsOf(whole, createRedactor(hiddenInLogs(config)), variableKeys);

@@ -7,4 +7,3 @@ export { doctor } from './doctor.js';
 export { approve, linkWhatsApp, list, remove, terminalAsk } from './pair.js';
 export { replay } from './replay.js';
 export { backUp, exportChat, importFolder, restoreFrom } from './transfer.js';
-export { unknownCommand } from './unknown-command.js';

@@ -48,14 +48,14 @@ const SCARCE_BYTES = 1_000_000_000;
 const SCARCE_SHARE = 0.05;
 const MIGRATIONS = new URL('../migrations/sqlite', import.meta.url);
 
-export interface DoctorWishes {
+export interface DoctorOptions {
   /** Where one message went, too: `telegram_123/45`. */
   message?: string;
   /** Nothing but what the configuration leaves open. */
   security?: boolean;
 }
 
-export async function doctor(configFile: string | undefined, wishes: DoctorWishes): Promise<void> {
+export async function doctor(configFile: string | undefined, wishes: DoctorOptions): Promise<void> {
   const { message, security } = wishes;
   const { config, warnings, file } = await processConfig(configFile);
   const clean = createRedactor(secretsOf(config));

@@ -1,8 +1,7 @@
 /**
- * The order in which a gateway starts and stops. Unfinished work in the store is taken up before any channel accepts
- * more. At the end intake stops first, then turns, then sends; what is unfinished stays in the store.
+ * The order in which a gateway starts and stops. Unfinished work in the store is resumed before any channel accepts more. At
+ * the end intake stops first, then turns, then sends; unfinished work stays in the store.
  */
-
 import { setImmediate } from 'node:timers/promises';
 import type { Conversation } from './conversation/conversation.js';
 import type { Channel } from './core/channel.js';
@@ -17,11 +16,11 @@ export interface GatewayParts {
   owner: string;
   channels: ReadonlyMap<string, Channel>;
   conversation: Pick<Conversation, 'takeUp' | 'receive' | 'idle' | 'stop'>;
-  /** Whoever runs tasks; started after the first messages, too. */
+  /** Runs tasks; started last. */
   tasks: { start(): Promise<void>; stop(withinMs: number): Promise<void> };
-  /** What the first reply needs and takes milliseconds each; done while the platforms have yet to answer. */
+  /** Work of milliseconds that the first reply needs; done while the platforms have yet to answer. */
   prepare: readonly (() => void)[];
-  /** What may start after the first messages: the HTTP listener, the platforms' command menus. */
+  /** Started after the first messages: the HTTP listener, command menus. */
   background: (() => Promise<() => Promise<void>>)[];
   clock: Clock;
   log: Log;
@@ -36,10 +35,10 @@ export interface Gateway {
   stop(withinMs?: number): Promise<void>;
 }
 
-/** By then, a channel has received the messages that were waiting while the gateway was away. */
+/** By then a channel has received the messages that were waiting for it. */
 const FIRST_MESSAGES_MS = 250;
 const BACKGROUND_WITHIN_MS = 1_000;
-/** The duration of a lease: what a dead process held is taken over. */
+/** The duration of a lease: then the work of a dead process can be taken over. */
 const LOOK_EVERY_MS = 60_000;
 
 export function createGateway(parts: GatewayParts): Gateway {
@@ -60,18 +59,16 @@ export function createGateway(parts: GatewayParts): Gateway {
     );
     const firstMessages = clock.sleep(FIRST_MESSAGES_MS);
     for (const prepare of parts.prepare) {
-      // First what is to be sent, and what has come.
+      // Pending sends and arrivals go first.
       await setImmediate();
       prepare();
     }
-    // Starting them blocks the event loop for tens of milliseconds, so it waits until nobody is waiting for a reply or
-    // an acknowledgement.
+    // Starting the rest blocks the event loop for tens of milliseconds, so replies and acknowledgements go first.
     await firstMessages;
     const patience = new AbortController();
     const idle = Promise.all(names.map(conversation.idle));
     await Promise.race([idle, clock.sleep(BACKGROUND_WITHIN_MS, patience.signal)]);
     patience.abort(OVER);
-    // Nothing more of it begins once the gateway is being stopped.
     for (const begin of parts.background) {
       if (intake.signal.aborted) return;
       const end = await begin();
@@ -80,18 +77,16 @@ export function createGateway(parts: GatewayParts): Gateway {
     }
     if (intake.signal.aborted) return;
     log.info({ channels: names }, 'coterie is up');
-    // Their code is loaded now: nobody waits for it.
+    // Loads their code: nobody waits for it.
     await tasks.start();
   }
 
-  /** Takes up what another process has stored or left, and what could not be finished before. */
+  /** Resumes work that another process has stored or left, and work that failed before. */
   function lookAround(): void {
     store
       .pending({ owner, channels: names, now: clock.now() })
       .then(conversation.takeUp)
-      .catch((error) =>
-        log.warn({ err: error }, 'pending work could not be read from the store; it will be retried'),
-      );
+      .catch((error) => log.warn({ err: error }, 'pending work not read from the store; retrying'));
   }
 
   function lookAgain(): void {
@@ -100,7 +95,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   }
 
   async function stop(withinMs: number): Promise<void> {
-    log.info({}, 'stopping; nothing that was accepted is lost');
+    log.info({}, 'shutting down; accepted messages are safe');
     intake.abort();
     unwatchStore();
     stopLooking();
@@ -118,7 +113,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     start,
     survives(error) {
       const channel = [...channels.values()].find((each) => each.survives?.(error));
-      if (channel) log.warn({ channel: channel.name }, 'a channel reconnects after an error in its library');
+      if (channel) log.warn({ channel: channel.name }, 'channel library failed; reconnecting');
       return channel !== undefined;
     },
     stop(withinMs = parts.shutdownMs) {

@@ -18,7 +18,7 @@ import { createModel } from './servers.js';
 import { type Records, withRecords } from './store/sqlite/inspect.js';
 import { journalledSpawn, NAME as SPAWN } from './tools/sessions-spawn.js';
 
-export interface ReplayWishes {
+export interface ReplayOptions {
   again?: boolean;
   json?: boolean;
 }
@@ -30,7 +30,7 @@ const MIGRATIONS = new URL('../migrations/sqlite/', import.meta.url);
 export async function replay(
   configFile: string | undefined,
   id: string,
-  wishes: ReplayWishes,
+  wishes: ReplayOptions,
 ): Promise<void> {
   const { config } = await commandConfig(configFile);
   const log = createLog({ ...config.log, level: 'warn', secrets: hiddenInLogs(config) });
@@ -47,7 +47,7 @@ interface Ask {
   config: Config;
   log: Log;
   id: string;
-  wishes: ReplayWishes;
+  wishes: ReplayOptions;
 }
 
 /** False where there is nothing. */

@@ -1,25 +1,49 @@
-/** `coterie start` and `coterie chat`: runs a gateway from its configuration to its end. */
+/** The commands that run until they are stopped: `coterie start`, `chat` and `worker`. */
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { enterStart, openAudit } from './audit.js';
+import { appendStart, openAudit } from './audit.js';
 import { compose } from './compose.js';
 import { type Config, type LoadedConfig, processConfig } from './config.js';
 import { systemClock } from './core/clock.js';
-import { Fault } from './core/errors.js';
+import { describe, Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
+import { createOutward } from './network/outward.js';
 import { type DataLock, takeLock, watchLocks } from './operating/lock.js';
 import { createLog, standardError } from './operating/log.js';
+import { createMetrics } from './operating/metrics.js';
 import { enterData } from './paths.js';
 import { hasPlatforms, type TerminalOptions } from './platforms.js';
 import { checkPremises } from './premises.js';
 import { hiddenInLogs } from './secrets.js';
 
-export async function start(
-  configFile: string | undefined,
-  version: string,
-  stop: AbortSignal,
-): Promise<void> {
-  const { loaded, config, log, lendTo, show } = await open(configFile);
-  if (stop.aborted) return log.info({}, 'stopped before it took anything in');
+/** A run whose configuration is read and whose log is open. */
+interface Run {
+  loaded: LoadedConfig;
+  config: Config;
+  log: Log;
+  version: string;
+  /** Aborts when the process is to end. */
+  stop: AbortSignal;
+  /** Prints something to the terminal: a QR code. */
+  show(picture: string): void;
+  /** Lets the prompt take over log output. */
+  lendTo: TerminalOptions['lendTo'];
+}
+
+/** Who takes part in a run, and the locks that it holds. */
+interface Roles {
+  locks: (DataLock | null)[];
+  /** The lease owner name in the store; it belongs to the locks. */
+  owner: string;
+  platforms: boolean;
+  terminal: Omit<TerminalOptions, 'onEnd' | 'lendTo'> | null;
+  endsWithTerminal: boolean;
+}
+
+export async function start(file: string | undefined, version: string, stop: AbortSignal): Promise<void> {
+  const run = await open(file, version, stop);
+  const { config, log } = run;
+  if (stop.aborted) return log.info({}, 'stopped before the start');
   await checkPremises(config);
   const data = await enterData(config, log);
   const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
@@ -29,58 +53,75 @@ export async function start(
   }
   const wantsTerminal = process.stdin.isTTY === true;
   const terminalLock = wantsTerminal ? await takeLock(join(config.dataDir, 'terminal.lock')) : null;
-  if (wantsTerminal && !terminalLock) log.warn({}, 'the terminal chat is in use by another coterie chat');
-  if (!config.model.server) log.info({}, 'no model.name is configured: the built-in offline model answers');
-  await run({
-    loaded,
-    config,
-    log,
-    version,
-    stop,
-    show,
+  if (wantsTerminal && !terminalLock) log.warn({}, 'terminal chat is in use by another coterie chat');
+  if (!config.model.server) log.info({}, 'no model.name is configured; the built-in offline model answers');
+  await runGateway(run, {
     locks: [lock, terminalLock, data],
     owner: 'gateway',
     platforms: true,
-    terminal: terminalLock && { interactive: true, lendTo },
-    // If platforms are being served, leaving the prompt does not stop the gateway.
+    terminal: terminalLock && { interactive: true },
+    // With platforms, the end of the prompt does not stop the gateway.
     endsWithTerminal: !hasPlatforms(config),
   });
 }
 
-export async function chat(
-  configFile: string | undefined,
-  version: string,
-  stop: AbortSignal,
-): Promise<void> {
-  const { loaded, config, log, lendTo, show } = await open(configFile);
-  if (stop.aborted) return log.info({}, 'stopped before it took anything in');
+export async function chat(file: string | undefined, version: string, stop: AbortSignal): Promise<void> {
+  const run = await open(file, version, stop);
+  const { config, log } = run;
+  if (stop.aborted) return log.info({}, 'stopped before the start');
   await checkPremises(config);
   const lock = await takeLock(join(config.dataDir, 'terminal.lock'));
   if (!lock) {
-    throw new Fault(
-      'already_running',
-      `The terminal chat of ${config.dataDir} is in use by another process.`,
-    );
+    const what = `The terminal chat of ${config.dataDir} is in use by another process. Leave it first.`;
+    throw new Fault('already_running', what);
   }
-  const interactive = process.stdin.isTTY === true && process.stdout.isTTY === true;
-  await run({
-    loaded,
-    config,
-    log,
-    version,
-    stop,
-    show,
+  await runGateway(run, {
     locks: [lock, await enterData(config, log)],
     owner: 'terminal',
     platforms: false,
-    terminal: { interactive, lendTo },
+    terminal: { interactive: process.stdin.isTTY === true && process.stdout.isTTY === true },
     endsWithTerminal: true,
   });
 }
 
-async function open(configFile: string | undefined) {
-  const loaded = await processConfig(configFile, process.stderr.isTTY === true);
-  const { config, warnings } = loaded;
+/** Makes vectors beside the GPU, for gateways, through the queue in Redis. */
+export async function worker(file: string | undefined, version: string, stop: AbortSignal): Promise<void> {
+  const { config, log, loaded } = await open(file, version, stop);
+  const { redisUrl, baseUrl, model } = config.embeddings;
+  if (redisUrl === null || baseUrl === null || model === null) {
+    const needed = { redis_url: redisUrl, base_url: baseUrl, model };
+    const missing = Object.entries(needed).flatMap(([key, value]) =>
+      value === null ? [`embeddings.${key}`] : [],
+    );
+    throw new Fault(
+      'configuration',
+      `${loaded.file ?? 'The configuration'}: a worker needs ${missing.join(', ')}; config.example.yaml explains them.`,
+    );
+  }
+  const { startBoard } = await import('./board/listener.js');
+  const { runWorker } = await import('./embedding/worker.js');
+  const metrics = createMetrics();
+  const board = await startBoard({
+    ...config.board,
+    ready: () => ({}),
+    metrics: async () => ({ body: await metrics.render(), contentType: metrics.contentType }),
+    log,
+  }).catch((error) => {
+    // A gateway on the same machine may have the port.
+    log.warn({ why: describe(error) }, 'worker shows no /metrics; set board.port to a free one');
+    return null;
+  });
+  const { shutdownSeconds } = config;
+  const outward = createOutward(config.network.proxies);
+  const parts = { shutdownSeconds, outward, newId: randomUUID, clock: systemClock, log, metrics };
+  await runWorker({ ...config.embeddings, redisUrl, baseUrl, model, ...parts }, stop);
+  await board?.close();
+  process.exit(0);
+}
+
+async function open(file: string | undefined, version: string, stop: AbortSignal): Promise<Run> {
+  const loaded = await processConfig(file, process.stderr.isTTY === true);
+  const { config } = loaded;
   // At a prompt, log lines go through it, so that they do not disturb what is being typed.
   const stderr = standardError();
   let interject = (write: () => void) => write();
@@ -89,39 +130,29 @@ async function open(configFile: string | undefined) {
     secrets: hiddenInLogs(config),
     destination: { write: (line) => interject(() => stderr.write(line)) },
   });
-  for (const warning of warnings) log.warn({}, warning);
-  const lendTo: TerminalOptions['lendTo'] = (lent) => {
-    interject = lent;
+  for (const warning of loaded.warnings) log.warn({}, warning);
+  return {
+    loaded,
+    config,
+    log,
+    version,
+    stop,
+    // The log of a container is read, too.
+    show: (picture) => interject(() => stderr.write(`\n${picture}\n`)),
+    lendTo(lent) {
+      interject = lent;
+    },
   };
-  // Also where nobody is at a terminal: the log of a container is read, too.
-  const show = (picture: string) => interject(() => stderr.write(`\n${picture}\n`));
-  return { loaded, config, log, lendTo, show };
 }
 
-async function run(order: {
-  loaded: LoadedConfig;
-  config: Config;
-  log: Log;
-  version: string;
-  /** Somebody wants it to end. */
-  stop: AbortSignal;
-  show(picture: string): void;
-  locks: (DataLock | null)[];
-  /** The lease owner name in the store; it belongs to the locks that this process holds. */
-  owner: string;
-  platforms: boolean;
-  terminal: Omit<TerminalOptions, 'onEnd'> | null;
-  endsWithTerminal: boolean;
-}): Promise<void> {
-  const { config, log, version, stop, platforms, show, owner } = order;
-  // An error that a platform's library throws in a listener of its own must not end the process. After an uncaught
-  // error of our own the state is unknown, so the process exits; the next start takes up everything that was accepted.
+async function runGateway(run: Run, roles: Roles): Promise<void> {
+  const { loaded, config, log, version, stop, show, lendTo } = run;
+  const { platforms, owner, endsWithTerminal } = roles;
+  // A library may throw in a listener of its own, which must not end the process. After any other uncaught error the
+  // state is unknown: the process exits, and the next start takes up everything that was accepted.
   let survives: (error: unknown) => boolean = () => false;
   const uncaught = (err: unknown) => {
-    if (survives(err)) {
-      log.error({ err }, 'the library of a channel failed');
-      return;
-    }
+    if (survives(err)) return log.error({ err }, 'channel library failed');
     log.error({ err }, 'an uncaught error; the process exits, and the next start resumes unfinished work');
     process.exit(1);
   };
@@ -133,35 +164,37 @@ async function run(order: {
     end = resolve;
   });
   stop.addEventListener('abort', () => end(0));
-  const terminal = order.terminal && {
-    ...order.terminal,
-    onEnd: (failure: unknown) => order.endsWithTerminal && end(failure === null ? 0 : 1),
-  };
-  const locks = order.locks.filter((lock) => lock !== null);
-  // Nothing is acknowledged any more, and what was is saved: whoever starts it again opens what is there then.
+  const onEnd = (failure: unknown) => endsWithTerminal && end(failure === null ? 0 : 1);
   let hasLost = false;
   const lost = (reason: string) => {
     hasLost = true;
-    log.error({ reason }, 'the files of this run were taken away under it; it ends');
+    log.error({ reason }, 'data_dir was removed or replaced; exiting');
     end(1);
   };
-  const onDisplaced = ({ message }: Fault) => lost(message);
+  const locks = roles.locks.filter((lock) => lock !== null);
   const audit = openAudit(config, log);
-  // The disk has the entry before anything is taken in; what is put together meanwhile touches nobody.
-  const [entered, composed] = await Promise.allSettled([
-    enterStart(audit, order.loaded, { version, owner }),
+  // The audit log has the start before anything is taken in.
+  const [appended, composed] = await Promise.allSettled([
+    appendStart(audit, loaded, version, owner),
     compose({
-      ...{ config, audit, log, version, platforms, show, terminal, owner, onDisplaced },
-      configFile: order.loaded.file,
+      config,
+      configFile: loaded.file,
+      audit,
+      log,
+      version,
+      terminal: roles.terminal && { ...roles.terminal, onEnd, lendTo },
+      show,
+      platforms,
+      owner,
+      onDisplaced: ({ message }) => lost(message),
     }),
   ]);
-  if (entered.status === 'rejected') throw entered.reason;
+  if (appended.status === 'rejected') throw appended.reason;
   if (composed.status === 'rejected') throw composed.reason;
   const gateway = composed.value;
-  const unwatchLocks = watchLocks(locks, { clock: systemClock, log, lost });
+  const unwatchLocks = watchLocks(locks, systemClock, log, lost);
   survives = gateway.survives;
   try {
-    // Nothing was taken in yet.
     if (stop.aborted) end(0);
     else await gateway.start();
   } catch (error) {
@@ -170,7 +203,7 @@ async function run(order: {
     throw error;
   }
   const code = await ended;
-  // What is under way could not be stored.
+  // Without its files, a run cannot store what is under way.
   await gateway.stop(hasLost ? 0 : undefined);
   unwatchLocks();
   for (const lock of locks) lock.release();

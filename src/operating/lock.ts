@@ -114,7 +114,9 @@ async function begin(file: string, transaction: string): Promise<DataLock | null
  */
 export function watchLocks(
   locks: readonly DataLock[],
-  { clock, log, lost }: { clock: Clock; log: Log; lost(reason: string): void },
+  clock: Clock,
+  log: Log,
+  lost: (reason: string) => void,
 ): () => void {
   const held = [...locks];
   let over = false;
@@ -128,7 +130,7 @@ export function watchLocks(
         over = true;
         return lost(`${lock.file} was removed or replaced, and another process may hold it now`);
       }
-      log.warn({ file: lock.file }, 'a lock was removed while it was held; it was taken again');
+      log.warn({ file: lock.file }, 'lock file was removed; taken again');
       // The old one is kept, too: whoever had opened it before is still kept out.
       held[place] = again;
     }

@@ -78,7 +78,7 @@ describe('a stop', () => {
     const running = run(home, [command]);
     await running.saw('coterie is up');
     expect(await running.stop('SIGHUP')).toBe(0);
-    expect(running.err()).toContain('nothing that was accepted is lost');
+    expect(running.err()).toContain('accepted messages are safe');
   });
 });
 

@@ -79,7 +79,7 @@ it('starts no second gateway where the lock was removed', async () => {
   on = await stage();
   const gateway = await on.start();
   await rm(join(on.home.folder, 'data/gateway.lock'));
-  await gateway.saw('it was taken again');
+  await gateway.saw('taken again');
   expect(await on.launch().exited).toBe(2);
   expect(await gateway.stop()).toBe(0);
 });

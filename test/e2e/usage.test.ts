@@ -63,11 +63,7 @@ describe('a word that is no command', () => {
   ])('is named as such, with the nearest one if it is near: %j', async (line, words) => {
     home = await makeHome({});
     const ended = await coterie(...line.split(' '));
-    expect([ended.code, ended.out(), ended.err()]).toEqual([
-      2,
-      '',
-      `error: ${words}\n(--help shows what there is)\n`,
-    ]);
+    expect([ended.code, ended.out(), ended.err()]).toEqual([2, '', `error: ${words}\n(see --help)\n`]);
   });
 
   it.each([

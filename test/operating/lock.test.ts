@@ -65,7 +65,7 @@ describe('the data lock', () => {
     if (lock === null) throw new Error('it is free');
     const clock = manualClock();
     const lost: string[] = [];
-    const end = watchLocks([lock], { clock, log: quietLog, lost: (reason) => lost.push(reason) });
+    const end = watchLocks([lock], clock, quietLog, (reason) => lost.push(reason));
     await rm(file);
     expect(lock.isInPlace()).toBe(false);
     await clock.advance(2_000);
@@ -84,7 +84,7 @@ describe('the data lock', () => {
     if (lock === null) throw new Error('it is free');
     const clock = manualClock();
     const lost: string[] = [];
-    const end = watchLocks([lock], { clock, log: quietLog, lost: (reason) => lost.push(reason) });
+    const end = watchLocks([lock], clock, quietLog, (reason) => lost.push(reason));
     await rm(join(folder, 'data'), { recursive: true });
     if (to === 'another process') await holder();
     await clock.advance(2_000);
