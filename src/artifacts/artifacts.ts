@@ -18,23 +18,13 @@ import {
   type WrittenArtifact,
 } from '../core/artifacts.js';
 import { entryOf, madeWithin, type OpenFolder, openFile, within } from '../core/beneath.js';
+import type { Exclusive } from '../core/concurrency.js';
 import { sizeInWords } from '../core/cut.js';
 import { Fault } from '../core/errors.js';
 import { codeOf, unavailable } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
 import { writeWhole } from '../core/write-whole.js';
 import { extensionOf, shownName, typeFor, typeOfFile } from './types.js';
-
-export interface ArtifactsParts {
-  /** `data/artifacts` */
-  folder: string;
-  /** `data/media`: what is sent to a chat lies there with what else was sent in it. */
-  mediaFolder: string;
-  /** Of one artifact. */
-  mostBytes: number;
-  /** One writer after the other within a task. */
-  exclusive<Result>(name: string, work: () => Promise<Result>): Promise<Result>;
-}
 
 /** Of one task or turn. */
 const MOST_ARTIFACTS = 200;
@@ -51,82 +41,21 @@ interface Lying {
   file: string;
 }
 
-export function createArtifacts(parts: ArtifactsParts): Artifacts {
-  const { folder, mediaFolder, mostBytes, exclusive } = parts;
-
-  /** null: there is no such folder, or something else stands in its place. */
-  async function inTask<T>(taskId: string, use: (task: OpenFolder) => Promise<T>): Promise<T | null> {
-    if (!isTaskId(taskId)) return null;
-    try {
-      return await within(await realpath(folder), [taskId], use);
-    } catch (error) {
-      if (NOT_THERE.has(codeOf(error))) return null;
-      throw unavailable('read', join(folder, taskId), error);
-    }
-  }
-
-  async function look<T>(
-    taskId: string,
-    id: string,
-    use: (found: FoundArtifact, handle: FileHandle) => Promise<T>,
-  ): Promise<T | null> {
-    if (!isArtifactId(id)) return null;
-    return inTask(taskId, async (task) => {
-      const file = await fileOf(task, id);
-      if (file === null) return null;
-      const known = await noteOf(task, { id, file });
-      const path = join(await realpath(folder), taskId, file);
-      const handle = await openPlainly(task, file);
-      if (handle === null) return null;
-      const { size: bytes } = await handle.stat();
-      const name = shownName(id, extensionIn(file));
-      return use({ path, name, type: known.type, title: known.title, bytes }, handle);
-    });
-  }
-
-  async function put(task: OpenFolder, artifact: NewArtifact, signal: AbortSignal): Promise<WrittenArtifact> {
-    const { taskId, id, content } = artifact;
-    const lying = await lyingIn(task);
-    const before = lying.filter((each) => each.id === id);
-    const alike = lying.find((each) => each.id !== id && each.id.toLowerCase() === id.toLowerCase());
-    if (alike !== undefined) {
-      return refused(`there is an artifact ${alike.id}, and two ids may not differ in capitals alone.`);
-    }
-    if (before.length === 0 && lying.length >= MOST_ARTIFACTS) {
-      return refused(`there are ${MOST_ARTIFACTS} artifacts already; give the id of one to replace it.`);
-    }
-    const type = typeFor(id, artifact.type);
-    const title = artifact.title?.trim().slice(0, MOST_TITLE) || null;
-    const extension = extensionOf(type);
-    const file = `${id}.${extension}`;
-    const standing = await lstat(entryOf(task, file)).catch(() => null);
-    if (standing !== null && !standing.isFile())
-      return refused(`something that is no file is called ${file}.`);
-    if (signal.aborted) return refused(STOPPED);
-    await writeWhole(entryOf(task, file), content);
-    const kept: Note = { file, type, title };
-    await writeWhole(entryOf(task, noteName(id)), `${JSON.stringify(kept)}\n`);
-    // Of another type until now.
-    for (const old of before) if (old.file !== file) await rm(entryOf(task, old.file), { force: true });
-    const ref = refTo(taskId, { id, file }, kept);
-    if (artifact.chatId === undefined) return { ok: true, ref, file: null };
-    const path = await copyFor(artifact.chatId, artifact, extension);
-    return { ok: true, ref, file: { path, name: shownName(id, extension) } };
-  }
-
-  /** Under a name that no message of people has; the same for the same artifact. */
-  async function copyFor(chatId: ChatId, from: NewArtifact, extension: string): Promise<string> {
-    const { taskId, id, content } = from;
-    const key = createHash('sha256')
-      .update(JSON.stringify([taskId, id, content]))
-      .digest('hex');
-    const name = `sent-${key.slice(0, 24)}.${extension}`;
-    await mkdir(mediaFolder, { recursive: true, mode: 0o700 });
-    const root = await realpath(mediaFolder);
-    await within(root, [chatId], (chat) => writeWhole(entryOf(chat, name), content), madeWithin);
-    return join(root, chatId, name);
-  }
-
+export function createArtifacts({
+  folder,
+  mediaFolder,
+  mostBytes,
+  exclusive,
+}: {
+  /** `data/artifacts` */
+  folder: string;
+  /** `data/media`: what is sent to a chat lies there with what else was sent in it. */
+  mediaFolder: string;
+  /** Of one artifact. */
+  mostBytes: number;
+  /** One writer after the other within a task. */
+  exclusive: Exclusive;
+}): Artifacts {
   return {
     async write(artifact, signal) {
       const { taskId, id, content, type } = artifact;
@@ -141,7 +70,7 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
         try {
           await mkdir(folder, { recursive: true, mode: 0o700 });
           const root = await realpath(folder);
-          return await within(root, [taskId], (task) => put(task, artifact, signal), madeWithin);
+          return await within(root, [taskId], (task) => put(task, mediaFolder, artifact, signal), madeWithin);
         } catch (error) {
           if (LEADS_ELSEWHERE.has(codeOf(error))) return refused('its folder is no folder.');
           throw unavailable('write', path, error);
@@ -149,13 +78,13 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
       });
     },
     find: (taskId, id) =>
-      look(taskId, id, async (found, handle) => {
+      look(folder, taskId, id, async (found, handle) => {
         await handle.close();
         return found;
       }),
-    open: (taskId, id) => look(taskId, id, async (found, handle) => ({ ...found, handle })),
+    open: (taskId, id) => look(folder, taskId, id, async (found, handle) => ({ ...found, handle })),
     async list(taskId) {
-      const found = await inTask(taskId, async (task) => {
+      const found = await inTask(folder, taskId, async (task) => {
         // A command may have filled the folder: it is read once, and no more is told of it than a task may have.
         const files = new Map<string, string[]>();
         for (const { id, file } of await lyingIn(task)) {
@@ -178,6 +107,93 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
       return join(folder, taskId);
     },
   };
+}
+
+/** null: there is no such folder, or something else stands in its place. */
+async function inTask<T>(
+  folder: string,
+  taskId: string,
+  use: (task: OpenFolder) => Promise<T>,
+): Promise<T | null> {
+  if (!isTaskId(taskId)) return null;
+  try {
+    return await within(await realpath(folder), [taskId], use);
+  } catch (error) {
+    if (NOT_THERE.has(codeOf(error))) return null;
+    throw unavailable('read', join(folder, taskId), error);
+  }
+}
+
+async function look<T>(
+  folder: string,
+  taskId: string,
+  id: string,
+  use: (found: FoundArtifact, handle: FileHandle) => Promise<T>,
+): Promise<T | null> {
+  if (!isArtifactId(id)) return null;
+  return inTask(folder, taskId, async (task) => {
+    const file = await fileOf(task, id);
+    if (file === null) return null;
+    const known = await noteOf(task, { id, file });
+    const path = join(await realpath(folder), taskId, file);
+    const handle = await openPlainly(task, file);
+    if (handle === null) return null;
+    const { size: bytes } = await handle.stat();
+    const name = shownName(id, extensionIn(file));
+    return use({ path, name, type: known.type, title: known.title, bytes }, handle);
+  });
+}
+
+async function put(
+  task: OpenFolder,
+  mediaFolder: string,
+  artifact: NewArtifact,
+  signal: AbortSignal,
+): Promise<WrittenArtifact> {
+  const { taskId, id, content } = artifact;
+  const lying = await lyingIn(task);
+  const before = lying.filter((each) => each.id === id);
+  const alike = lying.find((each) => each.id !== id && each.id.toLowerCase() === id.toLowerCase());
+  if (alike !== undefined) {
+    return refused(`there is an artifact ${alike.id}, and two ids may not differ in capitals alone.`);
+  }
+  if (before.length === 0 && lying.length >= MOST_ARTIFACTS) {
+    return refused(`there are ${MOST_ARTIFACTS} artifacts already; give the id of one to replace it.`);
+  }
+  const type = typeFor(id, artifact.type);
+  const title = artifact.title?.trim().slice(0, MOST_TITLE) || null;
+  const extension = extensionOf(type);
+  const file = `${id}.${extension}`;
+  const standing = await lstat(entryOf(task, file)).catch(() => null);
+  if (standing !== null && !standing.isFile()) return refused(`something that is no file is called ${file}.`);
+  if (signal.aborted) return refused(STOPPED);
+  await writeWhole(entryOf(task, file), content);
+  const kept: Note = { file, type, title };
+  await writeWhole(entryOf(task, noteName(id)), `${JSON.stringify(kept)}\n`);
+  // Of another type until now.
+  for (const old of before) if (old.file !== file) await rm(entryOf(task, old.file), { force: true });
+  const ref = refTo(taskId, { id, file }, kept);
+  if (artifact.chatId === undefined) return { ok: true, ref, file: null };
+  const path = await copyFor(mediaFolder, artifact.chatId, artifact, extension);
+  return { ok: true, ref, file: { path, name: shownName(id, extension) } };
+}
+
+/** Under a name that no message of people has; the same for the same artifact. */
+async function copyFor(
+  mediaFolder: string,
+  chatId: ChatId,
+  from: NewArtifact,
+  extension: string,
+): Promise<string> {
+  const { taskId, id, content } = from;
+  const key = createHash('sha256')
+    .update(JSON.stringify([taskId, id, content]))
+    .digest('hex');
+  const name = `sent-${key.slice(0, 24)}.${extension}`;
+  await mkdir(mediaFolder, { recursive: true, mode: 0o700 });
+  const root = await realpath(mediaFolder);
+  await within(root, [chatId], (chat) => writeWhole(entryOf(chat, name), content), madeWithin);
+  return join(root, chatId, name);
 }
 
 const BAD_ID = 'an id has 1 to 64 letters, digits, dots, underscores and hyphens, and is neither . nor ..';

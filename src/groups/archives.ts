@@ -35,6 +35,11 @@ interface ArchiveName {
   personaId: PersonaId;
 }
 
+function nameTime(zone: Zone, at: number): string {
+  const seconds = new Date(at).toISOString().slice(17, 19);
+  return `${zone.time(at).replace(' ', 'T').replace(':', '-')}-${seconds}`;
+}
+
 /** Local time and persona, whose id holds no underscore; the second of the same moment is `2026-11-22T10-15-00_2-luna.md`. */
 export function archiveName({ time, number, personaId }: ArchiveName): string {
   return `${time}${number === 1 ? '' : `_${number}`}-${personaId}.md`;
@@ -192,31 +197,14 @@ export function createArchives({
   const update = fileUpdater(exclusive);
   /** Paths that were handed out; their files may not exist yet. */
   const reserved = new Set<string>();
-  /** null if it is not the beginning of an archive. */
-  const headAt = readUnlessUnchanged<ReadHead | 'missing' | null>('missing', async (path) => {
-    const bytes = await readIfThere(path, HEAD_BYTES);
-    return bytes === null ? 'missing' : readHeadText(bytes.toString('utf8'));
-  });
-
-  async function headOf(path: string): Promise<ReadHead | null> {
-    const head = await readOr('missing', path, headAt, log, 'archive skipped: it cannot be read');
-    if (head === null) log.warn({ path }, 'archive ignored: its front matter cannot be read');
-    return head === 'missing' ? null : head;
-  }
-
-  function pathOf(chatId: ChatId, file: string): string {
-    if (parseArchiveName(file) !== null) return archiveFile(groupsDir, chatId, file);
-    const shown = JSON.stringify(file.slice(0, 120));
-    throw new Fault('memory_unavailable', `${shown} is not the name of an archive`);
-  }
+  const headOf = headReader(log);
+  const pathOf = (chatId: ChatId, file: string) => archivePath(groupsDir, chatId, file);
 
   return {
     async newName({ chatId, personaId, at }) {
       const there = new Set(composedNames(await namesIn(archiveFolder(groupsDir, chatId))));
-      const seconds = new Date(at).toISOString().slice(17, 19);
-      const time = `${zone.time(at).replace(' ', 'T').replace(':', '-')}-${seconds}`;
       for (let number = 1; ; number++) {
-        const file = archiveName({ time, number, personaId });
+        const file = archiveName({ time: nameTime(zone, at), number, personaId });
         const path = pathOf(chatId, file);
         if (there.has(file) || reserved.has(path)) continue;
         if (reserved.size >= KNOWN_NAMES) reserved.clear();
@@ -271,6 +259,25 @@ export function createArchives({
 
     shownPath: (chatId, file) => fromHere(pathOf(chatId, file)),
   };
+}
+
+/** Reads the front matter of an archive again only when the file has changed; null where there is none. */
+function headReader(log: Log): (path: string) => Promise<ReadHead | null> {
+  const headAt = readUnlessUnchanged<ReadHead | 'missing' | null>('missing', async (path) => {
+    const bytes = await readIfThere(path, HEAD_BYTES);
+    return bytes === null ? 'missing' : readHeadText(bytes.toString('utf8'));
+  });
+  return async (path) => {
+    const head = await readOr('missing', path, headAt, log, 'archive skipped: it cannot be read');
+    if (head === null) log.warn({ path }, 'archive ignored: its front matter cannot be read');
+    return head === 'missing' ? null : head;
+  };
+}
+
+function archivePath(groupsDir: string, chatId: ChatId, file: string): string {
+  if (parseArchiveName(file) !== null) return archiveFile(groupsDir, chatId, file);
+  const shown = JSON.stringify(file.slice(0, 120));
+  throw new Fault('memory_unavailable', `${shown} is not the name of an archive`);
 }
 
 /** The names of one persona's archives, oldest first. */

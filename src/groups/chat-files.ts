@@ -52,7 +52,7 @@ export function createChatFiles({
 
   return {
     async setTitle(chatId, title) {
-      const path = fileOf(chatId);
+      const path = fileOf(groupsDir, chatId);
       // An operator may have removed the folder meanwhile.
       if (titles.get(chatId) === title && existsSync(path)) return;
       await update(path, (bytes) => {
@@ -67,7 +67,7 @@ export function createChatFiles({
     },
 
     async addAlias(chatId, alias) {
-      const path = fileOf(chatId);
+      const path = fileOf(groupsDir, chatId);
       await update(path, (bytes) => {
         const source = bytes?.toString('utf8') ?? '';
         if (idsIn(source).includes(alias)) return null;
@@ -88,60 +88,66 @@ export function createChatFiles({
   };
 
   function indexed(): Promise<Map<ChatId, ChatId>> {
-    index ??= readIndex().catch((error: unknown) => {
+    index ??= readIndex(groupsDir, store, clock, log).catch((error: unknown) => {
       index = null;
       throw error;
     });
     return index;
   }
+}
 
-  function fileOf(chatId: ChatId): string {
-    return join(chatFolder(groupsDir, chatId), 'chat.yaml');
-  }
+function fileOf(groupsDir: string, chatId: ChatId): string {
+  return join(chatFolder(groupsDir, chatId), 'chat.yaml');
+}
 
-  async function readIndex(): Promise<Map<ChatId, ChatId>> {
-    const before = await lastRead();
-    const at = clock.now();
-    const ids = new Map<ChatId, ChatId[]>();
-    const chats = (await namesIn(groupsDir)).filter(isChatId);
-    const changed: ChatId[] = [];
-    for (let from = 0; from < chats.length; from += STATS_AT_ONCE) {
-      for (const chatId of chats.slice(from, from + STATS_AT_ONCE)) {
-        const known = before.ids[chatId];
-        if (!isOlder(`${groupsDir}/${chatId}/chat.yaml`, before.at - LEEWAY_MS)) changed.push(chatId);
-        else if (known) ids.set(chatId, known);
-      }
-      await nextPass();
+/** The chats by their further ids. */
+async function readIndex(
+  groupsDir: string,
+  store: SettingStore,
+  clock: Clock,
+  log: Log,
+): Promise<Map<ChatId, ChatId>> {
+  const before = await lastRead(store, clock);
+  const at = clock.now();
+  const ids = new Map<ChatId, ChatId[]>();
+  const chats = (await namesIn(groupsDir)).filter(isChatId);
+  const changed: ChatId[] = [];
+  for (let from = 0; from < chats.length; from += STATS_AT_ONCE) {
+    for (const chatId of chats.slice(from, from + STATS_AT_ONCE)) {
+      const known = before.ids[chatId];
+      if (!isOlder(`${groupsDir}/${chatId}/chat.yaml`, before.at - LEEWAY_MS)) changed.push(chatId);
+      else if (known) ids.set(chatId, known);
     }
-    for await (const chatId of unhurried(changed, READS_AT_ONCE)) {
-      const found = await aliasesOf(chatId);
-      if (found.length > 0) ids.set(chatId, found);
-    }
-    // Where two chats claim an id, it is the same one's at every start.
-    const inOrder = [...ids].sort(([a], [b]) => (a < b ? -1 : 1));
-    const read: ReadIds = { at, ids: Object.fromEntries(inOrder) };
-    await store
-      .setSetting(READ_IDS, JSON.stringify(read))
-      .catch((error) =>
-        log.warn(
-          { error: describe(error) },
-          'storing the further ids of chats failed; the next start reads every chat.yaml',
-        ),
-      );
-    return new Map(inOrder.flatMap(([chatId, ofIt]) => ofIt.map((id) => [id, chatId] as const)));
+    await nextPass();
   }
+  for await (const chatId of unhurried(changed, READS_AT_ONCE)) {
+    const found = await aliasesOf(fileOf(groupsDir, chatId), log);
+    if (found.length > 0) ids.set(chatId, found);
+  }
+  // Where two chats claim an id, it is the same one's at every start.
+  const inOrder = [...ids].sort(([a], [b]) => (a < b ? -1 : 1));
+  const read: ReadIds = { at, ids: Object.fromEntries(inOrder) };
+  await store
+    .setSetting(READ_IDS, JSON.stringify(read))
+    .catch((error) =>
+      log.warn(
+        { error: describe(error) },
+        'storing the further ids of chats failed; the next start reads every chat.yaml',
+      ),
+    );
+  return new Map(inOrder.flatMap(([chatId, ofIt]) => ofIt.map((id) => [id, chatId] as const)));
+}
 
-  async function lastRead(): Promise<ReadIds> {
-    const stored: ReadIds = JSON.parse((await store.setting(READ_IDS)) ?? '{"at":0,"ids":{}}');
-    // If our clock was ahead then, it says nothing about which files have changed since.
-    return stored.at > clock.now() ? { at: 0, ids: {} } : stored;
-  }
+async function lastRead(store: SettingStore, clock: Clock): Promise<ReadIds> {
+  const stored: ReadIds = JSON.parse((await store.setting(READ_IDS)) ?? '{"at":0,"ids":{}}');
+  // If our clock was ahead then, it says nothing about which files have changed since.
+  return stored.at > clock.now() ? { at: 0, ids: {} } : stored;
+}
 
-  async function aliasesOf(chatId: ChatId): Promise<ChatId[]> {
-    const message = 'further ids of a chat skipped: its file cannot be read';
-    const source = (await readOr(null, fileOf(chatId), readIfThere, log, message))?.toString('utf8') ?? '';
-    return source.includes('ids') ? idsIn(source) : [];
-  }
+async function aliasesOf(path: string, log: Log): Promise<ChatId[]> {
+  const message = 'further ids of a chat skipped: its file cannot be read';
+  const source = (await readOr(null, path, readIfThere, log, message))?.toString('utf8') ?? '';
+  return source.includes('ids') ? idsIn(source) : [];
 }
 
 /** Whether a file has not changed since this time. A copy, even one that keeps its date, counts as a change. */

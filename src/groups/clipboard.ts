@@ -38,27 +38,17 @@ export function createClipboard({ folder, exclusive, log }: ClipboardOptions): C
     return cutWithMarker(text, MOST_CLIPBOARD_CHARS, 'clipboard-max-chars');
   });
 
-  function fileOf(owner: ClipboardOwner): string {
-    if ('agent' in owner) {
-      const place = owner.chatId === undefined ? folder : agentClipboards(folder, owner.chatId);
-      if (isAgentId(owner.agent)) return join(place, `${owner.agent}.md`);
-      const shown = JSON.stringify(owner.agent.slice(0, 80));
-      throw new Fault('memory_unavailable', `${shown} is not the id of an agent, so it has no clipboard`);
-    }
-    const { chatId, personaId } = owner;
-    if (isPersonaId(personaId)) {
-      const chat = chatFolder(folder, chatId);
-      return join(chat, nameOnDisk(chat, `${personaId}.md`));
-    }
-    const shown = JSON.stringify(personaId.slice(0, 80));
-    throw new Fault('memory_unavailable', `${shown} is not the id of a persona, so it has no clipboard`);
-  }
-
   return {
-    items: async (owner) => itemsOf(parse(await readIfThere(fileOf(owner)))),
+    items: async (owner) => itemsOf(parse(await readIfThere(fileIn(folder, owner)))),
 
     shown: async (owner) =>
-      readOr('', fileOf(owner), shownIn, log, 'clipboard cannot be read; the prompt counts it as empty'),
+      readOr(
+        '',
+        fileIn(folder, owner),
+        shownIn,
+        log,
+        'clipboard cannot be read; the prompt counts it as empty',
+      ),
 
     async add(owner, given, signal) {
       const item = entryLine(given);
@@ -66,7 +56,7 @@ export function createClipboard({ folder, exclusive, log }: ClipboardOptions): C
       let free = 0;
       let isThere = false;
       const isAdded = await update(
-        fileOf(owner),
+        fileIn(folder, owner),
         (current) => {
           items = itemsOf(parse(current));
           isThere = items.includes(item);
@@ -85,7 +75,7 @@ export function createClipboard({ folder, exclusive, log }: ClipboardOptions): C
       let removed: string[] = [];
       let items: string[] = [];
       await update(
-        fileOf(owner),
+        fileIn(folder, owner),
         (current) => {
           const lines = parse(current);
           const listed = lines.filter(isItem);
@@ -103,7 +93,7 @@ export function createClipboard({ folder, exclusive, log }: ClipboardOptions): C
     async clear(owner, signal) {
       let count = 0;
       await update(
-        fileOf(owner),
+        fileIn(folder, owner),
         (current) => {
           count = itemsOf(parse(current)).length;
           return count === 0 ? null : Buffer.alloc(0);
@@ -113,6 +103,23 @@ export function createClipboard({ folder, exclusive, log }: ClipboardOptions): C
       return count;
     },
   };
+}
+
+function fileIn(folder: string, owner: ClipboardOwner): string {
+  if ('agent' in owner) {
+    const place = owner.chatId === undefined ? folder : agentClipboards(folder, owner.chatId);
+    if (!isAgentId(owner.agent)) throw noClipboard(owner.agent, 'an agent');
+    return join(place, `${owner.agent}.md`);
+  }
+  const { chatId, personaId } = owner;
+  if (!isPersonaId(personaId)) throw noClipboard(personaId, 'a persona');
+  const chat = chatFolder(folder, chatId);
+  return join(chat, nameOnDisk(chat, `${personaId}.md`));
+}
+
+function noClipboard(id: string, kind: string): Fault {
+  const shown = JSON.stringify(id.slice(0, 80));
+  return new Fault('memory_unavailable', `${shown} is not the id of ${kind}, so it has no clipboard`);
 }
 
 function parse(bytes: Buffer | null): ClipboardLine[] {

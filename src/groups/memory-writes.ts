@@ -65,21 +65,7 @@ export function memoryWrites(
       return (await update(dailyFile(groupsDir, chatId, date), change, signal)) ? 'added' : 'there';
     },
 
-    async takeBack(change, signal) {
-      let done = false;
-      for (const file of new Set(change.flatMap(({ tier, file }) => (tier === null ? [] : [file])))) {
-        const outcome = await takeBackTiers(
-          change.filter((version) => version.file === file),
-          signal,
-        );
-        if (outcome === 'changed') return 'changed';
-        done ||= outcome === 'done';
-      }
-      for (const version of change.filter(({ tier }) => tier === null)) {
-        if (await takeBackEntry(version, signal)) done = true;
-      }
-      return done ? 'done' : 'already';
-    },
+    takeBack: (change, signal) => takeBack(groupsDir, update, change, signal),
   };
 
   async function write(
@@ -136,40 +122,69 @@ export function memoryWrites(
       },
     };
   }
+}
 
-  /** All versions are of one file. */
-  async function takeBackTiers(change: Version[], signal?: AbortSignal): Promise<TakenBack> {
-    const [version] = change;
-    if (version === undefined) return 'already';
-    let outcome: TakenBack = 'changed';
-    const undo = (bytes: Buffer | null) => {
-      let next = orNew(bytes);
-      outcome = 'already';
-      const file = parseMemory(next);
-      // Of several writes of a tier, the first found what it is to be again: a crash may have followed our own undo.
-      if (netChanges(change).every(({ tier, before }) => tier !== null && tierText(file, tier) === before))
-        return null;
-      for (const { tier, before, after } of change) {
-        if (tier === null) continue;
-        const parsed = parseMemory(next);
-        const current = tierText(parsed, tier);
-        const piece = current === after ? firstPiece(parsed, tier, before) : null;
-        if (piece === null && current === before) continue;
-        outcome = piece === null ? 'changed' : 'done';
-        if (piece === null) return null;
-        next = asItWas(parsed, tier, piece, before);
-      }
-      return outcome === 'done' ? next : null;
-    };
-    await update(memoryFile(groupsDir, version), undo, signal);
-    return outcome;
+async function takeBack(
+  groupsDir: string,
+  update: UpdateFile,
+  change: Version[],
+  signal?: AbortSignal,
+): Promise<TakenBack> {
+  let isDone = false;
+  for (const file of new Set(change.flatMap(({ tier, file }) => (tier === null ? [] : [file])))) {
+    const ofFile = change.filter((version) => version.file === file);
+    const outcome = await takeBackTiers(groupsDir, update, ofFile, signal);
+    if (outcome === 'changed') return 'changed';
+    isDone ||= outcome === 'done';
   }
+  for (const version of change.filter(({ tier }) => tier === null)) {
+    if (await takeBackEntry(groupsDir, update, version, signal)) isDone = true;
+  }
+  return isDone ? 'done' : 'already';
+}
 
-  async function takeBackEntry(version: Version, signal?: AbortSignal): Promise<boolean> {
-    const date = /^memory\/(.+)\.md$/.exec(version.file)?.[1] ?? '';
-    const path = dailyFile(groupsDir, version.chatId, date);
-    return update(path, (bytes) => bytes && withoutEntry(bytes, version.after), signal);
-  }
+/** All versions are of one file. */
+async function takeBackTiers(
+  groupsDir: string,
+  update: UpdateFile,
+  change: Version[],
+  signal?: AbortSignal,
+): Promise<TakenBack> {
+  const [version] = change;
+  if (version === undefined) return 'already';
+  let outcome: TakenBack = 'changed';
+  const undo = (bytes: Buffer | null) => {
+    let next = orNew(bytes);
+    outcome = 'already';
+    const file = parseMemory(next);
+    // Of several writes of a tier, the first found what it is to be again: a crash may have followed our own undo.
+    if (netChanges(change).every(({ tier, before }) => tier !== null && tierText(file, tier) === before))
+      return null;
+    for (const { tier, before, after } of change) {
+      if (tier === null) continue;
+      const parsed = parseMemory(next);
+      const current = tierText(parsed, tier);
+      const piece = current === after ? firstPiece(parsed, tier, before) : null;
+      if (piece === null && current === before) continue;
+      outcome = piece === null ? 'changed' : 'done';
+      if (piece === null) return null;
+      next = asItWas(parsed, tier, piece, before);
+    }
+    return outcome === 'done' ? next : null;
+  };
+  await update(memoryFile(groupsDir, version), undo, signal);
+  return outcome;
+}
+
+async function takeBackEntry(
+  groupsDir: string,
+  update: UpdateFile,
+  version: Version,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const date = /^memory\/(.+)\.md$/.exec(version.file)?.[1] ?? '';
+  const path = dailyFile(groupsDir, version.chatId, date);
+  return update(path, (bytes) => bytes && withoutEntry(bytes, version.after), signal);
 }
 
 const CUT_CONTENT =

@@ -48,7 +48,7 @@ export function readPersonaFile(file: string): PersonaFile {
     avatar: text('avatar'),
     voice: text('voice'),
     aliases: names('aliases'),
-    tools: tools(),
+    tools: value('tools') === '' ? null : knownTools(toolsNamed, fault),
     from: text('from'),
     character: parts.body.trim(),
     greeting: text('greeting', (words) => words.trim()),
@@ -93,23 +93,23 @@ export function readPersonaFile(file: string): PersonaFile {
     if (!list.every(isText)) return fault(`"${key}" should be a list of names`);
     return list.map((name) => oneLine(String(name))).filter((name) => name !== '');
   }
+}
 
-  /**
-   * Files for other programs name tools that do not exist here. Nobody then meant to leave a persona without memory: where
-   * no group is known the key counts as left out, and else the known ones are kept, with memory.
-   */
-  function tools(): string[] | null {
-    if (toolsNamed === null || value('tools') === '') return null;
-    const known = toolsNamed.filter((name) => GROUPS.has(name));
-    const unknown = toolsNamed.filter((name) => !GROUPS.has(name));
-    if (unknown.length === 0) return toolsNamed;
-    const kept = known.length === 0 ? null : [...new Set(['memory', ...known])];
-    const now = kept === null ? 'the key counts as left out' : `it has ${kept.join(', ')}`;
-    const which = unknown.slice(0, MOST_TOLD).map((name) => JSON.stringify(cutAt(name, 40)));
-    const more = unknown.length > MOST_TOLD ? ', …' : '';
-    fault(`"tools" names ${which.join(', ')}${more}, and there are only: ${TOOL_GROUPS.join(', ')}; ${now}`);
-    return kept;
-  }
+/**
+ * Files for other programs name tools that do not exist here. Nobody then meant to leave a persona without memory: where
+ * no group is known the key counts as left out, and else the known ones are kept, with memory.
+ */
+function knownTools(toolsNamed: string[] | null, fault: (message: string) => null): string[] | null {
+  if (toolsNamed === null) return null;
+  const known = toolsNamed.filter((name) => GROUPS.has(name));
+  const unknown = toolsNamed.filter((name) => !GROUPS.has(name));
+  if (unknown.length === 0) return toolsNamed;
+  const kept = known.length === 0 ? null : [...new Set(['memory', ...known])];
+  const now = kept === null ? 'the key counts as left out' : `it has ${kept.join(', ')}`;
+  const which = unknown.slice(0, MOST_TOLD).map((name) => JSON.stringify(cutAt(name, 40)));
+  const more = unknown.length > MOST_TOLD ? ', …' : '';
+  fault(`"tools" names ${which.join(', ')}${more}, and there are only: ${TOOL_GROUPS.join(', ')}; ${now}`);
+  return kept;
 }
 
 /** Claude Code's own names of models. */

@@ -71,14 +71,7 @@ export function personaReader(groupsDir: string, log: Log, models: readonly stri
   async function find(chatId: ChatId, name: string): Promise<Persona | null> {
     const wanted = slug(name);
     if (wanted === '') return null;
-    const byId = await get(chatId, wanted);
-    if (byId !== null) return byId;
-    const all = await list(chatId);
-    return (
-      all.find((persona) => slug(persona.name) === wanted) ??
-      all.find((persona) => persona.aliases.some((alias) => slug(alias) === wanted)) ??
-      null
-    );
+    return (await get(chatId, wanted)) ?? calledSo(await list(chatId), wanted);
   }
 
   async function withLibrary(personaId: PersonaId, path: string, own: PersonaFile): Promise<Persona> {
@@ -115,6 +108,11 @@ export function personaReader(groupsDir: string, log: Log, models: readonly stri
   /** A persona that has no file in the chat. */
   const asInLibrary = (id: PersonaId) => withLibrary(id, '', NO_FILE);
   return { list, get, find, library, asInLibrary };
+}
+
+function calledSo(personas: Persona[], wanted: string): Persona | null {
+  const byAlias = ({ aliases }: Persona) => aliases.some((alias) => slug(alias) === wanted);
+  return personas.find(({ name }) => slug(name) === wanted) ?? personas.find(byAlias) ?? null;
 }
 
 /** Files are read for every message; a problem is logged only when it has changed. */
@@ -194,10 +192,7 @@ export function createPersonas({
     const taken = refuse(`There is a persona named "${id}" here already; please choose another name.`);
     const source = from === null ? null : slug(from);
     const held = await library();
-    if (source !== null && !held.includes(source)) {
-      const holds = held.length === 0 ? 'It is empty.' : `It holds: ${held.join(', ')}.`;
-      return refuse(`There is no persona ${quoted(from ?? '')} in the library. ${holds}`);
-    }
+    if (source !== null && !held.includes(source)) return refuse(notInLibrary(from ?? '', held));
     const here = await list(chatId);
     if (here.some((persona) => persona.id === id)) return taken;
     // It may have the name of the library persona that it becomes, or takes after.
@@ -280,6 +275,11 @@ async function writeIfMissing(path: string, text: () => string): Promise<boolean
 
 function refuse(reason: string): PersonaRefusal {
   return { ok: false, reason };
+}
+
+function notInLibrary(from: string, held: PersonaId[]): string {
+  const holds = held.length === 0 ? 'It is empty.' : `It holds: ${held.join(', ')}.`;
+  return `There is no persona ${quoted(from)} in the library. ${holds}`;
 }
 
 function unknown(name: string): PersonaRefusal {

@@ -100,11 +100,6 @@ const TICK_MS = 2_000;
 
 type Read = ReturnType<typeof bundleOf>;
 
-interface Kept {
-  stamp: string;
-  read: Read;
-}
-
 /** A folder in which a bundle may lie. */
 interface BundlePlace {
   /** Its names below the folder of skills, with `/` between them. */
@@ -120,26 +115,9 @@ type Looked = { skill: Skill; body: string; remarks: string[] } | { why: string 
 
 /** `folder`: `data/skills`. */
 export function createSkills({ folder, log, ...host }: SkillHost & { folder: string; log: Log }): Skills {
-  /** By the path of the file and the name of its folder. */
-  const kept = new Map<string, Kept>();
-  /** Of what is to be told, what was logged last. */
+  const readBundle = bundleReader();
+  /** What was logged last. */
   let told = '';
-
-  async function readBundle(file: string, name: string): Promise<Read> {
-    const found = statSync(file);
-    if (!found.isFile()) return { ok: false, why: 'its SKILL.md is no file' };
-    if (found.size > MOST_BYTES) {
-      return { ok: false, why: `its SKILL.md has more than ${sizeInWords(MOST_BYTES)}` };
-    }
-    const key = `${file}\0${name}`;
-    const stamp = stampOf(found);
-    const before = kept.get(key);
-    if (before?.stamp === stamp) return before.read;
-    const read = bundleOf(await textOf(file), name);
-    if (Math.max(found.mtimeMs, found.ctimeMs) < Date.now() - TICK_MS) kept.set(key, { stamp, read });
-    else kept.delete(key);
-    return read;
-  }
 
   async function look({ place, name, folder, bound }: BundlePlace, file: string): Promise<Looked> {
     if (!isBelow(file, bound)) return { why: LEADS_OUT };
@@ -211,6 +189,27 @@ export function createSkills({ folder, log, ...host }: SkillHost & { folder: str
       const list = names.length === 0 ? 'There are none.' : `There are: ${names.join(', ')}.`;
       return { ok: false, reason: `There is no skill called ${called}. ${list}` };
     },
+  };
+}
+
+/** Reads a bundle's file again only when it has changed. */
+function bundleReader() {
+  /** By the path of the file and the name of its folder. */
+  const kept = new Map<string, { stamp: string; read: Read }>();
+  return async (file: string, name: string): Promise<Read> => {
+    const found = statSync(file);
+    if (!found.isFile()) return { ok: false, why: 'its SKILL.md is no file' };
+    if (found.size > MOST_BYTES) {
+      return { ok: false, why: `its SKILL.md has more than ${sizeInWords(MOST_BYTES)}` };
+    }
+    const key = `${file}\0${name}`;
+    const stamp = stampOf(found);
+    const before = kept.get(key);
+    if (before?.stamp === stamp) return before.read;
+    const read = bundleOf(await textOf(file), name);
+    if (Math.max(found.mtimeMs, found.ctimeMs) < Date.now() - TICK_MS) kept.set(key, { stamp, read });
+    else kept.delete(key);
+    return read;
   };
 }
 

@@ -52,106 +52,59 @@ export function createAgents({
   const update = fileUpdater(exclusive);
   const filesIn = createShownFiles(budgets, log);
 
-  async function space({ agent: id, chatId }: AgentSpace): Promise<string> {
-    if (chatId !== null && !isChatFolder(chatId)) throw noFolder(chatId, 'a chat');
-    const path = chatId === null ? [SHARED] : [CHATS, chatId];
-    if (chatId !== null) await ownFolder(join(folderOf(id), CHATS));
-    const root = await ownFolder(join(folderOf(id), ...path));
-    try {
-      await ownFolder(join(root, DAYS));
-      await makeMemory(root);
-    } catch (error) {
-      // What stands in the way is told of again when it is read; the agent works without it.
-      log.warn({ agent: id, error: describe(error) }, 'an agent’s internal space is not whole');
-    }
-    return root;
-  }
-
-  function folderOf(id: string): string {
-    if (isAgentId(id)) return join(folder, id);
-    throw noFolder(id, 'an agent');
-  }
+  const folderOf = (id: string) => agentFolder(folder, id);
+  const space = (of: AgentSpace) => spaceIn(folder, of, log);
 
   function originIn({ agent, chatId }: AgentSpace, file: string, text: string): Promise<Origin> {
     if (originOfNotes(text) === 'outside') return Promise.resolve('outside');
     return origins.originIn(spacePath(agent, chatId, file), () => text);
   }
 
-  /** Of the whole of it: what a prompt shows may end before the note that says so. */
-  async function originOfFile(of: AgentSpace, name: string): Promise<Origin> {
-    const bytes = await documentAt(await space(of), name);
-    return originIn(of, name, bytes?.toString('utf8') ?? '');
+  async function read(of: AgentSpace, name: string): Promise<{ text: string; origin: Origin }> {
+    const text = (await documentAt(await space(of), name))?.toString('utf8') ?? '';
+    return { text, origin: await originIn(of, name, text) };
+  }
+
+  /** No file prevents an answer. */
+  async function orEmpty<Value>(of: AgentSpace, empty: Value, work: () => Promise<Value>): Promise<Value> {
+    return work().catch((error) => {
+      const fields = { ...of, error: describe(error) };
+      log.warn(fields, 'an agent’s memory cannot be read; the prompt counts it as empty');
+      return empty;
+    });
   }
 
   return {
-    async find(given) {
-      const { files } = await agentsIn(folder);
-      const id = idIn(files.keys(), given.trim());
-      const file = id === null ? undefined : files.get(id);
-      if (id === null || file === undefined) {
-        const shown = JSON.stringify(given.slice(0, 80));
-        return {
-          ok: false,
-          reason: `There is no agent ${shown}; there are: ${[...files.keys()].join(', ')}.`,
-        };
-      }
-      const read = await readAgent(folder, id, file);
-      if (!read.ok) return { ok: false, reason: `The agent ${id} cannot be used: ${read.reason}` };
-      for (const warning of read.warnings) log.warn({ agent: id }, warning);
-      return { ok: true, agent: read.agent };
-    },
+    find: (given) => findAgent(folder, given, log),
 
     list: async () => [...(await agentsIn(folder)).files.keys()],
 
     space,
 
-    async memory(of, today) {
-      try {
+    memory: (of, today) =>
+      orEmpty(of, { longTerm: '', daily: '', origin: 'inside' }, async () => {
         const files = await filesIn(await space(of));
         const { longTermMaxChars: max } = budgets;
         const longTerm = await files.text(MEMORY, max, ['internal-space-memory-max-chars', max]);
         const daily = await files.days(DAYS, today, DAILY);
-        const found = await Promise.all([
-          originOfFile(of, MEMORY),
-          ...daysOf(daily).map(({ date }) => originOfFile(of, dayFile(date))),
-        ]);
-        return { longTerm, daily, origin: originOf(found.map((origin) => ({ origin }))) };
-      } catch (error) {
-        log.warn(
-          { ...of, error: describe(error) },
-          'an agent’s memory cannot be read; the prompt counts it as empty',
-        );
-        return { longTerm: '', daily: '', origin: 'inside' };
-      }
-    },
+        // Of whole files: the part that a prompt shows may end before the note on its origin.
+        const shown = [MEMORY, ...daysOf(daily).map(({ date }) => dayFile(date))];
+        return { longTerm, daily, origin: originOf(await Promise.all(shown.map((name) => read(of, name)))) };
+      }),
 
-    async read(of, what) {
-      const name = what === MEMORY ? MEMORY : dayFile(what.date);
-      const text = (await documentAt(await space(of), name))?.toString('utf8') ?? '';
-      return { text, origin: await originIn(of, name, text) };
-    },
+    read: (of, what) => read(of, what === MEMORY ? MEMORY : dayFile(what.date)),
 
-    async shownOf(of) {
-      try {
+    shownOf: (of) =>
+      orEmpty(of, new Map(), async () => {
         const files = await (await filesIn(await space(of))).all([MEMORY], DAYS);
         return new Map([...files].map(([file, text]) => [spacePath(of.agent, of.chatId, file), text]));
-      } catch (error) {
-        log.warn(
-          { ...of, error: describe(error) },
-          'an agent’s memory cannot be read; the prompt counts it as empty',
-        );
-        return new Map();
-      }
-    },
+      }),
 
     async append(of, date, line, signal) {
       const entry = entryLine(line);
       const path = await realPathIn(await space(of), dayFile(date));
-      await update(
-        path,
-        (current) => (entry === '' || hasEntry(current, entry) ? null : withEntry(current, entry)),
-        signal,
-      );
+      const isThere = (current: Buffer | null) => entry === '' || hasEntry(current, entry);
+      await update(path, (current) => (isThere(current) ? null : withEntry(current, entry)), signal);
     },
 
     async log(id, session, lines) {
@@ -168,6 +121,41 @@ export function createAgents({
 
     removeSessions: (before, signal) => removeSessions(folder, before, signal),
   };
+}
+
+async function findAgent(folder: string, given: string, log: Log): ReturnType<Agents['find']> {
+  const { files } = await agentsIn(folder);
+  const id = idIn(files.keys(), given.trim());
+  const file = id === null ? undefined : files.get(id);
+  if (id === null || file === undefined) {
+    const shown = JSON.stringify(given.slice(0, 80));
+    return { ok: false, reason: `There is no agent ${shown}; there are: ${[...files.keys()].join(', ')}.` };
+  }
+  const read = await readAgent(folder, id, file);
+  if (!read.ok) return { ok: false, reason: `The agent ${id} cannot be used: ${read.reason}` };
+  for (const warning of read.warnings) log.warn({ agent: id }, warning);
+  return { ok: true, agent: read.agent };
+}
+
+/** The real path of an agent's internal space, made where it is missing. */
+async function spaceIn(folder: string, { agent: id, chatId }: AgentSpace, log: Log): Promise<string> {
+  if (chatId !== null && !isChatFolder(chatId)) throw noFolder(chatId, 'a chat');
+  const own = agentFolder(folder, id);
+  if (chatId !== null) await ownFolder(join(own, CHATS));
+  const root = await ownFolder(chatId === null ? join(own, SHARED) : join(own, CHATS, chatId));
+  try {
+    await ownFolder(join(root, DAYS));
+    await makeMemory(root);
+  } catch (error) {
+    // The obstacle is reported again when it is read; the agent works without it.
+    log.warn({ agent: id, error: describe(error) }, 'an agent’s internal space is not whole');
+  }
+  return root;
+}
+
+function agentFolder(folder: string, id: string): string {
+  if (isAgentId(id)) return join(folder, id);
+  throw noFolder(id, 'an agent');
 }
 
 /** As the store makes the ids of chats: each is one safe name of a folder. */

@@ -5,7 +5,7 @@ import { describe, Fault } from '../../core/errors.js';
 import { onAbort } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
 import { withSpeakerName } from '../kit/outgoing.js';
-import { createState } from '../kit/supervise.js';
+import { createState, type State } from '../kit/supervise.js';
 import { isEndOfConnection, isOfLibrary, silenceLibsignal, type WhatsAppConnection } from './connection.js';
 import { check, meIn } from './credentials.js';
 import { createDirectory, createGroups, createSecrets } from './directory.js';
@@ -27,30 +27,14 @@ export function createWhatsApp(host: WhatsAppHost) {
   const { options, outward, clock, log, state } = host;
   const status = createState(clock);
   const stopping = new AbortController();
-  const { signal } = stopping;
   let takesIn = true;
   /** The account's own name, as far as it was known at the newest login. */
   let name: string | null = null;
   let running: Promise<unknown> = Promise.resolve();
   let unsilence = () => {};
-
-  const opened = (): WhatsAppConnection => {
-    const connection = connections.open();
-    if (connection === null) throw new Error('there is no connection to WhatsApp');
-    return connection;
-  };
-  const directory = createDirectory();
-  const groups = createGroups(async (group) => opened().socket.groupMetadata(group), directory, clock, log);
-  const receipts = createReadReceipts(async (keys) => opened().socket.readMessages(keys), clock, log);
-  const secrets = createSecrets(state, clock);
-  const intake = createIntake(directory, groups, secrets, receipts, clock, log);
-  const restrictions = createRestrictions(state, clock, log);
-  const sent = bounded<string, proto.IMessage>(MOST_SENT);
-  const sender: SendContext = { directory, sent, restrictions, clock, log };
-  const connections = createReconnecting({
-    ...{ host, status, intake, groups, sender, signal },
-    takesIn: () => takesIn,
-  });
+  const parts = assembled(host, status, () => takesIn, stopping.signal);
+  const { groups, receipts, secrets, intake, sender, connections } = parts;
+  const { directory, restrictions } = sender;
 
   async function sendNow(
     to: Recipient,
@@ -119,37 +103,50 @@ export function createWhatsApp(host: WhatsAppHost) {
     },
 
     async setTyping(to) {
-      try {
-        await opened().socket.sendPresenceUpdate('composing', to.address);
-      } catch (error) {
-        log.debug({ channel: 'whatsapp', reason: describe(error) }, 'showing the typing indicator failed');
-      }
+      const typing = connections.open()?.socket.sendPresenceUpdate('composing', to.address);
+      await typing?.catch((error) =>
+        log.debug({ channel: 'whatsapp', reason: describe(error) }, 'showing the typing indicator failed'),
+      );
     },
 
     fetch: ({ source }, { maxBytes, signal }) =>
       fetchFile({ source, maxBytes, signal, outward, clock, socket: connections.open()?.socket ?? null }),
 
     async isAdministrator(chat, person) {
-      try {
-        return await groups.isAdministrator(chat, person);
-      } catch (error) {
-        const reason = describe(error);
-        throw new Fault(
-          'internal',
-          `looking up the administrators of the WhatsApp group ${chat} failed: ${reason}`,
-        );
-      }
+      return groups.isAdministrator(chat, person).catch((error) => {
+        const what = `looking up the administrators of the WhatsApp group ${chat} failed`;
+        throw new Fault('internal', `${what}: ${describe(error)}`);
+      });
     },
 
     survives(error) {
-      if (!isOfLibrary(error)) return false;
+      const isOurs = !isOfLibrary(error);
       // An error that is left over from a connection that ended is no reason to end the one after it.
-      if (!isEndOfConnection(error)) {
+      if (!isOurs && !isEndOfConnection(error)) {
         connections.renew(new Error(`a fault inside the library: ${describe(error)}`));
       }
-      return true;
+      return !isOurs;
     },
 
     check: () => check(state),
   } satisfies Channel;
+}
+
+function assembled(host: WhatsAppHost, status: State, takesIn: () => boolean, signal: AbortSignal) {
+  const { clock, log, state } = host;
+  const opened = (): WhatsAppConnection => {
+    const connection = connections.open();
+    if (connection === null) throw new Error('there is no connection to WhatsApp');
+    return connection;
+  };
+  const directory = createDirectory();
+  const groups = createGroups(async (group) => opened().socket.groupMetadata(group), directory, clock, log);
+  const receipts = createReadReceipts(async (keys) => opened().socket.readMessages(keys), clock, log);
+  const secrets = createSecrets(state, clock);
+  const intake = createIntake(directory, groups, secrets, receipts, clock, log);
+  const restrictions = createRestrictions(state, clock, log);
+  const sent = bounded<string, proto.IMessage>(MOST_SENT);
+  const sender: SendContext = { directory, sent, restrictions, clock, log };
+  const connections = createReconnecting({ host, status, intake, groups, sender, takesIn, signal });
+  return { groups, receipts, secrets, intake, sender, connections };
 }

@@ -53,7 +53,7 @@ export function createIntake(
 ) {
   const taken = bounded<string, true>(MOST_TAKEN);
   const taking = new Set<Promise<void>>();
-  let receive: Receive | null = null;
+  let receive: Receive = () => Promise.reject(new Error('the intake has not started'));
   let newest = 0;
 
   async function take(message: WAMessage, isLate: boolean, to: Login): Promise<void> {
@@ -74,19 +74,13 @@ export function createIntake(
       titleOf,
       manages,
     };
-    const event = inbound(await readable(message, known), known);
+    const event = inbound(await readable(message, known, secrets, log), known);
     if (event === null) return;
     remember(directory, event, message);
     // A sender's clock must not move the cursor into the future: late messages until then would count as history.
     const cursor = Math.max(newest, to.since, Math.min(sentAt, clock.now()));
-    if (receive === null) throw new Error('the intake has not started');
-    const reception = await receive({
-      channel: 'whatsapp',
-      account: accountOf(me),
-      events: [event],
-      cursor: String(cursor),
-      ...(isLate ? { piledUp: true } : {}),
-    });
+    const batch = { channel: 'whatsapp', account: accountOf(me), events: [event], cursor: String(cursor) };
+    const reception = await receive(isLate ? { ...batch, piledUp: true } : batch);
     newest = cursor;
     if (event.kind !== 'message') return;
     const { platformMessageId: id, sender } = event;
@@ -94,18 +88,6 @@ export function createIntake(
     const bytes = bytesIn(contentOf(message.message)?.messageContextInfo?.messageSecret);
     if (bytes !== undefined) await secrets.keep(id, { author: sender.address, bytes });
     if (!sender.self) receipts.add(message.key);
-  }
-
-  /** An edit that is encrypted with the secret of its message, decrypted where that is possible. */
-  async function readable(message: WAMessage, known: KnownContext): Promise<WAMessage> {
-    const sealed = contentOf(message.message)?.secretEncryptedMessage;
-    const origin = sealed && originOf(message, known);
-    if (!sealed || !origin) return message;
-    const edit = openEdit(sealed, origin.person, await secrets.of(sealed.targetMessageKey?.id ?? ''));
-    if (edit !== null) return { ...message, message: edit };
-    const fields = { channel: 'whatsapp', chat: origin.chat.address };
-    log.debug(fields, 'an edit could not be decrypted: its message came over an hour ago, or never');
-    return message;
   }
 
   return {
@@ -128,20 +110,35 @@ export function createIntake(
       const me = to.me();
       if (me === null) return;
       const { fullMessage } = decodeMessageNode(stanza, me.phone, me.lid ?? '');
-      const withheld = { viewOnceMessage: { message: { imageMessage: { viewOnce: true } } } };
-      await take({ ...fullMessage, message: withheld }, Boolean(stanza.attrs.offline), to);
+      await take({ ...fullMessage, message: WITHHELD }, Boolean(stanza.attrs.offline), to);
     },
 
     /** A message as the library hands it out. */
     async handedOut(message: WAMessage, isLate: boolean, to: Login): Promise<void> {
       if (!taken.get(nameOf(message))) await take(message, isLate, to);
     },
-
     /** Resolves when nothing is being stored. */
     async idle(): Promise<void> {
       await Promise.allSettled(taking);
     },
   };
+}
+
+/** An edit that is encrypted with the secret of its message, decrypted where that is possible. */
+async function readable(
+  message: WAMessage,
+  known: KnownContext,
+  secrets: Secrets,
+  log: Log,
+): Promise<WAMessage> {
+  const sealed = contentOf(message.message)?.secretEncryptedMessage;
+  const origin = sealed && originOf(message, known);
+  if (!sealed || !origin) return message;
+  const edit = openEdit(sealed, origin.person, await secrets.of(sealed.targetMessageKey?.id ?? ''));
+  if (edit !== null) return { ...message, message: edit };
+  const fields = { channel: 'whatsapp', chat: origin.chat.address };
+  log.debug(fields, 'an edit could not be decrypted: its message came over an hour ago, or never');
+  return message;
 }
 
 function nameOf({ key }: WAMessage): string {
@@ -198,6 +195,8 @@ function outOfOwnWrapper({ deviceSentMessage, ...outside }: proto.IMessage): pro
   const messageContextInfo = said.messageContextInfo ?? outside.messageContextInfo;
   return messageContextInfo ? { ...said, messageContextInfo } : said;
 }
+
+const WITHHELD = { viewOnceMessage: { message: { imageMessage: { viewOnce: true } } } };
 
 /** Stands in the place of a content that is newer than the library. */
 const OF_LATER_KIND = { messageOfLaterKind: {} };

@@ -40,7 +40,8 @@ export async function alertsIn(state: ChannelState): Promise<string[]> {
 }
 
 const MINUTE = 60_000;
-const PAUSES = [10 * MINUTE, 60 * MINUTE, 4 * 60 * MINUTE, 12 * 60 * MINUTE];
+const PAUSES = [10 * MINUTE, 60 * MINUTE, 4 * 60 * MINUTE];
+const LONGEST_PAUSE = 12 * 60 * MINUTE;
 
 const NAME = 'holds';
 /** A waiting message is tried within this time after the pause; where none was tried, none waits. */
@@ -65,24 +66,14 @@ export function createRestrictions(state: ChannelState, clock: Clock, log: Log) 
     const held = [...paused].filter(([, { until }]) => until + FORGOTTEN_AFTER_MS > clock.now());
     const isEmpty = held.length === 0 && restrictedUntil <= clock.now();
     const kept = isEmpty ? null : JSON.stringify({ restrictedUntil, held });
-    writing = writing
-      .then(() => state.set(new Map([[NAME, kept]])))
-      .catch((error) =>
-        log.warn(
-          { channel: 'whatsapp', reason: describe(error) },
-          'storing the paused chats (463) failed; a restart would forget them',
-        ),
-      );
+    const failed = (error: unknown) => {
+      const fields = { channel: 'whatsapp', reason: describe(error) };
+      log.warn(fields, 'storing the paused chats (463) failed; a restart would forget them');
+    };
+    writing = writing.then(() => state.set(new Map([[NAME, kept]]))).catch(failed);
   }
 
-  function reason(): string | null {
-    const isRestricted = restrictedUntil > clock.now();
-    const waiting = [...paused.values()].filter(({ until }) => until + TRIED_WITHIN_MS > clock.now()).length;
-    if (waiting === 0 && !isRestricted) return null;
-    const chats = waiting === 1 ? 'one chat' : `${waiting} chats`;
-    const until = isRestricted ? ` until ${new Date(restrictedUntil).toISOString()}` : '';
-    return `WhatsApp does not let this account write to some people (463)${until}; what is for them waits (${chats}). Others are answered as before. Have these people write first, and write to no strangers meanwhile: that makes it last longer, and may end in a ban`;
-  }
+  const reason = () => reasonOf([...paused.values()], restrictedUntil, clock.now());
 
   function changed(): void {
     save();
@@ -92,24 +83,21 @@ export function createRestrictions(state: ChannelState, clock: Clock, log: Log) 
   return {
     /** Reads what was kept before the gateway was started. */
     async load(): Promise<void> {
-      const read = keptSchema.safeParse(JSON.parse((await state.get([NAME])).get(NAME) ?? 'null'));
-      if (!read.success) return;
-      restrictedUntil = read.data.restrictedUntil;
-      for (const [chat, pause] of read.data.held) paused.set(chat, pause);
-      alert.set(reason());
+      const kept = keptSchema.safeParse(JSON.parse((await state.get([NAME])).get(NAME) ?? 'null')).data;
+      restrictedUntil = kept?.restrictedUntil ?? 0;
+      for (const [chat, pause] of kept?.held ?? []) paused.set(chat, pause);
+      if (kept) alert.set(reason());
     },
 
     /** Resolves when everything is on the disk. */
     settled: () => writing,
-
     /** How long no message may go to this chat, ms; 0 if it may. */
     leftFor: (chat: string): number => Math.max(0, (paused.get(chat)?.until ?? 0) - clock.now()),
 
     /** WhatsApp refused a message to this chat. How long the chat pauses now, ms. */
     refused(chat: string): number {
       const refusals = (paused.get(chat)?.refusals ?? 0) + 1;
-      const pause = PAUSES[Math.min(refusals, PAUSES.length) - 1] ?? 0;
-      const until = Math.max(clock.now() + pause, restrictedUntil);
+      const until = Math.max(clock.now() + (PAUSES[refusals - 1] ?? LONGEST_PAUSE), restrictedUntil);
       paused.set(chat, { until, refusals });
       changed();
       const fields = { channel: 'whatsapp', chat, refusals, until: new Date(until).toISOString() };
@@ -147,4 +135,13 @@ export function createRestrictions(state: ChannelState, clock: Clock, log: Log) 
     /** For an operator; null where all is well. */
     reason,
   };
+}
+
+function reasonOf(paused: { until: number }[], restrictedUntil: number, now: number): string | null {
+  const isRestricted = restrictedUntil > now;
+  const waiting = paused.filter(({ until }) => until + TRIED_WITHIN_MS > now).length;
+  if (waiting === 0 && !isRestricted) return null;
+  const chats = waiting === 1 ? 'one chat' : `${waiting} chats`;
+  const until = isRestricted ? ` until ${new Date(restrictedUntil).toISOString()}` : '';
+  return `WhatsApp does not let this account write to some people (463)${until}; what is for them waits (${chats}). Others are answered as before. Have these people write first, and write to no strangers meanwhile: that makes it last longer, and may end in a ban`;
 }
