@@ -63,9 +63,16 @@ export async function prepare(
   const { tier1By } = services.settings;
   // At night nobody asks for anything: what changes on the word of some stays as it is.
   const mayChangeTier1 = tier1By === 'anyone' || (tier1By === 'administrators' && chat.kind === 'direct');
-  const turn = { kind: 'flush', chatId: chat.id, personaId, senderId: '', allowed: null } as const;
-  const place = { channel: chat.channel, chatKind: chat.kind };
-  const tools = services.toolsFor({ ...turn, ...place, draft: draft.memory });
+  const tools = services.toolsFor({
+    kind: 'flush',
+    chatId: chat.id,
+    personaId,
+    senderId: '',
+    allowed: null,
+    channel: chat.channel,
+    chatKind: chat.kind,
+    draft: draft.memory,
+  });
   const messages = consolidationRequest({
     name: personaName(personas, personaId),
     today: zone.date(clock.now()),
@@ -83,7 +90,9 @@ export async function consolidate(
   services: Services,
   subject: Subject,
   { before, draft, tools, messages, tokens, mayChangeTier1 }: Consolidation,
-  { changeId, memoryChars, signal }: { changeId: string; memoryChars: number; signal: AbortSignal },
+  changeId: string,
+  memoryChars: number,
+  signal: AbortSignal,
 ): Promise<ConsolidationEnd> {
   const { chat, room, personaId, personas } = subject;
   const owner = { chatId: chat.id, personaId };
@@ -106,7 +115,10 @@ export async function consolidate(
     messages,
     seen: new Map(TIERS.map((tier) => [seenKey(chat.id, personaId, tier), { text: before[tier] }])),
     authorisation: {
-      ...{ ...owner, channel: chat.channel, senderId: '', controlChats: [] },
+      ...owner,
+      channel: chat.channel,
+      senderId: '',
+      controlChats: [],
       asker: askerOf(services, chat, async () => []),
     },
     cause,
@@ -114,7 +126,7 @@ export async function consolidate(
     trust: { isTainted, isNamed: () => false },
     approvalMs: null,
     steps: [],
-    // Steps are not stored: only the whole result is written.
+    // Only the whole result is written.
     ...journalOnly(services, signal),
     signal,
   });
@@ -137,7 +149,7 @@ export async function consolidate(
 }
 
 async function lastDays(
-  { memory, zone, clock }: Pick<Services, 'memory' | 'zone' | 'clock'>,
+  { memory, zone, clock }: Services,
   { chatId }: MemoryOwner,
 ): Promise<{ date: string; text: string }[]> {
   const days: { date: string; text: string }[] = [];
@@ -162,7 +174,7 @@ function datesOfLastDays(zone: Zone, now: number): string[] {
 
 /** Earlier nights are left out: they only moved and reworded. */
 async function knownDays(
-  { store, zone }: Pick<Services, 'store' | 'zone'>,
+  { store, zone }: Services,
   owner: MemoryOwner,
   tiers: Tiers,
 ): Promise<{ date: string; line: string }[]> {
@@ -180,11 +192,8 @@ async function knownDays(
   );
 }
 
-/** Whether words from outside had been read when any of what the night is given was written: it may stand elsewhere then. */
-async function isFromOutside(
-  { memory, zone, clock }: Pick<Services, 'memory' | 'zone' | 'clock'>,
-  owner: MemoryOwner,
-): Promise<boolean> {
+/** Whether any of the text that the model is given was written after untrusted text had been read. */
+async function isFromOutside({ memory, zone, clock }: Services, owner: MemoryOwner): Promise<boolean> {
   const origins = await Promise.all([
     memory.originOf(owner),
     ...datesOfLastDays(zone, clock.now()).map((date) => memory.originOfDay(owner.chatId, date)),
@@ -201,12 +210,11 @@ export function tokensUsed(prepared: Consolidation, end: ConsolidationEnd): numb
   return prepared.tokens * (written.length > 0 ? 2 : 1) + estimateTokens(text);
 }
 
-// A copy of one persona's tiers for a model to rewrite: nothing reaches the file before the whole of it was checked.
-
 type Tiers = Record<Tier, string>;
 
 const TIERS: readonly Tier[] = [1, 2, 3];
 
+/** A copy of one persona's tiers for a model to rewrite: nothing reaches the file before all of it was checked. */
 interface TierDraft {
   /** Reads and writes of tiers stay in the draft; everything else is read from the files. */
   memory: Memory;
@@ -235,8 +243,6 @@ function draftOf(memory: Memory, given: Tiers): TierDraft {
   };
 }
 
-// Checks a consolidated memory before it replaces the old one: a careless model must not empty it. Pure.
-
 /** The share of the words of tiers 1 and 2 that may go; of a small memory some more, for a contradiction settled is much of it. */
 const MOST_LOST = 0.4;
 const MOST_LOST_OF_FEW = 0.6;
@@ -244,7 +250,10 @@ const FEW_LOST = 8;
 /** The title and the three headings count into the budget. */
 const HEADINGS_CHARS = 120;
 
-/** Why it must not be written, for the operator; null if it may. Tier 3 ages, so its words may go. */
+/**
+ * Why a consolidated memory must not replace the old one, for the operator; null if it may. A careless model must not empty
+ * it; tier 3 ages, so its words may go.
+ */
 export function objection(
   before: Tiers,
   after: Tiers,
@@ -268,9 +277,7 @@ function charsOf(tiers: Tiers): number {
   return TIERS.reduce((sum, tier) => sum + tiers[tier].length, HEADINGS_CHARS);
 }
 
-// What a model is asked when a persona's memory is put in order for the night. Pure.
-
-interface ConsolidationFacts {
+interface RequestContent {
   name: string;
   /** YYYY-MM-DD. */
   today: string;
@@ -286,20 +293,20 @@ interface ConsolidationFacts {
   mayChangeTier1: boolean;
 }
 
-function consolidationRequest(facts: ConsolidationFacts): ModelMessage[] {
+function consolidationRequest(request: RequestContent): ModelMessage[] {
   return [
-    { role: 'system', content: system(facts) },
-    { role: 'user', content: [instructions(facts), ...blocks(facts)].join('\n\n') },
+    { role: 'system', content: system(request) },
+    { role: 'user', content: [instructions(request), ...blocks(request)].join('\n\n') },
   ];
 }
 
-function system({ name, principles }: ConsolidationFacts): string {
+function system({ name, principles }: RequestContent): string {
   const who = `You keep the memory of ${nameInPrompt(name)}, a persona that people chat with. You work at night, alone: nobody reads what you answer.`;
   if (principles === '') return who;
   return `${who}\n\n# Principles (highest priority)\n\n${fenced(principles)}`;
 }
 
-function instructions({ today, memoryChars, mayChangeTier1 }: ConsolidationFacts): string {
+function instructions({ today, memoryChars, mayChangeTier1 }: RequestContent): string {
   const kept = mayChangeTier1
     ? ''
     : '\n- Tier 1 stays as it is: here only people change it. What would rise to it goes to tier 2.';
@@ -317,7 +324,7 @@ When all is in order, or nothing is to be done, answer: done`;
 
 const TITLES = { 1: 'long term', 2: 'mid term', 3: 'short term' } as const;
 
-function blocks({ tiers, known, days }: ConsolidationFacts): string[] {
+function blocks({ tiers, known, days }: RequestContent): string[] {
   const log = days.map(({ date, text }) => `--- ${date} ---\n${text}`).join('\n\n');
   const since = known.map(({ date, line }) => `${date}: ${line}`).join('\n');
   return [

@@ -1,13 +1,11 @@
 /**
- * Social digests (`digests`): once in a period, what was said in the chats that the control chats follow is summed up and
- * told there. Where nothing was said nothing is asked of a model. What was covered is kept in the store, and the event has
- * an id of its own, so that a start over does not tell it twice.
+ * Social digests (`digests`): once in a period, the conversations that the control chats follow are summed up and told there.
+ * The period that was covered is kept in the store, and the event has an id of its own, so a restart tells nothing twice.
  */
-
 import { describe } from '../../core/errors.js';
 import { type ChatId, DEFAULT_PERSONA, type RoomId } from '../../core/ids.js';
 import type { DigestContent, GuppiEvent, SaidWords } from '../../core/journal.js';
-import { estimateTokens } from '../../core/model.js';
+import { estimateTokens, type ModelRequest } from '../../core/model.js';
 import { element, elementAround } from '../../core/origin.js';
 import { ownerChats } from '../access.js';
 import { requestTokens, type Services } from '../services.js';
@@ -29,7 +27,7 @@ export type TellDigest = (digest: {
   tainted: true;
 }) => Promise<void>;
 
-/** What outlives a restart, as JSON in one setting: until when everything is covered, and the last message by then. */
+/** Survives a restart, as JSON in one setting: until when everything is covered, and the last message by then. */
 interface Covered {
   at: number;
   upTo: number;
@@ -48,117 +46,126 @@ export async function keepDigests(
   tell: TellDigest,
   signal: AbortSignal,
 ): Promise<void> {
-  const { store, clock, log } = services;
+  const { clock, log } = services;
   while (!signal.aborted) {
     try {
-      const covered = await load();
+      const covered = await load(services);
       await clock.sleep(covered.at + plan.everyMs - clock.now(), signal);
       if (signal.aborted) return;
-      // Where the clock was put back, it waits on.
+      // After the clock was set back, it waits on.
       if (clock.now() < covered.at + plan.everyMs) continue;
-      await digest(covered);
+      await digest(services, plan, covered, tell, signal);
     } catch (error) {
       if (signal.aborted) return;
-      log.warn({ err: error, why: describe(error) }, 'a social digest could not be made; it is tried again');
+      log.warn({ err: error, why: describe(error) }, 'social digest failed; retrying in ten minutes');
       await clock.sleep(RETRY_MS, signal);
     }
   }
-
-  async function load(): Promise<Covered> {
-    const stored = await store.setting(SETTING);
-    if (stored !== null) return JSON.parse(stored);
-    // What was said before anybody wanted digests is left alone.
-    const first = { at: clock.now(), upTo: await store.newestSaid() };
-    await store.setSetting(SETTING, JSON.stringify(first));
-    return first;
-  }
-
-  async function digest(covered: Covered): Promise<void> {
-    const now = clock.now();
-    const upTo = await store.newestSaid();
-    const said = await store.saidSince({ chats: plan.chats, after: covered.upTo, upTo });
-    if (said.some(({ byPerson }) => byPerson)) {
-      const summary = await summaryOf(said);
-      const content: DigestContent = {
-        start_ts: covered.at / 1000,
-        end_ts: now / 1000,
-        msg_count: said.length,
-        participants: [...new Set(said.map(({ author }) => author))],
-        summary,
-      };
-      await tellAll(`digest-${covered.upTo}`, content);
-    }
-    await store.setSetting(SETTING, JSON.stringify({ at: now, upTo }));
-  }
-
-  async function tellAll(id: string, content: DigestContent): Promise<void> {
-    const to = await ownerChats(services);
-    for (const { id: room } of to) {
-      // Whoever spoke there is nobody here, whatever they may do in that chat.
-      const told = { text: content.summary, content, tainted: true } as const;
-      await tell({ id, room, about: 'digest', personaId: null, ...told });
-    }
-    if (to.length > 0) return;
-    const [chatId = ''] = plan.chats;
-    const entry: GuppiEvent = {
-      id: `evt-${id}`,
-      type: 'GUPPIEvent',
-      agent: DEFAULT_PERSONA,
-      timestamp_event: new Date(clock.now()).toISOString(),
-      event_type: 'SocialDigest',
-      source: 'digest',
-      content,
-    };
-    const place = { chatId, room: null, personaId: DEFAULT_PERSONA, turnId: null };
-    await store.append([{ kind: 'event', entry, ...place }], services.owner);
-  }
-
-  async function summaryOf(said: SaidWords[]): Promise<string> {
-    const byChat = plan.chats
-      .map((chatId) => said.filter((one) => one.chatId === chatId))
-      .filter((ofChat) => ofChat.some(({ byPerson }) => byPerson));
-    const summaries: string[] = [];
-    for (const ofChat of byChat) {
-      const [{ chatId = '' } = {}] = ofChat;
-      const title = (await store.chat(chatId))?.title ?? chatId;
-      summaries.push(`${title}: ${await summaryOfChat(chatId, ofChat)}`);
-    }
-    return summaries.join('\n\n');
-  }
-
-  async function summaryOfChat(chatId: ChatId, said: SaidWords[]): Promise<string> {
-    const lines = said.map(({ author, text, at }) =>
-      element('user_message', { from: author, at: services.zone.time(at) }, text),
-    );
-    const conversation = elementAround('conversation', {}, `\n${fitting(services, lines)}\n`);
-    const request = {
-      messages: [
-        { role: 'system' as const, content: TASK },
-        { role: 'user' as const, content: `${conversation}\n\nSocial digest: sum it up.` },
-      ],
-      tools: [],
-    };
-    const purse = services.dailyLimits.meter({
-      ...{ room: chatId, personaId: DEFAULT_PERSONA, personId: null },
-      undecided: true,
-    });
-    try {
-      for await (const event of purse.model.stream(request, signal)) {
-        if (event.kind === 'failed') throw event.fault;
-        if (event.kind !== 'done') continue;
-        countTokens(services.metrics, spentOn(event));
-        const text = event.text.trim();
-        if (text !== '') return event.truncated ? `${text} …` : text;
-      }
-    } finally {
-      await purse.settle();
-    }
-    throw new Error('the model gave no summary');
-  }
 }
 
-/** The newest lines that fit a request; how many are left out is said. */
-function fitting(services: Services, lines: string[]): string {
+async function load({ store, clock }: Services): Promise<Covered> {
+  const stored = await store.setting(SETTING);
+  if (stored !== null) return JSON.parse(stored);
+  // Messages from before digests were configured are left out.
+  const first = { at: clock.now(), upTo: await store.newestSaid() };
+  await store.setSetting(SETTING, JSON.stringify(first));
+  return first;
+}
+
+async function digest(
+  services: Services,
+  { chats }: DigestPlan,
+  covered: Covered,
+  tell: TellDigest,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, clock } = services;
+  const now = clock.now();
+  const upTo = await store.newestSaid();
+  const said = await store.saidSince({ chats, after: covered.upTo, upTo });
+  const summaries: string[] = [];
+  for (const chatId of chats) {
+    const ofChat = said.filter((one) => one.chatId === chatId);
+    if (!ofChat.some(({ byPerson }) => byPerson)) continue;
+    const title = (await store.chat(chatId))?.title ?? chatId;
+    summaries.push(`${title}: ${await summaryOf(services, chatId, ofChat, signal)}`);
+  }
+  if (summaries.length > 0) {
+    const content: DigestContent = {
+      start_ts: covered.at / 1000,
+      end_ts: now / 1000,
+      msg_count: said.length,
+      participants: [...new Set(said.map(({ author }) => author))],
+      summary: summaries.join('\n\n'),
+    };
+    await tellAll(services, chats[0] ?? '', `digest-${covered.upTo}`, content, tell);
+  }
+  await store.setSetting(SETTING, JSON.stringify({ at: now, upTo }));
+}
+
+/** In the control chats; without any, in the journal alone. */
+async function tellAll(
+  services: Services,
+  firstChat: ChatId,
+  id: string,
+  content: DigestContent,
+  tell: TellDigest,
+): Promise<void> {
+  const to = await ownerChats(services);
+  for (const { id: room } of to) {
+    // The people of those chats are strangers here.
+    const text = content.summary;
+    await tell({ id, room, about: 'digest', personaId: null, text, content, tainted: true });
+  }
+  if (to.length > 0) return;
+  const entry: GuppiEvent = {
+    id: `evt-${id}`,
+    type: 'GUPPIEvent',
+    agent: DEFAULT_PERSONA,
+    timestamp_event: new Date(services.clock.now()).toISOString(),
+    event_type: 'SocialDigest',
+    source: 'digest',
+    content,
+  };
+  const place = { chatId: firstChat, room: null, personaId: DEFAULT_PERSONA, turnId: null };
+  await services.store.append([{ kind: 'event', entry, ...place }], services.owner);
+}
+
+async function summaryOf(
+  services: Services,
+  chatId: ChatId,
+  said: SaidWords[],
+  signal: AbortSignal,
+): Promise<string> {
+  const lines = said.map(({ author, text, at }) =>
+    element('user_message', { from: author, at: services.zone.time(at) }, text),
+  );
+  const conversation = elementAround('conversation', {}, `\n${newestWithin(services, lines)}\n`);
+  const request: ModelRequest = {
+    messages: [
+      { role: 'system', content: TASK },
+      { role: 'user', content: `${conversation}\n\nSocial digest: sum it up.` },
+    ],
+    tools: [],
+  };
+  const payer = { room: chatId, personaId: DEFAULT_PERSONA, personId: null, undecided: true } as const;
+  const meter = services.dailyLimits.meter(payer);
+  try {
+    for await (const event of meter.model.stream(request, signal)) {
+      if (event.kind === 'failed') throw event.fault;
+      if (event.kind !== 'done') continue;
+      countTokens(services.metrics, spentOn(event));
+      const text = event.text.trim();
+      if (text !== '') return event.truncated ? `${text} …` : text;
+    }
+  } finally {
+    await meter.settle();
+  }
+  throw new Error('the model gave no summary');
+}
+
+/** The newest lines that fit a request, with the number of those left out. */
+function newestWithin(services: Services, lines: string[]): string {
   let tokens = requestTokens(services, null) - ANSWER_TOKENS;
   let first = lines.length;
   while (first > 0) {
