@@ -76,7 +76,7 @@ describe('what is remembered', () => {
     expect(why[of('Has a tortoise')]).toContain('written by hand');
     expect(why[of('planted a shed')]).toMatch(/memory\/[\d-]+\.md; from Anna Berg/);
     expect(of('Likes blue roses —')).toBeLessThan(of('Lives in Graz —'));
-    expect(why.at(-1)).toMatch(/^Of what was said here .* in my window/);
+    expect(why.at(-1)).toMatch(/^Messages here: .* in my window/);
     expect(await ask('/memory why blue roses')).toMatch(/It is in my window/);
   });
 
@@ -125,8 +125,8 @@ describe('/memory forget', () => {
   it('says when a text stands nowhere, asks nothing then, and keeps nothing of the question', async () => {
     await begin();
     await ask('hello');
-    expect(await ask('/memory forget marlin')).toMatch(/^I find that nowhere/);
-    expect(await ask('/memory forget marlin')).toMatch(/^I find that nowhere/);
+    expect(await ask('/memory forget marlin')).toMatch(/^I can’t find that/);
+    expect(await ask('/memory forget marlin')).toMatch(/^I can’t find that/);
     expect(await ask('yes')).toBe('echo: yes');
     // The write-ahead log holds the question until it is next brought into the database.
     const lasting = (await filesWith('marlin')).filter((file) => !file.endsWith('-wal'));
@@ -204,7 +204,7 @@ describe('/memory undo', () => {
     await ask('remember: 2 a shed');
     const file = (await on.home.read(MEMORY)) ?? '';
     await on.home.write(MEMORY, file.replace('a shed', 'a big shed'));
-    expect(await ask('/memory undo')).toMatch(/^Nothing was taken back.*edited by hand since/);
+    expect(await ask('/memory undo')).toMatch(/^Nothing was undone.*edited by hand since/);
     expect(await on.home.read(MEMORY)).toContain('a big shed');
     await on.home.write(MEMORY, file);
     expect(await ask('/memory undo')).toContain('tier 2');
