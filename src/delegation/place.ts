@@ -10,7 +10,6 @@ import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { nameOnDisk } from '../core/beneath.js';
 import type { Task } from '../core/task.js';
 import type { AgentPlace } from '../core/tool.js';
-import type { FindFile, FoundFile } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
 
 export interface AgentFolders {
@@ -56,7 +55,7 @@ export async function placeOf(
     ...(own === null ? [] : [own]),
     ...further.filter((root) => root !== null),
   ];
-  const given = viap?.context.cwd ?? null;
+  const given = viap?.cwd ?? null;
   // What a persona delegates without a word of where is done in its own folder, from which it can send files.
   const cwd = given === null ? (own ?? folders.workspace) : await within(resolve(own ?? '/', given), roots);
   return {
@@ -70,7 +69,7 @@ function environmentOf(viap: ViapTask | null, workspace: string | null): Record<
   const usual: Record<string, string> =
     workspace === null ? {} : { OPENCLAW_WORKSPACE: workspace, MEMORY_DIR: join(workspace, 'memory') };
   if (viap === null) return usual;
-  const { env, args } = viap.inputs;
+  const { env, args } = viap;
   return { ...usual, VIAP_ARGS: JSON.stringify(args), ...env };
 }
 
@@ -103,13 +102,18 @@ async function realFolder(path: string): Promise<string | null> {
   return realpath(path).catch(() => null);
 }
 
-// Looks for the files that an agent's report names: inside the folders that it could reach, links followed. What lies
-// outside of them is not opened.
-
 /** Of a longer file no sum is made. */
 const MOST_BYTES = 2_000_000_000;
 
-export const findArtifact: FindFile = async (path, place, isSummed) => {
+export type FoundFile =
+  /** `sha256`: null where none was wanted, or none can be made (of a folder, or of a file that is too long). */
+  { kind: 'there'; sha256: string | null } | { kind: 'missing' } | { kind: 'outside' };
+
+/**
+ * Looks for a file that an agent's report names: inside the folders that it could reach, links followed. What lies outside of
+ * them is not opened. `isSummed`: its sum is wanted.
+ */
+export async function findArtifact(path: string, place: AgentPlace, isSummed: boolean): Promise<FoundFile> {
   if (path.includes('\0')) return MISSING;
   let end: FoundFile = MISSING;
   for (const candidate of candidatesOf(path, place)) {
@@ -118,7 +122,7 @@ export const findArtifact: FindFile = async (path, place, isSummed) => {
     if (found.kind === 'outside') end = found;
   }
   return end;
-};
+}
 
 const MISSING: FoundFile = { kind: 'missing' };
 const OUTSIDE: FoundFile = { kind: 'outside' };

@@ -19,7 +19,7 @@ import {
 import type { AgentPlace } from '../core/tool.js';
 import type { Step } from '../core/transcript.js';
 import { beginningOfProgramsTask, endTask, type TaskOutcome, type TaskServices } from './end.js';
-import { findArtifact, placeOf } from './place.js';
+import { placeOf } from './place.js';
 import { openingRequest } from './request.js';
 import { completeReport, failureReport, readReport, repairRequest } from './viap/report.js';
 import { readViapTask, type ViapTask } from './viap/task.js';
@@ -138,7 +138,7 @@ async function begin(
 /** The task's own limit counts, but never more than the agent's. */
 function minutesFor({ timeoutMinutes }: AgentDefinition, viap: ViapTask | null): number {
   const given = viap?.raw.constraints as { time_budget_min?: unknown } | undefined;
-  const asked = viap?.constraints.timeBudgetMin ?? DEFAULT_MINUTES;
+  const asked = viap?.timeBudgetMin ?? DEFAULT_MINUTES;
   if (given?.time_budget_min !== asked) return timeoutMinutes ?? DEFAULT_MINUTES;
   return Math.min(asked, timeoutMinutes ?? asked);
 }
@@ -260,7 +260,7 @@ async function answer(run: TaskRun, text: string): Promise<'over' | 'goes on'> {
   if (viap === null) return end(run, { kind: 'answered', text });
   const read = readReport(text, viap.taskId);
   if (read.ok)
-    return end(run, { kind: 'report', report: await completed(run, viap, read.report), hasFailed: false });
+    return end(run, { kind: 'report', report: await completed(run, read.report), hasFailed: false });
   if (!run.hasRepaired) {
     run.hasRepaired = true;
     run.messages.push({ role: 'user', content: repairRequest(read.reason, viap.taskId) });
@@ -275,19 +275,17 @@ async function failed(run: TaskRun, where: string, reason: string, tail?: string
   const { viap } = run;
   if (viap === null) return { kind: 'error', reason };
   const made = failureReport(viap, { where, message: reason, ...(tail !== undefined && { tail }) });
-  return { kind: 'report', report: await completed(run, viap, made), hasFailed: true };
+  return { kind: 'report', report: await completed(run, made), hasFailed: true };
 }
 
-function completed(run: TaskRun, task: ViapTask, report: Parameters<typeof completeReport>[0]) {
+function completed(run: TaskRun, report: Parameters<typeof completeReport>[0]) {
   const { startedAt, createdAt } = run.running.task;
   return completeReport(report, {
-    task,
     steps: run.steps,
     place: run.place,
     startedAt: startedAt ?? createdAt,
     endedAt: run.services.clock.now(),
     wasExternalRefused: run.wasExternalRefused,
-    findFile: findArtifact,
   });
 }
 

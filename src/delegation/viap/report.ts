@@ -4,55 +4,114 @@
  */
 
 import { isAbsolute, resolve } from 'node:path';
+import * as z from 'zod';
 import { cutWithMarker } from '../../core/cut.js';
 import type { ToolCall } from '../../core/model.js';
 import { NEEDS_INSTRUCTION } from '../../core/task.js';
 import type { AgentPlace } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
-import { canonical, isObject, parsed, typedIn } from './objects.js';
+import { type FoundFile, findArtifact } from '../place.js';
+import { canonical, parsed, typedIn } from './objects.js';
 import type { ViapTask } from './task.js';
-
-export interface ViapReport {
-  viap_version: '3';
-  type: 'VIAP_V3_REPORT';
-  task_id: string;
-  success: boolean;
-  summary: string;
-  steps: ReportStep[];
-  artifacts: ReportArtifact[];
-  metrics: { start_time?: string; end_time?: string; duration_sec?: number };
-  errors: ReportError[];
-  logs: { stdout_tail?: string; stderr_tail?: string };
-  next_actions: string[];
-}
-
-export interface ReportStep {
-  what: string;
-  command?: string;
-  cwd?: string;
-  result?: string;
-}
-
-export interface ReportArtifact {
-  path: string;
-  description: string;
-  sha256: string | null;
-}
-
-export interface ReportError {
-  where: string;
-  message: string;
-  stderr_tail?: string;
-}
-
-type ReadReport = { ok: true; report: ViapReport } | { ok: false; reason: string };
-
-export const VIAP_REPORT = 'VIAP_V3_REPORT';
 
 /** Of one text in a report, and of one list. */
 const MOST_CHARS = 8_000;
 const MOST_ITEMS = 300;
 const TAIL_CHARS = 2_000;
+
+export const VIAP_REPORT = 'VIAP_V3_REPORT';
+
+const words = z
+  .string()
+  .refine((text) => text.trim() !== '')
+  .transform((text) => cutWithMarker(text, MOST_CHARS, 'report-max-chars'));
+const optionalWords = words.optional().catch(undefined);
+const tail = z
+  .string()
+  .min(1)
+  .transform((text) => endOf(text, TAIL_CHARS))
+  .optional()
+  .catch(undefined);
+
+/** What in the list has another form is left out. */
+function listOf<Item extends z.ZodType>(item: Item) {
+  return z
+    .array(z.unknown())
+    .catch([])
+    .transform((all) =>
+      all.slice(0, MOST_ITEMS).flatMap((each): z.output<Item>[] => {
+        const read = item.safeParse(each);
+        return read.success ? [read.data] : [];
+      }),
+    );
+}
+
+const stepForm = z.union([
+  words.transform((what) => ({ what })),
+  z
+    .object({ what: optionalWords, command: optionalWords, cwd: optionalWords, result: optionalWords })
+    .transform(({ what, command, ...rest }) => ({ what: what ?? command ?? '', command, ...rest }))
+    .refine(({ what }) => what !== ''),
+]);
+const artifactForm = z.union([
+  words.transform((path) => ({ path, description: '', sha256: null })),
+  z.object({
+    path: words,
+    description: words.catch(''),
+    sha256: z
+      .string()
+      .trim()
+      .toLowerCase()
+      .regex(/^[0-9a-f]{64}$/)
+      .nullable()
+      .catch(null),
+  }),
+]);
+const errorForm = z.union([
+  words.transform((message) => ({ where: '', message })),
+  z.object({ where: words.catch(''), message: words, stderr_tail: tail }),
+]);
+
+/** Whatever of an agent's report can be used. */
+const reportForm = z.object({
+  success: z.unknown().transform((value) => value === true),
+  summary: words,
+  steps: listOf(stepForm),
+  artifacts: listOf(artifactForm),
+  metrics: z
+    .object({
+      start_time: optionalWords,
+      end_time: optionalWords,
+      duration_sec: z.number().optional().catch(undefined),
+    })
+    .catch({}),
+  errors: listOf(errorForm),
+  logs: z.object({ stdout_tail: tail, stderr_tail: tail }).catch({}),
+  next_actions: listOf(words),
+});
+
+export interface ReportStep {
+  what: string;
+  command?: string | undefined;
+  cwd?: string | undefined;
+  result?: string | undefined;
+}
+export type ReportArtifact = z.output<typeof artifactForm>;
+export interface ReportError {
+  where: string;
+  message: string;
+  stderr_tail?: string | undefined;
+}
+
+export interface ViapReport extends z.output<typeof reportForm> {
+  viap_version: '3';
+  type: 'VIAP_V3_REPORT';
+  task_id: string;
+  steps: ReportStep[];
+  errors: ReportError[];
+}
+
+type ReadReport = { ok: true; report: ViapReport } | { ok: false; reason: string };
 
 /**
  * The whole text, a fence, or an object in prose: wherever it stands, it is found as the object that it is, and of several
@@ -71,7 +130,10 @@ export function readReport(answer: string, taskId: string): ReadReport {
   if (lacks.length > 0) return refused(`The report needs ${lacks.join(', ')}.`);
   // Not quoted: what an answer holds is no word of whoever asks again, who would name a host with it.
   if (value.task_id !== taskId) return refused("The report's task_id is not that of this task.");
-  return { ok: true, report: reportOf(value, taskId) };
+  return {
+    ok: true,
+    report: { viap_version: '3', type: VIAP_REPORT, task_id: taskId, ...reportForm.parse(value) },
+  };
 }
 
 /** What the agent is asked once, when its last answer held no report. */
@@ -90,7 +152,9 @@ export function failureReport(
   { where, message, tail }: { where: string; message: string; tail?: string },
 ): ViapReport {
   return {
-    ...{ viap_version: '3', type: VIAP_REPORT, task_id: task.taskId },
+    viap_version: '3',
+    type: VIAP_REPORT,
+    task_id: task.taskId,
     success: false,
     summary: message,
     steps: [],
@@ -119,94 +183,9 @@ function lacking(value: Record<string, unknown>): string[] {
     ['viap_version "3"', version === '3' || version === 3],
     ['task_id (that of the task)', typeof task_id === 'string' && task_id !== ''],
     ['success (true or false)', typeof success === 'boolean'],
-    ['summary (a text)', textOf(summary) !== null],
+    ['summary (a text)', words.safeParse(summary).success],
   ];
   return needs.flatMap(([field, isThere]) => (isThere ? [] : [field]));
-}
-
-function reportOf(value: Record<string, unknown>, taskId: string): ViapReport {
-  const { metrics, logs } = value;
-  return {
-    ...{ viap_version: '3', type: VIAP_REPORT, task_id: taskId },
-    success: value.success === true,
-    summary: textOf(value.summary) ?? '',
-    steps: listOf(value.steps, stepOf),
-    artifacts: listOf(value.artifacts, artifactOf),
-    metrics: isObject(metrics) ? metricsOf(metrics) : {},
-    errors: listOf(value.errors, errorOf),
-    logs: isObject(logs) ? texts(logs, ['stdout_tail', 'stderr_tail'], tailOf) : {},
-    next_actions: listOf(value.next_actions, textOf),
-  };
-}
-
-function stepOf(given: unknown): ReportStep | null {
-  if (!isObject(given)) return asWords(given, (what) => ({ what }));
-  const { command, cwd, result } = texts(given, ['command', 'cwd', 'result'], textOf);
-  const what = textOf(given.what) ?? command;
-  if (what === undefined) return null;
-  return {
-    what,
-    ...(command !== undefined && { command }),
-    ...(cwd !== undefined && { cwd }),
-    ...(result !== undefined && { result }),
-  };
-}
-
-function artifactOf(given: unknown): ReportArtifact | null {
-  if (!isObject(given)) return asWords(given, (path) => ({ path, description: '', sha256: null }));
-  const path = textOf(given.path);
-  if (path === null) return null;
-  const sum = typeof given.sha256 === 'string' ? given.sha256.trim().toLowerCase() : '';
-  const sha256 = /^[0-9a-f]{64}$/.test(sum) ? sum : null;
-  return { path, description: textOf(given.description) ?? '', sha256 };
-}
-
-function errorOf(given: unknown): ReportError | null {
-  if (!isObject(given)) return asWords(given, (message) => ({ where: '', message }));
-  const message = textOf(given.message);
-  if (message === null) return null;
-  const tail = tailOf(given.stderr_tail);
-  return { where: textOf(given.where) ?? '', message, ...(tail !== null && { stderr_tail: tail }) };
-}
-
-function metricsOf(metrics: Record<string, unknown>): ViapReport['metrics'] {
-  const { duration_sec: seconds } = metrics;
-  return {
-    ...texts(metrics, ['start_time', 'end_time'], textOf),
-    ...(typeof seconds === 'number' && { duration_sec: seconds }),
-  };
-}
-
-function asWords<Item>(given: unknown, made: (words: string) => Item): Item | null {
-  const words = textOf(given);
-  return words === null ? null : made(words);
-}
-
-function texts<Name extends string>(
-  given: Record<string, unknown>,
-  names: readonly Name[],
-  read: (given: unknown) => string | null,
-): { [name in Name]?: string } {
-  const found: { [name in Name]?: string } = {};
-  for (const name of names) {
-    const text = read(given[name]);
-    if (text !== null) found[name] = text;
-  }
-  return found;
-}
-
-function listOf<Item>(given: unknown, read: (item: unknown) => Item | null): Item[] {
-  if (!Array.isArray(given)) return [];
-  return given.slice(0, MOST_ITEMS).flatMap((item) => read(item) ?? []);
-}
-
-function textOf(given: unknown): string | null {
-  if (typeof given !== 'string' || given.trim() === '') return null;
-  return cutWithMarker(given, MOST_CHARS, 'report-max-chars');
-}
-
-function tailOf(given: unknown): string | null {
-  return typeof given === 'string' && given !== '' ? endOf(given, TAIL_CHARS) : null;
 }
 
 /** The last so many characters, without half a character before them. */
@@ -214,32 +193,25 @@ function endOf(text: string, most: number): string {
   return text.length <= most ? text : text.slice(-most).replace(/^[\udc00-\udfff]/, '');
 }
 
-// What the gateway knows itself is put into a report: every command that really ran, with its folder, the true times,
-// whether the artifacts are there, and whether a call was refused that leaves the machine.
-
-export type FoundFile =
-  /** `sha256`: null where none was wanted, or none can be made (of a folder, or of a file that is too long). */
-  { kind: 'there'; sha256: string | null } | { kind: 'missing' } | { kind: 'outside' };
-
-/** `isSummed`: its sum is wanted. */
-export type FindFile = (path: string, place: AgentPlace, isSummed: boolean) => Promise<FoundFile>;
-
-export interface Facts {
-  task: ViapTask;
+/** What the gateway saw of the run. */
+interface RunRecord {
   steps: readonly Step[];
   place: AgentPlace;
   startedAt: number;
   endedAt: number;
   wasExternalRefused: boolean;
-  findFile: FindFile;
 }
 
-export async function completeReport(report: ViapReport, facts: Facts): Promise<ViapReport> {
+/**
+ * Puts what the gateway knows itself into a report: every command that really ran, with its folder, the true times, whether
+ * the artifacts are there, and whether a call was refused that leaves the machine.
+ */
+export async function completeReport(report: ViapReport, facts: RunRecord): Promise<ViapReport> {
   const { startedAt, endedAt, wasExternalRefused } = facts;
   const artifacts: ReportArtifact[] = [];
   const errors: ReportError[] = [...report.errors];
   for (const artifact of report.artifacts) {
-    const { description, error } = await checked(artifact, facts);
+    const { description, error } = await checked(artifact, facts.place);
     artifacts.push({ ...artifact, description });
     if (error !== null) errors.push({ where: artifact.path, message: error });
   }
@@ -262,9 +234,9 @@ export async function completeReport(report: ViapReport, facts: Facts): Promise<
 
 async function checked(
   { path, description, sha256 }: ReportArtifact,
-  { place, findFile }: Facts,
+  place: AgentPlace,
 ): Promise<{ description: string; error: string | null }> {
-  const found = await findFile(path, place, sha256 !== null);
+  const found = await findArtifact(path, place, sha256 !== null);
   const fault = faultOf(found, sha256);
   if (fault === null) return { description, error: null };
   const { mark, error } = fault;
@@ -292,7 +264,7 @@ interface RanCommand {
 const MOST_RESULT_CHARS = 1_000;
 
 /** Every command that was begun, in order. */
-function commandsIn({ steps, place }: Pick<Facts, 'steps' | 'place'>): RanCommand[] {
+function commandsIn({ steps, place }: RunRecord): RanCommand[] {
   const calls = new Map<string, ToolCall>();
   const results = new Map<string, string>();
   for (const step of steps) {

@@ -9,16 +9,15 @@ export interface ViapTask {
   taskId: string;
   title: string;
   goal: string;
-  instructions: string[];
-  context: { workspaceRoot: string | null; cwd: string | null; notes: string | null };
-  inputs: { env: Record<string, string>; args: string[]; files: string[] };
-  constraints: { doNot: string[]; risk: string | null; timeBudgetMin: number };
-  output: { expectedArtifacts: string[] };
+  cwd: string | null;
+  env: Record<string, string>;
+  args: string[];
+  timeBudgetMin: number;
   /** As it was given. */
   raw: Record<string, unknown>;
 }
 
-export type ReadTask = { ok: true; task: ViapTask } | { ok: false; reason: string };
+type ReadTask = { ok: true; task: ViapTask } | { ok: false; reason: string };
 
 export const VIAP_TASK = 'VIAP_V3_TASK';
 
@@ -86,28 +85,17 @@ function areInstructions(given: unknown): boolean {
 
 /** Only of what lacks nothing. */
 function taskOf(raw: Record<string, unknown>): ViapTask {
-  const context = partOf(raw, 'context');
   const inputs = partOf(raw, 'inputs');
-  const constraints = partOf(raw, 'constraints');
-  const budget = constraints.time_budget_min;
+  const budget = partOf(raw, 'constraints').time_budget_min;
+  const isBudget = typeof budget === 'number' && budget > 0 && Number.isFinite(budget);
   return {
     taskId: textOf(raw.task_id) ?? '',
     title: textOf(raw.title) ?? '',
     goal: textOf(raw.goal) ?? '',
-    instructions: textsOf(raw.instructions),
-    context: {
-      workspaceRoot: textOf(context.workspace_root),
-      cwd: textOf(context.cwd),
-      notes: textOf(context.notes),
-    },
-    inputs: { env: environmentOf(inputs.env), args: textsOf(inputs.args), files: textsOf(inputs.files) },
-    constraints: {
-      doNot: textsOf(constraints.do_not),
-      risk: textOf(constraints.risk),
-      timeBudgetMin:
-        typeof budget === 'number' && budget > 0 && Number.isFinite(budget) ? budget : DEFAULT_BUDGET_MIN,
-    },
-    output: { expectedArtifacts: textsOf(partOf(raw, 'output').expected_artifacts) },
+    cwd: textOf(partOf(raw, 'context').cwd),
+    env: environmentOf(inputs.env),
+    args: Array.isArray(inputs.args) ? inputs.args.filter((each) => textOf(each) !== null) : [],
+    timeBudgetMin: isBudget ? budget : DEFAULT_BUDGET_MIN,
     raw,
   };
 }
@@ -119,10 +107,6 @@ function partOf(raw: Record<string, unknown>, name: string): Record<string, unkn
 
 function textOf(given: unknown): string | null {
   return typeof given === 'string' && given.trim() !== '' ? given : null;
-}
-
-function textsOf(given: unknown): string[] {
-  return Array.isArray(given) ? given.filter((each) => textOf(each) !== null) : [];
 }
 
 /** Names that a shell can have; values as text. */

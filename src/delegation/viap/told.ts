@@ -28,7 +28,7 @@ const MOST_ITEMS = 15;
 
 /** `task`: null if it cannot be read any more. */
 export function outcomeTold(task: ViapTask | null, agent: string, end: OutcomeEnd): OutcomeTold {
-  const clean = redactor(task?.inputs.env ?? {});
+  const clean = redactor(task?.env ?? {});
   const name = task ? `The task “${oneLine(task.title, MOST_TITLE_CHARS)}”` : `A task for ${agent}`;
   const body = cutWithMarker(clean(linesOf(name, end)), MOST_CHARS, 'task-max-chars');
   return {

@@ -8,14 +8,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AgentPlace } from '../../../src/core/tool.js';
 import type { Step } from '../../../src/core/transcript.js';
-import { findArtifact } from '../../../src/delegation/place.js';
-import {
-  completeReport,
-  type Facts,
-  readReport,
-  type ViapReport,
-} from '../../../src/delegation/viap/report.js';
-import { LEAST_REPORT, taskOf } from './fixtures.js';
+import { completeReport, readReport, type ViapReport } from '../../../src/delegation/viap/report.js';
+import { LEAST_REPORT } from './fixtures.js';
 
 let folder: string;
 let place: AgentPlace;
@@ -43,10 +37,13 @@ function reportOf(more: object): ViapReport {
   return read.report;
 }
 
-function complete(report: object, facts: Partial<Facts> = {}): Promise<ViapReport> {
+function complete(
+  report: object,
+  facts: Partial<Parameters<typeof completeReport>[1]> = {},
+): Promise<ViapReport> {
   return completeReport(reportOf(report), {
-    ...{ task: taskOf(), steps: [], place, startedAt: 1_000, endedAt: 62_400, wasExternalRefused: false },
-    ...{ findFile: findArtifact, ...facts },
+    ...{ steps: [], place, startedAt: 1_000, endedAt: 62_400, wasExternalRefused: false },
+    ...facts,
   });
 }
 
