@@ -19,7 +19,7 @@ import { hasApprovedOwner, withTraces } from './store/sqlite/inspect.js';
 import { bubblewrapFault } from './tools/shell/bubblewrap.js';
 
 /** A file or folder that others than its owner can get at: the bits of its mode that they have, as in chmod. */
-interface Open {
+interface OpenAccess {
   path: string;
   bits: number;
 }
@@ -31,11 +31,11 @@ export interface SecurityFacts {
   /** Whether somebody was approved as owner; null where that is not known. */
   ownerApproved: boolean | null;
   /** What lies in data_dir, and the folder itself. */
-  data: Open[];
-  groups: Open | null;
+  data: OpenAccess[];
+  groups: OpenAccess | null;
   /** The configuration file, if others can read it; whether secrets stand in it as they are. */
-  configFile: (Open & { holdsSecrets: boolean }) | null;
-  secretFiles: Open[];
+  configFile: (OpenAccess & { holdsSecrets: boolean }) | null;
+  secretFiles: OpenAccess[];
   /** Why commands cannot be run in a sandbox; null: they can. */
   sandboxFault: string | null;
 }
@@ -65,7 +65,7 @@ export function securityFindings(facts: SecurityFacts): string[] {
 }
 
 function filesOf({ config, data, groups, configFile, secretFiles }: SecurityFacts): string[] {
-  const chmod = ({ path, bits }: Open) => `${said(bits)}: chmod ${bits & 0o007 ? 'go' : 'g'}= ${path}`;
+  const chmod = ({ path, bits }: OpenAccess) => `${said(bits)}: chmod ${bits & 0o007 ? 'go' : 'g'}= ${path}`;
   const found = data.map((open) => `${open.path} holds what people said, and ${chmod(open)}`);
   if (configFile?.holdsSecrets && configFile.bits & READABLE) {
     found.push(
@@ -260,13 +260,13 @@ export async function securityFacts(
   };
 }
 
-async function opened(paths: string[]): Promise<Open[]> {
+async function opened(paths: string[]): Promise<OpenAccess[]> {
   const found = await Promise.all(paths.map(openTo));
   return found.filter((each) => each !== null);
 }
 
 /** null where nobody but its owner can get at it, by its own mode or by that of a folder above it. */
-async function openTo(path: string): Promise<Open | null> {
+async function openTo(path: string): Promise<OpenAccess | null> {
   const found = await stat(path).catch(() => null);
   let bits = (found?.mode ?? 0) & 0o077;
   for (let above = dirname(resolve(path)); bits !== 0; above = dirname(above)) {

@@ -21,7 +21,7 @@ import { PLATFORMS, stateOf, userName } from './platforms.js';
 import { hiddenInLogs } from './secrets.js';
 
 /** Asks whoever sits at the terminal; null where nobody does. */
-export type Ask = ((question: string) => Promise<string>) | null;
+export type Prompt = ((question: string) => Promise<string>) | null;
 
 const BY_OPERATOR = { who: OPERATOR, where: null, word: null };
 
@@ -46,7 +46,7 @@ export async function approve(
   configFile: string | undefined,
   codeOrId: string,
   asOwner: boolean,
-  ask: Ask,
+  ask: Prompt,
 ): Promise<void> {
   await withStore(configFile, async (store, config, audit) => {
     const wanted = () => ({ codeOrId, looksLike: looksLike(codeOrId), now: Date.now() });
@@ -151,7 +151,7 @@ async function withStore(
 }
 
 /** Somebody at the terminal is asked with this; null where nobody is. */
-export function terminalAsk(): Ask {
+export function terminalAsk(): Prompt {
   const { stdin: input, stdout: output } = process;
   if (!input.isTTY || !output.isTTY) return null;
   return async (question) => {
@@ -169,7 +169,7 @@ export function terminalAsk(): Ask {
   };
 }
 
-async function isToOwn({ id, name }: Applicant, ask: NonNullable<Ask>): Promise<boolean> {
+async function isToOwn({ id, name }: Applicant, ask: NonNullable<Prompt>): Promise<boolean> {
   const who = name === null ? id : `${shown(name)} (${id})`;
   const answer = await ask(
     `${who} is about to be let in. There is no owner yet: an owner may change everything, and let others in.\n` +

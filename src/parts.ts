@@ -45,7 +45,7 @@ import {
   skillsFolderOf,
   workspaceFolderOf,
 } from './paths.js';
-import { createPlatforms, createTerminalChannel, type TerminalOptions } from './platforms.js';
+import { createPlatforms, createTerminalChannel, type TerminalSettings } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { Records } from './replay/records.js';
 import { secretsOf } from './secrets.js';
@@ -76,7 +76,7 @@ export interface Options {
   log: Log;
   version: string;
   /** null: no terminal chat. */
-  terminal: TerminalOptions | null;
+  terminal: TerminalSettings | null;
   /** Prints something to the terminal: a QR code. */
   show(picture: string): void;
   /** Run the configured platforms and the HTTP listener, or only the terminal chat. */

@@ -97,7 +97,7 @@ export function stateOf(store: Store, channel: string): ChannelState {
 
 // The terminal chat of a run: its channel on this process's own input and output.
 
-export interface TerminalOptions {
+export interface TerminalSettings {
   interactive: boolean;
   onEnd(failure: unknown): void;
   /** Lets the prompt take over log output, so that log lines do not disturb what is being typed. */
@@ -107,7 +107,7 @@ export interface TerminalOptions {
 /** Its library is loaded only where there is one. */
 export async function createTerminalChannel(
   config: Pick<Config, 'dataDir'>,
-  wishes: TerminalOptions,
+  wishes: TerminalSettings,
   log: Log,
 ): Promise<Channel> {
   const { createTerminal } = await import('./channels/terminal/channel.js');

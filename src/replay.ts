@@ -12,7 +12,14 @@ import { createLog, createRedactor } from './operating/log.js';
 import { recordsFolderOf } from './paths.js';
 import { type AskedAgain, askAgain } from './replay/again.js';
 import { recordsOf, WRITTEN_WITHIN_MS } from './replay/records.js';
-import { type Redacting, redacted, shownAgain, shownEntries, shownTurn, type Told } from './replay/shown.js';
+import {
+  type Redacting,
+  redacted,
+  type ShownTurn,
+  shownAgain,
+  shownEntries,
+  shownTurn,
+} from './replay/shown.js';
 import { hiddenInLogs, secretsOf } from './secrets.js';
 import { createModel } from './servers.js';
 import { type Records, withRecords } from './store/sqlite/inspect.js';
@@ -65,7 +72,7 @@ async function replayFrom(store: Records, { config, log, id, wishes }: Ask): Pro
   }
   const { turn, entries } = found;
   const kept = await recordsOnceWritten(config, turn);
-  const known: Told = { turn, entries, ...kept };
+  const known: ShownTurn = { turn, entries, ...kept };
   const zone = createZone(config.timezone);
   const asked = wishes.again ? await askedAgain(known, store, config, log) : null;
   const by = redactingFor(config);
@@ -105,7 +112,7 @@ async function recordsOnceWritten(config: Config, turn: TurnInStore) {
 }
 
 async function askedAgain(
-  { turn, records }: Told,
+  { turn, records }: ShownTurn,
   store: Pick<Records, 'setting'>,
   config: Config,
   log: Log,

@@ -12,7 +12,7 @@ import { type DataLock, takeLock, watchLocks } from './operating/lock.js';
 import { createLog, standardError } from './operating/log.js';
 import { createMetrics } from './operating/metrics.js';
 import { enterData } from './paths.js';
-import { hasPlatforms, type TerminalOptions } from './platforms.js';
+import { hasPlatforms, type TerminalSettings } from './platforms.js';
 import { checkPremises } from './premises.js';
 import { hiddenInLogs } from './secrets.js';
 
@@ -27,7 +27,7 @@ interface Run {
   /** Prints something to the terminal: a QR code. */
   show(picture: string): void;
   /** Lets the prompt take over log output. */
-  lendTo: TerminalOptions['lendTo'];
+  lendTo: TerminalSettings['lendTo'];
 }
 
 /** Who takes part in a run, and the locks that it holds. */
@@ -36,7 +36,7 @@ interface Roles {
   /** The lease owner name in the store; it belongs to the locks. */
   owner: string;
   platforms: boolean;
-  terminal: Omit<TerminalOptions, 'onEnd' | 'lendTo'> | null;
+  terminal: Omit<TerminalSettings, 'onEnd' | 'lendTo'> | null;
   endsWithTerminal: boolean;
 }
 

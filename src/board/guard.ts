@@ -13,7 +13,7 @@ const MOST_HEADERS = 100;
 const WITH_BODY = ['POST', 'PUT', 'PATCH'];
 const OPEN_PATHS = ['/health', '/ready'];
 
-export interface Refusal {
+export interface DoorRefusal {
   status: number;
   error: string;
   headers?: Record<string, string>;
@@ -27,7 +27,7 @@ interface Listener {
 }
 
 /** null: the request may go on. */
-export function refusalOf(request: IncomingMessage, listener: Listener): Refusal | null {
+export function refusalOf(request: IncomingMessage, listener: Listener): DoorRefusal | null {
   const { method = '', url = '', headers, rawHeaders } = request;
   if (rawHeaders.length > 2 * MOST_HEADERS) return { status: 431, error: 'too many headers' };
   // Exactly as it was written: another spelling of an open path is not open.
@@ -49,7 +49,7 @@ export function accessRefusal(
   listener: Pick<Listener, 'host' | 'token'>,
   isOpen: boolean,
   { host, origin, authorization }: IncomingHttpHeaders,
-): Refusal | null {
+): DoorRefusal | null {
   if (origin !== undefined && partOf(origin, 'host') !== host?.toLowerCase()) {
     return { status: 403, error: 'foreign origin' };
   }
@@ -66,7 +66,7 @@ export function accessRefusal(
   return null;
 }
 
-function bodyRefusal(method: string, headers: IncomingHttpHeaders): Refusal | null {
+function bodyRefusal(method: string, headers: IncomingHttpHeaders): DoorRefusal | null {
   const { 'content-length': length, 'transfer-encoding': transfer, 'content-encoding': encoding } = headers;
   const declared = Number(length ?? 0);
   if (transfer === undefined && declared === 0) return null;

@@ -16,7 +16,7 @@ import type { Duplex } from 'node:stream';
 import { OVER } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { AppOptions } from './app.js';
-import { type Refusal, refusalOf } from './guard.js';
+import { type DoorRefusal, refusalOf } from './guard.js';
 import type { SocketLimits, Sockets } from './socket.js';
 
 export interface ConnectionLimits {
@@ -147,7 +147,7 @@ function answerRequests(server: Server, options: BoardOptions, closing: AbortSig
 function refuse(
   request: IncomingMessage,
   response: ServerResponse,
-  { status, error, headers }: Refusal,
+  { status, error, headers }: DoorRefusal,
 ): void {
   const closes = request.complete ? {} : { connection: 'close' };
   response.writeHead(status, { 'content-type': 'application/json', ...headers, ...closes });
@@ -202,7 +202,7 @@ function isForSocket({ method, url = '', headers }: IncomingMessage, { tasks }: 
   return tasks !== undefined && method === 'GET' && url.split('?', 1)[0] === '/ws' && isWebSocket;
 }
 
-function refuseUpgrade(socket: Socket, { status, error, headers = {} }: Refusal): void {
+function refuseUpgrade(socket: Socket, { status, error, headers = {} }: DoorRefusal): void {
   const body = JSON.stringify({ error });
   const lines = Object.entries({
     'content-type': 'application/json',

@@ -10,7 +10,7 @@ import { OVER } from '../core/clock.js';
 import type { Log } from '../core/log.js';
 import { isNestedDeeper } from '../core/network.js';
 import type { Tasks } from '../core/task.js';
-import { MOST_BODY_BYTES, type Refusal } from './guard.js';
+import { type DoorRefusal, MOST_BODY_BYTES } from './guard.js';
 import {
   complaintOf,
   reasonOf,
@@ -25,7 +25,7 @@ import { followTask } from './task-stream.js';
 
 export interface Sockets {
   /** Shakes hands; or why not. */
-  take(request: IncomingMessage, socket: Socket, head: Buffer): Refusal | null;
+  take(request: IncomingMessage, socket: Socket, head: Buffer): DoorRefusal | null;
   close(): void;
   cut(): void;
 }
@@ -49,7 +49,7 @@ interface Session {
 
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
-const FULL: Refusal = {
+const FULL: DoorRefusal = {
   status: 429,
   error: 'All sockets that may be open are open, and have tasks.',
   headers: { 'retry-after': '5' },

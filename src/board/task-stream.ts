@@ -8,7 +8,7 @@ import { OVER } from '../core/clock.js';
 import type { Task, TaskEvent, Tasks } from '../core/task.js';
 import { hasEnded, reasonOf, shownEvent } from './schemas.js';
 
-export type TaskProgress = { place: Place } & (
+export type StreamedProgress = { place: StreamPlace } & (
   | { kind: 'event'; event: TaskEvent }
   | { kind: 'text-delta'; text: string }
   /** Comes last. The deltas joined are then the text of the result. */
@@ -16,14 +16,14 @@ export type TaskProgress = { place: Place } & (
 );
 
 /** How far a client was told; the same in every process. */
-export interface Place {
+export interface StreamPlace {
   /** A hash of the last event; empty: none yet. */
   event: string;
   /** How much of the text. */
   said: number;
 }
 
-const BEGINNING: Place = { event: '', said: 0 };
+const BEGINNING: StreamPlace = { event: '', said: 0 };
 const ALIVE = ': alive\n\n';
 /** A client asks again after so long: a gateway that restarts is mostly there by then. */
 const RETRY = 'retry: 2000\n';
@@ -36,8 +36,8 @@ export async function* followTask(
   tasks: Tasks,
   id: string,
   signal: AbortSignal,
-  after: Place = BEGINNING,
-): AsyncGenerator<TaskProgress> {
+  after: StreamPlace = BEGINNING,
+): AsyncGenerator<StreamedProgress> {
   const over = new AbortController();
   const stop = () => over.abort(OVER);
   if (signal.aborted) stop();
@@ -55,7 +55,7 @@ export async function* followTask(
     let { event: last, said } = known < 0 && after.event !== '' ? BEGINNING : after;
     // To a client that has heard a part of the text, the rest is told at the end: which part is said now is not known.
     const isTextLate = said > 0;
-    const eventAt = (event: TaskEvent): TaskProgress => {
+    const eventAt = (event: TaskEvent): StreamedProgress => {
       last = hashOf(event);
       return { kind: 'event', event, place: { event: last, said } };
     };
@@ -89,7 +89,7 @@ export async function* followTask(
   }
 }
 
-export function isAmong(events: readonly TaskEvent[], { event }: Place): boolean {
+export function isAmong(events: readonly TaskEvent[], { event }: StreamPlace): boolean {
   return events.some((each) => hashOf(each) === event);
 }
 
@@ -99,7 +99,7 @@ function hashOf(event: TaskEvent): string {
 }
 
 /** As a client sends it back; undefined: it is not one of ours. */
-export function readEventId(id: string): (Place & { isEnd: boolean }) | undefined {
+export function readEventId(id: string): (StreamPlace & { isEnd: boolean }) | undefined {
   const [, event, said = ''] = /^([0-9a-f]{16}|)-(\d{1,15}|end)$/.exec(id) ?? [];
   if (event === undefined) return undefined;
   return { event, said: Number(said === 'end' ? 0 : said), isEnd: said === 'end' };
@@ -110,7 +110,7 @@ export async function* eventStream(
   tasks: Tasks,
   id: string,
   quietMs: number,
-  after: Place | undefined,
+  after: StreamPlace | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   const progress = followTask(tasks, id, signal, after);
@@ -141,14 +141,14 @@ async function orQuiet<T>(awaited: Promise<T>, ms: number): Promise<T | 'quiet'>
   return Promise.race([awaited, quiet]).finally(() => clearTimeout(timer));
 }
 
-function framed(progress: TaskProgress): string {
+function framed(progress: StreamedProgress): string {
   const { event, said } = progress.place;
   const [name, data] = namedEvent(progress);
   const place = `${event}-${progress.kind === 'end' ? 'end' : said}`;
   return `id: ${place}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-function namedEvent(progress: TaskProgress): [string, object] {
+function namedEvent(progress: StreamedProgress): [string, object] {
   if (progress.kind === 'event') {
     const { kind, ...rest } = shownEvent(progress.event);
     return [kind, rest];

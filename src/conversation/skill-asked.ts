@@ -7,7 +7,7 @@ import { composed } from '../core/beneath.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { type ChatId, channelOf, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import { mayLoad, type Skill } from '../core/persona.js';
-import type { Origin } from '../core/receipt.js';
+import type { ReceiptOrigin } from '../core/receipt.js';
 import type { StoredMessage } from '../core/transcript.js';
 import type { Services } from './services.js';
 
@@ -20,7 +20,7 @@ const IN_QUOTES = /^["'“„«]([^"'”“»]*)["'”“»]/u;
 /** Whether `/skill …` can be done where it was received, and thereby is a message to the persona. */
 export async function hasSkill(
   services: Services,
-  { chat: { id, kind }, sender }: Pick<Origin, 'chat' | 'sender'>,
+  { chat: { id, kind }, sender }: Pick<ReceiptOrigin, 'chat' | 'sender'>,
   addressed: PersonaId | undefined,
   argument: string,
 ): Promise<boolean> {

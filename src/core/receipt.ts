@@ -28,7 +28,7 @@ export interface StoredCommand extends NewCommand {
 }
 
 /** Where and by whom something was said, by our own ids. */
-export interface Origin {
+export interface ReceiptOrigin {
   chat: Omit<ChatRecord, 'activePersona' | 'invited' | 'away' | 'channel' | 'account'>;
   threadId: string | null;
   platformMessageId: string;
@@ -46,7 +46,7 @@ interface Ends {
 /** One accepted event, decided and parsed in step 1. */
 export type Receipt =
   | (Omit<InboundMessage, 'chat' | 'sender'> &
-      Origin &
+      ReceiptOrigin &
       Ends & {
         /** Since when it has been waiting, if not since now. */
         receivedAt?: number;
@@ -57,7 +57,7 @@ export type Receipt =
         /** Words from outside: of a stranger, or forwarded. */
         tainted?: true;
       })
-  | (Origin &
+  | (ReceiptOrigin &
       Ends & {
         kind: 'command';
         command: NewCommand;
@@ -72,12 +72,12 @@ export type Receipt =
        * command is run as if this person had typed it, once per platform id.
        */
       kind: 'choice';
-      chat: Pick<Origin['chat'], 'id' | 'address'>;
+      chat: Pick<ReceiptOrigin['chat'], 'id' | 'address'>;
       /** `Choice.value` */
       value: string;
       /** As above. */
       endsQuestion?: number;
-    } & Pick<Origin, 'sender' | 'platformMessageId' | 'dedupeKey'>)
+    } & Pick<ReceiptOrigin, 'sender' | 'platformMessageId' | 'dedupeKey'>)
   | {
       /**
        * An event from inside the gateway: a schedule that fired, a digest. It becomes a message of the room, once per

@@ -10,7 +10,7 @@ import { backoff } from '../core/retry.js';
 import { placeOf } from './server.js';
 import { asVector, isRecord, parsed } from './vectors.js';
 
-export interface Job {
+export interface EmbeddingJob {
   /** As it came; goes back as it came. */
   taskId: string | number;
   type: string;
@@ -87,7 +87,7 @@ export function writeJob({ taskId, content, replyTo }: { taskId: string; content
 }
 
 /** null: no JSON, or no object. */
-export function readJob(text: string): Job | null {
+export function readJob(text: string): EmbeddingJob | null {
   let job: unknown;
   try {
     job = JSON.parse(text);
@@ -104,16 +104,16 @@ export function readJob(text: string): Job | null {
   };
 }
 
-export function writeVector(taskId: Job['taskId'], vector: number[], replier: Replier): string {
+export function writeVector(taskId: EmbeddingJob['taskId'], vector: number[], replier: Replier): string {
   return writeReply(taskId, 'success', { vector }, replier);
 }
 
-export function writeError(taskId: Job['taskId'], error: string, replier: Replier): string {
+export function writeError(taskId: EmbeddingJob['taskId'], error: string, replier: Replier): string {
   return writeReply(taskId, 'error', { error }, replier);
 }
 
 function writeReply(
-  taskId: Job['taskId'],
+  taskId: EmbeddingJob['taskId'],
   status: string,
   content: object,
   { worker, model }: Replier,

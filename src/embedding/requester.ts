@@ -34,7 +34,7 @@ interface RequesterOptions extends GivenRecipe {
 }
 
 /** One text. */
-interface Request {
+interface VectorRequest {
   taskId: string;
   job: string;
   isDocument: boolean;
@@ -63,9 +63,9 @@ class Requester implements VectorSource {
   private readonly closing = new AbortController();
   private readonly limit = createQueueLimit();
   /** In the order in which they were pushed. */
-  private readonly pushed = new Map<string, Request>();
+  private readonly pushed = new Map<string, VectorRequest>();
   /** Documents that wait for room in the queue. */
-  private waiting: Request[] = [];
+  private waiting: VectorRequest[] = [];
   private reading: Promise<void> | null = null;
   private isWatching = false;
   /** Jobs in the queue when it was last heard of. */
@@ -118,7 +118,7 @@ class Requester implements VectorSource {
       throw fault(`The workers behind ${queue} have one model only.`);
     await Promise.all([this.commands.connected(), this.replies.connected()]);
     this.reading ??= this.readReplies();
-    const requests: Request[] = [];
+    const requests: VectorRequest[] = [];
     const answers = texts.map(
       (text) =>
         new Promise<Outcome>((resolve, reject) => {
@@ -152,7 +152,7 @@ class Requester implements VectorSource {
     if (free > 0 && this.waiting.length > 0) void this.push(this.waiting.splice(0, free));
   }
 
-  private async push(requests: Request[]): Promise<void> {
+  private async push(requests: VectorRequest[]): Promise<void> {
     const { queue, clock, mostQueued = MOST_QUEUED } = this.options;
     const { redis } = this.commands;
     for (const request of requests) {
@@ -191,7 +191,7 @@ class Requester implements VectorSource {
       // A clock that was set back must not make anybody wait longer.
       oldest.pushedAt = Math.min(oldest.pushedAt ?? now, now);
       const left = oldest.pushedAt + timeoutMs - now;
-      const isOverdue = (each: Request) => (each.pushedAt ?? now) + timeoutMs <= now;
+      const isOverdue = (each: VectorRequest) => (each.pushedAt ?? now) + timeoutMs <= now;
       if (left > 0) await clock.sleep(left, this.closing.signal);
       else this.giveUp([...this.pushed.values()].filter(isOverdue), this.unanswered());
     }
@@ -199,7 +199,7 @@ class Requester implements VectorSource {
   }
 
   /** Nobody waits for these any more. What no worker has taken yet leaves the queue. */
-  private giveUp(requests: Request[], error: unknown): void {
+  private giveUp(requests: VectorRequest[], error: unknown): void {
     const unsettled = requests.filter(({ settled }) => !settled);
     if (unsettled.length === 0) return;
     const inQueue = unsettled.filter(({ taskId }) => this.pushed.has(taskId));
@@ -217,7 +217,7 @@ class Requester implements VectorSource {
     this.pushDocuments();
   }
 
-  private settle(request: Request): void {
+  private settle(request: VectorRequest): void {
     const now = this.options.clock.now();
     request.settled = true;
     if (!this.pushed.delete(request.taskId) || !request.isDocument) return;

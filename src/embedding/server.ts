@@ -53,7 +53,7 @@ type Answer =
 type Refused = Extract<Answer, { kind: 'refused' }>;
 
 /** One call of `embed`. Until it has got a vector, a refusal may be the server's fault as well as the text's. */
-interface Call {
+interface EmbeddingCall {
   signal: AbortSignal;
   model: string;
   dimensions: number | null;
@@ -102,7 +102,7 @@ class EmbeddingServer implements VectorSource {
 
   async embed(texts: string[], { signal, as }: VectorAsk): Promise<Outcome[]> {
     const { model, dimensions = null, clock } = this.options;
-    const call: Call = { ...(as ?? { model, dimensions }), signal, deadline: 0, gotVector: false };
+    const call: EmbeddingCall = { ...(as ?? { model, dimensions }), signal, deadline: 0, gotVector: false };
     const outcomes: Outcome[] = [];
     for (const batch of inBatches(texts.map(fitting), (text) => text, this.batchSize)) {
       // For each batch anew: many may take longer than one request may.
@@ -114,7 +114,7 @@ class EmbeddingServer implements VectorSource {
 
   async close(): Promise<void> {}
 
-  private async embedBatch(texts: string[], call: Call): Promise<Outcome[]> {
+  private async embedBatch(texts: string[], call: EmbeddingCall): Promise<Outcome[]> {
     const answer = await this.askWhileBusy(texts, call);
     if (answer.kind === 'vectors') {
       const outcomes: Outcome[] = [];
@@ -135,7 +135,7 @@ class EmbeddingServer implements VectorSource {
   }
 
   /** A text that was refused by itself: shortened, tried again, and in the end considered to be at fault. */
-  private async embedAlone(text: string, refused: Refused, call: Call): Promise<Outcome> {
+  private async embedAlone(text: string, refused: Refused, call: EmbeddingCall): Promise<Outcome> {
     let words = refused.words;
     if (refused.tooLong && text.length > SHORT) {
       const [outcome] = await this.embedBatch([cutAt(text, text.length >> 1)], call);
@@ -158,7 +158,7 @@ class EmbeddingServer implements VectorSource {
   /** One request, made again while the server is busy. */
   private async askWhileBusy(
     texts: string[],
-    call: Call,
+    call: EmbeddingCall,
   ): Promise<Extract<Answer, { kind: 'vectors' | 'refused' }>> {
     const { model, clock } = this.options;
     for (let attempt = 1; ; attempt++) {
@@ -186,7 +186,7 @@ class EmbeddingServer implements VectorSource {
     }
   }
 
-  private async request(texts: string[], { signal, model, dimensions }: Call): Promise<Answer> {
+  private async request(texts: string[], { signal, model, dimensions }: EmbeddingCall): Promise<Answer> {
     if (signal.aborted) throw this.stopped();
     const { clock, timeoutSeconds } = this.options;
     const { url, headers } = this.address;
@@ -223,7 +223,7 @@ class EmbeddingServer implements VectorSource {
 }
 
 /** OpenAI's older models, and servers whose model has one length only: the vectors are cut here then. */
-function isAboutDimensions(answer: Answer, { dimensions }: Call): boolean {
+function isAboutDimensions(answer: Answer, { dimensions }: EmbeddingCall): boolean {
   return dimensions !== null && answer.kind === 'refused' && /dimension|matryoshka/i.test(answer.words);
 }
 

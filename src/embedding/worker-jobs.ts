@@ -9,8 +9,8 @@ import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { backoff, mayTry } from '../core/retry.js';
 import {
+  type EmbeddingJob,
   type EmbeddingMetrics,
-  type Job,
   type QueueKeys,
   REPLIES_EXPIRE_SECONDS,
   type RedisConnection,
@@ -151,10 +151,10 @@ interface WorkerJobsOptions {
 }
 
 /** A job that asks for a vector, with the text that it came as. */
-interface Wanted {
+interface WantedVectors {
   text: string;
   content: string;
-  taskId: Job['taskId'];
+  taskId: EmbeddingJob['taskId'];
   replyTo: string;
 }
 
@@ -204,7 +204,7 @@ export class WorkerJobs {
     if (this.inVain > 0) await clock.sleep(Math.min(pauseAfter(this.inVain), timeoutMs / 3), stopping);
   }
 
-  private sortJob(text: string): Wanted | Done {
+  private sortJob(text: string): WantedVectors | Done {
     const { keys, replier, log } = this.options;
     const job = readJob(text);
     if (job === null) return { text, outcome: 'malformed', reply: null };
@@ -225,7 +225,7 @@ export class WorkerJobs {
    * Tries again while the server is down, as long as there is time. If it works, but fails on these, they are tried in
    * halves.
    */
-  private async embed(batch: Wanted[], failuresBefore: number, until: number): Promise<void> {
+  private async embed(batch: WantedVectors[], failuresBefore: number, until: number): Promise<void> {
     const { server, stopping, cutOff, clock, log, metrics } = this.options;
     for (let failures = failuresBefore + 1; !stopping.aborted; failures++) {
       if (this.failing !== null && clock.now() >= until) {
@@ -284,7 +284,7 @@ export class WorkerJobs {
     this.failing = null;
   }
 
-  private failed(batch: Wanted[], reason: string): Done[] {
+  private failed(batch: WantedVectors[], reason: string): Done[] {
     const words = `${SERVER_FAILS}: ${reason}`;
     return batch.map(({ text, taskId, replyTo }) => ({
       text,
@@ -293,7 +293,7 @@ export class WorkerJobs {
     }));
   }
 
-  private doneWith({ text, taskId, replyTo }: Wanted, outcome: Outcome): Done {
+  private doneWith({ text, taskId, replyTo }: WantedVectors, outcome: Outcome): Done {
     const { replier } = this.options;
     const body =
       'vector' in outcome

@@ -29,16 +29,16 @@ export async function planOfGroups(source: ImportSource, names: ImportNames): Pr
   return plan;
 }
 
-interface FoundFile {
+interface MicroclawFile {
   from: string[];
   /** Below `groups/`, later below the folder of the chat. */
   below: string[];
 }
 
 function stepsOf(source: ImportSource, base: string[], files: string[][], names: ImportNames): ImportStep[] {
-  const inGroups = files.map((from): FoundFile => ({ from, below: from.slice(base.length) }));
+  const inGroups = files.map((from): MicroclawFile => ({ from, below: from.slice(base.length) }));
   const steps: ImportStep[] = [];
-  const chats = new Map<string, FoundFile[]>();
+  const chats = new Map<string, MicroclawFile[]>();
   for (const found of inGroups) {
     const { from, below } = found;
     const [first = '', second = ''] = below;
@@ -64,14 +64,14 @@ function stepsOf(source: ImportSource, base: string[], files: string[][], names:
   return steps;
 }
 
-function addTo(chats: Map<string, FoundFile[]>, chatId: string, found: FoundFile): void {
+function addTo(chats: Map<string, MicroclawFile[]>, chatId: string, found: MicroclawFile): void {
   chats.set(chatId, [...(chats.get(chatId) ?? []), found]);
 }
 
 function stepsOfChat(
   source: ImportSource,
   chatId: string,
-  files: FoundFile[],
+  files: MicroclawFile[],
   names: ImportNames,
 ): ImportStep[] {
   const folders = files.filter(({ below }) => below.length > 1).map(({ below }) => below[0] ?? '');
@@ -116,7 +116,7 @@ function stepsOfChat(
 }
 
 /** AGENTS.md and USER.md are what it knows, SOUL.md who it is: of the persona that is always there. */
-function withPresent(steps: ImportStep[], chatId: string, files: FoundFile[]): ImportStep[] {
+function withPresent(steps: ImportStep[], chatId: string, files: MicroclawFile[]): ImportStep[] {
   const called = (name: string) => files.filter(({ below }) => below.join('/') === name);
   const place = 'groups' as const;
   const to = [chatId, 'default', 'MEMORY.md'];

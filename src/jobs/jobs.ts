@@ -22,7 +22,7 @@ const REFUSED = {
 };
 const OPEN: readonly JobState[] = ['active', 'paused', 'parked'];
 
-interface Parts {
+interface JobServices {
   store: JobStore;
   door: JobAccess;
   rules: Rules;
@@ -32,7 +32,7 @@ interface Parts {
   alarm: { look(): void };
 }
 
-export function createJobs({ store, door, rules, clock, newId, alarm }: Parts): Jobs {
+export function createJobs({ store, door, rules, clock, newId, alarm }: JobServices): Jobs {
   async function change(job: Job, from: readonly JobState[], changed: JobChange): Promise<JobAnswer> {
     const isChanged = await store.changeJob(job.id, from, changed, clock.now());
     const now = await store.job(job.id);

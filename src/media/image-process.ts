@@ -5,14 +5,14 @@
 import { describe } from '../core/errors.js';
 import { decode, loadSharp, type Prepared, unchanged } from './decode.js';
 
-export interface Ask {
+export interface ImageRequest {
   bytes: Buffer;
   /** What it begins like. */
   type: string;
 }
 
 /** The outcome, without the bytes of a picture that stays as it came. */
-export interface Answer {
+export interface ImageAnswer {
   prepared: Prepared | { kind: 'as it came' };
   /** Why the library could not be loaded; each picture is told. */
   missing?: string;
@@ -23,12 +23,12 @@ const library = loadSharp().then(
   (error) => ({ missing: describe(error) }),
 );
 
-process.on('message', async ({ bytes, type }: Ask) => {
+process.on('message', async ({ bytes, type }: ImageRequest) => {
   const picture = Buffer.from(bytes);
   const loaded = await library;
   const prepared = 'sharp' in loaded ? await decode(loaded.sharp, picture, type) : unchanged(picture, type);
   const isAsItCame = prepared.kind === 'image' && prepared.image.bytes === picture;
-  const answer: Answer = {
+  const answer: ImageAnswer = {
     prepared: isAsItCame ? { kind: 'as it came' } : prepared,
     ...('missing' in loaded ? { missing: loaded.missing } : {}),
   };

@@ -12,14 +12,14 @@ import type { MediaFiles, StoredAttachment } from '../core/media.js';
 import type { ModelImage } from '../core/model.js';
 import { type Prepared, unchanged, unreadable } from './decode.js';
 import { pictureType } from './files.js';
-import type { Answer, Ask } from './image-process.js';
+import type { ImageAnswer, ImageRequest } from './image-process.js';
 
 interface ImageDecoder {
   /** `type` is what the bytes begin like. Never throws. `missing`: why the library could not be loaded. */
   decode(bytes: Buffer, type: string): Promise<{ prepared: Prepared; missing?: string }>;
 }
 
-interface Limits {
+interface ImageLimits {
   /** For one picture. */
   ms: number;
   megabytes: number;
@@ -27,7 +27,7 @@ interface Limits {
   idleMs: number;
 }
 
-const LIMITS: Limits = { ms: 15_000, megabytes: 500, idleMs: 60_000 };
+const LIMITS: ImageLimits = { ms: 15_000, megabytes: 500, idleMs: 60_000 };
 const SHELL = '/bin/sh';
 /** What Node reserves before it does anything, and counts, too: 570 MB from version 24 on, below 100 before (measured). */
 const NODE_MEGABYTES = Number(process.versions.node.split('.')[0]) >= 24 ? 600 : 100;
@@ -44,7 +44,7 @@ export function createImageDecoder(
   let last: Promise<unknown> = Promise.resolve();
   let stopIdling = () => {};
 
-  function ask(question: Ask): ReturnType<ImageDecoder['decode']> {
+  function ask(question: ImageRequest): ReturnType<ImageDecoder['decode']> {
     stopIdling();
     child ??= start(fileURLToPath(entry), limits.megabytes);
     const running = child;
@@ -52,7 +52,7 @@ export function createImageDecoder(
       const stopWaiting = clock.after(limits.ms, () => {
         settle({ prepared: unreadable(`it takes longer than ${limits.ms / 1000} seconds to decode`) });
       });
-      const onMessage = (answer: Answer) =>
+      const onMessage = (answer: ImageAnswer) =>
         settle({ ...answer, prepared: completed(answer.prepared, question) });
       const onEnd = () => {
         settle({ prepared: unreadable(`it needs more than ${limits.megabytes} MB, or breaks its decoder`) });
@@ -112,7 +112,7 @@ function start(entry: string, megabytes: number): ChildProcess {
 }
 
 /** With the bytes that were not sent back; structured clones turn a Buffer into plain bytes. */
-function completed(prepared: Answer['prepared'], { bytes, type }: Ask): Prepared {
+function completed(prepared: ImageAnswer['prepared'], { bytes, type }: ImageRequest): Prepared {
   if (prepared.kind === 'unreadable') return prepared;
   if (prepared.kind === 'as it came') return unchanged(bytes, type);
   const { image } = prepared;

@@ -13,9 +13,9 @@ import type { Images } from './images.js';
 import {
   GONE,
   LATE,
+  type MediaRefusal,
   NO_FETCHING,
   NO_TRANSCRIBER,
-  type Refusal,
   SILENT,
   tooLarge,
   UNHEARD,
@@ -179,7 +179,7 @@ async function fetchOne(
   file: StoredAttachment,
   most: number,
   ask: TakeOne,
-): Promise<Buffer | Refusal | 'more'> {
+): Promise<Buffer | MediaRefusal | 'more'> {
   const { fetch, signal, chatId } = ask;
   const { clock, log } = options;
   if (fetch === undefined) return NO_FETCHING;
@@ -209,7 +209,7 @@ async function examine(
   file: StoredAttachment,
   bytes: Buffer,
   ask: TakeOne,
-): Promise<Contents | Refusal> {
+): Promise<Contents | MediaRefusal> {
   if (file.kind === 'image') {
     // It is prepared for a model once, to know that it can be; what is stored is what came.
     const prepared = await options.images.prepare(bytes);
@@ -244,7 +244,7 @@ async function transcribe(
   mimeType: string,
   bytes: Buffer,
   { chatId, signal }: TakeOne,
-): Promise<string | Refusal> {
+): Promise<string | MediaRefusal> {
   if (transcriber === null) return NO_TRANSCRIBER;
   const isShort = kind === 'voice' || (seconds !== null && seconds <= MOST_SECONDS);
   if (!isShort || bytes.length > MOST_TRANSCRIBED_BYTES) return UNHEARD;
@@ -260,7 +260,7 @@ async function transcribe(
   }
 }
 
-function refused(file: StoredAttachment, { why, notice }: Refusal): TakenOne {
+function refused(file: StoredAttachment, { why, notice }: MediaRefusal): TakenOne {
   return { attachment: { ...file, outcome: { kind: 'left', why } }, notice: notice?.(file) ?? null };
 }
 

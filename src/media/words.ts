@@ -84,14 +84,14 @@ function fenced(text: string): string {
 
 // Why a file was not taken: a few words for the persona, which reads them for good, and a sentence for the sender.
 
-export interface Refusal {
+export interface MediaRefusal {
   /** Goes on a line in brackets: "larger than 20 MB, not taken". */
   why: string;
   /** null where there is nothing that a sender could do. */
   notice: ((attachment: StoredAttachment) => string) | null;
 }
 
-export function tooLarge(maxBytes: number): Refusal {
+export function tooLarge(maxBytes: number): MediaRefusal {
   const most = limit(maxBytes);
   return {
     why: `larger than ${most}, not taken`,
@@ -102,42 +102,42 @@ export function tooLarge(maxBytes: number): Refusal {
   };
 }
 
-export const GONE: Refusal = {
+export const GONE: MediaRefusal = {
   why: 'not to be had any more',
   notice: (file) => `I could not get ${titleOf(file)}: it is not there any more. Please send it again.`,
 };
 
-export const UNREACHABLE: Refusal = {
+export const UNREACHABLE: MediaRefusal = {
   why: 'could not be fetched',
   notice: (file) => `I could not fetch ${titleOf(file)} just now. Please send it again in a moment.`,
 };
 
-export const LATE: Refusal = {
+export const LATE: MediaRefusal = {
   why: 'did not arrive in time',
   notice: (file) => `I waited for ${titleOf(file)}, but it did not arrive. Please send it again in a moment.`,
 };
 
-export const UNKEPT: Refusal = {
+export const UNKEPT: MediaRefusal = {
   why: 'could not be stored',
   notice: (file) =>
     `I could not store ${titleOf(file)}, so I did not look at it. Please tell whoever runs me.`,
 };
 
-export const UNREADABLE: Refusal = {
+export const UNREADABLE: MediaRefusal = {
   why: 'damaged, or no picture that can be read',
   notice: (file) =>
     `I cannot read ${titleOf(file)}: it is damaged, or of a kind that I do not know. JPEG and PNG work.`,
 };
 
-export const UNHEARD: Refusal = {
+export const UNHEARD: MediaRefusal = {
   why: 'could not be transcribed',
   notice: () => 'I could not listen to your recording just now. Please send it again, or write it.',
 };
 
 /** The persona can say so itself, where it is asked. */
-export const SILENT: Refusal = { why: 'no words could be made out in it', notice: null };
-export const NO_TRANSCRIBER: Refusal = { why: 'cannot be listened to here', notice: null };
-export const NO_FETCHING: Refusal = { why: 'cannot be fetched here', notice: null };
+export const SILENT: MediaRefusal = { why: 'no words could be made out in it', notice: null };
+export const NO_TRANSCRIBER: MediaRefusal = { why: 'cannot be listened to here', notice: null };
+export const NO_FETCHING: MediaRefusal = { why: 'cannot be fetched here', notice: null };
 
 /** 20,000,000 is 20 MB, without a point where none is needed. */
 function limit(bytes: number): string {

@@ -113,7 +113,7 @@ function* cut(chunk: FileChunk): Generator<FileChunk> {
   for (const text of piecesOf(chunk.text)) yield { ...chunk, text };
 }
 
-export interface Origin {
+export interface ChunkOrigin {
   number: number;
   scope: number;
   kind: 'room' | 'file';
@@ -157,25 +157,25 @@ export function createChunks(db: IndexDatabase) {
     return scopeNumber(scope) ?? Number(change(sql, scope.chatId, scope.personaId).lastInsertRowid);
   }
 
-  function originIn(scope: number, kind: Origin['kind'], name: string): Origin | null {
+  function originIn(scope: number, kind: ChunkOrigin['kind'], name: string): ChunkOrigin | null {
     const sql = `SELECT * FROM origin WHERE scope = ? AND kind = ? AND name = ? AND state = ${WHOLE}`;
-    return row<Origin>(sql, scope, kind, name) ?? null;
+    return row<ChunkOrigin>(sql, scope, kind, name) ?? null;
   }
 
   function newOrigin(
     scope: number,
-    kind: Origin['kind'],
+    kind: ChunkOrigin['kind'],
     name: string,
     version: string,
     state: number,
-  ): Origin {
+  ): ChunkOrigin {
     const sql = 'INSERT INTO origin (scope, kind, name, version, state) VALUES (?, ?, ?, ?, ?) RETURNING *';
-    const made = row<Origin>(sql, scope, kind, name, version, state);
+    const made = row<ChunkOrigin>(sql, scope, kind, name, version, state);
     if (made === undefined) throw new Error('the index returned no row for what was inserted');
     return made;
   }
 
-  function isBuilding({ number }: Origin): boolean {
+  function isBuilding({ number }: ChunkOrigin): boolean {
     return row<{ state: number }>('SELECT state FROM origin WHERE number = ?', number)?.state === BUILDING;
   }
 
@@ -199,7 +199,7 @@ export function createChunks(db: IndexDatabase) {
     return true;
   }
 
-  function drop(origin: Origin): void {
+  function drop(origin: ChunkOrigin): void {
     change(`UPDATE origin SET state = ${DEAD}, chunks = 0 WHERE number = ?`, origin.number);
   }
 
@@ -251,17 +251,17 @@ export function createChunks(db: IndexDatabase) {
         'SELECT number, chat AS chatId, persona AS personaId FROM scope WHERE dead = 0',
       ),
 
-    origin(scope: Scope, kind: Origin['kind'], name: string): Origin | null {
+    origin(scope: Scope, kind: ChunkOrigin['kind'], name: string): ChunkOrigin | null {
       const number = scopeNumber(scope);
       return number === null ? null : originIn(number, kind, name);
     },
 
-    origins(scope: Scope, kind: Origin['kind']): Origin[] {
+    origins(scope: Scope, kind: ChunkOrigin['kind']): ChunkOrigin[] {
       const sql = `SELECT * FROM origin WHERE scope = ? AND kind = ? AND state = ${WHOLE}`;
-      return rows<Origin>(sql, scopeNumber(scope), kind);
+      return rows<ChunkOrigin>(sql, scopeNumber(scope), kind);
     },
 
-    newest(origin: Origin): { messageId: number; at: number } | null {
+    newest(origin: ChunkOrigin): { messageId: number; at: number } | null {
       const sql = 'SELECT id, at FROM chunk WHERE origin = ? ORDER BY id DESC LIMIT 1';
       const found = row<{ id: number; at: number }>(sql, origin.number);
       return found === undefined ? null : { messageId: found.id - origin.scope * SCOPE_SPAN, at: found.at };
@@ -280,12 +280,12 @@ export function createChunks(db: IndexDatabase) {
     count: () => db.number(`SELECT coalesce(sum(chunks), 0) AS n FROM origin WHERE state = ${WHOLE}`),
 
     /** The file is read again, as if it had changed. */
-    markStale(origin: Origin): void {
+    markStale(origin: ChunkOrigin): void {
       change("UPDATE origin SET version = '' WHERE number = ?", origin.number);
     },
 
     /** How far the view is indexed; if it was reset since, its chunks are dropped. */
-    view(scope: Scope, room: string, resetAt: number): { view: IndexedView; dropped: Origin | null } {
+    view(scope: Scope, room: string, resetAt: number): { view: IndexedView; dropped: ChunkOrigin | null } {
       return write(() => {
         const number = scopeFor(scope);
         const before = originIn(number, 'room', room);
@@ -331,7 +331,7 @@ export function createChunks(db: IndexDatabase) {
       });
     },
 
-    beginFile(scope: Scope, file: string, stamp: string): Origin {
+    beginFile(scope: Scope, file: string, stamp: string): ChunkOrigin {
       return write(() => {
         const number = scopeFor(scope);
         const sql = `UPDATE origin SET state = ${DEAD}
@@ -341,7 +341,7 @@ export function createChunks(db: IndexDatabase) {
       });
     },
 
-    addLines(origin: Origin, lines: FileChunk[]): void {
+    addLines(origin: ChunkOrigin, lines: FileChunk[]): void {
       write(() => {
         if (!isBuilding(origin)) return;
         const { scope, number } = origin;
@@ -367,7 +367,7 @@ export function createChunks(db: IndexDatabase) {
     },
 
     /** Replaces the old text by the new; false if a newer one has been started. */
-    finishFile(origin: Origin): boolean {
+    finishFile(origin: ChunkOrigin): boolean {
       return write(() => {
         if (!isBuilding(origin)) return false;
         const before = originIn(origin.scope, 'file', origin.name);

@@ -82,13 +82,13 @@ export interface IndexPort {
   close(): void;
 }
 
-export interface Ask {
+export interface IndexRequest {
   id: number;
   name: keyof IndexPort;
   values: unknown[];
 }
 
-export type Answer =
+export type IndexAnswer =
   | { kind: 'done'; id: number; value: unknown }
   | { kind: 'failed'; id: number; reason: string }
   | { kind: 'anew'; reason: string };
@@ -146,7 +146,7 @@ export function createIndexThread(
     const resourceLimits = { maxYoungGenerationSizeMb: 6 };
     const started = new Worker(entry, { workerData: settings, resourceLimits });
     started.unref();
-    started.on('message', (answer: Answer) => {
+    started.on('message', (answer: IndexAnswer) => {
       if (answer.kind === 'anew') {
         log.warn({ file: settings.file, reason: answer.reason }, 'the search index is being rebuilt');
         anew();
@@ -200,7 +200,7 @@ export function createIndexThread(
     const id = ++lastId;
     stopIdling();
     running.ref();
-    running.postMessage({ id, name, values } satisfies Ask);
+    running.postMessage({ id, name, values } satisfies IndexRequest);
     return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
   }
 

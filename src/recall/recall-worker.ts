@@ -4,13 +4,13 @@
  */
 import { setImmediate as giveWay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { Answer, Ask, WorkerSettings } from './index-thread.js';
+import type { IndexAnswer, IndexRequest, WorkerSettings } from './index-thread.js';
 import { createSearchIndex } from './search-index.js';
 
 const port = parentPort;
 if (port === null) throw new Error('this is no program: the gateway starts it as a thread');
 const { file, zone } = workerData as WorkerSettings;
-const say = (answer: Answer) => port.postMessage(answer);
+const say = (answer: IndexAnswer) => port.postMessage(answer);
 const index = createSearchIndex(
   file,
   zone,
@@ -34,7 +34,7 @@ async function clearAway(): Promise<void> {
   }
 }
 
-port.on('message', async ({ id, name, values }: Ask) => {
+port.on('message', async ({ id, name, values }: IndexRequest) => {
   try {
     const value = await (index[name] as (...values: unknown[]) => unknown)(...values);
     if (name === 'forget') {

@@ -2,7 +2,7 @@
 import { createZone } from '../core/dates.js';
 import type { RecallQuery, Scope } from '../core/recall.js';
 import { isAfter } from '../core/transcript.js';
-import { type Chunks, createChunks, type FileChunk, fileChunks, type Origin } from './chunks.js';
+import { type ChunkOrigin, type Chunks, createChunks, type FileChunk, fileChunks } from './chunks.js';
 import {
   FIRST_LINE,
   type IndexDatabase,
@@ -80,7 +80,7 @@ export function createSearchIndex(
     }
   }
 
-  function drop({ chunks, tables }: Open, origin: Origin | null): void {
+  function drop({ chunks, tables }: Open, origin: ChunkOrigin | null): void {
     if (origin === null) return;
     chunks.drop(origin);
     tables.removed(origin.scope, origin.number);

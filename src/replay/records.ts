@@ -68,7 +68,7 @@ type EndEvent = ModelEvent & { kind: 'done' | 'failed' };
 
 /** A run as it is held until it is written: with the requests themselves, which never change. */
 interface Run extends Omit<TurnRecord, 'requests'> {
-  requests: Asked[];
+  requests: SentRequest[];
 }
 
 interface Recording {
@@ -78,7 +78,7 @@ interface Recording {
   run: Run | null;
 }
 
-interface Asked {
+interface SentRequest {
   at: number;
   ms: number;
   request: ModelRequest;
@@ -216,7 +216,7 @@ export class Records implements TurnRecords {
 }
 
 /** The same model, each request to which is noted. */
-function watched(model: ModelClient, asked: Asked[], clock: Clock): ModelClient {
+function watched(model: ModelClient, asked: SentRequest[], clock: Clock): ModelClient {
   async function* stream(...[request, signal]: Parameters<ModelClient['stream']>) {
     const at = clock.now();
     for await (const event of model.stream(request, signal)) {
@@ -231,7 +231,7 @@ function watched(model: ModelClient, asked: Asked[], clock: Clock): ModelClient 
 
 const NO_RECORDER: TurnRecorder = { saw: () => {}, watch: (model: ModelClient) => model, end: () => {} };
 
-function recorded({ request, end, ...times }: Asked): RecordedRequest {
+function recorded({ request, end, ...times }: SentRequest): RecordedRequest {
   return { ...times, ...request, messages: request.messages.map(recordedMessage), end: endOf(end) };
 }
 

@@ -14,7 +14,7 @@ import { type StoredMessage, wordsBy } from '../core/transcript.js';
 import { type AskedAgain, comparable, diffOf, shownDiff, usedBy } from './again.js';
 import type { RecordedEnd, RecordedMessage, RecordedRequest, TurnRecord } from './records.js';
 
-export interface Told {
+export interface ShownTurn {
   turn: TurnInStore;
   entries: readonly JournalEntry[];
   records: readonly TurnRecord[];
@@ -22,7 +22,7 @@ export interface Told {
   torn: number;
 }
 
-export function shownTurn(told: Told, zone: Zone): string {
+export function shownTurn(told: ShownTurn, zone: Zone): string {
   const { turn, entries, records } = told;
   const requests = records.flatMap((record) => record.requests);
   return sections([
@@ -113,7 +113,7 @@ function sightLines({ sight }: TurnRecord): string[] {
   return [section('What it saw', lines, '')];
 }
 
-function noRecord({ torn, turn }: Told): string {
+function noRecord({ torn, turn }: ShownTurn): string {
   const broken = torn === 0 ? '' : ` (${torn} files of records could not be read to their end)`;
   const why =
     turn.state === 'aborted' || turn.state === 'running'
@@ -187,7 +187,7 @@ function tokensIn({ inputTokens, outputTokens, cachedTokens }: Usage): string {
   return `${inputTokens} tokens in${cached}, ${outputTokens} out`;
 }
 
-function callsSection({ turn, entries }: Told, zone: Zone): string {
+function callsSection({ turn, entries }: ShownTurn, zone: Zone): string {
   const results = new Map(
     turn.steps.flatMap((step) => (step.kind === 'result' ? [[step.callId, step] as const] : [])),
   );

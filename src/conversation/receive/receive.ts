@@ -15,7 +15,7 @@ import type {
   InboundMove,
   InboundReaction,
 } from '../../core/message.js';
-import type { Origin, Receipt, ReceiptOf, Received } from '../../core/receipt.js';
+import type { Receipt, ReceiptOf, ReceiptOrigin, Received } from '../../core/receipt.js';
 import { pasteAlbum } from '../../core/transcript.js';
 import {
   type AccessCheck,
@@ -163,7 +163,7 @@ async function acceptedMessage(
   const { attachments, ...rest } = message;
   const { mentionsBot, replyTo, platformMessageId, threadId, sender, addresses, forwardedFrom } = message;
   const sentAt = message.sentAt || now;
-  const origin: Origin = {
+  const origin: ReceiptOrigin = {
     chat: { ...message.chat, id: chatId },
     threadId,
     platformMessageId,
