@@ -54,7 +54,7 @@ interface Account {
 }
 
 export function createDailyLimits(services: BaseServices & { deliver: Deliver }): DailyLimits {
-  const { store, clock, log, model, deliver } = services;
+  const { store, clock } = services;
   const set = limitsSet(services.settings.limits);
   const countsPeople = set.some(({ scope }) => scope === 'person');
   /** It counts before it is stored. */
@@ -95,64 +95,69 @@ export function createDailyLimits(services: BaseServices & { deliver: Deliver })
     return (await statuses(payer)).find(({ used, most }) => used >= most) ?? null;
   }
 
-  function meter(payer: Payer): MeteredModel {
-    const account: Account = { payer, due: null };
+  const meter = (payer: Payer) => createMeter(services, payer, reached, unpaid, countsPeople);
+  return { statuses, reached, meter };
+}
 
-    async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
-      const limit = await reached(payer);
-      if (limit) {
-        yield { kind: 'failed', fault: limitFault(limit) };
-        return;
-      }
-      const isAsked = !signal.aborted;
-      let written = '';
-      for await (const event of model.stream(request, signal)) {
-        if (event.kind === 'text') written += event.delta;
-        if (event.kind === 'done') add(countedBy(event) ?? estimated(request, answerOf(event)), event.prices);
-        if (event.kind === 'failed' && isAsked && (signal.aborted || hasWorked(event.fault, written)))
-          add(estimated(request, written), event.prices);
-        if (event.kind === 'done' || event.kind === 'failed')
-          for (const notice of event.notices ?? []) await deliver.tellOwners(notice);
-        yield event;
-      }
+function createMeter(
+  { store, clock, log, model, deliver }: BaseServices & { deliver: Deliver },
+  payer: Payer,
+  reached: DailyLimits['reached'],
+  unpaid: Set<Account>,
+  countsPeople: boolean,
+): MeteredModel {
+  const { room, personaId, personId } = payer;
+  const account: Account = { payer, due: null };
+
+  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+    const limit = await reached(payer);
+    if (limit) {
+      yield { kind: 'failed', fault: limitFault(limit) };
+      return;
     }
-
-    function add(usage: Usage, prices: Prices | undefined): void {
-      account.due = addedUsage(account.due, prices ? { ...usage, cost: costOf(usage, prices) } : usage);
-      unpaid.add(account);
+    const isAsked = !signal.aborted;
+    let written = '';
+    for await (const event of model.stream(request, signal)) {
+      if (event.kind === 'text') written += event.delta;
+      if (event.kind === 'done') add(countedBy(event) ?? estimated(request, answerOf(event)), event.prices);
+      if (event.kind === 'failed' && isAsked && (signal.aborted || hasWorked(event.fault, written)))
+        add(estimated(request, written), event.prices);
+      if (event.kind === 'done' || event.kind === 'failed')
+        for (const notice of event.notices ?? []) await deliver.tellOwners(notice);
+      yield event;
     }
-
-    function spent(personaId: PersonaId): Spent | undefined {
-      const { personId } = payer;
-      const { due: usage } = account;
-      return usage === null
-        ? undefined
-        : { personaId, ...(countsPeople && personId !== null && { personId }), usage };
-    }
-
-    function paid(): void {
-      account.due = null;
-      unpaid.delete(account);
-    }
-
-    return {
-      model: { ...model, stream },
-      due: () => account.due,
-      spent,
-      paid,
-      async settle() {
-        const { room, personaId } = payer;
-        const left = spent(personaId);
-        if (!left) return;
-        await store.spend({ ...left, room, now: clock.now() }).catch((error) => {
-          log.error({ err: error, room, why: describe(error) }, 'model usage could not be stored');
-        });
-        paid();
-      },
-    };
   }
 
-  return { statuses, reached, meter };
+  function add(usage: Usage, prices: Prices | undefined): void {
+    account.due = addedUsage(account.due, prices ? { ...usage, cost: costOf(usage, prices) } : usage);
+    unpaid.add(account);
+  }
+
+  function spent(by: PersonaId): Spent | undefined {
+    const { due: usage } = account;
+    if (usage === null) return undefined;
+    return countsPeople && personId !== null ? { personaId: by, personId, usage } : { personaId: by, usage };
+  }
+
+  function paid(): void {
+    account.due = null;
+    unpaid.delete(account);
+  }
+
+  return {
+    model: { ...model, stream },
+    due: () => account.due,
+    spent,
+    paid,
+    async settle() {
+      const left = spent(personaId);
+      if (!left) return;
+      await store.spend({ ...left, room, now: clock.now() }).catch((error) => {
+        log.error({ err: error, room, why: describe(error) }, 'model usage could not be stored');
+      });
+      paid();
+    },
+  };
 }
 
 const NOTHING: Amount = { tokens: 0, cost: 0 };

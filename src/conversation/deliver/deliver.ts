@@ -148,17 +148,8 @@ export function createDeliver(services: BaseServices): Deliver {
       };
     },
     typing(channel, chatId, to, personaId) {
-      let cancel = clock.after(TYPING_AFTER_MS, show);
-      let over = false;
-      async function show() {
-        const isFree = limiterOf(channel.name)?.takeLeftOver(chatId, to.kind, clock.now());
-        if (isFree) await channel.setTyping?.(to, personaId);
-        if (!over) cancel = clock.after(TYPING_EVERY_MS, show);
-      }
-      return () => {
-        over = true;
-        cancel();
-      };
+      const mayShow = () => limiterOf(channel.name)?.takeLeftOver(chatId, to.kind, clock.now()) === true;
+      return keepTyping(services, () => channel.setTyping?.(to, personaId), mayShow);
     },
     idle: (channel) =>
       idle.until(() => live.isIdle(channel) && [...lanes.keys()].every((id) => channelOf(id) !== channel)),
@@ -171,5 +162,23 @@ export function createDeliver(services: BaseServices): Deliver {
       stopping.abort();
       return { done: idle.until(isIdle), force: () => cuttingOff.abort() };
     },
+  };
+}
+
+/** Shows a typing indicator until the returned function is called. */
+function keepTyping(
+  { clock }: BaseServices,
+  show: () => Promise<void> | undefined,
+  mayShow: () => boolean,
+): () => void {
+  let over = false;
+  let cancel = clock.after(TYPING_AFTER_MS, showAgain);
+  async function showAgain(): Promise<void> {
+    if (mayShow()) await show();
+    if (!over) cancel = clock.after(TYPING_EVERY_MS, showAgain);
+  }
+  return () => {
+    over = true;
+    cancel();
   };
 }

@@ -82,10 +82,11 @@ interface Run extends RoomRun {
 }
 
 export function createScheduler(
-  { store, clock, log }: BaseServices,
+  services: BaseServices,
   debounceMs: (channel: string) => number,
   runRoom: (run: RoomRun) => Promise<RoomEnd>,
 ): Scheduler {
+  const { clock, log } = services;
   const rooms = new Map<RoomId, ScheduledRoom>();
   const idle = createIdle();
   const slots = createSlots(MOST_RUNS);
@@ -105,23 +106,6 @@ export function createScheduler(
     };
     rooms.set(id, room);
     return room;
-  }
-
-  function waitFor(id: RoomId, burst: Burst): number {
-    if (burst === 'settled') return 0;
-    const debounce = debounceMs(channelOf(id));
-    return burst === 'album' ? Math.max(debounce, ALBUM_MS) : debounce;
-  }
-
-  function wake(id: RoomId, burst: Burst): void {
-    // While stopping, new messages stay in the store.
-    if (stopping && !rooms.has(id)) return;
-    const room = roomOf(id);
-    const now = clock.now();
-    const debounce = waitFor(id, burst);
-    room.due = Math.max(room.due, Math.min(now + debounce, room.firstWake + debounce * LONGEST_BURST));
-    if (room.run) room.again = true;
-    else schedule(id, room);
   }
 
   function schedule(id: RoomId, room: ScheduledRoom): void {
@@ -150,7 +134,7 @@ export function createScheduler(
     room.run = null;
     room.firstWake = clock.now();
     if (end.kind === 'again') room.due = Math.max(room.due, clock.now() + end.afterMs);
-    if (!stopping && (end.kind !== 'done' || room.again)) schedule(id, room);
+    if (!stopping && (end.kind === 'again' || room.again)) schedule(id, room);
     else rooms.delete(id);
     idle.changed();
   }
@@ -168,12 +152,16 @@ export function createScheduler(
       // together.
       await nextPass();
       if (stopping) return { kind: 'done' };
-      const stopRenewing = keepRenewing(run);
+      const stopRenewing = keepRenewing(services, run);
       try {
         const work = runRoom(run);
         run.rested = work;
         // A hung tool or socket may ignore the signal; the room must not wait for it.
-        return (await Promise.race([work, aborted(run)])) ?? (await afterAbort(run));
+        const end = await Promise.race([work, aborted(run)]);
+        if (end) return end;
+        // Otherwise the turn was ended in the store before it was aborted.
+        if (run.cutOff && run.claim) await services.store.release(run.claim);
+        return { kind: 'again', afterMs: 0 };
       } finally {
         stopRenewing();
       }
@@ -182,75 +170,43 @@ export function createScheduler(
     }
   }
 
-  /** The turn was ended by whoever aborted it, or is only released where it was cut off; the room may hold more. */
-  async function afterAbort({ cutOff, claim }: Run): Promise<RoomEnd> {
-    if (cutOff && claim) await store.release(claim);
-    return { kind: 'again', afterMs: 0 };
-  }
-
-  /** Renews the run's lease; aborts the run when the lease is lost. */
-  function keepRenewing(run: Run): () => void {
-    let over = false;
-    let cancel = clock.after(LEASE_MS / 3, renew);
-    async function renew(): Promise<void> {
-      const { claim } = run;
-      const held =
-        claim === null ||
-        (await store.renew(claim, clock.now(), LEASE_MS).catch((error) => {
-          log.warn({ err: error, room: run.room }, 'the lease of a room could not be renewed; retrying');
-          return true;
-        }));
-      // Meanwhile the run may have taken a new claim; then the old result does not matter.
-      if (!held && run.claim === claim) run.abort.abort();
-      if (!over) cancel = clock.after(LEASE_MS / 3, renew);
-    }
-    return () => {
-      over = true;
-      cancel();
-    };
-  }
-
-  function cutOff(run: Run): void {
-    run.cutOff = true;
-    run.abort.abort(OVER);
-  }
-
   const running = () => [...rooms.values()].flatMap(({ run }) => run ?? []);
 
   return {
-    wake,
-
+    wake(id, burst) {
+      // While stopping, new messages stay in the store.
+      if (stopping && !rooms.has(id)) return;
+      const room = roomOf(id);
+      const debounce = burst === 'settled' ? 0 : debounceMs(channelOf(id));
+      const wait = burst === 'album' ? Math.max(debounce, ALBUM_MS) : debounce;
+      room.due = Math.max(room.due, Math.min(clock.now() + wait, room.firstWake + wait * LONGEST_BURST));
+      if (room.run) room.again = true;
+      else schedule(id, room);
+    },
     holdBack(id, work) {
       if (stopping && !rooms.has(id)) return;
       const room = roomOf(id);
       room.heldBack = Promise.all([room.heldBack, work]).then(() => {});
       if (!room.run && room.cancel === null) schedule(id, room);
     },
-
     abort(room, turnId) {
       const run = rooms.get(room)?.run;
       if (run && run.turnId === turnId) run.abort.abort();
     },
-
     async interrupt(chatId) {
       const ofChat = running().filter(({ room }) => roomParts(room).chatId === chatId);
       for (const run of ofChat) cutOff(run);
       const rested = Promise.allSettled(ofChat.map((run) => run.rested));
       await Promise.race([rested, clock.sleep(REST_MS)]);
     },
-
     idle: (channel) => idle.until(() => [...rooms.keys()].every((id) => channelOf(id) !== channel)),
-
     stop() {
       stopping = true;
       for (const [id, room] of rooms) {
         room.cancel?.();
         if (!room.run) rooms.delete(id);
       }
-      return {
-        done: idle.until(() => rooms.size === 0),
-        force: () => running().forEach(cutOff),
-      };
+      return { done: idle.until(() => rooms.size === 0), force: () => running().forEach(cutOff) };
     },
   };
 }
@@ -258,15 +214,35 @@ export function createScheduler(
 function newRun(room: RoomId): Run {
   const abort = new AbortController();
   setMaxListeners(0, abort.signal);
-  return {
-    room,
-    signal: abort.signal,
-    abort,
-    turnId: null,
-    claim: null,
-    cutOff: false,
-    rested: Promise.resolve(),
+  const { signal } = abort;
+  return { room, signal, abort, turnId: null, claim: null, cutOff: false, rested: Promise.resolve() };
+}
+
+/** Renews the run's lease; aborts the run when the lease is lost. */
+function keepRenewing({ store, clock, log }: BaseServices, run: Run): () => void {
+  let over = false;
+  let cancel = clock.after(LEASE_MS / 3, renew);
+  async function renew(): Promise<void> {
+    const { claim } = run;
+    const isHeld =
+      claim === null ||
+      (await store.renew(claim, clock.now(), LEASE_MS).catch((error) => {
+        log.warn({ err: error, room: run.room }, 'the lease of a room could not be renewed; retrying');
+        return true;
+      }));
+    // Meanwhile the run may have taken a new claim; then the old result does not matter.
+    if (!isHeld && run.claim === claim) run.abort.abort();
+    if (!over) cancel = clock.after(LEASE_MS / 3, renew);
+  }
+  return () => {
+    over = true;
+    cancel();
   };
+}
+
+function cutOff(run: Run): void {
+  run.cutOff = true;
+  run.abort.abort(OVER);
 }
 
 function aborted({ signal }: Run): Promise<undefined> {
