@@ -3,7 +3,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { onAbort, withDeadline } from '../../src/channels/kit/abort.js';
-import { bounded } from '../../src/channels/kit/bounded.js';
 import { createLookupCache, isAdministrator } from '../../src/channels/kit/lookup-cache.js';
 import { backoffMs, createState, type Setback, supervise } from '../../src/channels/kit/supervise.js';
 import { CHANNELS } from '../../src/channels/list.js';
@@ -127,15 +126,6 @@ describe('aborts', () => {
     expect(await work).toBe(true);
     expect(await withDeadline(systemClock, 60_000, undefined, async (ended) => ended.aborted)).toBe(false);
   });
-});
-
-test('a bounded map forgets what was set longest ago', () => {
-  const map = bounded<string, number>(2);
-  map.set('a', 1);
-  map.set('b', 2);
-  map.set('a', 3);
-  map.set('c', 4);
-  expect([map.get('a'), map.get('b'), map.get('c')]).toEqual([3, undefined, 4]);
 });
 
 test('platforms are named in their folders and in the list alone, but for linking WhatsApp', async () => {

@@ -1,9 +1,9 @@
 /** WhatsApp, as a linked device of a person's phone: joins the parts, and holds no rule of its own. */
 import type { proto } from '@whiskeysockets/baileys';
+import { LRUCache } from 'lru-cache';
 import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import { describe, Fault } from '../../core/errors.js';
 import { onAbort } from '../kit/abort.js';
-import { bounded } from '../kit/bounded.js';
 import { withSpeakerName } from '../kit/outgoing.js';
 import { createState, type State } from '../kit/supervise.js';
 import { isEndOfConnection, isOfLibrary, silenceLibsignal, type WhatsAppConnection } from './connection.js';
@@ -145,7 +145,7 @@ function assembled(host: WhatsAppHost, status: State, takesIn: () => boolean, si
   const secrets = createSecrets(state, clock);
   const intake = createIntake(directory, groups, secrets, receipts, clock, log);
   const restrictions = createRestrictions(state, clock, log);
-  const sent = bounded<string, proto.IMessage>(MOST_SENT);
+  const sent = new LRUCache<string, proto.IMessage>({ max: MOST_SENT });
   const sender: SendContext = { directory, sent, restrictions, clock, log };
   const connections = createReconnecting({ host, status, intake, groups, sender, takesIn, signal });
   return { groups, receipts, secrets, intake, sender, connections };

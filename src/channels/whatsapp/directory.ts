@@ -4,13 +4,13 @@
  */
 import { createHash } from 'node:crypto';
 import type { GroupMetadata, WAMessageKey } from '@whiskeysockets/baileys';
+import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
 import type { ChannelState } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import { bounded } from '../kit/bounded.js';
 import { createLookupCache, isAdministrator } from '../kit/lookup-cache.js';
 import { isSamePerson, type Person, personOf } from './ids.js';
 
@@ -29,10 +29,10 @@ export type Directory = ReturnType<typeof createDirectory>;
 
 /** Names, addresses and messages of people. Chats are named by all addresses that they have. */
 export function createDirectory() {
-  const names = bounded<string, string>(MOST_PEOPLE);
-  const forms = bounded<string, string>(2 * MOST_PEOPLE);
-  const messages = bounded<string, Quotable>(MOST_MESSAGES);
-  const lifetimes = bounded<string, number>(MOST_PEOPLE);
+  const names = new LRUCache<string, string>({ max: MOST_PEOPLE });
+  const forms = new LRUCache<string, string>({ max: 2 * MOST_PEOPLE });
+  const messages = new LRUCache<string, Quotable>({ max: MOST_MESSAGES });
+  const lifetimes = new LRUCache<string, number>({ max: MOST_PEOPLE });
   const quotable = (chat: string, id: string): Quotable | null => messages.get(`${chat} ${id}`) ?? null;
 
   return {
@@ -78,8 +78,8 @@ export function createGroups(
   clock: Clock,
   log: Log,
 ) {
-  const titles = bounded<string, string>(MOST_TITLES);
-  const failedAt = bounded<string, number>(MOST_GROUPS);
+  const titles = new LRUCache<string, string>({ max: MOST_TITLES });
+  const failedAt = new LRUCache<string, number>({ max: MOST_GROUPS });
   const groups = createLookupCache(lookUp, { most: MOST_GROUPS, clock });
 
   async function lookUp(group: string): Promise<GroupMetadata> {

@@ -10,12 +10,12 @@ import {
   type WAMessage,
   type WAMessageKey,
 } from '@whiskeysockets/baileys';
+import { LRUCache } from 'lru-cache';
 import type { Receive } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { InboundEvent } from '../../core/message.js';
-import { bounded } from '../kit/bounded.js';
 import { bytesIn, contentOf, countIn, labelOf, saidIn } from './content.js';
 import { accountOf } from './credentials.js';
 import type { Directory, GroupDirectory, Secrets } from './directory.js';
@@ -51,7 +51,7 @@ export function createIntake(
   clock: Clock,
   log: Log,
 ) {
-  const taken = bounded<string, true>(MOST_TAKEN);
+  const taken = new LRUCache<string, true>({ max: MOST_TAKEN });
   const taking = new Set<Promise<void>>();
   let receive: Receive = () => Promise.reject(new Error('the intake has not started'));
   let newest = 0;

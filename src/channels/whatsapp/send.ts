@@ -10,12 +10,12 @@ import {
   type WAMessage,
   type WASocket,
 } from '@whiskeysockets/baileys';
+import type { LRUCache } from 'lru-cache';
 import type { Part, Recipient, SendResult } from '../../core/channel.js';
 import { type Clock, OVER } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { onAbort } from '../kit/abort.js';
-import type { Bounded } from '../kit/bounded.js';
 import { readOutgoing } from '../kit/outgoing.js';
 import { type Ack, libraryLog, statusOf, type WhatsAppConnection } from './connection.js';
 import type { Directory } from './directory.js';
@@ -41,7 +41,7 @@ const LOOK_AGAIN_MS = 600_000;
 export interface SendContext {
   directory: Directory;
   /** The messages sent last, by id: a peer that could not decrypt one asks for it again. */
-  sent: Bounded<string, proto.IMessage>;
+  sent: LRUCache<string, proto.IMessage>;
   restrictions: Restrictions;
   clock: Clock;
   log: Log;
