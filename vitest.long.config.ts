@@ -6,7 +6,8 @@ export default defineConfig({
     include: [
       'test/**/*.long.test.ts',
       'test/e2e/simulate.test.ts',
-      'test/conversation/window.test.ts',
+      'test/conversation/{window,albums,live,order}.test.ts',
+      'test/tools/memory.test.ts',
       'test/tools/files/places.test.ts',
     ],
     env: { COTERIE_LONG: '1' },

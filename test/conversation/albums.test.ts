@@ -1,9 +1,11 @@
 /** Albums: platforms deliver them item by item, and people mean one message. */
+
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { InboundMessage } from '../../src/core/message.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
+import { rounds } from '../harness/rounds.js';
 
 const opened: Workbench[] = [];
 afterEach(async () => {
@@ -163,7 +165,7 @@ describe('an album', () => {
           opened.pop();
         },
       ),
-      { numRuns: 60 },
+      { numRuns: rounds({ few: 25, many: 120 }) },
     );
     expect(early).toBeGreaterThan(0);
   }, 120_000);

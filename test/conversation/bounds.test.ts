@@ -75,7 +75,7 @@ describe('the calls of one answer', () => {
 
   it('are kept in a bounded number, however many there are', async () => {
     await bench({ tools: [tool('note', 'medium')] });
-    const calls = Array.from({ length: 50_000 }, (_, n) => ({ name: 'note', arguments: { what: `${n}` } }));
+    const calls = Array.from({ length: 5_000 }, (_, n) => ({ name: 'note', arguments: { what: `${n}` } }));
     inRounds([{ calls }]);
     await on.say('go');
     await on.settled();

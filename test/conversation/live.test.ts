@@ -1,8 +1,10 @@
 /** A reply that is shown while it is written: when, how often, and what stands there at the end. */
+
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { SendResult } from '../../src/core/channel.js';
 import { CHAT, chatAt, message, receive } from '../contract/store/words.js';
+import { rounds } from '../harness/rounds.js';
 import { PART, type Scene, type ScreenOptions, scene, type Trouble } from './screen.js';
 
 let on: Scene;
@@ -400,7 +402,7 @@ describe('whatever happens', () => {
             await here.close();
           }
         }),
-        { numRuns: 60 },
+        { numRuns: rounds({ few: 25, many: 120 }) },
       );
       on = await scene();
     },

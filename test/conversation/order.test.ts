@@ -1,10 +1,12 @@
 /** The order in which things were said: what a persona is shown is read as it was said, also what it only overheard. */
+
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { InboundMessage } from '../../src/core/message.js';
 import type { ModelRequest } from '../../src/core/model.js';
 import { manualClock } from '../fakes/clock.js';
 import { type Answer, type Workbench, workbench } from '../harness/conversation.js';
+import { rounds } from '../harness/rounds.js';
 
 const opened: Workbench[] = [];
 afterEach(async () => {
@@ -161,7 +163,7 @@ describe('the order of a request', () => {
           }
         },
       ),
-      { numRuns: 30 },
+      { numRuns: rounds({ few: 12, many: 60 }) },
     );
     // It was about something.
     expect(between).toBeGreaterThan(0);

@@ -228,7 +228,7 @@ describe('a window with cached messages', () => {
         // The windows of two personas are compacted beside each other: which of them asks first is nobody's promise.
         expect(kept.toSorted()).toEqual(anew.toSorted());
       }),
-      { numRuns: rounds({ few: 8, many: 50 }) },
+      { numRuns: rounds({ few: 5, many: 50 }) },
     );
   }, 240_000);
 

@@ -18,6 +18,7 @@ import {
 import { memoryTools } from '../../src/tools/memory.js';
 import { memoryIn, versionShelf } from '../groups/support.js';
 import { askerWho } from '../harness/asker.js';
+import { rounds } from '../harness/rounds.js';
 
 const OWN = 'terminal_local/default/MEMORY.md';
 const OTHER = 'telegram_1/luna/MEMORY.md';
@@ -329,7 +330,7 @@ describe('the daily log', () => {
           expect(answer.content).toBe(`Added to the daily log of 2026-03-11: ${line}`);
         }
       }),
-      { numRuns: 40 },
+      { numRuns: rounds({ few: 20, many: 80 }) },
     );
   });
 });
