@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { recollect } from '../src/conversation/context/recollection.js';
+import type { Services } from '../src/conversation/services.js';
 import { systemClock } from '../src/core/clock.js';
 import { createZone } from '../src/core/dates.js';
 import type { Embedder, Recall } from '../src/core/recall.js';
@@ -193,15 +194,12 @@ async function asked(
   });
   const shownFrom = end.messageId - WINDOW;
   const { lines } = await recollect(
-    { recall, zone, log },
+    { recall, zone, log } as unknown as Services,
     { chatId: room, personaId: PERSONA },
     [message(text, end.messageId + 9)],
-    {
-      now,
-      shown: '',
-      before: before.map((each, n) => message(each, end.messageId + 1 + n)),
-      except: { room, after: { messageId: shownFrom, heardAfter: shownFrom - 1 } },
-    },
+    before.map((each, n) => message(each, end.messageId + 1 + n)),
+    '',
+    { now, except: { room, after: { messageId: shownFrom, heardAfter: shownFrom - 1 } } },
   );
   return lines;
 }

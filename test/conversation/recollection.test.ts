@@ -1,6 +1,7 @@
 /** What a turn recalls by itself: which of what was found is worth a line of the prompt. */
 import { describe, expect, it } from 'vitest';
 import { recollect } from '../../src/conversation/context/recollection.js';
+import type { Services } from '../../src/conversation/services.js';
 import { createZone } from '../../src/core/dates.js';
 import type { Recalled, RecallQuery } from '../../src/core/recall.js';
 import type { StoredMessage } from '../../src/core/transcript.js';
@@ -39,9 +40,9 @@ async function lines(
       return { hits: found.slice(0, query.limit), by: 'keywords' as const };
     },
   };
-  const recollection = await recollect({ recall, zone: createZone('UTC'), log: quietLog }, SCOPE, [message], {
-    ...{ now: AT, shown, before: before.map((each) => ({ text: each })) },
-  });
+  const services = { recall, zone: createZone('UTC'), log: quietLog } as unknown as Services;
+  const earlier = before.map((text) => ({ ...message, text }));
+  const recollection = await recollect(services, SCOPE, [message], earlier, shown, { now: AT });
   return recollection.lines;
 }
 

@@ -188,12 +188,9 @@ async function recalledFor(
     (await memory.holdsMore(scope, shown)) ||
     (await store.hasOtherRooms(room));
   if (!knowsMore) return null;
-  return recollect(services, scope, batch, {
-    now,
-    before: history,
-    shown: `${shown.memory}\n${shown.dailyLog}`,
-    except: { room, after: view.windowAfter },
-  });
+  const inPrompt = `${shown.memory}\n${shown.dailyLog}`;
+  const except = { room, after: view.windowAfter };
+  return recollect(services, scope, batch, history, inPrompt, { now, except });
 }
 
 /** The instructions of skills that people loaded with `/skill`, as far as they fit; empty: none. */

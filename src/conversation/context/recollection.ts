@@ -19,19 +19,21 @@ const MOST_HITS = 2 * MOST_LINES;
  * worse than a superfluous line; high for a remark, which wants an answer and no memories. docs/recall.md has the figures.
  */
 const FLOORS: Record<Exclude<MessageForm, 'small talk'>, number> = {
-  ...{ question: 0.2, perhaps: 0.35, remark: 0.9 },
-  /** What is to happen now wants no memories, however much was said of the like. */
+  question: 0.2,
+  perhaps: 0.35,
+  remark: 0.9,
+  /** About the present moment, memories do not help. */
   moment: Number.POSITIVE_INFINITY,
 };
-/** Whatever the form, of a thing that was told once or twice a persona is reminded: this many lines, no flood. */
+/** Below the floor, this many hits of rarely mentioned things are recalled all the same. */
 const MOST_RARE = 2;
-/** A plain question gets its best hits even below the floor, down to this: there is nothing better to tell. */
+/** A question gets its best hits even below the floor, down to this. */
 const LEAST = 0.02;
-/** Those at least this near to the best. */
+/** As a share of the best hit's relevance. */
 const NEAR_BEST = 0.5;
-/** The query is limited to the beginning of a long text, which usually says what it is about. */
+/** The beginning of a long text usually says what it is about. */
 const QUERY_CHARS = 2_000;
-/** How much of what was said just before is searched with a question that goes on from it. */
+/** How much of the preceding messages is searched with a question that goes on from them. */
 const BEFORE_MESSAGES = 3;
 const BEFORE_CHARS = 300;
 
@@ -43,17 +45,17 @@ export interface Recollection {
 
 const NOTHING: Recollection = { lines: [], isFromOutside: false };
 
-/** The lines, in order of time; empty when nothing relevant was found. An error in recall never prevents a reply. */
+/**
+ * The lines, in order of time; empty when nothing relevant was found. An error in recall never prevents a reply. `before`: the
+ * messages before the batch, oldest first; `shown`: the memory that the prompt contains anyway.
+ */
 export async function recollect(
-  { recall, zone, log }: Pick<Services, 'recall' | 'zone' | 'log'>,
+  { recall, zone, log }: Services,
   scope: Scope,
   batch: StoredMessage[],
-  ask: Pick<RecallQuery, 'now' | 'except'> & {
-    /** The memory that the prompt contains anyway. */
-    shown: string;
-    /** What was said just before the batch, oldest first. */
-    before: readonly Pick<StoredMessage, 'text'>[];
-  },
+  before: readonly StoredMessage[],
+  shown: string,
+  query: Pick<RecallQuery, 'now' | 'except'>,
 ): Promise<Recollection> {
   const text = batch
     .map((message) => message.text)
@@ -61,7 +63,6 @@ export async function recollect(
     .slice(0, QUERY_CHARS);
   if (text.trim() === '') return NOTHING;
   try {
-    const { shown, before, ...query } = ask;
     const asking = batch.map((message) => formOf(message.text)).reduce(likelier);
     if (asking === 'small talk') return NOTHING;
     const around = asking === 'question' && goesOn(text) ? lastOf(before) : '';
@@ -105,7 +106,7 @@ export async function recollect(
     const inOrder = lines.sort((a, b) => a.at - b.at).map(({ line }) => line);
     return { lines: inOrder, isFromOutside: outside };
   } catch (error) {
-    log.error({ ...scope, why: describe(error) }, 'nothing could be recalled for a turn');
+    log.error({ ...scope, why: describe(error) }, 'recall failed; answering without');
     return NOTHING;
   }
 }
@@ -115,7 +116,7 @@ function likelier(a: MessageForm, b: MessageForm): MessageForm {
   return FLOORS[a] < FLOORS[b] ? a : b;
 }
 
-function lastOf(before: readonly Pick<StoredMessage, 'text'>[]): string {
+function lastOf(before: readonly StoredMessage[]): string {
   return before
     .slice(-BEFORE_MESSAGES)
     .map(({ text }) => text.slice(0, BEFORE_CHARS))
@@ -131,9 +132,8 @@ function wordsOf(text: string): string {
 }
 
 /**
- * `question`: it asks for something that somebody may have said. `perhaps`: it is marked as a question, and little says
- * of what. `moment`: it is about the one who is asked, or what is to happen now. `small talk`: nothing but greetings and
- * the like. `remark`: anything else.
+ * `question`: asks for something that somebody may have said. `perhaps`: is marked as a question that is hard to classify.
+ * `moment`: is about the persona, or the present. `small talk`: greetings and the like. `remark`: anything else.
  */
 export type MessageForm = 'question' | 'perhaps' | 'remark' | 'moment' | 'small talk';
 
