@@ -106,7 +106,11 @@ export async function appendStart(
   const hash = hashOf(JSON.stringify([...settings].map(([name, { shown }]) => [name, shown])));
   const since = before === undefined ? 'no earlier one is known' : changesSince(before, details);
   const entry = (kind: AuditEntry['kind'], what: string, more?: Record<string, string>): AuditEntry => ({
-    ...{ kind, who: GATEWAY, where: null, what, word: null },
+    kind,
+    who: GATEWAY,
+    where: null,
+    what,
+    word: null,
     ...(more && { details: more }),
   });
   await Promise.all([

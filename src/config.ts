@@ -130,7 +130,10 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
   const { variables } = yaml;
   return {
     config: resolveConfig(keys, dirname(file), from, { secretFiles, variables }),
-    ...{ keys, warnings, file, variableKeys: variables.map(({ path }) => path.join('.')) },
+    keys,
+    warnings,
+    file,
+    variableKeys: variables.map(({ path }) => path.join('.')),
   };
 }
 
@@ -333,7 +336,8 @@ export function settingsOf(config: Config): Settings {
     maxToolRounds: config.model.maxToolRounds,
     choices: config.model.choices,
     ...config.conversation,
-    ...{ natural: config.personas.natural, callLimits: config.limits },
+    natural: config.personas.natural,
+    callLimits: config.limits,
     approvalMs: config.approvals.minutes * MINUTE_MS,
     caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
     limits: config.limits,

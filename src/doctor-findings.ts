@@ -230,7 +230,7 @@ function isLimited({ limits }: Config): boolean {
 
 /** In data_dir: what is ours, copies of it, and backups that somebody left there. */
 const HELD =
-  /^(coterie\.db|recall\.db|terminal-history|audit|media$|speech$|work$|restore\.json)|\.(tar\.gz|tgz|age)$|\.before-restore-/;
+  /^(coterie\.db|recall\.db|terminal-history|audit|media$|speech$|work$)|\.(tar\.gz|tgz|age)$|\.before-/;
 /** What a container is handed as secrets can be read by all who are in it, and there is nobody else. */
 const HANDED = /^\/(var\/)?run\//;
 

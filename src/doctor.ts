@@ -41,6 +41,8 @@ import { leftOutOf } from './turn-tools.js';
 
 type Finding = { state: 'ok' | 'warning' | 'failed'; text: string };
 
+/** The findings are the log. */
+const log = createLog({ level: 'silent', format: 'json', secrets: [] });
 /** A check that hangs is a finding, too. */
 const PATIENCE_MS = 60_000;
 /** Less than this is too little for long. */
@@ -99,7 +101,6 @@ export async function doctor(configFile: string | undefined, wishes: DoctorOptio
   }
   // Logins and models are asked with what the store remembers of them. What is forgotten and learnt anew of a model is
   // stored, also while a gateway runs, which reads it again; of all else a running gateway knows better.
-  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const empty = await openStore(config, log, ':memory:');
   const channelState: Store['channelState'] = (channel, names) =>
     storedChannelState(databaseOf(config), MIGRATIONS, channel, names);
@@ -240,17 +241,14 @@ async function checkMemory(config: Config): Promise<Finding[]> {
 }
 
 async function checkPersonas(config: Config): Promise<Finding[]> {
-  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const { personas, findings } = await personaFindings(config, log);
   if (findings.length === 0) return [ok(`${personas} in chats, and all of their files can be used`)];
   return findings.map((text) => ({ state: 'warning', text }));
 }
 
 async function checkSkills(config: Config): Promise<Finding[]> {
-  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
-  const { skills, problems, remarks } = await createSkills({
-    ...{ folder: skillsFolderOf(config), ...systemHost(), log },
-  }).list();
+  const folder = skillsFolderOf(config);
+  const { skills, problems, remarks } = await createSkills({ folder, ...systemHost(), log }).list();
   const found = skills.length === 0 ? 'there are none' : skills.map(({ name }) => name).join(', ');
   return [
     ok(found),
@@ -276,7 +274,6 @@ async function checkPlatform(
   store: Store,
 ): Promise<Finding[]> {
   if (!config.channels[name]) return [ok('not configured')];
-  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const personas = createPersonas({ groupsDir: config.groupsDir, clock: systemClock, log });
   const channel = await createPlatform(name, config, {
     store,
@@ -302,7 +299,6 @@ async function checkModel(config: Config, store: Store): Promise<Finding[]> {
       { state: 'warning', text: 'the built-in offline model answers; set model.base_url and model.name' },
     ];
   }
-  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const model = await createModel(config, store, log);
   const { identity, warnings } = await model.check(AbortSignal.timeout(PATIENCE_MS));
   const text = `${identity}, with a context window of ${model.contextTokens()} tokens`;
@@ -311,7 +307,6 @@ async function checkModel(config: Config, store: Store): Promise<Finding[]> {
 
 /** A word, in the voice of personas that have none of their own. */
 async function checkSpeech(config: Config): Promise<Finding[]> {
-  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const speech = await createSpeechOf(config, log);
   if (!speech || !config.speech) return [ok('not configured: replies are not spoken')];
   const key = `doctor ${randomUUID()}`;
@@ -325,7 +320,6 @@ async function checkSpeech(config: Config): Promise<Finding[]> {
 }
 
 async function checkEmbeddings(config: Config): Promise<Finding[]> {
-  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const embedder = await createEmbedder(config, { count() {}, observe() {} }, log);
   if (!embedder) return [ok('off: memory is searched by keywords')];
   try {
@@ -351,7 +345,6 @@ function checkOffered({ tools }: Config, names: readonly string[]): Finding[] {
 /** `offered`: the names of tools of all servers, to which those of this one are added. */
 async function checkMcp(server: ServerSettings, config: Config, offered: string[]): Promise<Finding[]> {
   const { checkServer } = await import('./mcp/connection.js');
-  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const redact = createRedactor(secretsOf(config));
   const checked = await checkServer(server, {
     version: 'doctor',

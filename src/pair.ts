@@ -29,11 +29,11 @@ export async function list(configFile: string | undefined): Promise<void> {
   await withStore(configFile, async (store, config) => {
     if (!(await hasOwner(store, config))) {
       say(
-        'There is no owner yet: coterie pair approve CODE --owner lets somebody in as one; or list yours under access.owners.',
+        'There is no owner yet. Approve one with coterie pair approve CODE --owner, or list yours under access.owners.',
       );
     }
     const waiting = (await store.waiting(Date.now())).filter((each) => !isListed(config, each));
-    if (waiting.length === 0) say('Nobody waits.');
+    if (waiting.length === 0) say('No pending requests.');
     for (const { code, kind, id, name, expiresAt } of waiting) {
       const until = new Date(expiresAt).toISOString();
       say(`${kind === 'group' ? id : code}  ${shown(name)} (${kind} ${id}, until ${until})`);
@@ -70,7 +70,7 @@ export async function approve(
       say(`There is no owner yet; to make them the owner: coterie pair approve ${id} --owner`);
     }
     if (kind === 'unknown') {
-      say('Nobody has written under this id yet, and it does not tell what it is, so nobody was told.');
+      say('Nobody has written under this ID yet, so nobody was told.');
     }
   });
 }
@@ -81,7 +81,7 @@ export async function remove(configFile: string | undefined, given: string): Pro
     const what = `the approval or request of ${id} is taken back, by the user ${userName()}`;
     await audit.record({ ...BY_OPERATOR, kind: 'approval', what });
     if (!(await store.revoke(id)))
-      throw new Fault('unauthorised', `${shown(id)} was not approved and does not wait.`);
+      throw new Fault('unauthorised', `${shown(id)} has no approval and no pending request.`);
     say(`${id} may not talk any more.`);
   });
 }
@@ -162,7 +162,7 @@ export function terminalAsk(): Prompt {
     try {
       return await lines.question(question, { signal: ending.signal });
     } catch {
-      throw new Fault('configuration', 'That was not answered; nobody was let in.');
+      throw new Fault('configuration', 'No answer; nobody was approved.');
     } finally {
       lines.close();
     }
@@ -211,7 +211,7 @@ function unknown(codeOrId: string): Fault {
   if (channel === null) {
     return new Fault(
       'unauthorised',
-      `No code or chat ${shown(id)} waits; coterie pair list shows what does.`,
+      `No pending request has the code or ID ${shown(id)}; coterie pair list shows them.`,
     );
   }
   const found = CHANNELS.find(({ name }) => name === channel);

@@ -53,7 +53,7 @@ export async function createModel(config: Config, store: SettingStore, log: Log)
   const choice = (name: string) => choices.find((each) => each.name === name);
   const first = client(server, {
     contextTokens: (name) => choice(name)?.contextTokens ?? config.model.contextTokens,
-    // A model that nobody has priced is not free.
+    // A model without prices is not free.
     prices: (name) => pricesOf(choice(name) ?? {}) ?? pricesOf(config.model),
   });
   const others = fallbacks.map((each) =>
@@ -69,7 +69,7 @@ function pricesOf(set: { inputPrice?: number | undefined; outputPrice?: number |
   return { input: inputPrice ?? 0, output: outputPrice ?? 0 };
 }
 
-/** What writes down voice notes; null if nothing is configured. */
+/** Transcribes voice notes; null if none is configured. */
 export async function createTranscriberOf({ transcription, model, limits, network }: Config, log: Log) {
   if (transcription === null) return null;
   const { createTranscriber } = await import('./models/audio.js');
@@ -83,7 +83,7 @@ export async function createTranscriberOf({ transcription, model, limits, networ
   });
 }
 
-/** Voice notes out. null if nothing is configured. */
+/** Speaks replies; null if none is configured. */
 export async function createSpeechOf({ speech, dataDir, network }: Config, log: Log) {
   if (speech === null) return null;
   const { createSpeaker } = await import('./models/audio.js');
@@ -141,7 +141,7 @@ export async function createMcp(config: Config, version: string, log: Log): Prom
   return createMcpServers(settings, { version, outward, reach, clock: systemClock, log, redact });
 }
 
-/** Where servers of tools may lead us: where `web_fetch` may go. */
+/** MCP servers may lead us where `web_fetch` may go. */
 export async function createReachOf({ tools, network }: Config) {
   const { systemNetwork } = await import('./tools/web/request.js');
   const { createReach } = await import('./tools/web/request.js');

@@ -35,21 +35,9 @@ import { createPageReader } from './tools/web/page-reader.js';
 import { systemNetwork } from './tools/web/request.js';
 import { webFetch } from './tools/web/web-fetch.js';
 
-interface Parts
-  extends Pick<
-    Services,
-    | 'store'
-    | 'channels'
-    | 'personas'
-    | 'memory'
-    | 'clipboard'
-    | 'archives'
-    | 'recall'
-    | 'settings'
-    | 'zone'
-    | 'clock'
-    | 'jobs'
-  > {
+type Used = 'store' | 'channels' | 'personas' | 'memory' | 'clipboard' | 'archives' | 'recall' | 'settings';
+
+interface ToolParts extends Pick<Services, Used | 'zone' | 'clock' | 'jobs'> {
   config: Pick<Config, 'groupsDir' | 'tools'>;
   outward: Outward;
   deliver: Pick<Deliver, 'reaction' | 'sideMessage'>;
@@ -60,14 +48,14 @@ interface Parts
   mediaFolder: string;
   /** `data/work`. */
   workFolder: string;
-  /** What is marked of what tools write. */
+  /** Marks files that a prompt shows. */
   promptFiles: PromptFiles;
   /** `data/workspace`. */
   workspaceFolder: string;
   /** `data/skills`. */
   skillsFolder: string;
   agents: Pick<Agents, 'read' | 'append'>;
-  /** What no command may see, and what the gateway's own environment holds. */
+  /** Paths that no command may see. */
   hidden: readonly string[];
   environment: Record<string, string | undefined>;
   newId: () => string;
@@ -79,7 +67,7 @@ interface Parts
   delegation?: Delegation;
 }
 
-/** Each is a thread with memory of its own, and may keep a processor busy as long as it lasts. */
+/** At once: each is a thread that may keep a processor busy. */
 const MOST_SEARCHES = 8;
 
 /** A group's tools as they are now, beside other groups: the same list as long as they are the same. */
@@ -87,7 +75,7 @@ type Groups = Partial<Record<ToolGroup, (beside: readonly ToolGroup[]) => readon
 
 const NONE: readonly AnyTool[] = [];
 
-export function createToolsFor(parts: Parts): ToolsFor {
+export function createToolsFor(parts: ToolParts): ToolsFor {
   const { config, settings } = parts;
   const forFiles = memoryTools(parts.memory, settings.tier1By);
   const groups = groupsOf(parts);
@@ -95,16 +83,16 @@ export function createToolsFor(parts: Parts): ToolsFor {
   const setOf = keptSets({ ...groups, memory: () => forFiles }, maxOffered);
   const ofItself = agentMemoryTools(parts);
   const ofBoth = [readTieredMemory(parts.memory), ...ofItself];
-  // What an agent makes is referred to by its result, and sent to nobody.
+  // An agent's result refers to its artifacts; nobody is sent one.
   const kept = [keepArtifact(parts)];
   const ofAgents = { ...groups, artifacts: () => kept };
   const setOfSubAgent = keptSets({ ...ofAgents, memory: () => ofBoth }, maxOffered);
-  // Nobody's persona stands behind a program's task.
+  // A program's task has no persona.
   const setOfProgram = keptSets({ ...ofAgents, memory: () => ofItself }, maxOffered);
   const mayReact = reactionsIn(parts);
   return (turn) => {
     if (turn.draft) return toolSet(draftTools(turn.draft, settings.tier1By));
-    // What a persona saves before its window moves is the gateway's own affair, whatever it may do else.
+    // A memory flush is the gateway's own affair, whatever the persona may do otherwise.
     if (turn.kind === 'flush') return setOf(['memory']);
     const allowed = allowedGroups(config.tools, turn);
     if (turn.kind === 'agent') {
@@ -128,7 +116,7 @@ const NOT_FOR_AGENTS: ReadonlySet<ToolGroup> = new Set([
 ]);
 
 /** Every group but memory. */
-function groupsOf(parts: Parts): Groups {
+function groupsOf(parts: ToolParts): Groups {
   const { config, store, channels, archives, recall, deliver, zone, clock } = parts;
   const search = [searchMemory(recall, zone)];
   const clipboard = [manageClipboard(parts.clipboard)];
@@ -143,7 +131,13 @@ function groupsOf(parts: Parts): Groups {
   const exporting = [exportChat({ exports: parts.exports, post, zone })];
   const { workFolder, mediaFolder, workspaceFolder, skillsFolder, hidden, promptFiles } = parts;
   const folders = {
-    ...{ workFolder, mediaFolder, workspaceFolder, skillsFolder, skills: null, hidden, promptFiles },
+    workFolder,
+    mediaFolder,
+    workspaceFolder,
+    skillsFolder,
+    skills: null,
+    hidden,
+    promptFiles,
   };
   const withSkills = { ...folders, skills: parts.skills };
   const send = [sendMessage({ groupsDir: config.groupsDir, folders, archives, post })];
@@ -187,7 +181,7 @@ function groupsOf(parts: Parts): Groups {
   };
 }
 
-/** Waits for servers of tools that a turn is to call, where it may. */
+/** Waits for MCP servers that a turn is to call. */
 export function createToolsReady(tools: Config['tools'], mcp: Pick<McpServers, 'ready'>): ToolsReady {
   return async (turn, wanted, signal) => {
     if (allowedGroups(tools, turn).includes('mcp')) await mcp.ready(wanted, signal);
@@ -203,7 +197,7 @@ function allowedGroups(
   return TOOL_GROUPS.filter((group) => configured.includes(group) && (allowed?.includes(group) ?? true));
 }
 
-function reactionsIn({ channels, config: { tools } }: Parts) {
+function reactionsIn({ channels, config: { tools } }: ToolParts) {
   return ({ channel, chatKind }: TurnKind): boolean =>
     channels.get(channel)?.react !== undefined &&
     (tools.reactions === 'everywhere' || (tools.reactions === 'groups' && chatKind === 'group'));
@@ -229,19 +223,20 @@ function keptSets(groups: Groups, maxOffered: number): (names: readonly ToolGrou
 
 /** How many tools of the gateway's own each group has, for `doctor`, which makes none of them. */
 const OWN_TOOLS: Record<ToolGroup, number> = {
-  ...{
-    memory: 4,
-    search: 1,
-    clipboard: 1,
-    schedules: 5,
-    reactions: 1,
-    send: 1,
-    files: 5,
-    export: 1,
-    shell: 1,
-    web: 1,
-  },
-  ...{ mcp: 0, agents: 1, artifacts: 1, skills: 1 },
+  memory: 4,
+  search: 1,
+  clipboard: 1,
+  schedules: 5,
+  reactions: 1,
+  send: 1,
+  files: 5,
+  export: 1,
+  shell: 1,
+  web: 1,
+  mcp: 0,
+  agents: 1,
+  artifacts: 1,
+  skills: 1,
 };
 
 /** Of the tools of servers, in their order, those that have no place in a request of any chat that has them. */

@@ -1,6 +1,7 @@
 /**
- * Who may read what lies in the data folder: its owner alone, also where a folder was made by hand with more. Only
- * names of our own are changed: a data folder may be one that holds other things, too.
+ * Locks on files of the data folder, and their modes. A lock is an exclusive transaction on a small SQLite database: the
+ * operating system frees it with the process, so that no stale lock is left behind. It is on a file, not on its name: a
+ * process that removes the file lets another one in, which is watched for.
  */
 import { lchownSync, statSync } from 'node:fs';
 import { chmod, mkdir, readdir, stat } from 'node:fs/promises';
@@ -11,17 +12,17 @@ import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { keepHandle } from './v8.js';
 
-/** Files and folders below data_dir that are ours. What is in the folders is behind them. */
+/** Names below data_dir that are ours; others may lie there, too. */
 const OURS =
-  /^(coterie\.db|recall\.db|restore\.json|terminal-history|.*\.lock$|media$|speech$|work$|clipboard$|workspace$|agents$|artifacts$|skills$|replay$|exports$|audit)/;
+  /^(coterie\.db|recall\.db|terminal-history|.*\.lock$|media$|speech$|work$|clipboard$|workspace$|agents$|artifacts$|skills$|replay$|exports$|audit)/;
 
-/** Whoever is not the owner. */
+/** Group and everybody else. */
 const OTHERS = 0o077;
 
-/** Returns, one line each, what could not be closed: it belongs to somebody else, or its disk knows no modes. */
+/** Lets only the owner read the data folder. Returns a line for each path that could not be closed. */
 export async function closeToOthers(dataDir: string, groupsDir: string, change = chmod): Promise<string[]> {
   const names = (await readdir(dataDir)).filter((name) => OURS.test(name));
-  // Whoever edits groups, which may be several, must get through.
+  // People who edit groups must get through.
   const groupsWithin = !relative(resolve(dataDir), resolve(groupsDir)).startsWith('..');
   const paths = [...(groupsWithin ? [] : [dataDir]), ...names.map((name) => join(dataDir, name))];
   const faults: string[] = [];
@@ -32,11 +33,11 @@ export async function closeToOthers(dataDir: string, groupsDir: string, change =
   return faults;
 }
 
-/** What root made in somebody's folder is theirs: the gateway, which runs as them, could not open it. */
+/** Gives a file that root made to the owner of its folder, as whom the gateway runs. */
 export function giveToOwner(path: string): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(dirname(path));
-  // Never what a link of theirs leads to.
+  // Never the target of a link.
   if (uid !== 0) lchownSync(path, uid, gid);
 }
 
@@ -46,23 +47,19 @@ async function close(path: string, change: typeof chmod): Promise<string | null>
     if ((mode & OTHERS) === 0) return null;
     await change(path, mode & ~OTHERS & 0o7777);
     if (((await stat(path)).mode & OTHERS) === 0) return null;
-    return `others may read ${path}, and its disk does not let that be changed`;
+    return `others can read ${path}, and its disk does not allow a change of mode`;
   } catch (error) {
-    // What SQLite keeps beside a database comes and goes.
+    // SQLite's files beside a database come and go.
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
-    return `it could not be made sure that nobody else reads ${path}: ${describe(error)}`;
+    return `others may be able to read ${path}: ${describe(error)}`;
   }
 }
 
-// The data lock: one gateway per `data_dir`. An exclusive transaction on a small SQLite database; the operating
-// system frees it with the process, however that ends, so that no stale lock can be left behind. It is on a file, not on
-// its name: whoever removes the file lets another process in, so that is looked for.
-
 export interface DataLock {
   readonly file: string;
-  /** The same on what the name leads to now. null when another process holds it. */
+  /** Locks the file that has the name now; null when another process holds it. */
   again(): Promise<DataLock | null>;
-  /** Whether the name still leads to what is locked. */
+  /** Whether the name still leads to the locked file. */
   isInPlace(): boolean;
   release(): void;
 }
@@ -74,9 +71,9 @@ export function takeLock(file: string): Promise<DataLock | null> {
   return begin(file, 'BEGIN EXCLUSIVE');
 }
 
-/** Held beside others who share it, against whoever wants it alone with `takeLock`. null while somebody has it alone. */
+/** Shared with other holders, against `takeLock`; null while somebody holds it alone. */
 export function shareLock(file: string): Promise<DataLock | null> {
-  // What was read stays locked until the transaction ends.
+  // A read locks until the transaction ends.
   return begin(file, 'BEGIN; SELECT name FROM sqlite_master');
 }
 
@@ -103,14 +100,14 @@ async function begin(file: string, transaction: string): Promise<DataLock | null
   const isInPlace = () => identityOf(file) === locked;
   const lock = { file, again, isInPlace, release: () => database.close() };
   if (locked !== null && (before === null || before === locked)) return lock;
-  // Somebody removed it in between: what is locked is not what others would lock.
+  // Somebody removed the file in between.
   lock.release();
   return again();
 }
 
 /**
- * Looks after locks that are held: one whose file was removed is taken anew; where another process was faster, or the folder
- * is gone, `lost` is called, once. Returns what ends it.
+ * Takes a lock again whose file was removed; calls `lost`, once, where another process was faster or the folder is gone.
+ * Returns the function that stops watching.
  */
 export function watchLocks(
   locks: readonly DataLock[],
@@ -131,7 +128,7 @@ export function watchLocks(
         return lost(`${lock.file} was removed or replaced, and another process may hold it now`);
       }
       log.warn({ file: lock.file }, 'lock file was removed; taken again');
-      // The old one is kept, too: whoever had opened it before is still kept out.
+      // The old one is kept, too: it keeps out processes that had opened it before.
       held[place] = again;
     }
     if (!over) cancel = clock.after(LOOK_EVERY_MS, () => void look().catch(failed));

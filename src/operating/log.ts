@@ -1,7 +1,6 @@
 /**
- * What may not be seen in a log, cut out of any text: the secrets we know, and what looks like one. Everything is looked
- * for in the text as it came, and what overlaps is cut out together, so that no half of a secret stays. The time it
- * takes grows with the text and not faster: no expression here goes back over more than some characters.
+ * The operator's log, and the redaction of secrets: those we know, and whatever looks like one. Matches that overlap are
+ * cut out together, so that no half of a secret stays. No expression here backtracks over more than some characters.
  */
 import { createRequire } from 'node:module';
 import { destination as openDestination, pino, stdTimeFunctions } from 'pino';
@@ -10,9 +9,8 @@ import type { Log } from '../core/log.js';
 const CUT = '[redacted]';
 
 /**
- * How a secret begins, and the characters with which it goes on: bot tokens of Telegram (also in a URL), keys of model
- * servers, and whatever authorises a request. A first group stays. No expression reads on without end: one that has
- * matched megabytes overflows the stack of V8.
+ * How a secret begins, and the characters that follow: bot tokens of Telegram, keys of model servers, authorisation headers.
+ * The first group stays. No expression is endless: one that matches megabytes overflows V8's stack.
  */
 const LOOKS_SECRET: readonly { begins: RegExp; goesOn: RegExp }[] = [
   { begins: /()\d{6,12}(?::|%3A)[A-Za-z0-9_-]{30}/gi, goesOn: /[A-Za-z0-9_-]/ },
@@ -24,9 +22,8 @@ const LOOKS_SECRET: readonly { begins: RegExp; goesOn: RegExp }[] = [
   },
 ];
 
-/** Shorter ones would cut up ordinary words. */
+/** Shorter secrets would cut up ordinary words. */
 const SHORTEST = 4;
-/** The same, of what stands for a part of one. */
 const SHORTEST_IN_BASE64 = 8;
 
 interface Span {
@@ -38,7 +35,7 @@ export function redact(text: string, secrets: readonly string[]): string {
   return createRedactor(secrets)(text);
 }
 
-/** The same for many texts: the forms of the secrets are worked out once. */
+/** For many texts: the forms of the secrets are computed once. */
 export function createRedactor(secrets: readonly string[]): (text: string) => string {
   const known = [...new Set(secrets.filter(({ length }) => length >= SHORTEST).flatMap(formsOf))];
   return (text) => {
@@ -49,7 +46,7 @@ export function createRedactor(secrets: readonly string[]): (text: string) => st
   };
 }
 
-/** As it is, inside JSON (also JSON in JSON), inside a URL, and in base64, as a password goes with a name. */
+/** As it is, in JSON (also JSON in JSON), in a URL, and in base64, as a password goes with a name. */
 function formsOf(secret: string): string[] {
   const inJson = JSON.stringify(secret).slice(1, -1);
   const whole = Buffer.from(secret).toString();
@@ -62,7 +59,7 @@ function formsOf(secret: string): string[] {
   return [secret, inJson, JSON.stringify(inJson).slice(1, -1), ...inUrls, ...small, ...inBase64(secret)];
 }
 
-/** What it looks like behind any number of other bytes: without the characters at its ends that hold some of these, too. */
+/** Behind any number of other bytes; without the characters at its ends that also hold bits of these. */
 function inBase64(secret: string): string[] {
   return [0, 1, 2].flatMap((before) => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(secret)]);
@@ -72,7 +69,6 @@ function inBase64(secret: string): string[] {
   });
 }
 
-/** Also those that overlap each other. */
 function placesOf(text: string, secret: string): Span[] {
   const places: Span[] = [];
   for (let from = text.indexOf(secret); from >= 0; from = text.indexOf(secret, from + 1)) {
@@ -96,7 +92,7 @@ function placesThatLook({ begins, goesOn }: (typeof LOOKS_SECRET)[number], text:
   return places;
 }
 
-/** What stands for a piece of a text: for a number that may be a whole value of JSON, a number. */
+/** A number that may be a whole value of JSON becomes a number. */
 function inPlaceOf(text: string, from: number, to: number): string {
   const mayBeValue = /[:,[]/.test(text.charAt(from - 1)) && /[,}\]]/.test(text.charAt(to));
   return mayBeValue && /^\d+$/.test(text.slice(from, to)) ? '0' : CUT;

@@ -1,6 +1,6 @@
 /**
- * The nightly upkeep: what is kept too long leaves the disk, and what `/reset` forgot with it. In steps of milliseconds
- * with pauses between them, so that nobody waits for it; a night that was missed is made up for after the start.
+ * The nightly upkeep: removes what is kept too long and what `/reset` forgot, in steps of milliseconds with pauses, so that
+ * nobody waits for it. A missed night is made up for after the start.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
@@ -58,7 +58,7 @@ async function everyNight(parts: UpkeepParts, signal: AbortSignal): Promise<void
       if (signal.aborted) return;
       await store.setSetting(LAST_KEY, String(clock.now()));
     } catch (error) {
-      log.error({ err: error }, 'the nightly upkeep could not be finished; it is tried again in an hour');
+      log.error({ err: error }, 'nightly upkeep failed; retrying in an hour');
       await clock.sleep(RETRY_MS, signal);
     }
   }
@@ -82,7 +82,7 @@ async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
   while (!signal.aborted && (await store.shrink(PAGES_A_STEP))) await clock.sleep(PAUSE_MS, signal);
   await parts.consolidate(signal);
   if (signal.aborted) return;
-  log.info({ rows, files: media.files, bytes: media.bytes }, 'the nightly upkeep is done');
+  log.info({ rows, files: media.files, bytes: media.bytes }, 'nightly upkeep finished');
 }
 
 /** Those that an earlier upkeep did not get to are among them. */

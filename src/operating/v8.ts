@@ -1,6 +1,6 @@
 /**
- * How far memory may grow before V8 collects all that is unused. Left to itself, V8 lets it grow to several times what is in use:
- * with a hundred chats talking, a hundred megabytes of requests that were answered long ago.
+ * Settings and workarounds of V8. By default it lets the heap grow to several times what is in use: with a hundred busy
+ * chats, by a hundred megabytes.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -8,21 +8,18 @@ import { runInNewContext } from 'node:vm';
 const GROWING_PERCENT = 40;
 
 /**
- * From now on, until what it returns is called. Not during a start or an end: code that V8 has cached is only good under
- * the flags under which it was cached, and would be compiled anew.
+ * Collects sooner until the returned function is called. Not during start and end: cached code is only valid under the flags
+ * under which it was cached.
  */
 export function collectSooner(): () => void {
   setFlagsFromString(`--heap-growing-percent=${GROWING_PERCENT}`);
   return () => setFlagsFromString('--heap-growing-percent=0');
 }
 
-/** As many bytes of files as may lie about unused. */
+/** Unused bytes outside of the heap that are tolerated. */
 const COLLECTED_BYTES = 12_000_000;
 
-/**
- * To be told of large pieces of memory outside of the heap that are not used any more: V8 hardly counts them, and would
- * leave a hundred megabytes of them lying about. Collecting takes some 50 ms.
- */
+/** Called with bytes outside of the heap that were freed: V8 hardly counts them. Collecting takes some 50 ms. */
 export function createCollector(): (freed: number) => void {
   let collect: (() => void) | null = null;
   let unused = 0;
@@ -30,9 +27,9 @@ export function createCollector(): (freed: number) => void {
     unused += freed;
     if (unused < COLLECTED_BYTES) return;
     unused = 0;
-    // Not before: this, too, is a flag that cached code does not survive.
+    // Late, because this flag, too, invalidates cached code.
     collect ??= collectorOf();
-    // Whoever has just freed them may still be on the stack.
+    // The caller may still hold them on the stack.
     setImmediate(collect);
   };
 }
@@ -43,9 +40,8 @@ function collectorOf(): () => void {
 }
 
 /**
- * Databases that were closed, and are kept in memory all the same: from version 24.21 on, Node ends the process when V8
- * collects an object of a native add-on while no script runs (`RemoveEnvironmentCleanupHook`, `env != nullptr`). A closed
- * one takes about a kilobyte, so nothing is kept where nothing would happen.
+ * Keeps closed databases in memory (a kilobyte each): from version 24.21 on, Node crashes when V8 collects an object of a
+ * native add-on while no script runs (`RemoveEnvironmentCleanupHook`, `env != nullptr`).
  */
 const ENDS_THE_PROCESS = Number(process.versions.node.split('.')[0]) >= 24;
 

@@ -127,7 +127,9 @@ describe('a code', () => {
     for (const code of [codeOf('B'), '\u001b[31mRED\u202e']) {
       const { code: exit, err } = await pair('approve', code);
       expect(exit).toBe(1);
-      expect(err).toMatch(/^coterie: No code or chat \S.* waits; coterie pair list shows what does\.\n$/);
+      expect(err).toMatch(
+        /^coterie: No pending request has the code or ID \S.*; coterie pair list shows them\.\n$/,
+      );
       for (const mark of ['\u001b', '\u202e']) expect(err).not.toContain(mark);
     }
     expect(await standing(idOf('B'))).toEqual(STRANGER);
@@ -228,11 +230,11 @@ describe('the list', () => {
     await approve(config(), codeOf('A'), false, null);
     expect(await first()).toMatch(/no owner/);
     await approve(config(), idOf('A'), true, null);
-    expect(await first()).toBe('Nobody waits.');
+    expect(await first()).toBe('No pending requests.');
     await store.revoke(idOf('A'));
     expect(await first()).toMatch(/no owner/);
     await home.configure({ access: { owners: ['telegram_1'] } });
-    expect(await first()).toBe('Nobody waits.');
+    expect(await first()).toBe('No pending requests.');
   });
 
   it('shows a name on one line, without what controls a terminal or turns the writing, and not all of it', async () => {

@@ -64,10 +64,10 @@ describe('what was there with more rights', () => {
     await chmod(folder, 0o755);
     const refused = () => Promise.reject(Object.assign(new Error('EPERM: not permitted'), { code: 'EPERM' }));
     expect(await closeToOthers(folder, '/elsewhere', refused)).toEqual([
-      `it could not be made sure that nobody else reads ${folder}: EPERM: not permitted`,
+      `others may be able to read ${folder}: EPERM: not permitted`,
     ]);
     expect(await closeToOthers(folder, '/elsewhere', async () => {})).toEqual([
-      `others may read ${folder}, and its disk does not let that be changed`,
+      `others can read ${folder}, and its disk does not allow a change of mode`,
     ]);
   });
 });
