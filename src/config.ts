@@ -374,7 +374,7 @@ export function channelSettingsOf({ channels }: Config): ChannelSettings {
 }
 
 /** The models that a persona's file for another program may name; left out where none is asked. */
-export function modelsFor({ model }: Pick<Config, 'model'>): { models?: string[] } {
+export function modelsFor({ model }: Config): { models?: string[] } {
   if (!model.server) return {};
   return { models: [model.server.name, ...model.choices.map(({ name }) => name)] };
 }

@@ -320,7 +320,7 @@ const MOST_TOLD = 50;
 
 /** Sentences, each behind its file; `personas`: how many there are. */
 export async function personaFindings(
-  config: Pick<Config, 'groupsDir' | 'model'>,
+  config: Config,
   log: Log,
 ): Promise<{ personas: number; findings: string[] }> {
   const { groupsDir } = config;

@@ -106,7 +106,7 @@ export interface TerminalSettings {
 
 /** Its library is loaded only where there is one. */
 export async function createTerminalChannel(
-  config: Pick<Config, 'dataDir'>,
+  config: Config,
   wishes: TerminalSettings,
   log: Log,
 ): Promise<Channel> {

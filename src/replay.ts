@@ -113,7 +113,7 @@ async function recordsOnceWritten(config: Config, turn: TurnInStore) {
 
 async function askedAgain(
   { turn, records }: ShownTurn,
-  store: Pick<Records, 'setting'>,
+  store: Records,
   config: Config,
   log: Log,
 ): Promise<AskedAgain[]> {

@@ -46,7 +46,7 @@ export function refusalOf(request: IncomingMessage, listener: Listener): DoorRef
 
 /** `isOpen` paths need no token: probes, and the webhook, which has a secret of its own. */
 export function accessRefusal(
-  listener: Pick<Listener, 'host' | 'token'>,
+  listener: Listener,
   isOpen: boolean,
   { host, origin, authorization }: IncomingHttpHeaders,
 ): DoorRefusal | null {

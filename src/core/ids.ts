@@ -3,7 +3,6 @@
  * also a safe folder name, because `groups/` is organised by ids. Those that we make ourselves are unique.
  */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from './clock.js';
 
 /** `<channel>_<platform's id>`: `telegram_-1001234567890`, `terminal_local`. Ids of senders have the same form. */
 export type ChatId = string;
@@ -61,6 +60,6 @@ export function uniqueId(now: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
 }
 
-export function uniqueIds({ now }: Pick<Clock, 'now'>): () => string {
+export function uniqueIds({ now }: { now(): number }): () => string {
   return () => uniqueId(now());
 }

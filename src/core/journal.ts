@@ -99,7 +99,7 @@ export interface JournalStore {
   /** Those that still exist. */
   entriesAt(ns: readonly number[]): Promise<{ n: number; changed: number; entry: JournalEntry }[]>;
   /** Their newest form stands in the archive; one that has changed since is left out. */
-  filed(entries: readonly Pick<Unfiled, 'n' | 'changed'>[]): Promise<void>;
+  filed(entries: readonly Unfiled[]): Promise<void>;
   /** Calls `changed` soon after entries were added or have changed. Returns the function that stops watching. */
   watchJournal(changed: () => void): () => void;
 }

@@ -229,7 +229,7 @@ export interface Skills {
   ): Promise<{ ok: true; skill: Skill; text: string } | { ok: false; reason: string }>;
 }
 
-export function mayLoad({ loadedBy }: Pick<Skill, 'loadedBy'>, by: 'models' | 'people'): boolean {
+export function mayLoad({ loadedBy }: Skill, by: 'models' | 'people'): boolean {
   return loadedBy === 'anybody' || loadedBy === by;
 }
 

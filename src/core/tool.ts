@@ -21,11 +21,7 @@ export interface Authorisation {
 }
 
 /** Whether it holds what belongs to owners alone: an owner's words led to it, in one of their control chats. */
-export async function isOwnersOrder({
-  chatId,
-  controlChats,
-  asker,
-}: Pick<Authorisation, 'chatId' | 'controlChats' | 'asker'>): Promise<boolean> {
+export async function isOwnersOrder({ chatId, controlChats, asker }: Authorisation): Promise<boolean> {
   return controlChats.includes(chatId) && (await asker.isOwner());
 }
 

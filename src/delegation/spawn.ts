@@ -3,7 +3,6 @@
  * outcome comes to the persona as an event.
  */
 import { createHash } from 'node:crypto';
-import type { Clock } from '../core/clock.js';
 import type { Agents, Delegation, TaskBounds, TaskParent, TaskStore } from '../core/task.js';
 import { readViapTask } from './viap/task.js';
 
@@ -27,7 +26,7 @@ export function createDelegation({
   store: TaskStore;
   agents: Pick<Agents, 'find'>;
   newId: () => string;
-  clock: Pick<Clock, 'now'>;
+  clock: { now(): number };
 }): Delegation {
   return {
     async spawn({ agentId, task: given, eventId, ...parent }) {

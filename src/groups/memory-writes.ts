@@ -3,7 +3,6 @@
  * in between leaves a version of a change that never happened, but never a change without a version.
  */
 
-import type { Clock } from '../core/clock.js';
 import { hasMarker } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
@@ -37,7 +36,7 @@ import {
 export interface MemoryWritesOptions {
   groupsDir: string;
   versions: VersionKeeper;
-  clock: Pick<Clock, 'now'>;
+  clock: { now(): number };
   newId: () => string;
   log: Log;
 }

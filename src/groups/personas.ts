@@ -6,7 +6,6 @@ import { existsSync } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { composedNames, nameOnDisk } from '../core/beneath.js';
-import type { Clock } from '../core/clock.js';
 import {
   codeOf,
   isMissing,
@@ -156,7 +155,7 @@ export function createPersonas({
 }: {
   groupsDir: string;
   log: Log;
-  clock: Pick<Clock, 'now'>;
+  clock: { now(): number };
   /** How many a chat may have when another is asked for. */
   mostInChat?: number | undefined;
   /** The models that a persona's file for another program may name; null: any. */

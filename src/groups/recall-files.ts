@@ -21,11 +21,7 @@ import {
 /** How many folders or files are examined per pass of the event loop. */
 const AT_ONCE = 100;
 
-export function createRecallFiles(options: {
-  groupsDir: string;
-  archives: Pick<Archives, 'list'>;
-  log: Log;
-}): RecallFiles {
+export function createRecallFiles(options: { groupsDir: string; archives: Archives; log: Log }): RecallFiles {
   const { groupsDir, archives, log } = options;
 
   return {

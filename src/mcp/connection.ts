@@ -33,7 +33,7 @@ export interface Connection {
   listTools(signal: AbortSignal): Promise<unknown[]>;
   /** Throws the client's errors; `failureOf` says what they mean. */
   call(
-    tool: Pick<OfferedTool, 'own' | 'inputSchema'>,
+    tool: OfferedTool,
     given: Record<string, unknown>,
     signal: AbortSignal,
     timeoutMs: number,

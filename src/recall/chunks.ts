@@ -268,9 +268,7 @@ export function createChunks(db: IndexDatabase) {
     },
 
     /** A line of a file, by its number in the index. */
-    line(
-      id: number,
-    ): (Pick<FileChunk, 'text' | 'line' | 'tier' | 'at' | 'author'> & { file: string }) | null {
+    line(id: number): (FileChunk & { file: string }) | null {
       const sql = `SELECT text, line, tier, at, author, name AS file
                    FROM chunk JOIN origin ON origin.number = chunk.origin WHERE id = ? AND text IS NOT NULL`;
       return row<FileChunk & { file: string }>(sql, id) ?? null;

@@ -214,7 +214,7 @@ export function createVectors(db: IndexDatabase, now: () => number) {
 
   return {
     waiting(model: string, most: number): WaitingChunk[] {
-      type Row = Pick<WaitingChunk, 'text' | 'author'> & {
+      type Row = WaitingChunk & {
         id: number;
         number: number;
         chat: string;

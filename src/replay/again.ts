@@ -62,7 +62,7 @@ function laidOut(given: string): string {
 }
 
 /** What the requests took together. */
-export function usedBy(asked: readonly Pick<AskedAgain, 'end' | 'prices'>[]): {
+export function usedBy(asked: readonly AskedAgain[]): {
   input: number;
   output: number;
   /** Left out where no price is known. */

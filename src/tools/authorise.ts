@@ -77,7 +77,7 @@ export async function onFiles(
 }
 
 /** What is read from another chat is from outside. */
-export function originThere(caller: Authorisation, { chatId }: Pick<ToolTarget, 'chatId'>): Origin {
+export function originThere(caller: Authorisation, { chatId }: ToolTarget): Origin {
   return chatId === caller.chatId ? 'inside' : 'outside';
 }
 

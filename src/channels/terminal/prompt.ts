@@ -8,7 +8,6 @@ import { dirname } from 'node:path';
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import type { Reception } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
 import { phraseOf } from '../../core/phrase.js';
 import { styled, terminalText, withoutControls } from '../markdown/terminal.js';
 import type { Dialogue } from './pipe.js';
@@ -62,7 +61,7 @@ export function createPrompt({
   output: Writable;
   colours: boolean;
   historyFile: string | null;
-  clock: Pick<Clock, 'now'>;
+  clock: { now(): number };
   /** Told of what goes wrong while the chat goes on. */
   warn(error: unknown, message: string): void;
 }): Dialogue {
@@ -176,7 +175,7 @@ export function createPrompt({
 }
 
 /** Shows that the model works, for some seconds after each call of `start`. */
-function createSpinner(clock: Pick<Clock, 'now'>, redraw: () => void) {
+function createSpinner(clock: { now(): number }, redraw: () => void) {
   let until = 0;
   let written = '';
   let animation: NodeJS.Timeout | null = null;

@@ -42,7 +42,7 @@ export interface FrameOptions {
   /** Names of the other personas in the chat. */
   company: string[];
   /** The tools of this turn; the prompt lists what they do. */
-  tools: readonly Pick<AnyTool, 'name' | 'description' | 'hint'>[];
+  tools: readonly AnyTool[];
 }
 
 /** Everything before the memory. */

@@ -24,7 +24,7 @@ const MOST_VERSIONS = 100;
 export async function savedNote(
   { store, memory, settings, log }: BaseServices,
   { id: chatId, kind }: Pick<ChatRecord, 'id' | 'kind'>,
-  { id: turnId }: Pick<StoredTurn, 'id'>,
+  { id: turnId }: StoredTurn,
 ): Promise<string | null> {
   const how = settings.announce ?? (kind === 'direct' ? 'quiet' : 'off');
   if (how === 'off') return null;

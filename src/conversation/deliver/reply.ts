@@ -139,7 +139,7 @@ function beginningOf(markdown: string): string {
 export function withNumbers(
   channel: Pick<Channel, 'buttons'>,
   markdown: string,
-  { options, senderId }: Pick<Offer, 'options' | 'senderId'>,
+  { options, senderId }: Offer,
 ): string {
   if (channel.buttons) return markdown;
   const code = senderId === null && options[0] ? codeOf(options[0]) : '';
@@ -157,7 +157,7 @@ export function codeOf({ command }: OfferedOption): string {
 export function withButtons(
   channel: Pick<Channel, 'buttons'>,
   deliveries: NewDelivery[],
-  { key, options }: Pick<Offer, 'key' | 'options'>,
+  { key, options }: Offer,
 ): NewDelivery[] {
   if (!channel.buttons) return deliveries;
   const choices = options.map(({ label }, n) => ({ label, value: `${key}.${n}` }));

@@ -18,7 +18,7 @@ interface Replying {
   chat: ChatRecord;
   channel: Channel;
   personas: readonly Persona[];
-  turn: Pick<StoredTurn, 'id' | 'personaId'>;
+  turn: StoredTurn;
   batch: readonly StoredMessage[];
 }
 

@@ -86,10 +86,7 @@ export type RunDecision =
   /** As any call: it runs, or asks by itself. */
   | 'as usual';
 
-export function runApprovalFor(
-  run: RunApproval | undefined,
-  tool: Pick<AnyTool, 'risk' | 'isExternal'>,
-): RunDecision {
+export function runApprovalFor(run: RunApproval | undefined, tool: AnyTool): RunDecision {
   if (run === undefined || (tool.risk !== 'high' && !tool.isExternal)) return 'as usual';
   if (run === 'allowed') return 'approved';
   if (run === 'unasked') return 'ask';
@@ -97,10 +94,7 @@ export function runApprovalFor(
 }
 
 /** What the model is told of a call that was refused; `run` as it is by then. */
-export function needsApprovalText(
-  { name, isExternal }: Pick<AnyTool, 'name' | 'isExternal'>,
-  run: RunApproval | undefined,
-): string {
+export function needsApprovalText({ name, isExternal }: AnyTool, run: RunApproval | undefined): string {
   const what = isExternal ? 'it leaves this machine' : 'it runs what nobody has looked at';
   const whose =
     run === 'nobody'
@@ -110,7 +104,7 @@ export function needsApprovalText(
 }
 
 /** What it is told of an external tool that no agent on this task has, whatever owners say. */
-export function withheldText({ name }: Pick<AnyTool, 'name'>): string {
+export function withheldText({ name }: AnyTool): string {
   return refusal(name, 'it leaves this machine', 'you do not have it on this task');
 }
 

@@ -63,7 +63,7 @@ export function payerFor({ room, personaId, senderId }: Principal): Payer {
 
 export function authorisationFor(
   { chat, personaId, senderId, controlChats, asker }: Principal,
-  { task, place }: Pick<WorkAsk, 'task' | 'place'>,
+  { task, place }: WorkAsk,
 ): Authorisation {
   return {
     ...{ chatId: chat.id, personaId, senderId, channel: chat.channel, asker },
@@ -94,7 +94,7 @@ const PATH_CHARS = 300;
 export async function questionOf(
   services: Services,
   whose: Principal,
-  { task, place }: Pick<WorkAsk, 'task' | 'place'>,
+  { task, place }: WorkAsk,
   call: AskedCall,
 ): Promise<NewQuestion> {
   const title = task.request.viap?.title;

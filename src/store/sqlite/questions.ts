@@ -67,7 +67,7 @@ export function chosenOption(
 type QuestionRow = Row<typeof question>;
 
 export function findQuestion(db: Statements, room: RoomId, senderId: ChatId) {
-  return db.get<Pick<QuestionRow, 'id' | 'askedBy' | 'name' | 'argument' | 'until'>>(
+  return db.get<QuestionRow>(
     `select ${columns('id askedBy name argument until')} from question where room_id = ? and sender_id = ?`,
     room,
     senderId,

@@ -100,7 +100,7 @@ export interface PageDestination {
   addresses: readonly LookupAddress[];
 }
 
-export function systemNetwork(outward: Pick<Outward, 'connect'>): Network {
+export function systemNetwork(outward: Outward): Network {
   return {
     addressesOf,
     own,
