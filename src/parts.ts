@@ -157,7 +157,7 @@ export async function createParts(options: Options) {
     newPairingCode,
     newCallCode,
     metrics,
-    clean,
+    redact: clean,
     /** The channels of platforms; `channels` has the terminal, too. */
     serving,
     channels,

@@ -1,10 +1,10 @@
 /**
- * Beside step 5 of the route: a question to people about a call: in the control chats, or, where there are none, in the
- * chat itself for its owners. It shows exactly what would run: its arguments are somebody's words, so nothing in them
- * looks like another part of it.
+ * Beside step 5 of the route: pending approvals. A question to people about a call is asked in the control chats, or if there are
+ * none, in the chat itself for its owners. It shows exactly what would run; the arguments are somebody's words, so nothing in
+ * them may look like another part of the question. And what people are told of a call that was refused or expired.
  */
 import { type AskedCall, type NewQuestion, type Offer, offerKeyOf, type Refusal } from '../core/access.js';
-import type { NewDelivery, Post } from '../core/channel.js';
+import type { Post } from '../core/channel.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { commandEnv, looksSecret } from '../core/command-env.js';
 import { cutAt } from '../core/cut.js';
@@ -14,136 +14,118 @@ import { deliveriesOf, withButtons, withNumbers } from './deliver/reply.js';
 import { counted, oneLine, code as quoted } from './quoting.js';
 import type { BaseServices, Services } from './services.js';
 
-/** Whose call it is, and where these words may be asked about. */
+/** Whose call it is, and where people may be asked about it. */
 export interface Asking {
   /** The chat of the call. */
   chat: ChatRecord;
   room: RoomId;
-  /** In which the question stands, if there are any. */
+  /** In which the question is asked, if there are any. */
   controlChats: ChatId[];
 }
 
-/** What is longer is cut in the question, and stands whole in a file beside it. */
+/** Longer arguments are cut in the question, and attached whole as a file. */
 const ARGUMENTS_CHARS = 3_000;
 /** The same of one text, so that the others are seen whatever it says. */
 const VALUE_CHARS = 600;
 const NAME_CHARS = 60;
+const MOST_REFUSED = 20;
 const MINUTE_MS = 60_000;
 
+/**
+ * `wants`: who wants what, and why; `yes`: what a yes is to; `env`: what the commands of an agent find in their environment.
+ */
 export async function questionAbout(
   services: BaseServices,
-  asking: Asking,
+  { chat, room, controlChats }: Asking,
   call: AskedCall,
-  { words, whole }: QuestionWords,
+  wants: string,
+  yes: string,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<NewQuestion> {
+  const { words, whole } = wordsOfQuestion(call, wants, yes, env);
+  const key = `asked-${call.id}`;
   const file =
     whole === null
-      ? null
-      : await services.exports.write({
-          ...{ chatId: call.chatId, key: `asked-${call.id}`, name: fileOf(call), text: whole },
-        });
+      ? []
+      : [await services.exports.write({ chatId: call.chatId, key, name: fileOf(call), text: whole })];
+  const places = reachable(controlChats, services);
+  const found = await Promise.all(
+    places.map(async (id) => (await services.store.chat(id)) ?? unseen(id, chat)),
+  );
   const posts: Post[] = [];
   const offers: Offer[] = [];
-  for (const [n, { chat, threadId }] of (await placesFor(services, asking)).entries()) {
-    const channel = services.channels.get(chat.channel);
+  for (const [n, each] of (found.length > 0 ? found : [chat]).entries()) {
+    const { id: chatId, channel: channelName, address, kind } = each;
+    const channel = services.channels.get(channelName);
     if (channel === undefined) continue;
-    const room = threadId === null ? chat.id : asking.room;
-    const options = [
-      { label: 'Allow', command: { name: 'approve', argument: call.id } },
-      { label: 'Refuse', command: { name: 'deny', argument: call.id } },
-    ];
-    const offer = { key: `${offerKeyOf(call.id)}${n}`, room, senderId: null, options, until: call.until };
-    const text = withNumbers(channel, words, offer);
-    const from = {
-      origin: `asked:${call.id}:${chat.id}`,
-      personaId: null,
-      speaker: 'coterie',
-      replyTo: null,
+    const offer: Offer = {
+      key: `${offerKeyOf(call.id)}${n}`,
+      room: found.length > 0 ? chatId : room,
+      senderId: null,
+      options: [
+        { label: 'Allow', command: { name: 'approve', argument: call.id } },
+        { label: 'Refuse', command: { name: 'deny', argument: call.id } },
+      ],
+      until: call.until,
     };
-    const files = file === null ? [] : [file];
-    const deliveries = withButtons(channel, deliveriesOf(channel, text, from, files), offer);
-    posts.push(...deliveries.map((delivery) => postTo(chat, threadId, delivery, call.askedAt)));
+    const from = { origin: `asked:${call.id}:${chatId}`, personaId: null, speaker: 'coterie', replyTo: null };
+    const said = deliveriesOf(channel, withNumbers(channel, words, offer), from, file);
+    const threadId = found.length > 0 ? null : roomParts(room).threadId;
+    for (const delivery of withButtons(channel, said, offer)) {
+      posts.push({ chatId, channel: channelName, address, kind, threadId, now: call.askedAt, delivery });
+    }
     offers.push(offer);
   }
   return { call, posts, offers };
 }
 
-interface QuestionPlace {
-  chat: ChatRecord;
-  threadId: string | null;
-}
-
-/** The control chats that are on a channel which runs. */
+/** The control chats whose channel runs. */
 export function reachable(controlChats: readonly ChatId[], { channels }: BaseServices): ChatId[] {
   return [...new Set(controlChats)].filter((id) => channels.has(channelOf(id)));
 }
 
-async function placesFor(
-  services: BaseServices,
-  { chat, room, controlChats }: Asking,
-): Promise<QuestionPlace[]> {
-  const ids = reachable(controlChats, services);
-  const found = await Promise.all(ids.map(async (id) => (await services.store.chat(id)) ?? unseen(id, chat)));
-  const places = found.map((each) => ({ chat: each, threadId: null }));
-  if (places.length > 0) return places;
-  return [{ chat, threadId: roomParts(room).threadId }];
-}
-
-/** A control chat in which nobody has written yet. What its id does not tell, it has of the chat that asks. */
+/** A control chat in which nobody has written yet. What its id does not tell is taken from the chat that asks. */
 function unseen(id: ChatId, { account }: ChatRecord): ChatRecord {
   const address = addressOf(id);
-  return {
-    ...{ id, channel: channelOf(id), account, address, title: address },
-    ...{ kind: 'group', activePersona: DEFAULT_PERSONA },
-  };
+  const channel = channelOf(id);
+  return { id, channel, account, address, title: address, kind: 'group', activePersona: DEFAULT_PERSONA };
 }
 
-function postTo(
-  { id: chatId, channel, address, kind }: ChatRecord,
-  threadId: string | null,
-  delivery: NewDelivery,
-  now: number,
-): Post {
-  return { chatId, channel, address, kind, threadId, now, delivery };
-}
-
-interface QuestionWords {
-  words: string;
-  /** What did not fit, whole, for a file beside it; null: it all did. */
-  whole: string | null;
-}
-
-/** `wants`: who wants what, and why; `yes`: what a yes is to; `env`: what the commands of an agent find in their environment. */
-export function wordsOfQuestion(
+/** `whole`: for a file, if not all of it fits. */
+function wordsOfQuestion(
   call: AskedCall,
-  { wants, yes, env = {} }: { wants: string; yes: string; env?: Readonly<Record<string, string>> },
-): QuestionWords {
+  wants: string,
+  yes: string,
+  env: Readonly<Record<string, string>>,
+): { words: string; whole: string | null } {
   const given = argumentsShown(call.arguments);
   const environment = environmentShown(env);
   const minutes = Math.max(1, Math.round((call.until - call.askedAt) / MINUTE_MS));
   const isCut = given.isCut || environment?.isCut === true;
-  const words = [
-    wants,
-    `Exactly these arguments:\n\n${fenced(given.shown)}`,
-    ...(environment === null
-      ? []
-      : [`Its commands find in their environment:\n\n${fenced(environment.shown)}`]),
-    ...refusedOf(env),
-    ...(isCut
-      ? [
-          `These are ${given.whole.length + (environment?.whole.length ?? 0)} characters, and cut here. They stand whole in the file ${quoted(fileOf(call))} beside this, and a yes is to the whole of it.`,
-        ]
-      : []),
+  const words = [wants, `Exactly these arguments:\n\n${fenced(given.shown)}`];
+  if (environment) words.push(`Its commands find in their environment:\n\n${fenced(environment.shown)}`);
+  const { refused } = commandEnv(env);
+  if (refused.length > 0) {
+    // With these, the giver of the task would decide what the commands run.
+    const names = refused.slice(0, MOST_REFUSED).map((name) => shownName(name));
+    const more = refused.length > names.length ? ` and ${refused.length - names.length} more` : '';
+    words.push(`Refused of what the task wants to set there, and not set: ${names.join(', ')}${more}.`);
+  }
+  if (isCut) {
+    const chars = given.whole.length + (environment?.whole.length ?? 0);
+    words.push(
+      `These are ${chars} characters, and cut here. They stand whole in the file ${quoted(fileOf(call))} beside this, and a yes is to the whole of it.`,
+    );
+  }
+  words.push(
     `${yes}: /approve ${call.id}\nTo refuse it: /deny ${call.id}\n\nOnly owners can; it waits for ${counted(minutes, 'minute')}.`,
-  ];
+  );
   const about = environment === null ? '' : `\n\nEnvironment:\n${environment.whole}`;
-  return {
-    words: words.join('\n\n'),
-    whole: isCut ? `${call.tool} (${call.id})\n\nArguments:\n${given.whole}${about}\n` : null,
-  };
+  const whole = isCut ? `${call.tool} (${call.id})\n\nArguments:\n${given.whole}${about}\n` : null;
+  return { words: words.join('\n\n'), whole };
 }
 
-function fileOf({ id }: Pick<AskedCall, 'id'>): string {
+function fileOf({ id }: AskedCall): string {
   return `arguments-${id}.txt`;
 }
 
@@ -152,7 +134,7 @@ export function shownName(text: string, most = NAME_CHARS): string {
   return quoted(oneLine(text, most));
 }
 
-/** A sentence that holds somebody's words: nothing in it begins a line, and what would not be seen is spelt out. */
+/** A sentence that holds somebody's words: on one line, with invisible characters spelt out. */
 export function sentence(text: string): string {
   return spelt(text.replaceAll(/[\s\p{Z}]+/gu, ' '));
 }
@@ -164,8 +146,8 @@ interface ShownArguments {
 }
 
 /**
- * As JSON, in which nothing begins a line by itself, and what would not be seen, would turn the writing or would push what
- * follows out of sight is spelt out. Of what is too long, each text has its beginning there.
+ * As JSON, in which no text begins a line, and characters that are invisible, turn the writing or push text out of sight are
+ * spelt out. If it is too long, each text is cut.
  */
 export function argumentsShown(given: string): ShownArguments {
   return shownOf(JSON.parse(given.trim() || '{}'));
@@ -179,17 +161,6 @@ function environmentShown(given: Readonly<Record<string, string>>): ShownArgumen
   ]);
   return entries.length === 0 ? null : shownOf(Object.fromEntries(entries));
 }
-
-/** By these whoever gave the task would decide what the commands run. */
-function refusedOf(given: Readonly<Record<string, string>>): string[] {
-  const { refused } = commandEnv(given);
-  if (refused.length === 0) return [];
-  const names = refused.slice(0, MOST_REFUSED).map((name) => shownName(name));
-  const more = refused.length > names.length ? ` and ${refused.length - names.length} more` : '';
-  return [`Refused of what the task wants to set there, and not set: ${names.join(', ')}${more}.`];
-}
-
-const MOST_REFUSED = 20;
 
 function shownOf(value: unknown): ShownArguments {
   const whole = spelt(JSON.stringify(value, null, 2));
@@ -213,7 +184,7 @@ function fenced(json: string): string {
   return `${fence}json\n${json}\n${fence}`;
 }
 
-/** What nobody sees, what turns the writing, blanks that look like others or are many, and marks that are heaped up. */
+/** Invisible characters, those that turn the writing, unusual or many blanks, and heaped-up marks. */
 const UNSEEN = /(?!\n)[\p{C}\p{Zl}\p{Zp}\p{DI}]|(?! )\p{Zs}|(?<=\S {16}) +|(?<=\p{M}{3})\p{M}+/gu;
 
 function spelt(text: string): string {
@@ -226,22 +197,13 @@ function escapeOf(code: number): string {
   return `\\u${code.toString(16).padStart(4, '0')}`;
 }
 
-// What people decided about a tool call, or did not in time: what the model and the call's chat are told of it.
-
-const TOOL_NAME_CHARS = 60;
-
 const DENIED = 'Denied: a person was asked and said no. It was not run; do without it, and say so.';
 const EXPIRED = 'Not run: a person was asked and did not decide in time. Do without it, and say so.';
 
-/** The tool's name as people are shown it. */
-export function toolNamed({ tool }: Pick<AskedCall, 'tool'>): string {
-  return quoted(oneLine(tool, TOOL_NAME_CHARS));
-}
-
 export async function denialOf(services: Services, call: AskedCall): Promise<Refusal> {
-  // Of a call within a task its outcome tells.
+  // The outcome of a task tells of its calls.
   if ((await services.store.task(call.turnId)) !== null) return { content: DENIED, told: null };
-  const told = `${toolNamed(call)} was not allowed, so it was not run.`;
+  const told = `${shownName(call.tool)} was not allowed, so it was not run.`;
   return { content: DENIED, told: await refusalPost(services, call, told) };
 }
 
@@ -256,7 +218,7 @@ export async function expireCall(services: Services, id: string): Promise<RoomId
   const now = clock.now();
   const call = await store.askedCall(id, now);
   if (call === null) return null;
-  const text = `Nobody allowed ${toolNamed(call)} in time, so it was not run.`;
+  const text = `Nobody allowed ${shownName(call.tool)} in time, so it was not run.`;
   const refusal = { content: EXPIRED, told: await refusalPost(services, call, text) };
   const room = await store.expire({ id, now, refusal });
   if (room === null) return null;

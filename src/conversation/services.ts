@@ -66,8 +66,8 @@ export interface Services {
   newPairingCode(): string;
   /** 6 letters and digits that are told apart easily. */
   newCallCode(): string;
-  /** Takes the secrets out of a text that leaves the gateway as it was read or written by a tool. */
-  clean(text: string): string;
+  /** Removes secrets from a text that a tool has read or written and that leaves the gateway. */
+  redact(text: string): string;
   log: Log;
   metrics: Metrics;
   /** Facts about this process, for `/status`. */
@@ -322,10 +322,10 @@ export function leaseOf({ owner, clock }: BaseServices): Lease {
   return { owner, now: clock.now(), leaseMs: LEASE_MS };
 }
 
-// What of a conversation lies beside the store and the files of groups, and goes with it when it is forgotten: what turns
-// saw, as recorded for `coterie replay`, and exports that wait to be sent.
-
-/** A persona's part of a chat; null: all of it. Rejects where something could not be removed. */
+/**
+ * Removes what is kept of a conversation beside the store and the files of groups: records for `coterie replay`, and exports that
+ * wait to be sent. `personaId`: null for the whole chat. Rejects if something could not be removed.
+ */
 export async function forgetCopies(
   { records, exports }: BaseServices,
   chatId: ChatId,

@@ -303,7 +303,7 @@ export function standIn(): StandIn {
     journal: { caughtUp: async () => {} },
     owner: 'test',
     newCallCode: () => 'ABC234',
-    clean: (text) => text,
+    redact: (text) => text,
     metrics: quietMetrics,
     speech: null,
     jobs: NO_JOBS,

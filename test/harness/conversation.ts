@@ -386,7 +386,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     newId,
     newPairingCode: options.newPairingCode ?? (() => 'ABCDEFGH'),
     newCallCode: options.newCallCode ?? newCallCode,
-    clean: options.clean ?? ((text) => text),
+    redact: options.clean ?? ((text) => text),
     log,
     metrics,
     facts: { version: '0', model: 'm', startedAt: 0 },

@@ -3,7 +3,7 @@
  * decision counts; without an id those that wait are listed.
  */
 import { type AskedCall, isAboutRun } from '../../core/access.js';
-import { denialOf, toolNamed } from '../approvals.js';
+import { denialOf, shownName } from '../approvals.js';
 import { counted, oneLine, code as quoted } from '../quoting.js';
 import {
   type ChatCommand,
@@ -64,7 +64,7 @@ async function decide(
   });
   if (!('wakes' in decided)) return { text: OVER };
   const allowed = isAboutRun(call) ? 'is allowed, with its whole run.' : 'is allowed, once.';
-  const text = `${toolNamed(call)} (${id}) ${decided.kind === 'approved' ? allowed : 'is denied and will not run.'}`;
+  const text = `${shownName(call.tool)} (${id}) ${decided.kind === 'approved' ? allowed : 'is denied and will not run.'}`;
   return { text, wakes: [call.chatId].filter((each) => each !== chat.id), resumes: decided.wakes };
 }
 
@@ -79,7 +79,7 @@ async function waiting({ store, clock }: CommandServices): Promise<string> {
 
 function lineOf(call: AskedCall, now: number): string {
   const minutes = counted(Math.max(1, Math.ceil((call.until - now) / MINUTE_MS)), 'minute');
-  return `${call.id}: ${toolNamed(call)}, for ${call.chatId}/${call.personaId}, ${minutes} left`;
+  return `${call.id}: ${shownName(call.tool)}, for ${call.chatId}/${call.personaId}, ${minutes} left`;
 }
 
 // What an owner chose about a stranger who waits: lets them in as `coterie pair approve CODE` does, or refuses them for

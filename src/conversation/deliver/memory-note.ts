@@ -1,7 +1,7 @@
 /**
  * Step 6 of the route: the small line under a reply that says what the persona saved during the answer
- * (`memory.announce`). It is the gateway's: it stands in the message that is sent, never in the transcript, so that no
- * model imitates it. Whoever replies `undo` to that message takes it back.
+ * (`memory.announce`). It is in the sent message and never in the transcript, so that no model imitates it. A reply of `undo` to
+ * that message takes the change back.
  */
 
 import type { Part } from '../../core/channel.js';
@@ -33,7 +33,7 @@ export async function savedNote(
   try {
     for (const change of netChanges(versions)) if (await stands(memory, change)) saved.push(change);
   } catch (error) {
-    log.warn({ chat: chatId, turn: turnId, why: describe(error) }, 'a reply goes without its note on memory');
+    log.warn({ chat: chatId, turn: turnId, why: describe(error) }, 'sent a reply without its memory note');
     return null;
   }
   return how === 'quiet' ? quietly(saved) : inFull(saved);
@@ -69,7 +69,7 @@ function quietly(saved: Version[]): string | null {
   return `— ${verb}: ${shown.join('; ')}${rest}`;
 }
 
-/** Each place with the lines that came and went. */
+/** Each file with the lines that were added and removed. */
 function inFull(saved: Version[]): string | null {
   const lines: string[] = [];
   for (const { file, tier, before, after } of saved) {

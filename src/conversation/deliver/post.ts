@@ -117,8 +117,6 @@ export async function postLateNotice(
   return store.post({ chatId, channel, address, threadId, kind, precedes: id, now, delivery });
 }
 
-// Beside step 5: owners are told once that there are more tools than a request may offer, and which of them are left out.
-
 const MOST_NAMED = 40;
 
 /** The same tools, of which those that are left out are told. */

@@ -129,9 +129,6 @@ function beginningOf(markdown: string): string {
   return at === undefined ? most : most.slice(0, most.length - tail.length + at);
 }
 
-// Step 7 of the route: what may be chosen, as a channel can show it: buttons below the last message, or numbers to
-// answer with. Pure.
-
 /**
  * On a channel without buttons, the text says what to answer. A number alone may be meant for something else: for what
  * whoever may can decide, the code stands behind it.

@@ -1,6 +1,6 @@
 /**
- * Within step 7 of the route: makes the voice note of a spoken reply when it is its turn. It is made before the attempt is
- * recorded: a crash meanwhile leaves nothing in doubt. One that cannot be made is given up: the person has the text.
+ * Within step 7 of the route: spoken replies. A voice note is made when it is its turn in the outbox, before the attempt is
+ * recorded, so a crash meanwhile leaves nothing in doubt. If it cannot be made it is dropped: the person has the text.
  */
 import type { Channel, Delivery, NewDelivery, Part } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
@@ -60,7 +60,10 @@ export async function withVoiceNote(
     // At a stop it stays in the outbox, for the next start.
     if (signal.aborted) return null;
     const reason = describe(error);
-    log.warn({ chat: delivery.chatId, delivery: delivery.id, reason }, 'a reply could not be spoken');
+    log.warn(
+      { chat: delivery.chatId, delivery: delivery.id, reason },
+      'a reply could not be spoken; it stays as text',
+    );
     metrics.count('voice_notes_total', { outcome: 'failed' });
     await store.giveUp(delivery.id, 'dropped', reason, clock.now());
     // An earlier try may have left one.
@@ -80,9 +83,6 @@ export async function discardVoiceNote({ speech, log }: BaseServices, delivery: 
 function keyOf({ origin, personaId, part }: Delivery): string {
   return `${origin} ${personaId} ${part}`;
 }
-
-// Step 7 of the route: whether a reply is spoken, too, and what of it can be. Code and tables are looked at, not listened
-// to; of an address one hears whose it is. Pure.
 
 /** What a chat was told comes first; else a reply to a voice note is spoken where that is configured. */
 function isSpoken(

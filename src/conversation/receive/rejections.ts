@@ -96,10 +96,10 @@ export function createRejectionLog({ clock, log }: BaseServices): RejectionLog {
       if (keptOutBefore.has(sender)) return;
       keptOutBefore.set(sender, true);
       const sum = (senders: ChatId[], count: string) =>
-        log.info({ channel, senders }, `messages of ${count} others who may not talk here were discarded`);
+        log.info({ channel, senders }, `discarded messages of ${count} unapproved senders`);
       if (!mayName(`kept out ${channel}`, sender, AT_ONCE, sum)) return;
       const fields = { chat, sender, name: oneLine(name, NAME_CHARS) };
-      log.info(fields, 'a message from somebody who may not talk here was discarded');
+      log.info(fields, 'discarded a message of an unapproved sender');
     },
 
     groupWaits(channel, chat, title) {
@@ -176,7 +176,7 @@ async function offerPairing(
   if (outcome !== 'asked') return;
   log.warn(
     { sender: senderId, name },
-    `somebody unknown wants to talk; to let them in: coterie pair approve ${code}`,
+    `an unknown sender wants to talk; to let them in: coterie pair approve ${code}`,
   );
   for (const posted of [answer, ...announcements.map(({ post }) => post)]) deliver.wake(posted.chatId);
 }

@@ -8,7 +8,7 @@ import { eventIdOf, type TurnRecorder } from '../../core/journal.js';
 import { personaName } from '../../core/persona.js';
 import type { Alarm } from '../../core/store.js';
 import { haveFiles, type Measured, type Step } from '../../core/transcript.js';
-import { questionAbout, sentence, shownName, wordsOfQuestion } from '../approvals.js';
+import { questionAbout, sentence, shownName } from '../approvals.js';
 import { buildContext, type ContextRequest, type TurnContext } from '../context/context.js';
 import { readFiles } from '../context/files.js';
 import { isLimit } from '../daily-limits.js';
@@ -320,8 +320,7 @@ function questionOf(services: RoomServices, work: Turn, call: AskedCall): Promis
   const { controlChats } = services.rulesFor(chat.channel);
   const who = `${shownName(personaName(personas, turn.personaId))} in the chat ${shownName(chat.title)} (${shownName(chat.id)})`;
   const wants = `${who} wants to call ${shownName(call.tool)}. ${sentence(call.why)}`;
-  const words = wordsOfQuestion(call, { wants, yes: 'To allow it once' });
-  return questionAbout(services, { chat, room, controlChats }, call, words);
+  return questionAbout(services, { chat, room, controlChats }, call, wants, 'To allow it once');
 }
 
 /**

@@ -108,7 +108,7 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
   const { id, personaId, crashes, attempts } = work.turn;
   services.log.error(
     { turn: id, room: work.room, crashes, attempts },
-    'a turn failed too often and is given up (parked); the chat is told',
+    'turn parked after repeated failures; chat notified',
   );
   await finish(services, work, {
     outcome: 'parked',
@@ -119,7 +119,7 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
   });
 }
 
-/** Nothing is left of a limit of the day: its messages count as answered, and what was done stays. */
+/** At a daily limit: the messages count as answered, and what was done stays. */
 export async function refuse(
   services: RoomServices,
   work: Turn,
@@ -137,11 +137,8 @@ export async function refuse(
   });
 }
 
-/**
- * What only a schedule led to is tried again, and told of when that was in vain. What became of a task is told all the
- * same: whoever wanted it would wait for ever.
- */
-export function failureIn({ batch }: Pick<Turn, 'batch'>, sentence: string): string {
+/** Empty for a turn of schedules alone, which are retried. The outcome of a task is told in any case. */
+export function failureIn({ batch }: Turn, sentence: string): string {
   if (batch.every(({ platformMessageId }) => jobOfEvent(platformMessageId) !== null)) return '';
   return [taskEndsIn(batch), sentence].filter((part) => part !== '').join('\n\n');
 }
@@ -152,7 +149,7 @@ function taskEndsIn(batch: readonly StoredMessage[]): string {
   return ends.map(({ text }) => headOfTaskEnd(text)).join('\n\n');
 }
 
-/** What a reply carries besides its text: the same while it is written and when it is final. */
+/** What a reply carries besides its text, while it is written and when it is final. */
 export function saidBy(
   { chat, channel, personas, turn, batch }: Turn,
   speaker: string,
@@ -170,10 +167,7 @@ function othersCalled({ chat, personas, turn }: Turn, reply: string): PersonaId[
   return turnedTo(reply, personas.filter(({ id }) => others.includes(id)).map(calledOf));
 }
 
-// Between steps 5 and 6 of the route: the artifacts that an answer holds in blocks (`core/artifacts.ts`) become
-// files, which go out with its words. They are written before the transaction that ends the turn: a crash in between
-// leaves a file that nobody was sent, and the next run writes it again.
-
+/** The artifacts that an answer holds in blocks (`core/artifacts.ts`), as files. */
 interface Made {
   /** What people are told in words. */
   text: string;
@@ -184,7 +178,10 @@ interface Made {
 
 const MOST_TITLE = 100;
 
-/** For a turn that may make artifacts. null: aborted. */
+/**
+ * Writes the artifacts of an answer before the transaction that ends the turn: after a crash in between, the next run writes them
+ * again. null: aborted.
+ */
 export async function madeIn(
   services: RoomServices,
   work: Turn,
@@ -196,7 +193,7 @@ export async function madeIn(
   if (deltas.length === 0) return nothing;
   if (leftOut.length > 0) {
     const why = { turn: work.turn.id, items: leftOut.length, why: leftOut[0] };
-    services.log.warn(why, 'artifacts of an answer were left out');
+    services.log.warn(why, 'malformed artifacts of an answer were skipped');
   }
   const { sendsPerTurn } = services.settings.callLimits;
   const files: OutgoingFile[] = [];
@@ -264,12 +261,11 @@ function noteOf(name: string, title: string): string {
   return title === '' ? `[file: ${name}]` : `[file: ${name}, ${title}]`;
 }
 
-// At a daily limit the chat gets one plain sentence, and the owners are told; then it is silent until the next day. Both go
-// through the outbox under an origin of the day, so that nothing is said twice.
-
 const NAME_CHARS = 60;
 
-/** Says so where and to whom it has not been said today. */
+/**
+ * Tells the chat and the owners once a day that a daily limit is reached. Both go through the outbox under an origin of the day.
+ */
 async function tellLimit(services: RoomServices, turn: Turn, limit: LimitStatus): Promise<void> {
   const { clock, zone, log, metrics, deliver } = services;
   const { chat, room, batch } = turn;

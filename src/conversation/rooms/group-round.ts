@@ -67,7 +67,7 @@ export interface Caps {
   replies: number;
 }
 
-/** The next speaker, the messages it answers (ids, oldest first), and the exchange as it continues after it. */
+/** The next speaker, the messages it answers (ids, oldest first), and the round as it continues after it. */
 export interface NextSpeaker {
   speaker: PersonaId;
   batch: number[];
@@ -75,7 +75,7 @@ export interface NextSpeaker {
 }
 
 /**
- * Opens an exchange for a message that addresses `to`. From the previous exchange, only personas whom a person
+ * Opens a round for a message that addresses `to`. From the previous round, only personas whom a person
  * addressed are kept; they speak first, and hear what was said meanwhile.
  */
 export function openRound(
@@ -98,7 +98,7 @@ export function openRound(
   };
 }
 
-/** What is left of the exchange when people talked to nobody in particular. */
+/** What is left of the round when people talked to nobody in particular. */
 export function interruptRound(exchange: GroupRound): GroupRound | null {
   return exchange.round === 1 && exchange.due.length > 0 ? { ...exchange, next: [] } : null;
 }
@@ -112,7 +112,7 @@ export function nextSpeaker(exchange: GroupRound, maySpeak: (id: PersonaId) => b
   return { speaker, batch: newTo(speaker, exchange), exchange: { ...exchange, due: due.slice(at + 1) } };
 }
 
-/** The exchange after a reply that addressed `to` (other participants). null when nobody is left to speak. */
+/** The round after a reply that addressed `to` (other participants). null when nobody is left to speak. */
 export function roundAfterReply(
   exchange: GroupRound,
   to: readonly PersonaId[],

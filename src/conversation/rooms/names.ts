@@ -162,10 +162,6 @@ export function fold(text: string): string {
   return text.normalize('NFKC').toLowerCase();
 }
 
-// Step 3 of the route: whether a text calls the bot by the name under which people see it. Pure. That name may be any
-// word ("Assistant"), and people talk about it as well as to it, so only what is said to somebody counts: `@Nova`,
-// `Nova, …`, `hey Nova`, `…, Nova?`, or nothing but the name; aloud, where nobody hears a comma, also the first word.
-
 /** What people say before a name when they call somebody; in small letters. */
 const GREETING_WORDS = [
   'hey|hi|hello|hiya|yo|ok|okay|dear|good (?:morning|afternoon|evening|night)',
@@ -183,7 +179,11 @@ const GREETING_CHARS = 40;
 /** What polite people put behind a name, as a part of it. */
 const HONORIFIC = '\\s?(?:さん|ちゃん|くん|君|様|さま|先生|님|씨|아|야|जी)|-(?:san|chan|kun|ji)';
 
-/** `aloud`: the words are a transcript of speech. */
+/**
+ * Whether a text calls the bot by the name that people see. That name may be any word ("Assistant"), and people also talk about
+ * it, so only these count: `@Nova`, `Nova, …`, `hey Nova`, `…, Nova?`, or the name alone. `aloud`: the words are a transcript of
+ * speech, in which the first word counts, too.
+ */
 export function callsBot(words: string, names: readonly string[], aloud?: 'aloud'): boolean {
   const said = fold(words);
   return callable(names).some((name) => {

@@ -1,5 +1,4 @@
-/** What was said in a task, from request to request: the messages that the next one goes on from. Pure. */
-
+/** The messages of a task, from request to request, and its events. Pure. */
 import { cutWithMarker } from '../../core/cut.js';
 import type { ModelMessage } from '../../core/model.js';
 import { elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
@@ -31,7 +30,7 @@ export function saidIn(
   return [...messages, ...stepMessages(steps), ...last];
 }
 
-/** What the calls come to that an abort has left without a result. */
+/** Results for calls that an abort has left without one. */
 export function cutOffSteps(steps: readonly Step[]): (Step & { kind: 'result' })[] {
   const hasResult = (id: string) => steps.some((step) => step.kind === 'result' && step.callId === id);
   const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
@@ -40,7 +39,7 @@ export function cutOffSteps(steps: readonly Step[]): (Step & { kind: 'result' })
     .map((call) => stepOf(call, { content: isCutOff(steps, call.id) ? CUT_OFF : NOT_BEGUN, failed: true }));
 }
 
-/** The same without the long results of earlier requests; null: there are none. */
+/** The same messages without long results of earlier requests; null if there are none. */
 export function shortened(messages: readonly ModelMessage[]): ModelMessage[] | null {
   const isLong = (message: ModelMessage) => message.role === 'tool' && message.content.length > SHORT_CHARS;
   if (!messages.some(isLong)) return null;
@@ -79,7 +78,7 @@ export function trustIn(
   };
 }
 
-/** Each text of it by itself: between them stands nothing that anybody wrote. */
+/** All texts in it, each by itself. */
 function stringsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];
@@ -90,17 +89,15 @@ function isOutside({ role, content }: ModelMessage): boolean {
   return role === 'tool' && content.startsWith(OUTSIDE);
 }
 
-// What a task's course says of its calls, made from the steps that are stored of them. Pure.
-
 const MOST_CHARS = 2_000;
 /** A model may make up a name of any length. */
 const MOST_NAME_CHARS = 100;
 
-/** `before`: the steps that there were. `clean` takes secrets out, before anything is cut: half a secret is none to it. */
+/** What task events say of a step. `before`: the earlier steps. Secrets are redacted before anything is cut. */
 export function eventsOf(
   step: Step,
   before: readonly Step[],
-  { clean, now }: { clean(text: string): string; now: number },
+  { redact, now }: { redact(text: string): string; now: number },
 ): TaskEvent[] {
   if (step.kind === 'answer' || step.kind === 'approved') return [];
   const { callId } = step;
@@ -108,8 +105,8 @@ export function eventsOf(
     .flatMap((each) => (each.kind === 'answer' ? each.calls : []))
     .find(({ id }) => id === callId);
   if (call === undefined) return [];
-  const shown = (text: string) => cutWithMarker(clean(text), MOST_CHARS, 'event-max-chars');
-  const tool = clean(call.name).slice(0, MOST_NAME_CHARS);
+  const shown = (text: string) => cutWithMarker(redact(text), MOST_CHARS, 'event-max-chars');
+  const tool = redact(call.name).slice(0, MOST_NAME_CHARS);
   const of = { at: now, callId, tool };
   const isTold = before.some((each) => isBeginning(each) && each.callId === callId);
   const events: TaskEvent[] = isTold ? [] : [{ ...of, kind: 'tool-call', arguments: shown(call.arguments) }];

@@ -1,8 +1,7 @@
 /**
- * For whom an agent works: the chat and the persona that delegated the task, or a program. What it costs is laid to them,
- * and what it may do is what they may.
+ * For whom an agent works: the chat and the persona that delegated the task, or a program. They are charged, and the agent may do
+ * what they may. Owners are asked about its calls, and the run waits for what they decide.
  */
-
 import { type AskedCall, isAboutRun, type NewQuestion } from '../../core/access.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { Fault } from '../../core/errors.js';
@@ -11,7 +10,7 @@ import { GATEWAY } from '../../core/journal.js';
 import { personaName } from '../../core/persona.js';
 import { BOARD_CHAT, type Task, type TaskParent, type WorkAsk } from '../../core/task.js';
 import type { Asker, Authorisation } from '../../core/tool.js';
-import { type Asking, questionAbout, reachable, sentence, shownName, wordsOfQuestion } from '../approvals.js';
+import { type Asking, questionAbout, reachable, sentence, shownName } from '../approvals.js';
 import { askerOf } from '../rights.js';
 import type { Payer, Services } from '../services.js';
 
@@ -23,18 +22,23 @@ export interface Principal extends Asking {
 
 /** Programs have no chat: nothing is sent there. */
 const BOARD: ChatRecord = {
-  ...{ id: BOARD_CHAT, channel: channelOf(BOARD_CHAT), account: 'board', address: 'main' },
-  ...{ kind: 'direct', title: 'a program', activePersona: DEFAULT_PERSONA },
+  id: BOARD_CHAT,
+  channel: channelOf(BOARD_CHAT),
+  account: 'board',
+  address: 'main',
+  kind: 'direct',
+  title: 'a program',
+  activePersona: DEFAULT_PERSONA,
 };
 
-/** Who has the token of the board is an owner. */
+/** The board's token makes its holder an owner. */
 const OPERATOR: Asker = {
   senders: async () => [],
   isOwner: async () => true,
   mayChange: async () => 'yes',
 };
 
-/** Throws where the chat that delegated it is not known any more. */
+/** Throws if the chat that delegated the task is not known any more. */
 export async function principalOf(services: Services, { parent }: Pick<Task, 'parent'>): Promise<Principal> {
   if (parent === null) {
     const controlChats = [...services.channels.keys()].flatMap(
@@ -50,7 +54,7 @@ export async function principalOf(services: Services, { parent }: Pick<Task, 'pa
   return { chat, room, personaId, senderId, controlChats, asker: askerOfParent(services, chat, parent) };
 }
 
-/** With the rights that they have now. What words from outside may have led to is nobody's. */
+/** With their present rights. Nobody, if words from outside may have led to the task. */
 function askerOfParent(services: Services, chat: ChatRecord, { senderId, tainted }: TaskParent): Asker {
   if (senderId === '' || tainted) return askerOf(services, chat, async () => []);
   const author = { kind: 'person', id: senderId, name: '', administrator: false } as const;
@@ -66,8 +70,12 @@ export function authorisationFor(
   { task, place }: WorkAsk,
 ): Authorisation {
   return {
-    ...{ chatId: chat.id, personaId, senderId, channel: chat.channel, asker },
-    // A program acts for the board alone, which is no chat that reaches others.
+    chatId: chat.id,
+    personaId,
+    senderId,
+    channel: chat.channel,
+    asker,
+    // A program acts for the board alone, which cannot reach other chats.
     controlChats: task.parent === null ? [] : controlChats,
     agent: place,
   };
@@ -82,15 +90,14 @@ export async function isSomebodyThere(services: Services, whose: Principal): Pro
   const { owners } = services.rulesFor(chat.channel);
   const { store } = services;
   if (chat.kind === 'direct') return (await store.ownerChats(owners)).some(({ id }) => id === chat.id);
-  // Who is in a group nobody knows.
+  // The members of a group are unknown.
   return [...owners, ...(await store.owners())].some((id) => channelOf(id) === chat.channel);
 }
-
-// The question to owners about a call of an agent: about its whole run, or where they refused that, about this call.
 
 const TITLE_CHARS = 200;
 const PATH_CHARS = 300;
 
+/** About the whole run, or if owners refused that, about this call. */
 export async function questionOf(
   services: Services,
   whose: Principal,
@@ -105,7 +112,7 @@ export async function questionOf(
     `It reaches these folders: ${place.roots.map((root) => shownName(root, PATH_CHARS)).join(', ')}.`,
   ].join('\n\n');
   const yes = isAboutRun(call) ? 'To allow the whole run' : 'To allow it once';
-  return questionAbout(services, whose, call, wordsOfQuestion(call, { wants, yes, env: place.env }));
+  return questionAbout(services, whose, call, wants, yes, place.env);
 }
 
 async function giverOf(
@@ -117,8 +124,6 @@ async function giverOf(
   const name = personaName(await services.personas.list(chat.id), personaId);
   return `${shownName(name)} in the chat ${shownName(chat.title)} (${shownName(chat.id)})`;
 }
-
-// An agent's run waits for what owners decide about a call. Nothing else does.
 
 /** `ended`: the task is over. */
 type Decision = 'approved' | 'denied' | 'expired' | 'ended';

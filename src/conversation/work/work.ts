@@ -154,8 +154,8 @@ async function save(
   { entries = [], asked }: StepExtras = {},
 ): Promise<boolean> {
   const { ask, whose, steps } = request;
-  const { store, owner, deliver, clean, clock } = services;
-  const events = eventsOf(step, steps, { clean, now: clock.now() });
+  const { store, owner, deliver, redact, clock } = services;
+  const events = eventsOf(step, steps, { redact, now: clock.now() });
   if (asked === undefined) {
     return (entries.length === 0 && events.length === 0) || ask.note({ entries, events });
   }
@@ -237,8 +237,8 @@ async function dropped(services: Services, request: AgentRequest): Promise<WorkE
     );
     if (isNoted) entries.push({ kind: 'outcome', id, status: 'interrupted', results: { error }, at: now });
   }
-  const { clean } = services;
-  const events = results.flatMap((step) => eventsOf(step, steps, { clean, now }));
+  const { redact } = services;
+  const events = results.flatMap((step) => eventsOf(step, steps, { redact, now }));
   if (events.length > 0) await ask.note({ entries, events });
   steps.push(...results);
   return { kind: 'dropped', ...doneIn(request, null) };
