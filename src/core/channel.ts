@@ -397,7 +397,7 @@ export interface ChannelHost<Options> {
   sentPart(key: string): Promise<Part | null>;
   /** The names of the personas in a chat. */
   personaNames(chat: Address): Promise<string[]>;
-  /** A login was made that no configuration holds (a linked device), for this number: it stands in the audit log. */
+  /** Records in the audit log that a device was linked to this number. */
   noteLink(number: string): void;
   /** Prints text art (a QR code) to the terminal, or beside the log where there is none. */
   show(picture: string): void;

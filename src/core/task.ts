@@ -85,7 +85,7 @@ export interface TaskParent {
   tainted: boolean;
 }
 
-/** What is kept of a task's course, the newest `MOST_EVENTS`. The store itself adds every `status`. */
+/** What happened to a task; the newest `MOST_EVENTS` are kept. The store itself adds every `status`. */
 export type TaskEvent = { at: number } & (
   | { kind: 'status'; status: TaskStatus }
   | { kind: 'tool-call'; callId: string; tool: string; arguments: string }
@@ -160,7 +160,7 @@ export interface TaskStore {
   /** The oldest pending task of this origin becomes a running one of this process; null: there is none. */
   claimTask(lease: { owner: string; leaseMs: number; now: number; of: TaskOrigin }): Promise<Task | null>;
   renewTasks(lease: { owner: string; leaseMs: number; now: number }): Promise<void>;
-  /** Adds to its journal and its course. False, and nothing is stored, when it is not running for this owner any more. */
+  /** Adds to its journal and its events. False, and nothing is stored, when it is not running for this owner any more. */
   noteTask(
     claim: { id: string; owner: string },
     what: { entries?: readonly JournalWrite[]; events?: readonly TaskEvent[] },

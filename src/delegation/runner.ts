@@ -1,7 +1,7 @@
 /**
  * Takes pending tasks from the store, watches over those that run here, and at the start ends what a dead process has left. All state is derived: tasks, their messages and their ends are in the store.
  */
-import { OVER } from '../core/clock.js';
+import { type Clock, OVER } from '../core/clock.js';
 import { backoff } from '../core/retry.js';
 import type { Task, TaskOrigin } from '../core/task.js';
 import { endTask, type TaskServices } from './end.js';
@@ -49,7 +49,7 @@ export function createRunner(services: TaskServices): Runner {
     isAgain = false;
     try {
       await notice();
-      await endLeft();
+      await endLeft(services, (id) => running.has(id));
       if (takesPrograms) await claim('programs', () => programs() < MOST_PROGRAMS);
       await claim({ channels }, () => true);
     } catch (error) {
@@ -61,24 +61,14 @@ export function createRunner(services: TaskServices): Runner {
 
   /** Some of those that run here may be over, or there is something new to say to them. */
   async function notice(): Promise<void> {
-    const held = [...running.values()];
-    if (held.length === 0) return;
+    if (running.size === 0) return;
     const there = new Map((await store.runningTasks(owner)).map(({ id, isSteered }) => [id, isSteered]));
-    for (const { run } of held) {
+    for (const { run } of running.values()) {
       const isSteered = there.get(run.task.id);
-      if (isSteered === undefined) run.end('over');
-      else if (isSteered) run.steer();
-      if (isSteered === undefined) followers.ended(run.task.id);
-    }
-  }
-
-  /** Nobody knows how far a task came whose process died: it is told once, and not done again. */
-  async function endLeft(): Promise<void> {
-    for (const { task, owner: whose } of await store.leftTasks({ owner, now: clock.now() })) {
-      if (running.has(task.id)) continue;
-      const read = task.request.viap === null ? null : readViapTask(task.request.viap);
-      const viap = read?.ok ? read.task : null;
-      await endTask(services, { task, viap, outcome: { kind: 'interrupted' }, tainted: true }, whose);
+      if (isSteered) run.steer();
+      if (isSteered !== undefined) continue;
+      run.end('over');
+      followers.ended(run.task.id);
     }
   }
 
@@ -93,32 +83,11 @@ export function createRunner(services: TaskServices): Runner {
   function begin(task: Task): void {
     const run = createRunning(task);
     followers.saw(task.id, [{ at: task.startedAt ?? clock.now(), kind: 'status', status: 'running' }]);
-    const done = finished(run).then(() => {
+    const done = finish(services, run, stopped.signal).then(() => {
       running.delete(task.id);
       look();
     });
     running.set(task.id, { run, done });
-  }
-
-  /** Never rejects. If it fails, the task is marked interrupted as soon as the store accepts writes. */
-  async function finished(run: Running): Promise<void> {
-    try {
-      return await runTask(services, run);
-    } catch (error) {
-      log.error({ err: error, task: run.task.id }, 'a task failed unexpectedly; ending it as interrupted');
-    }
-    for (let attempt = 1; run.why() !== 'over'; attempt++) {
-      try {
-        const outcome = { kind: 'interrupted' } as const;
-        await endTask(services, { task: run.task, viap: null, outcome, tainted: true }, owner);
-        return;
-      } catch (error) {
-        log.warn({ err: error, task: run.task.id }, 'could not store the end of a task; retrying');
-      }
-      // The next start ends it.
-      if (stopped.signal.aborted) return;
-      await clock.sleep(backoff(attempt, FIRST_RETRY_MS, LONGEST_RETRY_MS), stopped.signal);
-    }
   }
 
   async function renew(): Promise<void> {
@@ -143,15 +112,48 @@ export function createRunner(services: TaskServices): Runner {
       await looking;
       const all = [...running.values()];
       const over = Promise.all(all.map(({ done }) => done));
-      await patiently(over, withinMs);
+      await within(clock, over, withinMs);
       for (const { run } of running.values()) run.end('shutdown');
-      await patiently(over, REST_MS);
+      await within(clock, over, REST_MS);
     },
   };
+}
 
-  async function patiently(over: Promise<unknown>, ms: number): Promise<void> {
-    const patience = new AbortController();
-    await Promise.race([over, clock.sleep(ms, patience.signal)]);
-    patience.abort(OVER);
+/** Nobody knows how far a task came whose process died: it is told once, and not done again. */
+async function endLeft(services: TaskServices, isRunning: (id: string) => boolean): Promise<void> {
+  const { store, owner, clock } = services;
+  for (const { task, owner: whose } of await store.leftTasks({ owner, now: clock.now() })) {
+    if (isRunning(task.id)) continue;
+    const read = task.request.viap === null ? null : readViapTask(task.request.viap);
+    const viap = read?.ok ? read.task : null;
+    await endTask(services, { task, viap, outcome: { kind: 'interrupted' }, tainted: true }, whose);
   }
+}
+
+/** Never rejects. If it fails, the task is marked interrupted as soon as the store accepts writes. */
+async function finish(services: TaskServices, run: Running, stopped: AbortSignal): Promise<void> {
+  const { owner, clock, log } = services;
+  try {
+    return await runTask(services, run);
+  } catch (error) {
+    log.error({ err: error, task: run.task.id }, 'a task failed unexpectedly; ending it as interrupted');
+  }
+  for (let attempt = 1; run.why() !== 'over'; attempt++) {
+    try {
+      const outcome = { kind: 'interrupted' } as const;
+      await endTask(services, { task: run.task, viap: null, outcome, tainted: true }, owner);
+      return;
+    } catch (error) {
+      log.warn({ err: error, task: run.task.id }, 'could not store the end of a task; retrying');
+    }
+    // The next start ends it.
+    if (stopped.aborted) return;
+    await clock.sleep(backoff(attempt, FIRST_RETRY_MS, LONGEST_RETRY_MS), stopped);
+  }
+}
+
+async function within(clock: Clock, over: Promise<unknown>, ms: number): Promise<void> {
+  const patience = new AbortController();
+  await Promise.race([over, clock.sleep(ms, patience.signal)]);
+  patience.abort(OVER);
 }

@@ -1,8 +1,8 @@
-/** Links signals: the caller's aborts work of ours, too. */
+/** Deadlines and abort signals. */
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../core/clock.js';
 
-/** Runs `act` when the signal aborts, at once if it has already. What is returned stops listening. */
+/** Runs `act` when the signal aborts, at once if it has already. Returns what stops listening. */
 export function onAbort(signal: AbortSignal | undefined, act: () => void): () => void {
   if (signal === undefined) return () => {};
   if (signal.aborted) {

@@ -1,6 +1,6 @@
 /**
- * Types of options, and what is said where a value is wrong: never the value itself, which may be a secret. They are made at
- * every start, so each has its checks at once: every method of zod copies what it is called on.
+ * What describes a channel before its library is loaded, and types of options. An error never quotes the value, which may be
+ * a secret. Each type has its checks at once, because every method of zod copies the schema at each start.
  */
 import * as z from 'zod';
 import type { ApprovedKind } from '../../core/access.js';
@@ -14,7 +14,7 @@ type CamelWord<Word extends string> = Word extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelWord<Tail>>}`
   : Word;
 
-/** The options of a channel's section as its code has them, with what is there for every channel. */
+/** The options of a channel's section as its code has them, with those of every channel. */
 export type OptionsOf<Schema extends z.ZodObject> = Camel<z.output<Schema>> & {
   access: { groups: 'listed' | 'open' | 'closed' };
   streaming: Streaming;
@@ -105,8 +105,6 @@ export function apiAddress(what: string, standard: string) {
     .default(standard);
 }
 
-// A channel as the rest of the gateway knows it, without loading its platform's library.
-
 export interface ChannelDescriptor<Name extends string = string, Schema extends z.ZodObject = z.ZodObject> {
   /** Letters only: the key below `channels` in config.yaml, and the first part of every id of this channel. */
   name: Name;
@@ -122,7 +120,7 @@ export interface ChannelDescriptor<Name extends string = string, Schema extends 
   /** The ways in which replies can be shown while they are written; the first stands where the section says nothing. */
   streaming: readonly [Streaming, ...Streaming[]];
   ids: IdForms;
-  /** Rules that stand for this channel in the place of the common section `access`. */
+  /** Replaces the common section `access` for this channel. */
   access?: { direct: 'open' | 'closed' | 'pairing'; groups: 'open' | 'closed' | 'listed' };
   /** Loads the platform's library. Connects to nothing yet. */
   create(host: ChannelHost<OptionsOf<Schema>>): Promise<Channel>;
@@ -130,9 +128,9 @@ export interface ChannelDescriptor<Name extends string = string, Schema extends 
 
 /** What the platform's own ids tell by their form, before anything was heard under them. Pure. */
 export interface IdForms {
-  /** What stands in an id behind the channel's name and the `_`; null for what is no id of the platform. */
+  /** `address`: an id without the channel's name and the `_`. null: not an id of the platform. */
   kindOf(address: string): ApprovedKind | null;
-  /** As an operator is told what is expected. */
+  /** Examples, for an operator. */
   expected: string;
 }
 

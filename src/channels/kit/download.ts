@@ -1,6 +1,6 @@
 /**
- * Looks a name up for a connection, and gives only addresses of public servers. As it is asked by the socket itself,
- * what was looked at is what is connected to: a name that leads elsewhere the next time gains nothing.
+ * Downloads a file over HTTP: never more of it than was asked for, never waiting for a silent server, and from public servers
+ * alone, wherever a link or a redirect leads; but for the server that the configuration names.
  */
 import { lookup } from 'node:dns';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -14,7 +14,10 @@ import { onAbort } from './abort.js';
 /** A link that is not followed, and never will be. Its message says why, without the link. */
 class NotFollowed extends Error {}
 
-/** `resolve`: the system's, as a socket would ask it. */
+/**
+ * Gives only addresses of public servers. The socket itself asks, so the address that was checked is the one that is connected
+ * to. `resolve`: the system's.
+ */
 export function publicLookup(resolve: typeof lookup = lookup): LookupFunction {
   return (name, options, done) => {
     resolve(name, { ...options, all: true }, (error, found) => {
@@ -27,9 +30,6 @@ export function publicLookup(resolve: typeof lookup = lookup): LookupFunction {
     });
   };
 }
-
-// Downloads a file over HTTP: never more of it than was asked for, never waiting for a server that is silent, and from
-// public servers alone, wherever a link or a redirect leads; but for the server that the configuration names.
 
 /** No `reason` holds the address, in which there may be a token. `gone`: the link is not one that is followed. */
 type Download =

@@ -1,12 +1,11 @@
 /**
- * Answers of a platform that are worth remembering, by key: who is in a group, who manages it. One question at a
- * time for each key; the oldest answers are forgotten when there are too many.
+ * A cache of what a platform was asked, by key: who is in a group, who manages it. One request at a time for each key.
  */
 
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../core/clock.js';
 
-/** Somebody who is an administrator mostly stays one; somebody who is not may just have been made one. */
+/** "Is an administrator" is cached for long, "is not" briefly. */
 const YES_KEPT_MS = 300_000;
 const NO_KEPT_MS = 3_000;
 
@@ -47,7 +46,7 @@ export function createLookupCache<Answer>(
   };
 }
 
-/** Whether somebody is an administrator by the answers: a yes is remembered for minutes, a no for seconds. */
+/** Whether somebody is an administrator, by the cached answers. */
 export async function isAdministrator<Answer>(
   asked: LookupCache<Answer>,
   key: string,

@@ -1,4 +1,4 @@
-/** Reads a file that is to be sent; where that cannot be, says why, in words for the operator. */
+/** What goes out: files read from the disk, the speaker's name, labels of buttons, answers to presses. */
 import { readFile, stat } from 'node:fs/promises';
 import type { Appearance, ChoiceOutcome, OutgoingFile, Part, SendResult } from '../../core/channel.js';
 import { once } from '../../core/concurrency.js';
@@ -37,7 +37,7 @@ export async function readOutgoing(
   }
 }
 
-/** For the text beside an empty file, which platforms refuse: whoever asked for it is to know. */
+/** Replaces an empty file, which platforms refuse. */
 export function withEmptyNote(text: string, { name }: OutgoingFile): string {
   const note = `(The file ${name} is empty, so it is not attached.)`;
   return text.trim() === '' ? note : `${text}\n\n${note}`;
@@ -77,12 +77,13 @@ function words({ name, path }: OutgoingFile, what: string): string {
   return `the file ${JSON.stringify(name)} (${path}) ${what}`;
 }
 
-// The speaker's name in bold before the text, where a platform cannot show another name and picture. Pure.
-
 /** Between the name and the text; `compose` keeps room for both. */
 const BREAK = '\n';
 
-/** With the name before it, if it is the first part and it is to be seen which of several speaks. */
+/**
+ * For platforms that cannot show another name and picture: the speaker's name in bold before the text of the first part,
+ * where several may speak.
+ */
 export function withSpeakerName(
   part: Part,
   { appearance, leads }: { appearance?: Appearance | undefined; leads?: boolean },
@@ -100,11 +101,9 @@ export function withSpeakerName(
   };
 }
 
-// The label of a button: one line, cut between what people see as characters. Pure.
-
 const characters = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));
 
-/** At most so many UTF-16 units. */
+/** The label of a button: one line of at most so many UTF-16 units, cut between graphemes. */
 export function buttonLabel(text: string, most: number): string {
   const line = text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
   if (line.length <= most) return line;
@@ -116,9 +115,7 @@ export function buttonLabel(text: string, most: number): string {
   return `${cut.trimEnd()}…`;
 }
 
-// What whoever pressed a button is told, and nobody else.
-
-/** null: nothing, for what follows says it. */
+/** What the person who pressed a button is told; null: nothing, because what follows says it. */
 export const PRESS_ANSWERS: Readonly<Record<ChoiceOutcome, string | null>> = {
   taken: null,
   over: 'This is over.',

@@ -1,4 +1,4 @@
-/** The status of a channel: connected or not, since when, and what was wrong last. */
+/** Keeps a channel connected, and tells its status: connected or not, since when, and what was wrong last. */
 
 import type { ChannelStatus } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
@@ -22,9 +22,6 @@ export function createState(clock: Clock) {
   };
 }
 
-// Keeps work going: what ends is begun again, each time after a longer pause, until the signal aborts. An outage, a
-// refused token and another program on the same account are states to come out of, never reasons to give up.
-
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
@@ -42,7 +39,10 @@ export interface Setback {
   pauseMs?: number | ((failures: number) => number);
 }
 
-/** Ends when the signal aborts and the round in progress is over. Never rejects. */
+/**
+ * Runs rounds of work until the signal aborts, with exponential back-off after failures. An outage, a refused token and
+ * another program on the same account never end it. Never rejects.
+ */
 export async function supervise<Ended extends Setback>(parts: {
   /** Works until something is wrong, and says what; null when nothing is. Never rejects. */
   round(failures: number): Promise<Ended | null>;

@@ -31,7 +31,7 @@ interface CutPiece {
   to: number;
 }
 
-/** A whole reply as parts; blank text gives none. `marks` stand in the order of their offsets. */
+/** A whole reply as parts; blank text gives none. `marks` are in the order of their offsets. */
 export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
   const { limit, maxMarks = Number.POSITIVE_INFINITY, measure } = limits;
   const fences = rangesOf(marks, ['pre']);

@@ -49,7 +49,7 @@ export function discordLength(part: Part): number {
 
 const PAIRS = /[\ud800-\udbff][\udc00-\udfff]/g;
 
-/** Three backticks end a fence, whatever it began with; and nothing but backticks is none. */
+/** Three backticks end a fence, whatever it began with; and a fence of nothing but backticks would not be one. */
 function fence(code: string, language: string): string {
   if (code.trim() === '') return code;
   const named = LANGUAGE.test(language) ? language : '';
@@ -174,10 +174,11 @@ function isPunctuation(address: string, at: number): boolean {
   return last === ')' ? !address.includes('(') : '.,:;"\'!?]'.includes(last);
 }
 
-// The runs of a line as Discord can show them. Discord finds the end of emphasis by its markers alone, even inside code
-// or an address, or after a backslash: so a run that holds such a marker is taken out of that emphasis.
-
-/** Without `mayLink` every address is shown after its label. */
+/**
+ * The runs of a line as Discord can show them. It finds the end of emphasis by its markers alone, even inside code or an
+ * address, or after a backslash: so a run that holds such a marker is taken out of that emphasis. Without `mayLink` every
+ * address is shown after its label.
+ */
 function supported(line: readonly StyledRun[], mayLink: boolean): StyledRun[] {
   return withAddressesShown(normalised(split(line)), mayLink);
 }

@@ -1,13 +1,13 @@
 /**
  * LaTeX in a reply: `$…$`, `$$…$$`, `\(…\)`, `\[…\]`, `\begin{…}…\end{…}`. Markdown would take its signs for escapes,
  * emphasis, lists and columns. So each formula is put aside before the parser reads, and comes back sign for sign after it.
- * What stands in code, in an address, or between dollars that are money is none. One that a model is still writing, at the
- * end of the text, counts already. Pure; takes time in proportion to the text.
+ * Code, addresses and amounts of money between dollars are not formulas; one that a model is still writing at the end of the
+ * text is. Pure; takes time in proportion to the text.
  */
 import type { StateCore, Token } from 'markdown-it';
 
 interface Formula {
-  /** As it stands in the source, with its delimiters. */
+  /** As in the source, with its delimiters. */
   raw: string;
   /** The same without what a quote or a list puts before its lines. */
   text: string;
@@ -82,7 +82,7 @@ function formulaAt(source: string, { start, end, isDisplay, lineStart }: Formula
   return { raw, text: text.trimEnd(), isDisplay };
 }
 
-/** What stands before its lines belongs to a quote or a list. `before`: what stands before the first. */
+/** Removes what a quote or a list puts before its lines. `before`: the text before the first. */
 function withoutMargin(raw: string, before: string): string {
   const depth = /^(?:[ \t]*>)*/.exec(before)?.[0].replaceAll(/[ \t]/g, '').length ?? 0;
   const quotes = new RegExp(`^(?:[ \\t]{0,3}>[ \\t]?){0,${depth}}`);

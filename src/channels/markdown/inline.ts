@@ -109,7 +109,7 @@ export function writeInline(writer: Writer, tokens: Token[], newline: string): v
   }
 }
 
-/** A formula that stands by itself, though no blank line is beside it. */
+/** A formula by itself, though no blank line is beside it. */
 function isOnLinesOfItsOwn(tokens: Token[], index: number): boolean {
   if (formulaOf(tokens[index])?.isDisplay !== true) return false;
   return [tokens[index - 1], tokens[index + 1]].every(
@@ -135,7 +135,7 @@ export function writeBold(writer: Writer, tokens: Token[], newline: string): voi
   if (writer.leave('bold')) writer.mark(start, { kind: 'bold' });
 }
 
-/** As text alone: marks are left out, and an address stands in brackets behind its label. */
+/** As text alone: without marks, with addresses in brackets after their labels. */
 export function inlineText(tokens: Token[], newline = ' '): string {
   const writer = createWriter();
   writeInline(writer, tokens, newline);

@@ -47,7 +47,7 @@ export function plain(source: string): string {
   return lines.join('\n');
 }
 
-/** Also for what is all markup and no text, an empty fence say: nothing that was written may come out as nothing. */
+/** Also for markup without text, an empty fence say: no reply may become empty. */
 function asWritten(source: string): Part {
   return { text: source.replace(/\r\n?/g, '\n').trim(), marks: [] };
 }
@@ -105,7 +105,7 @@ function innerText({ md, env }: StateInline, inner: string): string {
 
 const STARS = /\*{1,2}(?=\d)/y;
 
-/** `2*3*4`: CommonMark would take the stars for emphasis, and what is left is another number. */
+/** `2*3*4`: CommonMark would take the stars for emphasis, and show another number. */
 function readTimes(state: StateInline, silent: boolean): boolean {
   const { src, pos } = state;
   if (src[pos] !== '*' || !/\d/.test(src[pos - 1] ?? '')) return false;

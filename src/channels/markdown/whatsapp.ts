@@ -41,7 +41,7 @@ function fence(code: string): string {
   return code.trim() === '' ? code : fenced(code, /`(?=``)/g);
 }
 
-/** No more backticks than are harmless follow each other, and none stands at either end. */
+/** Separates backticks that would end the code, and shields those at either end. */
 function fenced(code: string, tooMany: RegExp): string {
   const apart = code.replace(tooMany, `\`${JOINER}`);
   return `\`\`\`${apart.replace(/^`/, `${JOINER}\``).replace(/`$/, `\`${JOINER}`)}\`\`\``;
@@ -133,11 +133,6 @@ function isWord(letter: string | undefined): boolean {
   return letter !== undefined && /[a-z0-9]/i.test(letter);
 }
 
-// The runs of a line as WhatsApp can show them. A marker opens after whitespace or punctuation and right before a word,
-// and closes the other way round: emphasis for which that does not hold, or which has its own marker inside, is left
-// out, and so is emphasis on code and addresses. Chinese, Japanese and Korean have no spaces there: a hair space, the
-// narrowest that there is, makes room for the marker.
-
 const MARKERS = { bold: '*', italic: '_', strike: '~' };
 
 const EMPHASIS = ['bold', 'italic', 'strike'] as const;
@@ -146,6 +141,11 @@ const WORD_START = /^[\p{L}\p{N}\p{M}]/u;
 const MARKER_START = /^[*_~`]/;
 const MARKER_END = /[*_~`]$/;
 
+/**
+ * The runs of a line as WhatsApp can show them. A marker opens after whitespace or punctuation and right before a word, and
+ * closes the other way round: emphasis for which that does not hold, or which has its own marker inside, is left out, and so is
+ * emphasis on code and addresses. Chinese, Japanese and Korean have no spaces there: a hair space makes room for the marker.
+ */
 function supported(line: readonly StyledRun[]): StyledRun[] {
   const apart = setApart(withAddressesShown(normalised(line)));
   let runs = normalised(splitAtAddresses(apart).map(codeOrWords));

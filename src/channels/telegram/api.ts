@@ -173,7 +173,7 @@ function without<Request extends object>(request: Request, field: keyof Request)
   return rest;
 }
 
-/** The addresses of links stand after their labels, as far as there is room. */
+/** Writes the addresses of links after their labels, as far as there is room. */
 export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entities'>>(
   request: Request,
   limit = MAX_TEXT,

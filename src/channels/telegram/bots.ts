@@ -153,7 +153,7 @@ function createBot(
   const setting = `channels.telegram.${personaId === null ? 'token' : `persona_tokens.${personaId}`}`;
   const api = createBotApi({ apiRoot, token, setting }, host);
   const whose = personaId === null ? {} : { personaId };
-  // A bot's id stands in its token.
+  // A token begins with the bot's id.
   let our: OurBot = { id: Number(token.split(':', 1)[0]), username: '', ...whose };
   let name = '';
   let loggedIn: Promise<OurBot> | null = null;
@@ -188,8 +188,8 @@ export function logFields(personaId: PersonaId | null): { channel: string; perso
 }
 
 /**
- * The message's number, and which persona's bot has it: null for the main bot, and where all have the same. null for an
- * id that is none of a message (a button that was pressed).
+ * The message's number, and which persona's bot has it: null for the main bot, and where all have the same. null for the
+ * id of a press on a button.
  */
 export function readMessageId(id: string): { bot: number | null; number: number } | null {
   const [, bot, number] = /^(?:(\d{1,15}):)?(-?\d{1,15})$/.exec(id) ?? [];

@@ -146,7 +146,7 @@ async function check(
   }
   if (hook.pending_update_count > 0) {
     const waiting = hook.pending_update_count;
-    warnings.push(`${waiting} ${waiting === 1 ? 'update waits' : 'updates wait'} to be taken in`);
+    warnings.push(`${waiting} ${waiting === 1 ? 'update waits' : 'updates wait'} to be received`);
   }
   const others = await Promise.all(personas.map((bot) => checkPersona(bot, servesGroups)));
   const names = others.map(({ identity }) => identity).filter((name) => name !== null);

@@ -8,14 +8,14 @@ import { bracketed, mentioning } from '../kit/incoming.js';
 import { messageIdOf, type OurBot, type Receiver } from './bots.js';
 import { filesIn, titleOf } from './files.js';
 import { markdownOf } from './rich.js';
-import type { ForwardOrigin, MessageContent } from './update.js';
+import type { ForwardOrigin, ShownContent } from './update.js';
 
 /**
  * Who speaks; null for bots. For who posts as a chat (an anonymous administrator as the group itself, a channel in its
  * discussion group) Telegram names a bot of its own as the sender, and the chat beside it.
  */
 export function senderOf(
-  { from, sender_chat: as, author_signature: signature }: MessageContent,
+  { from, sender_chat: as, author_signature: signature }: ShownContent,
   chat: { id: number },
   { ours }: Pick<Receiver, 'ours'>,
 ): InboundMessage['sender'] | null {
@@ -45,15 +45,15 @@ export function originName({ sender_user, sender_user_name, sender_chat, chat }:
  * Who wrote the words of a forward, or of a message made by way of another bot (`@gif cats`). Empty where Telegram does not
  * say; undefined: the sender did.
  */
-export function foreignWriterOf(message: MessageContent): string | undefined {
+export function foreignWriterOf(message: ShownContent): string | undefined {
   if (message.forward_origin !== undefined) return originName(message.forward_origin as ForwardOrigin);
   if (message.via_bot !== undefined) return nameOf(message.via_bot);
   return message.is_automatic_forward ? '' : undefined;
 }
 
-// Labels stand in the place of words for what is neither words nor a file, so that a persona knows what somebody sent.
+// A label replaces the words of what is neither text nor a file, so that a persona knows what somebody sent.
 
-/** Fields beside the content, and what is said in the place of people: of these a person expects no answer. */
+/** Fields beside the content: nobody expects an answer to these. */
 const BESIDE = new Set(
   `from sender_chat chat direct_messages_topic receiver_user sender_business_bot forward_origin forward_from
   forward_from_chat reply_to_message external_reply quote reply_to_story via_bot guest_bot_caller_user
@@ -61,7 +61,7 @@ const BESIDE = new Set(
   origin`.split(/\s+/),
 );
 
-/** Service messages: of these nobody expects that they are heard. */
+/** Service messages: nobody expects an answer to these. */
 const SERVICE = new Set(
   `new_chat_members new_chat_member new_chat_participant left_chat_member left_chat_participant chat_owner_left
   chat_owner_changed new_chat_title new_chat_photo delete_chat_photo group_chat_created supergroup_chat_created
@@ -77,7 +77,7 @@ const SERVICE = new Set(
 );
 
 /** null for a service message, and for what holds nothing at all. */
-export function labelOf(content: MessageContent): string | null {
+export function labelOf(content: ShownContent): string | null {
   const label = tellingLabelOf(content);
   if (label !== null) return label;
   const words = showingWords(content) ?? unknownWords(content);
@@ -85,14 +85,14 @@ export function labelOf(content: MessageContent): string | null {
 }
 
 /** Only of what people tell with it, so that it is worth hearing in a group; null for anything else. */
-function tellingLabelOf(content: MessageContent): string | null {
+function tellingLabelOf(content: ShownContent): string | null {
   const { checklist } = content;
   if (checklist) return [bracketed(`checklist ${checklist.title ?? ''}`), ...tasksOf(checklist)].join('\n');
   const words = tellingWords(content);
   return words === null ? null : bracketed(words);
 }
 
-function tellingWords(content: MessageContent): string | null {
+function tellingWords(content: ShownContent): string | null {
   const { venue, location, contact, poll, giveaway, giveaway_winners: drawn } = content;
   // A venue also comes with a location.
   if (venue) {
@@ -116,7 +116,7 @@ function tellingWords(content: MessageContent): string | null {
 function changeOfTasks({
   checklist_tasks_done: done,
   checklist_tasks_added: added,
-}: MessageContent): string | null {
+}: ShownContent): string | null {
   const checklist = (done ?? added)?.checklist_message?.checklist;
   const named = (ids: number[] | undefined, how: string) => {
     const tasks = (checklist?.tasks ?? []).filter(({ id }) => id !== undefined && ids?.includes(id));
@@ -134,7 +134,7 @@ function tasksOf({ tasks = [] }: Checklist): string[] {
   return tasks.map(({ text, completion_date: done }) => `- [${done ? 'x' : ' '}] ${text}`);
 }
 
-function showingWords(content: MessageContent): string | null {
+function showingWords(content: ShownContent): string | null {
   const { voice, video, video_note, audio, document, sticker, dice, game, story, paid_media: paid } = content;
   // A live photo also comes with a photo, an animation with a document.
   if (content.live_photo) return 'live photo';
@@ -156,7 +156,7 @@ function showingWords(content: MessageContent): string | null {
   return giftWords(content);
 }
 
-function giftWords({ gift, unique_gift: unique, invoice }: MessageContent): string | null {
+function giftWords({ gift, unique_gift: unique, invoice }: ShownContent): string | null {
   if (gift) return words('gift', gift.gift?.sticker?.emoji, gift.text);
   if (unique) {
     const { base_name: name, number } = unique.gift ?? {};
@@ -165,8 +165,8 @@ function giftWords({ gift, unique_gift: unique, invoice }: MessageContent): stri
   return invoice ? words('invoice', invoice.title) : null;
 }
 
-/** Telegram goes on: nobody who sends something new is met with silence. */
-function unknownWords(content: MessageContent): string | null {
+/** Kinds of messages that came after this was written get an answer, too. */
+function unknownWords(content: ShownContent): string | null {
   const fields = Object.entries(content).flatMap(([name, value]) =>
     typeof value === 'object' ? [name] : [],
   );
@@ -207,8 +207,8 @@ type Said = Pick<
  * direct chat whatever it is, since somebody waits for an answer there, and in a group what is worth hearing. null: nothing.
  */
 export function saidIn(
-  message: MessageContent,
-  replied: MessageContent,
+  message: ShownContent,
+  replied: ShownContent,
   receiver: Receiver & { direct: boolean },
 ): Said | null {
   const { bot, direct } = receiver;
@@ -225,7 +225,7 @@ export function saidIn(
 /** The words with whom they are for. What somebody else wrote calls none of us. */
 function spoken(
   words: string,
-  message: MessageContent,
+  message: ShownContent,
   { bot, ours, direct }: Receiver & { direct: boolean },
 ): Said {
   // What is said to a persona's own bot alone is said to that persona.
@@ -252,16 +252,16 @@ function addressing(bots: OurBot[]): Pick<Said, 'addresses'> {
   return personas.size === 0 ? {} : { addresses: [...personas] };
 }
 
-export function wordsOf({ text, caption, rich_message: rich }: MessageContent): string {
+export function wordsOf({ text, caption, rich_message: rich }: ShownContent): string {
   return text || caption || (rich === undefined ? '' : markdownOf(rich));
 }
 
-function entitiesOf({ text, entities, caption_entities }: MessageContent): MessageEntity[] {
+function entitiesOf({ text, entities, caption_entities }: ShownContent): MessageEntity[] {
   return (text ? entities : caption_entities) ?? [];
 }
 
 /** Of those without a handle, whom Telegram mentions by their names. */
-function namesIn(words: string, message: MessageContent): string[] {
+function namesIn(words: string, message: ShownContent): string[] {
   return entitiesOf(message).flatMap(({ type, offset, length }) =>
     type === 'text_mention' ? [words.slice(offset, offset + length)] : [],
   );
@@ -272,7 +272,7 @@ function namesIn(words: string, message: MessageContent): string[] {
  * these it calls, at its beginning or its end. And its words without our names on commands (`/cmd@OurBot` is `/cmd`;
  * another bot's stays).
  */
-function mentionsIn(words: string, message: MessageContent, ours: readonly OurBot[]) {
+function mentionsIn(words: string, message: ShownContent, ours: readonly OurBot[]) {
   let text = words;
   const found = new Map<OurBot, number>();
   const mention = (bot: OurBot, at: number) => found.set(bot, Math.min(at, found.get(bot) ?? at));
@@ -316,7 +316,7 @@ function handleOf({ username }: OurBot): string {
   return username === '' ? '' : `@${username.toLowerCase()}`;
 }
 
-/** Where a name stands in the text as a word of its own; -1 if nowhere. */
+/** Where the text has the name as a word of its own; -1 if nowhere. */
 function positionOf(text: string, name: string): number {
   if (name === '') return -1;
   for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {

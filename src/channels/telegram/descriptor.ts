@@ -1,4 +1,4 @@
-/** What a Telegram id tells by its form. Pure. */
+/** Telegram, for the list of channels, and what its ids tell by their form. */
 import { describeChannel, type IdForms } from '../kit/descriptor.js';
 import { telegramOptions } from './options.js';
 
@@ -15,8 +15,6 @@ const telegramIds: IdForms = {
     return id < 0 ? 'group' : 'sender';
   },
 };
-
-// Telegram, for the list of channels.
 
 export const telegram = describeChannel({
   name: 'telegram',

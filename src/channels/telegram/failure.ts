@@ -42,7 +42,7 @@ export interface CallFailure {
 
 const TOO_LARGE = 413;
 const TOO_MANY = 429;
-/** Also where it says 0: whoever asks at once is refused at once. */
+/** Also where it says 0: a call at once would be refused at once. */
 const LEAST_WAIT_MS = 1_000;
 
 /** The bot that made the call. */

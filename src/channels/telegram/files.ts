@@ -13,15 +13,15 @@ import type { Bots } from './bots.js';
 import { type CallFailure, isKindRefused, isUnwanted } from './failure.js';
 import { MOST_CAPTION, type SendRequest } from './outbound.js';
 import { blockFilesIn } from './rich.js';
-import type { MessageContent } from './update.js';
+import type { ShownContent } from './update.js';
 
 /** Telegram sends each file of an album in a message of its own; only a rich or a paid message has several. */
-export function filesIn(content: MessageContent): Attachment[] {
-  const paid = [content.paid_media?.paid_media ?? []].flat() as MessageContent[];
+export function filesIn(content: ShownContent): Attachment[] {
+  const paid = [content.paid_media?.paid_media ?? []].flat() as ShownContent[];
   return [content, ...blockFilesIn(content.rich_message), ...paid].flatMap(ownFile);
 }
 
-function ownFile(content: MessageContent): Attachment[] {
+function ownFile(content: ShownContent): Attachment[] {
   const { live_photo: live, voice, audio, document } = content;
   // A live photo also comes with a photo, which is its first picture.
   const photo = largest(content.photo ?? live?.photo);
@@ -92,7 +92,8 @@ export async function fetchFile(
 ): Promise<FetchResult> {
   const { bot, fileId } = readSource(source);
   const api = bots.withId(bot)?.api;
-  if (api === undefined) return { kind: 'gone', reason: 'the bot that was told of it is none of ours' };
+  if (api === undefined)
+    return { kind: 'gone', reason: 'the bot that received it is not configured any more' };
   let path: unknown;
   let size: unknown;
   try {
@@ -108,7 +109,7 @@ export async function fetchFile(
   if (typeof size === 'number' && size > maxBytes) return { kind: 'too large' };
 
   if (isAbsolute(path)) {
-    // Telegram's own server never gives one, and whoever stood between it and us must not read our disk.
+    // Telegram's own server never gives one, and somebody between it and us must not read our disk.
     if (api.isPublic) return { kind: 'gone', reason: 'Telegram names a file on a disk' };
     return readLocal(path, maxBytes);
   }

@@ -15,7 +15,7 @@ import type { InboundChoice, InboundEvent, InboundMessage, ReplyTo } from '../..
 import { boundedEvent } from '../kit/incoming.js';
 import { idOf, isShared, messageIdOf, type OurBot, pressIdOf, type Receiver } from './bots.js';
 import { foreignWriterOf, labelOf, nameOf, originName, saidIn, senderOf, wordsOf } from './content.js';
-import { type ForwardOrigin, type MessageContent, readUpdate } from './update.js';
+import { type ForwardOrigin, readUpdate, type ShownContent } from './update.js';
 
 /** Telegram reports a move in the old chat and in the new one; within one batch it becomes one event. */
 export function inbound(
@@ -89,7 +89,7 @@ function editOf(message: Message, receiver: Receiver): InboundEvent | null {
 /** An update has all the emoji that somebody has put to a message: of these, the newest one. */
 function reactionOf(reaction: MessageReactionUpdated, receiver: Receiver): InboundEvent | null {
   const { chat, message_id: number, date = 0, old_reaction: old = [], new_reaction: now = [] } = reaction;
-  const speaker = { from: reaction.user, sender_chat: reaction.actor_chat } as MessageContent;
+  const speaker = { from: reaction.user, sender_chat: reaction.actor_chat } as ShownContent;
   const sender = senderOf(speaker, chat, receiver);
   const before = old.map(emojiOf);
   const emoji = now.map(emojiOf).findLast((each) => !before.includes(each));
@@ -169,11 +169,11 @@ function replyTo(message: Message, receiver: Receiver): ReplyTo | null {
   return replyHere(message, receiver) ?? replyElsewhere(message, receiver);
 }
 
-function answeredIn(message: Message): MessageContent {
-  return repliedIn(message) ?? (message.external_reply as MessageContent | undefined) ?? {};
+function answeredIn(message: Message): ShownContent {
+  return repliedIn(message) ?? (message.external_reply as ShownContent | undefined) ?? {};
 }
 
-/** In a topic, Telegram calls every message a reply to the service message that opened the topic: that is none. */
+/** In a topic, Telegram calls every message a reply to the service message that opened the topic, which is ignored. */
 function repliedIn(message: Message): Message | undefined {
   const replied: Message | undefined = message.reply_to_message;
   if (replied?.forum_topic_created !== undefined) return undefined;
@@ -199,7 +199,7 @@ function replyHere(message: Message, receiver: Receiver): ReplyTo | null {
 
 /** Of a checklist or a poll somebody may answer a single line. */
 function lineOf(message: Message): string | undefined {
-  const { checklist, poll } = (message.reply_to_message ?? {}) as MessageContent;
+  const { checklist, poll } = (message.reply_to_message ?? {}) as ShownContent;
   const { reply_to_checklist_task_id: task, reply_to_poll_option_id: option } = message;
   const line =
     checklist?.tasks?.find(({ id }) => id !== undefined && id === task) ??
@@ -207,7 +207,7 @@ function lineOf(message: Message): string | undefined {
   return line?.text;
 }
 
-/** A message of another chat, or of another topic of this one: of its words there is nothing but what is quoted. */
+/** A message of another chat, or of another topic of this one: only the quoted words are known. */
 function replyElsewhere(message: Message, receiver: Receiver): ReplyTo | null {
   const { chat, external_reply: replied, quote } = message;
   if (replied === undefined) return null;
@@ -215,12 +215,12 @@ function replyElsewhere(message: Message, receiver: Receiver): ReplyTo | null {
   const origin: ForwardOrigin = replied.origin ?? {};
   const said = {
     senderName: originName(origin),
-    text: quote?.text || labelOf(replied as MessageContent) || '',
+    text: quote?.text || labelOf(replied as ShownContent) || '',
   };
   if (there?.id === chat.id && number !== undefined) {
     return { ...said, ...sentBy(origin.sender_user?.id, number, chat, receiver) };
   }
-  // Also of what one of our bots said there: here, nobody turns to it by that.
+  // Also where one of our bots said it: a reply from elsewhere does not address it here.
   return {
     ...said,
     platformMessageId: `${there?.id ?? 'elsewhere'}/${number ?? ''}`,

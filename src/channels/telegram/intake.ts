@@ -27,7 +27,7 @@ const WATCHDOG_MS = 45_000;
 const QUICK_MS = 50;
 /** An answer within this time was there before the request. */
 const AT_ONCE_MS = 500;
-/** An offset further ahead of Telegram's next id than this is none to it. */
+/** Telegram ignores an offset that is further ahead of its next id than this. */
 const MOST_AHEAD = 10;
 /** An update that may end the process waits until nobody is being answered, whose turn would end with it. */
 const SETTLE_MS = 30_000;
@@ -149,7 +149,7 @@ export function poll(intake: BotIntake): Promise<void> {
   async function begin(failures: number): Promise<number> {
     const loggingIn = logIn();
     // A webhook that was left over would get what we ask for. If this fails, getUpdates says whether one is in the way.
-    webhookRemoved ??= removeWebhook().catch((error) =>
+    webhookRemoved ??= removeWebhook(intake).catch((error) =>
       log.debug({ ...fields, reason: api.failure(error).reason }, 'no webhook removed'),
     );
     const [{ our }] = await Promise.all([loggingIn, webhookRemoved]);
@@ -166,7 +166,7 @@ export function poll(intake: BotIntake): Promise<void> {
     // After a failure the next request is answered at once: so it is known that all is well again.
     const patience = failures === 0 ? LONG_POLL_SECONDS : 0;
     const askedAt = clock.now();
-    const updates = await ask(offset, patience);
+    const updates = await getUpdates(intake, offset, patience, isCareful);
     isCatchingUp = isCatchingUp && updates.length > 0 && clock.now() - askedAt < AT_ONCE_MS;
     if (updates.length > 0) {
       const next = offsetAfter(updates, offset);
@@ -191,47 +191,55 @@ export function poll(intake: BotIntake): Promise<void> {
     }
   }
 
-  async function ask(from: number, patience: number): Promise<unknown[]> {
-    const request = {
-      timeout: patience,
-      allowed_updates: ALLOWED_UPDATES,
-      // One at a time, so that the one that ends the process is known.
-      ...(isCareful ? { limit: 1 } : {}),
-      ...(from > 0 ? { offset: from } : {}),
-    };
-    const limits = { signal, ms: WATCHDOG_MS };
-    const updates: unknown = await api.call((raw, ended) => raw.getUpdates(request, ended), limits);
-    if (Array.isArray(updates)) return updates;
-    throw new Error('Telegram answered getUpdates with something else than updates');
-  }
-
-  /** What waits for the webhook is kept. */
-  function removeWebhook(): Promise<unknown> {
-    return api.call((raw, ended) => raw.deleteWebhook({ drop_pending_updates: false }, ended), { signal });
-  }
-
-  /** A webhook in the way is removed, but only after a success: somebody else may set it again at once. */
-  async function repaired(error: unknown, failures: number): Promise<boolean> {
-    if (failures > 0 || signal.aborted || !isWebhookInTheWay(api.failure(error))) return false;
-    try {
-      await removeWebhook();
-      log.info(fields, 'removed the webhook that was set for this bot; polling instead');
-      return true;
-    } catch (failed) {
-      const { reason } = api.failure(failed);
-      log.warn({ ...fields, reason }, "could not remove the bot's webhook");
-      return false;
-    }
-  }
-
   return keepReceiving(intake, async (failures) => {
     try {
       await round(failures);
     } catch (error) {
-      if (!(await repaired(error, failures))) throw error;
+      if (!(await repaired(intake, error, failures))) throw error;
       await round(1);
     }
   });
+}
+
+async function getUpdates(
+  { bot: { api }, signal }: BotIntake,
+  from: number,
+  patience: number,
+  isCareful: boolean,
+): Promise<unknown[]> {
+  const request = {
+    timeout: patience,
+    allowed_updates: ALLOWED_UPDATES,
+    // One at a time, so that the one that ends the process is known.
+    ...(isCareful ? { limit: 1 } : {}),
+    ...(from > 0 ? { offset: from } : {}),
+  };
+  const limits = { signal, ms: WATCHDOG_MS };
+  const updates: unknown = await api.call((raw, ended) => raw.getUpdates(request, ended), limits);
+  if (Array.isArray(updates)) return updates;
+  throw new Error('Telegram answered getUpdates with something else than updates');
+}
+
+/** What waits for the webhook is kept. */
+function removeWebhook({ bot: { api }, signal }: BotIntake): Promise<unknown> {
+  return api.call((raw, ended) => raw.deleteWebhook({ drop_pending_updates: false }, ended), { signal });
+}
+
+/** A webhook in the way is removed, but only after a success: somebody else may set it again at once. */
+async function repaired(intake: BotIntake, error: unknown, failures: number): Promise<boolean> {
+  const { host, bot, signal } = intake;
+  const { api, personaId } = bot;
+  if (failures > 0 || signal.aborted || !isWebhookInTheWay(api.failure(error))) return false;
+  const fields = logFields(personaId);
+  try {
+    await removeWebhook(intake);
+    host.log.info(fields, 'removed the webhook that was set for this bot; polling instead');
+    return true;
+  } catch (failed) {
+    const { reason } = api.failure(failed);
+    host.log.warn({ ...fields, reason }, "could not remove the bot's webhook");
+    return false;
+  }
 }
 
 /**
@@ -337,7 +345,7 @@ export type PressAnswers = ReturnType<typeof createPresses>;
 
 /**
  * Answers presses of buttons below our messages. Until a press is answered, the button looks as if it were working; then the
- * buttons are removed. Best effort: what is lost costs whoever pressed a moment.
+ * buttons are removed. Best effort.
  */
 export function createPresses(log: Log) {
   const underWay = new Set<Promise<void>>();

@@ -8,7 +8,7 @@ const token = z
   .trim()
   .regex(/^[^\s/?#]+$/, TOKEN);
 
-/** The bot's id stands before the colon; messages that only it knows are named by it. */
+/** The bot's id is before the colon; messages that only it knows are named by it. */
 const personaToken = token.regex(/^\d{1,15}:/, TOKEN);
 
 export const telegramOptions = z

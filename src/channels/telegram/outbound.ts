@@ -15,7 +15,7 @@ interface Keyboard {
   inline_keyboard: { text: string; callback_data: string }[][];
 }
 
-/** Short labels stand beside each other, as far as a row has room for them. */
+/** Short labels share a row, as far as it has room for them. */
 export function keyboardOf(choices: readonly Choice[]): Keyboard {
   const rows: Keyboard['inline_keyboard'] = [];
   for (const choice of choices.slice(0, MOST_BUTTONS)) {

@@ -1,24 +1,24 @@
 /**
- * A rich message (Bot API 10.1) has no text but blocks; here it becomes Markdown. Of a block or a mark that we do not
- * know, whatever text it holds is kept, in its order. Pure.
+ * A rich message (Bot API 10.1) has no text but blocks; here it becomes Markdown. The text of blocks and
+ * marks that we do not know is kept, in its order. Pure.
  */
-import { type MessageContent, readBlock } from './update.js';
+import { readBlock, type ShownContent } from './update.js';
 
 type Node = Record<string, unknown>;
 
-/** Telegram nests up to 16 levels; what lies below this is no message of Telegram's. */
+/** Telegram nests up to 16 levels. */
 const DEEPEST = 40;
 
-export function markdownOf({ blocks: all }: NonNullable<MessageContent['rich_message']>): string {
+export function markdownOf({ blocks: all }: NonNullable<ShownContent['rich_message']>): string {
   return blocks(all, 0);
 }
 
 /** The files of its blocks, in their order. */
-export function blockFilesIn(rich: MessageContent['rich_message']): MessageContent[] {
+export function blockFilesIn(rich: ShownContent['rich_message']): ShownContent[] {
   return filesBelow(rich?.blocks, 0);
 }
 
-function filesBelow(value: unknown, depth: number): MessageContent[] {
+function filesBelow(value: unknown, depth: number): ShownContent[] {
   return nodesIn(value, depth).flatMap((node) => {
     const block = readBlock(node);
     const { voice = block.voice_note } = block;
@@ -69,7 +69,7 @@ function block(node: Node, depth: number): string {
     case 'map':
       return lines(location(node.location), caption(node.caption, depth));
     default:
-      // What has a file, or several, may have a caption.
+      // Blocks with files may have a caption.
       return lines(
         loose({ ...node, blocks: [], caption: null }, depth),
         below(),
@@ -141,7 +141,7 @@ function inline(value: unknown, depth: number): string {
   }
 }
 
-/** Every text in what is of no known form. */
+/** Every text in a value of unknown form. */
 function loose(value: unknown, depth: number): string {
   if (depth > DEEPEST) return '';
   const texts = Array.isArray(value)

@@ -15,7 +15,7 @@ export const ALLOWED_UPDATES = [
 ] as const;
 
 /** What a message shows, be it the message itself, the answered one, or one of another chat. */
-export type MessageContent = Partial<Message>;
+export type ShownContent = Partial<Message>;
 
 /** Whose words a forward holds: one of these, by its kind. */
 export interface ForwardOrigin {
@@ -66,7 +66,7 @@ const ESSENTIAL: Readonly<Record<string, readonly string[]>> = {
   tasks: ['text'],
 };
 
-/** Far deeper than what is read. */
+/** Deeper than any field that is read. */
 const DEEPEST = 12;
 
 export function readUpdate(update: unknown): Partial<Update> {
@@ -74,7 +74,7 @@ export function readUpdate(update: unknown): Partial<Update> {
 }
 
 /** A block of a rich message, as far as it has files. */
-export function readBlock(block: unknown): MessageContent & { voice_note?: Voice } {
+export function readBlock(block: unknown): ShownContent & { voice_note?: Voice } {
   return object('block', block, 0) ?? {};
 }
 

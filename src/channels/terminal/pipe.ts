@@ -1,9 +1,12 @@
-/** What the terminal channel reads from and writes to: a pipe, or a prompt with a person at it. */
-
+/**
+ * The terminal chat without a terminal: one message a line, the next after the reply to the one before, and
+ * `<persona>: <text>` as replies. Programs read what it writes, so it is the model's Markdown as it is.
+ */
 import type { Readable, Writable } from 'node:stream';
 import type { Part, Reception } from '../../core/channel.js';
 import { withoutControls } from '../markdown/terminal.js';
 
+/** What the terminal channel reads from and writes to: a pipe, or a prompt with a person at it. */
 export interface Dialogue {
   /** Hands over every line that is not blank, until the input ends or `signal` aborts. */
   read(take: (line: string) => Promise<Reception>, signal: AbortSignal): Promise<void>;
@@ -15,9 +18,6 @@ export interface Dialogue {
   interject(write: () => void): void;
   close(): Promise<void>;
 }
-
-// The terminal chat without a terminal: one message a line, the next after the reply to the one before, and
-// `<persona>: <text>` as replies. What it writes is read by programs, so it is the model's Markdown as it is.
 
 export function createPipe({ input, output }: { input: Readable; output: Writable }): Dialogue {
   return {
