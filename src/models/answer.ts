@@ -6,7 +6,7 @@
 import type { ModelMessage, ToolCall, Usage } from '../core/model.js';
 import { addField, type Besides, calledName, fits, WRITTEN } from './history.js';
 import { argumentsJson, bytesOf, isVisible, parse, record, withoutDepths, word } from './json.js';
-import type { ServerErrorDetails } from './server-error.js';
+import { FILTERED, MALFORMED_CALL, type ServerErrorDetails, WINDOW_EXCEEDED } from './server-error.js';
 import { visibleSoFar, withoutReasoning } from './template-text.js';
 
 export interface Answer {
@@ -130,11 +130,6 @@ function textOf(content: unknown): string {
 export function isEmpty({ text, calls }: Answer): boolean {
   return text.trim() === '' && calls.length === 0;
 }
-
-/** The codes of `ServerErrorDetails` for ends that are no answer; `failures.ts` says what each means. */
-export const FILTERED = 'content_filter';
-export const WINDOW_EXCEEDED = 'context_window_exceeded';
-export const MALFORMED_CALL = 'malformed_function_call';
 
 /** OpenAI and most others; Mistral; Gemini and Anthropic, where a proxy passes their own words on. */
 const AT_THE_LIMIT = /^(length|model_length|max_(output_|new_|completion_)?tokens)$/i;

@@ -2,8 +2,7 @@
 
 import { Fault, type FaultCode } from '../core/errors.js';
 import { backoff } from '../core/retry.js';
-import { FILTERED, MALFORMED_CALL } from './answer.js';
-import { isTooLong, type ServerErrorDetails } from './server-error.js';
+import { FILTERED, isTooLong, MALFORMED_CALL, type ServerErrorDetails } from './server-error.js';
 
 /** A server that asks for a longer wait is not asked again: a fallback, or the person asking later, is quicker. */
 const LONGEST_WAIT_MS = 60_000;

@@ -25,6 +25,11 @@ export interface ServerErrorDetails {
   shouldRetry?: boolean | undefined;
 }
 
+/** The codes of `ServerErrorDetails` for ends that are no answer; `classify` says what each means. */
+export const FILTERED = 'content_filter';
+export const WINDOW_EXCEEDED = 'context_window_exceeded';
+export const MALFORMED_CALL = 'malformed_function_call';
+
 /** Used inside this folder only; `openai.ts` turns it into a Fault. */
 export class ServerError extends Error {
   override readonly name = 'ServerError';
