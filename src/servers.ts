@@ -26,7 +26,7 @@ export async function createModel(config: Config, store: SettingStore, log: Log)
   if (!server) return (await import('./models/offline.js')).createOfflineModel();
   const outward = createOutward(config.network.proxies);
   const { createOpenAiModel } = await import('./models/openai.js');
-  const { withFallbacks } = await import('./models/fallbacks.js');
+  const { withFallbacks } = await import('./models/openai.js');
   const { createServerWays } = await import('./models/server-ways.js');
   const storage = {
     load: () => store.setting(SERVER_WAYS),
@@ -97,7 +97,6 @@ export async function createSpeechOf({ speech, dataDir, network }: Config, log: 
     options: speech.options,
     folder: join(dataDir, 'speech'),
     clock: systemClock,
-    newId: randomUUID,
     log,
   });
 }

@@ -1,20 +1,185 @@
 /**
- * The embedder over whoever makes vectors: blank texts, vectors that can be compared, and a breaker. After failures
- * the breaker is open: callers hear so at once, and it tries by itself, in the background, whether it works again.
+ * The embedder over whoever makes vectors: how texts are prepared, vectors that can be compared, and a breaker. While the breaker is
+ * open, callers hear so at once, and it tries in the background whether the server works again.
  */
 import type { Clock } from '../core/clock.js';
+import { cutAt } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { estimateTokens } from '../core/model.js';
 import type { Embedder } from '../core/recall.js';
-import {
-  HARMLESS,
-  nameOf,
-  type Outcome,
-  type Recipe,
-  readName,
-  toUnit,
-  type VectorSource,
-} from './vectors.js';
+
+/** The vector as it was made, or why there is none: then it is the text's own fault, not the server's. */
+export type Outcome = { vector: number[] } | { refused: string };
+
+export interface VectorAsk {
+  purpose: 'query' | 'document';
+  signal: AbortSignal;
+  /** Another model than the usual one, or another length: refused where that cannot be had for certain. */
+  as?: { model: string; dimensions: number | null };
+}
+
+/** Trying again does not help: an operator has to change something first. */
+export class LastingFault extends Fault {}
+
+/** Makes vectors: an embedding server, or workers behind a queue. */
+export interface VectorSource {
+  /** Where it is, as an operator may be told. */
+  readonly place: string;
+  /** An outcome for each text, in order; none of them is blank. Throws Fault `embedding_unavailable`. */
+  embed(texts: string[], ask: VectorAsk): Promise<Outcome[]>;
+  close(): Promise<void>;
+}
+
+/** What common models read; a little below 8,192, because it is an estimate. */
+export const MOST_TOKENS = 8_000;
+/** Of one request. text-embeddings-inference takes 16,384 unless told otherwise. */
+const MOST_BATCH_TOKENS = 16_000;
+
+/** Every server that works at all has a vector for it: tells a bad text from a bad server. */
+export const HARMLESS = 'hello';
+
+/** The beginning that fits; half a surrogate pair, which is no text, is replaced. */
+export function fitting(text: string): string {
+  const wellFormed = text.replace(/\p{Surrogate}/gu, '\ufffd');
+  if (estimateTokens(wellFormed) <= MOST_TOKENS) return wellFormed;
+  let fits = 0;
+  let tooMuch = wellFormed.length;
+  while (tooMuch - fits > 1) {
+    const middle = (fits + tooMuch) >> 1;
+    if (estimateTokens(wellFormed.slice(0, middle)) <= MOST_TOKENS) fits = middle;
+    else tooMuch = middle;
+  }
+  return cutAt(wellFormed, fits);
+}
+
+/** In their order, at most so many in each, and no more text than one request should carry. */
+export function inBatches<Item>(items: Item[], textOf: (item: Item) => string, most: number): Item[][] {
+  const batches: Item[][] = [];
+  let batch: Item[] = [];
+  let tokens = 0;
+  for (const item of items) {
+    const size = Math.min(estimateTokens(textOf(item)), MOST_TOKENS);
+    if (batch.length === 0 || batch.length >= most || tokens + size > MOST_BATCH_TOKENS) {
+      batch = [];
+      batches.push(batch);
+      tokens = 0;
+    }
+    batch.push(item);
+    tokens += size;
+  }
+  return batches;
+}
+
+/** A vector that something can be compared with: it has numbers, all finite, and not all zero. */
+export function asVector(value: unknown): number[] | null {
+  if (!Array.isArray(value) || !value.every(Number.isFinite)) return null;
+  return value.some((number) => number !== 0) ? value : null;
+}
+
+/**
+ * Of length 1, so that the product of two says how alike they are, and cut to so many numbers first. Scaled: squares
+ * may overflow.
+ */
+export function toUnit(whole: number[], most: number | null = null): Float32Array {
+  const vector = most === null || whole.length <= most ? whole : whole.slice(0, most);
+  let largest = 0;
+  for (const number of vector) largest = Math.max(largest, Math.abs(number));
+  let squares = 0;
+  if (largest > 0) for (const number of vector) squares += (number / largest) ** 2;
+  const scale = squares > 0 ? 1 / Math.sqrt(squares) : 0;
+  const unit = new Float32Array(vector.length);
+  for (let n = 0; n < vector.length; n++) unit[n] = largest > 0 ? ((vector[n] ?? 0) / largest) * scale : 0;
+  return unit;
+}
+
+/** Python writes NaN and Infinity into its JSON; they become what they are: no number. undefined: no JSON. */
+export function parsed(raw: string): unknown {
+  const text = raw.startsWith('\uFEFF') ? raw.slice(1) : raw;
+  try {
+    return JSON.parse(text);
+  } catch {
+    if (!/NaN|Infinity/.test(text)) return undefined;
+  }
+  try {
+    return JSON.parse(text.replace(/-?\b(?:NaN|Infinity)\b/g, 'null'));
+  } catch {
+    return undefined;
+  }
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+interface Recipe {
+  model: string;
+  /** What stands before a question, and before a text that is searched. */
+  queryPrefix: string;
+  documentPrefix: string;
+  /** null: as long as the model makes them. */
+  dimensions: number | null;
+}
+
+const TASK = 'Given a question, retrieve what was said or noted earlier that answers it';
+const PASSAGES = 'Represent this sentence for searching relevant passages: ';
+
+/** By the models' own pages; the first that fits. Names differ from server to server: `BAAI/bge-m3`, `bge-m3:latest`. */
+const KNOWN: [name: RegExp, query: string, document: string][] = [
+  [/nomic-embed/, 'search_query: ', 'search_document: '],
+  [/e5.*instruct|e5-mistral|gte-qwen\d*.*instruct/, `Instruct: ${TASK}\nQuery: `, ''],
+  [/(?:^|[^a-z])e5(?![a-z0-9])/, 'query: ', 'passage: '],
+  [/qwen3-embedding/, `Instruct: ${TASK}\nQuery:`, ''],
+  [/embedding-?gemma/, 'task: search result | query: ', 'title: none | text: '],
+  [/bge-m3/, '', ''],
+  [/bge-(?:small|base|large)-zh/, '为这个句子生成表示以用于检索相关文章：', ''],
+  [/bge-(?:small|base|large)/, PASSAGES, ''],
+  [/mxbai-embed/, PASSAGES, ''],
+  [/arctic-embed.*(?:v2|2\.0)|arctic-embed2/, 'query: ', ''],
+  [/arctic-embed/, PASSAGES, ''],
+];
+
+/** As the operator gives it; what is left out is what is known of the model. */
+export interface GivenRecipe {
+  model: string;
+  queryPrefix?: string | null;
+  documentPrefix?: string | null;
+  dimensions?: number | null;
+}
+
+export function recipeOf({ model, dimensions, ...given }: GivenRecipe): Recipe {
+  const [, query, document] = KNOWN.find(([name]) => name.test(model.toLowerCase())) ?? [null, '', ''];
+  return {
+    model,
+    queryPrefix: given.queryPrefix ?? query,
+    documentPrefix: given.documentPrefix ?? document,
+    dimensions: dimensions ?? null,
+  };
+}
+
+/** One name for all of it: vectors of another name are never compared. */
+export function nameOf({ model, queryPrefix, documentPrefix, dimensions }: Recipe): string {
+  if (queryPrefix === '' && documentPrefix === '' && dimensions === null) return model;
+  return `${model}\n${JSON.stringify([queryPrefix, documentPrefix, dimensions])}`;
+}
+
+/** The recipe of a name that `nameOf` gave; null: it is none. */
+export function readName(name: string): Recipe | null {
+  const [model = '', rest] = name.split('\n');
+  if (rest === undefined) return { model, queryPrefix: '', documentPrefix: '', dimensions: null };
+  try {
+    const [queryPrefix, documentPrefix, dimensions] = JSON.parse(rest) as [unknown, unknown, unknown];
+    if (typeof queryPrefix !== 'string' || typeof documentPrefix !== 'string') return null;
+    return {
+      model,
+      queryPrefix,
+      documentPrefix,
+      dimensions: typeof dimensions === 'number' ? dimensions : null,
+    };
+  } catch {
+    return null;
+  }
+}
 
 export function createEmbedder(
   source: VectorSource,
@@ -27,7 +192,7 @@ export function createEmbedder(
 
   async function tryHarmless(signal: AbortSignal): Promise<void> {
     const [vector] = unitVectors(await source.embed([HARMLESS], { purpose: 'query', signal }));
-    if (!vector) throw new Fault('embedding_unavailable', `${source.place} refuses even a harmless text.`);
+    if (!vector) throw fault(`${source.place} refuses even a harmless text.`);
   }
 
   function unitVectors(outcomes: Outcome[]): (Float32Array | null)[] {
@@ -36,14 +201,12 @@ export function createEmbedder(
     length ??= commonest(lengths);
     const short = dimensions !== null && lengths.find((each) => each < dimensions);
     if (short) {
-      throw new Fault(
-        'embedding_unavailable',
+      throw fault(
         `${source.place} gave vectors of ${short} numbers, and embeddings.dimensions asks for ${dimensions}: lower it.`,
       );
     }
     if (lengths.length > 0 && !lengths.some((each) => each === length)) {
-      throw new Fault(
-        'embedding_unavailable',
+      throw fault(
         `${source.place} gave vectors of ${lengths[0]} numbers, and of ${length} before: it runs another model now. ` +
           `Name it in embeddings.model and start again, or go back to "${model}".`,
       );
@@ -61,17 +224,17 @@ export function createEmbedder(
       if (asked.length === 0) return texts.map(() => null);
       const made = await breaker.pass(async () => {
         const prefix = purpose === 'query' ? recipe.queryPrefix : recipe.documentPrefix;
-        const texts = prefix === '' ? asked : asked.map((text) => prefix + text);
-        const outcomes = await source.embed(texts, { purpose, signal });
+        const prefixed = asked.map((text) => prefix + text);
+        const outcomes = await source.embed(prefixed, { purpose, signal });
         return { outcomes, vectors: unitVectors(outcomes) };
       }, signal);
       const without = made.vectors.filter((vector) => vector === null).length;
       if (without > 0) {
-        const reasons = made.outcomes.flatMap((outcome) => ('refused' in outcome ? [outcome.refused] : []));
-        log.warn(
-          { place: source.place, texts: without, reason: reasons[0] ?? 'a vector of another length' },
-          'texts got no vector and are found by keywords only',
+        const [refused = 'a vector of another length'] = made.outcomes.flatMap((each) =>
+          'refused' in each ? each.refused : [],
         );
+        const fields = { place: source.place, texts: without, reason: refused };
+        log.warn(fields, 'embedding server gave no vector; finding these texts by keywords only');
       }
       let next = 0;
       return texts.map((text) => (isBlank(text) ? null : (made.vectors[next++] ?? null)));
@@ -88,7 +251,7 @@ export function createEmbedder(
           ? toUnit(outcome.vector, before.dimensions)
           : null;
       } catch (error) {
-        log.debug({ place: source.place, error: describe(error) }, 'the former model no longer answers');
+        log.debug({ place: source.place, error: describe(error) }, 'former embedding model did not answer');
         return null;
       }
     },
@@ -98,6 +261,10 @@ export function createEmbedder(
       await source.close();
     },
   };
+}
+
+function fault(message: string): Fault {
+  return new Fault('embedding_unavailable', message);
 }
 
 function commonest(lengths: number[]): number | null {
@@ -146,10 +313,7 @@ export function createBreaker(
     };
     if (open || failures.count < FAILURES || closing.signal.aborted) return;
     open = true;
-    log.warn(
-      { place, reason: failures.reason },
-      'embeddings fail: search goes on by keywords, and what has no vector yet waits',
-    );
+    log.warn({ place, reason: failures.reason }, 'embeddings failed; searching by keywords meanwhile');
     void tryUntilItWorks();
   }
 
@@ -170,12 +334,9 @@ export function createBreaker(
   return {
     /** Throws at once while open. What `work` throws counts as a failure, unless the caller has given up. */
     async pass<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
-      if (closing.signal.aborted) throw new Fault('embedding_unavailable', `${place} is not asked any more.`);
+      if (closing.signal.aborted) throw fault(`${place} is not asked any more.`);
       if (open) {
-        throw new Fault(
-          'embedding_unavailable',
-          `Embeddings are not available just now: ${failures?.reason ?? 'they fail'}`,
-        );
+        throw fault(`Embeddings are not available just now: ${failures?.reason ?? 'they fail'}`);
       }
       const begun = clock.now();
       try {

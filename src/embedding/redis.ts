@@ -1,14 +1,13 @@
 /**
- * The queue's protocol: jobs in a Redis list, replies in the list that each job names. Pure. Workers and
- * requesters of others speak it too, so nothing may be added that they would have to know.
+ * The queue in Redis: its protocol (jobs in a list, replies in the list that each job names) and the connection. Workers and
+ * requesters of others speak the protocol too, so nothing may be added that they would have to know.
  */
-
 import { Redis } from 'ioredis';
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import { backoff } from '../core/retry.js';
+import { asVector, isRecord, parsed } from './embedder.js';
 import { placeOf } from './server.js';
-import { asVector, isRecord, parsed } from './vectors.js';
 
 export interface EmbeddingJob {
   /** As it came; goes back as it came. */
@@ -150,8 +149,6 @@ export function readReply(text: string): Reply | null {
 function isName(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
-
-// A connection to Redis that opens when it is first needed, says at once that it is lost, and comes back by itself.
 
 export type RedisConnection = ReturnType<typeof openRedis>;
 

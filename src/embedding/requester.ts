@@ -6,9 +6,8 @@ import { type Clock, OVER } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Embedder } from '../core/recall.js';
-import { createEmbedder } from './embedder.js';
-import { type EmbeddingMetrics, openRedis, type RedisConnection, readReply, writeJob } from './redis.js';
 import {
+  createEmbedder,
   fitting,
   type GivenRecipe,
   HARMLESS,
@@ -16,7 +15,8 @@ import {
   recipeOf,
   type VectorAsk,
   type VectorSource,
-} from './vectors.js';
+} from './embedder.js';
+import { type EmbeddingMetrics, openRedis, type RedisConnection, readReply, writeJob } from './redis.js';
 
 interface RequesterOptions extends GivenRecipe {
   redisUrl: string;

@@ -9,9 +9,9 @@ import type { Log } from '../core/log.js';
 import { addressOf, fetchWhole, type Outward, rootCause } from '../core/network.js';
 import type { Embedder } from '../core/recall.js';
 import { backoff } from '../core/retry.js';
-import { createEmbedder } from './embedder.js';
 import {
   asVector,
+  createEmbedder,
   fitting,
   type GivenRecipe,
   HARMLESS,
@@ -23,7 +23,7 @@ import {
   recipeOf,
   type VectorAsk,
   type VectorSource,
-} from './vectors.js';
+} from './embedder.js';
 
 export interface EmbeddingServerOptions {
   /** `http://gpu:8080/v1`: what stands before `/embeddings`. */
@@ -309,6 +309,3 @@ function waitOf(retryAfter: string | null, now: number): number | null {
     : Date.parse(retryAfter) - now;
   return Number.isFinite(ms) ? Math.max(0, ms) : null;
 }
-
-// An OpenAI-compatible embedding server: called by the gateway itself, or by a worker beside the GPU. A batch that
-// is refused is sent again in halves, until the text at fault is alone.

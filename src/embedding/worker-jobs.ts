@@ -1,6 +1,6 @@
 /**
- * Which workers there are. Each says again and again that it lives, and gives the jobs of those that died back to
- * the queue, to be taken next and in their old order. A job that killed several workers is given up.
+ * The jobs of a worker: embedded a batch at a time, and answered. A job leaves the list of those taken in the same transaction that
+ * pushes its reply. Jobs of workers that died go back to the queue, in their old order; one that ended several workers is parked.
  */
 import { createHash } from 'node:crypto';
 import type { ChainableCommander, Redis } from 'ioredis';
@@ -8,6 +8,7 @@ import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { backoff, mayTry } from '../core/retry.js';
+import { HARMLESS, inBatches, LastingFault, type Outcome, type VectorSource } from './embedder.js';
 import {
   type EmbeddingJob,
   type EmbeddingMetrics,
@@ -20,7 +21,6 @@ import {
   writeError,
   writeVector,
 } from './redis.js';
-import { HARMLESS, inBatches, LastingFault, type Outcome, type VectorSource } from './vectors.js';
 
 /** How often `show` and `takeOver` are due. With the time a worker counts as alive: well below 15 s. */
 export const SHOW_EVERY_MS = 2_000;
@@ -64,7 +64,7 @@ export function createWorkerPresence(
       else change.hincrby(keys.deaths, digest(text), 1);
     }
     const given = texts.filter((_, n) => !isFatal(n)).length;
-    moveBack(change, list, given);
+    moveBack(change, list, keys.queue, given);
     await change.expire(keys.deaths, DEATHS_KEPT_SECONDS).srem(keys.workers, name).exec();
     metrics.count('embedding_jobs_total', { outcome: 'taken_back' }, given);
     metrics.count('embedding_jobs_total', { outcome: 'given_up' }, texts.length - given);
@@ -83,17 +83,12 @@ export function createWorkerPresence(
     log.error({ task_id: job?.taskId, list: keys.dead }, 'embedding workers died of a job; job parked');
   }
 
-  /** To the front of the queue, in their old order; in one transaction, because other workers wait there. */
-  function moveBack(change: ChainableCommander, list: string, jobs: number): void {
-    for (let n = 0; n < jobs; n++) change.lmove(list, keys.queue, 'RIGHT', 'LEFT');
-  }
-
   /** What this worker has taken goes back to the queue. */
   async function giveBack(): Promise<number> {
     const list = keys.taken(worker);
     const jobs = await redis.llen(list);
     const change = redis.multi();
-    moveBack(change, list, jobs);
+    moveBack(change, list, keys.queue, jobs);
     await change.exec();
     return jobs;
   }
@@ -114,6 +109,11 @@ export function createWorkerPresence(
   };
 }
 
+/** To the front of the queue, in their old order; in one transaction, because other workers wait there. */
+function moveBack(change: ChainableCommander, list: string, queue: string, jobs: number): void {
+  for (let n = 0; n < jobs; n++) change.lmove(list, queue, 'RIGHT', 'LEFT');
+}
+
 /** Of these jobs, those that a worker had taken when it died. */
 async function jobsWithDeaths<Job extends { text: string }>(
   redis: Redis,
@@ -129,9 +129,6 @@ async function jobsWithDeaths<Job extends { text: string }>(
 export function digest(text: string): string {
   return createHash('sha1').update(text).digest('base64');
 }
-
-// The jobs that a worker has taken: sorted, embedded a batch at a time, answered. A job leaves the list of those taken
-// in the same transaction that pushes its reply, so that none is lost and none stays.
 
 interface WorkerJobsOptions {
   connection: RedisConnection;

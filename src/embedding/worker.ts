@@ -6,6 +6,7 @@ import { hostname } from 'node:os';
 import { OVER } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import type { VectorSource } from './embedder.js';
 import {
   type EmbeddingMetrics,
   openRedis,
@@ -15,7 +16,6 @@ import {
   type Replier,
 } from './redis.js';
 import { createEmbeddingServer, type EmbeddingServerOptions } from './server.js';
-import type { VectorSource } from './vectors.js';
 import { createWorkerPresence, SHOW_EVERY_MS, WorkerJobs } from './worker-jobs.js';
 
 export interface WorkerOptions extends EmbeddingServerOptions {

@@ -1,7 +1,4 @@
-/**
- * Which documents are text, and what they say. Found out by looking alone: what a sender calls a file, and which type
- * a platform gives it, is wrong too often (a `.ts` is a video to many), and text can be told from all else. Pure.
- */
+/** Which documents are text, and what they say: told by their bytes alone, because names and types are wrong too often. Pure. */
 import { cutWithMarker } from '../core/cut.js';
 
 const MOST_CHARS = 20_000;

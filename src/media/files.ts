@@ -1,4 +1,7 @@
-/** What kinds of files are called on the disk, and what a file is by its first bytes, whatever its sender says. Pure. */
+/**
+ * Files of messages on the disk: `<folder>/<chat id>/<new id>.<extension>`. No part of a path is a sender's: the name is new, the
+ * extension follows from the type. When there are too many bytes, the oldest go first.
+ */
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MediaFiles } from '../core/media.js';
@@ -50,9 +53,6 @@ export function pictureType(bytes: Buffer): string | null {
   return null;
 }
 
-// The files that came with messages, on the disk: `<folder>/<chat id>/<new id>.<extension>`. No part of a path is a
-// sender's: a chat's id is always a valid folder name, the name is new, the extension follows from the type.
-
 export function createMediaFiles({ folder, newId }: { folder: string; newId: () => string }): MediaFiles {
   return {
     async keep(chatId, bytes, mimeType) {
@@ -74,9 +74,6 @@ function pathOf(folder: string, file: string): string {
   }
   return join(folder, file);
 }
-
-// How much of the files that came with messages is kept: so many bytes of a chat and of all, the oldest go first. In the
-// conversation, the line that names a file stays.
 
 interface MediaLimits {
   bytesPerChat: number;

@@ -1,6 +1,6 @@
 /**
  * The process that decodes pictures, one at a time, and nothing else: the decoders are native code that reads what
- * strangers send. `image-child.ts` starts it, and ends it when it takes too long.
+ * strangers send. `images.ts` starts it, and ends it when it takes too long.
  */
 import { describe } from '../core/errors.js';
 import { decode, loadSharp, type Prepared, unchanged } from './decode.js';

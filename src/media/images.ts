@@ -1,6 +1,6 @@
 /**
- * Runs the process that decodes pictures: one picture at a time, within a time and an amount of memory, so that a
- * picture can cost its sender an answer and nobody else anything.
+ * Pictures for models, decoded in a process of its own: one at a time, within a time and an amount of memory, so that a picture can
+ * cost its sender an answer and nobody else anything. Those of the last requests stay in memory.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -119,8 +119,6 @@ function completed(prepared: ImageAnswer['prepared'], { bytes, type }: ImageRequ
   return { kind: 'image', image: { ...image, bytes: Buffer.from(image.bytes) } };
 }
 
-// Pictures for models: what is one by its first bytes is decoded in a process of its own (`image-child.ts`).
-
 /** Never throws. */
 export interface Images {
   prepare(bytes: Buffer): Promise<Prepared>;
@@ -137,16 +135,13 @@ export function createImages({ log, decoder }: { log: Log; decoder: ImageDecoder
         isMissing = true;
         log.warn(
           { error: missing },
-          'sharp cannot be loaded on this machine: pictures go to models as they came, and only those up to 4 MB',
+          'loading sharp failed; sending pictures to models as they came, up to 4 MB',
         );
       }
       return prepared;
     },
   };
 }
-
-// The pictures of messages, prepared for a model. The same few go with every request for a while: those of the last
-// requests stay in memory, within a bound.
 
 const MOST_BYTES_IN_MEMORY = 8_000_000;
 
@@ -159,10 +154,10 @@ export function createModelImages(files: MediaFiles, images: Images, log: Log) {
       const found = await images.prepare(await files.read(file));
       if (found.kind === 'image') return found.image;
       const { reason } = found;
-      log.warn({ file, reason }, 'a picture can not be read any more; the model does not see it');
+      log.warn({ file, reason }, 'picture no longer readable; left out of the request');
     } catch (error) {
       const fields = { file, error: describe(error) };
-      log.warn(fields, 'a picture is not there any more; the model does not see it');
+      log.warn(fields, 'picture file is missing; left out of the request');
     }
     return null;
   }

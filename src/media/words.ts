@@ -1,6 +1,6 @@
 /**
- * How a message with files reads: the sender's words, then a line in brackets for each file, and with it what was
- * read from it. What files are called comes from strangers, and stands inside the brackets as nothing but a name. Pure.
+ * How a message with files reads, and what its sender hears of a file that was not taken. What files are called comes from
+ * strangers, and stands inside brackets as nothing but a name. Pure.
  */
 import { cutAt, sizeInWords } from '../core/cut.js';
 import type { StoredAttachment } from '../core/media.js';
@@ -81,8 +81,6 @@ function fenced(text: string): string {
   const fence = '`'.repeat(longest + 1);
   return `${fence}\n${text.replace(/\n$/, '')}\n${fence}`;
 }
-
-// Why a file was not taken: a few words for the persona, which reads them for good, and a sentence for the sender.
 
 export interface MediaRefusal {
   /** Goes on a line in brackets: "larger than 20 MB, not taken". */

@@ -4,9 +4,9 @@
  * many names. Reasoning is no text; like whatever else comes along, it is kept for the server alone (`history.ts`). Pure.
  */
 import type { ModelMessage, ToolCall, Usage } from '../core/model.js';
+import { FILTERED, MALFORMED_CALL, type ServerErrorDetails, WINDOW_EXCEEDED } from './failures.js';
 import { addField, type Besides, calledName, fits, WRITTEN } from './history.js';
 import { argumentsJson, bytesOf, isVisible, parse, record, withoutDepths, word } from './json.js';
-import { FILTERED, MALFORMED_CALL, type ServerErrorDetails, WINDOW_EXCEEDED } from './server-error.js';
 import { visibleSoFar, withoutReasoning } from './template-text.js';
 
 export interface Answer {

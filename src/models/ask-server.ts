@@ -10,11 +10,19 @@ import type { Outward } from '../core/network.js';
 import { type Answer, callableOf, createAnswer } from './answer.js';
 import { attempt, type Further, type Shown } from './attempt.js';
 import type { ContextWindow } from './context-window.js';
-import { classify, failedRequest, retryDelay, serverTitle, stoppedRequest } from './failures.js';
+import {
+  classify,
+  failedRequest,
+  retryDelay,
+  ServerError,
+  type ServerErrorDetails,
+  saysTooLong,
+  serverTitle,
+  stoppedRequest,
+} from './failures.js';
 import { refusedParameter, refusedPictures, toolLimitIn } from './refusals.js';
 import { type ChatRequest, chatBody, chatRequest, picturesIn } from './request.js';
 import { createResponsesAnswer, responsesBody } from './responses.js';
-import { ServerError, type ServerErrorDetails, saysTooLong } from './server-error.js';
 import type { Quirk, ServerWays } from './server-ways.js';
 import { createPost } from './stream.js';
 import type { RequestSize } from './token-counts.js';

@@ -6,10 +6,10 @@ import type { Clock } from '../core/clock.js';
 import type { ModelEvent, ModelMessage, ModelRequest } from '../core/model.js';
 import { TIMES_AN_ANSWER } from '../core/network.js';
 import { type Answer, type AnswerReader, failureOf, isCutAtLimit, isEmpty } from './answer.js';
+import { ServerError } from './failures.js';
 import { parse, record } from './json.js';
 import type { ChatRequest } from './request.js';
 import { createSaidReader, type SaidReader } from './said.js';
-import { ServerError } from './server-error.js';
 import { type Body, chunksOf, type Post } from './stream.js';
 
 /** What the reader of a stream has seen so far. One for all attempts of a request. */

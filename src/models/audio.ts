@@ -4,10 +4,9 @@ import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Speaker, Transcriber } from '../core/media.js';
 import { addressOf, fetchWhole, MOST_DOCUMENT_BYTES, type Outward } from '../core/network.js';
-import { classify } from './failures.js';
+import { classify, connectionError, plainWords, refusalOf, ServerError } from './failures.js';
 import { parse, record } from './json.js';
 import { createRedactor, shownUrl } from './redact.js';
-import { connectionError, plainWords, refusalOf, ServerError } from './server-error.js';
 
 export interface AudioServer {
   baseUrl: string;

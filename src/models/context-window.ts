@@ -7,9 +7,8 @@ import type { Clock } from '../core/clock.js';
 import type { Log } from '../core/log.js';
 import type { ModelMessage, Notice, Usage } from '../core/model.js';
 import { addressOf, fetchWhole, type Outward } from '../core/network.js';
-import { serverTitle } from './failures.js';
+import { type ServerErrorDetails, serverTitle, windowSaid } from './failures.js';
 import { parse, record } from './json.js';
-import { type ServerErrorDetails, windowSaid } from './server-error.js';
 import type { ServerWays, Ways } from './server-ways.js';
 import { createCutWatch, type RequestSize, windowBehind } from './token-counts.js';
 

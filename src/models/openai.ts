@@ -1,7 +1,7 @@
 /**
- * One OpenAI-compatible server. A request becomes one whole answer or one fault: `ask-server.ts` asks until there is an answer;
+ * OpenAI-compatible servers. A request becomes one whole answer or one fault: `ask-server.ts` asks until there is an answer;
  * `request.ts` says what; `attempt.ts` makes one attempt; `stream.ts` sends and reads; `answer.ts` puts together what comes;
- * `context-window.ts` learns from what it took.
+ * `context-window.ts` learns from what it took. When a server fails, a fallback is asked.
  */
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
@@ -241,4 +241,84 @@ async function answerOf(asked: Asked): Promise<Answer> {
   let next = await asked.next();
   while (!next.done) next = await asked.next();
   return next.value;
+}
+
+/**
+ * Asks them in order. A persona's own choice of model only goes to the first server: a fallback has a model of its own.
+ * Where all fail, the fault's message holds all of theirs. Its code is the one on which something can be done: where any of
+ * them was asked too much, a shorter request may be answered. Else it is the first one's.
+ */
+export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log: Log): ModelClient {
+  if (fallbacks.length === 0) return first;
+  /** The one that answered last, or was asked too much: as long as it is a fallback, requests fit its window, too. */
+  let answering = first;
+
+  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+    const { model: _, ...withoutModel } = request;
+    const faults: Fault[] = [];
+    const notices: Notice[] = [];
+    let prices: Prices | undefined;
+    const told = (event: { notices?: Notice[] }) => {
+      const all = [...notices, ...(event.notices ?? [])];
+      return all.length > 0 ? { notices: all } : {};
+    };
+    for (const client of [first, ...fallbacks]) {
+      let spoke = false;
+      for await (const event of client.stream(client === first ? request : withoutModel, signal)) {
+        if (event.kind !== 'failed') {
+          spoke = event.kind === 'text';
+          if (event.kind !== 'done') {
+            yield event;
+            continue;
+          }
+          answering = client;
+          yield { ...event, ...told(event) };
+          return;
+        }
+        if (signal.aborted) {
+          yield event;
+          return;
+        }
+        faults.push(event.fault);
+        prices = event.prices;
+        if (event.fault.code === 'context_too_long') answering = client;
+        notices.push(...(event.notices ?? []));
+      }
+      if (faults.length <= fallbacks.length) {
+        if (spoke) yield { kind: 'restart' };
+        log.warn({ error: describe(faults.at(-1)) }, 'model failed; asking the next fallback');
+      }
+    }
+    const message = faults.map((fault) => fault.message).join(' Then: ');
+    const [most] = [...faults.filter(({ code }) => code === 'context_too_long'), ...faults];
+    yield {
+      kind: 'failed',
+      fault: new Fault(most?.code ?? 'internal', message),
+      ...(prices && { prices }),
+      ...told({}),
+    };
+  }
+
+  return {
+    stream,
+
+    contextTokens(model) {
+      const tokens = first.contextTokens(model);
+      return answering === first ? tokens : Math.min(tokens, answering.contextTokens());
+    },
+
+    async check(signal) {
+      const { identity, warnings } = await first.check(signal);
+      for (const [index, fallback] of fallbacks.entries()) {
+        const name = `fallback ${index + 1}`;
+        try {
+          const found = await fallback.check(signal);
+          warnings.push(...found.warnings.map((warning) => `${name} (${found.identity}): ${warning}`));
+        } catch (error) {
+          warnings.push(`${name} failed: ${describe(error)}`);
+        }
+      }
+      return { identity, warnings };
+    },
+  };
 }

@@ -2,10 +2,9 @@
  * What a model server does not take, recognised by the words of its refusal: words that can mean nothing else, because what is
  * learnt from them is used for all chats. Pure.
  */
-import { isBadCall } from './failures.js';
+import { isBadCall, type ServerErrorDetails } from './failures.js';
 import { callsUnechoed, echoedNames, echoFor, isOutOfOrder, takesTurns } from './history.js';
 import { type ChatRequest, picturesIn } from './request.js';
-import type { ServerErrorDetails } from './server-error.js';
 import type { Quirk } from './server-ways.js';
 
 type Refusal = Pick<ServerErrorDetails, 'status' | 'words'> & { param: string };

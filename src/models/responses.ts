@@ -6,6 +6,7 @@
 import type OpenAI from 'openai';
 import type { ModelMessage } from '../core/model.js';
 import { type Answer, type AnswerReader, reasoningTokensOf, usageOf } from './answer.js';
+import { ServerError } from './failures.js';
 import { echoFor, sentId, sentName } from './history.js';
 import { bytesOf, isVisible, record, withoutDepths, word } from './json.js';
 import {
@@ -16,7 +17,6 @@ import {
   saysSomething,
   withoutPictures,
 } from './request.js';
-import { ServerError } from './server-error.js';
 import { type Body, pictureUrl } from './stream.js';
 
 type Item = Record<string, unknown>;

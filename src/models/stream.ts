@@ -9,8 +9,8 @@ import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { ModelImage } from '../core/model.js';
 import { addressOf, NOT_PACKED, type Outward, TIMES_AN_ANSWER } from '../core/network.js';
+import { connectionError, errorInAnswer, plainWords, refusal, ServerError } from './failures.js';
 import { parse, record } from './json.js';
-import { connectionError, errorInAnswer, plainWords, refusal, ServerError } from './server-error.js';
 
 /** JSON with a slot for each of the pictures: they become base64 only while they are sent, so that ten of them fit in memory. */
 export interface Body {

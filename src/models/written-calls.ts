@@ -6,7 +6,7 @@
  * (`<|START_ACTION|>`), Python (`python-calls.ts`), and a fence that says it is one. Pure; the time it takes grows with the text and not faster.
  */
 import { argumentsJson, parse, record } from './json.js';
-import { type PythonCalls, pythonCallsAt } from './python-calls.js';
+import { type PythonCalls, pythonCallsAt } from './template-text.js';
 
 /** Arguments as JSON where the form has JSON, else as texts by name: the tool's schema says what they are. */
 export interface WrittenCall {

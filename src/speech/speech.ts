@@ -1,14 +1,15 @@
 /**
- * How long a recording is, from the pages of its OGG container (RFC 3533) with Opus in it (RFC 7845). Pure, and safe with
- * whatever a server has sent.
+ * Makes the voice notes of replies that are spoken, and keeps each file until it was sent, so that a retry sends the same one.
+ * Nothing of it stays behind: what was said is in the text.
  */
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, OVER } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Speaker, Speech, VoiceNote } from '../core/media.js';
+import { writeWhole } from '../core/write-whole.js';
 
 const PAGE_HEADER_BYTES = 27;
 const OPUS_HEAD = 'OpusHead';
@@ -62,16 +63,12 @@ function* pagesOf(bytes: Buffer): Generator<Page> {
   }
 }
 
-// Makes the voice notes of replies that are spoken, for step 7 of the route: asks the speech server, and keeps the file
-// until it was sent, so that another try sends the same one. Nothing of it stays behind: what was said is in the text.
-
 interface SpeechParts {
   speaker: Speaker;
   options: Pick<Speech, 'voice' | 'maxCharacters' | 'whenSpokenTo'> & { timeoutSeconds: number };
   /** For nothing but these files. */
   folder: string;
   clock: Clock;
-  newId(): string;
   log: Log;
 }
 
@@ -82,7 +79,7 @@ const LEFT_BEHIND_MS = 86_400_000;
 
 /** `tidy` removes what earlier runs have left behind; it never rejects. */
 export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<void> } {
-  const { speaker, folder, clock, newId, log } = parts;
+  const { speaker, folder, clock, log } = parts;
   const { timeoutSeconds, ...options } = parts.options;
   let awayUntil = 0;
   let tidiedAt = clock.now();
@@ -90,24 +87,16 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
   async function speak({ text, voice, signal }: VoiceNote): Promise<Buffer> {
     if (clock.now() < awayUntil)
       throw new Fault('model_unreachable', 'the speech server was too slow a moment ago');
-    const over = new AbortController();
-    const abort = () => over.abort(OVER);
-    signal.addEventListener('abort', abort, { once: true });
-    if (signal.aborted) abort();
-    let isLate = false;
-    const cancel = clock.after(timeoutSeconds * 1000, () => {
-      isLate = true;
-      abort();
-    });
+    const late = new AbortController();
+    const cancel = clock.after(timeoutSeconds * 1000, () => late.abort(OVER));
     try {
-      return await speaker.speak({ text, voice, signal: over.signal });
+      return await speaker.speak({ text, voice, signal: AbortSignal.any([signal, late.signal]) });
     } catch (error) {
-      if (!isLate) throw error;
+      if (!late.signal.aborted) throw error;
       awayUntil = clock.now() + AWAY_MS;
       throw new Fault('model_silent', `the speech server took longer than ${timeoutSeconds} seconds`);
     } finally {
       cancel();
-      signal.removeEventListener('abort', abort);
     }
   }
 
@@ -121,7 +110,7 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
       }
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
-      log.warn({ err: error, folder }, 'old voice notes could not be removed');
+      log.warn({ err: error, folder }, 'removing old voice notes failed');
     }
   }
 
@@ -131,14 +120,7 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
     // Words that were forgotten meanwhile are not to stay in an older one.
     await rm(place, { recursive: true, force: true });
     await mkdir(place, { recursive: true });
-    const temporary = `${path}.${newId()}`;
-    try {
-      await writeFile(temporary, bytes);
-      await rename(temporary, path);
-    } catch (error) {
-      await rm(temporary, { force: true });
-      throw error;
-    }
+    await writeWhole(path, bytes);
   }
 
   return {

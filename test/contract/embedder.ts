@@ -214,7 +214,7 @@ export function embedderContract(
       server.reply({});
       await expect.poll(() => opened.embedder.state().kind, { timeout: 20_000 }).toBe('ok');
       expectVector((await embed(['one']))[0], 'one');
-      const told = opened.lines.filter((line) => /embeddings fail|embeddings work again/.test(line));
+      const told = opened.lines.filter((line) => /embeddings failed|embeddings work again/.test(line));
       expect(told.length).toBe(2);
       expect(opened.lines.join('\n')).not.toContain('key-not-for-anybody');
     });

@@ -26,7 +26,6 @@ afterEach(async () => {
   await fake.close();
 });
 
-let ids = 0;
 async function begin(options: WorkbenchOptions & { spokenTo?: boolean } = {}): Promise<void> {
   on = await workbench({ clock, can: { voiceNotes: true }, ...options, speech: speechOf(options) });
 }
@@ -40,7 +39,8 @@ function speechOf({ spokenTo = false, folder: home }: { spokenTo?: boolean; fold
     }),
     options: { voice: 'alloy', maxCharacters: 100, whenSpokenTo: spokenTo, timeoutSeconds: 20 },
     folder: join(home ?? folderOf(), 'speech'),
-    ...{ clock, log: quietLog, newId: () => String(++ids) },
+    clock,
+    log: quietLog,
   });
 }
 

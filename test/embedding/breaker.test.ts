@@ -71,7 +71,7 @@ it('tries by itself, less and less often, and closes when that works', async () 
   expect(breaker.state()).toEqual({ kind: 'ok' });
   expect(await pass()).toBe('answer');
   expect(log.lines.map((line) => line.split(' {')[0])).toEqual([
-    'embeddings fail: search goes on by keywords, and what has no vector yet waits',
+    'embeddings failed; searching by keywords meanwhile',
     'embeddings work again',
   ]);
   await clock.advance(60_000);

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cutAt } from '../../src/core/cut.js';
 import { estimateTokens } from '../../src/core/model.js';
+import { asVector, fitting, inBatches, MOST_TOKENS, toUnit } from '../../src/embedding/embedder.js';
 import {
   readJob,
   readReply,
@@ -13,7 +14,6 @@ import {
 } from '../../src/embedding/redis.js';
 import { createQueueLimit } from '../../src/embedding/requester.js';
 import { placeOf, readAnswer } from '../../src/embedding/server.js';
-import { asVector, fitting, inBatches, MOST_TOKENS, toUnit } from '../../src/embedding/vectors.js';
 
 const anyText = fc.string({ unit: 'binary', maxLength: 200 });
 const replier = { worker: 'w', model: 'm' };

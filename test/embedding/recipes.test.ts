@@ -2,8 +2,8 @@
 
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
+import { nameOf, readName, recipeOf } from '../../src/embedding/embedder.js';
 import { createHttpEmbedder } from '../../src/embedding/server.js';
-import { nameOf, readName, recipeOf } from '../../src/embedding/vectors.js';
 import { type FakeEmbeddings, startFakeEmbeddings } from '../fakes/embeddings.js';
 import { straight } from '../harness/straight.js';
 import { keptLog } from './support.js';

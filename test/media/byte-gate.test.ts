@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createByteGate } from '../../src/media/take.js';
+import { createByteGate } from '../../src/media/media.js';
 
 const MB = 1_000_000;
 const freed: number[] = [];

@@ -249,7 +249,7 @@ describe('trouble', () => {
     expect(taken.text).toBe('My cat\n[image cat.jpg, 1 kB: damaged, or no picture that can be read]');
     expect(taken.notice).toContain('I cannot read `cat.jpg`');
     expect(await kept()).toEqual([]);
-    expect(log.lines.join()).toContain('a picture could not be read');
+    expect(log.lines.join()).toContain('picture is unreadable; not taken');
   });
 
   test('the transcription server is down', async () => {
@@ -432,7 +432,7 @@ describe('pictures for a model', () => {
     await rm(paths[0] ?? folder);
     await writeFile(paths[1] ?? folder, 'no picture any more');
     expect(await media.images(attachments)).toHaveLength(1);
-    expect(log.lines.filter((line) => line.includes('does not see it'))).toHaveLength(2);
+    expect(log.lines.filter((line) => line.includes('left out of the request'))).toHaveLength(2);
   });
 
   test('are not what was left, or is none', async () => {

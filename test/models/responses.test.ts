@@ -1,8 +1,8 @@
 /** Models that take tools only while they do not reason, or on the Responses API. */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelMessage, ModelRequest } from '../../src/core/model.js';
+import { ServerError } from '../../src/models/failures.js';
 import { createResponsesAnswer } from '../../src/models/responses.js';
-import { ServerError } from '../../src/models/server-error.js';
 import type { ModelReply } from '../fakes/model.js';
 import { openai } from '../fakes/model-servers/openai.js';
 import { refuse } from '../fakes/model-servers/server.js';

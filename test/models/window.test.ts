@@ -3,8 +3,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelImage, ModelRequest, ToolDescription } from '../../src/core/model.js';
 import { createWindowList } from '../../src/models/context-window.js';
+import { isTooLong, windowSaid } from '../../src/models/failures.js';
 import type { OpenAiModelOptions } from '../../src/models/openai.js';
-import { isTooLong, windowSaid } from '../../src/models/server-error.js';
 import { createServerWays } from '../../src/models/server-ways.js';
 import { manualClock } from '../fakes/clock.js';
 import { startFakeModel } from '../fakes/model.js';
@@ -261,7 +261,7 @@ describe('a request that is refused for its length', () => {
   });
 
   test('of a fallback that answers in the first one’s place counts until the first answers again', async () => {
-    const { withFallbacks } = await import('../../src/models/fallbacks.js');
+    const { withFallbacks } = await import('../../src/models/openai.js');
     const { log } = await open(undefined);
     const small = await startFakeModel({ server: llamacpp(), reply: 'Small.' });
     bench.fake.reply({ status: 401, body: { error: { message: 'no' } } });

@@ -32,7 +32,6 @@ afterEach(async () => {
   expect(log.lines.join('\n')).not.toContain(KEY);
 });
 
-let ids = 0;
 function speech({ apiKey = KEY as string | null, model = 'speaker' } = {}) {
   return createSpeech({
     speaker: createSpeaker({
@@ -41,7 +40,7 @@ function speech({ apiKey = KEY as string | null, model = 'speaker' } = {}) {
       clock: systemClock,
     }),
     options: { voice: 'alloy', maxCharacters: 1500, whenSpokenTo: false, timeoutSeconds: 20 },
-    ...{ folder, clock, log, newId: () => String(++ids) },
+    ...{ folder, clock, log },
   });
 }
 
