@@ -262,6 +262,6 @@ describe('suggestions', () => {
   test('that cannot be had do no harm', async () => {
     stage.fake.fail(CALLBACK, { status: 500 });
     typing('lu');
-    await stage.until(() => stage.logged.join().includes('no names of personas could be suggested'));
+    await stage.until(() => stage.logged.join().includes('suggesting personas failed'));
   });
 });

@@ -261,7 +261,7 @@ function turnedAway(why: Why, { chat, within }: Command): string {
       return `I don't talk in this channel yet. The person who runs this bot can let it in (its id is \`${chat}\`${whole}).`;
     }
     case 'unknown sender':
-      return "We haven't met. Please give the code I sent you to the person who runs this bot.";
+      return 'Please give the code I sent you to the person who runs this bot.';
     case 'closed':
       return 'I am not open to new conversations.';
   }
