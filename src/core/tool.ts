@@ -20,7 +20,7 @@ export interface Authorisation {
   agent?: AgentPlace;
 }
 
-/** Whether it holds what belongs to owners alone: an owner's words led to it, in one of their control chats. */
+/** Whether an owner asked for it in a control chat, which allows more than any other order. */
 export async function isOwnersOrder({ chatId, controlChats, asker }: Authorisation): Promise<boolean> {
   return controlChats.includes(chatId) && (await asker.isOwner());
 }
@@ -42,18 +42,18 @@ export interface AgentPlace {
 }
 
 /**
- * Whose words led to a call, and what these people may do: a call does nothing that they could not do by a command. Of
- * several people the one who may least counts; words from inside the gateway are nobody's. Found out when it is first
- * asked, and then kept for the turn.
+ * The people whose messages led to a call, and their rights: a call does nothing that they could not do by a command. Of
+ * several people the one with the fewest rights counts; events from inside the gateway have no person. Looked up when first
+ * needed, and then kept for the turn.
  */
 export interface Asker {
-  /** Everybody whose words they are; empty if they are nobody's. */
+  /** Empty for events from inside the gateway. */
   senders(): Promise<ChatId[]>;
-  /** Whether all of them are owners; false if the words are nobody's. */
+  /** Whether all of them are owners; false without people. */
   isOwner(): Promise<boolean>;
   /**
    * Whether each of them may change things in the call's chat, as a group's administrators may; may ask the platform. In
-   * a direct chat that is so whoever's the words are, in a group never if they are nobody's.
+   * a direct chat everybody may; in a group nobody may without people.
    */
   mayChange(): Promise<Permission>;
 }
@@ -74,9 +74,9 @@ export interface ToolContext {
   log: Log;
   /** Who writes and in which context; stored with each version of memory. */
   cause: Cause;
-  /** What this turn has seen of tiers, by `seenKey`. Reading or writing a tier updates it. */
+  /** The tiers as this turn has seen them, by `seenKey`. Reading or writing a tier updates it. */
   seen: Map<string, SeenTier>;
-  /** Whether words from outside stand in what the model has seen. Left out: they do not. */
+  /** Whether the model has seen untrusted text. Left out: no. */
   isTainted?: boolean;
   /** The event in the journal that led to the turn. Left out: none. */
   eventId?: string;
@@ -118,15 +118,15 @@ export interface ToolResult {
   failed: boolean;
   /** A write that failed for a reason other than its content: the file had changed, or could not be written. */
   unsaved?: true;
-  /** It may stand for an answer: what the transcript says of it if the turn then ends without words. */
+  /** It may replace an answer: the transcript's text if the turn then ends without words. */
   said?: string;
-  /** Words from outside are in it, though its tool does not always bring such. */
+  /** It holds untrusted text, although results of its tool do not always. */
   outside?: true;
-  /** No words from outside are in it, though its tool mostly brings such. */
+  /** It holds no untrusted text, although results of its tool mostly do. */
   inside?: true;
-  /** What the journal says of it, where that is not `content`: of a command that ran. */
+  /** For the journal instead of `content`: the output of a command. */
   results?: { stdout: string; stderr: string; code: number | null };
-  /** It began work that outlives the turn: what comes of that ends its entry in the journal. */
+  /** It began work that outlives the turn, and whose end is the outcome in the journal. */
   isBeginning?: true;
 }
 
@@ -157,7 +157,7 @@ export const TOOL_GROUPS = [
 
 export type ToolGroup = (typeof TOOL_GROUPS)[number];
 
-/** What the set of tools may depend on. */
+/** The set of tools depends on these. */
 export interface TurnKind {
   /** `agent`: a task, whose agent acts for this persona. */
   kind: 'answer' | 'flush' | 'agent';
@@ -179,7 +179,7 @@ export interface ToolSet {
   descriptions: ToolDescription[];
   /** Roughly what the descriptions take of the model's context window, in tokens. */
   tokens: number;
-  /** The names of tools that it would hold, did they not go beyond what one request may offer. Left out: none. */
+  /** The names of tools that did not fit into one request. Left out: none. */
   leftOut?: readonly string[];
   /** Of an agent: the external tools that there are and it does not have. Calling one is refused as leaving the machine is. */
   withheld?: readonly AnyTool[];
@@ -212,19 +212,19 @@ export interface Tool<Parameters> {
   timeoutMs?: number;
   /** It leaves the machine: an agent may call it only where an owner has allowed its very task. */
   isExternal?: true;
-  /** What the journal says of its arguments, where some of them must not stand there. */
+  /** Its arguments for the journal, where some of them must be redacted. */
   journalled?(given: Record<string, unknown>): Record<string, unknown>;
-  /** Its results are words from outside, whoever asked for them: they taint the turn. */
+  /** Its results are untrusted text: they taint the turn. */
   isFromOutside?: true;
   /**
    * Where this call reaches beyond the chat, so that in a tainted turn a person is asked first: a host for `web_fetch`.
    * null: nowhere. Left out: to the chat that `chat_id` names.
    */
   reachesOut?(parameters: Parameters, context: ToolContext): Promise<Reach | null> | Reach | null;
-  /** Why no call of it would do anything here, whatever people said, so that nobody is asked: words for the model. null: it may. */
+  /** Why a call would do nothing here, so that nobody is asked: words for the model. null: it would. */
   whyInVain?(authorisation: Authorisation): string | null;
   execute(parameters: Parameters, context: ToolContext): Promise<ToolResult | Wait>;
-  /** What came of this very call, which a crash cut off, where that stands in the store; null: nobody knows. */
+  /** The outcome of a call that a crash cut off, if the store has it; null: unknown. */
   whatCame?(context: ToolContext): Promise<ToolResult | null>;
 }
 

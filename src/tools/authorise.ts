@@ -76,17 +76,17 @@ export async function onFiles(
   }
 }
 
-/** What is read from another chat is from outside. */
+/** Text of another chat is from outside. */
 export function originThere(caller: Authorisation, { chatId }: ToolTarget): Origin {
   return chatId === caller.chatId ? 'inside' : 'outside';
 }
 
-/** Whether the call may act on any chat, and take files of any. An agent never may, whoever it works for. */
+/** Whether the call may act on any chat and its files. An agent never may. */
 export async function mayActAnywhere(caller: Authorisation): Promise<boolean> {
   return caller.agent === undefined && (await isOwnersOrder(caller));
 }
 
-/** Why tier 1 must not change on the word of whoever asks: a sentence for the model; null where it may. */
+/** Why the asker may not change tier 1, a sentence for the model; null: they may. */
 export async function tier1Refusal({ asker }: Authorisation, by: Tier1By): Promise<string | null> {
   if (by === 'anyone' || (await asker.isOwner())) return null;
   if (by === 'owners') return refused('of owners');

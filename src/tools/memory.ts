@@ -256,7 +256,7 @@ function whyNotOn(day: string, today: string): string | null {
   return null;
 }
 
-/** Of the whole file: which tier a line stands in says little of what it led to. */
+/** Of the whole file, whichever tier is read. */
 async function originOfTiers(memory: Memory, { caller, target }: Allowed): Promise<Origin> {
   return originOf([{ origin: originThere(caller, target) }, { origin: await memory.originOf(target) }]);
 }

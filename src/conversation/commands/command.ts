@@ -51,7 +51,7 @@ export interface CommandAnswer {
    */
   choices?: {
     options: OfferedOption[];
-    /** Where it is not whoever asked: whoever may give the commands. */
+    /** Anybody who may give the commands may choose, not only the person who asked. */
     forAnybody?: true;
     forMs: number;
   };
@@ -61,7 +61,7 @@ export interface CommandAnswer {
   resumes?: RoomId;
   /** Sent after the text, one by one. */
   files?: OutgoingFile[];
-  /** A persona that appears by it, and what it says then: sent in its own name after the rest. */
+  /** A persona that joins, and its greeting: sent in its own name after the rest. */
   appears?: { chat: ChatRecord; persona: Persona; greeting: Greeting };
 }
 

@@ -29,7 +29,7 @@ export const COMMANDS: readonly ChatCommand[] = [
   help,
 ];
 
-/** What a choice may become, and nobody can type. */
+/** Commands that only a choice leads to. */
 const UNTYPED: readonly ChatCommand[] = [pairing];
 
 /** Every name and alias that can be typed. */
@@ -37,7 +37,7 @@ export const COMMAND_NAMES: ReadonlySet<string> = new Set(
   COMMANDS.flatMap((command) => [command.name, ...command.aliases]),
 );
 
-/** By any of its names, also one that nobody can type. */
+/** By any of its names, also one that cannot be typed. */
 export function commandCalled(called: string): ChatCommand | undefined {
   return [...COMMANDS, ...UNTYPED].find(({ name, aliases }) => name === called || aliases.includes(called));
 }

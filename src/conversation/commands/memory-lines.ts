@@ -22,7 +22,7 @@ interface OtherLine {
   kind: 'recalled' | 'summary' | 'found';
   /** A recalled or found line names who said it and when, or its file. */
   text: string;
-  /** For `found`: what was searched for. */
+  /** For `found`: the query. */
   query: string;
 }
 
@@ -79,7 +79,7 @@ function collect(
   return lines;
 }
 
-/** Without headings, which only order what stands below them. */
+/** Without headings. */
 function otherLines(kind: OtherLine['kind'], text: string, query = ''): OtherLine[] {
   return trimmedLines(text)
     .filter((line) => isContent(line) && !/^#{1,6}\s/.test(line))
@@ -167,7 +167,7 @@ async function whence(version: Version, about: string, { store, zone }: CommandS
   const messages = turnId === null ? [] : await store.turnMessages(turnId);
   const message = closest(messages, about);
   if (!message) return `${noted}; the conversation is no longer kept`;
-  // A control chat can write to other chats' memory; what is said there is not for them.
+  // A control chat can write to other chats' memory; its messages are not for them.
   if (roomParts(message.room).chatId !== version.chatId) return `${noted}, from another chat`;
   const { resetAt } = await store.view(message.room, personaId);
   if (message.id <= resetAt) return `${noted}, in a conversation that was reset since`;

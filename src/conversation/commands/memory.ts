@@ -57,7 +57,7 @@ const VERBS: readonly Verb[] = [
     changes: true,
     run: async () => ({ text: 'Nothing was changed.' }),
   },
-  // With a turn's id: what a plain undo becomes that replies to a note on what was saved.
+  // With a turn's id: a plain undo that replies to a note about saved memory.
   { name: 'undo', description: 'Undo the last change of my memory', changes: true, run: undo },
   // In a group, not everybody should be able to request all the files at once.
   { name: 'export', description: 'Send the files of my memory', changes: true, run: exportFiles },

@@ -25,7 +25,7 @@ export const approve: ChatCommand = {
   description: 'Allow a tool call; without an ID, list pending approvals',
   ownersOnly: true,
   changes: changesAlways,
-  // It enters by itself what is decided.
+  // It enters the decision itself.
   audited: null,
   run: (call, services) => decide(call, services, 'approved'),
 };
@@ -90,7 +90,7 @@ const DAY_MS = 86_400_000;
 /** Somebody may call themselves anything. */
 export const NAME_CHARS = 60;
 
-/** What somebody is told who was let in. */
+/** Told to a person who was approved. */
 export const WELCOME = {
   member: 'You are in. Write to me whenever you like; /help shows what I can do.',
   owner: 'You are in, and my owner from now on. /help shows what I can do.',

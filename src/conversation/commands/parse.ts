@@ -31,7 +31,7 @@ export function parseCommand(
   return argument === null ? null : { name, argument: (argument[1] ?? '').trim() };
 }
 
-/** What follows `@Name` if the name is ours; in a direct chat it can be nobody else's. */
+/** The text after `@Name` if the name is ours, as any name is in a direct chat. */
 function withoutName(text: string, { isDirect, names }: Omit<CommandAddress, 'mentionsBot'>): string {
   const named = text.replace(/^@+/, '');
   for (const name of [...names, 'coterie']) {

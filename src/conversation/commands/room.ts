@@ -1,4 +1,4 @@
-/** `/start`: what Telegram sends when somebody opens a chat with a bot. */
+/** The commands about a conversation: `/start` (which Telegram sends first), `/reset`, `/archive`, `/stop`, `/voice`. */
 import { DEFAULT_PERSONA, roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import { greetingFor, greetingOf } from '../participants.js';
@@ -35,8 +35,7 @@ export const start: ChatCommand = {
   },
 };
 
-// `/reset`: permanently forgets the conversation with the active persona in this room. Memory stays.
-
+/** Permanently forgets the conversation with the active persona in this room. Memory stays. */
 export const reset: ChatCommand = {
   name: 'reset',
   aliases: ['new'],
@@ -44,7 +43,7 @@ export const reset: ChatCommand = {
   changes: changesAlways,
   async run({ command }, services) {
     const personaId = command.chat.activePersona;
-    // What is being forgotten must not be written to memory or to another archive meanwhile.
+    // Nothing of this conversation must be written to memory or to another archive meanwhile.
     await services.windows.halt(command.room, personaId);
     await markArchives(command, services);
     // Once more when it is done (command-lane.ts); now, so that nothing stays where a crash comes between.
@@ -82,8 +81,7 @@ async function markArchives(
   }
 }
 
-// `/archive`: copies the conversation into the archive folder. The window does not move; the conversation continues.
-
+/** Copies the conversation into the archive folder; the conversation goes on. */
 export const archive: ChatCommand = {
   name: 'archive',
   aliases: [],
@@ -103,9 +101,10 @@ export const archive: ChatCommand = {
   },
 };
 
-// `/stop`: aborts the running turn at once. In groups only whoever asked, or may change things, may stop an answer. In
-// direct chats it also drops messages that are still being transcribed or have not had their turn yet.
-
+/**
+ * Aborts the running turn. In a group only the person who asked, or one who may change things, may stop an answer. In a direct
+ * chat it also drops messages that have not had their turn yet.
+ */
 export const stop: ChatCommand = {
   name: 'stop',
   aliases: [],
@@ -131,8 +130,6 @@ export const stop: ChatCommand = {
     return { text: 'Stopped.', effects: [{ kind: 'stop', room: command.room, turnId: running.turnId }] };
   },
 };
-
-// `/voice`: whether replies in this chat are spoken, too.
 
 const CHOICES = ['on', 'off'] as const;
 

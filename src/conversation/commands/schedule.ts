@@ -1,4 +1,4 @@
-/** `/schedule`: what is to be done in this chat at a time, and how to pause, resume or end it. */
+/** `/schedule`: the scheduled tasks of this chat, and how to pause, resume or cancel them. */
 import { createZone } from '../../core/dates.js';
 import type { Job, Jobs } from '../../core/jobs.js';
 import { type Persona, personaName } from '../../core/persona.js';

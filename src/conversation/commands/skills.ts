@@ -1,11 +1,11 @@
-/** `/skills`: what personas can load instructions for; to owners also what was skipped, and why. */
+/** `/skills`: the skills, and for owners the skipped ones; `/skill`: uses one. */
 import type { SkillProblem } from '../../core/persona.js';
 import { code, oneLine } from '../quoting.js';
 import { canLoad, SKILL, skillFor } from '../skill-asked.js';
 import { type ChatCommand, changesNothing } from './command.js';
 
 const MOST_DESCRIPTION = 200;
-/** More would be a message that nobody reads. */
+/** A longer list would not be read. */
 const MOST_LINES = 50;
 
 export const skills: ChatCommand = {
@@ -49,9 +49,7 @@ function listed(head: string, lines: string[]): string {
   return [head, ...lines.slice(0, MOST_LINES), ...rest].join('\n');
 }
 
-// `/skill NAME …`: a person has a skill loaded. Where that can be, it is a message of theirs to the persona (step 1 of the
-// route); here is what they are told where it cannot.
-
+/** Where a skill can be used, `/skill NAME …` is a message to the persona (step 1); this is the answer where it cannot. */
 export const skill: ChatCommand = {
   name: SKILL,
   aliases: [],

@@ -1,4 +1,4 @@
-/** `/status`: what is running and its condition, without secrets. */
+/** `/status`, `/whoami`, `/help`. */
 import { sizeInWords } from '../../core/cut.js';
 import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';

@@ -1,6 +1,6 @@
 /**
- * `/usage`: what this chat has used, today and over thirty days, and what is left of the limits that concern it and whoever
- * asks; to an owner alone also what all chats used. Tokens are as the model servers counted them, or estimated for those that do not.
+ * `/usage`: the usage of this chat today and over thirty days, and the remaining limits of the chat and the person who
+ * asks; for an owner also the usage of all chats. Tokens are those that the model servers counted, or estimates.
  */
 import type { PersonaId } from '../../core/ids.js';
 import type { Usage } from '../../core/model.js';
@@ -85,7 +85,7 @@ async function limitsFor(
         persona: personaName(personas, personaId),
         person: 'you',
       };
-      // What other chats use is nobody's business but an owner's.
+      // Only an owner sees the usage of other chats.
       lines.push(`- ${whose[scope]}: ${scope === 'day' && !isOwner ? shareOf(standing) : leftOf(standing)}`);
     }
   }

@@ -21,7 +21,7 @@ import { tokensOf } from '../turn/tokens.js';
 
 export interface Chunk {
   messages: ModelMessage[];
-  /** What is shown, as it was heard. */
+  /** The messages that are shown. */
   shown: HeardMessage[];
   /** Its last message; everything shown up to here counts as seen. */
   to: Position;

@@ -28,7 +28,7 @@ interface QueuedWork {
   done: Promise<CompactionEnd>;
 }
 
-/** A turn waits for it; nobody does, but it makes room; or it can be done any other time and yields at once. */
+/** A turn waits for it; it makes room in the background; or it yields to any other work. */
 type Urgency = 'awaited' | 'background' | 'yielding';
 
 /** How long a turn waits for a flush and its compaction together; after it, messages that leave are archived instead. */

@@ -1,6 +1,6 @@
 /**
  * Puts one persona's memory in order: a model rewrites a draft of its tiers, with the memory tools alone; the draft is
- * checked, and replaces the tiers only if nobody has changed them meanwhile, all at once. What was replaced is kept as
+ * checked, and replaces the tiers only if they were not changed meanwhile, all at once. The old text is kept as
  * versions that are undone together.
  */
 import { cutAt } from '../../core/cut.js';
@@ -19,7 +19,7 @@ import { roomForSteps } from '../turn/bounds.js';
 import { tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
 
-/** What is to be done for one persona, ready to be asked. */
+/** A prepared request for one persona. */
 interface Consolidation {
   before: Tiers;
   draft: TierDraft;
@@ -61,7 +61,7 @@ export async function prepare(
   if (TIERS.every((tier) => before[tier] === '') && days.length === 0) return null;
   const draft = draftOf(memory, before);
   const { tier1By } = services.settings;
-  // At night nobody asks for anything: what changes on the word of some stays as it is.
+  // At night there is no asker whose rights could allow a change of tier 1.
   const mayChangeTier1 = tier1By === 'anyone' || (tier1By === 'administrators' && chat.kind === 'direct');
   const tools = services.toolsFor({
     kind: 'flush',
@@ -232,7 +232,7 @@ function draftOf(memory: Memory, given: Tiers): TierDraft {
       readTier: async (_owner, tier) => tiers[tier],
       async writeTier(_owner, tier, content, seen) {
         const current = tiers[tier];
-        // As in the file: only what was seen whole may be replaced.
+        // As in the file: only text that was seen whole may be replaced.
         if (current !== (seen !== undefined && 'text' in seen ? seen.text : '')) {
           return { kind: 'changed', current };
         }

@@ -235,8 +235,8 @@ function recalledText(recollection: Recollection | null): string {
 }
 
 /**
- * The messages to be answered, with what was overheard between and behind them. A message longer than its share is cut, with
- * a marker; what was overheard is left out where it does not fit.
+ * The messages to be answered, with those overheard between and behind them. A message longer than its share is cut, with
+ * a marker; overheard messages that do not fit are left out.
  */
 function askedText(
   { room, lateByHours }: ContextRequest,

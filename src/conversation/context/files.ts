@@ -157,7 +157,7 @@ function filesBeside(heard: readonly StoredMessage[], batch: readonly StoredMess
   return found;
 }
 
-/** A message that is a reply says by that what it is about. */
+/** A reply is about the message that it replies to. */
 function mayMean(asked: StoredMessage, { author, sentAt }: StoredMessage): boolean {
   return (
     asked.replyTo === null &&

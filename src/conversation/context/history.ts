@@ -181,7 +181,7 @@ export function isUnanswered(
   for (const { author, turnId: other } of messages.slice(n + 1, n + 1 + LOOK_AHEAD)) {
     // With several personas, another may have answered it, or this one in a different turn.
     if (author.kind === 'persona') return false;
-    // What was only overheard stands between the messages of a turn.
+    // Overheard messages stand between those of a turn.
     if (other !== null) return other !== turnId;
   }
   return true;
@@ -198,7 +198,7 @@ export function joinNeighbours(messages: ModelMessage[]): ModelMessage[] {
     } else if (isPlain(message) && isPlain(last)) {
       joined[joined.length - 1] = { ...last, content: `${last.content}\n\n${message.content}` };
     } else {
-      // Many servers want somebody else to speak first.
+      // Many servers want the first message to be a user's.
       if (message.role === 'assistant' && (last === undefined || last.role === 'system')) joined.push(BEGUN);
       joined.push(message);
     }
@@ -218,8 +218,8 @@ export function userMessage(content: string, images: ModelImage[] = []): ModelMe
 }
 
 /**
- * `<user_message sender="NAME" at="TIME">…</user_message>`: exactly what somebody said. What it replies to stands before
- * it, and what they only forwarded in an element of its own, because those are somebody else's words.
+ * `<user_message sender="NAME" at="TIME">…</user_message>`: exactly what somebody said. A quote of the message that it replies to
+ * comes before it; a forward has an element of its own, because it is somebody else's words.
  */
 export function userLine(message: StoredMessage, perspective: Perspective): string {
   const { author, replyTo } = message;
@@ -245,7 +245,7 @@ function eventLine({ text, tainted }: StoredMessage, about: string, at: string):
   return element('task_completed', { at, ...trust }, text);
 }
 
-/** The same with no more than so many characters of its text: cut before it stands in its element, which stays whole. */
+/** The same with at most `most` characters of its text; its element stays whole. */
 export function userLineWithin(
   message: StoredMessage,
   most: number,
@@ -271,12 +271,12 @@ function quote(words: string): string {
   return line.length <= QUOTE_CHARS ? line : `${cutAt(line, QUOTE_CHARS)} [quote shortened]`;
 }
 
-/** What of its place is known: of a message that the persona has heard, all. */
+/** The position is known for messages that the persona has heard. */
 type Placed = StoredMessage & { position?: Position };
 
 /**
- * Neighbours that are to be shown as one, and parts of a paste whatever others said between them. Only what was heard
- * together is: an item that comes later changes nothing of what was shown before.
+ * Groups neighbours that are shown as one message, and parts of a paste even with other messages in between. Only messages
+ * that were heard together are grouped: a late item changes nothing that was shown before.
  */
 export function albumsOf<M extends Placed>(messages: readonly M[]): M[][] {
   const groups: M[][] = [];

@@ -1,6 +1,6 @@
 /**
  * Step 4 of the route: whether words from outside are among what a request shows, and which hosts people named in words of
- * their own, written as an address. What only looks like one (a file, a version, somebody's name) names none. Pure.
+ * their own, written as an address. Files, versions and names of people are not addresses. Pure.
  */
 import type { StoredMessage, ViewRecord } from '../../core/transcript.js';
 import type { Trust } from '../turn/taint.js';
@@ -34,7 +34,7 @@ const LONGEST_LABEL = 63;
 
 /**
  * Top-level domains by which a bare name is taken for an address: those of countries (ISO 3166-1 as delegated by IANA),
- * the usual others, and what RFC 2606 and RFC 6762 reserve for examples and home networks. Left out is what is better known
+ * the usual others, and those that RFC 2606 and RFC 6762 reserve for examples and home networks. Left out are those better known
  * as the end of a file's name: ac, ai, am, as, bz, cc, cl, do, la, md, mk, ml, mm, pl, pm, ps, py, rs, sh, so, st, sv, tf,
  * app, mov, name, zip.
  */
@@ -68,7 +68,7 @@ function withoutEnd(url: string): string {
   return url.slice(0, end);
 }
 
-/** Without lines that quote somebody, labels in brackets (which name files and contacts), and names of who is mentioned. */
+/** Without quoted lines, labels in brackets (which name files and contacts), and mentioned names. */
 function ownWords(text: string, except: readonly string[]): string {
   let own = text;
   for (const name of except) own = own.replaceAll(name, ' @ ');

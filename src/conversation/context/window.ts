@@ -1,6 +1,6 @@
 /**
  * Step 4 of the route: what a persona's window holds, read from the store in each turn. Rendered messages are cached by
- * message and by the room's revision, which rises with whatever changes what was heard there.
+ * message and by the room's revision, which rises with every change of an earlier message.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -179,7 +179,7 @@ function isAmong(batch: readonly StoredMessage[]): (heard: HeardEntry) => boolea
 }
 
 /**
- * The index from which on messages stand with the batch. What was overheard between and behind its messages stays where it was
+ * The index from which on messages stand with the batch. Overheard messages between and behind the batch stay where they were
  * said: "should I delete it?", "wait, not that one", "so?".
  */
 function endOfHistory(

@@ -14,7 +14,7 @@ export interface TurnBounds extends CallLimits {
   tokens: number;
 }
 
-/** Of an answer's calls no more are kept than this; what is more is not even told to have been there. */
+/** Further calls of one answer are dropped silently. */
 const MOST_CALLS_KEPT = 1_000;
 /** The share of a request that a turn's own steps may take even where the conversation leaves less: it is compacted then. */
 const LEAST_SHARE = 0.25;
@@ -30,12 +30,12 @@ export const UNREADABLE =
 export const TOO_DEEP = `The arguments were nested more than ${MOST_LEVELS} levels deep, so nothing was done. Call again with flatter ones.`;
 
 /**
- * More of an answer is neither sent nor kept: nobody reads on, no later request could hold it, and whatever reads the
+ * A longer answer is cut: nobody reads on, no later request could hold it, and everything that reads the
  * transcript would carry it.
  */
 const MOST_REPLY_CHARS = 60_000;
 
-/** Ends a reply that even a second request did not bring to its end, or that nobody would read to its end. */
+/** Ends a reply that is cut. */
 const CUT_OFF = ' …\n\n(This is cut off: it grew longer than I may write at once. Ask me to go on.)';
 
 export function replyIn(text: string, isTruncated: boolean): string {
@@ -85,7 +85,7 @@ export function refusalOf(
       `Not run: a turn may call ${call.name} ${sendsPerTurn} times. Say the rest in your answer.`,
     );
   }
-  // What was written since may have changed what is read.
+  // A write in between may have changed the result of a read.
   const since = isRead(call.name) ? begun.findLastIndex(({ name }) => !isRead(name)) + 1 : 0;
   const same = begun.slice(since).filter((each) => isSameCall(each, call));
   if (same.length < sameCallsPerTurn) return null;
@@ -117,7 +117,7 @@ function isFull(steps: Step[], { tokens }: TurnBounds): boolean {
   );
 }
 
-/** Without what stands in for results that are still to come. */
+/** Results that are still to come do not count. */
 function tokensIn(steps: Step[]): number {
   return steps.reduce((sum, step) => {
     if (step.kind === 'result') return sum + estimateTokens(step.content);
@@ -175,7 +175,7 @@ export function isSameCall(a: ToolCall, b: ToolCall): boolean {
   return a.name === b.name && keyOf(a) === keyOf(b);
 }
 
-/** The same for arguments that say the same: in any order, with or without blanks, null for what is left out. */
+/** Equal for equivalent arguments: in any order, with or without blanks, null as left out. */
 function keyOf({ arguments: given }: ToolCall): string {
   const read = readArguments(given);
   return read.kind === 'object' ? JSON.stringify(read.given, sorted) : given;

@@ -86,7 +86,7 @@ export function prepare(
   return inVain === null ? { kind: 'ready', call, tool, given: checked.value } : unfit(inVain);
 }
 
-/** The validated arguments, or a message for the model about what is wrong. */
+/** The validated arguments, or a message for the model about the faults. */
 export function checkArguments(
   { name, parameters }: AnyTool,
   given: Record<string, unknown>,

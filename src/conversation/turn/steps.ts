@@ -55,7 +55,7 @@ export interface TurnRequest {
   signal: AbortSignal;
 }
 
-/** What is stored in one transaction with a step. */
+/** Stored in one transaction with a step. */
 export interface StepExtras {
   entries?: readonly JournalWrite[];
   asked?: AskedCall;
@@ -149,7 +149,7 @@ export function callsToRun(steps: Step[]): string[] {
   return (answer?.calls ?? []).filter(({ id }) => !hasResult(steps, id)).map(({ name }) => name);
 }
 
-/** Whether words from outside have led to it: what it answers, or what a call has read. */
+/** Whether untrusted text is in the messages to be answered or in a call's result. */
 export function isTainted(trust: { isTainted: boolean }, steps: readonly Step[]): boolean {
   return trust.isTainted || steps.some((step) => step.kind === 'result' && step.outside === true);
 }

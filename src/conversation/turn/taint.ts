@@ -20,7 +20,7 @@ export interface Trust {
   isNamed(host: string): boolean;
 }
 
-/** Why a person has to allow this call: a sentence for whoever decides; null: nobody has to. */
+/** Why a person has to allow this call, a sentence for that person; null: nobody has to. */
 export async function reasonToAsk(
   tool: AnyTool,
   given: unknown,
@@ -74,16 +74,16 @@ export function wasRefused(
   );
 }
 
-/** What owners have said of a run. `nobody`: nobody is there who could say anything. */
+/** The owners' decision about a run. `nobody`: there is no owner to ask. */
 export type RunApproval = 'unasked' | 'allowed' | 'refused' | 'nobody';
 
 export type RunDecision =
-  /** Owners have allowed it with the run. */
+  /** Allowed with the whole run. */
   | 'approved'
-  /** Owners are to be asked about the whole run first. */
+  /** Ask owners about the whole run first. */
   | 'ask'
   | 'refused'
-  /** As any call: it runs, or asks by itself. */
+  /** Decide as for any other call. */
   | 'as usual';
 
 export function runApprovalFor(run: RunApproval | undefined, tool: AnyTool): RunDecision {
@@ -93,7 +93,7 @@ export function runApprovalFor(run: RunApproval | undefined, tool: AnyTool): Run
   return run === 'nobody' || tool.isExternal ? 'refused' : 'as usual';
 }
 
-/** What the model is told of a call that was refused; `run` as it is by then. */
+/** For a call that was refused; `run` as it is by then. */
 export function needsApprovalText({ name, isExternal }: AnyTool, run: RunApproval | undefined): string {
   const what = isExternal ? 'it leaves this machine' : 'it runs what nobody has looked at';
   const whose =
@@ -103,7 +103,7 @@ export function needsApprovalText({ name, isExternal }: AnyTool, run: RunApprova
   return refusal(name, what, whose);
 }
 
-/** What it is told of an external tool that no agent on this task has, whatever owners say. */
+/** For an external tool that no agent on this task has. */
 export function withheldText({ name }: AnyTool): string {
   return refusal(name, 'it leaves this machine', 'you do not have it on this task');
 }

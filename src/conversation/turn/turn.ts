@@ -25,7 +25,7 @@ export type TurnOutcome =
   | {
       kind: 'answered';
       text: string;
-      /** Set where there are no words: what was done instead of an answer. */
+      /** For an answer without words: the action instead of it, such as a reaction. */
       wordless?: string;
       usage: Usage | null;
       last: Usage | null;
