@@ -1,8 +1,7 @@
 /**
- * The files of artifacts: `data/artifacts/<task_id>/<id>.<ext>`, and beside each, hidden, what is known of it
- * (`.@<id>.json`, which is no artifact's name). Agents' commands write into the same folders, so nothing in them is
- * trusted: no link is followed, and a file of which nothing is known is an artifact all the same, by its name, unless it
- * is hidden.
+ * The files of artifacts, `data/artifacts/<task_id>/<id>.<ext>`, each with a hidden note beside it (`.@<id>.json`). Agents'
+ * commands write into the same folders, so nothing in them is trusted: no link is followed, and a visible file without a note
+ * is an artifact all the same, by its name.
  */
 import { createHash } from 'node:crypto';
 import { type FileHandle, lstat, mkdir, readdir, realpath, rm } from 'node:fs/promises';
@@ -29,7 +28,7 @@ import { extensionOf, shownName, typeFor, typeOfFile } from './types.js';
 /** Of one task or turn. */
 const MOST_ARTIFACTS = 200;
 const MOST_TITLE = 200;
-/** What is kept beside an artifact is far smaller. */
+/** A note beside an artifact is far smaller. */
 const MOST_NOTE_BYTES = 10_000;
 
 const note = z.object({ file: z.string(), type: z.string(), title: z.string().nullable() });
@@ -227,7 +226,7 @@ async function lyingIn(task: OpenFolder): Promise<Lying[]> {
   return found
     .flatMap((entry) => {
       const [, id = ''] = entry.isFile() ? (/^(.+)\.[A-Za-z0-9]+$/.exec(entry.name) ?? []) : [];
-      // Of what is hidden only that which was written here: others are notes, and what is being written.
+      // Of hidden files only those that were written here: others are notes, or are being written.
       const isOne = isArtifactId(id) && (!id.startsWith('.') || names.has(noteName(id)));
       return isOne ? [{ id, file: entry.name }] : [];
     })
@@ -251,7 +250,7 @@ async function noteOf(task: OpenFolder, { id, file }: Lying): Promise<Omit<Note,
   return known?.file === file && isMimeType(known.type) ? known : { type: typeOfFile(file), title: null };
 }
 
-/** null where there is none, or none that was written here. */
+/** null where no note was written here. */
 async function readNote(task: OpenFolder, id: string): Promise<Note | null> {
   // Its name when no artifact could begin with a dot.
   const former = id.startsWith('.') ? null : `.${id}.json`;
@@ -271,7 +270,7 @@ async function readNote(task: OpenFolder, id: string): Promise<Note | null> {
   }
 }
 
-/** null for a link, and for what is not there or no file. */
+/** null for anything but a plain file. */
 async function openPlainly(task: OpenFolder, name: string): Promise<FileHandle | null> {
   try {
     const found = await lstat(entryOf(task, name));

@@ -70,7 +70,7 @@ const BY_EXTENSION = new Map(
 const USUAL = 'text/markdown';
 const UNKNOWN = 'application/octet-stream';
 
-/** `text/csv; charset=utf-8` is `csv`, like `text/csv`; what nobody knows is `bin`. */
+/** `text/csv; charset=utf-8` is `csv`, like `text/csv`; unknown types are `bin`. */
 export function extensionOf(type: string): string {
   const [plain = ''] = type.split(';', 1);
   return BY_TYPE.get(plain.trim().toLowerCase()) ?? 'bin';

@@ -27,7 +27,7 @@ export interface Export {
 
 const PAGE = 500;
 
-/** null for a chat that nobody has ever written in. */
+/** null for an unknown chat. */
 export async function exportOf(parts: ExportParts, ask: ExportAsk): Promise<Export | null> {
   const { feed, personas, zone, now, signal } = parts;
   const chat = await feed.chat(ask.chatId);

@@ -15,7 +15,7 @@ import { type ExportParts, exportOf } from './export.js';
 const KEPT_MS = 2 * 86_400_000;
 
 export interface KeptExports extends ChatExports {
-  /** Removes what has been there for long enough. */
+  /** Removes old exports. */
   tidy(): Promise<void>;
 }
 

@@ -23,7 +23,7 @@ export interface ExportHead {
 
 export interface Format {
   begin(head: ExportHead): string;
-  /** null: what was said in no thread. */
+  /** null: the messages outside threads. */
   beginRoom(threadId: string | null): string;
   message(message: ExportedMessage): string;
   endRoom(): string;
@@ -42,7 +42,7 @@ export interface ExportedMessage {
   edited?: true;
   /** It is a reaction: `text` says with what. */
   reaction?: true;
-  /** `told`: only whoever replied says that it was said. */
+  /** `told`: only the sender of the reply vouches for it. */
   reply_to?: { author: string; text: string; told?: true };
   /** Whose words it only forwards; empty if that is not known. */
   forwarded_from?: string;
@@ -54,7 +54,7 @@ export interface ExportedFile {
   name: string | null;
   mime_type: string | null;
   bytes: number | null;
-  /** What was heard in a voice note. */
+  /** The transcript of a voice note. */
   spoken?: string;
 }
 
@@ -79,7 +79,7 @@ export function exportedMessage(
     id,
     at: new Date(sentAt).toISOString(),
     author: authorOf(author, nameOf),
-    // Where there are files, `text` also says what is in them.
+    // With files, `text` also describes them.
     text: words ?? text,
     ...(edited && { edited: true }),
     ...(reaction && { reaction: true }),

@@ -156,7 +156,7 @@ function isOlder(path: string, time: number): boolean {
     const found = lstatSync(path, { throwIfNoEntry: false });
     return found?.isFile() === true && found.ctimeMs < time;
   } catch {
-    // Reading it says what is wrong.
+    // Reading it reports the problem.
     return false;
   }
 }

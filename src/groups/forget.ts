@@ -1,6 +1,6 @@
 /**
- * Removes a phrase from a memory file: from MEMORY.md, the daily log and clipboards every line that contains it, from
- * archives only the words. Pure, and on bytes: everything else is preserved.
+ * `/memory forget` on disk: finds a phrase in all memory files of a chat and removes it permanently. MEMORY.md, the daily log
+ * and clipboards lose every line that contains it, archives and transcripts only the words; every other byte is preserved.
  */
 
 import { lstatSync } from 'node:fs';
@@ -110,7 +110,7 @@ function forgetWords(whole: string, phrase: Phrase): { lines: string[]; left: st
   return { lines, left };
 }
 
-/** A line of JSON for each message; what is none goes as a whole. */
+/** A line of JSON for each message; any other line with the phrase is removed. */
 function forgetSaid(whole: string, phrase: Phrase): Forgotten {
   const lines: string[] = [];
   const left = whole.split('\n').flatMap((line) => {
@@ -138,7 +138,7 @@ function saidIn(line: string): { content: string } | null {
   }
 }
 
-/** Splits an archive: what people said and their names, and our own parts, which must remain parseable. */
+/** Splits an archive into people's words and names, and our own parts, which must remain parseable. */
 function archivePieces(whole: string): { bytes: string; ours: boolean }[] {
   const body = splitFrontMatter(whole)?.body ?? whole;
   const pieces = [{ bytes: whole.slice(0, whole.length - body.length), ours: true }];
@@ -243,7 +243,6 @@ async function filesIn({ path, name, holds }: MemoryFolder): Promise<MemoryFile[
 const AT_ONCE = 50;
 const MOST_SHOWN = 20;
 
-/** `/memory forget` on disk: finds a phrase in all memory files of a chat, and removes it permanently. */
 export function forgetting(
   groupsDir: string,
   /** `data/clipboard`, `data/agents`; null: there are none. */

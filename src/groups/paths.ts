@@ -34,7 +34,7 @@ export function isReserved(id: string): boolean {
   return RESERVED.includes(id);
 }
 
-/** Most ids; what they are is seen at once. */
+/** The form of most ids, checked quickly. */
 const PLAIN_ID = /^(?=.{1,60}$)[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
 /** An id is its own slug; nothing else may become a folder. */

@@ -7,7 +7,7 @@ export function withKey(source: string, key: string, value: string | boolean): s
   const document = documentOf(source);
   if (document.errors.length > 0) return null;
   const plain = stringify(value, { lineWidth: 0 }).replace(/\n$/, '');
-  // What has line breaks stands on one line as JSON, which YAML takes, too.
+  // A value with line breaks is written on one line as JSON, which YAML accepts.
   const scalar = plain.includes('\n') ? JSON.stringify(value) : plain;
 
   const map = document.contents;

@@ -1,4 +1,8 @@
-/** Brings in a folder that OpenClaw or MicroClaw laid out: finds what it is, then puts file after file in its place. */
+/**
+ * Brings in a folder that OpenClaw or MicroClaw laid out: recognises the layout, then puts each file in its place. An existing
+ * file is never changed: the new one then stands beside it, as `MEMORY.imported.md`, `MEMORY.imported-2.md`, …; the same
+ * content is not put there twice. Each file appears whole, so that a running gateway sees all of it or nothing.
+ */
 import { isUtf8 } from 'node:buffer';
 import { createHash, randomUUID } from 'node:crypto';
 import { link, lstat, mkdir, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
@@ -21,7 +25,7 @@ export interface ImportOrder {
 }
 
 export interface Imported {
-  /** What was recognised; empty: nothing. */
+  /** The layouts that were recognised. */
   found: string[];
   /** What became of each file, by its path in the folder; several where they became one. `hint`: what to do with it. */
   done: (Put & { from: string[]; hint?: string })[];
@@ -103,7 +107,7 @@ function isText(bytes: Buffer): boolean {
   return isUtf8(bytes) && !bytes.includes(0);
 }
 
-/** What stands below the front matter, if there is one. */
+/** The text below the front matter, if there is one. */
 function bodyOf(bytes: Buffer): Buffer {
   const parts = splitFrontMatter(bytes.toString('utf8'));
   return parts === null ? bytes : Buffer.from(parts.body.trimStart());

@@ -124,7 +124,7 @@ function withPresent(steps: ImportStep[], chatId: string, files: MicroclawFile[]
     ({ from }): ImportStep => ({ from, place, to: [chatId, 'default', 'PERSONA.md'] }),
   );
   const known = [...called('AGENTS.md'), ...called('USER.md')];
-  // Beside a file of the older layout it would be read by nobody: it becomes one with it.
+  // Beside a file of the older layout it would never be read, so it is appended to it.
   const older = steps.find((step) => step.to.join('/') === to.join('/'));
   const others = older === undefined ? known.slice(1) : known;
   const headingOf = (from: string[]) => (from.at(-1) === 'USER.md' ? 'About the user' : 'Further memory');
@@ -145,7 +145,7 @@ function isDaily(name: string): boolean {
   return /^\d{4}-\d\d-\d\d\.md$/.test(name);
 }
 
-/** `20260131-143000.md` as archives are called here; null: it is none. */
+/** `20260131-143000.md` as the name of an archive here; null for any other name. */
 function archiveName(name: string, persona: string): string | null {
   const [, year, month, day, hour, minute, second] =
     /^(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)\.md$/.exec(name) ?? [];
@@ -153,7 +153,7 @@ function archiveName(name: string, persona: string): string | null {
   return `${year}-${month}-${day}T${hour}-${minute}-${second}-${persona}.md`;
 }
 
-/** `flushed`: what was worth remembering was saved by whoever wrote it. */
+/** `flushed`: the former program has saved what was worth remembering. */
 function head(chatId: string, persona: string): string {
   const fields = { chat: chatId, persona, reason: 'imported from MicroClaw' };
   const lines = Object.entries(fields).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);

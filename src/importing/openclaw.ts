@@ -61,13 +61,13 @@ async function hasAny(
   return has.includes(true);
 }
 
-/** The folder itself is a workspace, and not OpenClaw's own folder, or somebody's source code. */
+/** Whether the folder itself is a workspace, rather than OpenClaw's own folder or source code. */
 async function isWorkspaceAlone(source: ImportSource): Promise<boolean> {
   if (await isThere(source, [SETTINGS])) return false;
   return (await hasAny(source, [], SIGNS)) && !(await hasAny(source, ['workspace'], SIGNS));
 }
 
-/** What is text and has no place of its own: notes, plans, scripts, under the names that they have. */
+/** Further text files (notes, plans, scripts), under the names that they have. */
 async function stepsOfOthers(source: ImportSource, base: readonly string[]): Promise<ImportStep[]> {
   const files = await filesBelow(source, base, {
     isHiddenTaken: false,

@@ -19,9 +19,9 @@ export interface ImportStep {
   isAlwaysBeside?: true;
   /** Passed over where it is no text. */
   isTextAlone?: true;
-  /** What stands before the content. */
+  /** Text to put before the content. */
   text?: string;
-  /** What stands behind the content: other files of the source, each below a heading of its own. */
+  /** Other files of the source to append, each below a heading of its own. */
   more?: { from: readonly string[]; heading: string }[];
   /** Without its front matter, which says nothing here. */
   isBodyAlone?: true;
@@ -31,15 +31,15 @@ export interface ImportStep {
 
 export interface ImportPlan {
   steps: ImportStep[];
-  /** What was recognised, for people: `an OpenClaw workspace`. */
+  /** The layouts that were recognised, for people: `an OpenClaw workspace`. */
   found: string[];
 }
 
-/** What may be the name of a chat, and of a persona, in `groups/`; and which channels there are. */
+/** Which names a chat and a persona may have in `groups/`, and which channels exist. */
 export interface ImportNames {
   isChatId(name: string): boolean;
   isPersonaId(name: string): boolean;
-  /** The id of a persona of that name; empty: there is none. */
+  /** The id of a persona of that name; empty if the name yields none. */
   idOf(name: string): string;
   channels: readonly string[];
 }
@@ -47,19 +47,19 @@ export interface ImportNames {
 export interface ImportSource {
   /** The folder, links followed. */
   root: string;
-  /** What was passed over, by its path in the folder, and why. */
+  /** Skipped files, by their paths in the folder, with the reason. */
   passedOver: { path: string; why: string }[];
 }
 
 /** Files of memory, notes and skills have a small part of that. */
 const MOST_BYTES = 20_000_000;
 const MOST_FILES = 50_000;
-/** What other programs keep, and nobody wants twice. */
+/** Folders that other programs maintain themselves. */
 export const NOT_ENTERED: ReadonlySet<string> = new Set(['.git', 'node_modules', '__pycache__', '.venv']);
 
 interface FileSelection {
   isHiddenTaken: boolean;
-  /** Of a path below the folder: somebody else looks after it. */
+  /** Whether another plan covers this path below the folder. */
   leaves(path: string): boolean;
 }
 
@@ -208,7 +208,7 @@ function foldersAround(path: string): string[] {
   return names.map((_, n) => names.slice(0, n + 1).join('/'));
 }
 
-/** As OpenClaw and MicroClaw lay out what has no place here. */
+/** Files of OpenClaw and MicroClaw that have no place here. */
 const REASONS: readonly [RegExp, string][] = [
   [
     /^workspace-[^/]+(?:\/|$)/,

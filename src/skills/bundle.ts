@@ -12,7 +12,7 @@ import { MOST_DESCRIPTION, type Skill } from '../core/persona.js';
 export interface Bundle {
   name: string;
   description: string;
-  /** What stands below the front matter. */
+  /** The instructions below the front matter. */
   body: string;
   conditions: Conditions;
   loadedBy: Skill['loadedBy'];
@@ -207,7 +207,7 @@ function listOf(key: string, value: unknown): string[] {
   return items.map((item) => item.trim()).filter((item) => item !== '');
 }
 
-/** null: wherever it is. A platform that nobody knows is none that we run on. */
+/** null: any platform. An unknown platform never matches ours. */
 function platformsIn(names: string[]): string[] | null {
   const known = names.map((name) => {
     const lower = name.toLowerCase();

@@ -39,7 +39,7 @@ export function systemHost(env = process.env, platform: string = process.platfor
     has: (program) =>
       folders.some((folder) =>
         endings.some((ending) => {
-          // By far quicker than to be told of each that is not there: it is asked for every answer.
+          // Without exceptions, which would be slow: this is asked for every answer.
           const found = statSync(join(folder, program + ending), { throwIfNoEntry: false });
           return found?.isFile() === true && (platform === 'win32' || (found.mode & 0o111) !== 0);
         }),
@@ -67,7 +67,7 @@ export function unmet(
 
 const MOST_FILES = 100;
 
-/** `at`: what its folder is called for whoever reads it. */
+/** The instructions of a loaded skill, with its folder and its files. `at`: the reader's path of the folder. */
 async function instructionsOf(skill: Skill, body: string, at: string): Promise<string> {
   const files = (await filesOf(skill)).map((file) => `${at}/${file}`);
   const more = files.length > MOST_FILES ? ['…and more'] : [];
@@ -76,7 +76,7 @@ async function instructionsOf(skill: Skill, body: string, at: string): Promise<s
   return `# Skill: ${skill.name}\n\nIt lies in ${at}.${lists}\n\n${body.replaceAll('{baseDir}', at)}`;
 }
 
-/** Relative to its folder, without links and what is hidden, sorted; one more than is told. */
+/** Relative to its folder, without links and hidden files, sorted; one more than is listed. */
 async function filesOf({ folder }: Skill): Promise<string[]> {
   const names: string[] = [];
   await within(folder, [], async (root) => {
@@ -107,7 +107,7 @@ interface BundlePlace {
   name: string;
   /** Links followed. */
   folder: string;
-  /** What is read of it has to lie in here. */
+  /** Its files have to lie in here. */
   bound: string;
 }
 
@@ -116,7 +116,7 @@ type Looked = { skill: Skill; body: string; remarks: string[] } | { why: string 
 /** `folder`: `data/skills`. */
 export function createSkills({ folder, log, ...host }: SkillHost & { folder: string; log: Log }): Skills {
   const readBundle = bundleReader();
-  /** What was logged last. */
+  /** The problems that were logged last. */
   let told = '';
 
   async function look({ place, name, folder, bound }: BundlePlace, file: string): Promise<Looked> {
@@ -290,12 +290,12 @@ function boundOf(real: string, bound: string): string | null {
   return basename(dirname(real)) === 'skills' && fileIn(real) !== null ? real : null;
 }
 
-/** The real path of a bundle's file; null: there is none. */
+/** The real path of a bundle's file, if it has one. */
 function fileIn(folder: string): string | null {
   return FILES.map((called) => realOf(join(folder, called))).find((file) => file !== null) ?? null;
 }
 
-/** In the order of their names; what is hidden, and files, are none. */
+/** In the order of their names, without hidden ones. */
 async function foldersIn(folder: string): Promise<{ root: string; names: string[] }> {
   try {
     const root = await realpath(folder);
@@ -310,7 +310,7 @@ async function foldersIn(folder: string): Promise<{ root: string; names: string[
   }
 }
 
-/** No more than was looked for, also where it grows meanwhile. */
+/** Bounded, even if the file grows meanwhile. */
 async function textOf(file: string): Promise<string> {
   const handle = await open(file, 'r');
   try {
@@ -322,7 +322,7 @@ async function textOf(file: string): Promise<string> {
   }
 }
 
-/** null where nothing is. Asked for some files of each skill for every answer, which in the background takes longer. */
+/** null for a missing file. Synchronous, because it is asked for some files of each skill for every answer. */
 function realOf(path: string): string | null {
   try {
     return realpathSync.native(path);

@@ -13,7 +13,7 @@ import { hintFor, parseKnown } from '../core/known-keys.js';
 import { type AgentDefinition, isAgentId, UTILITY } from '../core/task.js';
 import { TOOL_GROUPS, type ToolGroup } from '../core/tool.js';
 
-/** What no agent has: it begins no further work, and talks to nobody. */
+/** Groups that no agent may have: it starts no further work and talks to no chat. */
 const NEVER: readonly ToolGroup[] = ['agents', 'send', 'schedules', 'reactions', 'export'];
 
 export const BUILT_IN: AgentDefinition = {
@@ -128,7 +128,7 @@ export async function agentsIn(folder: string) {
   return { files: new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1))), problems };
 }
 
-/** The id that is meant: whoever asks need not write it in its capitals. null: there is none. */
+/** The id that is meant, in any capitals; null if there is no such agent. */
 export function idIn(ids: Iterable<string>, wanted: string): string | null {
   return [...ids].find((id) => sameId(id, wanted)) ?? null;
 }

@@ -1,6 +1,6 @@
 /**
- * Agents on disk, `data/agents`: implements the port for whoever runs tasks. Each agent has an internal space, which its
- * tools may write, and which is therefore read as what strangers made: no link in it leads the gateway out.
+ * Agents on disk, `data/agents`, for tasks. Each agent has an internal space, which its tools may write and which is therefore
+ * untrusted: no link in it leads the gateway out.
  */
 import type { Stats } from 'node:fs';
 import { lstat, rename, writeFile } from 'node:fs/promises';
@@ -168,7 +168,7 @@ function noFolder(id: string, kind: string): Fault {
   return new Fault('memory_unavailable', `${shown} is not the id of ${kind}, so it has no folder`);
 }
 
-/** Empty, where there is none. */
+/** Makes an empty MEMORY.md where it is missing. */
 async function makeMemory(root: string): Promise<void> {
   const path = join(root, MEMORY);
   const [now, old] = [await entryAt(path), await entryAt(join(root, OLD_MEMORY))];

@@ -13,7 +13,7 @@ import { codeOf, isMissing, unavailable } from '../core/file-access.js';
 import { MOST_DOCUMENT_BYTES } from '../core/persona.js';
 import { type SessionLine, sessionFile } from '../core/task.js';
 
-/** The real path of a folder that is the gateway's own, made where it is missing: nobody else may look into it. */
+/** The real path of a folder of the gateway's own, made where it is missing, for its owner alone. */
 export async function ownFolder(folder: string): Promise<string> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -48,7 +48,7 @@ export interface Beginning {
   isWhole: boolean;
 }
 
-/** The first bytes of a file; null if there is none. Throws Fault `memory_unavailable` for whatever else stands there. */
+/** The first bytes of a file; null if it is missing. Throws Fault `memory_unavailable` for anything but a file. */
 export async function beginningOf(root: string, name: string, most: number): Promise<Beginning | null> {
   const real = await realPathIn(root, name);
   const names = relative(root, real).split(sep);

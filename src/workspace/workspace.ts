@@ -1,6 +1,6 @@
 /**
- * The workspace on disk, `data/workspace`: implements the port for prompts (step 4 of the route, tasks), for the board and
- * for tools. Writes go through the updater of memory, so that nobody's change of a file is lost.
+ * The workspace on disk, `data/workspace`, for prompts (step 4 of the route, tasks), the board and tools. Writes go through the
+ * updater of memory, so that no change of a file is lost.
  */
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
@@ -38,7 +38,7 @@ const DAYS = 'memory';
 const BOOTSTRAP = ['AGENTS.md', 'SOUL.md', 'IDENTITY.md', 'USER.md', 'TOOLS.md'];
 /** How much a prompt shows of each of them, of all together, and of the plan, in characters. */
 const FILE_CHARS = 6_000;
-/** What people write most of, and what a workspace is run by. */
+/** AGENTS.md is mostly the longest file, and rules the workspace. */
 const AGENTS_CHARS = 12_000;
 const FILES_CHARS = 22_000;
 const PLAN_CHARS = 8_000;
@@ -53,7 +53,7 @@ export function createWorkspace({ folder, budgets, exclusive, origins, log }: Wo
   async function made(): Promise<string> {
     const root = await ownFolder(folder);
     await mkdir(join(root, DAYS), { recursive: true, mode: 0o700 }).catch((error: unknown) => {
-      // What stands in its place is told of when it is read; all else works without it.
+      // The obstacle is reported when it is read; the rest works without it.
       log.warn(
         { path: join(root, DAYS), error: describe(error) },
         'the workspace has no folder for daily logs',

@@ -20,7 +20,7 @@ import { reactionTo, type SendContext, send } from './send.js';
 
 export type WhatsApp = ReturnType<typeof createWhatsApp>;
 
-/** How much of what was sent is remembered, beside what the store keeps. */
+/** How many sent messages are remembered, beside those in the store. */
 const MOST_SENT = 500;
 
 export function createWhatsApp(host: WhatsAppHost) {

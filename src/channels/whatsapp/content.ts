@@ -52,7 +52,7 @@ type Kinds = { [Kind in keyof MessageContent]?: (part: NonNullable<MessageConten
 const KINDS: Kinds = {
   conversation: (words) => words,
   extendedTextMessage: (part) => part.text,
-  // What people chose among the buttons and lines of another account, and what a business wrote beside them.
+  // Choices among the buttons and lines of another account, and the text of a business beside them.
   buttonsResponseMessage: (part) => part.selectedDisplayText,
   templateButtonReplyMessage: (part) => part.selectedDisplayText,
   listResponseMessage: (part) => part.title,
@@ -96,7 +96,7 @@ const KINDS: Kinds = {
   stickerPackMessage: () => '[pack of stickers]',
 };
 
-/** Kinds of content that stand in no chat, change what stands there, or are read elsewhere. */
+/** Kinds of content that no chat shows, that change other messages, or that are read elsewhere. */
 const WITHOUT_WORDS: ReadonlySet<string> = new Set([
   ...['imageMessage', 'videoMessage', 'ptvMessage', 'audioMessage', 'documentMessage'],
   ...['groupMentionedMessage', 'botForwardedMessage', 'questionMessage', 'pollCreationMessageV4'],
@@ -143,7 +143,7 @@ function unwrapped(message: unknown): MessageContent | null {
   return isObject(inner) ? inner : null;
 }
 
-/** null for what nobody sees: reactions, votes, calls, messages between devices. */
+/** null for content that no chat shows: reactions, votes, calls, messages between devices. */
 export function saidIn(content: MessageContent): ReadContent | null {
   const file = fileIn(content);
   // A file to be viewed once comes without its key.

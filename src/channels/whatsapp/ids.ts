@@ -31,7 +31,7 @@ export function isGroup(jid: string): boolean {
   return jid.endsWith('@g.us');
 }
 
-/** A list of people, to each of whom a message goes by itself. Everybody's status is none. */
+/** A broadcast list: each of its people gets a message of their own. The status broadcast does not count. */
 export function isList(jid: string): boolean {
   return /^\d{1,30}@broadcast$/.test(jid);
 }
@@ -65,7 +65,7 @@ export function isSamePerson(one: Person, jid: string): boolean {
   return jid === one.phone || jid === one.lid;
 }
 
-/** The phone number as people write it; the other number where there is none. */
+/** The phone number as people write it, else the other number. */
 export function numberOf({ phone, lid }: Person): string {
   return phone === null ? userOf(lid ?? '') : `+${userOf(phone)}`;
 }
@@ -112,7 +112,7 @@ const PERSON = /^\d{3,20}@(s\.whatsapp\.net|lid)$/;
 export const whatsappIds: IdForms = {
   expected: 'whatsapp_491701234567@s.whatsapp.net (or …@lid) for a person, whatsapp_1203…@g.us for a group',
   kindOf(address) {
-    // Only as the channel itself writes it: under another form nobody would be found.
+    // Only in the form that the channel itself writes: any other would match no chat.
     if (plainJid(address) !== address) return null;
     if (isGroup(address)) return GROUP.test(address) ? 'group' : null;
     return PERSON.test(address) ? 'sender' : null;

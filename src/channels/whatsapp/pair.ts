@@ -65,7 +65,7 @@ async function untilLinked(pairing: Pairing, digits: string): Promise<{ number: 
     if (closing.kind === 'outdated') closing = await versions.refused();
     if (closing.kind === 'refused') throw notLinked(closing.reason);
     reason = closing.kind === 'unlinked' ? UNLINKED.untyped : closing.reason;
-    // The code that was shown is worthless now, and so is what was begun with it.
+    // The shown code is worthless now, and so is the pairing that began with it.
     if (!staged.committed() && closing.kind !== 'restart') staged.clear();
     if (closing.kind === 'logged out') {
       if (!staged.committed()) throw notLinked(UNLINKED.refused);

@@ -81,7 +81,7 @@ export function createRestrictions(state: ChannelState, clock: Clock, log: Log) 
   }
 
   return {
-    /** Reads what was kept before the gateway was started. */
+    /** Reads the pauses of the previous run. */
     async load(): Promise<void> {
       const kept = keptSchema.safeParse(JSON.parse((await state.get([NAME])).get(NAME) ?? 'null')).data;
       restrictedUntil = kept?.restrictedUntil ?? 0;

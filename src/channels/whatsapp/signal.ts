@@ -94,7 +94,7 @@ function withTransactions(keys: Auth['keys']): Keys {
   throw new Error('the library gives keys without transactions');
 }
 
-/** A record as libsignal writes it; only what is needed here. */
+/** A record as libsignal writes it; only the fields needed here. */
 interface Written {
   _sessions: Record<string, { indexInfo: { used: number } }>;
 }

@@ -13,7 +13,7 @@ import type { FileRoots } from './roots.js';
 const MOST_BYTES = 100_000_000;
 const SENT = 'sent-';
 
-/** Whether a file among what was sent in a chat did not come with a message: a copy, or one that is still being written. */
+/** Whether a file in a chat's media folder did not come with a message: a copy, or one that is still being written. */
 export function isNoMessages(name: string): boolean {
   return name.startsWith(SENT) || name.endsWith('.tmp');
 }

@@ -24,11 +24,11 @@ import type { Skill } from '../../core/persona.js';
 import { writeWhole } from '../../core/write-whole.js';
 import { type FileRoots, isWithin, type Quota, type Root, rootOf, SKILLS } from './roots.js';
 
-/** The name under which what people sent is read. */
+/** The name under which received files are read. */
 export const MEDIA = 'media';
 /** What the folder where paths begin is called inside the sandbox of `shell`: models give paths as they see them there. */
 export const HOME_INSIDE = '/work';
-/** The same of what people sent, for agents, whose folders have their own names inside. */
+/** The same of received files, for agents, whose folders have their own names inside. */
 export const AGENTS_MEDIA_INSIDE = '/coterie/media';
 
 const LONGEST_PATH = 4096;
@@ -112,7 +112,7 @@ export function isSkills(allowed: FileRoots, path: string): boolean {
   return allowed.showsSkills && plain.filter((name) => name !== '' && name !== '.').join() === SKILLS;
 }
 
-/** What stands for the folder where paths begin; an agent's folders are called the same inside of the sandbox. */
+/** Strips names of the start folder; an agent's folders have the same paths inside of the sandbox. */
 function asRelative({ kind, start }: FileRoots, path: string): string {
   if (kind === 'agent') {
     return isWithin(path, AGENTS_MEDIA_INSIDE) ? MEDIA + path.slice(AGENTS_MEDIA_INSIDE.length) : path || '.';
@@ -136,7 +136,7 @@ export function shownAs({ kind, start, media, skills }: FileRoots, full: string)
   return isWithin(full, start) ? relative(start, full) : full;
 }
 
-/** What is not there yet has no links: of the rest they are followed. */
+/** Follows links as far as the path exists. */
 async function realAsFarAsThere(path: string): Promise<string> {
   const found = await realpath(path).catch((error: unknown) => codeOf(error));
   if (found !== 'ENOENT') return found.startsWith('/') ? found : path;
@@ -159,14 +159,14 @@ const OUTSIDE =
   'Permission denied: this path leads out of your working folder. Give one relative to it, like notes/today.md; what ' +
   'people sent here is in media/.';
 
-/** A file that was opened for reading, to be closed by whoever asked. */
+/** A file that was opened for reading; the caller closes it. */
 export interface OpenedFile {
   handle: FileHandle;
   bytes: number;
   /** Where it lies. */
   folder: FoundFolder;
   name: string;
-  /** Whether it is what people sent. */
+  /** Whether a person sent it. */
   isMedia: boolean;
   /** Whether it belongs to a skill. */
   isSkill: boolean;
@@ -282,8 +282,8 @@ export async function usedBy(
 }
 
 /**
- * Takes from the files of a folder that whoever runs them has the rights of their owner or group, where they have changed
- * since a time (ms): what a command leaves would run as the gateway's user, whoever of the machine started it.
+ * Removes the setuid and setgid bits of files in a folder that have changed since a time (ms): a file that a command left would
+ * otherwise run as the gateway's user, for any user of the machine.
  */
 export async function withoutSetId(folder: string, since: number): Promise<void> {
   await within(folder, [], async (root) => {
@@ -329,7 +329,7 @@ async function refuseOver({ folder, quota }: Root, names: string[], more: number
   if (quota === null) return;
   const before = await lstat(join(folder, ...names)).catch(() => null);
   const replaced = before?.isFile() ? before.size : 0;
-  // Whoever has too much may make it less.
+  // A full folder may be made less full.
   if (before !== null && more <= replaced) return;
   const used = await usedBy(folder, quota);
   const entries = used.entries + (before === null ? 1 : 0);

@@ -9,14 +9,14 @@ import { inRoots, writingInRoots } from './run.js';
 
 export interface DecodedText {
   text: string;
-  /** What stands before it in the file. */
+  /** The mark before it in the file. */
   bom: 'utf-8' | 'utf-16le' | null;
 }
 
 const UTF_8 = Buffer.from([0xef, 0xbb, 0xbf]);
 const UTF_16 = Buffer.from([0xff, 0xfe]);
 
-/** null for what is no text in UTF-8, or in UTF-16 with its mark. */
+/** null unless it is UTF-8, or UTF-16 with its mark. */
 export function textOf(bytes: Buffer): DecodedText | null {
   if (bytes.subarray(0, 2).equals(UTF_16)) {
     const text = decoded('utf-16le', bytes.subarray(2));
@@ -100,7 +100,7 @@ export function readFile(folders: ToolFolders): Tool<Parameters> {
   };
 }
 
-/** The same for whoever has skills, and no files. */
+/** The same for callers that have skills and no files. */
 export function readSkillFile(folders: ToolFolders): Tool<Parameters> {
   return {
     name: 'read_file',
@@ -122,7 +122,7 @@ async function read(
   return isSkill ? { ...result, inside: true } : result;
 }
 
-/** The text of a file, with the bytes that it was read from. Throws a `PathRefusal` for what is none. */
+/** The text of a file, with the bytes that it was read from. Throws a `PathRefusal` for a binary file. */
 async function readText(
   allowed: FileRoots,
   path: string,

@@ -15,7 +15,7 @@ import { mayActAnywhere, type ToolTarget } from '../authorise.js';
 export interface ToolFolders {
   /** `data/work`: a folder for each chat, in it one for each persona. */
   workFolder: string;
-  /** `data/media`: what people sent, a folder for each chat. */
+  /** `data/media`: received files, a folder for each chat. */
   mediaFolder: string;
   /** `data/workspace`: what owners' control chats and tasks work in. */
   workspaceFolder: string;
@@ -25,7 +25,7 @@ export interface ToolFolders {
   skills: Pick<Skills, 'list'> | null;
   /** The gateway's own folders and files, which are closed also where they lie in a folder that is open. */
   hidden: readonly string[];
-  /** What is marked there of what is written. */
+  /** Marks lines from outside in files that prompts show. */
   promptFiles: PromptFiles;
   /** Of a persona's folder. Left out: `QUOTA`. */
   quota?: Quota;
@@ -104,7 +104,7 @@ export async function rootsOfPersona(
   const { skills, skillRoots, closed } = await shared(folders);
   const own = { folder: start, isReadOnly: false, quota: folders.quota ?? QUOTA };
   const roots = [own, readable(media), ...skillRoots];
-  // In the place of a file nothing can be shown, and nobody could remove it.
+  // Nothing can be mounted over a file, which then could not be removed.
   const isTaken = async () => (await lstat(join(start, SKILLS)).catch(() => null))?.isFile() === true;
   const showsSkills = skills.length > 0 && !(await isTaken());
   return { kind: 'persona', start, runsCommands: true, roots, media, skills, showsSkills, closed };
@@ -198,7 +198,7 @@ export function isBelow(path: string, folder: string): boolean {
   return path.startsWith(folder.endsWith(sep) ? folder : folder + sep) && path !== folder;
 }
 
-/** Made at its first use, for nobody but the gateway's user. */
+/** Made at its first use, for the gateway's user alone. */
 async function made(...names: [string, ...string[]]): Promise<string> {
   const folder = join(...names);
   await mkdir(folder, { recursive: true, mode: 0o700 });

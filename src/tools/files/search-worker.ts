@@ -24,7 +24,7 @@ export interface SearchOrder {
   folders: SearchFolder[];
   /** Real paths of folders and files that are passed over. */
   closed: readonly string[];
-  /** What people sent: the gateway's own copies in it are passed over. null: there is none. */
+  /** The folder of received files, in which the gateway's own copies are skipped. */
   media: string | null;
   /** The path of a single file, instead of all that is there. */
   file: string | null;
@@ -32,7 +32,7 @@ export interface SearchOrder {
   glob: string | null;
   /** Which lines; null: only the names of files. */
   lines: { source: string; flags: string } | null;
-  /** What is looked at, and how much is found. */
+  /** How many entries are looked at, and how much is found. */
   most: { entries: number; found: number };
 }
 
@@ -40,7 +40,7 @@ interface SearchFolder {
   root: string;
   /** Real folders below the root. */
   names: string[];
-  /** What stands before its paths where they are told, and where they are matched. */
+  /** Prefixes of its paths, in the result and in the match. */
   before: string;
   matched: string;
 }
@@ -54,7 +54,7 @@ export interface SearchResult {
   isPartial: boolean;
 }
 
-/** What other programs keep beside what people work on. */
+/** Folders that other programs keep beside people's work. */
 const PASSED_OVER = new Set(['node_modules', '.git']);
 const LONGEST_LINE = 300;
 const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP']);
@@ -101,7 +101,7 @@ export async function searchIn(order: SearchOrder): Promise<SearchResult> {
       }
     };
     await within(root, names, look).catch((error: unknown) => {
-      // What has gone since its path was looked up, or is a link by now, holds nothing.
+      // A folder that has gone, or is a link by now, holds nothing.
       if (!GONE.has(codeOf(error))) throw error;
     });
   }
@@ -119,7 +119,7 @@ async function linesIn(
   expression: RegExp,
   most: number,
 ): Promise<string[]> {
-  // What has gone meanwhile, or may not be read, holds nothing.
+  // A file that has gone, or may not be read, holds nothing.
   const handle = await openFile(folder, name).catch(() => null);
   if (handle === null) return [];
   try {

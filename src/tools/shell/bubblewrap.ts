@@ -19,7 +19,7 @@ export interface SandboxOrder {
   cwd: string;
 }
 
-/** Programs and what they need. Where one is a link (`/bin` to `usr/bin`), it is one inside. */
+/** Programs and their libraries. A link (`/bin` to `usr/bin`) is a link inside, too. */
 const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store'];
 /** Of the system's settings no more than programs need to start, to tell the time and to know certificates. */
 const SETTINGS = [
@@ -67,7 +67,7 @@ export async function bubblewrapArguments(order: SandboxOrder): Promise<string[]
     ...binding(allowed, hidden),
     // Of the kernel's settings in /proc/sys the user root could change those of the whole machine.
     ...['/proc', '/dev', '/'].flatMap((path) => ['--remount-ro', path]),
-    // What is laid over a hidden folder lies in memory, without a bound.
+    // The mount over a hidden folder lies in memory, without a bound.
     ...amongPrograms.flatMap(({ path, isFolder }) => (isFolder ? ['--remount-ro', path] : [])),
     ...['--chdir', insideAs(allowed, cwd), '--json-status-fd', String(STATUS_DESCRIPTOR)],
     ...['--seccomp', String(FILTER_DESCRIPTOR)],

@@ -54,7 +54,7 @@ const LOOK_MS = 250;
 /** A folder is measured less often, and the less, the longer that takes. */
 const MEASURE_MS = 1000;
 const REST_PER_WORK = 10;
-/** For what was ended, to close what it printed to. */
+/** How long a killed command may take to close its output. */
 const CLOSE_MS = 2_000;
 /** What closes descriptors that the gateway inherited itself; sh knows only some, and Node has closed those. */
 const CLOSES_DESCRIPTORS =
@@ -90,7 +90,7 @@ export async function runCommand(
   const outputs = [stdioOf(child, 1), stdioOf(child, 2)];
   outputs[0]?.on('data', stdout.take);
   outputs[1]?.on('data', stderr.take);
-  // Without a sandbox nothing is said there; whoever does not read does not notice its end.
+  // Without a sandbox nothing is written there, but unread it would never be noticed as closed.
   stdioOf(child, STATUS_DESCRIPTOR)?.on('data', (piece: Buffer) => {
     status = `${status}${piece}`.slice(-1000);
   });
@@ -290,8 +290,8 @@ export async function countProcesses(pid: number, most: number): Promise<number>
 }
 
 /**
- * The bytes in files that these processes hold open or mapped although nobody can find them any more, each counted once. No
- * folder shows them, and no limit of the system's bounds them together. Where a process cannot be looked into, its files count for nothing.
+ * The bytes in removed files that these processes still hold open or mapped, each counted once: no folder shows them, and no
+ * limit of the system bounds them together. The files of a process that cannot be inspected count for nothing.
  */
 export async function heldInRemovedFiles(pid: number, mostProcesses: number): Promise<number> {
   const held = new Map<string, number>();

@@ -35,7 +35,7 @@ export interface ShellParts {
 }
 
 const MOST_PROCESSES = 128;
-/** In files that nobody can find any more: as much as a folder of a persona's may hold. */
+/** In removed files that are still open: as much as a persona's folder may hold. */
 const MOST_REMOVED_BYTES = 200_000_000;
 /** Of one file, in a folder without a bound of its own. */
 const LARGEST_FILE = 2_000_000_000;
@@ -118,7 +118,7 @@ async function run(
     { clock, signal: context.signal },
   );
   for (const { folder, isReadOnly, quota } of allowed.roots) {
-    // In what is the gateway's own there are none; in an operator's folder there may be some for a reason.
+    // The gateway's own folders have no such files; an operator's folder may have some for a reason.
     if (!isReadOnly) await withoutSetId(folder, quota === null ? began : 0);
   }
   if (outcome.unsafe) return refused(context, await whyNot(outcome));
@@ -129,7 +129,7 @@ const NO_FOLDER =
   'Nothing was run: the working folder that this task was given lies outside the folders in which commands may run. ' +
   'Whoever runs me can allow it (agents.roots); trying again does not help.';
 
-/** What each folder may hold still. Whoever has too much may still run what makes it less. */
+/** How much each folder may still hold. In a full folder, commands that empty it may still run. */
 async function boundsOf({ roots }: FileRoots, cwd: string) {
   const bounded: { folder: string; quota: Quota }[] = [];
   let fileBytes = LARGEST_FILE;
@@ -162,7 +162,7 @@ async function show(
     await mkdir(place, { recursive: true, mode: 0o700 });
     return;
   }
-  // One that holds something is somebody's own, and stays; so does a file, or a link that is there already.
+  // A folder with contents belongs to a person and stays; so does a file, or an existing link.
   if (found?.isDirectory()) await rmdir(place).catch(() => {});
   await symlink(folder, place).catch(() => {});
 }
@@ -245,7 +245,7 @@ export async function fillWorkspace(folder: string, skillsFolder: string): Promi
   await unlessThere(symlink(relative(folder, skillsFolder), join(folder, 'skills')));
 }
 
-/** Anything of that name may be somebody's own, a link that leads nowhere, too. */
+/** Anything of that name may belong to a person, even a dangling link. */
 async function unlessThere(making: Promise<unknown>): Promise<void> {
   await making.catch((error: unknown) => {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;

@@ -13,7 +13,7 @@ export interface PageBody {
   isCut: boolean;
 }
 
-/** What is cut, or ends too early, is unpacked as far as it goes. */
+/** Truncated data is unpacked as far as it goes. */
 const AS_FAR = { finishFlush: constants.Z_SYNC_FLUSH };
 const UNPACKERS = new Map<string, () => Transform>([
   ['gzip', () => createGunzip(AS_FAR)],
@@ -91,7 +91,7 @@ export function kindOf(type: string): ContentKind | 'unknown' {
   return type === '' ? 'unknown' : 'other';
 }
 
-/** What bytes begin like of which the server does not say what they are. */
+/** The kind of untyped content, by its beginning. */
 export function kindOfBytes(text: string): ContentKind {
   return /^\s*(?:<!--[\s\S]{0,2000}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b/i.test(text.slice(0, 4_000))
     ? 'html'
@@ -117,7 +117,7 @@ export function decoded(bytes: Buffer, contentType: string | undefined, isCut: b
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: isCut });
   } catch {
-    // What is not UTF-8 and does not say what it is: as browsers read it.
+    // Neither UTF-8 nor labelled: as browsers read it.
     return new TextDecoder('windows-1252').decode(bytes);
   }
 }
@@ -142,7 +142,7 @@ function charsetInPage(head: string): string | null {
   return label !== null && /^utf-?16/i.test(label) ? 'utf-8' : label;
 }
 
-/** null for a name that nobody knows. */
+/** null for an unknown name. */
 function decoderFor(label: string) {
   try {
     return new TextDecoder(label);

@@ -1,6 +1,6 @@
 /**
  * The thread that turns one page into text, and ends. A page of a few kilobytes can keep any reader of HTML busy for
- * minutes; here that costs nobody anything, since `page-reader.ts` ends the thread. The build makes it a separate file.
+ * minutes; here that does no harm, since `page-reader.ts` ends the thread. The build makes it a separate file.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { compile, type DomNode } from 'html-to-text';
@@ -26,7 +26,7 @@ const TITLE_CHARS = 300;
 const LINK_CHARS = 1_000;
 const DEEPEST = 200;
 
-/** What nobody sees on the page. What only a style sheet hides cannot be known here. */
+/** Elements that the page does not show, as far as that can be told without style sheets. */
 const HIDDEN = [
   ...['script', 'style', 'template', 'iframe', 'frame', 'object', 'embed', 'canvas', 'svg', 'audio', 'video'],
   ...['select', 'datalist', '[hidden]', '[style*="display:none"i]', '[style*="display: none"i]'],
@@ -72,10 +72,10 @@ function readPage({ html, address, mostChars }: PageTask): PageText {
   return { title: cutAt(title, TITLE_CHARS), text: cutAt(text, mostChars), chars: text.length };
 }
 
-/** What is left of a link that writes to somebody. */
+/** The rest of a mailto link. */
 const MAIL = /^[^\s/?#:@]{1,64}@[^\s/?#:@]{1,255}$/;
 
-/** Whole, so that it can be fetched; empty for what is no address on the web. */
+/** Absolute, so that it can be fetched; empty for any address that is not on the web. */
 function linkFrom(href: string, address: string): string {
   if (MAIL.test(href)) return href;
   if (href.length > LINK_CHARS || !URL.canParse(href, address)) return '';

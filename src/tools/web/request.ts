@@ -48,7 +48,7 @@ export class NotFetched extends Error {}
 export const NO_ADDRESS =
   'That is no address of a page: it has to begin with http:// or https:// and name a server. Nothing was fetched.';
 export const WITH_LOGIN = 'Addresses with a user name or a password in them are not fetched.';
-/** One sentence for what is not there and for what may not be reached, so that nobody learns which names are in use. */
+/** One sentence for missing and for forbidden servers, so that it does not reveal which names are in use. */
 export const NOT_PUBLIC = 'No public server was found at that address, so nothing was fetched.';
 export const REDIRECTED_AWAY = 'The address leads on to one that is no page of the web. Nothing was fetched.';
 export const ENDLESS_REDIRECTS =
@@ -81,8 +81,8 @@ export function sentenceFor(error: unknown): string {
 
 export interface Network {
   /**
-   * Every address of a name; none if there is none. `asSystem`: as this machine does it, with its own list of hosts, for
-   * names that the operator allowed.
+   * All addresses of a name, possibly none. `asSystem`: as this machine resolves it, with its own list of hosts, for names that
+   * the operator allowed.
    */
   addressesOf(name: string, asSystem: boolean, signal: AbortSignal): Promise<LookupAddress[]>;
   /** The addresses of this machine: a public one of them leads behind its firewall. */
@@ -133,7 +133,7 @@ function own(): string[] {
   return Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
 }
 
-/** The socket asks nobody else; of a host that is an address it asks nobody at all. */
+/** A lookup that gives the socket these addresses alone. */
 export function onlyTo(addresses: readonly LookupAddress[]): LookupFunction {
   const [first] = addresses;
   return (_name, { all }, done) => {
@@ -220,7 +220,7 @@ async function open(url: URL, ask: PageAsk): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const sent = (secure ? httpsRequest : httpRequest)(url, {
       headers: HEADERS,
-      // Without an agent nobody else knows it, and it would stand in the header of the host.
+      // Without an agent the port would otherwise stand in the header of the host.
       defaultPort: secure ? 443 : 80,
       maxHeaderSize: MOST_HEADER_BYTES,
       signal,
@@ -229,7 +229,7 @@ async function open(url: URL, ask: PageAsk): Promise<IncomingMessage> {
     });
     sent.on('error', (error) => reject(signal.aborted ? error : new NotFetched(sentenceFor(error))));
     sent.on('response', (response) => {
-      // Whoever reads gets the error, too; without a listener, one that nobody reads would end the process.
+      // The reader gets the error, too; an unread response with an error would otherwise end the process.
       response.on('error', () => {});
       resolve(response);
     });

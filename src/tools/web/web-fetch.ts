@@ -1,6 +1,6 @@
 /**
- * `web_fetch`: one page from the web as text. What it says are words from outside, whoever asked for them, so its turn
- * is tainted by them; and whoever wrote the page learns that it was fetched, so that a tainted turn asks first.
+ * `web_fetch`: one page from the web as text. Its words come from outside, so they taint the turn; and its server learns that it
+ * was fetched, so a tainted turn asks first.
  */
 import { STATUS_CODES } from 'node:http';
 import * as z from 'zod';
@@ -150,7 +150,7 @@ function sizeOf(length: string | undefined): string {
   return /^\d{1,15}$/.test(length ?? '') ? `${Number(length).toLocaleString('en')} bytes` : 'of unknown size';
 }
 
-/** What is not shown, each in a sentence; empty if nothing is missing. */
+/** Says what is not shown; empty if nothing is missing. */
 function missingFrom(
   { text, chars }: { text: string; chars: number },
   { isCut }: PageBody,
