@@ -185,27 +185,18 @@ export function createPersonas({
 
   async function create(chatId: ChatId, typed: string, from: string | null): Promise<Outcome> {
     const name = typedName(typed);
-    const fault = faultOf(name);
-    if (fault !== null) return refuse(fault);
     const id = slug(name);
-    const taken = refuse(`There is a persona named "${id}" here already; please choose another name.`);
     const source = from === null ? null : slug(from);
-    const held = await library();
-    if (source !== null && !held.includes(source)) return refuse(notInLibrary(from ?? '', held));
     const here = await list(chatId);
-    if (here.some((persona) => persona.id === id)) return taken;
+    const held = await library();
     // It may have the name of the library persona that it becomes, or takes after.
-    const others = held.filter((other) => other !== id && other !== source);
-    const alike = lookalike(name, here) ?? lookalike(name, await Promise.all(others.map(asInLibrary)));
-    if (alike !== null) {
-      return refuse(`${quoted(name)} reads like the name ${quoted(alike)}; please choose another name.`);
-    }
-    if (here.length >= mostInChat) {
-      return refuse(
-        `There are ${here.length} personas here, which is as many as a chat may have; /persona delete NAME makes room.`,
-      );
-    }
-    if (!(await makeFile(chatId, id, name, source))) return taken;
+    const others = () => Promise.all(held.filter((each) => each !== id && each !== source).map(asInLibrary));
+    const fault =
+      faultOf(name) ??
+      (await faultBeside(name, from, here, held, others)) ??
+      tooMany(here.length, mostInChat);
+    if (fault !== null) return refuse(fault);
+    if (!(await makeFile(chatId, id, name, source))) return refuse(taken(id));
     await ensure(chatId, id);
     return accept(chatId, id);
   }
@@ -276,9 +267,32 @@ function refuse(reason: string): PersonaRefusal {
   return { ok: false, reason };
 }
 
-function notInLibrary(from: string, held: PersonaId[]): string {
-  const holds = held.length === 0 ? 'It is empty.' : `It holds: ${held.join(', ')}.`;
-  return `There is no persona ${quoted(from)} in the library. ${holds}`;
+function taken(id: PersonaId): string {
+  return `There is a persona named "${id}" here already; please choose another name.`;
+}
+
+function tooMany(count: number, most: number): string | null {
+  if (count < most) return null;
+  return `There are ${count} personas here, which is as many as a chat may have; /persona delete NAME makes room.`;
+}
+
+/** Why no persona of this name may be created beside those in the chat and in the library; null: it may. */
+async function faultBeside(
+  name: string,
+  from: string | null,
+  here: Persona[],
+  held: PersonaId[],
+  others: () => Promise<Persona[]>,
+): Promise<string | null> {
+  if (from !== null && !held.includes(slug(from))) {
+    const holds = held.length === 0 ? 'It is empty.' : `It holds: ${held.join(', ')}.`;
+    return `There is no persona ${quoted(from)} in the library. ${holds}`;
+  }
+  const id = slug(name);
+  if (here.some((persona) => persona.id === id)) return taken(id);
+  const alike = lookalike(name, here) ?? lookalike(name, await others());
+  if (alike === null) return null;
+  return `${quoted(name)} reads like the name ${quoted(alike)}; please choose another name.`;
 }
 
 function unknown(name: string): PersonaRefusal {

@@ -4,14 +4,23 @@
  * content is not put there twice. Each file appears whole, so that a running gateway sees all of it or nothing.
  */
 import { isUtf8 } from 'node:buffer';
-import { createHash, randomUUID } from 'node:crypto';
-import { link, lstat, mkdir, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { link, lstat, mkdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join, sep } from 'node:path';
 import { composed, pathOnDisk } from '../core/beneath.js';
+import { codeOf } from '../core/file-access.js';
 import { splitFrontMatter } from '../core/file-text.js';
+import { openTemporary } from '../core/write-whole.js';
 import { planOfGroups } from './microclaw.js';
 import { planOfSkills, planOfSouls, planOfWorkspace } from './openclaw.js';
-import { contentOf, type ImportNames, type ImportSource, type ImportStep, passOverRest } from './source.js';
+import {
+  contentOf,
+  type FileContent,
+  type ImportNames,
+  type ImportSource,
+  type ImportStep,
+  passOverRest,
+} from './source.js';
 
 export interface ImportOrder {
   folder: string;
@@ -123,25 +132,20 @@ async function leadsOut(folder: string, names: readonly string[]): Promise<boole
   return false;
 }
 
-export type Put =
+type Put =
   | { kind: 'new' | 'beside' | 'same'; path: string }
   | { kind: 'impossible'; path: string; why: string };
 
-interface PutContent {
-  bytes: Buffer;
-  isExecutable: boolean;
-}
-
 /** The disk; or a plan of it, where nothing is written and what would stand there is kept in mind. */
-export interface ImportTarget {
+interface ImportTarget {
   holds(path: string, bytes: Buffer): Promise<boolean>;
-  putIfFree(path: string, content: PutContent): Promise<boolean>;
+  putIfFree(path: string, content: FileContent): Promise<boolean>;
 }
 
-export async function put(
+async function put(
   target: ImportTarget,
   path: string,
-  content: PutContent,
+  content: FileContent,
   isAlwaysBeside: boolean,
 ): Promise<Put> {
   try {
@@ -157,9 +161,9 @@ export async function put(
   }
 }
 
-export const DISK: ImportTarget = { holds, putIfFree };
+const DISK: ImportTarget = { holds, putIfFree };
 
-export function createPlanned(): ImportTarget {
+function createPlanned(): ImportTarget {
   const planned = new Map<string, string>();
   return {
     holds: async (path, bytes) => planned.get(path) === hashOf(bytes) || holds(path, bytes),
@@ -205,20 +209,17 @@ async function holds(path: string, bytes: Buffer): Promise<boolean> {
 }
 
 /** False: something stands there. */
-async function putIfFree(path: string, { bytes, isExecutable }: PutContent): Promise<boolean> {
+async function putIfFree(path: string, { bytes, isExecutable }: FileContent): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   if (await isTaken(path)) return false;
-  const temporary = join(dirname(path), `.import-${randomUUID()}.tmp`);
+  const { path: temporary, file } = await openTemporary(path);
   try {
-    const file = await open(temporary, 'wx', isExecutable ? 0o700 : 0o600);
-    try {
-      await file.writeFile(bytes);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await file.writeFile(bytes);
+    if (isExecutable) await file.chmod(0o700);
+    await file.sync();
     return await takeName(temporary, path);
   } finally {
+    await file.close();
     await rm(temporary, { force: true });
   }
 }
@@ -229,9 +230,8 @@ async function takeName(temporary: string, path: string): Promise<boolean> {
     await link(temporary, path);
     return true;
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : null;
-    if (code === 'EEXIST') return false;
-    if (code !== 'EPERM' && code !== 'ENOTSUP' && code !== 'ENOSYS') throw error;
+    if (codeOf(error) === 'EEXIST') return false;
+    if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes(codeOf(error))) throw error;
     await rename(temporary, path);
     return true;
   }

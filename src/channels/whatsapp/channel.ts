@@ -36,19 +36,9 @@ export function createWhatsApp(host: WhatsAppHost) {
   const { groups, receipts, secrets, intake, sender, connections } = parts;
   const { directory, restrictions } = sender;
 
-  async function sendNow(
-    to: Recipient,
-    part: Part,
-    { replyTo, key, signal }: SendOptions,
-    content?: proto.IMessage,
-  ): Promise<SendResult> {
-    const connection = connections.open();
-    if (connection === null) {
-      const why = status.status().lastError ?? 'not connected yet';
-      return { kind: 'unreachable', reason: `no connection to WhatsApp: ${why}`, taken: 'no' };
-    }
-    const id = messageId(markOf(connection.credentials.auth.creds.signedIdentityKey.public), key);
-    return send(sender, connection, to, part, { id, replyTo, signal, content });
+  function sendNow(to: Recipient, part: Part, options: SendOptions, content?: proto.IMessage) {
+    const why = status.status().lastError ?? 'not connected yet';
+    return sendOver(connections.open(), why, sender, to, part, options, content);
   }
 
   return {
@@ -119,15 +109,7 @@ export function createWhatsApp(host: WhatsAppHost) {
       });
     },
 
-    survives(error) {
-      const isOurs = !isOfLibrary(error);
-      // An error that is left over from a connection that ended is no reason to end the one after it.
-      if (!isOurs && !isEndOfConnection(error)) {
-        connections.renew(new Error(`a fault inside the library: ${describe(error)}`));
-      }
-      return !isOurs;
-    },
-
+    survives: (error) => survives(error, connections.renew),
     check: () => check(state),
   } satisfies Channel;
 }
@@ -149,4 +131,27 @@ function assembled(host: WhatsAppHost, status: State, takesIn: () => boolean, si
   const sender: SendContext = { directory, sent, restrictions, clock, log };
   const connections = createReconnecting({ host, status, intake, groups, sender, takesIn, signal });
   return { groups, receipts, secrets, intake, sender, connections };
+}
+
+async function sendOver(
+  connection: WhatsAppConnection | null,
+  whyNone: string,
+  sender: SendContext,
+  to: Recipient,
+  part: Part,
+  { replyTo, key, signal }: SendOptions,
+  content: proto.IMessage | undefined,
+): Promise<SendResult> {
+  if (connection === null) {
+    return { kind: 'unreachable', reason: `no connection to WhatsApp: ${whyNone}`, taken: 'no' };
+  }
+  const id = messageId(markOf(connection.credentials.auth.creds.signedIdentityKey.public), key);
+  return send(sender, connection, to, part, { id, replyTo, signal, content });
+}
+
+function survives(error: unknown, renew: (reason: Error) => void): boolean {
+  if (!isOfLibrary(error)) return false;
+  // An error that is left over from a connection that ended is no reason to end the one after it.
+  if (!isEndOfConnection(error)) renew(new Error(`a fault inside the library: ${describe(error)}`));
+  return true;
 }

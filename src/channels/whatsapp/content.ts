@@ -13,7 +13,7 @@ const SECOND_FILES: ReadonlySet<unknown> = new Set([
   AssociationType.MOTION_PHOTO,
 ]);
 
-export type MessageContent = proto.IMessage;
+export type WhatsAppContent = proto.IMessage;
 export type MessageContext = proto.IContextInfo;
 /** The fields of all kinds of files. */
 export type MediaMessage = proto.Message.IImageMessage &
@@ -47,7 +47,7 @@ export function countIn(value: unknown): number | undefined {
 
 type Line = string | null | undefined;
 /** The words of each kind of content. */
-type Kinds = { [Kind in keyof MessageContent]?: (part: NonNullable<MessageContent[Kind]>) => Line };
+type Kinds = { [Kind in keyof WhatsAppContent]?: (part: NonNullable<WhatsAppContent[Kind]>) => Line };
 
 const KINDS: Kinds = {
   conversation: (words) => words,
@@ -125,7 +125,7 @@ const UNKNOWN = '[message of a kind that I cannot read]';
 const VIEW_ONCE = '[message to be viewed once: only the phone can open it]';
 
 /** The content, without the wrappers that make it disappear or be seen only once. null where there is none. */
-export function contentOf(message: unknown): MessageContent | null {
+export function contentOf(message: unknown): WhatsAppContent | null {
   const content = unwrapped(message);
   const wrapper =
     content?.groupMentionedMessage ??
@@ -134,17 +134,17 @@ export function contentOf(message: unknown): MessageContent | null {
     content?.pollCreationMessageV4;
   const inside = wrapper ? unwrapped(wrapper.message) : content;
   if (inside === null) return null;
-  const messageContextInfo = inside.messageContextInfo ?? (message as MessageContent).messageContextInfo;
+  const messageContextInfo = inside.messageContextInfo ?? (message as WhatsAppContent).messageContextInfo;
   return messageContextInfo ? { ...inside, messageContextInfo } : inside;
 }
 
-function unwrapped(message: unknown): MessageContent | null {
+function unwrapped(message: unknown): WhatsAppContent | null {
   const inner = isObject(message) ? normalizeMessageContent(message) : null;
   return isObject(inner) ? inner : null;
 }
 
 /** null for content that no chat shows: reactions, votes, calls, messages between devices. */
-export function saidIn(content: MessageContent): ReadContent | null {
+export function saidIn(content: WhatsAppContent): ReadContent | null {
   const file = fileIn(content);
   // A file to be viewed once comes without its key.
   const isWithheld = file?.media.viewOnce === true && bytesIn(file.media.mediaKey) === undefined;
@@ -156,25 +156,25 @@ export function saidIn(content: MessageContent): ReadContent | null {
 }
 
 /** The id of the message that announced the album of this one; null if it stands in none. */
-export function albumOf({ messageContextInfo }: MessageContent): string | null {
+export function albumOf({ messageContextInfo }: WhatsAppContent): string | null {
   const { associationType, parentMessageKey } = messageContextInfo?.messageAssociation ?? {};
   return associationType === AssociationType.MEDIA_ALBUM ? (text(parentMessageKey?.id) ?? null) : null;
 }
 
 /** A second file of a message that is there already: the same picture or film in a better form. */
-export function isSecondFile({ messageContextInfo }: MessageContent): boolean {
+export function isSecondFile({ messageContextInfo }: WhatsAppContent): boolean {
   return SECOND_FILES.has(messageContextInfo?.messageAssociation?.associationType);
 }
 
 /** For a quotation: its words, else a label. */
-export function labelOf(content: MessageContent): string {
+export function labelOf(content: WhatsAppContent): string {
   const said = saidIn(content);
   const kind = said?.files[0]?.kind;
   return said?.words || (kind === undefined ? '' : `[${kind === 'voice' ? 'voice message' : kind}]`);
 }
 
 /** Whether it was chosen among what another account offered: then it is that account's words. */
-export function isChosen(content: MessageContent): boolean {
+export function isChosen(content: WhatsAppContent): boolean {
   return Boolean(
     content.buttonsResponseMessage ??
       content.templateButtonReplyMessage ??
@@ -183,7 +183,7 @@ export function isChosen(content: MessageContent): boolean {
   );
 }
 
-function fileIn(content: MessageContent): MessageFile | null {
+function fileIn(content: WhatsAppContent): MessageFile | null {
   const { imageMessage, videoMessage, ptvMessage, audioMessage, documentMessage } = content;
   const video = videoMessage ?? ptvMessage;
   if (imageMessage) return { kind: 'image', media: imageMessage };
@@ -192,8 +192,8 @@ function fileIn(content: MessageContent): MessageFile | null {
   return documentMessage ? { kind: 'document', media: documentMessage } : null;
 }
 
-function wordsIn(content: MessageContent): string {
-  for (const [kind, read] of Object.entries(KINDS) as [keyof MessageContent, (part: unknown) => Line][]) {
+function wordsIn(content: WhatsAppContent): string {
+  for (const [kind, read] of Object.entries(KINDS) as [keyof WhatsAppContent, (part: unknown) => Line][]) {
     const part = content[kind];
     const words = part ? text(read(part)) : '';
     if (words) return words;
@@ -238,7 +238,7 @@ function numbersIn(vcard: string): string[] {
 }
 
 /** Every kind of content may have one. */
-function contextOf(content: MessageContent): MessageContext {
+function contextOf(content: WhatsAppContent): MessageContext {
   for (const part of Object.values(content) as unknown[]) {
     if (isObject(part) && 'contextInfo' in part && isObject(part.contextInfo)) return part.contextInfo;
   }

@@ -66,12 +66,7 @@ export function tooSlow(seconds: number): string {
   return `The server did not send the page within ${seconds} ${seconds === 1 ? 'second' : 'seconds'}. Nothing was fetched.`;
 }
 
-/** `address`: fit to stand in a sentence. */
-export function otherHost(address: string): string {
-  return `The address leads on to another server, which is not followed just now. Where it is needed, fetch it by its own address: ${address}`;
-}
-
-/** What a connection that failed says of it. */
+/** The sentence for a connection that failed. */
 export function sentenceFor(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code.startsWith('HPE_')) return NO_HTTP;
@@ -103,7 +98,8 @@ export interface PageDestination {
 export function systemNetwork(outward: Outward): Network {
   return {
     addressesOf,
-    own,
+    own: () =>
+      Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []),
     connect: ({ addresses, ...to }, signal) => outward.connect({ ...to, lookup: onlyTo(addresses) }, signal),
   };
 }
@@ -127,10 +123,6 @@ async function addressesOf(name: string, asSystem: boolean, signal: AbortSignal)
   ]);
   signal.removeEventListener('abort', cancel);
   return [...v4.map((address) => ({ address, family: 4 })), ...v6.map((address) => ({ address, family: 6 }))];
-}
-
-function own(): string[] {
-  return Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
 }
 
 /** A lookup that gives the socket these addresses alone. */
@@ -182,7 +174,9 @@ export async function requestPage(address: string, ask: PageAsk): Promise<Answer
     const next = pageAddress(Buffer.from(location, 'latin1').toString(), url.href);
     if (next === null) throw new NotFetched(REDIRECTED_AWAY);
     if (ask.staysOnHost && bareName(next) !== bareName(url)) {
-      throw new NotFetched(otherHost(addressInPrompt(next)));
+      throw new NotFetched(
+        `The address leads on to another server, which is not followed just now. Where it is needed, fetch it by its own address: ${addressInPrompt(next)}`,
+      );
     }
     url = next;
   }
