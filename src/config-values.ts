@@ -5,7 +5,7 @@ import { TOOL_GROUPS } from './core/tool.js';
 /** Rules are checked whenever their own keys are right, also where another one is at fault; not where there are no keys. */
 export function section<Shape extends z.ZodRawShape>(
   shape: Shape,
-  ...rules: Rule<z.output<z.ZodObject<Shape>>>[]
+  ...rules: ValueRule<z.output<z.ZodObject<Shape>>>[]
 ) {
   const schema = rules.reduce(
     (ruled, { keys, what, holds }) =>
@@ -120,7 +120,7 @@ export const OWN_HEADERS: readonly string[] = [
  * What keys of a section demand of each other, where they are written: a default gives way (`config.ts`). The first of
  * `keys` is the one at fault.
  */
-export interface Rule<Section> {
+export interface ValueRule<Section> {
   keys: [string, ...string[]];
   what: string;
   holds(section: Section): boolean;

@@ -6,7 +6,7 @@ import Database from 'better-sqlite3';
 import { describe, Fault } from './core/errors.js';
 import { keepHandle } from './operating/v8.js';
 
-interface Folders {
+interface PremisesFolders {
   dataDir: string;
   groupsDir: string;
 }
@@ -14,7 +14,7 @@ interface Folders {
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /** Throws Fault `configuration`, before anything is opened or made but the folders themselves. */
-export async function checkPremises(config: Folders): Promise<void> {
+export async function checkPremises(config: PremisesFolders): Promise<void> {
   const problems = [databaseProblem(), ...(await folderProblems(config))].filter((each) => each !== null);
   if (problems.length > 0) throw new Fault('configuration', problems.join('\n'));
 }
@@ -57,7 +57,7 @@ function firstLine(words: string): string {
 }
 
 /** Those of `data_dir` and `groups_dir` that cannot be used, each in a sentence. They are made where they are not there. */
-export async function folderProblems({ dataDir, groupsDir }: Folders): Promise<string[]> {
+export async function folderProblems({ dataDir, groupsDir }: PremisesFolders): Promise<string[]> {
   const found = await Promise.all([
     folderProblem('data_dir', dataDir),
     folderProblem('groups_dir', groupsDir),

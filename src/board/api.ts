@@ -14,10 +14,10 @@ import { MOST_BODY_BYTES } from './guard.js';
 import { complaintOf, Refused } from './schemas.js';
 
 export type Env = { Bindings: HttpBindings };
-export type Api = OpenAPIHono<Env>;
+export type BoardApi = OpenAPIHono<Env>;
 
-export function createApi(log: Log): Api {
-  const api: Api = new OpenAPIHono({
+export function createApi(log: Log): BoardApi {
+  const api: BoardApi = new OpenAPIHono({
     defaultHook: (result) => (result.success ? undefined : reply(400, complaintOf(result.error))),
   });
   api.notFound(() => reply(404, { error: 'not found' }));

@@ -11,7 +11,7 @@ import type { Log } from '../core/log.js';
 import type { Workspace } from '../core/persona.js';
 import type { Tasks } from '../core/task.js';
 import {
-  type Api,
+  type BoardApi,
   bodyOf,
   commonAnswers,
   createApi,
@@ -52,7 +52,7 @@ export function createApp(
   return getRequestListener(routes(options, closing).fetch, { overrideGlobalObjects: false });
 }
 
-export function routes(options: AppOptions, closing: AbortSignal): Api {
+export function routes(options: AppOptions, closing: AbortSignal): BoardApi {
   const { tasks, workspace, artifacts, webhook, log } = options;
   const api = createApi(log);
   addState(api, options);
@@ -80,7 +80,7 @@ const Ready = z.strictObject({
   ),
 });
 
-function addState(api: Api, options: AppOptions): void {
+function addState(api: BoardApi, options: AppOptions): void {
   const open = { method: 'get' as const, security: [] };
   api.openapi(
     createRoute({
@@ -137,7 +137,7 @@ function addState(api: Api, options: AppOptions): void {
 }
 
 /** The handshake is the listener's; this describes it, and answers a request without one. */
-function addSocket(api: Api): void {
+function addSocket(api: BoardApi): void {
   api.openAPIRegistry.register('SocketMessage', z.union([SubmitMessage, StopMessage, TellMessage]));
   api.openAPIRegistry.register('SocketAnswer', z.union(SOCKET_ANSWERS));
   api.openapi(
@@ -156,7 +156,7 @@ function addSocket(api: Api): void {
   );
 }
 
-function addDescription(api: Api): void {
+function addDescription(api: BoardApi): void {
   let text: string | null = null;
   api.openapi(
     createRoute({
@@ -190,7 +190,7 @@ function addDescription(api: Api): void {
   });
 }
 
-function refuseOtherMethods(api: Api): void {
+function refuseOtherMethods(api: BoardApi): void {
   const methods = new Map<string, string[]>();
   for (const definition of api.openAPIRegistry.definitions) {
     if (definition.type !== 'route') continue;
@@ -206,7 +206,7 @@ function refuseOtherMethods(api: Api): void {
   }
 }
 
-function addWebhook(api: Api, webhook: Webhook): void {
+function addWebhook(api: BoardApi, webhook: Webhook): void {
   api.post(webhook.path, async (context) => {
     const secret = context.req.header(webhook.secretHeader) ?? null;
     // The guard has asked, too, but only under the path as it is written.

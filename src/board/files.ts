@@ -5,7 +5,7 @@ import type { Log } from '../core/log.js';
 import type { Workspace, WorkspaceFile } from '../core/persona.js';
 import { planText } from '../core/task.js';
 import {
-  type Api,
+  type BoardApi,
   commonAnswers,
   json,
   jsonBody,
@@ -21,13 +21,13 @@ import { ArtifactId, StructuredPlan } from './schemas.js';
 const ETAG = { ETag: 'Changes with the content.' };
 const Content = z.strictObject({ content: z.string() });
 
-export function addWorkspace(api: Api, workspace: Workspace): void {
+export function addWorkspace(api: BoardApi, workspace: Workspace): void {
   addFile(api, workspace, 'plan', z.strictObject({ content: z.union([z.string(), StructuredPlan]) }));
   addFile(api, workspace, 'memory', Content);
 }
 
 function addFile(
-  api: Api,
+  api: BoardApi,
   workspace: Workspace,
   file: WorkspaceFile,
   body: z.ZodType<{ content: string | z.output<typeof StructuredPlan> }>,
@@ -103,7 +103,7 @@ const MIME = /^[a-z0-9][a-z0-9!#$&^_.+-]*\/[a-z0-9][a-z0-9!#$&^_.+-]*$/i;
 /** A browser may show these, because it runs none of them. A drawing in SVG is a program. */
 const SHOWN = /^(text\/plain|image\/(?!svg)[a-z0-9.+-]+)$/i;
 
-export function addArtifacts(api: Api, artifacts: Artifacts, log: Log): void {
+export function addArtifacts(api: BoardApi, artifacts: Artifacts, log: Log): void {
   api.openapi(
     createRoute({
       method: 'get',

@@ -19,7 +19,7 @@ export interface DoorRefusal {
   headers?: Record<string, string>;
 }
 
-interface Listener {
+interface HttpListener {
   host: string;
   /** Asked for as `Authorization: Bearer`; null asks for nothing. */
   token: string | null;
@@ -27,7 +27,7 @@ interface Listener {
 }
 
 /** null: the request may go on. */
-export function refusalOf(request: IncomingMessage, listener: Listener): DoorRefusal | null {
+export function refusalOf(request: IncomingMessage, listener: HttpListener): DoorRefusal | null {
   const { method = '', url = '', headers, rawHeaders } = request;
   if (rawHeaders.length > 2 * MOST_HEADERS) return { status: 431, error: 'too many headers' };
   // Exactly as it was written: another spelling of an open path is not open.
@@ -46,7 +46,7 @@ export function refusalOf(request: IncomingMessage, listener: Listener): DoorRef
 
 /** `isOpen` paths need no token: probes, and the webhook, which has a secret of its own. */
 export function accessRefusal(
-  listener: Listener,
+  listener: HttpListener,
   isOpen: boolean,
   { host, origin, authorization }: IncomingHttpHeaders,
 ): DoorRefusal | null {

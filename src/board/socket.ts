@@ -39,7 +39,7 @@ export interface SocketLimits {
   unreadBytes: number;
 }
 
-interface Session {
+interface SocketSession {
   hear(data: Buffer, isBinary: boolean): void;
   /** It follows tasks, or deals with a message. */
   isBusy(): boolean;
@@ -68,7 +68,7 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log): Soc
     perMessageDeflate: false,
   });
   /** The one that was silent for longest comes first. */
-  const open = new Map<WebSocket, { session: Session; answers: boolean }>();
+  const open = new Map<WebSocket, { session: SocketSession; answers: boolean }>();
   let heartbeat: NodeJS.Timeout | null = null;
 
   server.on('wsClientError', (error, socket) => {
@@ -106,7 +106,7 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log): Soc
     }
   }
 
-  function drop(line: WebSocket, session: Session): void {
+  function drop(line: WebSocket, session: SocketSession): void {
     forget(line);
     session.end();
     line.terminate();
@@ -145,7 +145,7 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log): Soc
   };
 }
 
-function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: Log): Session {
+function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: Log): SocketSession {
   const following = new Map<string, AbortController>();
   let waiting: { data: Buffer; isBinary: boolean }[] = [];
   let isWorking = false;

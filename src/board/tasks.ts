@@ -3,7 +3,7 @@ import { createRoute, z } from '@hono/zod-openapi';
 import type { Log } from '../core/log.js';
 import type { Tasks } from '../core/task.js';
 import {
-  type Api,
+  type BoardApi,
   commonAnswers,
   json,
   jsonBody,
@@ -48,14 +48,20 @@ const unknown = () => reply(404, { error: 'There is no such task.' });
 const ended = () => reply(409, { error: 'The task has ended.' });
 
 /** `closing` aborts when the listener stops: then every stream ends. */
-export function addTasks(api: Api, tasks: Tasks, limits: StreamLimits, closing: AbortSignal, log: Log): void {
+export function addTasks(
+  api: BoardApi,
+  tasks: Tasks,
+  limits: StreamLimits,
+  closing: AbortSignal,
+  log: Log,
+): void {
   addGiving(api, tasks);
   addLooking(api, tasks);
   addTelling(api, tasks);
   addStream(api, tasks, limits, closing, log);
 }
 
-function addGiving(api: Api, tasks: Tasks): void {
+function addGiving(api: BoardApi, tasks: Tasks): void {
   api.openapi(
     createRoute({
       method: 'post',
@@ -86,7 +92,7 @@ function addGiving(api: Api, tasks: Tasks): void {
   );
 }
 
-function addLooking(api: Api, tasks: Tasks): void {
+function addLooking(api: BoardApi, tasks: Tasks): void {
   const limit = z.coerce.number().int().min(1).max(MOST_LISTED).default(MOST_LISTED);
   api.openapi(
     createRoute({
@@ -120,7 +126,7 @@ function addLooking(api: Api, tasks: Tasks): void {
   );
 }
 
-function addTelling(api: Api, tasks: Tasks): void {
+function addTelling(api: BoardApi, tasks: Tasks): void {
   api.openapi(
     createRoute({
       method: 'post',
@@ -166,7 +172,7 @@ function addTelling(api: Api, tasks: Tasks): void {
   );
 }
 
-function addStream(api: Api, tasks: Tasks, limits: StreamLimits, closing: AbortSignal, log: Log): void {
+function addStream(api: BoardApi, tasks: Tasks, limits: StreamLimits, closing: AbortSignal, log: Log): void {
   let open = 0;
   api.openapi(
     createRoute({

@@ -79,7 +79,7 @@ function notShown(what: string, mimeType: unknown, data: unknown): string {
   return `[${what}${type}${size}, which is not shown here]`;
 }
 
-export interface Failure {
+export interface ToolFailure {
   result: ToolResult;
   /** The connection is made anew. */
   isLost: boolean;
@@ -98,14 +98,14 @@ export function tooLarge(): Error {
 }
 
 /** Errors of the client library by their codes, so that its classes need not be loaded here. */
-export function failureOf(error: unknown, seconds: number): Failure {
+export function failureOf(error: unknown, seconds: number): ToolFailure {
   const { code, status, data } = (error ?? {}) as {
     code?: unknown;
     status?: unknown;
     data?: { status?: unknown };
   };
-  const lost = (content: string): Failure => ({ result: failed(content), isLost: true });
-  const kept = (content: string): Failure => ({ result: failed(content), isLost: false });
+  const lost = (content: string): ToolFailure => ({ result: failed(content), isLost: true });
+  const kept = (content: string): ToolFailure => ({ result: failed(content), isLost: false });
   if (typeof code === 'number') return kept(`The server refused the call: ${oneLine(describe(error), 500)}`);
   if (code === 'REQUEST_TIMEOUT') return kept(`The server did not answer within ${seconds} s, so ${UNKNOWN}`);
   if (code === 'UNSUPPORTED_RESULT_TYPE') {

@@ -33,7 +33,7 @@ import {
 } from './audit-files.js';
 import { type DataLock, takeLock } from './lock.js';
 
-interface Options {
+interface AuditLogOptions {
   folder: string;
   /** `audit.jsonl` becomes an older file before it would grow beyond this. */
   fileBytes?: number;
@@ -44,7 +44,7 @@ interface Options {
   log: Log;
 }
 
-interface Waiting {
+interface WaitingEntry {
   draft: Draft;
   /** The thing is done even if this cannot be written. */
   goesOn: boolean;
@@ -66,8 +66,8 @@ export function createAudit({
   redact,
   clock,
   log,
-}: Options): Audit {
-  const waiting: Waiting[] = [];
+}: AuditLogOptions): Audit {
+  const waiting: WaitingEntry[] = [];
   let isWriting = false;
   /** Entries that could not be written since the last one that could. */
   let missed: { count: number; since: string } | null = null;
@@ -108,7 +108,7 @@ export function createAudit({
     isWriting = false;
   }
 
-  function fail(batch: Waiting[], error: unknown): void {
+  function fail(batch: WaitingEntry[], error: unknown): void {
     const file = join(folder, CURRENT);
     const what = `The audit log ${file} cannot be written; make room, or let this user write there`;
     const fault = new Fault('audit_unavailable', what, error);
@@ -194,7 +194,7 @@ async function appendLines(folder: string, drafts: Draft[], limits: Limits): Pro
   }
 }
 
-interface End {
+interface AuditEnd {
   head: Head;
   /** Entries about the log itself that come first. */
   notes: Draft[];
@@ -203,7 +203,7 @@ interface End {
 }
 
 /** The head, moved on over whole lines behind it: a process ended before it could move the head. */
-async function findEnd(folder: string, at: string): Promise<End> {
+async function findEnd(folder: string, at: string): Promise<AuditEnd> {
   const head = await readHead(folder);
   if (typeof head === 'string') return withoutHead(folder, head, at);
   const tail = await readIfThere(join(folder, CURRENT), head.bytes);
@@ -230,7 +230,7 @@ async function findEnd(folder: string, at: string): Promise<End> {
 }
 
 /** The head is written before the first entry, so somebody took it away, unless there is nothing yet. */
-async function withoutHead(folder: string, state: 'gone' | 'unreadable', at: string): Promise<End> {
+async function withoutHead(folder: string, state: 'gone' | 'unreadable', at: string): Promise<AuditEnd> {
   let begins: Link | null = null;
   let end: Link = BEGINNING;
   let current: Buffer = Buffer.alloc(0);

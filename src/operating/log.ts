@@ -26,7 +26,7 @@ const LOOKS_SECRET: readonly { begins: RegExp; goesOn: RegExp }[] = [
 const SHORTEST = 4;
 const SHORTEST_IN_BASE64 = 8;
 
-interface Span {
+interface SecretSpan {
   from: number;
   to: number;
 }
@@ -69,8 +69,8 @@ function inBase64(secret: string): string[] {
   });
 }
 
-function placesOf(text: string, secret: string): Span[] {
-  const places: Span[] = [];
+function placesOf(text: string, secret: string): SecretSpan[] {
+  const places: SecretSpan[] = [];
   for (let from = text.indexOf(secret); from >= 0; from = text.indexOf(secret, from + 1)) {
     const last = places.at(-1);
     if (last !== undefined && from <= last.to) last.to = from + secret.length;
@@ -79,8 +79,8 @@ function placesOf(text: string, secret: string): Span[] {
   return places;
 }
 
-function placesThatLook({ begins, goesOn }: (typeof LOOKS_SECRET)[number], text: string): Span[] {
-  const places: Span[] = [];
+function placesThatLook({ begins, goesOn }: (typeof LOOKS_SECRET)[number], text: string): SecretSpan[] {
+  const places: SecretSpan[] = [];
   begins.lastIndex = 0;
   for (let match = begins.exec(text); match !== null; match = begins.exec(text)) {
     const [whole, stays = ''] = match;
@@ -98,7 +98,7 @@ function inPlaceOf(text: string, from: number, to: number): string {
   return mayBeValue && /^\d+$/.test(text.slice(from, to)) ? '0' : CUT;
 }
 
-function without(text: string, found: Span[]): string {
+function without(text: string, found: SecretSpan[]): string {
   if (found.length === 0) return text;
   const kept: string[] = [];
   let end = 0;

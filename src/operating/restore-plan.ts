@@ -14,7 +14,7 @@ export interface Folders {
 
 export type Rename = (from: string, to: string) => Promise<void>;
 
-export interface Plan {
+export interface RestorePlan {
   /** Done where `to` is there. */
   aside: Move[];
   /** Done where `from` is gone. */
@@ -49,7 +49,7 @@ export async function finishRestore({ dataDir, groupsDir }: Folders, rename?: Re
       throw new Fault('store_unavailable', `The plan of a restore in ${stage} cannot be read`, error);
     });
     if (text === null) continue;
-    const plan = JSON.parse(text) as Plan;
+    const plan = JSON.parse(text) as RestorePlan;
     await carryOut(plan, rename);
     return plan.kept;
   }
@@ -57,7 +57,10 @@ export async function finishRestore({ dataDir, groupsDir }: Folders, rename?: Re
   return [];
 }
 
-export async function carryOut({ aside, place, stages }: Plan, rename: Rename = fs.rename): Promise<void> {
+export async function carryOut(
+  { aside, place, stages }: RestorePlan,
+  rename: Rename = fs.rename,
+): Promise<void> {
   try {
     for (const { from, to } of aside) {
       if ((await exists(to)) || !(await exists(from)) || !(await exists(dirname(to)))) continue;

@@ -22,8 +22,8 @@ import {
   type Folders,
   LOCK,
   PLAN,
-  type Plan,
   type Rename,
+  type RestorePlan,
   realPath,
   stagesOf,
 } from './restore-plan.js';
@@ -120,8 +120,8 @@ export async function restore(archive: string, folders: Folders, host: Host): Pr
   }
 }
 
-async function planOf([ofData, ofGroups]: Target[], replaced: string[]): Promise<Plan> {
-  const plan: Plan = { aside: [], place: [], kept: [], stages: [] };
+async function planOf([ofData, ofGroups]: Target[], replaced: string[]): Promise<RestorePlan> {
+  const plan: RestorePlan = { aside: [], place: [], kept: [], stages: [] };
   for (const target of [ofGroups, ofData]) {
     if (target === undefined) continue;
     const { at, stage, fresh, before, isFixed } = target;

@@ -62,7 +62,7 @@ function wordsOf(problem: YAMLError): string {
 }
 
 /** A key, or an item of a list. */
-interface Place {
+interface YamlPlace {
   path: string[];
   begins: number;
   /** The end of the value. */
@@ -75,18 +75,18 @@ interface Place {
 }
 
 /** In the order in which they stand there. */
-function placesIn(document: Document): Place[] {
+function placesIn(document: Document): YamlPlace[] {
   return below(document.contents, [], []);
 }
 
 /** The aliases that make it impossible to use what is YAML so far. */
-function strangeAliases(document: Document): (Place & { message: string })[] {
+function strangeAliases(document: Document): (YamlPlace & { message: string })[] {
   const anchored = new Map<string, unknown>();
   const anchor = (node: unknown) => {
     if ((isMap(node) || isSeq(node) || isScalar(node)) && node.anchor) anchored.set(node.anchor, node);
   };
   const resolved = (node: unknown) => (isAlias(node) ? anchored.get(node.source) : node);
-  const wrongWith = ({ path, value, within }: Place): string | null => {
+  const wrongWith = ({ path, value, within }: YamlPlace): string | null => {
     const meant = resolved(value);
     if (meant === undefined) return UNKNOWN_ALIAS;
     if (within.includes(meant)) return CIRCLE;
@@ -104,7 +104,7 @@ function strangeAliases(document: Document): (Place & { message: string })[] {
   });
 }
 
-function below(node: unknown, path: string[], above: unknown[]): Place[] {
+function below(node: unknown, path: string[], above: unknown[]): YamlPlace[] {
   const items: unknown[] = isMap(node) || isSeq(node) ? node.items : [];
   const within = [...above, node];
   return items.flatMap((item, index) => {

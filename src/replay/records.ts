@@ -67,7 +67,7 @@ export type RecordedEnd =
 type EndEvent = ModelEvent & { kind: 'done' | 'failed' };
 
 /** A run as it is held until it is written: with the requests themselves, which never change. */
-interface Run extends Omit<TurnRecord, 'requests'> {
+interface RecordedRun extends Omit<TurnRecord, 'requests'> {
   requests: SentRequest[];
 }
 
@@ -75,7 +75,7 @@ interface Recording {
   chatId: ChatId;
   personaId: PersonaId;
   /** null once it is not to be written any more. */
-  run: Run | null;
+  run: RecordedRun | null;
 }
 
 interface SentRequest {
@@ -126,7 +126,7 @@ export class Records implements TurnRecords {
   open({ chatId, ...turn }: RecordedTurn, signal: AbortSignal): TurnRecorder {
     const { bytes, clock } = this.options;
     if (bytes === 0) return NO_RECORDER;
-    const run: Run = { ...turn, startedAt: clock.now(), endedAt: 0, sight: null, requests: [] };
+    const run: RecordedRun = { ...turn, startedAt: clock.now(), endedAt: 0, sight: null, requests: [] };
     const recording: Recording = { chatId, personaId: turn.personaId, run };
     this.pending.add(recording);
     return {

@@ -66,7 +66,7 @@ interface ScheduledRoom {
   due: number;
   /** Cancels the timer of the next run. */
   cancel: (() => void) | null;
-  run: Run | null;
+  run: ScheduledRun | null;
   /** Woken while running. */
   again: boolean;
   /** Consecutive runs that failed outside a turn; sets the back-off. */
@@ -74,7 +74,7 @@ interface ScheduledRoom {
   heldBack: Promise<void>;
 }
 
-interface Run extends RoomRun {
+interface ScheduledRun extends RoomRun {
   abort: AbortController;
   cutOff: boolean;
   /** Resolves when the work itself has ended, possibly after the run was cut off. */
@@ -139,7 +139,7 @@ export function createScheduler(
     idle.changed();
   }
 
-  async function runOnce(run: Run, room: ScheduledRoom): Promise<RoomEnd> {
+  async function runOnce(run: ScheduledRun, room: ScheduledRoom): Promise<RoomEnd> {
     // Meanwhile further commands may come, before the messages that this run is to answer.
     let held: Promise<void>;
     do {
@@ -211,7 +211,7 @@ export function createScheduler(
   };
 }
 
-function newRun(room: RoomId): Run {
+function newRun(room: RoomId): ScheduledRun {
   const abort = new AbortController();
   setMaxListeners(0, abort.signal);
   const { signal } = abort;
@@ -219,7 +219,7 @@ function newRun(room: RoomId): Run {
 }
 
 /** Renews the run's lease; aborts the run when the lease is lost. */
-function keepRenewing({ store, clock, log }: BaseServices, run: Run): () => void {
+function keepRenewing({ store, clock, log }: BaseServices, run: ScheduledRun): () => void {
   let over = false;
   let cancel = clock.after(LEASE_MS / 3, renew);
   async function renew(): Promise<void> {
@@ -240,12 +240,12 @@ function keepRenewing({ store, clock, log }: BaseServices, run: Run): () => void
   };
 }
 
-function cutOff(run: Run): void {
+function cutOff(run: ScheduledRun): void {
   run.cutOff = true;
   run.abort.abort(OVER);
 }
 
-function aborted({ signal }: Run): Promise<undefined> {
+function aborted({ signal }: ScheduledRun): Promise<undefined> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(undefined);
     else signal.addEventListener('abort', () => resolve(undefined), { once: true });
