@@ -163,7 +163,7 @@ function createMeter(
 const NOTHING: Amount = { tokens: 0, cost: 0 };
 
 /** The limits that are set, the widest first. */
-function limitsSet(limits: DailyLimitSettings): Pick<LimitStatus, 'scope' | 'unit' | 'most'>[] {
+function limitsSet(limits: DailyLimitSettings): Omit<LimitStatus, 'used'>[] {
   const all = [
     ['day', limits.tokensPerDay, limits.moneyPerDay],
     ['chat', limits.tokensPerChat, limits.moneyPerChat],

@@ -27,7 +27,7 @@ const USER_CHARS = 80;
  * The one person a persona talks with: `{{user}}` in its texts. null in a group. People choose their own names, and this one
  * is part of the system prompt, so it becomes one short line.
  */
-export function userIn({ kind, title }: Pick<ChatRecord, 'kind' | 'title'>): string | null {
+export function userIn({ kind, title }: ChatRecord): string | null {
   const line = title
     .replaceAll(/\p{Bidi_C}/gu, '')
     .replaceAll(/[\s\p{Cc}]+/gu, ' ')

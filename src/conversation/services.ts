@@ -44,7 +44,7 @@ export interface Services {
   /** What turns saw, for `coterie replay`. */
   records: TurnRecords;
   /** What was exported and waits to be sent. */
-  exports: Pick<ChatExports, 'write' | 'forget'>;
+  exports: ChatExports;
   /** Left out: blocks of artifacts in answers are words like any other. */
   artifacts?: Pick<Artifacts, 'write' | 'find'>;
   /** Left out: there are none. */

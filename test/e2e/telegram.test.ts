@@ -311,7 +311,7 @@ describe('groups and topics on Telegram', () => {
     on.telegram.say({ chat: GROUP, from: BEN, text: `@${name} hello` });
     await on.model.received(1);
     on.telegram.say({ chat: GROUP, from: { id: 100003, first_name: 'Eve' }, text: '/stop' });
-    expect((await on.replies(GROUP.id, 4))[3]).toMatch(/^Only whoever asked/);
+    expect((await on.replies(GROUP.id, 4))[3]).toMatch(/^Only the person who asked/);
     on.telegram.say({ chat: GROUP, from: BEN, text: '/stop' });
     expect((await on.replies(GROUP.id, 5))[4]).toBe('Stopped.');
   });

@@ -23,7 +23,7 @@ const MOST_VERSIONS = 100;
 /** The line of a turn that called tools, or null if nothing was saved or the chat is not to see it. */
 export async function savedNote(
   { store, memory, settings, log }: BaseServices,
-  { id: chatId, kind }: Pick<ChatRecord, 'id' | 'kind'>,
+  { id: chatId, kind }: ChatRecord,
   { id: turnId }: StoredTurn,
 ): Promise<string | null> {
   const how = settings.announce ?? (kind === 'direct' ? 'quiet' : 'off');

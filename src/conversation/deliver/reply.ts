@@ -133,11 +133,7 @@ function beginningOf(markdown: string): string {
  * On a channel without buttons, the text says what to answer. A number alone may be meant for something else: for what
  * whoever may can decide, the code stands behind it.
  */
-export function withNumbers(
-  channel: Pick<Channel, 'buttons'>,
-  markdown: string,
-  { options, senderId }: Offer,
-): string {
+export function withNumbers(channel: Channel, markdown: string, { options, senderId }: Offer): string {
   if (channel.buttons) return markdown;
   const code = senderId === null && options[0] ? codeOf(options[0]) : '';
   const numbered = options.map(({ label }, n) => `${n + 1} ${label}`).join('\n');
@@ -152,7 +148,7 @@ export function codeOf({ command }: OfferedOption): string {
 
 /** On a channel with buttons, these stand below the last message that is no file. */
 export function withButtons(
-  channel: Pick<Channel, 'buttons'>,
+  channel: Channel,
   deliveries: NewDelivery[],
   { key, options }: Offer,
 ): NewDelivery[] {

@@ -85,11 +85,7 @@ function keyOf({ origin, personaId, part }: Delivery): string {
 }
 
 /** What a chat was told comes first; else a reply to a voice note is spoken where that is configured. */
-function isSpoken(
-  { voice }: Pick<ChatRecord, 'voice'>,
-  batch: readonly StoredMessage[],
-  { whenSpokenTo }: Pick<Speech, 'whenSpokenTo'>,
-): boolean {
+function isSpoken({ voice }: ChatRecord, batch: readonly StoredMessage[], { whenSpokenTo }: Speech): boolean {
   if (voice !== undefined) return voice === 'on';
   return whenSpokenTo && batch.some(isVoiceNote);
 }

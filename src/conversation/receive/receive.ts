@@ -36,7 +36,8 @@ import { createRejectionLog, type RejectionLog, reject } from './rejections.js';
 import { splitReceipt } from './split.js';
 
 /** The result of a batch, and what to wake. */
-export interface Accepted extends Received, Pick<Reception, 'rejected'> {
+export interface Accepted extends Received {
+  rejected: Reception['rejected'];
   /** Rooms in which items of an album came: more of them may follow. */
   albums: RoomId[];
 }

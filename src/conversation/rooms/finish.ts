@@ -30,7 +30,8 @@ export type Finished =
   /** Aborted, or the claim was lost: nothing was said. */
   | { kind: 'dropped' };
 
-export interface Ending extends Pick<TurnContext, 'promptMemory'>, Partial<Made> {
+export interface Ending extends Partial<Made> {
+  promptMemory: TurnContext['promptMemory'];
   outcome: 'answered' | 'failed' | 'parked';
   /** What the persona said, or the error sentence of a turn that failed. */
   text: string;

@@ -21,7 +21,7 @@ export interface NextTurn {
 }
 
 export function nextTurn(
-  { chat, exchange: before }: Pick<RoomState, 'chat' | 'exchange'>,
+  { chat, exchange: before }: RoomState,
   { turn, noted }: Routing,
   personas: Persona[],
 ): NextTurn {
@@ -51,7 +51,7 @@ function turnFor(
   floor: NextSpeaker | null,
   taken: number[],
   addressed: PersonaId[],
-): Pick<NextTurn, 'turn' | 'exchange'> {
+): Omit<NextTurn, 'noted' | 'forBots'> {
   if (floor === null) return { turn: null, exchange: null };
   const { speaker, batch, exchange } = floor;
   return { turn: { personaId: speaker, batch, taken, addressed }, exchange };

@@ -39,7 +39,7 @@ const OPERATOR: Asker = {
 };
 
 /** Throws if the chat that delegated the task is not known any more. */
-export async function principalOf(services: Services, { parent }: Pick<Task, 'parent'>): Promise<Principal> {
+export async function principalOf(services: Services, { parent }: Task): Promise<Principal> {
   if (parent === null) {
     const controlChats = [...services.channels.keys()].flatMap(
       (channel) => services.rulesFor(channel).controlChats,
@@ -131,7 +131,7 @@ type Decision = 'approved' | 'denied' | 'expired' | 'ended';
 /** Resolves when it is decided, has expired, or the signal has aborted, which makes it expire. */
 export async function decisionOn(
   services: Services,
-  { id, until }: Pick<AskedCall, 'id' | 'until'>,
+  { id, until }: AskedCall,
   signal: AbortSignal,
 ): Promise<Decision> {
   const { store, clock } = services;
