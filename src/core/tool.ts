@@ -222,10 +222,10 @@ export interface Tool<Parameters> {
    */
   reachesOut?(parameters: Parameters, context: ToolContext): Promise<Reach | null> | Reach | null;
   /** Why a call would do nothing here, so that nobody is asked: words for the model. null: it would. */
-  whyInVain?(authorisation: Authorisation): string | null;
+  refusalHere?(authorisation: Authorisation): string | null;
   execute(parameters: Parameters, context: ToolContext): Promise<ToolResult | Wait>;
   /** The outcome of a call that a crash cut off, if the store has it; null: unknown. */
-  whatCame?(context: ToolContext): Promise<ToolResult | null>;
+  outcomeAfterCrash?(context: ToolContext): Promise<ToolResult | null>;
 }
 
 /** Where a call reaches: to another chat, or to a host (which asks no one if a person named it in the conversation). */

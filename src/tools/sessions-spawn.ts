@@ -54,7 +54,7 @@ export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof param
       if (!begun.ok) return failed(begun.reason);
       return begins(begun.said);
     },
-    async whatCame({ turnId, callId }) {
+    async outcomeAfterCrash({ turnId, callId }) {
       const said = turnId === null ? null : await delegation.given({ turnId, callId });
       return said === null ? null : begins(said);
     },

@@ -65,12 +65,12 @@ test('takes an agent and a task, a text or an object, and both must be there', (
 
 test('a call that was cut off is answered as before where its task is there; it says nothing where there is none', async () => {
   const { tool, context } = setUp();
-  expect(await tool.whatCame?.(context)).toEqual({
+  expect(await tool.outcomeAfterCrash?.(context)).toEqual({
     content: 'Accepted before.',
     failed: false,
     isBeginning: true,
   });
-  expect(await tool.whatCame?.({ ...context, callId: 'c2' })).toBeNull();
+  expect(await tool.outcomeAfterCrash?.({ ...context, callId: 'c2' })).toBeNull();
 });
 
 test('hands it on with where it comes from, and its result is a beginning', async () => {

@@ -7,8 +7,7 @@ import { persona } from './persona.js';
 import { archive, reset, start, stop, voice } from './room.js';
 import { schedule } from './schedule.js';
 import { skill, skills } from './skills.js';
-import { help, status, whoami } from './status.js';
-import { usage } from './usage.js';
+import { help, status, usage, whoami } from './status.js';
 
 export const COMMANDS: readonly ChatCommand[] = [
   start,

@@ -82,7 +82,7 @@ export function prepare(
   const given = Object.fromEntries(Object.entries(read.given).filter(([, value]) => value !== null));
   const checked = checkArguments(tool, given);
   if (!checked.ok) return unfit(checked.faults);
-  const inVain = tool.whyInVain?.(request.authorisation) ?? null;
+  const inVain = tool.refusalHere?.(request.authorisation) ?? null;
   return inVain === null ? { kind: 'ready', call, tool, given: checked.value } : unfit(inVain);
 }
 
@@ -233,7 +233,7 @@ export async function outcomeAfterCrash(
   call: ToolCall,
 ): Promise<CallResult | null> {
   const tool = request.tools.tools.find(({ name }) => name === call.name);
-  return (await tool?.whatCame?.(contextOf(services, request, call, request.signal))) ?? null;
+  return (await tool?.outcomeAfterCrash?.(contextOf(services, request, call, request.signal))) ?? null;
 }
 
 function contextOf(

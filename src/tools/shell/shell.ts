@@ -67,7 +67,7 @@ export function shell(parts: ShellParts): Tool<Parameters> {
     isFromOutside: true,
     ...(network && { isExternal: true }),
     timeoutMs: timeoutSeconds * 1000 + SPARE_MS,
-    whyInVain: ({ agent }) => (agent?.cwd === null ? NO_FOLDER : null),
+    refusalHere: ({ agent }) => (agent?.cwd === null ? NO_FOLDER : null),
     execute: (given, context) =>
       writingInRoots(parts.folders, context, (allowed) => run(parts, given, allowed, context), true),
   };

@@ -304,7 +304,7 @@ describe('where nobody could decide', () => {
 it('nobody is asked about a call that would do nothing whatever they said', async () => {
   const vain = noting('shell', {
     risk: 'high',
-    whyInVain: ({ agent }) => (agent?.cwd ? null : 'No folder.'),
+    refusalHere: ({ agent }) => (agent?.cwd ? null : 'No folder.'),
   });
   await open({ tools: [vain] });
   const task = await at.task('task-1', {});

@@ -91,9 +91,9 @@ describe.each(['bubblewrap', 'none'] as const)('with sandbox: %s', (sandbox) => 
 
     test('whose folder lies outside asks nobody', async () => {
       const { tool, caller } = await setUp(sandbox, { cwd: null });
-      expect(tool.whyInVain?.(caller)).toContain('agents.roots');
+      expect(tool.refusalHere?.(caller)).toContain('agents.roots');
       const inside = await setUp(sandbox);
-      expect(inside.tool.whyInVain?.(inside.caller)).toBeNull();
+      expect(inside.tool.refusalHere?.(inside.caller)).toBeNull();
     });
 
     test('plays capability-evolver: it finds all that it looks for, and what stood there stays', async () => {
