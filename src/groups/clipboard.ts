@@ -1,7 +1,7 @@
 /**
- * Clipboards on disk, `data/clipboard/<chat_id>/<persona_id>.md`, of agents `<chat_id>/agents/<agent>.md` and `<agent>.md`: implements the port for step 4 of the route (context)
- * and `manage_clipboard`. Writes go through the updater of memory, so that an operator's edit is never lost, and keep
- * every byte of the items that they leave.
+ * Clipboards on disk, `data/clipboard/<chat_id>/<persona_id>.md` (of agents `<chat_id>/agents/<agent>.md` and `<agent>.md`), for
+ * step 4 of the route and `manage_clipboard`. Writes go through the updater of memory, so that an operator's edit is never
+ * lost, and preserve every byte of the items that they keep.
  */
 import { join } from 'node:path';
 import { nameOnDisk } from '../core/beneath.js';

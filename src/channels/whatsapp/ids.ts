@@ -70,7 +70,11 @@ export function numberOf({ phone, lid }: Person): string {
   return phone === null ? userOf(lid ?? '') : `+${userOf(phone)}`;
 }
 
-/** With this the ids of web clients begin. */
+// The ids of our own messages are made from the key by which the core knows a message: one that is sent again has the same id
+// and is the same message to WhatsApp, and a message that a peer asks for again can be found. The mark in them tells our
+// messages from those of the account's other devices; it comes from a key that is new with each link.
+
+/** The ids of web clients begin with this. */
 const WEB = '3EB0';
 const MARK_LENGTH = 8;
 /** 22 characters in all, as usual; enough for numbers up to a million million. */

@@ -1,12 +1,12 @@
 /**
- * The library's encryption, in an order that survives `kill -9`. By itself the library advances a session before
- * anybody has stored the message, acknowledges the message to WhatsApp, and only then hands it out; and it writes a
- * message to the wire before the session that encrypted it is on the disk. Here
- *   - what was decrypted is stored in the same transaction, before the session advances: a message whose handling was
- *     cut off comes again and can be decrypted again; one that is stored already is recognised by its id;
- *   - what is encrypted is on the disk before it is on the wire: no key of the session is ever used twice;
- *   - one operation runs at a time: two that read the same session would each undo what the other wrote;
- *   - a message advances the session that decrypted it, and no other (restore-sessions.ts).
+ * The library's encryption, in an order that survives `kill -9`. By itself the library advances a session before the message
+ * is stored, acknowledges the message to WhatsApp, and only then hands it out; and it writes a message to the wire before the
+ * session that encrypted it is on the disk. Here
+ *   - a decrypted message is stored in the same transaction, before the session advances: if that is cut off, the message comes
+ *     again and can be decrypted again; a stored one is recognised by its id;
+ *   - an encrypted message is on the disk before it is on the wire: no key of the session is ever used twice;
+ *   - one operation runs at a time: two that read the same session would each undo the other's writes;
+ *   - a message advances the session that decrypted it, and no other (`restoreUnused`).
  */
 import { AsyncResource } from 'node:async_hooks';
 import { DEFAULT_CONNECTION_CONFIG, type SignalDataSet, type SocketConfig } from '@whiskeysockets/baileys';
@@ -99,7 +99,12 @@ interface Written {
   _sessions: Record<string, { indexInfo: { used: number } }>;
 }
 
-/** `after`, but with every session that did not decrypt the message as it was `before`. Other forms stay as they are. */
+/**
+ * `after`, but with every session that did not decrypt the message as it was `before`. A person's record holds several
+ * sessions: a new one begins with the first send of a process, and messages from before still come on an older one. libsignal
+ * tries one after the other and also changes those that fail: the open session would move to a ratchet that nobody else knows,
+ * and none of our messages could be read any more.
+ */
 export function restoreUnused(before: unknown, after: unknown): unknown {
   if (!isWritten(before) || !isWritten(after)) return after;
   const sessions = Object.entries(after._sessions).map(([key, session]) => {

@@ -237,7 +237,11 @@ function signalOf(code: number): string {
 
 const FILES = ['MEMORY.md', 'USER.md'];
 
-export async function fillWorkspace(folder: string, skillsFolder: string): Promise<void> {
+/**
+ * Makes the files that programs written for OpenClaw look for in a workspace (`OPENCLAW_WORKSPACE`, `MEMORY_DIR`), empty ones
+ * where they are missing, before the first command runs.
+ */
+async function fillWorkspace(folder: string, skillsFolder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   for (const each of [join(folder, 'memory'), skillsFolder]) await unlessThere(mkdir(each, { mode: 0o700 }));
   for (const file of FILES) await unlessThere(writeFile(join(folder, file), '', { flag: 'wx', mode: 0o600 }));
