@@ -8,7 +8,7 @@ export interface ToolCall {
   arguments: string;
 }
 
-/** Immutable once it was part of a request: a client caches its serialised form by object. */
+/** Immutable once it was part of a request: its size is computed once, by object. */
 export type ModelMessage =
   | { role: 'system'; content: string }
   | { role: 'user'; content: string; images?: ModelImage[] }

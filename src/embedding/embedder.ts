@@ -201,9 +201,8 @@ export function createEmbedder(
     length ??= commonest(lengths);
     const short = dimensions !== null && lengths.find((each) => each < dimensions);
     if (short) {
-      throw fault(
-        `${source.place} gave vectors of ${short} numbers, and embeddings.dimensions asks for ${dimensions}: lower it.`,
-      );
+      const wanted = `embeddings.dimensions asks for ${dimensions}: lower it`;
+      throw fault(`${source.place} gave vectors of ${short} numbers, and ${wanted}.`);
     }
     if (lengths.length > 0 && !lengths.some((each) => each === length)) {
       throw fault(
