@@ -1,4 +1,4 @@
-/** Who may talk, what people were asked, and which ids lead to a chat. */
+/** Who may talk, what people were asked, and tool calls that wait for a person. */
 
 import { createHash } from 'node:crypto';
 import type { Part, Post } from './channel.js';

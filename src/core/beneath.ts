@@ -1,7 +1,7 @@
 /**
- * Opens what lies below a folder, one name after the other, and follows no link on the way. So whoever puts a link where
- * a file was, between a look and its use, leads nobody out. Where the system shows open files (`/proc`) a folder is gone
- * on from by its descriptor, elsewhere by its path.
+ * Opens files below a folder, one name after the other, and follows no link on the way: a link that somebody puts in the
+ * place of a file, between a look and its use, leads nobody out. Where the system shows open files (`/proc`) a folder is
+ * entered by its descriptor, elsewhere by its path. And how names are written on the disk.
  */
 import { constants, existsSync, readdirSync } from 'node:fs';
 import { type FileHandle, mkdir, open, opendir, readdir } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** A chat as the store knows it. */
+/** A chat as the store knows it, as it is exported, and the archives of its conversations. */
 
 import type { OutgoingFile } from './channel.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';

@@ -1,7 +1,7 @@
 /**
- * What a task may put into the environment of its commands: names that a shell takes, and none by which whoever sets it
- * decides how programs are found, loaded or begun, what they run beside, or which settings they obey: a person who allows a
- * command allows what it says. After the manuals of the loaders, shells, interpreters, build tools and programs that are named.
+ * What a task may put into the environment of its commands: names that a shell takes, and none that decide how programs
+ * are found, loaded or begun, or which settings they obey: a person who allows a command allows what it says. After the
+ * manuals of the programs that are named. And secrets in an environment, which nobody is shown.
  */
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,199}$/;

@@ -1,4 +1,7 @@
-/** Mutexes: work runs one after the other, in the order of the calls. A failure is for its own caller alone. */
+/**
+ * Who goes when: mutexes (work runs one after the other, in the order of the calls; a failure is for its own caller alone),
+ * slots, passes of the event loop, and values that are made once.
+ */
 
 type Mutex = <Result>(work: () => Promise<Result> | Result) => Promise<Result>;
 

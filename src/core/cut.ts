@@ -1,4 +1,7 @@
-/** Cuts text without splitting a character, and marks the cut: text is never shortened silently. */
+/**
+ * Cuts text without splitting a character, and marks the cut: text is never shortened silently. And text that a terminal
+ * or a person can read: without control characters, and sizes in words.
+ */
 
 /** The first `most` characters (UTF-16 units), one fewer where that would split a surrogate pair. */
 export function cutAt(words: string, most: number): string {

@@ -1,4 +1,7 @@
-/** Reads files that anybody may have put there: a directory, a pipe or a link loop causes a Fault instead of a hang. */
+/**
+ * Reads files that anybody may have put there: a directory, a pipe or a link loop causes a Fault instead of a hang. And a
+ * cache of what was parsed from them, until they change.
+ */
 import {
   closeSync,
   constants,

@@ -1,6 +1,6 @@
 /**
- * Represents UTF-8 bytes as a string with one character per byte, so that cutting and joining preserves every byte,
- * even of invalid UTF-8.
+ * The text of files that people edit: front matter, YAML, and UTF-8 bytes as a string with one character per byte, so that
+ * cutting and joining preserves every byte, even of invalid UTF-8.
  */
 import { CST, type Document, Lexer, LineCounter, parseDocument, YAMLParseError } from 'yaml';
 

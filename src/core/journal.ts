@@ -1,7 +1,8 @@
 /**
  * The journal: what a persona was told and what it did, in the two shapes of seed 002 (docs/journal.md). The store's rows
  * are the record; `data/working.log` and the stream in Redis are made from them. A turn's entry is stored before the
- * action, and its outcome in one transaction with the step that it belongs to.
+ * action, and its outcome in one transaction with the step that it belongs to. Below it: the audit log, and the records
+ * for `coterie replay`.
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { ModelClient } from './model.js';

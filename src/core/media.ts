@@ -1,4 +1,4 @@
-/** Files that came with messages: their outcomes, where they are stored, and the ports of those who read them. */
+/** Files that came with messages, and voice notes: where they are stored, and the ports that read and make them. */
 
 import type { Channel, OutgoingFile } from './channel.js';
 import type { ChatId } from './ids.js';

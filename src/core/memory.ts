@@ -1,7 +1,7 @@
 /**
  * Memory as files that operators edit: principles for all, three tiers per persona and chat, one daily log per chat. An
  * operator's edit is visible to the very next read, and every write keeps the previous version. Lengths are JavaScript
- * string lengths.
+ * string lengths. Below it: its history in the store, and the daily log.
  */
 
 import { cut } from './cut.js';

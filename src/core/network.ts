@@ -1,4 +1,7 @@
-/** The way out of this machine, for whatever connects to a server: straight there, or through a proxy. */
+/**
+ * The way out of this machine: straight to a server, or through a proxy; which addresses others may send us to; and bounds
+ * of what comes back.
+ */
 import type { Agent, IncomingMessage } from 'node:http';
 import { BlockList, isIPv4, isIPv6, type LookupFunction, type Socket } from 'node:net';
 import { PassThrough, pipeline, type Readable } from 'node:stream';

@@ -1,7 +1,8 @@
 /**
  * Where words in a prompt come from. One rule: whatever text a model is shown has come in by one of the ways below, and has
  * an origin. A request that shows one piece from outside is tainted (`conversation/turn/taint.ts` says what follows), and so is
- * what a model says or writes while it sees one. Files that prompts show keep that line by line: `Origins`.
+ * what a model says or writes while it sees one. Files that prompts show keep that line by line: `Origins`. Below it: the
+ * elements that fence such words in a prompt.
  */
 import { createHash } from 'node:crypto';
 import { piecesOf } from './cut.js';

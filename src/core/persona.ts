@@ -1,4 +1,7 @@
-/** Personas. PERSONA.md in a chat's folder is authoritative; what it leaves out is taken from the library. */
+/**
+ * Personas, and what they have: the workspace, clipboards and skills. PERSONA.md in a chat's folder is authoritative; what it
+ * leaves out is taken from the library.
+ */
 
 import { cutMarker } from './cut.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from './ids.js';

@@ -1,6 +1,6 @@
 /**
  * A phrase that somebody wants forgotten, and how to find it in files and in the store: letter case, white space and
- * Unicode composition are ignored.
+ * Unicode composition are ignored. And words that carry no subject, by language.
  */
 
 /** Replaces forgotten words. No phrase matches in it or across it, so forgetting "forgotten" changes nothing. */

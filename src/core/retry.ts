@@ -1,4 +1,6 @@
 /**
+ * When to try again, and how often.
+ *
  * Exponential back-off: how long to wait before the next try. `attempt` counts the failures in a row, from 1: the first
  * pause is `first`, every further one twice as long, none longer than `most` (ms). With `random` a pause is up to a
  * quarter shorter, so that many that failed together do not come back together.

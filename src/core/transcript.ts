@@ -1,4 +1,4 @@
-/** What was said in a room, and the steps of a turn before its answer, as stored. */
+/** What was said in a room, the steps of a turn before its answer, and what each persona heard of it, as stored. */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { StoredAttachment } from './media.js';
 import type { Echo, ToolCall, Usage } from './model.js';
