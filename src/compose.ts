@@ -5,11 +5,11 @@ import { createDeliver } from './conversation/deliver/deliver.js';
 import { DEFAULT_PERSONA } from './core/ids.js';
 import { createGateway, type Gateway } from './gateway.js';
 import { createOutward } from './network/outward.js';
-import { createParts, type Options } from './parts.js';
+import { createParts, type GatewayOptions } from './parts.js';
 import { hiddenFrom, mediaFolderOf, skillsFolderOf, workFolderOf, workspaceFolderOf } from './paths.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
 
-export async function compose(options: Options): Promise<Gateway> {
+export async function compose(options: GatewayOptions): Promise<Gateway> {
   const parts = await createParts(options);
   const { config, mcp, serving } = parts;
   const deliver = createDeliver(parts);

@@ -71,7 +71,7 @@ const common = (ways: readonly [Streaming, ...Streaming[]]) => ({
 const ofPlatforms = { link_previews: truth().default(false) };
 
 type Descriptor = (typeof CHANNELS)[number];
-type Common = z.ZodObject<ReturnType<typeof common> & typeof ofPlatforms>;
+type PlatformOptions = z.ZodObject<ReturnType<typeof common> & typeof ofPlatforms>;
 const platforms = Object.fromEntries(
   CHANNELS.map(({ name, options, streaming: ways }) => [
     name,
@@ -81,7 +81,9 @@ const platforms = Object.fromEntries(
       .optional(),
   ]),
 ) as unknown as {
-  [D in Descriptor as D['name']]: z.ZodOptional<z.ZodType<z.output<D['options']> & z.output<Common>>>;
+  [D in Descriptor as D['name']]: z.ZodOptional<
+    z.ZodType<z.output<D['options']> & z.output<PlatformOptions>>
+  >;
 };
 
 /** What requests to one model server hold beside the conversation. */

@@ -19,8 +19,7 @@ import { proxiesOf } from './network/rules.js';
 import { readSecretFile } from './operating/yaml.js';
 import { databaseProblem } from './premises.js';
 
-type Keys = z.output<typeof configKeys>;
-type Descriptor = (typeof CHANNELS)[number];
+type ConfigKeys = z.output<typeof configKeys>;
 
 /** Keys as in config.yaml, in camel case; paths are absolute, defaults filled in. */
 export type Config = ReturnType<typeof resolveConfig>;
@@ -50,7 +49,7 @@ interface From {
 export interface LoadedConfig {
   config: Config;
   /** The same with the keys of config.yaml, its secrets included. */
-  keys: Keys;
+  keys: ConfigKeys;
   warnings: string[];
   /** The keys, `model.name`, that hold something of the environment; of a list, its places, too. */
   variableKeys: string[];
@@ -173,12 +172,12 @@ async function findFile({ argumentPath, environment, workingDirectory }: From): 
 }
 
 function resolveConfig(
-  keys: Keys,
+  keys: ConfigKeys,
   base: string,
   { terminal, workingDirectory, environment }: From,
   { secretFiles, variables }: Elsewhere,
 ) {
-  const { transcription, speech, channels, access } = keys;
+  const { transcription, channels, access } = keys;
   const { base_url, api_key, name, temperature, extra, headers, fallbacks, choices, ...model } = keys.model;
   const wishes = {
     ...(temperature !== undefined && { temperature }),
@@ -202,24 +201,12 @@ function resolveConfig(
       fallbacks: fallbacks.map(camel),
       choices: choices.map(camel),
     },
-    /** null: voice notes are not written down. */
+    /** null: voice notes are not transcribed. */
     transcription:
       transcription.base_url !== null && transcription.model !== null
         ? { baseUrl: transcription.base_url, apiKey: transcription.api_key, model: transcription.model }
         : null,
-    /** null: replies are not spoken. */
-    speech:
-      speech.base_url !== null && speech.model !== null && speech.voice !== null
-        ? {
-            server: { baseUrl: speech.base_url, apiKey: speech.api_key, model: speech.model },
-            options: {
-              voice: speech.voice,
-              timeoutSeconds: speech.timeout_seconds,
-              whenSpokenTo: speech.when_spoken_to,
-              maxCharacters: speech.max_characters,
-            },
-          }
-        : null,
+    speech: speechOf(keys.speech),
     tools: {
       ...camel(keys.tools),
       shell: camel(keys.tools.shell),
@@ -263,12 +250,18 @@ function resolveConfig(
   };
 }
 
+/** null: replies are not spoken. */
+function speechOf({ base_url, api_key, model, voice, ...options }: ConfigKeys['speech']) {
+  if (base_url === null || model === null || voice === null) return null;
+  return { server: { baseUrl: base_url, apiKey: api_key, model }, options: { voice, ...camel(options) } };
+}
+
 const MOST_OUTPUT_TOKENS = 4096;
 const COMPACT_AFTER = 200;
 const KEEP_RECENT = 80;
 
 /** Of which one is written, the other's default gives way: at most two fifths of a window stay. */
-function windowOf({ compact_after_messages, keep_recent_messages }: Keys['conversation']) {
+function windowOf({ compact_after_messages, keep_recent_messages }: ConfigKeys['conversation']) {
   const compactAfterMessages =
     compact_after_messages ??
     Math.max(COMPACT_AFTER, Math.ceil(((keep_recent_messages ?? 0) * COMPACT_AFTER) / KEEP_RECENT));
@@ -279,7 +272,7 @@ function windowOf({ compact_after_messages, keep_recent_messages }: Keys['conver
 }
 
 /** In the order in which they are written. What is relative in a command is so to the configuration file. */
-function toolServers(servers: Keys['mcp']['servers'], folder: string): ServerSettings[] {
+function toolServers(servers: ConfigKeys['mcp']['servers'], folder: string): ServerSettings[] {
   return Object.entries(servers).map(([name, { tools, safe, timeout_seconds, ...server }]) => {
     const common = { name, tools, safe, timeoutMs: timeout_seconds * 1000 };
     const { command, args = [], env = {}, cwd = '.', url = '', headers = {}, oauth } = server;
@@ -290,7 +283,7 @@ function toolServers(servers: Keys['mcp']['servers'], folder: string): ServerSet
 }
 
 /** null: not configured. */
-function resolvePlatforms({ channels, access }: Keys) {
+function resolvePlatforms({ channels, access }: ConfigKeys) {
   const resolved = CHANNELS.map((descriptor) => {
     const section = channels[descriptor.name];
     const isOn = section !== undefined && (!('enabled' in section) || section.enabled);
@@ -301,14 +294,14 @@ function resolvePlatforms({ channels, access }: Keys) {
     ];
   });
   return Object.fromEntries(resolved) as {
-    [D in Descriptor as D['name']]:
+    [D in (typeof CHANNELS)[number] as D['name']]:
       | (Camel<z.output<D['options']>> & { access: AccessRules; streaming: Streaming; linkPreviews: boolean })
       | null;
   };
 }
 
 /** Later rules take the place of earlier ones. zod leaves out what is not there, so no rule becomes undefined. */
-function rules(...sections: Keys['access'][]): AccessRules {
+function rules(...sections: ConfigKeys['access'][]): AccessRules {
   return camel({ ...ACCESS, ...Object.assign({}, ...sections) }) as AccessRules;
 }
 

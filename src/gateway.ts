@@ -105,9 +105,8 @@ export function createGateway(parts: GatewayParts): Gateway {
     await tolerate('the store', store.close());
   }
 
-  async function tolerate(what: string, ending: Promise<void>): Promise<void> {
-    await ending.catch((error) => log.warn({ why: describe(error) }, `${what} did not end well`));
-  }
+  const tolerate = (what: string, ending: Promise<void>) =>
+    ending.catch((error) => log.warn({ why: describe(error) }, `${what} did not end well`));
 
   return {
     start,

@@ -68,7 +68,7 @@ const clock = systemClock;
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const CODE_LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZ';
 
-export interface Options {
+export interface GatewayOptions {
   config: Config;
   /** Where it was read from; null: everything is default. */
   configFile: string | null;
@@ -105,7 +105,7 @@ export function openStore(
   });
 }
 
-export async function createParts(options: Options) {
+export async function createParts(options: GatewayOptions) {
   const { config, audit, log, version, owner } = options;
   const store = await openStore(config, log, undefined, options.onDisplaced);
   const zone = createZone(config.timezone);
@@ -174,25 +174,8 @@ export async function createParts(options: Options) {
     door,
     jobRules,
     jobs: createJobs({ store, door, rules: jobRules, clock, newId, alarm }),
-    media: createMedia({
-      files: createMediaFiles({ folder: mediaFolderOf(config), newId: randomUUID }),
-      transcriber: await createTranscriberOf(config, log),
-      log,
-      clock,
-      maxBytes: config.media.maxBytes,
-      freed: createCollector(),
-      images: createImages({ log, decoder: createImageDecoder(clock) }),
-    }),
-    journal: createJournal({
-      store,
-      folder: config.dataDir,
-      days: config.retention.days,
-      stream: await createStream(config, store, clean),
-      take: () => takeLock(join(config.dataDir, 'journal.lock')),
-      redact: clean,
-      clock,
-      log,
-    }),
+    media: await createMediaOf(config, log),
+    journal: await createJournalOf(config, store, clean, log),
     records: new Records({
       folder: recordsFolderOf(config),
       bytes: config.retention.replayBytes,
@@ -206,6 +189,31 @@ export async function createParts(options: Options) {
     startedAt,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt },
   };
+}
+
+async function createMediaOf(config: Config, log: Log) {
+  return createMedia({
+    files: createMediaFiles({ folder: mediaFolderOf(config), newId: randomUUID }),
+    transcriber: await createTranscriberOf(config, log),
+    log,
+    clock,
+    maxBytes: config.media.maxBytes,
+    freed: createCollector(),
+    images: createImages({ log, decoder: createImageDecoder(clock) }),
+  });
+}
+
+async function createJournalOf(config: Config, store: Store, redact: (text: string) => string, log: Log) {
+  return createJournal({
+    store,
+    folder: config.dataDir,
+    days: config.retention.days,
+    stream: await createStream(config, store, redact),
+    take: () => takeLock(join(config.dataDir, 'journal.lock')),
+    redact,
+    clock,
+    log,
+  });
 }
 
 /** The files that people and agents keep. */

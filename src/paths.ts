@@ -5,7 +5,7 @@ import { type Clock, systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
 import { closeToOthers, type DataLock, shareLock, takeLock } from './operating/lock.js';
-import { finishRestore, isHalfRestored } from './operating/restore-plan.js';
+import { type DataFolders, finishRestore, isHalfRestored } from './operating/restore-plan.js';
 
 /** Files that people sent: a folder for each chat. */
 export function mediaFolderOf({ dataDir }: Config): string {
@@ -57,8 +57,6 @@ export function hiddenFrom({ dataDir, groupsDir, secretFiles }: Config, configFi
   return [dataDir, groupsDir, ...files];
 }
 
-type Folders = Config;
-
 /** Two that start together finish a broken restore one after the other; a new restore takes longer than this. */
 const TRIES = 20;
 const PAUSE_MS = 100;
@@ -67,7 +65,11 @@ const PAUSE_MS = 100;
  * For every command that opens the data folder: finishes a restore that was broken off, closes what others could read,
  * and keeps a restore from beginning until the lock is released. Throws Fault while a restore is at work.
  */
-export async function enterData(folders: Folders, log: Log, clock: Clock = systemClock): Promise<DataLock> {
+export async function enterData(
+  folders: DataFolders,
+  log: Log,
+  clock: Clock = systemClock,
+): Promise<DataLock> {
   for (let tries = 0; tries < TRIES; tries++) {
     const shared = await shareLock(restoreLockOf(folders));
     if (shared !== null && !(await isHalfRestored(folders.dataDir))) {
@@ -84,7 +86,7 @@ export async function enterData(folders: Folders, log: Log, clock: Clock = syste
 }
 
 /** For a restore: no other command is in the data folder, or comes in. Throws Fault where one is. */
-export async function aloneInData(folders: Folders, log: Log): Promise<DataLock> {
+export async function aloneInData(folders: DataFolders, log: Log): Promise<DataLock> {
   for (;;) {
     const alone = await takeLock(restoreLockOf(folders));
     if (!alone) {
@@ -97,11 +99,11 @@ export async function aloneInData(folders: Folders, log: Log): Promise<DataLock>
   }
 }
 
-async function finishBroken(folders: Folders, log: Log): Promise<void> {
+async function finishBroken(folders: DataFolders, log: Log): Promise<void> {
   const kept = await finishRestore(folders);
   if (kept.length > 0) log.warn({ kept }, 'interrupted restore finished; the old folders are kept');
 }
 
-function restoreLockOf({ dataDir }: Folders): string {
+function restoreLockOf({ dataDir }: DataFolders): string {
   return join(dataDir, 'restore.lock');
 }

@@ -37,7 +37,7 @@ const MIGRATIONS = new URL('../migrations/sqlite/', import.meta.url);
 export async function replay(
   configFile: string | undefined,
   id: string,
-  wishes: ReplayOptions,
+  options: ReplayOptions,
 ): Promise<void> {
   const { config } = await commandConfig(configFile);
   const log = createLog({ ...config.log, level: 'warn', secrets: hiddenInLogs(config) });
@@ -45,40 +45,39 @@ export async function replay(
   process.stdout.on('error', () => process.exit(0));
   const database = join(config.dataDir, 'coterie.db');
   const isKnown = await withRecords(database, MIGRATIONS, (store) =>
-    replayFrom(store, { config, log, id, wishes }),
+    replayFrom(store, config, log, id, options),
   );
   if (!isKnown) throw new Fault('internal', `There is no turn ${called(id)}, and no entry of one.`);
 }
 
-interface Ask {
-  config: Config;
-  log: Log;
-  id: string;
-  wishes: ReplayOptions;
-}
-
 /** False where there is nothing. */
-async function replayFrom(store: Records, { config, log, id, wishes }: Ask): Promise<boolean> {
+async function replayFrom(
+  store: Records,
+  config: Config,
+  log: Log,
+  id: string,
+  options: ReplayOptions,
+): Promise<boolean> {
   const found = await store.turnBehind(id);
   if (found === null) return false;
   if (found.kind === 'forgotten') {
     throw new Fault('internal', `The turn ${called(id)} was forgotten by /reset; nothing of it is shown.`);
   }
   if (found.kind === 'entries') {
-    if (wishes.again) throw new Fault('internal', `${called(id)} is of no turn that could be asked again.`);
+    if (options.again) throw new Fault('internal', `${called(id)} is of no turn that could be asked again.`);
     const entries = redacted(found.entries, redactingFor(config));
-    say(wishes.json ? `${printableJson({ entries }, 2)}\n` : shownEntries(entries));
+    say(options.json ? `${printableJson({ entries }, 2)}\n` : shownEntries(entries));
     return true;
   }
   const { turn, entries } = found;
   const kept = await recordsOnceWritten(config, turn);
   const known: ShownTurn = { turn, entries, ...kept };
   const zone = createZone(config.timezone);
-  const asked = wishes.again ? await askedAgain(known, store, config, log) : null;
+  const asked = options.again ? await askedAgain(known, store, config, log) : null;
   const by = redactingFor(config);
   const told = redacted(known, by);
   const again = redacted(asked, by);
-  if (wishes.json) say(`${printableJson({ ...told, ...(again && { again }) }, 2)}\n`);
+  if (options.json) say(`${printableJson({ ...told, ...(again && { again }) }, 2)}\n`);
   else if (again === null) say(shownTurn(told, zone));
   else
     say(

@@ -17,7 +17,7 @@ import { checkPremises } from './premises.js';
 import { hiddenInLogs } from './secrets.js';
 
 /** A run whose configuration is read and whose log is open. */
-interface Run {
+interface OpenedRun {
   loaded: LoadedConfig;
   config: Config;
   log: Log;
@@ -119,7 +119,7 @@ export async function worker(file: string | undefined, version: string, stop: Ab
   process.exit(0);
 }
 
-async function open(file: string | undefined, version: string, stop: AbortSignal): Promise<Run> {
+async function open(file: string | undefined, version: string, stop: AbortSignal): Promise<OpenedRun> {
   const loaded = await processConfig(file, process.stderr.isTTY === true);
   const { config } = loaded;
   // At a prompt, log lines go through it, so that they do not disturb what is being typed.
@@ -145,7 +145,7 @@ async function open(file: string | undefined, version: string, stop: AbortSignal
   };
 }
 
-async function runGateway(run: Run, roles: Roles): Promise<void> {
+async function runGateway(run: OpenedRun, roles: Roles): Promise<void> {
   const { loaded, config, log, version, stop, show, lendTo } = run;
   const { platforms, owner, endsWithTerminal } = roles;
   // A library may throw in a listener of its own, which must not end the process. After any other uncaught error the

@@ -5,6 +5,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { OVER } from '../core/clock.js';
 import type { Log } from '../core/log.js';
@@ -71,11 +72,7 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log): Soc
   const open = new Map<WebSocket, { session: SocketSession; answers: boolean }>();
   let heartbeat: NodeJS.Timeout | null = null;
 
-  server.on('wsClientError', (error, socket) => {
-    const body = JSON.stringify({ error: error.message });
-    const head = `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close`;
-    socket.end(`HTTP/1.1 400 Bad Request\r\n${head}\r\n\r\n${body}`);
-  });
+  server.on('wsClientError', refuseHandshake);
 
   function begin(line: WebSocket): void {
     const session = createSession(line, tasks, limits.unreadBytes, log);
@@ -91,10 +88,7 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log): Soc
       state.answers = true;
     });
     line.on('error', (error) => log.debug({ err: error }, 'socket failed'));
-    line.on('close', () => {
-      forget(line);
-      session.end();
-    });
+    line.on('close', () => drop(line, session));
   }
 
   function beat(): void {
@@ -143,6 +137,12 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log): Soc
       for (const [line, { session }] of open) drop(line, session);
     },
   };
+}
+
+function refuseHandshake(error: Error, socket: Duplex): void {
+  const body = JSON.stringify({ error: error.message });
+  const head = `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close`;
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${head}\r\n\r\n${body}`);
 }
 
 function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: Log): SocketSession {

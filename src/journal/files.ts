@@ -21,7 +21,7 @@ const MOST_CHARS = 20_000;
 /** Deeper values become text. */
 const MOST_DEPTH = 20;
 
-interface Line {
+interface JournalLine {
   id: string;
   /** Of the entry: `2026-01-02`. */
   day: string;
@@ -32,7 +32,7 @@ interface Line {
 export function createJournalFiles(store: JournalStore, folder: string, redact: (text: string) => string) {
   const archive = createArchive(join(folder, 'archive'));
   /** The lines of the file by the numbers of their entries; null: not known. */
-  let written: Map<number, Line> | null = null;
+  let written: Map<number, JournalLine> | null = null;
   /** No entry that was looked at has changed later. */
   let seen: number | null = null;
 
@@ -64,8 +64,8 @@ export function createJournalFiles(store: JournalStore, folder: string, redact: 
     return stale.length + leaving.length > moving.length;
   }
 
-  async function linesFor(wanted: Unfiled[]): Promise<Map<number, Line>> {
-    const found = new Map<number, Line>();
+  async function linesFor(wanted: Unfiled[]): Promise<Map<number, JournalLine>> {
+    const found = new Map<number, JournalLine>();
     for (const { n, changed, entry } of wanted) {
       const known = written?.get(n);
       if (known?.changed === changed) found.set(n, known);
@@ -78,16 +78,16 @@ export function createJournalFiles(store: JournalStore, folder: string, redact: 
     return found;
   }
 
-  function lineFor(entry: JournalEntry, changed: number): Line {
+  function lineFor(entry: JournalEntry, changed: number): JournalLine {
     const at = entry.type === 'MattTurn' ? entry.timestamp_intent : entry.timestamp_event;
     return { id: entry.id, day: at.slice(0, 10), changed, text: lineOf(entry, redact) };
   }
 
-  async function writeWorkingLog(shown: Unfiled[], lines: ReadonlyMap<number, Line>): Promise<void> {
+  async function writeWorkingLog(shown: Unfiled[], lines: ReadonlyMap<number, JournalLine>): Promise<void> {
     const isSame = ({ n, changed }: Unfiled) => written?.get(n)?.changed === changed;
     if (shown.length === written?.size && shown.every(isSame)) return;
     if (written === null) await removeLeftOvers(folder, (name) => name === FILE);
-    const next = new Map<number, Line>();
+    const next = new Map<number, JournalLine>();
     for (const { n } of shown) {
       const line = lines.get(n);
       if (line) next.set(n, line);
@@ -99,7 +99,7 @@ export function createJournalFiles(store: JournalStore, folder: string, redact: 
   return { write, prune: archive.prune };
 }
 
-type Archived = Line & {
+type Archived = JournalLine & {
   /** Its line in the archive is out of date. */
   isStale: boolean;
 };

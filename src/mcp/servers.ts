@@ -191,26 +191,11 @@ function startServer(settings: ServerSettings, host: McpHost, processes: Process
       wasTried();
       for (const go of waiting) go();
       waiting = [];
-      await Promise.race([made.closed, listAgain(made)]);
+      const listAgain = async () => void listing.take(await made.listTools(over.signal));
+      await Promise.race([made.closed, afterChanges(made, clock, listAgain)]);
     } finally {
       connection = null;
       await made.close();
-    }
-  }
-
-  /** Lists again whenever the server says so; ends with the connection. */
-  async function listAgain(made: Connection): Promise<void> {
-    const ended = new AbortController();
-    void made.closed.then(() => ended.abort());
-    let changes = 0;
-    let lastAt = clock.now();
-    while (!ended.signal.aborted) {
-      await Promise.race([made.changed(), made.closed]);
-      changes = clock.now() - lastAt > CALM_MS + pauseAfter(changes) ? 0 : changes + 1;
-      lastAt = clock.now();
-      await clock.sleep(pauseAfter(changes), ended.signal);
-      if (ended.signal.aborted) return;
-      listing.take(await made.listTools(over.signal));
     }
   }
 
@@ -262,6 +247,21 @@ function startServer(settings: ServerSettings, host: McpHost, processes: Process
       await running;
     },
   };
+}
+
+/** Lists again whenever the server says so, less and less often; ends with the connection. */
+async function afterChanges(made: Connection, clock: Clock, listAgain: () => Promise<void>): Promise<void> {
+  const ended = new AbortController();
+  void made.closed.then(() => ended.abort());
+  let changes = 0;
+  let lastAt = clock.now();
+  while (!ended.signal.aborted) {
+    await Promise.race([made.changed(), made.closed]);
+    changes = clock.now() - lastAt > CALM_MS + pauseAfter(changes) ? 0 : changes + 1;
+    lastAt = clock.now();
+    await clock.sleep(pauseAfter(changes), ended.signal);
+    if (!ended.signal.aborted) await listAgain();
+  }
 }
 
 /** The tools of one server over its connections: a tool that changes needs approval until the next start. */

@@ -1,6 +1,6 @@
 /** The configuration of one MCP server (`mcp.servers.<name>`), and the bounds that hold for all of them. */
 
-interface Common {
+interface ServerBasics {
   /** As in config.yaml. */
   name: string;
   /** Tools that personas have, by the server's own names; undefined: all. */
@@ -10,7 +10,7 @@ interface Common {
   timeoutMs: number;
 }
 
-export interface ProcessSettings extends Common {
+export interface ProcessSettings extends ServerBasics {
   command: string;
   args: readonly string[];
   /** Its environment, beside `PATH` and `HOME`. */
@@ -18,7 +18,7 @@ export interface ProcessSettings extends Common {
   cwd: string | undefined;
 }
 
-export interface RemoteSettings extends Common {
+export interface RemoteSettings extends ServerBasics {
   url: string;
   headers: Readonly<Record<string, string>>;
   /** A login by client credentials; undefined: by `headers`, or none. */

@@ -93,7 +93,7 @@ export function createAudit({
       const drafts = batch.map(({ draft }) => draft);
       if (missed !== null) drafts.unshift({ at: time(), ...ownEntry('audit', gap(missed)) });
       try {
-        const lock = await waitForLock();
+        const lock = await waitForLock(join(folder, 'audit.lock'), clock);
         try {
           await appendLines(folder, drafts, { at: time(), fileBytes, keepBytes });
         } finally {
@@ -126,20 +126,20 @@ export function createAudit({
     log.error({ why: describe(fault), missing: missed.count }, 'audit log not written; work goes on');
   }
 
-  async function waitForLock(): Promise<DataLock> {
-    for (let tries = 0; tries < TRIES; tries++) {
-      const lock = await takeLock(join(folder, 'audit.lock'));
-      if (lock) return lock;
-      await clock.sleep(1 + (tries % 9));
-    }
-    throw new Error('another process holds its lock and does not let go');
-  }
-
   function time(): string {
     return new Date(clock.now()).toISOString();
   }
 
   return { record: (entry) => append(entry, false), note: (entry) => append(entry, true) };
+}
+
+async function waitForLock(file: string, clock: Clock): Promise<DataLock> {
+  for (let tries = 0; tries < TRIES; tries++) {
+    const lock = await takeLock(file);
+    if (lock) return lock;
+    await clock.sleep(1 + (tries % 9));
+  }
+  throw new Error('another process holds its lock and does not let go');
 }
 
 function gap({ count, since }: { count: number; since: string }): string {

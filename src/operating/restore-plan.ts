@@ -7,7 +7,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { Fault } from '../core/errors.js';
 import { syncFolder } from '../core/write-whole.js';
 
-export interface Folders {
+export interface DataFolders {
   dataDir: string;
   groupsDir: string;
 }
@@ -40,7 +40,7 @@ export async function isHalfRestored(dataDir: string): Promise<boolean> {
 }
 
 /** Finishes a restore that was broken off, or removes what it had unpacked; returns where the old folders are. */
-export async function finishRestore({ dataDir, groupsDir }: Folders, rename?: Rename): Promise<string[]> {
+export async function finishRestore({ dataDir, groupsDir }: DataFolders, rename?: Rename): Promise<string[]> {
   const [data, groups] = [await realPath(dataDir), await realPath(groupsDir)];
   const stages = [...stagesOf(data), ...stagesOf(groups)];
   for (const stage of stages) {

@@ -18,8 +18,8 @@ import { ARCHIVE, FOLDERS, INSIDE, type Manifest } from './backup.js';
 import { decrypted, isEncrypted } from './encryption.js';
 import {
   carryOut,
+  type DataFolders,
   exists,
-  type Folders,
   LOCK,
   PLAN,
   type Rename,
@@ -65,7 +65,7 @@ interface Target {
   isFixed: boolean;
 }
 
-export async function restore(archive: string, folders: Folders, host: Host): Promise<RestoreSummary> {
+export async function restore(archive: string, folders: DataFolders, host: Host): Promise<RestoreSummary> {
   const file = resolve(archive);
   if (!(await fs.stat(file).catch(() => null))?.isFile()) throw refusal(file, 'there is no such file');
   const passphrase = (await isEncrypted(file)) ? await host.passphrase() : null;
