@@ -22,11 +22,11 @@ const OWN_ELEMENT = 'an element of the prompt';
 
 /** Those that see no text from outside, or only a little of it; by how their names begin. */
 const PASSED_OVER: Record<string, string> = {
-  'embedding/recipe.ts: /e5.*instruct|': 'a name in the configuration',
-  'embedding/recipe.ts: /arctic-embed.*': 'a name in the configuration',
-  'models/offline-request.ts: /<user_message\\b': OWN_ELEMENT,
-  'models/offline-summary.ts: /<summary_so_far>': OWN_ELEMENT,
-  'models/offline-summary.ts: /<user_message sender=': OWN_ELEMENT,
+  'embedding/embedder.ts: /e5.*instruct|': 'a name in the configuration',
+  'embedding/embedder.ts: /arctic-embed.*': 'a name in the configuration',
+  'models/offline.ts: /<user_message\\b': OWN_ELEMENT,
+  'models/offline.ts: /<summary_so_far>': OWN_ELEMENT,
+  'models/offline.ts: /<user_message sender=': OWN_ELEMENT,
   'tools/secrets.ts: new RegExp((?:(?<![\\p{L}\\p{N}])(?<password>\\S{5,80}) ':
     'linear, but it looks 80 characters ahead; it sees what a model saves, 64 kB at most',
 };

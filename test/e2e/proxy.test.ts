@@ -71,7 +71,7 @@ describe('by network.proxy', () => {
         speech: { base_url: speech.url, model: 'speaker', voice: 'alloy' },
         embeddings: { backend: 'http', base_url: embeddings.url, model: 'test-embed' },
         mcp: { servers: { far: { url: tools.url, safe: ['*'] } } },
-        tools: { allow: ['web', 'mcp'], web: { allow_hosts: ['127.0.0.1'] } },
+        tools: { allow: ['search', 'web', 'mcp'], web: { allow_hosts: ['127.0.0.1'] } },
       }),
     );
     closing.push(on.close);
@@ -82,7 +82,13 @@ describe('by network.proxy', () => {
     on.model.reply(({ messages }) =>
       messages.at(-1)?.role === 'tool'
         ? `it says: ${JSON.stringify(messages.at(-1)?.content).match(/words of a page/)}`
-        : { calls: [{ name: 'web_fetch', arguments: { url: `${site.url}/x` } }] },
+        : {
+            calls: [
+              // Embeddings are asked for with a search.
+              { name: 'search_memory', arguments: { query: 'the words of a page' } },
+              { name: 'web_fetch', arguments: { url: `${site.url}/x` } },
+            ],
+          },
     );
     // Sent before the picture: a picture taints the turn, and then only hosts that a person named are fetched without asking.
     platform.say({ from: ANNA, in: DIRECT, text: `read ${site.url}/x` });
