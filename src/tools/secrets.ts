@@ -286,8 +286,6 @@ function unquoted(value: string): string {
   return value.replace(/^["'`*]+|(?<!["'`*.,;])["'`*.,;]+$/g, '');
 }
 
-// Whether what stands after a name is a secret: not the word for one, not where one is kept. Pure.
-
 /** What stands where a password would, and is none: `password: unknown`. */
 const NOT_A_VALUE = new Set(
   `unknown none null nil undefined empty blank missing required optional hidden secret private confidential redacted

@@ -1,6 +1,6 @@
 /**
- * `/approve ID` and `/deny ID`: an owner decides about a tool call that waits for a person, in any chat. The first
- * decision counts; without an id those that wait are listed.
+ * The commands of owners: `/approve ID` and `/deny ID` decide about a tool call in any chat (the first decision counts; without
+ * an ID they list the pending ones), and the buttons below a pairing request.
  */
 import { type AskedCall, isAboutRun } from '../../core/access.js';
 import { denialOf, shownName } from '../approvals.js';
@@ -82,9 +82,6 @@ function lineOf(call: AskedCall, now: number): string {
   return `${call.id}: ${shownName(call.tool)}, for ${call.chatId}/${call.personaId}, ${minutes} left`;
 }
 
-// What an owner chose about a stranger who waits: lets them in as `coterie pair approve CODE` does, or refuses them for
-// a while. Nobody can type it.
-
 const QUIET_DAYS = 7;
 const DAY_MS = 86_400_000;
 /** Somebody may call themselves anything. */
@@ -96,6 +93,7 @@ export const WELCOME = {
   owner: 'You are in, and my owner from now on. /help shows what I can do.',
 };
 
+/** An owner's choice about a pairing request: approves it as `coterie pair approve CODE` does, or refuses it for a while. */
 export const pairing: ChatCommand = {
   name: 'pairing',
   aliases: [],

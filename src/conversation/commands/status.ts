@@ -1,4 +1,4 @@
-/** `/status`, `/whoami`, `/help`. */
+/** `/status` (without secrets), `/help`, `/whoami`, `/usage`. */
 import { sizeInWords } from '../../core/cut.js';
 import { type PersonaId, roomParts } from '../../core/ids.js';
 import type { Usage } from '../../core/model.js';
@@ -64,8 +64,6 @@ function duration(ms: number): string {
   return `${Math.floor(minutes / 1440)} days`;
 }
 
-// `/help`: every command with one line.
-
 export const help: ChatCommand = {
   name: 'help',
   aliases: [],
@@ -81,8 +79,6 @@ export const help: ChatCommand = {
     };
   },
 };
-
-// `/whoami`: the ids that an operator needs, and whether the sender is an owner.
 
 export const whoami: ChatCommand = {
   name: 'whoami',
@@ -100,11 +96,12 @@ export const whoami: ChatCommand = {
   },
 };
 
-// `/usage`: the usage of this chat today and over thirty days, and the remaining limits of the chat and the person who
-// asks; for an owner also the usage of all chats. Tokens are those that the model servers counted, or estimates.
-
 const DAY_MS = 86_400_000;
 
+/**
+ * The usage of this chat today and over thirty days, and the remaining limits of the chat and the person who asks; for an owner
+ * also the usage of all chats. Tokens are those that the model servers counted, or estimates.
+ */
 export const usage: ChatCommand = {
   name: 'usage',
   aliases: [],

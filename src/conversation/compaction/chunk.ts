@@ -123,9 +123,6 @@ function shortened(span: Span, perspective: Perspective, share: number): ModelMe
   });
 }
 
-// Where a window may be cut. Pure. A question stays with its answer, a tool call with its result, and no message heard
-// later may get a position before the cut.
-
 interface Keep {
   /** `conversation.keep_recent_messages`: the most addressed messages that stay. */
   messages: number;
@@ -134,7 +131,10 @@ interface Keep {
   tokensOf(message: HeardMessage): number;
 }
 
-/** The indexes after which a span may end, ascending. */
+/**
+ * The indexes after which a window may be cut, ascending. A question stays with its answer, a tool call with its result, and no
+ * message heard later may get a position before the cut.
+ */
 export function boundaries(messages: HeardMessage[]): number[] {
   const lastOfTurn = new Map<string, number>();
   messages.forEach(({ addressed, turnId }, n) => {
