@@ -1,32 +1,32 @@
 /**
- * The clock of jobs: waits for the earliest that is due, with one timer, and fires what is. It looks once a minute at least
- * (once a second while runs are under way), for the time may have jumped and other processes write to the store, too; such a look is three reads of an index. Of
- * many that are due at once only some work at a time, so that messages find their way between them.
+ * Fires jobs when they are due, with one timer. It looks at least once a minute (once a second while runs are under way),
+ * because the time may jump and other processes write to the store. Of many that are due at once only some run at a time, so
+ * that messages find their way between them.
  */
 import { type Clock, OVER } from '../core/clock.js';
-import { roomParts } from '../core/ids.js';
-import type { EndedRun, Firing, Job, JobAccess, JobRooms, JobStore } from '../core/jobs.js';
+import { cutAt } from '../core/cut.js';
+import { type ChatId, type PersonaId, roomParts } from '../core/ids.js';
+import type { EndedRun, Firing, Job, JobAccess, JobRooms, JobStore, ParkedFor } from '../core/jobs.js';
 import type { Log, Metrics } from '../core/log.js';
-import type { Personas } from '../core/persona.js';
-import { afterFailure, latestOf, nextOf, outOfQuiet, type Rules } from './plan.js';
-import { headOf, parkedWords } from './words.js';
+import { afterFailure, latestOf, nextOf, outOfQuiet, type Rules, timeWithZone } from './plan.js';
+import { MINUTE_MS } from './times.js';
 
 export interface ClockParts {
   store: JobStore;
   rooms: JobRooms;
   door: JobAccess;
-  personas: Pick<Personas, 'get'>;
+  personas: { get(chatId: ChatId, personaId: PersonaId): Promise<unknown> };
   /** Only in chats of these. */
   channels: string[];
   rules: Rules;
-  alarm: JobTimer;
+  alarm: JobAlarm;
   clock: Clock;
   log: Log;
   metrics: Metrics;
 }
 
 /** Wakes the clock: what is due next may have changed. */
-export interface JobTimer {
+export interface JobAlarm {
   look(): void;
   /** Resolves when it is to be looked, or so much time has passed. */
   wait(clock: Clock, ms: number, signal: AbortSignal): Promise<void>;
@@ -48,7 +48,7 @@ const GRACE_MS = 1_000;
 /** Timers come late under load; later than this, the machine slept, or its clock was set. */
 const LATE_MS = 30_000;
 
-export function createAlarm(): JobTimer {
+export function createAlarm(): JobAlarm {
   let rung = false;
   let wake = () => {};
   return {
@@ -97,7 +97,7 @@ async function keepLooking(parts: ClockParts, startedAt: number, signal: AbortSi
     try {
       wait = await look(parts, awakeSince, signal);
     } catch (error) {
-      log.error({ err: error }, 'scheduled tasks could not be looked at; it is tried again');
+      log.error({ err: error }, 'checking scheduled tasks failed; retrying');
     }
     expected = clock.now() + wait;
     await alarm.wait(clock, wait, signal);
@@ -124,7 +124,7 @@ export async function look(parts: ClockParts, awakeSince: number, signal: AbortS
       } catch (error) {
         log.error(
           { err: error, chat: job.chatId, task: job.n },
-          'a scheduled task could not be begun; it will be',
+          'starting a scheduled task failed; retrying in a minute',
         );
         // The others are not to wait for it.
         await store.changeJob(job.id, ['active'], { nextAt: now + LOOK_EVERY_MS }, now);
@@ -180,7 +180,7 @@ async function parkedInstead(parts: ClockParts, job: Job): Promise<boolean> {
   const isAdmitted = !job.guarded || (await door.admits(job));
   const why = !isAdmitted ? 'access' : (await isHere(personas, job)) ? null : 'persona';
   if (why === null) return false;
-  log.warn({ chat: job.chatId, task: job.n, why }, 'a scheduled task is parked');
+  log.warn({ chat: job.chatId, task: job.n, why }, 'scheduled task parked');
   // To somebody who may not talk here nothing is said, either.
   if (why === 'persona') {
     await rooms.say({ room: job.room, origin: `job:${job.id}:${job.nextAt}`, text: parkedWords(job, why) });
@@ -207,7 +207,7 @@ async function settle(parts: ClockParts, run: EndedRun): Promise<void> {
       ? afterFailure(job, { slot, at: run.endedAt, now })
       : { failures: 0, ...(job.retryOf === slot ? { retryOf: null } : {}) };
   if ('state' in then && then.state === 'parked') {
-    log.warn({ chat: job.chatId, task: job.n, why: 'failed' }, 'a scheduled task is parked');
+    log.warn({ chat: job.chatId, task: job.n, why: 'failed' }, 'scheduled task parked');
     const origin = `job:${job.id}:${slot}:${attempt}`;
     await rooms.say({ room: job.room, origin, text: parkedWords(job, 'failed') });
   }
@@ -224,6 +224,46 @@ async function afterClockWentBack({ store, channels, rules, log }: ClockParts, n
     if (nextAt === null || job.nextAt === null || nextAt >= job.nextAt) continue;
     await store.changeJob(job.id, ['active'], { nextAt, retryOf: null }, now);
   }
-  if (ahead.length > 0)
-    log.warn({ tasks: ahead.length }, 'the clock went back: scheduled tasks are planned anew');
+  if (ahead.length > 0) log.warn({ tasks: ahead.length }, 'clock went back; scheduled tasks planned again');
+}
+
+/** What stands before the prompt, so that it is not taken for what somebody says now. */
+export function headOf(
+  job: Job,
+  { slot, attempt, now }: { slot: number; attempt: number; now: number },
+): string {
+  const { n, followUp, senderName, createdAt, timezone, kind, value } = job;
+  const when = timeWithZone(slot, timezone);
+  const often = kind === 'cron' ? `, as it is by the cron line ${value}` : '';
+  const late =
+    now - slot >= MINUTE_MS ? ` It could not be done then: it is now ${timeWithZone(now, timezone)}.` : '';
+  const again = attempt > 0 ? ' It was tried before, and failed.' : '';
+  const set = timeWithZone(createdAt, timezone);
+  const by = followUp
+    ? `You set it yourself on ${set}.`
+    : `${senderName === '' ? 'It was asked for' : `${shortened(senderName, 60)} asked for it`} on ${set}.`;
+  return (
+    `Scheduled task ${n} was due at ${when}${often}.${late}${again} ${by} Nobody has said anything now; do what it ` +
+    `says, and speak to those who are here. The task:`
+  );
+}
+
+/** Said once to its room. */
+export function parkedWords(job: Job, why: ParkedFor): string {
+  const { n, prompt, personaId } = job;
+  const what = `Scheduled task ${n} (“${shortened(prompt, 200)}”)`;
+  const ends = `/schedule resume ${n} starts it again, /schedule cancel ${n} ends it.`;
+  switch (why) {
+    case 'failed':
+      return `${what} failed four times in a row and is parked. ${ends}`;
+    case 'persona':
+      return `${what} is parked: its persona ${personaId} is gone. /schedule cancel ${n} ends it.`;
+    case 'access':
+      return `${what} is parked: the person who asked for it may no longer talk here. /schedule cancel ${n} ends it.`;
+  }
+}
+
+function shortened(text: string, most: number): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  return line.length > most ? `${cutAt(line, most)}…` : line;
 }

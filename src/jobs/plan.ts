@@ -2,9 +2,18 @@
 import { cutAt } from '../core/cut.js';
 import { createZone } from '../core/dates.js';
 import type { Job, JobChange, JobWish } from '../core/jobs.js';
-import { cronFault, lastSlot, nextSlot, shortestGap } from './cron.js';
-import { afterQuiet } from './quiet-hours.js';
-import { isZone, timeIn } from './zone-time.js';
+import {
+  clockOf,
+  cronFault,
+  DAY_MS,
+  instantOf,
+  isZone,
+  lastSlot,
+  MINUTE_MS,
+  nextSlot,
+  shortestGap,
+  timeIn,
+} from './times.js';
 
 export interface Rules {
   /** What becomes of slots that fell while no gateway ran. */
@@ -18,8 +27,6 @@ export interface Rules {
 type Timing = Pick<Job, 'kind' | 'value' | 'timezone' | 'followUp'>;
 
 export const LONGEST_PROMPT = 4_000;
-const MINUTE_MS = 60_000;
-const DAY_MS = 24 * 60 * MINUTE_MS;
 /** Behind the first failure, the second and the third; the fourth parks the job. */
 const BACK_OFF_MS = [MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS];
 
@@ -102,7 +109,26 @@ export function timeWithZone(at: number, timezone: string): string {
   return `${createZone(timezone).time(at)} (${timezone})`;
 }
 
-/** As somebody wrote it, and no longer than what they can have meant. */
+/** As somebody wrote it, cut. */
 function quoted(text: string): string {
   return JSON.stringify(text.length > 60 ? `${cutAt(text, 60)}…` : text);
+}
+
+/** `"22:00-08:00"`, also across midnight: the time itself, or the end of the quiet time that it falls into. */
+export function afterQuiet(at: number, quiet: string | null, zone: string): number {
+  if (quiet === null) return at;
+  const [begin = 0, end = 0] = quiet.split('-').map(minutesOf);
+  const local = clockOf(zone)(at);
+  const midnight = Math.floor(local / DAY_MS) * DAY_MS;
+  const minute = (local - midnight) / MINUTE_MS;
+  const isOverMidnight = begin > end;
+  const isQuiet = isOverMidnight ? minute >= begin || minute < end : minute >= begin && minute < end;
+  if (!isQuiet) return at;
+  const day = isOverMidnight && minute >= begin ? midnight + DAY_MS : midnight;
+  return instantOf(day + end * MINUTE_MS, zone);
+}
+
+function minutesOf(time: string): number {
+  const [hours = 0, minutes = 0] = time.split(':').map(Number);
+  return hours * 60 + minutes;
 }

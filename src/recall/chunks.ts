@@ -142,27 +142,27 @@ const CLEARED_AT_ONCE = 500;
 const MERGED_AT_ONCE = 200;
 const PURGE = 'purge';
 
-export type Chunks = ReturnType<typeof createChunks>;
+export class Chunks {
+  constructor(private readonly db: IndexDatabase) {}
 
-export function createChunks(db: IndexDatabase) {
-  const { row, rows, change, write } = db;
-
-  function scopeNumber(scope: Scope): number | null {
+  scopeNumber(scope: Scope): number | null {
     const sql = 'SELECT number FROM scope WHERE chat = ? AND persona = ? AND dead = 0';
-    return row<{ number: number }>(sql, scope.chatId, scope.personaId)?.number ?? null;
+    return this.db.row<{ number: number }>(sql, scope.chatId, scope.personaId)?.number ?? null;
   }
 
-  function scopeFor(scope: Scope): number {
+  private scopeFor(scope: Scope): number {
     const sql = 'INSERT INTO scope (chat, persona) VALUES (?, ?)';
-    return scopeNumber(scope) ?? Number(change(sql, scope.chatId, scope.personaId).lastInsertRowid);
+    return (
+      this.scopeNumber(scope) ?? Number(this.db.change(sql, scope.chatId, scope.personaId).lastInsertRowid)
+    );
   }
 
-  function originIn(scope: number, kind: ChunkOrigin['kind'], name: string): ChunkOrigin | null {
+  private originIn(scope: number, kind: ChunkOrigin['kind'], name: string): ChunkOrigin | null {
     const sql = `SELECT * FROM origin WHERE scope = ? AND kind = ? AND name = ? AND state = ${WHOLE}`;
-    return row<ChunkOrigin>(sql, scope, kind, name) ?? null;
+    return this.db.row<ChunkOrigin>(sql, scope, kind, name) ?? null;
   }
 
-  function newOrigin(
+  private newOrigin(
     scope: number,
     kind: ChunkOrigin['kind'],
     name: string,
@@ -170,17 +170,19 @@ export function createChunks(db: IndexDatabase) {
     state: number,
   ): ChunkOrigin {
     const sql = 'INSERT INTO origin (scope, kind, name, version, state) VALUES (?, ?, ?, ?, ?) RETURNING *';
-    const made = row<ChunkOrigin>(sql, scope, kind, name, version, state);
+    const made = this.db.row<ChunkOrigin>(sql, scope, kind, name, version, state);
     if (made === undefined) throw new Error('the index returned no row for what was inserted');
     return made;
   }
 
-  function isBuilding({ number }: ChunkOrigin): boolean {
-    return row<{ state: number }>('SELECT state FROM origin WHERE number = ?', number)?.state === BUILDING;
+  private isBuilding({ number }: ChunkOrigin): boolean {
+    return (
+      this.db.row<{ state: number }>('SELECT state FROM origin WHERE number = ?', number)?.state === BUILDING
+    );
   }
 
-  function addChunk(chunk: NewChunk, terms: string[], file: FileChunk | null): boolean {
-    const added = change(
+  private addChunk(chunk: NewChunk, terms: string[], file: FileChunk | null): boolean {
+    const added = this.db.change(
       `INSERT OR IGNORE INTO chunk (id, origin, at, author, length, traits, heard_after, text, line, tier, message)
        VALUES (@id, @origin, @at, @author, @length, @traits, @heardAfter, @text, @line, @tier, @message)`,
       { text: null, line: null, tier: null, message: null, ...file, ...chunk },
@@ -189,207 +191,215 @@ export function createChunks(db: IndexDatabase) {
       // A removed chunk with the same number may not be cleared yet, because the store can reuse numbers.
       const sql = `SELECT 1 FROM chunk JOIN origin ON origin.number = chunk.origin
                    WHERE chunk.id = ? AND origin.state = ${DEAD}`;
-      if (row(sql, chunk.id) === undefined) return false;
-      clearChunk(chunk.id);
-      return addChunk(chunk, terms, file);
+      if (this.db.row(sql, chunk.id) === undefined) return false;
+      this.clearChunk(chunk.id);
+      return this.addChunk(chunk, terms, file);
     }
     // Every term is prefixed with its scope, so that a search reads the entries of one scope only.
     const text = terms.map((term) => `${chunk.scope}x${term}`).join(' ');
-    change('INSERT INTO words (rowid, terms) VALUES (CAST(? AS INTEGER), ?)', chunk.id, text);
+    this.db.change('INSERT INTO words (rowid, terms) VALUES (CAST(? AS INTEGER), ?)', chunk.id, text);
     return true;
   }
 
-  function drop(origin: ChunkOrigin): void {
-    change(`UPDATE origin SET state = ${DEAD}, chunks = 0 WHERE number = ?`, origin.number);
+  drop(origin: ChunkOrigin): void {
+    this.db.change(`UPDATE origin SET state = ${DEAD}, chunks = 0 WHERE number = ?`, origin.number);
   }
 
   /** Whether the store's message with this id and minute is in the index itself. */
-  function isIndexed(scope: number, message: number, at: number | null): boolean {
+  private isIndexed(scope: number, message: number, at: number | null): boolean {
     if (message >= FIRST_LINE) return false;
-    const found = row<{ at: number }>('SELECT at FROM chunk WHERE id = ?', scope * SCOPE_SPAN + message);
+    const found = this.db.row<{ at: number }>(
+      'SELECT at FROM chunk WHERE id = ?',
+      scope * SCOPE_SPAN + message,
+    );
     return found !== undefined && (at === null || Math.abs(found.at - at) < 60_000);
   }
 
-  function clearOrigin(origin: number): void {
-    const ids = rows<{ id: number }>(
+  private clearOrigin(origin: number): void {
+    const ids = this.db.rows<{ id: number }>(
       'SELECT id FROM chunk WHERE origin = ? LIMIT ?',
       origin,
       CLEARED_AT_ONCE,
     );
-    for (const { id } of ids) clearChunk(id);
-    if (ids.length > 0) change('INSERT OR IGNORE INTO chore (what) VALUES (?)', PURGE);
-    if (ids.length < CLEARED_AT_ONCE) change('DELETE FROM origin WHERE number = ?', origin);
+    for (const { id } of ids) this.clearChunk(id);
+    if (ids.length > 0) this.db.change('INSERT OR IGNORE INTO chore (what) VALUES (?)', PURGE);
+    if (ids.length < CLEARED_AT_ONCE) this.db.change('DELETE FROM origin WHERE number = ?', origin);
   }
 
-  function clearChunk(id: number): void {
-    change('DELETE FROM words WHERE rowid = CAST(? AS INTEGER)', id);
-    change('DELETE FROM vector WHERE chunk = ?', id);
-    change('DELETE FROM chunk WHERE id = ?', id);
+  private clearChunk(id: number): void {
+    this.db.change('DELETE FROM words WHERE rowid = CAST(? AS INTEGER)', id);
+    this.db.change('DELETE FROM vector WHERE chunk = ?', id);
+    this.db.change('DELETE FROM chunk WHERE id = ?', id);
   }
 
   /** The full-text index only marks entries as deleted; a full merge removes them physically. */
-  function merge(): boolean {
-    const pending = row<{ what: string }>('SELECT what FROM chore');
+  private merge(): boolean {
+    const pending = this.db.row<{ what: string }>('SELECT what FROM chore');
     if (pending === undefined) return false;
-    const changes = () => db.number('SELECT total_changes() AS n');
+    const changes = () => this.db.number('SELECT total_changes() AS n');
     const before = changes();
     // A negative number starts a full merge; a positive one continues it.
     const pages = pending.what === PURGE ? -MERGED_AT_ONCE : MERGED_AT_ONCE;
-    change("INSERT INTO words (words, rank) VALUES ('merge', ?)", pages);
+    this.db.change("INSERT INTO words (words, rank) VALUES ('merge', ?)", pages);
     if (pending.what !== PURGE && changes() - before >= 2) return true;
-    change('DELETE FROM chore');
-    if (pending.what === PURGE) change("INSERT INTO chore (what) VALUES ('merging')");
+    this.db.change('DELETE FROM chore');
+    if (pending.what === PURGE) this.db.change("INSERT INTO chore (what) VALUES ('merging')");
     return pending.what === PURGE;
   }
 
-  return {
-    scopeNumber,
-    drop,
+  scopes(): (Scope & { number: number })[] {
+    return this.db.rows<Scope & { number: number }>(
+      'SELECT number, chat AS chatId, persona AS personaId FROM scope WHERE dead = 0',
+    );
+  }
 
-    scopes: () =>
-      rows<Scope & { number: number }>(
-        'SELECT number, chat AS chatId, persona AS personaId FROM scope WHERE dead = 0',
-      ),
+  origin(scope: Scope, kind: ChunkOrigin['kind'], name: string): ChunkOrigin | null {
+    const number = this.scopeNumber(scope);
+    return number === null ? null : this.originIn(number, kind, name);
+  }
 
-    origin(scope: Scope, kind: ChunkOrigin['kind'], name: string): ChunkOrigin | null {
-      const number = scopeNumber(scope);
-      return number === null ? null : originIn(number, kind, name);
-    },
+  origins(scope: Scope, kind: ChunkOrigin['kind']): ChunkOrigin[] {
+    const sql = `SELECT * FROM origin WHERE scope = ? AND kind = ? AND state = ${WHOLE}`;
+    return this.db.rows<ChunkOrigin>(sql, this.scopeNumber(scope), kind);
+  }
 
-    origins(scope: Scope, kind: ChunkOrigin['kind']): ChunkOrigin[] {
-      const sql = `SELECT * FROM origin WHERE scope = ? AND kind = ? AND state = ${WHOLE}`;
-      return rows<ChunkOrigin>(sql, scopeNumber(scope), kind);
-    },
+  newest(origin: ChunkOrigin): { messageId: number; at: number } | null {
+    const sql = 'SELECT id, at FROM chunk WHERE origin = ? ORDER BY id DESC LIMIT 1';
+    const found = this.db.row<{ id: number; at: number }>(sql, origin.number);
+    return found === undefined ? null : { messageId: found.id - origin.scope * SCOPE_SPAN, at: found.at };
+  }
 
-    newest(origin: ChunkOrigin): { messageId: number; at: number } | null {
-      const sql = 'SELECT id, at FROM chunk WHERE origin = ? ORDER BY id DESC LIMIT 1';
-      const found = row<{ id: number; at: number }>(sql, origin.number);
-      return found === undefined ? null : { messageId: found.id - origin.scope * SCOPE_SPAN, at: found.at };
-    },
+  /** A line of a file, by its number in the index. */
+  line(id: number): (FileChunk & { file: string }) | null {
+    const sql = `SELECT text, line, tier, at, author, name AS file
+                 FROM chunk JOIN origin ON origin.number = chunk.origin WHERE id = ? AND text IS NOT NULL`;
+    return this.db.row<FileChunk & { file: string }>(sql, id) ?? null;
+  }
 
-    /** A line of a file, by its number in the index. */
-    line(id: number): (FileChunk & { file: string }) | null {
-      const sql = `SELECT text, line, tier, at, author, name AS file
-                   FROM chunk JOIN origin ON origin.number = chunk.origin WHERE id = ? AND text IS NOT NULL`;
-      return row<FileChunk & { file: string }>(sql, id) ?? null;
-    },
+  /** The number of chunks that can be found. */
+  count() {
+    return this.db.number(`SELECT coalesce(sum(chunks), 0) AS n FROM origin WHERE state = ${WHOLE}`);
+  }
 
-    /** The number of chunks that can be found. */
-    count: () => db.number(`SELECT coalesce(sum(chunks), 0) AS n FROM origin WHERE state = ${WHOLE}`),
+  /** The file is read again, as if it had changed. */
+  markStale(origin: ChunkOrigin): void {
+    this.db.change("UPDATE origin SET version = '' WHERE number = ?", origin.number);
+  }
 
-    /** The file is read again, as if it had changed. */
-    markStale(origin: ChunkOrigin): void {
-      change("UPDATE origin SET version = '' WHERE number = ?", origin.number);
-    },
+  /** How far the view is indexed; if it was reset since, its chunks are dropped. */
+  view(scope: Scope, room: string, resetAt: number): { view: IndexedView; dropped: ChunkOrigin | null } {
+    return this.db.write(() => {
+      const number = this.scopeFor(scope);
+      const before = this.originIn(number, 'room', room);
+      const isCurrent = before?.version === String(resetAt);
+      const dropped = isCurrent ? null : before;
+      if (dropped !== null) this.drop(dropped);
+      const origin =
+        isCurrent && before ? before : this.newOrigin(number, 'room', room, String(resetAt), WHOLE);
+      const view = {
+        addressed: { heardAfter: origin.addressed_after, messageId: origin.addressed_id },
+        overheard: { heardAfter: origin.overheard_after, messageId: origin.overheard_id },
+      };
+      return { view, dropped };
+    });
+  }
 
-    /** How far the view is indexed; if it was reset since, its chunks are dropped. */
-    view(scope: Scope, room: string, resetAt: number): { view: IndexedView; dropped: ChunkOrigin | null } {
-      return write(() => {
-        const number = scopeFor(scope);
-        const before = originIn(number, 'room', room);
-        const isCurrent = before?.version === String(resetAt);
-        const dropped = isCurrent ? null : before;
-        if (dropped !== null) drop(dropped);
-        const origin = isCurrent && before ? before : newOrigin(number, 'room', room, String(resetAt), WHOLE);
-        const view = {
-          addressed: { heardAfter: origin.addressed_after, messageId: origin.addressed_id },
-          overheard: { heardAfter: origin.overheard_after, messageId: origin.overheard_id },
+  /** null: the index has moved on since, and the page was not added. */
+  addMessages(page: MessagePage): NewChunk[] | null {
+    return this.db.write(() => {
+      const scope = this.scopeNumber(page.scope);
+      const origin = scope === null ? null : this.originIn(scope, 'room', page.room);
+      const last = page.messages.at(-1);
+      if (scope === null || origin === null || origin.version !== String(page.resetAt)) return null;
+      const kind = page.addressed ? 'addressed' : 'overheard';
+      const { heardAfter, messageId } = page.after;
+      if (origin[`${kind}_after`] !== heardAfter || origin[`${kind}_id`] !== messageId) return null;
+      const added = page.messages.flatMap(({ id, text, ...message }): NewChunk[] => {
+        if (id < 1 || id >= FIRST_LINE) return [];
+        const terms = indexTerms(text);
+        const place = { id: scope * SCOPE_SPAN + id, scope, origin: origin.number };
+        const chunk = { ...message, ...place, length: terms.length, traits: traitsOf(text) };
+        return this.addChunk(chunk, [...terms, ...ownTerms(text)], null) ? [chunk] : [];
+      });
+      if (last !== undefined) {
+        this.db.change(
+          `UPDATE origin SET ${kind}_after = ?, ${kind}_id = ?, chunks = chunks + ? WHERE number = ?`,
+          last.heardAfter,
+          last.id,
+          added.length,
+          origin.number,
+        );
+      }
+      return added;
+    });
+  }
+
+  beginFile(scope: Scope, file: string, stamp: string): ChunkOrigin {
+    return this.db.write(() => {
+      const number = this.scopeFor(scope);
+      const sql = `UPDATE origin SET state = ${DEAD}
+                   WHERE scope = ? AND kind = 'file' AND name = ? AND state = ${BUILDING}`;
+      this.db.change(sql, number, file);
+      return this.newOrigin(number, 'file', file, stamp, BUILDING);
+    });
+  }
+
+  addLines(origin: ChunkOrigin, lines: FileChunk[]): void {
+    this.db.write(() => {
+      if (!this.isBuilding(origin)) return;
+      const { scope, number } = origin;
+      let added = 0;
+      for (const file of lines) {
+        if (file.message !== null && this.isIndexed(scope, file.message, file.at)) continue;
+        const sql = 'UPDATE scope SET lines = lines + 1 WHERE number = ? RETURNING lines';
+        const line = this.db.row<{ lines: number }>(sql, scope)?.lines;
+        if (line === undefined || line >= FIRST_LINE) return;
+        const terms = indexTerms(file.text);
+        const id = scope * SCOPE_SPAN + FIRST_LINE + line;
+        const { at, author } = file;
+        // A note is about somebody, although it is not told in the first person.
+        const traits = traitsOf(file.text) | (author === '' ? PERSONAL : 0);
+        const chunk = {
+          id,
+          scope,
+          origin: number,
+          at,
+          author,
+          traits,
+          length: terms.length,
+          heardAfter: 0,
         };
-        return { view, dropped };
-      });
-    },
+        if (this.addChunk(chunk, [...terms, ...ownTerms(file.text)], file)) added++;
+      }
+      this.db.change('UPDATE origin SET chunks = chunks + ? WHERE number = ?', added, number);
+    });
+  }
 
-    /** null: the index has moved on since, and the page was not added. */
-    addMessages(page: MessagePage): NewChunk[] | null {
-      return write(() => {
-        const scope = scopeNumber(page.scope);
-        const origin = scope === null ? null : originIn(scope, 'room', page.room);
-        const last = page.messages.at(-1);
-        if (scope === null || origin === null || origin.version !== String(page.resetAt)) return null;
-        const kind = page.addressed ? 'addressed' : 'overheard';
-        const { heardAfter, messageId } = page.after;
-        if (origin[`${kind}_after`] !== heardAfter || origin[`${kind}_id`] !== messageId) return null;
-        const added = page.messages.flatMap(({ id, text, ...message }): NewChunk[] => {
-          if (id < 1 || id >= FIRST_LINE) return [];
-          const terms = indexTerms(text);
-          const place = { id: scope * SCOPE_SPAN + id, scope, origin: origin.number };
-          const chunk = { ...message, ...place, length: terms.length, traits: traitsOf(text) };
-          return addChunk(chunk, [...terms, ...ownTerms(text)], null) ? [chunk] : [];
-        });
-        if (last !== undefined) {
-          change(
-            `UPDATE origin SET ${kind}_after = ?, ${kind}_id = ?, chunks = chunks + ? WHERE number = ?`,
-            last.heardAfter,
-            last.id,
-            added.length,
-            origin.number,
-          );
-        }
-        return added;
-      });
-    },
+  /** Replaces the old text by the new; false if a newer one has been started. */
+  finishFile(origin: ChunkOrigin): boolean {
+    return this.db.write(() => {
+      if (!this.isBuilding(origin)) return false;
+      const before = this.originIn(origin.scope, 'file', origin.name);
+      if (before !== null) this.drop(before);
+      this.db.change(`UPDATE origin SET state = ${WHOLE} WHERE number = ?`, origin.number);
+      return true;
+    });
+  }
 
-    beginFile(scope: Scope, file: string, stamp: string): ChunkOrigin {
-      return write(() => {
-        const number = scopeFor(scope);
-        const sql = `UPDATE origin SET state = ${DEAD}
-                     WHERE scope = ? AND kind = 'file' AND name = ? AND state = ${BUILDING}`;
-        change(sql, number, file);
-        return newOrigin(number, 'file', file, stamp, BUILDING);
-      });
-    },
+  dropScope(scope: number): void {
+    this.db.write(() => {
+      this.db.change('UPDATE scope SET dead = 1, chat = ?, persona = ? WHERE number = ?', '', '', scope);
+      this.db.change(`UPDATE origin SET state = ${DEAD}, chunks = 0 WHERE scope = ?`, scope);
+    });
+  }
 
-    addLines(origin: ChunkOrigin, lines: FileChunk[]): void {
-      write(() => {
-        if (!isBuilding(origin)) return;
-        const { scope, number } = origin;
-        let added = 0;
-        for (const file of lines) {
-          if (file.message !== null && isIndexed(scope, file.message, file.at)) continue;
-          const sql = 'UPDATE scope SET lines = lines + 1 WHERE number = ? RETURNING lines';
-          const line = row<{ lines: number }>(sql, scope)?.lines;
-          if (line === undefined || line >= FIRST_LINE) return;
-          const terms = indexTerms(file.text);
-          const id = scope * SCOPE_SPAN + FIRST_LINE + line;
-          const { at, author } = file;
-          // A note is about somebody, although it is not told in the first person.
-          const traits = traitsOf(file.text) | (author === '' ? PERSONAL : 0);
-          const chunk = {
-            ...{ id, scope, origin: number, at, author, traits },
-            ...{ length: terms.length, heardAfter: 0 },
-          };
-          if (addChunk(chunk, [...terms, ...ownTerms(file.text)], file)) added++;
-        }
-        change('UPDATE origin SET chunks = chunks + ? WHERE number = ?', added, number);
-      });
-    },
-
-    /** Replaces the old text by the new; false if a newer one has been started. */
-    finishFile(origin: ChunkOrigin): boolean {
-      return write(() => {
-        if (!isBuilding(origin)) return false;
-        const before = originIn(origin.scope, 'file', origin.name);
-        if (before !== null) drop(before);
-        change(`UPDATE origin SET state = ${WHOLE} WHERE number = ?`, origin.number);
-        return true;
-      });
-    },
-
-    dropScope(scope: number): void {
-      write(() => {
-        change('UPDATE scope SET dead = 1, chat = ?, persona = ? WHERE number = ?', '', '', scope);
-        change(`UPDATE origin SET state = ${DEAD}, chunks = 0 WHERE scope = ?`, scope);
-      });
-    },
-
-    /** Clears some of what was removed; false when nothing is left. */
-    clear(): boolean {
-      return write(() => {
-        const dead = row<{ number: number }>(`SELECT number FROM origin WHERE state = ${DEAD} LIMIT 1`);
-        if (dead !== undefined) clearOrigin(dead.number);
-        else change('DELETE FROM scope WHERE dead = 1');
-        return dead !== undefined || merge();
-      });
-    },
-  };
+  /** Clears some of what was removed; false when nothing is left. */
+  clear(): boolean {
+    return this.db.write(() => {
+      const dead = this.db.row<{ number: number }>(`SELECT number FROM origin WHERE state = ${DEAD} LIMIT 1`);
+      if (dead !== undefined) this.clearOrigin(dead.number);
+      else this.db.change('DELETE FROM scope WHERE dead = 1');
+      return dead !== undefined || this.merge();
+    });
+  }
 }

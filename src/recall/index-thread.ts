@@ -82,7 +82,7 @@ export interface IndexPort {
   close(): void;
 }
 
-export interface IndexRequest {
+export interface IndexCall {
   id: number;
   name: keyof IndexPort;
   values: unknown[];
@@ -200,7 +200,7 @@ export function createIndexThread(
     const id = ++lastId;
     stopIdling();
     running.ref();
-    running.postMessage({ id, name, values } satisfies IndexRequest);
+    running.postMessage({ id, name, values } satisfies IndexCall);
     return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
   }
 

@@ -21,91 +21,98 @@ const SMALL_BYTES = 256 * 1024;
 const AT_ONCE_BYTES = 512 * 1024;
 const AT_ONCE_FILES = 40;
 
-export function createIndexer(feed: RecallFeed, files: RecallFiles, index: RemoteIndex) {
+export class Indexer {
   /** What waits: everything, or these rooms and files. */
-  let allWaits = true;
-  const rooms = new Set<RoomId>();
-  const changed = new Map<string, { scope: Scope; file: RecallFile }>();
+  private allWaits = true;
+  private readonly rooms = new Set<RoomId>();
+  private readonly changed = new Map<string, { scope: Scope; file: RecallFile }>();
   /** Everything is being compared. */
-  let comparing = false;
-  let busy = false;
-  const refreshing = new Map<string, Promise<boolean>>();
+  private comparing = false;
+  private busy = false;
+  private readonly refreshing = new Map<string, Promise<boolean>>();
 
-  async function compareAll(signal: AbortSignal): Promise<void> {
+  constructor(
+    private readonly feed: RecallFeed,
+    private readonly files: RecallFiles,
+    private readonly index: RemoteIndex,
+  ) {}
+
+  private async compareAll(signal: AbortSignal): Promise<void> {
     const views: HeardView[] = [];
     for (let after: HeardView | null = null; !signal.aborted; ) {
-      const page: HeardView[] = await feed.heardViews(after, PAGE);
+      const page: HeardView[] = await this.feed.heardViews(after, PAGE);
       after = page.at(-1) ?? null;
       if (after === null) break;
-      await dropLost(page);
-      await indexViews(page, signal);
+      await this.dropLost(page);
+      await this.indexViews(page, signal);
       views.push(...page);
       await setImmediate();
     }
-    const scopes = await files.scopes();
+    const scopes = await this.files.scopes();
     if (signal.aborted) return;
-    await index.keepOnly(
+    await this.index.keepOnly(
       views.map((view) => ({ ...scopeOf(view), room: view.room })),
       scopes,
     );
     for (const scope of scopes) {
       if (signal.aborted) return;
-      for (const file of await changedFiles(scope)) changed.set(keyOf(scope, file.file), { scope, file });
+      for (const file of await this.changedFiles(scope))
+        this.changed.set(keyOf(scope, file.file), { scope, file });
     }
   }
 
   /** A new store counts its messages from one again, so what was indexed of the old one is void. */
-  async function dropLost(views: HeardView[]): Promise<void> {
+  private async dropLost(views: HeardView[]): Promise<void> {
     const known = views.map((view) => ({ room: view.room, scope: scopeOf(view) }));
-    for (const [n, newest] of (await index.newest(known)).entries()) {
+    for (const [n, newest] of (await this.index.newest(known)).entries()) {
       const view = known[n];
       if (newest === null || view === undefined) continue;
-      const [message] = await feed.visible(view.scope, [newest.messageId]);
+      const [message] = await this.feed.visible(view.scope, [newest.messageId]);
       if (message === undefined || message.room !== view.room || message.sentAt !== newest.at) {
-        await index.dropView(view.scope, view.room);
+        await this.index.dropView(view.scope, view.room);
       }
     }
   }
 
   /** The views that follow in the store's order, as long as their rooms belong to what is asked for. */
-  async function viewsFrom(room: string, belongs: (room: RoomId) => boolean): Promise<HeardView[]> {
+  private async viewsFrom(room: string, belongs: (room: RoomId) => boolean): Promise<HeardView[]> {
     const found: HeardView[] = [];
     for (;;) {
-      const page = await feed.heardViews(found.at(-1) ?? { room, personaId: '' }, FEW);
+      const page = await this.feed.heardViews(found.at(-1) ?? { room, personaId: '' }, FEW);
       const views = page.filter((view) => belongs(view.room));
       found.push(...views);
       if (views.length < FEW) return found;
     }
   }
 
-  async function indexRoom(room: RoomId, signal: AbortSignal): Promise<void> {
-    await indexViews(await viewsFrom(room, (other) => other === room), signal);
+  private async indexRoom(room: RoomId, signal: AbortSignal): Promise<void> {
+    await this.indexViews(await this.viewsFrom(room, (other) => other === room), signal);
   }
 
   /** Reads until the index holds everything heard in these views. */
-  async function indexViews(views: HeardView[], signal: AbortSignal, again = true): Promise<void> {
-    const known = await index.views(views.map((view) => ({ ...view, scope: scopeOf(view) })));
+  private async indexViews(views: HeardView[], signal: AbortSignal, again = true): Promise<void> {
+    const known = await this.index.views(views.map((view) => ({ ...view, scope: scopeOf(view) })));
     for (const [n, view] of views.entries()) {
       const position = known[n];
       if (position === undefined || signal.aborted) return;
-      if (await indexView(view, position, signal)) continue;
+      if (await this.indexView(view, position, signal)) continue;
       // The view was reset, or somebody else was faster. If that happens twice, the next message tells of it again.
-      if (again) await indexViews([view], signal, false);
+      if (again) await this.indexViews([view], signal, false);
     }
   }
 
   /** False: the index has moved on meanwhile. */
-  async function indexView(view: HeardView, position: IndexedView, signal: AbortSignal): Promise<boolean> {
+  private async indexView(view: HeardView, position: IndexedView, signal: AbortSignal): Promise<boolean> {
     const { room, personaId, resetAt } = view;
     for (const kind of ['addressed', 'overheard'] as const) {
       const addressed = kind === 'addressed';
       let after = position[kind];
       while (!signal.aborted) {
-        const heard = await feed.heardSince({ room, personaId, addressed, after, most: PAGE });
+        const heard = await this.feed.heardSince({ room, personaId, addressed, after, most: PAGE });
         const last = heard.at(-1);
         if (last === undefined) break;
         const messages = heard.map(indexed);
-        const [taken] = await index.addMessages([
+        const [taken] = await this.index.addMessages([
           { scope: scopeOf(view), room, resetAt, addressed, after, messages },
         ]);
         if (taken !== true) return false;
@@ -117,100 +124,106 @@ export function createIndexer(feed: RecallFeed, files: RecallFiles, index: Remot
   }
 
   /** Drops the files that no longer exist from the index. */
-  async function changedFiles(scope: Scope): Promise<RecallFile[]> {
-    const there = await files.list(scope);
-    const known = new Map((await index.files(scope)).map(({ file, stamp }) => [file, stamp]));
+  private async changedFiles(scope: Scope): Promise<RecallFile[]> {
+    const there = await this.files.list(scope);
+    const known = new Map((await this.index.files(scope)).map(({ file, stamp }) => [file, stamp]));
     const names = new Set(there.map(({ file }) => file));
-    for (const file of known.keys()) if (!names.has(file)) await index.dropFile(scope, file);
+    for (const file of known.keys()) if (!names.has(file)) await this.index.dropFile(scope, file);
     return there.filter(({ file, stamp }) => known.get(file) !== stamp);
   }
 
-  async function indexFile(scope: Scope, { file, stamp }: RecallFile): Promise<void> {
-    changed.delete(keyOf(scope, file));
-    const text = await files.read(scope, file);
-    if (text !== null) await index.addFile({ scope, file, stamp, text });
+  private async indexFile(scope: Scope, { file, stamp }: RecallFile): Promise<void> {
+    this.changed.delete(keyOf(scope, file));
+    const text = await this.files.read(scope, file);
+    if (text !== null) await this.index.addFile({ scope, file, stamp, text });
   }
 
-  async function refreshFiles(scope: Scope): Promise<boolean> {
+  private async refreshNow(scope: Scope): Promise<boolean> {
     // For files named by date: newest first.
-    const found = (await changedFiles(scope)).sort(
+    const found = (await this.changedFiles(scope)).sort(
       (a, b) => order(b) - order(a) || (a.file < b.file ? 1 : -1),
     );
     let bytes = 0;
     for (const [n, file] of found.entries()) {
       bytes += file.bytes;
       const isSmall = file.bytes <= SMALL_BYTES && bytes <= AT_ONCE_BYTES && n < AT_ONCE_FILES;
-      if (isSmall) await indexFile(scope, file);
-      else changed.set(keyOf(scope, file.file), { scope, file });
+      if (isSmall) await this.indexFile(scope, file);
+      else this.changed.set(keyOf(scope, file.file), { scope, file });
     }
     return found.length > 0;
   }
 
-  return {
-    heard: (room: RoomId) => void rooms.add(room),
+  heard(room: RoomId): void {
+    this.rooms.add(room);
+  }
 
-    /** Everything has to be compared again. */
-    again(): void {
-      allWaits = true;
-    },
+  /** Everything has to be compared again. */
+  again(): void {
+    this.allWaits = true;
+  }
 
-    /** Before a search: indexes what waits of the messages of its chat. */
-    async refreshMessages({ chatId }: Scope, signal: AbortSignal): Promise<void> {
-      if (allWaits || comparing) {
-        await indexRoom(chatId, signal);
-        await indexViews(await viewsFrom(`${chatId}/`, (room) => room.startsWith(`${chatId}/`)), signal);
-        return;
-      }
-      for (const room of [...rooms].filter((each) => roomParts(each).chatId === chatId)) {
-        rooms.delete(room);
-        await indexRoom(room, signal).catch((error) => {
-          rooms.add(room);
-          throw error;
-        });
-      }
-    },
+  /** Before a search: indexes what waits of the messages of its chat. */
+  async refreshMessages({ chatId }: Scope, signal: AbortSignal): Promise<void> {
+    if (this.allWaits || this.comparing) {
+      await this.indexRoom(chatId, signal);
+      await this.indexViews(
+        await this.viewsFrom(`${chatId}/`, (room) => room.startsWith(`${chatId}/`)),
+        signal,
+      );
+      return;
+    }
+    for (const room of [...this.rooms].filter((each) => roomParts(each).chatId === chatId)) {
+      this.rooms.delete(room);
+      await this.indexRoom(room, signal).catch((error) => {
+        this.rooms.add(room);
+        throw error;
+      });
+    }
+  }
 
-    /** Before a search: indexes small changed files, and queues the rest. True if anything had changed. */
-    refreshFiles(scope: Scope): Promise<boolean> {
-      const key = keyOf(scope);
-      const running = refreshing.get(key) ?? refreshFiles(scope).finally(() => refreshing.delete(key));
-      refreshing.set(key, running);
-      return running;
-    },
+  /** Before a search: indexes small changed files, and queues the rest. True if anything had changed. */
+  refreshFiles(scope: Scope): Promise<boolean> {
+    const key = keyOf(scope);
+    const running =
+      this.refreshing.get(key) ?? this.refreshNow(scope).finally(() => this.refreshing.delete(key));
+    this.refreshing.set(key, running);
+    return running;
+  }
 
-    /** How much is known to wait. */
-    waiting: () => rooms.size + changed.size + (busy ? 1 : 0) + (allWaits ? 1 : 0),
+  /** How much is known to wait. */
+  waiting() {
+    return this.rooms.size + this.changed.size + (this.busy ? 1 : 0) + (this.allWaits ? 1 : 0);
+  }
 
-    /** Does all that waits. Passes on errors of the store and the index. */
-    async catchUp(signal: AbortSignal): Promise<void> {
-      while (!signal.aborted && (allWaits || rooms.size > 0 || changed.size > 0)) {
-        const all = allWaits;
-        const [room] = rooms;
-        busy = true;
-        try {
-          if (all) {
-            comparing = true;
-            allWaits = false;
-            await compareAll(signal);
-          } else if (room !== undefined) {
-            rooms.delete(room);
-            await indexRoom(room, signal);
-          } else {
-            for (const { scope, file } of [...changed.values()]) {
-              if (!signal.aborted) await indexFile(scope, file);
-            }
+  /** Does all that waits. Passes on errors of the store and the index. */
+  async catchUp(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && (this.allWaits || this.rooms.size > 0 || this.changed.size > 0)) {
+      const all = this.allWaits;
+      const [room] = this.rooms;
+      this.busy = true;
+      try {
+        if (all) {
+          this.comparing = true;
+          this.allWaits = false;
+          await this.compareAll(signal);
+        } else if (room !== undefined) {
+          this.rooms.delete(room);
+          await this.indexRoom(room, signal);
+        } else {
+          for (const { scope, file } of [...this.changed.values()]) {
+            if (!signal.aborted) await this.indexFile(scope, file);
           }
-        } catch (error) {
-          allWaits ||= all;
-          if (!all && room !== undefined) rooms.add(room);
-          throw error;
-        } finally {
-          comparing = false;
-          busy = false;
         }
+      } catch (error) {
+        this.allWaits ||= all;
+        if (!all && room !== undefined) this.rooms.add(room);
+        throw error;
+      } finally {
+        this.comparing = false;
+        this.busy = false;
       }
-    },
-  };
+    }
+  }
 }
 
 /** MEMORY.md before daily logs before archives. */

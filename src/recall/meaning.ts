@@ -3,7 +3,7 @@
  * meaning. A message's meaning is weak alone and strong with its neighbours and its session. Pure.
  */
 
-import type { ChunkSpan, ScopeTable } from './scope-table.js';
+import type { ScopeTable, TimeSpan } from './scope-table.js';
 
 /**
  * How far a scope's vectors agree with the words, over all questions so far. One question says little, because noise agrees
@@ -39,7 +39,7 @@ const MEANING_SHARE = 1.3;
 export function addMeaning(
   table: ScopeTable,
   found: Scored[],
-  question: MeaningQuery,
+  question: SearchQuestion,
   { similar, trust }: Meaning,
   weights: typeof WEIGHTS,
 ): number | null {
@@ -130,7 +130,7 @@ function inTalk(table: ScopeTable, standard: Float32Array, weights: typeof WEIGH
 /** Where a term occurs: indexes into the table in ascending order, repeated for each occurrence. */
 export type Occurrences = Int32Array;
 
-export interface MeaningTerm {
+export interface WeightedTerm {
   positions: Occurrences;
   /** 1: the question is about it. Less: it only says how it is asked, or was said just before. */
   weight: number;
@@ -141,13 +141,13 @@ export interface MeaningTerm {
   said: 'name' | 'word' | null;
 }
 
-export interface MeaningQuery {
-  terms: MeaningTerm[];
+export interface SearchQuestion {
+  terms: WeightedTerm[];
   /** Words that the question calls somebody's own, as "my dog". */
   own: Occurrences[];
   /** The authors that the question names, as numbers in the table. */
   asked: Set<number>;
-  dates: ChunkSpan[];
+  dates: TimeSpan[];
   /** Whether a chunk may be found at all. */
   wanted(index: number): boolean;
   /** null: the search is by words only. */
@@ -223,7 +223,7 @@ export const BINS = 1_024;
 /** For who said it, of whom, and how much it says. */
 export function factor(
   table: ScopeTable,
-  { asked }: MeaningQuery,
+  { asked }: SearchQuestion,
   index: number,
   weights: typeof WEIGHTS,
 ): number {

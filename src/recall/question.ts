@@ -3,8 +3,8 @@
 import { cutAt } from '../core/cut.js';
 import { localMidnight, type Zone } from '../core/dates.js';
 import type { RecallQuery } from '../core/recall.js';
-import type { MeaningQuery } from './meaning.js';
-import type { ChunkSpan, ScopeTable, ScopeTables } from './scope-table.js';
+import type { SearchQuestion } from './meaning.js';
+import type { ScopeTable, ScopeTables, TimeSpan } from './scope-table.js';
 import { indexTerms, ownTerms, queryTerms, subjectTerms } from './terms.js';
 import { isEveryday, membersOf } from './word-lists.js';
 
@@ -23,7 +23,7 @@ export function questionWords(
   table: ScopeTable,
   query: RecallQuery,
   zone: Zone,
-): Pick<MeaningQuery, 'terms' | 'own' | 'asked' | 'dates'> {
+): Pick<SearchQuestion, 'terms' | 'own' | 'asked' | 'dates'> {
   const all = queryTerms(query.text, MOST_TERMS);
   // A name says who spoke, and is in every greeting: it is only searched for if the question has no other words.
   const names = all.filter(({ text }) => table.authorsByTerm.has(text));
@@ -107,8 +107,8 @@ const TOLD_AFTER_MS = 10 * DAY_MS;
 const TOLD_SOON_MS = 2 * DAY_MS;
 
 /** The time spans in which a message about the mentioned dates was probably said. */
-export function datesIn(text: string, now: number, zone: Zone): ChunkSpan[] {
-  const spans: ChunkSpan[] = [];
+export function datesIn(text: string, now: number, zone: Zone): TimeSpan[] {
+  const spans: TimeSpan[] = [];
   let rest = text.slice(0, 2_000).toLowerCase();
   for (const form of FORMS) {
     rest = rest.replace(form, (...match) => {
@@ -122,7 +122,7 @@ export function datesIn(text: string, now: number, zone: Zone): ChunkSpan[] {
   return spans.filter((span) => Number.isFinite(span.from) && Number.isFinite(span.until));
 }
 
-function spanOf(named: { year?: string; month?: string; day?: string }, now: number, zone: Zone): ChunkSpan {
+function spanOf(named: { year?: string; month?: string; day?: string }, now: number, zone: Zone): TimeSpan {
   const midnight = (year: number, month: number, day: number) => localMidnight(year, month, day, zone);
   if (named.month === undefined) {
     const year = Number(named.year);

@@ -7,18 +7,18 @@ import {
   factor,
   largest,
   leastOf,
-  type MeaningQuery,
-  type MeaningTerm,
   type Occurrences,
   type Scored,
+  type SearchQuestion,
   WEIGHTS,
+  type WeightedTerm,
 } from './meaning.js';
 import type { ScopeTable } from './scope-table.js';
 
 /** How many messages away a neighbour may be, on each side. */
 const NEIGHBOURS = 2;
 
-export function rank(table: ScopeTable, question: MeaningQuery, weights = WEIGHTS): Scored[] {
+export function rank(table: ScopeTable, question: SearchQuestion, weights = WEIGHTS): Scored[] {
   const { size } = table;
   if (size === 0) return [];
   const ideal = idealOf(size, question.terms);
@@ -75,7 +75,7 @@ function beside(
 }
 
 /** What a chunk would score that had every word which the question is about. */
-function idealOf(size: number, terms: MeaningTerm[]): number {
+function idealOf(size: number, terms: WeightedTerm[]): number {
   const about = terms.filter(({ weight }) => weight === 1);
   const counted = about.length > 0 ? about : terms;
   return counted.reduce((sum, { positions }) => sum + rarity(size, distinct(positions)), 0);
@@ -87,7 +87,7 @@ const EVERYDAY_SHARE = 1.3;
 /** What somebody was told of once, long ago: words in few chunks of many, and no small part of the question. */
 const RARE = { chunks: 2, among: 100, amongForName: 12, part: 0.2 };
 
-function rareOf(size: number, terms: MeaningTerm[], ideal: number): Set<number> {
+function rareOf(size: number, terms: WeightedTerm[], ideal: number): Set<number> {
   const parts = new Map<number, number>();
   for (const { positions, said } of terms) {
     const having = distinct(positions);
@@ -102,7 +102,7 @@ function rareOf(size: number, terms: MeaningTerm[], ideal: number): Set<number> 
 /** BM25 of each chunk by itself. A date is a term, too: what was said then has it. */
 function wordScores(
   table: ScopeTable,
-  { terms, own, dates }: MeaningQuery,
+  { terms, own, dates }: SearchQuestion,
   weights: typeof WEIGHTS,
 ): Float32Array {
   const scores = new Float32Array(table.size);
@@ -130,7 +130,7 @@ function wordScores(
 }
 
 /** BM25 with sessions as the documents. */
-function sessionScores(table: ScopeTable, terms: MeaningTerm[]): Float32Array {
+function sessionScores(table: ScopeTable, terms: WeightedTerm[]): Float32Array {
   const count = table.sessionLengths.length;
   const scores = new Float32Array(count);
   const average = table.terms / count || 1;

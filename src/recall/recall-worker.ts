@@ -4,7 +4,7 @@
  */
 import { setImmediate as giveWay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { IndexAnswer, IndexRequest, WorkerSettings } from './index-thread.js';
+import type { IndexAnswer, IndexCall, WorkerSettings } from './index-thread.js';
 import { createSearchIndex } from './search-index.js';
 
 const port = parentPort;
@@ -34,7 +34,7 @@ async function clearAway(): Promise<void> {
   }
 }
 
-port.on('message', async ({ id, name, values }: IndexRequest) => {
+port.on('message', async ({ id, name, values }: IndexCall) => {
   try {
     const value = await (index[name] as (...values: unknown[]) => unknown)(...values);
     if (name === 'forget') {

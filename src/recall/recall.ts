@@ -21,7 +21,7 @@ import {
 } from '../core/recall.js';
 import { type HeardMessage, isAfter, wordsBy } from '../core/transcript.js';
 import { createIndexThread, type Ranked, type RemoteIndex } from './index-thread.js';
-import { addMissingVectors, createIndexer, questionVectors } from './indexing.js';
+import { addMissingVectors, Indexer, questionVectors } from './indexing.js';
 import { endOf, excerptsFor } from './question.js';
 
 /** A search that takes longer returns nothing. */
@@ -47,7 +47,7 @@ const ANSWERED_WITHIN_MS = 3_600_000;
 /** Extra hits to request, because the store may withhold some. */
 const SPARE = 40;
 
-export function createRecall(options: {
+interface RecallOptions {
   /** The index's database file, beside the store's. */
   file: string;
   feed: RecallFeed;
@@ -63,7 +63,9 @@ export function createRecall(options: {
   laterMs?: number;
   gatherMs?: number;
   threadIdleMs?: number;
-}): Recall {
+}
+
+export function createRecall(options: RecallOptions): Recall {
   const {
     file,
     feed,
@@ -87,7 +89,7 @@ export function createRecall(options: {
     },
   };
   const index = createIndexThread(entry, settings, threadIdleMs, clock, log, indexAgain);
-  const indexer = createIndexer(feed, options.files, index);
+  const indexer = new Indexer(feed, options.files, index);
   let counts: Awaited<ReturnType<RemoteIndex['counts']>> = { indexed: 0, vectorsWaiting: 0, former: null };
   let heard = 0;
   let stopWaiting: (() => void) | null = null;
@@ -139,7 +141,13 @@ export function createRecall(options: {
         // What was heard while the thread was starting need not wait: it runs now.
         if (stopWaiting !== null) indexLater();
       });
-    const hits = await withQuestions(scope, query, ranked, await shown(scope, query, ranked, limit));
+    const hits = await withQuestions(
+      feed,
+      scope,
+      query,
+      ranked,
+      await shown(feed, zone, scope, query, ranked, limit),
+    );
     const excerptOf = excerptsFor(query.text);
     return {
       hits: hits.map((hit) => withExcerpt(hit, excerptOf(hit.text))),
@@ -156,69 +164,6 @@ export function createRecall(options: {
     ]);
     if (filesChanged === true) indexing.wake();
     else if (stopWaiting !== null) indexLater();
-  }
-
-  /** The best of what may be seen, at most `limit`. The store is asked about as many at once, and mostly only once. */
-  async function shown(
-    scope: Scope,
-    query: RecallQuery,
-    ranked: Ranked[],
-    limit: number,
-  ): Promise<Recalled[]> {
-    /** Same text, same minute: a message that is also in an archive, or was heard twice. */
-    const hits = new Map<string, Recalled>();
-    for (let n = 0; n < ranked.length && hits.size < limit; n += limit) {
-      const next = ranked.slice(n, n + limit);
-      const byId = await visibleById(
-        scope,
-        next.flatMap((hit) => (hit.kind === 'message' ? hit.messageId : [])),
-      );
-      for (const hit of next) {
-        const recalled =
-          hit.kind === 'line'
-            ? await withOrigin(scope, hit.recalled)
-            : fromMessage(hit, byId.get(hit.messageId), scope, query);
-        if (recalled === null || recalled.text.trim() === '') continue;
-        const key = `${recalled.at === null ? '' : zone.time(recalled.at)} ${recalled.text.trim()}`;
-        if (!hits.has(key)) hits.set(key, recalled);
-      }
-    }
-    return [...hits.values()].slice(0, limit);
-  }
-
-  /** A line of a file is from outside as its file says. */
-  async function withOrigin(scope: Scope, recalled: Recalled): Promise<Recalled> {
-    const { source, text } = recalled;
-    if (source.kind === 'message') return recalled;
-    const path = isWorkspace(scope) ? workspacePath(source.file) : memoryPath(scope.chatId, source.file);
-    const origin = await feed.originIn(path, () => text);
-    return origin === 'outside' ? { ...recalled, outside: true } : recalled;
-  }
-
-  async function visibleById(scope: Scope, ids: number[]): Promise<Map<number, HeardMessage>> {
-    const visible = ids.length === 0 ? [] : await feed.visible(scope, ids);
-    return new Map(visible.map((message) => [message.id, message]));
-  }
-
-  /** To a hit that may be an answer, what was asked just before it. */
-  async function withQuestions(
-    scope: Scope,
-    query: RecallQuery,
-    ranked: Ranked[],
-    hits: Recalled[],
-  ): Promise<Recalled[]> {
-    const before = new Map(
-      ranked.flatMap((hit) => (hit.kind === 'message' ? [[hit.messageId, hit.before]] : [])),
-    );
-    const beforeOf = ({ source }: Recalled) =>
-      (source.kind === 'message' ? before.get(source.messageId) : null) ?? null;
-    const ids = hits.flatMap((hit) => beforeOf(hit) ?? []);
-    if (ids.length === 0) return hits;
-    const byId = await visibleById(scope, ids);
-    return hits.map((hit) => {
-      const asked = fromMessage(hit, byId.get(beforeOf(hit) ?? -1), scope, query);
-      return asked !== null && isQuestionOf(asked, hit) ? { ...hit, answers: asked } : hit;
-    });
   }
 
   return {
@@ -252,16 +197,10 @@ export function createRecall(options: {
     },
 
     status() {
-      const state = embedder === null ? null : embedder.state();
       return {
         indexed: counts.indexed,
         waiting: indexer.waiting(),
-        vectors:
-          state === null
-            ? { state: 'off' }
-            : state.kind === 'ok'
-              ? { state: 'ok' }
-              : { state: 'failing', since: state.since, reason: state.reason },
+        vectors: vectorState(embedder),
         vectorsWaiting: counts.vectorsWaiting,
       };
     },
@@ -279,6 +218,85 @@ export function createRecall(options: {
       await index.close();
     },
   };
+}
+
+/** The best of what may be seen, at most `limit`. The store is asked about as many at once, and mostly only once. */
+async function shown(
+  feed: RecallFeed,
+  zone: Zone,
+  scope: Scope,
+  query: RecallQuery,
+  ranked: Ranked[],
+  limit: number,
+): Promise<Recalled[]> {
+  /** Same text, same minute: a message that is also in an archive, or was heard twice. */
+  const hits = new Map<string, Recalled>();
+  for (let n = 0; n < ranked.length && hits.size < limit; n += limit) {
+    const next = ranked.slice(n, n + limit);
+    const byId = await visibleById(
+      feed,
+      scope,
+      next.flatMap((hit) => (hit.kind === 'message' ? hit.messageId : [])),
+    );
+    for (const hit of next) {
+      const recalled =
+        hit.kind === 'line'
+          ? await withOrigin(feed, scope, hit.recalled)
+          : fromMessage(hit, byId.get(hit.messageId), scope, query);
+      if (recalled === null || recalled.text.trim() === '') continue;
+      const key = `${recalled.at === null ? '' : zone.time(recalled.at)} ${recalled.text.trim()}`;
+      if (!hits.has(key)) hits.set(key, recalled);
+    }
+  }
+  return [...hits.values()].slice(0, limit);
+}
+
+/** A line of a file is from outside as its file says. */
+async function withOrigin(feed: RecallFeed, scope: Scope, recalled: Recalled): Promise<Recalled> {
+  const { source, text } = recalled;
+  if (source.kind === 'message') return recalled;
+  const path = isWorkspace(scope) ? workspacePath(source.file) : memoryPath(scope.chatId, source.file);
+  const origin = await feed.originIn(path, () => text);
+  return origin === 'outside' ? { ...recalled, outside: true } : recalled;
+}
+
+async function visibleById(
+  feed: RecallFeed,
+  scope: Scope,
+  ids: number[],
+): Promise<Map<number, HeardMessage>> {
+  const visible = ids.length === 0 ? [] : await feed.visible(scope, ids);
+  return new Map(visible.map((message) => [message.id, message]));
+}
+
+/** To a hit that may be an answer, what was asked just before it. */
+async function withQuestions(
+  feed: RecallFeed,
+  scope: Scope,
+  query: RecallQuery,
+  ranked: Ranked[],
+  hits: Recalled[],
+): Promise<Recalled[]> {
+  const before = new Map(
+    ranked.flatMap((hit) => (hit.kind === 'message' ? [[hit.messageId, hit.before]] : [])),
+  );
+  const beforeOf = ({ source }: Recalled) =>
+    (source.kind === 'message' ? before.get(source.messageId) : null) ?? null;
+  const ids = hits.flatMap((hit) => beforeOf(hit) ?? []);
+  if (ids.length === 0) return hits;
+  const byId = await visibleById(feed, scope, ids);
+  return hits.map((hit) => {
+    const asked = fromMessage(hit, byId.get(beforeOf(hit) ?? -1), scope, query);
+    return asked !== null && isQuestionOf(asked, hit) ? { ...hit, answers: asked } : hit;
+  });
+}
+
+function vectorState(embedder: Embedder | null): ReturnType<Recall['status']>['vectors'] {
+  if (embedder === null) return { state: 'off' };
+  const state = embedder.state();
+  return state.kind === 'ok'
+    ? { state: 'ok' }
+    : { state: 'failing', since: state.since, reason: state.reason };
 }
 
 function withExcerpt(hit: Recalled, excerpt: string | null): Recalled {

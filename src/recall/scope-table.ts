@@ -134,7 +134,7 @@ export class ScopeTable {
   }
 
   /** The chunks from that time. */
-  within({ from, until }: ChunkSpan): number[] {
+  within({ from, until }: TimeSpan): number[] {
     const found: number[] = [];
     for (let index = 0; index < this.size; index++) {
       const at = this.times[index] ?? Number.NaN;
@@ -319,9 +319,9 @@ export function createScopeTables(db: IndexDatabase) {
 }
 
 /** In local time; `until` is exclusive. */
-export interface ChunkSpan {
+export interface TimeSpan {
   from: number;
   until: number;
   /** Of a day: when it is told most often, on that day and the next. */
-  soon?: ChunkSpan;
+  soon?: TimeSpan;
 }

@@ -2,7 +2,7 @@
 import { createZone } from '../core/dates.js';
 import type { RecallQuery, Scope } from '../core/recall.js';
 import { isAfter } from '../core/transcript.js';
-import { type ChunkOrigin, type Chunks, createChunks, type FileChunk, fileChunks } from './chunks.js';
+import { type ChunkOrigin, Chunks, type FileChunk, fileChunks } from './chunks.js';
 import {
   FIRST_LINE,
   type IndexDatabase,
@@ -16,7 +16,7 @@ import type { Scored } from './meaning.js';
 import { questionWords } from './question.js';
 import { rank, relevanceOf } from './rank.js';
 import { createScopeTables, type ScopeTable, type ScopeTables } from './scope-table.js';
-import { createVectors, type Vectors } from './vectors.js';
+import { Vectors } from './vectors.js';
 
 export interface SearchIndex extends IndexPort {
   /** Clears some of what was removed; false when nothing is left. */
@@ -25,7 +25,7 @@ export interface SearchIndex extends IndexPort {
   scrub(): void;
 }
 
-interface Open {
+interface OpenIndex {
   db: IndexDatabase;
   chunks: Chunks;
   tables: ScopeTables;
@@ -34,6 +34,68 @@ interface Open {
 
 /** Chunks of a file that are written at once: a search may have to wait for them. */
 const LINES_AT_ONCE = 200;
+
+/** The open database; a file that was deleted or is broken is made anew. */
+class IndexFile {
+  private open: OpenIndex | null = null;
+  private readonly held: unknown[] = [];
+  private closed = false;
+
+  constructor(
+    private readonly file: string,
+    private readonly anew: (reason: string) => void,
+    private readonly now: () => number,
+  ) {}
+
+  opened(): OpenIndex {
+    if (this.closed) throw new Error('the index was closed');
+    if (this.open !== null && !this.open.db.inPlace()) {
+      this.shut();
+      this.anew('its file was deleted');
+    }
+    if (this.open === null) {
+      const db = openIndex(this.file, this.held, this.anew);
+      const vectors = new Vectors(db, this.now);
+      this.open = { db, chunks: new Chunks(db), tables: createScopeTables(db), vectors };
+    }
+    return this.open;
+  }
+
+  /** Work that fails on a broken file is repeated on an empty one. */
+  run<T>(work: (index: OpenIndex) => T): T {
+    try {
+      return work(this.opened());
+    } catch (error) {
+      if (!isUnusable(error)) throw error;
+      this.shut();
+      removeIndex(this.file);
+      this.anew(error instanceof Error ? error.message : String(error));
+      return work(this.opened());
+    }
+  }
+
+  close(): void {
+    this.closed = true;
+    this.open?.vectors.noteTrust();
+    this.shut();
+  }
+
+  private shut(): void {
+    this.open?.db.close();
+    this.open = null;
+  }
+}
+
+function drop({ chunks, tables }: OpenIndex, origin: ChunkOrigin | null): void {
+  if (origin === null) return;
+  chunks.drop(origin);
+  tables.removed(origin.scope, origin.number);
+}
+
+function dropScope({ chunks, tables }: OpenIndex, scope: number): void {
+  tables.forget(scope);
+  chunks.dropScope(scope);
+}
 
 /** `anew` is called with the reason when the index was lost. `pause` lets waiting searches go first. */
 export function createSearchIndex(
@@ -44,52 +106,9 @@ export function createSearchIndex(
   now: () => number = () => performance.now(),
 ): SearchIndex {
   const zone = createZone(zoneName);
-  let open: Open | null = null;
-  const held: unknown[] = [];
-  let closed = false;
+  const index = new IndexFile(file, anew, now);
+  const run = <T>(work: (open: OpenIndex) => T): T => index.run(work);
   let model: string | null = null;
-
-  function opened(): Open {
-    if (closed) throw new Error('the index was closed');
-    if (open !== null && !open.db.inPlace()) {
-      shut();
-      anew('its file was deleted');
-    }
-    if (open === null) {
-      const db = openIndex(file, held, anew);
-      open = { db, chunks: createChunks(db), tables: createScopeTables(db), vectors: createVectors(db, now) };
-    }
-    return open;
-  }
-
-  function shut(): void {
-    open?.db.close();
-    open = null;
-  }
-
-  /** Work that fails on a broken file is repeated on an empty one. */
-  function run<T>(work: (index: Open) => T): T {
-    try {
-      return work(opened());
-    } catch (error) {
-      if (!isUnusable(error)) throw error;
-      shut();
-      removeIndex(file);
-      anew(error instanceof Error ? error.message : String(error));
-      return work(opened());
-    }
-  }
-
-  function drop({ chunks, tables }: Open, origin: ChunkOrigin | null): void {
-    if (origin === null) return;
-    chunks.drop(origin);
-    tables.removed(origin.scope, origin.number);
-  }
-
-  function dropScope({ chunks, tables }: Open, scope: number): void {
-    tables.forget(scope);
-    chunks.dropScope(scope);
-  }
 
   return {
     views: (views) =>
@@ -212,15 +231,13 @@ export function createSearchIndex(
     tidy: () => run(({ chunks, vectors }) => chunks.clear() || (model !== null && vectors.clear(model))),
 
     scrub() {
-      const { raw } = opened().db;
+      const { raw } = index.opened().db;
       raw.exec('VACUUM');
       raw.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     },
 
     close() {
-      closed = true;
-      open?.vectors.noteTrust();
-      shut();
+      index.close();
     },
   };
 }
@@ -231,7 +248,12 @@ function waitingFor(vectors: Vectors, model: string) {
 }
 
 /** Whether the chunk at an index may be found at all. */
-function wantedIn({ chunks }: Open, scope: Scope, table: ScopeTable, { since, until, except }: RecallQuery) {
+function wantedIn(
+  { chunks }: OpenIndex,
+  scope: Scope,
+  table: ScopeTable,
+  { since, until, except }: RecallQuery,
+) {
   const shownRoom = except && chunks.origin(scope, 'room', except.room)?.number;
   return (position: number): boolean => {
     const at = table.times[position] ?? Number.NaN;
@@ -243,7 +265,7 @@ function wantedIn({ chunks }: Open, scope: Scope, table: ScopeTable, { since, un
   };
 }
 
-function hitOf({ chunks }: Open, scope: number, table: ScopeTable, hit: Scored): Ranked[] {
+function hitOf({ chunks }: OpenIndex, scope: number, table: ScopeTable, hit: Scored): Ranked[] {
   const chunk = table.chunks[hit.index] ?? 0;
   const relevance = relevanceOf(hit.share);
   if (chunk < FIRST_LINE) {

@@ -26,8 +26,12 @@ interface Matrix {
 function emptyMatrix(): Matrix {
   const nothing = new ArrayBuffer(0);
   return {
-    ...{ chunks: new Float64Array(nothing), codes: new Int8Array(nothing), norms: new Float32Array(nothing) },
-    ...{ count: 0, width: 0, readTo: -1 },
+    chunks: new Float64Array(nothing),
+    codes: new Int8Array(nothing),
+    norms: new Float32Array(nothing),
+    count: 0,
+    width: 0,
+    readTo: -1,
   };
 }
 
@@ -100,49 +104,53 @@ const READ_AT_ONCE = 1_000;
 /** How far a model can be believed is written after so many questions, and when the index is closed. */
 const NOTED_EVERY = 16;
 
-export type Vectors = ReturnType<typeof createVectors>;
-
 /** `now` in ms, to tell when a comparison takes too long. */
-export function createVectors(db: IndexDatabase, now: () => number) {
-  const matrices = new LRUCache<string, Matrix>({ maxSize: CACHE_BYTES });
-  const numbers = new Map<string, number>();
+export class Vectors {
+  private readonly matrices = new LRUCache<string, Matrix>({ maxSize: CACHE_BYTES });
+  private readonly numbers = new Map<string, number>();
   /** By scope and model. */
-  const agreements = new Map<string, Agreement & { noted: number }>();
+  private readonly agreements = new Map<string, Agreement & { noted: number }>();
+
+  /** `now` in ms, to tell when a comparison takes too long. */
+  constructor(
+    private readonly db: IndexDatabase,
+    private readonly now: () => number,
+  ) {}
 
   /**
    * The newest model has the highest number; vectors of lower numbers are kept until it is complete. A model that comes
    * back counts as new.
    */
-  function numberOf(model: string): number {
-    const used = numbers.get(model);
+  private numberOf(model: string): number {
+    const used = this.numbers.get(model);
     if (used !== undefined) return used;
-    const newest = db.row<{ number: number; name: string }>(
+    const newest = this.db.row<{ number: number; name: string }>(
       'SELECT number, name FROM model ORDER BY number DESC LIMIT 1',
     );
     let number = newest?.number ?? 0;
     if (newest?.name !== model) {
-      db.change('DELETE FROM model WHERE name = ?', model);
-      number = Number(db.change('INSERT INTO model (name) VALUES (?)', model).lastInsertRowid);
+      this.db.change('DELETE FROM model WHERE name = ?', model);
+      number = Number(this.db.change('INSERT INTO model (name) VALUES (?)', model).lastInsertRowid);
     }
-    numbers.set(model, number);
+    this.numbers.set(model, number);
     return number;
   }
 
   /** null: there is none of that name. */
-  function knownNumber(model: string): number | null {
-    return db.row<{ number: number }>('SELECT number FROM model WHERE name = ?', model)?.number ?? null;
+  private knownNumber(model: string): number | null {
+    return this.db.row<{ number: number }>('SELECT number FROM model WHERE name = ?', model)?.number ?? null;
   }
 
   /** As far as it could be read in time. */
-  function matrixOf(scope: number, model: number, expected: number, isLate: () => boolean): Matrix {
-    if (db.writtenElsewhere(matrices)) matrices.clear();
+  private matrixOf(scope: number, model: number, expected: number, isLate: () => boolean): Matrix {
+    if (this.db.writtenElsewhere(this.matrices)) this.matrices.clear();
     const key = `${scope} ${model}`;
-    const matrix = matrices.get(key) ?? emptyMatrix();
+    const matrix = this.matrices.get(key) ?? emptyMatrix();
     const first = scope * SCOPE_SPAN;
     const sql =
       'SELECT chunk, value FROM vector WHERE chunk > ? AND chunk < ? AND model = ? ORDER BY chunk LIMIT ?';
     while (Number.isFinite(matrix.readTo) && !isLate()) {
-      const rows = db.rows<{ chunk: number; value: Buffer }>(
+      const rows = this.db.rows<{ chunk: number; value: Buffer }>(
         sql,
         first + matrix.readTo,
         first + SCOPE_SPAN,
@@ -158,19 +166,19 @@ export function createVectors(db: IndexDatabase, now: () => number) {
         rows.length < READ_AT_ONCE ? Number.POSITIVE_INFINITY : (rows.at(-1)?.chunk ?? first) - first;
     }
     const bytes = 1 + matrix.chunks.length * (matrix.width + 12);
-    matrices.set(key, matrix, { size: Math.min(bytes, CACHE_BYTES) });
+    this.matrices.set(key, matrix, { size: Math.min(bytes, CACHE_BYTES) });
     return matrix;
   }
 
   /** The cosine similarity of each chunk in the table; null while too few have a vector, or when it takes too long. */
-  function similar(
+  private similar(
     scope: number,
     table: ScopeTable,
     model: number,
     vector: Float32Array,
     isLate: () => boolean,
   ): Float32Array | null {
-    const matrix = matrixOf(scope, model, table.size, isLate);
+    const matrix = this.matrixOf(scope, model, table.size, isLate);
     if (Number.isFinite(matrix.readTo)) return null;
     const values = new Float32Array(table.size).fill(Number.NaN);
     let known = 0;
@@ -183,112 +191,114 @@ export function createVectors(db: IndexDatabase, now: () => number) {
     return inTime && known > 0 && known >= table.size * WHOLE_SHARE ? values : null;
   }
 
-  function agreementOf(key: string): Agreement & { noted: number } {
+  private agreementOf(key: string): Agreement & { noted: number } {
     const [scope, model] = key.split(' ').map(Number);
     const sql = 'SELECT questions, sum FROM agreement WHERE scope = ? AND model = ?';
-    const known = agreements.get(key) ?? db.row<Agreement>(sql, scope, model) ?? { questions: 0, sum: 0 };
+    const known = this.agreements.get(key) ??
+      this.db.row<Agreement>(sql, scope, model) ?? { questions: 0, sum: 0 };
     return { noted: known.questions, ...known };
   }
 
-  function note(key: string, { questions, sum }: Agreement): void {
+  private note(key: string, { questions, sum }: Agreement): void {
     const [scope, model] = key.split(' ').map(Number);
-    db.write(() => {
+    this.db.write(() => {
       const sql = 'INSERT OR REPLACE INTO agreement (scope, model, questions, sum) VALUES (?, ?, ?, ?)';
-      db.change(sql, scope, model, questions, sum);
-      db.change('DELETE FROM agreement WHERE scope NOT IN (SELECT number FROM scope)');
+      this.db.change(sql, scope, model, questions, sum);
+      this.db.change('DELETE FROM agreement WHERE scope NOT IN (SELECT number FROM scope)');
     });
-    agreements.set(key, { questions, sum, noted: questions });
+    this.agreements.set(key, { questions, sum, noted: questions });
   }
 
   /** Learns from each question how far the model agrees with the words. */
-  function trust(key: string): Meaning['trust'] {
+  private trust(key: string): Meaning['trust'] {
     return (agreement) => {
-      const before = agreementOf(key);
+      const before = this.agreementOf(key);
       if (agreement === null) return trustAfter(before);
       const after = { ...before, questions: before.questions + 1, sum: before.sum + agreement };
-      agreements.set(key, after);
-      if (after.questions - after.noted >= NOTED_EVERY) note(key, after);
+      this.agreements.set(key, after);
+      if (after.questions - after.noted >= NOTED_EVERY) this.note(key, after);
       return trustAfter(after);
     };
   }
 
-  return {
-    waiting(model: string, most: number): WaitingChunk[] {
-      type Row = WaitingChunk & {
-        id: number;
-        number: number;
-        chat: string;
-        persona: string;
-      };
-      const sql = `
-        SELECT chunk.id, chunk.author, chunk.text, scope.number, scope.chat, scope.persona
-        FROM chunk JOIN origin ON origin.number = chunk.origin JOIN scope ON scope.number = origin.scope
-        WHERE chunk.embedded < ? AND origin.state = ${WHOLE} LIMIT ?`;
-      return db.rows<Row>(sql, numberOf(model), most).map(({ id, author, text, number, chat, persona }) => ({
+  waiting(model: string, most: number): WaitingChunk[] {
+    type Row = WaitingChunk & {
+      id: number;
+      number: number;
+      chat: string;
+      persona: string;
+    };
+    const sql = `
+      SELECT chunk.id, chunk.author, chunk.text, scope.number, scope.chat, scope.persona
+      FROM chunk JOIN origin ON origin.number = chunk.origin JOIN scope ON scope.number = origin.scope
+      WHERE chunk.embedded < ? AND origin.state = ${WHOLE} LIMIT ?`;
+    return this.db
+      .rows<Row>(sql, this.numberOf(model), most)
+      .map(({ id, author, text, number, chat, persona }) => ({
         chunk: id,
         scope: { chatId: chat, personaId: persona },
         messageId: text === null ? id - number * SCOPE_SPAN : null,
         text,
         author,
       }));
-    },
+  }
 
-    countWaiting: (model: string) =>
-      db.number('SELECT count(*) AS n FROM chunk WHERE embedded < ?', numberOf(model)),
+  countWaiting(model: string): number {
+    return this.db.number('SELECT count(*) AS n FROM chunk WHERE embedded < ?', this.numberOf(model));
+  }
 
-    /** The model before this one, as long as its vectors are kept. */
-    former(model: string): string | null {
-      const sql = `SELECT name FROM model WHERE number < ?
-                   AND EXISTS (SELECT 1 FROM vector WHERE model = number) ORDER BY number DESC LIMIT 1`;
-      return db.row<{ name: string }>(sql, numberOf(model))?.name ?? null;
-    },
+  /** The model before this one, as long as its vectors are kept. */
+  former(model: string): string | null {
+    const sql = `SELECT name FROM model WHERE number < ?
+                 AND EXISTS (SELECT 1 FROM vector WHERE model = number) ORDER BY number DESC LIMIT 1`;
+    return this.db.row<{ name: string }>(sql, this.numberOf(model))?.name ?? null;
+  }
 
-    add(model: string, vectors: { chunk: number; value: Float32Array | null }[]): void {
-      db.write(() => {
-        const number = numberOf(model);
-        for (const { chunk, value } of vectors) {
-          const marked = db.change('UPDATE chunk SET embedded = ? WHERE id = ?', number, chunk);
-          if (marked.changes === 0 || value === null) continue;
-          const codes = quantised(value);
-          const insert = 'INSERT OR REPLACE INTO vector (chunk, model, value) VALUES (?, ?, ?)';
-          db.change(insert, chunk, number, Buffer.from(codes.buffer));
-          const scope = Math.floor(chunk / SCOPE_SPAN);
-          const matrix = matrices.get(`${scope} ${number}`);
-          const inScope = chunk - scope * SCOPE_SPAN;
-          if (matrix !== undefined && inScope <= matrix.readTo) append(matrix, inScope, codes);
-        }
-      });
-    },
-
-    /** How similar each chunk is to the question, by the first of its vectors whose model has nearly all chunks. */
-    meaning(
-      scope: number,
-      table: ScopeTable,
-      vectors: { model: string; value: Float32Array }[],
-    ): Meaning | null {
-      const from = now();
-      const isLate = () => now() - from > LONGEST_MS;
-      for (const { model, value } of vectors) {
-        const number = knownNumber(model);
-        const values = number === null ? null : similar(scope, table, number, value, isLate);
-        if (values !== null) return { similar: values, trust: trust(`${scope} ${number}`) };
+  add(model: string, vectors: { chunk: number; value: Float32Array | null }[]): void {
+    this.db.write(() => {
+      const number = this.numberOf(model);
+      for (const { chunk, value } of vectors) {
+        const marked = this.db.change('UPDATE chunk SET embedded = ? WHERE id = ?', number, chunk);
+        if (marked.changes === 0 || value === null) continue;
+        const codes = quantised(value);
+        const insert = 'INSERT OR REPLACE INTO vector (chunk, model, value) VALUES (?, ?, ?)';
+        this.db.change(insert, chunk, number, Buffer.from(codes.buffer));
+        const scope = Math.floor(chunk / SCOPE_SPAN);
+        const matrix = this.matrices.get(`${scope} ${number}`);
+        const inScope = chunk - scope * SCOPE_SPAN;
+        if (matrix !== undefined && inScope <= matrix.readTo) append(matrix, inScope, codes);
       }
-      return null;
-    },
+    });
+  }
 
-    /** Clears some of the older models' vectors once the newest model's are complete; false when nothing is left. */
-    clear(model: string): boolean {
-      const number = numberOf(model);
-      if (db.row('SELECT 1 FROM chunk WHERE embedded < ? LIMIT 1', number) !== undefined) return false;
-      const sql = 'DELETE FROM vector WHERE rowid IN (SELECT rowid FROM vector WHERE model < ? LIMIT ?)';
-      return db.change(sql, number, CLEARED_AT_ONCE).changes > 0;
-    },
+  /** How similar each chunk is to the question, by the first of its vectors whose model has nearly all chunks. */
+  meaning(
+    scope: number,
+    table: ScopeTable,
+    vectors: { model: string; value: Float32Array }[],
+  ): Meaning | null {
+    const from = this.now();
+    const isLate = () => this.now() - from > LONGEST_MS;
+    for (const { model, value } of vectors) {
+      const number = this.knownNumber(model);
+      const values = number === null ? null : this.similar(scope, table, number, value, isLate);
+      if (values !== null) return { similar: values, trust: this.trust(`${scope} ${number}`) };
+    }
+    return null;
+  }
 
-    /** Before the index is closed. */
-    noteTrust(): void {
-      for (const [key, agreement] of agreements) {
-        if (agreement.questions > agreement.noted) note(key, agreement);
-      }
-    },
-  };
+  /** Clears some of the older models' vectors once the newest model's are complete; false when nothing is left. */
+  clear(model: string): boolean {
+    const number = this.numberOf(model);
+    if (this.db.row('SELECT 1 FROM chunk WHERE embedded < ? LIMIT 1', number) !== undefined) return false;
+    const sql = 'DELETE FROM vector WHERE rowid IN (SELECT rowid FROM vector WHERE model < ? LIMIT ?)';
+    return this.db.change(sql, number, CLEARED_AT_ONCE).changes > 0;
+  }
+
+  /** Before the index is closed. */
+  noteTrust(): void {
+    for (const [key, agreement] of this.agreements) {
+      if (agreement.questions > agreement.noted) this.note(key, agreement);
+    }
+  }
 }

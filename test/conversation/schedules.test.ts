@@ -401,9 +401,7 @@ describe('what goes wrong', () => {
     await call('schedule_task', once(5));
     await command('/persona delete Luna');
     await pass(5 * MINUTE);
-    expect(on.texts().at(-1)).toMatch(
-      /^Scheduled task 1 .* is parked: its persona luna is not here any more\./,
-    );
+    expect(on.texts().at(-1)).toMatch(/^Scheduled task 1 .* is parked: its persona luna is gone\./);
     expect(JSON.stringify(on.asked)).not.toContain('Scheduled task 1');
     await pass(HOUR);
     expect(on.texts().filter((text) => text.includes('is parked'))).toHaveLength(1);

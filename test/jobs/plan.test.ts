@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/core/jobs.js';
 import { firingOf } from '../../src/jobs/clock.js';
-import { afterFailure, firstOf, nextOf, type Rules } from '../../src/jobs/plan.js';
-import { afterQuiet } from '../../src/jobs/quiet-hours.js';
+import { afterFailure, afterQuiet, firstOf, nextOf, type Rules } from '../../src/jobs/plan.js';
 
 const NOW = Date.UTC(2026, 0, 15, 12);
 const MINUTE = 60_000;

@@ -1,7 +1,7 @@
 /** ISO times in zones: offsets, and the hours that daylight saving skips and doubles. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { clockOf, instantOf, isZone, timeIn } from '../../src/jobs/zone-time.js';
+import { clockOf, instantOf, isZone, timeIn } from '../../src/jobs/times.js';
 
 const at = (text: string, zone: string) => {
   const found = timeIn(text, zone);

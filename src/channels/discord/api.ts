@@ -38,7 +38,7 @@ const LIBRARY_TIMEOUT_MS = 600_000;
 const LONGEST_WAIT_MS = 2_000;
 const PUBLIC_REQUESTS_PER_SECOND = 50;
 
-export interface Call {
+export interface ApiCall {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Behind the version: `/channels/1/messages`. */
   path: string;
@@ -51,14 +51,14 @@ export interface Call {
 
 /** Every part of the channel works with these. */
 export interface Base {
-  api: Api;
+  api: DiscordApi;
   clock: Clock;
   log: Log;
 }
 
-export interface Api {
+export interface DiscordApi {
   /** Discord's answer, mostly JSON. Rejects with `CallFailed`. */
-  call(call: Call, signal?: AbortSignal): Promise<unknown>;
+  call(call: ApiCall, signal?: AbortSignal): Promise<unknown>;
   get(path: string, signal?: AbortSignal, query?: Record<string, string>): Promise<unknown>;
   /** What Discord refuses us at present. */
   forbidden: Forbidden;
@@ -69,7 +69,7 @@ export interface Api {
 export function createApi(
   { token, apiRoot, messagesPerSecond }: DiscordOptions,
   { clock, outward }: { clock: Clock; outward: Outward },
-): Api {
+): DiscordApi {
   const forbidden = createForbidden(clock);
   const limits = createLimits(clock);
   /** Refusals in a row (429), by method and path. */
@@ -94,7 +94,7 @@ export function createApi(
   const closing = new AbortController();
   setMaxListeners(0, closing.signal);
 
-  const api: Api = {
+  const api: DiscordApi = {
     forbidden,
     async call(call, signal) {
       const kind = kindOf(call);
@@ -141,7 +141,7 @@ export function createApi(
 }
 
 /** Calls that need the same permissions: all messages in a channel, say, and typing there. */
-function kindOf({ method, path, files = [], body }: Call): string {
+function kindOf({ method, path, files = [], body }: ApiCall): string {
   const [, things, id, ...rest] = path.split('/');
   const what = rest
     .map((word, at) => (/^\d+$/.test(word) || rest[at - 1] === 'reactions' ? ':id' : word))
@@ -163,7 +163,10 @@ function tokenIn(path: string): string {
   return /^\/(?:webhooks|interactions)\/\d+\/([^/]+)/.exec(path)?.[1] ?? '';
 }
 
-function requestOf({ method, path, query, body, files = [], anonymous = false }: Call, signal: AbortSignal) {
+function requestOf(
+  { method, path, query, body, files = [], anonymous = false }: ApiCall,
+  signal: AbortSignal,
+) {
   return {
     method: method as RequestMethod,
     fullRoute: path as `/${string}`,

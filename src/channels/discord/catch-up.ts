@@ -13,7 +13,7 @@ import { type Directory, persistently } from './directory.js';
 import { CODE, failureOf } from './failure.js';
 import { roomOf } from './outbound.js';
 import { byAge, fieldsOf, idOf, isLater, isSnowflake, itemsOf, listOf, snowflakeAt } from './payload.js';
-import type { Session } from './session.js';
+import type { GatewaySession } from './session.js';
 
 /** Work on events: one after the other in a room, rooms side by side, each when it is not held. */
 export function createLanes() {
@@ -81,7 +81,7 @@ const MOST_THREADS = 100;
 /** Older messages are not asked for. */
 const HORIZON_MS = 7 * 86_400_000;
 
-export interface Room {
+export interface HeardRoom {
   address: Address;
   threadId: string | null;
   /** Of the last message that is stored. */
@@ -90,46 +90,53 @@ export interface Room {
 
 interface CatchUpParts extends Base {
   directory: Directory;
-  session: Session;
+  session: GatewaySession;
   lanes: Lanes;
-  newest(): Promise<Room[]>;
+  newest(): Promise<HeardRoom[]>;
   eventOf(kind: string, payload: unknown): InboundEvent | null;
   /** Resolves when the events are stored, or the channel stops. */
   store(events: InboundEvent[]): Promise<void>;
 }
 
-export function createCatchUp(parts: CatchUpParts, stopping: AbortSignal) {
-  const { api, directory, session, lanes, clock, log } = parts;
-  let over = new AbortController();
-  let done: Promise<void> = Promise.resolve();
-  let noteGuild = () => {};
+export class CatchUp {
+  private over = new AbortController();
+  private done: Promise<void> = Promise.resolve();
+  private guildTold = () => {};
+
+  constructor(
+    private readonly parts: CatchUpParts,
+    private readonly stopping: AbortSignal,
+  ) {}
 
   /** A session began. Ends what an earlier call began. */
-  function begin(): void {
-    lanes.holdAll();
-    over.abort();
-    over = new AbortController();
-    const signal = AbortSignal.any([over.signal, stopping]);
-    done = done.then(() => run(signal));
+  begin(): void {
+    this.parts.lanes.holdAll();
+    this.over.abort();
+    this.over = new AbortController();
+    const signal = AbortSignal.any([this.over.signal, this.stopping]);
+    this.done = this.done.then(() => this.run(signal));
   }
 
-  async function run(signal: AbortSignal): Promise<void> {
-    const rooms = await newest(signal);
-    if (rooms.length > 0) await allGuilds(signal);
+  private async run(signal: AbortSignal): Promise<void> {
+    const rooms = await this.newest(signal);
+    if (rooms.length > 0) await this.allGuilds(signal);
     if (signal.aborted) return;
-    const behind = [...rooms.filter(isBehind).sort(latestFirst), ...threadsBegun(rooms)];
-    const fetched = fetchAll(behind, signal);
-    lanes.releaseAll();
+    const behind = [
+      ...rooms.filter((room) => this.isBehind(room)).sort(latestFirst),
+      ...this.threadsBegun(rooms),
+    ];
+    const fetched = this.fetchAll(behind, signal);
+    this.parts.lanes.releaseAll();
     await fetched;
-    if (!signal.aborted) await session.complete();
+    if (!signal.aborted) await this.parts.session.complete();
   }
 
   /** Holds the rooms while their messages are fetched. */
-  async function fetchAll(rooms: readonly Room[], signal: AbortSignal): Promise<void> {
-    const left = rooms.map((room) => ({ room, release: lanes.hold(roomOf(room)) }));
+  private async fetchAll(rooms: readonly HeardRoom[], signal: AbortSignal): Promise<void> {
+    const left = rooms.map((room) => ({ room, release: this.parts.lanes.hold(roomOf(room)) }));
     const workers = Array.from({ length: SIDE_BY_SIDE }, async () => {
       for (let next = left.shift(); next !== undefined; next = left.shift()) {
-        await fetchMissed(next.room, signal);
+        await this.fetchMissed(next.room, signal);
         next.release();
       }
     });
@@ -137,17 +144,17 @@ export function createCatchUp(parts: CatchUpParts, stopping: AbortSignal) {
   }
 
   /** Threads, and posts in forums, that began meanwhile: only in servers where people talked with us. */
-  function threadsBegun(rooms: readonly Room[]): Room[] {
+  private threadsBegun(rooms: readonly HeardRoom[]): HeardRoom[] {
     const known = new Set(rooms.map(roomOf));
-    const guilds = new Set(rooms.map((room) => directory.channel(roomOf(room))?.guildId ?? null));
-    const heardAt = session.heardAt();
+    const guilds = new Set(rooms.map((room) => this.parts.directory.channel(roomOf(room))?.guildId ?? null));
+    const heardAt = this.parts.session.heardAt();
     const newestId = [...rooms].sort(latestFirst)[0]?.platformMessageId;
     const since = heardAt === null ? newestId : snowflakeAt(heardAt);
     if (since === undefined) return [];
-    return directory
+    return this.parts.directory
       .threads()
       .flatMap(({ id, lastMessageId, guildId }) => {
-        const place = directory.place(id);
+        const place = this.parts.directory.place(id);
         if (place === null || guildId === null || !guilds.has(guildId) || known.has(id)) return [];
         if (lastMessageId === null || !isLater(lastMessageId, since)) return [];
         return [{ ...place, lastMessageId, platformMessageId: since }];
@@ -157,91 +164,101 @@ export function createCatchUp(parts: CatchUpParts, stopping: AbortSignal) {
   }
 
   /** Threads came into view: what was said in them lately is fetched. */
-  function noteThreads(payload: unknown): void {
+  noteThreads(payload: unknown): void {
     const told = fieldsOf<Discord.GatewayThreadListSyncDispatchData>(payload);
     const ids = listOf<Discord.APIChannel>(told.threads).flatMap(({ id }) => idOf(id) ?? []);
-    const releases = ids.map((id) => lanes.hold(id));
-    const signal = AbortSignal.any([over.signal, stopping]);
-    done = done.then(async () => {
-      const rooms = signal.aborted ? [] : await newest(signal);
-      await fetchAll(
-        threadsBegun(rooms).filter((room) => ids.includes(roomOf(room))),
+    const releases = ids.map((id) => this.parts.lanes.hold(id));
+    const signal = AbortSignal.any([this.over.signal, this.stopping]);
+    this.done = this.done.then(async () => {
+      const rooms = signal.aborted ? [] : await this.newest(signal);
+      await this.fetchAll(
+        this.threadsBegun(rooms).filter((room) => ids.includes(roomOf(room))),
         signal,
       );
       for (const release of releases) release();
     });
   }
 
-  async function newest(signal: AbortSignal): Promise<Room[]> {
+  private async newest(signal: AbortSignal): Promise<HeardRoom[]> {
     for (let tries = 0; !signal.aborted; tries += 1) {
       try {
-        return latestOfEach(await parts.newest());
+        return latestOfEach(await this.parts.newest());
       } catch (error) {
-        log.warn(
+        this.parts.log.warn(
           { channel: 'discord', reason: describe(error) },
-          'reading the newest messages failed; retrying',
+          'reading the this.newest messages failed; retrying',
         );
-        await clock.sleep(backoffMs(tries), signal);
+        await this.parts.clock.sleep(backoffMs(tries), signal);
       }
     }
     return [];
   }
 
   /** They tell the last message of each of their channels, which spares most calls. */
-  async function allGuilds(signal: AbortSignal): Promise<void> {
+  private async allGuilds(signal: AbortSignal): Promise<void> {
     const told = new AbortController();
-    noteGuild = () => {
-      if (directory.awaited() === 0) told.abort();
+    this.guildTold = () => {
+      if (this.parts.directory.awaited() === 0) told.abort();
     };
-    noteGuild();
-    await clock.sleep(GUILDS_MS, AbortSignal.any([told.signal, signal]));
-    noteGuild = () => {};
+    this.guildTold();
+    await this.parts.clock.sleep(GUILDS_MS, AbortSignal.any([told.signal, signal]));
+    this.guildTold = () => {};
   }
 
   /** Also where nobody has told us. */
-  function isBehind(room: Room): boolean {
-    const last = directory.channel(roomOf(room))?.lastMessageId ?? null;
+  private isBehind(room: HeardRoom): boolean {
+    const last = this.parts.directory.channel(roomOf(room))?.lastMessageId ?? null;
     return last === null || isLater(last, room.platformMessageId);
   }
 
-  function fetchMissed(room: Room, signal: AbortSignal): Promise<void> {
+  private fetchMissed(room: HeardRoom, signal: AbortSignal): Promise<void> {
     const id = roomOf(room);
-    return persistently(parts, signal, 'fetching missed messages failed', async () => {
-      if (directory.place(id) === null) {
-        directory.noteChannel(await api.get(`/channels/${id}`, signal));
-        if (!isBehind(room)) return;
+    return persistently(this.parts, signal, 'fetching missed messages failed', async () => {
+      if (this.parts.directory.place(id) === null) {
+        this.parts.directory.noteChannel(await this.parts.api.get(`/channels/${id}`, signal));
+        if (!this.isBehind(room)) return;
       }
-      const missed = await missedIn(id, room.platformMessageId, signal);
-      const events = missed.flatMap(({ payload }) => parts.eventOf('MESSAGE_CREATE', payload) ?? []);
+      const missed = await this.missedIn(id, room.platformMessageId, signal);
+      const events = missed.flatMap(({ payload }) => this.parts.eventOf('MESSAGE_CREATE', payload) ?? []);
       for (let from = 0; from < events.length && !signal.aborted; from += PAGE) {
-        await parts.store(events.slice(from, from + PAGE));
+        await this.parts.store(events.slice(from, from + PAGE));
       }
       if (events.length === 0) return;
-      log.info({ channel: 'discord', room: id, messages: events.length }, 'fetched missed messages');
+      this.parts.log.info(
+        { channel: 'discord', room: id, messages: events.length },
+        'fetched missed messages',
+      );
     });
   }
 
   /** The messages of a room after the last one that is stored, oldest first. */
-  async function missedIn(room: string, last: string, signal: AbortSignal): Promise<Found[]> {
-    const horizon = snowflakeAt(clock.now() - HORIZON_MS);
-    const first = await page(room, { after: isLater(horizon, last) ? horizon : last }, signal);
+  private async missedIn(room: string, last: string, signal: AbortSignal): Promise<MissedMessage[]> {
+    const horizon = snowflakeAt(this.parts.clock.now() - HORIZON_MS);
+    const first = await this.page(room, { after: isLater(horizon, last) ? horizon : last }, signal);
     // Mostly that is all. Else the rest is fetched from the newest backwards.
     const known = first.at(-1)?.id;
     if (first.length < PAGE || known === undefined) return first;
-    let rest: Found[] = [];
+    let rest: MissedMessage[] = [];
     for (let pages = 0; pages < MOST_PAGES; pages += 1) {
       const before = rest[0]?.id;
-      const earlier = await page(room, before === undefined ? {} : { before }, signal);
+      const earlier = await this.page(room, before === undefined ? {} : { before }, signal);
       const unknown = earlier.filter(({ id }) => isLater(id, known));
       rest = [...unknown, ...rest];
       if (unknown.length < PAGE) return [...first, ...rest];
     }
-    log.warn({ channel: 'discord', room }, 'too many missed messages; fetched only the newest');
+    this.parts.log.warn({ channel: 'discord', room }, 'too many missed messages; fetched only the newest');
     return [...first, ...rest];
   }
 
-  async function page(room: string, query: Record<string, string>, signal: AbortSignal): Promise<Found[]> {
-    const told = await api.get(`/channels/${room}/messages`, signal, { limit: String(PAGE), ...query });
+  private async page(
+    room: string,
+    query: Record<string, string>,
+    signal: AbortSignal,
+  ): Promise<MissedMessage[]> {
+    const told = await this.parts.api.get(`/channels/${room}/messages`, signal, {
+      limit: String(PAGE),
+      ...query,
+    });
     if (!Array.isArray(told)) throw new Error('Discord answers with something else than messages');
     return itemsOf(told)
       .flatMap((payload) => {
@@ -251,35 +268,35 @@ export function createCatchUp(parts: CatchUpParts, stopping: AbortSignal) {
       .sort(byAge);
   }
 
-  return {
-    begin,
-    noteThreads,
-    /** A guild was told. */
-    noteGuild: () => noteGuild(),
-    /** Resolves when nothing is under way any more. */
-    idle: () => done,
-  };
+  /** A guild was told. */
+  noteGuild() {
+    return this.guildTold();
+  }
+  /** Resolves when nothing is under way any more. */
+  idle() {
+    return this.done;
+  }
 }
 
-interface Found {
+interface MissedMessage {
   id: string;
   payload: unknown;
 }
 
 /** A private thread may be there twice: as a chat of its own, and from before as a thread of its channel. */
-function latestOfEach(rooms: readonly Room[]): Room[] {
-  const latest = new Map<string, Room>();
+function latestOfEach(rooms: readonly HeardRoom[]): HeardRoom[] {
+  const latest = new Map<string, HeardRoom>();
   for (const room of [...rooms].filter(isOfDiscord).sort(latestFirst)) {
     if (!latest.has(roomOf(room))) latest.set(roomOf(room), room);
   }
   return [...latest.values()];
 }
 
-function isOfDiscord(room: Room): boolean {
+function isOfDiscord(room: HeardRoom): boolean {
   return isSnowflake(roomOf(room)) && isSnowflake(room.platformMessageId);
 }
 
-function latestFirst(one: Room, other: Room): number {
+function latestFirst(one: HeardRoom, other: HeardRoom): number {
   return byAge({ id: other.platformMessageId }, { id: one.platformMessageId });
 }
 
@@ -291,7 +308,7 @@ const ASKED = 'threads';
  * could not be found out is asked again at the next start.
  */
 export async function tellPrivateThreads(
-  parts: Pick<CatchUpParts, 'api' | 'clock' | 'log' | 'directory' | 'newest' | 'store'>,
+  parts: CatchUpParts,
   state: ChannelState,
   signal: AbortSignal,
 ): Promise<void> {

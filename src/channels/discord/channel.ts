@@ -12,7 +12,7 @@ import { type Base, createApi } from './api.js';
 import { createAdministrators, createIdentity, Directory, nameOf } from './directory.js';
 import { failureOf } from './failure.js';
 import { createUploads, fetchFile } from './files.js';
-import { createAnswers, createPresses } from './interactions.js';
+import { Answers, createPresses } from './interactions.js';
 import { type Listening, listen, mayReadContent, NO_CONTENT } from './listen.js';
 import type { DiscordOptions } from './options.js';
 import { applicationCommands, compose, roomOf } from './outbound.js';
@@ -20,7 +20,7 @@ import { fieldsOf, idOf, numberOf } from './payload.js';
 import { createResends } from './resend.js';
 import { edit, react, remove, send } from './send.js';
 import { createSession } from './session.js';
-import { createQuotes, createSpeaker, createWebhooks } from './webhooks.js';
+import { createQuotes, createWebhooks, WebhookSpeaker } from './webhooks.js';
 
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
 
@@ -35,9 +35,9 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
   const session = createSession(base, host.state, host.cursor, identity, options.token);
   const directory = new Directory();
   const webhooks = createWebhooks(base, identity);
-  const speaker = createSpeaker(base, identity, webhooks, directory);
+  const speaker = new WebhookSpeaker(base, identity, webhooks, directory);
   const resends = createResends(base, identity, webhooks);
-  const answers = createAnswers(base, resends);
+  const answers = new Answers(base, resends);
   const presses = createPresses(base);
   const isAdministrator = createAdministrators(base, directory);
   const quotes = createQuotes(base, directory);
@@ -96,7 +96,7 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
     fetch: (attachment, { maxBytes, signal }) =>
       fetchFile(base, attachment, { maxBytes, signal, apiRoot: options.apiRoot, outward }),
 
-    awaitsAnswer: answers.awaits,
+    awaitsAnswer: (id) => answers.awaits(id),
 
     isAdministrator: (chat, sender) =>
       orFault(`Discord could not be asked who manages the server of the channel ${chat}`, () =>

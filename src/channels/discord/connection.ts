@@ -24,7 +24,7 @@ import { backoffMs, type State } from '../kit/supervise.js';
 import type { Base } from './api.js';
 import { closedWords, failureOf, isRefusedWith, LONG_WAIT_MS } from './failure.js';
 import { fieldsOf, numberOf, textOf } from './payload.js';
-import { countIdentify, identifyPauseMs, type Packet, type Session } from './session.js';
+import { countIdentify, type GatewaySession, identifyPauseMs, type Packet } from './session.js';
 
 /** Guilds, messages and reactions in guilds, the same in direct chats, and the text of messages. */
 const INTENTS =
@@ -109,7 +109,7 @@ type Pace = ReturnType<typeof createPace>;
 
 interface ConnectionParts extends Base {
   token: string;
-  session: Session;
+  session: GatewaySession;
   state: ChannelState;
   connecting: State;
   outward: Outward;

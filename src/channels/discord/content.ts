@@ -2,23 +2,23 @@
 import * as Discord from 'discord-api-types/v10';
 import type { Attachment, ReplyTo } from '../../core/message.js';
 import { bracketed, mentioning } from '../kit/incoming.js';
-import { type Directory, type Me, nameOf, type Place } from './directory.js';
+import { type ChannelPlace, type Directory, type Me, nameOf } from './directory.js';
 import { attachmentOf } from './files.js';
 import { type Fields, fieldsOf, hasFlag, idOf, idsOf, itemsOf, listOf, textOf } from './payload.js';
 
 export type Message = Fields<Discord.APIMessage>;
 
 /** What is known where the message was said. */
-export interface Around {
+export interface MessageSetting {
   me: Me;
   directory: Directory;
   /** By its id. */
   isOurWebhook(id: string): boolean;
-  place: Place;
+  place: ChannelPlace;
 }
 
 /** null where nothing can be seen. */
-export function saidIn(message: Message, around: Around): string | null {
+export function saidIn(message: Message, around: MessageSetting): string | null {
   const typed = withoutOpeningMention(textOf(message.content) ?? '', around);
   const words = [
     ...shown({ ...message, content: typed }, around),
@@ -29,7 +29,7 @@ export function saidIn(message: Message, around: Around): string | null {
 }
 
 /** Names that stand in it for people, roles and channels. */
-export function mentionsIn(message: Message, around: Around): { mentions?: string[] } {
+export function mentionsIn(message: Message, around: MessageSetting): { mentions?: string[] } {
   const { user, role, channel } = namesIn(message, around);
   const named = (found: Markup) =>
     (found.user && user(found.user)) ??
@@ -50,7 +50,7 @@ export function isForward(message: Message): boolean {
 }
 
 /** The message that this one answers, as far as Discord sent it along. */
-export function replyOf(message: Message, around: Around): ReplyTo | null {
+export function replyOf(message: Message, around: MessageSetting): ReplyTo | null {
   if (message.type !== Discord.MessageType.Reply || isForward(message)) return null;
   const reference = fieldsOf<Discord.APIMessageReference>(message.message_reference);
   const replied = repliedIn(message);
@@ -74,7 +74,7 @@ function repliedIn({ referenced_message: told }: Message): Message | null {
   return idOf(replied.id) === undefined ? null : replied;
 }
 
-function repliedText(replied: Message, around: Around): string {
+function repliedText(replied: Message, around: MessageSetting): string {
   return [replied, ...forwardedIn(replied)]
     .flatMap((content) => [
       ...shown(content, around),
@@ -86,7 +86,10 @@ function repliedText(replied: Message, around: Around): string {
 }
 
 /** Said by our bot, or through a webhook of ours, also one that an earlier process used or that is gone. */
-export function isOurs(message: Message, { me, isOurWebhook }: Pick<Around, 'me' | 'isOurWebhook'>): boolean {
+export function isOurs(
+  message: Message,
+  { me, isOurWebhook }: Pick<MessageSetting, 'me' | 'isOurWebhook'>,
+): boolean {
   if (fieldsOf<Discord.APIUser>(message.author).id === me.id) return true;
   const webhook = idOf(message.webhook_id);
   return webhook !== undefined && (message.application_id === me.applicationId || isOurWebhook(webhook));
@@ -115,19 +118,19 @@ function filesIn(message: Message, messageId: string, channelId: string): Attach
 }
 
 /** By name, or by the role that was made for our bot; not with everyone else. */
-export function mentionsUs(message: Message, around: Around): boolean {
+export function mentionsUs(message: Message, around: MessageSetting): boolean {
   return (
     listOf<Discord.APIUser>(message.mentions).some(({ id }) => id === around.me.id) ||
     idsOf(message.mention_roles).some((role) => isOurRole(role, around))
   );
 }
 
-function isOurRole(role: string, { me, directory, place }: Around): boolean {
+function isOurRole(role: string, { me, directory, place }: MessageSetting): boolean {
   return place.guildId !== null && directory.role(place.guildId, role)?.botId === me.id;
 }
 
 /** A post in a forum begins with its title, which mostly is the question. */
-function postTitle({ id }: Message, { directory, place }: Around): string[] {
+function postTitle({ id }: Message, { directory, place }: MessageSetting): string[] {
   if (place.threadId === null || id !== place.threadId) return [];
   const title = directory.channel(place.threadId)?.name;
   return title === undefined ? [] : [bracketed(`post: ${title}`)];
@@ -140,7 +143,7 @@ function forwardedIn(message: Message): Message[] {
   );
 }
 
-function shown(content: Message, around: Around): string[] {
+function shown(content: Message, around: MessageSetting): string[] {
   const { flags, poll } = content;
   const names = namesIn(content, around);
   const isBuilt = hasFlag(flags, Discord.MessageFlags.IsComponentsV2);
@@ -198,7 +201,7 @@ interface Names {
 
 type Mentioned = Discord.APIUser & { member?: { nick?: string } };
 
-function namesIn({ mentions }: Message, { me, directory, place }: Around): Names {
+function namesIn({ mentions }: Message, { me, directory, place }: MessageSetting): Names {
   const { guildId } = place;
   return {
     user(id) {
@@ -239,7 +242,7 @@ function moment(ms: number): string | undefined {
 }
 
 /** Without our mention before a command: `<@bot> /reset` is `/reset`. */
-function withoutOpeningMention(text: string, around: Around): string {
+function withoutOpeningMention(text: string, around: MessageSetting): string {
   const match = /^\s*<@([!&]?)(\d{1,20})>\s*(?=[/\uff0f])/.exec(text);
   if (match === null) return text;
   const [opening, kind, id = ''] = match;

@@ -73,7 +73,7 @@ export function nameOf(user: Fields<Discord.APIUser>, nick?: unknown): string {
   return textOf(nick) || textOf(user.global_name) || textOf(user.username) || idOf(user.id) || '';
 }
 
-export interface Place {
+export interface ChannelPlace {
   /** The chat: the channel itself, or the one that a thread belongs to. */
   address: Address;
   /** The thread; null for the channel itself. */
@@ -82,7 +82,7 @@ export interface Place {
   guildId: string | null;
 }
 
-interface Channel {
+interface KnownChannel {
   type: number;
   name: string;
   /** null for a direct chat. */
@@ -121,7 +121,7 @@ const MANAGEMENT = Discord.PermissionFlagsBits.Administrator | Discord.Permissio
 
 export class Directory {
   readonly #guilds = new Map<string, Guild>();
-  readonly #channels = new Map<string, Channel>();
+  readonly #channels = new Map<string, KnownChannel>();
   #awaited = new Set<string>();
 
   /** Takes note of an event of the gateway; most say nothing of interest. */
@@ -137,7 +137,7 @@ export class Directory {
   }
 
   /** Takes note of what the API says of a channel. Returns it; null where it is none. */
-  noteChannel(payload: unknown, inGuild?: string): Channel | null {
+  noteChannel(payload: unknown, inGuild?: string): KnownChannel | null {
     const told = fieldsOf<Discord.APIThreadChannel>(payload);
     const id = idOf(told.id);
     if (id === undefined) return null;
@@ -170,7 +170,7 @@ export class Directory {
     for (const each of [...told.channels, ...listOf(told.threads)]) this.noteChannel(each, id);
   }
 
-  channel(id: string): Channel | null {
+  channel(id: string): KnownChannel | null {
     return this.#channels.get(id) ?? null;
   }
 
@@ -183,7 +183,7 @@ export class Directory {
   }
 
   /** null for an unknown channel. */
-  place(channelId: string): Place | null {
+  place(channelId: string): ChannelPlace | null {
     const channel = this.#channels.get(channelId);
     return channel === undefined ? null : placeIn(channelId, channel, channel.guildId);
   }
@@ -268,7 +268,7 @@ export class Directory {
     this.#forgetChannels(({ guildId }) => guildId === id);
   }
 
-  #forgetChannels(which: (channel: Channel, id: string) => boolean): void {
+  #forgetChannels(which: (channel: KnownChannel, id: string) => boolean): void {
     for (const [id, channel] of this.#channels) if (which(channel, id)) this.#channels.delete(id);
   }
 }
@@ -284,7 +284,7 @@ export function placeOf(
   channelId: string,
   guildId: string | undefined,
   told: Fields<Discord.APIThreadChannel> = {},
-): Place {
+): ChannelPlace {
   const channel = { type: numberOf(told.type) ?? 0, parentId: parentOf(told) };
   return directory.place(channelId) ?? placeIn(channelId, channel, guildId ?? null);
 }
@@ -297,9 +297,9 @@ function parentOf({ type, parent_id }: Fields<Discord.APIThreadChannel>): string
 /** A private thread has members of its own, so it is a chat of its own. */
 function placeIn(
   id: string,
-  { type, parentId }: Pick<Channel, 'type' | 'parentId'>,
+  { type, parentId }: { type: number; parentId: string | null },
   guildId: string | null,
-): Place {
+): ChannelPlace {
   return parentId === null || type === Discord.ChannelType.PrivateThread
     ? { address: id, threadId: null, guildId }
     : { address: parentId, threadId: id, guildId };

@@ -8,7 +8,7 @@ import type { SendResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { backoffMs } from '../kit/supervise.js';
 
-export interface Failure {
+export interface DiscordFailure {
   /** For a log or a report. Never holds the token. */
   reason: string;
   /** Discord's own code for what is wrong (50013); null where it told none. */
@@ -41,7 +41,7 @@ export const CODE = {
 
 /** A call of the API that failed. Its reason holds none of the tokens of the call. */
 export class CallFailed extends Error {
-  constructor(readonly failure: Failure) {
+  constructor(readonly failure: DiscordFailure) {
     super(failure.reason);
   }
 }
@@ -51,7 +51,7 @@ export class Aborted extends Error {
   override readonly name = 'Aborted';
 }
 
-export function failureOf(error: unknown): Failure {
+export function failureOf(error: unknown): DiscordFailure {
   if (error instanceof CallFailed) return error.failure;
   const nothing = { code: null, status: null, retryAfterMs: null };
   if (error instanceof DiscordAPIError) {
@@ -98,7 +98,7 @@ export type NotSent =
  * A wrong token (401), limits, and what Discord itself did not answer pass; any other refusal is final. A message that
  * arrived all the same is found by its key.
  */
-export function sendResult(failure: Failure): NotSent {
+export function sendResult(failure: DiscordFailure): NotSent {
   const { reason, retryAfterMs, status, code } = failure;
   const isTooLarge = status === 413 || code === CODE.tooLarge;
   if (isRefusal(failure)) return { kind: 'refused', reason, ...(isTooLarge ? { isTooLarge } : {}) };
@@ -106,14 +106,14 @@ export function sendResult(failure: Failure): NotSent {
 }
 
 /** Discord would refuse the same call again. */
-export function isRefusal({ code, status }: Failure): boolean {
+export function isRefusal({ code, status }: DiscordFailure): boolean {
   if (status === 413) return true;
   if (code === null || code === 0 || code === CODE.overloaded || status === null) return false;
   return status >= 400 && status < 500 && status !== 401 && status !== 429;
 }
 
 /** The buttons below a message are wrong. */
-export function areButtonsRefused({ code, reason }: Failure): boolean {
+export function areButtonsRefused({ code, reason }: DiscordFailure): boolean {
   return code === CODE.invalidForm && reason.includes('components');
 }
 
@@ -155,7 +155,7 @@ export function createLimits(clock: Clock) {
 
   return {
     /** Why such a call may not be made now; null where it may. */
-    reason(kind: string): Failure | null {
+    reason(kind: string): DiscordFailure | null {
       const [limit] = [limits.get(kind), limits.get(ALL_CALLS)]
         .flatMap((each) => each ?? [])
         .sort((one, other) => other.until - one.until);
@@ -165,7 +165,7 @@ export function createLimits(clock: Clock) {
     },
 
     /** Such a call was refused. */
-    refused(kind: string, isGlobal: boolean, failure: Failure): Failure {
+    refused(kind: string, isGlobal: boolean, failure: DiscordFailure): DiscordFailure {
       const key = isGlobal ? ALL_CALLS : kind;
       const refusals = (limits.get(key)?.refusals ?? 0) + 1;
       const wantedMs = Math.min(failure.retryAfterMs ?? 0, LONGEST_LIMIT_MS);
@@ -212,7 +212,7 @@ export type Forbidden = ReturnType<typeof createForbidden>;
  */
 export function createForbidden(clock: Clock) {
   /** By kind of call. */
-  const bars = new LRUCache<string, { until: number; pauseMs: number; failure: Failure }>({
+  const bars = new LRUCache<string, { until: number; pauseMs: number; failure: DiscordFailure }>({
     max: MOST_NOTED,
   });
   let lifts = 0;
@@ -220,7 +220,7 @@ export function createForbidden(clock: Clock) {
 
   return {
     /** Why such a call may not be made now; null where it may. */
-    reason(kind: string): Failure | null {
+    reason(kind: string): DiscordFailure | null {
       const bar = bars.get(kind);
       const barredMs = (bar?.until ?? 0) - clock.now();
       if (bar !== undefined && barredMs > 0) {
@@ -242,7 +242,7 @@ export function createForbidden(clock: Clock) {
         refused.push(clock.now());
     },
     /** Such a call was refused. */
-    note(kind: string, failure: Failure): void {
+    note(kind: string, failure: DiscordFailure): void {
       if (failure.status !== 403 || !LASTING.has(failure.code)) return;
       const pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * (bars.get(kind)?.pauseMs ?? FIRST_PAUSE_MS / 2));
       bars.set(kind, { until: clock.now() + pauseMs, pauseMs, failure });

@@ -24,7 +24,7 @@ import {
   replyOf,
   saidIn,
 } from './content.js';
-import { type Directory, holdsManagement, type Me, nameOf, type Place, placeOf } from './directory.js';
+import { type ChannelPlace, type Directory, holdsManagement, type Me, nameOf, placeOf } from './directory.js';
 import { typedForm } from './outbound.js';
 import { bitsOf, type Fields, fieldsOf, idOf, idsOf, textOf, timeOf } from './payload.js';
 
@@ -213,11 +213,11 @@ function interactionOf(
   return { ...said, kind: 'choice', chat: chatOf(place), value };
 }
 
-function chatOf({ address, guildId }: Place): InboundChat {
+function chatOf({ address, guildId }: ChannelPlace): InboundChat {
   return guildId === null ? { address, kind: 'direct' } : { address, kind: 'group', within: guildId };
 }
 
-function titleOf(place: Place, directory: Directory, sender: string, channelName?: string): string {
+function titleOf(place: ChannelPlace, directory: Directory, sender: string, channelName?: string): string {
   const { address, threadId, guildId } = place;
   if (guildId === null) return sender;
   const name = directory.channel(address)?.name ?? (threadId === null ? channelName : undefined);

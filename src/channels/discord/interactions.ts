@@ -6,7 +6,7 @@ import * as Discord from 'discord-api-types/v10';
 import type { ChoiceOutcome, Reception, SendResult } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
 import { PRESS_ANSWERS } from '../kit/outgoing.js';
-import type { Base, Call } from './api.js';
+import type { ApiCall, Base } from './api.js';
 import { areButtonsRefused, CODE, failureOf, sendResult } from './failure.js';
 import { type Content, withoutButtons } from './outbound.js';
 import { fieldsOf, hasFlag, idOf, textOf } from './payload.js';
@@ -30,17 +30,17 @@ export interface Interaction {
 }
 
 /** A call of an interaction: it goes without our token. */
-function callback({ id, token }: Interaction, type: Discord.InteractionResponseType, data?: object): Call {
+function callback({ id, token }: Interaction, type: Discord.InteractionResponseType, data?: object): ApiCall {
   const path = `/interactions/${id}/${token}/callback`;
   return { method: 'POST', path, query: { with_response: 'true' }, body: { type, data }, anonymous: true };
 }
 
-function original({ applicationId, token }: Interaction, method: Call['method'], body?: object): Call {
+function original({ applicationId, token }: Interaction, method: ApiCall['method'], body?: object): ApiCall {
   const path = `/webhooks/${applicationId}/${token}/messages/@original`;
   return { method, path, ...(body && { body }), anonymous: true };
 }
 
-function followUp({ applicationId, token }: Interaction, body: object): Call {
+function followUp({ applicationId, token }: Interaction, body: object): ApiCall {
   const path = `/webhooks/${applicationId}/${token}`;
   return { method: 'POST', path, query: { wait: 'true' }, body, anonymous: true };
 }
@@ -51,7 +51,7 @@ function privately(content: string) {
 }
 
 /** One that waits: its steps run one after the other. */
-interface Waiting extends Interaction {
+interface PendingInteraction extends Interaction {
   before: Promise<unknown>;
   cancelTimers(): void;
 }
@@ -59,7 +59,7 @@ interface Waiting extends Interaction {
 const justCome = () => ({ before: Promise.resolve(), cancelTimers() {} });
 
 /** The interactions that wait. Each is announced in time, and expires when Discord takes no answer any more. */
-function createWaiting<One extends Waiting>(
+function createWaiting<One extends PendingInteraction>(
   { clock }: Base,
   announce: (one: One) => Promise<void>,
   expired: (one: One) => void,
@@ -103,7 +103,7 @@ function createWaiting<One extends Waiting>(
 
 type Why = Reception['rejected'][number]['why'];
 
-interface Command extends Waiting {
+interface Command extends PendingInteraction {
   /** Our ids of the chat, and of the guild that it is part of. */
   chat: ChatId;
   within: ChatId | null;
@@ -113,52 +113,61 @@ interface Command extends Waiting {
   arrived: Map<string, string>;
 }
 
-export type Answers = ReturnType<typeof createAnswers>;
-
 /** Native commands. One that cannot be answered as such any more is left to an ordinary message. */
-export function createAnswers(base: Base, resends: Resends) {
-  const { api, log } = base;
-  const waiting = createWaiting<Command>(base, defer, (command) => {
-    void waiting.inTurn(command, () => withdraw(command));
-  });
+export class Answers {
+  private readonly waiting: ReturnType<typeof createWaiting<Command>>;
 
-  function failed(command: Command, error: unknown) {
+  constructor(
+    private readonly base: Base,
+    private readonly resends: Resends,
+  ) {
+    this.waiting = createWaiting<Command>(
+      base,
+      (command) => this.defer(command),
+      (command) => void this.waiting.inTurn(command, () => this.withdraw(command)),
+    );
+  }
+
+  private failed(command: Command, error: unknown) {
     const failure = failureOf(error);
     const isLost = GONE.has(failure.code);
     if (isLost) command.stage = 'lost';
     return { ...failure, isLost };
   }
 
-  async function quietly(command: Command, act: () => Promise<unknown>): Promise<void> {
+  private async quietly(command: Command, act: () => Promise<unknown>): Promise<void> {
     try {
       await act();
     } catch (error) {
-      const { reason } = failed(command, error);
-      log.debug({ channel: 'discord', reason }, 'answering a native command failed');
+      const { reason } = this.failed(command, error);
+      this.base.log.debug({ channel: 'discord', reason }, 'answering a native command failed');
     }
   }
 
-  async function defer(command: Command): Promise<void> {
+  private async defer(command: Command): Promise<void> {
     if (command.stage !== 'open') return;
     // Where it arrived without our hearing of it, the answer will be told so.
-    await quietly(command, async () => {
-      await api.call(callback(command, Discord.InteractionResponseType.DeferredChannelMessageWithSource));
+    await this.quietly(command, async () => {
+      await this.base.api.call(
+        callback(command, Discord.InteractionResponseType.DeferredChannelMessageWithSource),
+      );
       command.stage = 'deferred';
     });
   }
 
   /** Nothing will follow after all. */
-  async function withdraw(command: Command): Promise<void> {
-    if (command.stage === 'deferred') await quietly(command, () => api.call(original(command, 'DELETE')));
+  private async withdraw(command: Command): Promise<void> {
+    if (command.stage === 'deferred')
+      await this.quietly(command, () => this.base.api.call(original(command, 'DELETE')));
     command.stage = 'lost';
   }
 
   /** The id of the message; null where another way is to be taken, as the stage says. */
-  async function answerFirst(command: Command, content: Content, message: Outgoing, signal: AbortSignal) {
+  private async answerFirst(command: Command, content: Content, message: Outgoing, signal: AbortSignal) {
     try {
       const first = callback(command, Discord.InteractionResponseType.ChannelMessageWithSource, content);
       const told = fieldsOf<Discord.RESTPostAPIInteractionCallbackWithResponseResult>(
-        await api.call({ ...first, files: message.files }, signal),
+        await this.base.api.call({ ...first, files: message.files }, signal),
       );
       command.stage = 'answered';
       const resource = fieldsOf<{ message: Discord.APIMessage }>(told.resource);
@@ -167,14 +176,14 @@ export function createAnswers(base: Base, resends: Resends) {
       if (failureOf(error).code !== CODE.alreadyAnswered) throw error;
     }
     // An earlier call arrived, and we did not hear of it.
-    const there = fieldsOf<Discord.APIMessage>(await api.call(original(command, 'GET'), signal));
+    const there = fieldsOf<Discord.APIMessage>(await this.base.api.call(original(command, 'GET'), signal));
     const isAnnounced = hasFlag(there.flags, Discord.MessageFlags.Loading);
     command.stage = isAnnounced ? 'deferred' : 'answered';
     const isSame = textOf(there.content)?.trim() === message.content.trim();
     return !isAnnounced && isSame ? (idOf(there.id) ?? null) : null;
   }
 
-  async function answer(
+  private async answerNow(
     command: Command,
     content: Content,
     message: Outgoing,
@@ -184,90 +193,96 @@ export function createAnswers(base: Base, resends: Resends) {
     if (known !== undefined) return { kind: 'sent', platformMessageId: known };
     const { files } = message;
     // An upload may take longer than Discord waits.
-    if (files.length > 0) await defer(command);
-    const idFrom = async (call: Call) =>
-      idOf(fieldsOf<Discord.APIMessage>(await api.call({ ...call, files }, signal)).id) ?? command.id;
+    if (files.length > 0) await this.defer(command);
+    const idFrom = async (call: ApiCall) =>
+      idOf(fieldsOf<Discord.APIMessage>(await this.base.api.call({ ...call, files }, signal)).id) ??
+      command.id;
     let id: string | null = null;
     try {
-      if (command.stage === 'open') id = await answerFirst(command, content, message, signal);
+      if (command.stage === 'open') id = await this.answerFirst(command, content, message, signal);
       if (id === null && command.stage === 'deferred') {
         id = await idFrom(original(command, 'PATCH', content));
         command.stage = 'answered';
       } else if (id === null && command.stage === 'answered') {
         // Discord knows it by no nonce.
-        const there = message.earlierTries > 0 ? await resends.findInChannel(message, signal) : null;
+        const there = message.earlierTries > 0 ? await this.resends.findInChannel(message, signal) : null;
         if (there !== null && there.kind !== 'sent') return there;
         id = there?.platformMessageId ?? (await idFrom(followUp(command, content)));
       }
     } catch (error) {
-      const failure = failed(command, error);
+      const failure = this.failed(command, error);
       if (content.components !== undefined && areButtonsRefused(failure)) {
-        log.warn(
+        this.base.log.warn(
           { channel: 'discord', reason: failure.reason },
           'Discord refused buttons; answering without them',
         );
-        return answer(command, withoutButtons(content), message, signal);
+        return this.answerNow(command, withoutButtons(content), message, signal);
       }
       return failure.isLost ? null : sendResult(failure);
     }
     if (id === null) return null;
     command.arrived.set(message.nonce, id);
-    resends.noteSent(message, id);
+    this.resends.noteSent(message, id);
     return { kind: 'sent', platformMessageId: id };
   }
 
   /** The end of it: nobody else sees it. */
-  async function answerPrivately(command: Command, content: string): Promise<void> {
+  private async answerPrivately(command: Command, content: string): Promise<void> {
     const data = privately(content);
     if (command.stage === 'open') {
-      await api.call(callback(command, Discord.InteractionResponseType.ChannelMessageWithSource, data));
+      await this.base.api.call(
+        callback(command, Discord.InteractionResponseType.ChannelMessageWithSource, data),
+      );
     }
     if (command.stage !== 'deferred') return;
     // Everybody sees what was announced.
-    await api.call(original(command, 'DELETE'));
-    await api.call(followUp(command, data));
+    await this.base.api.call(original(command, 'DELETE'));
+    await this.base.api.call(followUp(command, data));
   }
 
-  return {
-    open: (interaction: Interaction, chat: ChatId, within: ChatId | null): void =>
-      waiting.open({ ...interaction, ...justCome(), chat, within, stage: 'open', arrived: new Map() }),
-    awaits(id: string): boolean {
-      const stage = waiting.get(id)?.stage;
-      return stage === 'open' || stage === 'deferred';
-    },
-    /** Tells somebody why they were not let in, and nobody else. Never rejects. */
-    async turnAway(id: string, why: Why): Promise<void> {
-      const command = waiting.get(id);
-      if (command === undefined) return;
-      waiting.forget(command);
-      const words = turnedAway(why, command);
-      await waiting.inTurn(command, () => quietly(command, () => answerPrivately(command, words)));
-    },
-    /** null where it is no such command, or cannot be answered as one any more. */
-    async answer(id: string, content: Content, message: Outgoing, signal: AbortSignal) {
-      const command = waiting.get(id);
-      if (command === undefined) return null;
-      return waiting.inTurn(command, () => answer(command, content, message, signal));
-    },
-    close: waiting.forgetAll,
-  };
+  open(interaction: Interaction, chat: ChatId, within: ChatId | null): void {
+    this.waiting.open({ ...interaction, ...justCome(), chat, within, stage: 'open', arrived: new Map() });
+  }
+  awaits(id: string): boolean {
+    const stage = this.waiting.get(id)?.stage;
+    return stage === 'open' || stage === 'deferred';
+  }
+  /** Tells somebody why they were not let in, and nobody else. Never rejects. */
+  async turnAway(id: string, why: Why): Promise<void> {
+    const command = this.waiting.get(id);
+    if (command === undefined) return;
+    this.waiting.forget(command);
+    const words = turnedAway(why, command);
+    await this.waiting.inTurn(command, () =>
+      this.quietly(command, () => this.answerPrivately(command, words)),
+    );
+  }
+  /** null where it is no such command, or cannot be answered as one any more. */
+  async answer(id: string, content: Content, message: Outgoing, signal: AbortSignal) {
+    const command = this.waiting.get(id);
+    if (command === undefined) return null;
+    return this.waiting.inTurn(command, () => this.answerNow(command, content, message, signal));
+  }
+  close(): void {
+    this.waiting.forgetAll();
+  }
 }
 
-/** For somebody who gave a native command and was not let in. */
+/** One sentence for somebody who gave a native command and was not let in. */
 function turnedAway(why: Why, { chat, within }: Command): string {
   switch (why) {
     case 'unlisted group': {
       const whole = within === null ? '' : `, the id of the whole server is \`${within}\``;
-      return `I don't talk in this channel yet. The person who runs this bot can let it in (its id is \`${chat}\`${whole}).`;
+      return `I don't talk in this channel yet: the person who runs this bot can let it in (its id is \`${chat}\`${whole}).`;
     }
     case 'unknown sender':
-      return 'Please give the code I sent you to the person who runs this bot.';
+      return "We haven't met: please give the code I sent you to the person who runs this bot.";
     case 'closed':
       return 'I am not open to new conversations.';
   }
 }
 
-interface Press extends Waiting {
+interface Press extends PendingInteraction {
   isAnswered: boolean;
 }
 

@@ -7,7 +7,7 @@ import { platformId } from '../../core/ids.js';
 import type { InboundEvent } from '../../core/message.js';
 import { backoffMs, type State } from '../kit/supervise.js';
 import type { Base } from './api.js';
-import { createCatchUp, createLanes, tellPrivateThreads } from './catch-up.js';
+import { CatchUp, createLanes, tellPrivateThreads } from './catch-up.js';
 import { createConnection } from './connection.js';
 import { createLookup, type Directory, type Identity, placeOf } from './directory.js';
 import { failureOf, MOST_NOTED } from './failure.js';
@@ -18,7 +18,7 @@ import type { DiscordOptions } from './options.js';
 import { beingTyped, choices } from './outbound.js';
 import { type Fields, fieldsOf, hasFlag, idOf, itemsOf, numberOf, textOf } from './payload.js';
 import type { Resends } from './resend.js';
-import type { Packet, Session } from './session.js';
+import type { GatewaySession, Packet } from './session.js';
 import type { Quotes, Webhooks } from './webhooks.js';
 
 const MESSAGE_CONTENT =
@@ -32,10 +32,10 @@ export function mayReadContent(flags: unknown): boolean {
   return hasFlag(flags, MESSAGE_CONTENT);
 }
 
-export interface Listener extends Base {
+export interface DiscordListener extends Base {
   host: ChannelHost<DiscordOptions>;
   identity: Identity;
-  session: Session;
+  session: GatewaySession;
   directory: Directory;
   answers: Answers;
   presses: Presses;
@@ -62,7 +62,7 @@ interface Item {
  * Hands events to step 1 of the route, in order and one batch at a time: at once where nothing is being stored, else with
  * those that came meanwhile. What could not be stored is tried again, and everything behind it waits.
  */
-function createQueue(listener: Listener, receive: Receive, signal: AbortSignal) {
+function createQueue(listener: DiscordListener, receive: Receive, signal: AbortSignal) {
   const { identity, answers, presses, session, storing, clock, log } = listener;
   let waiting: Item[] = [];
   let working: Promise<void> | null = null;
@@ -140,7 +140,7 @@ const STORED = new Set([
 
 export type Listening = ReturnType<typeof listen>;
 
-export function listen(listener: Listener, receive: Receive, signal: AbortSignal) {
+export function listen(listener: DiscordListener, receive: Receive, signal: AbortSignal) {
   const { host, api, identity, session, directory, log } = listener;
   const queue = createQueue(listener, receive, signal);
   const lookup = createLookup(listener, directory, signal);
@@ -148,7 +148,8 @@ export function listen(listener: Listener, receive: Receive, signal: AbortSignal
   const edited = new LRUCache<string, true>({ max: MOST_NOTED });
   const newest = () => host.newest();
   const store = (events: InboundEvent[]) => queue.add(events, null);
-  const catchUp = createCatchUp({ ...listener, lanes, newest, eventOf, store }, signal);
+  const missed = { ...listener, lanes, newest, eventOf, store };
+  const catchUp = new CatchUp(missed, signal);
   const connection = createConnection({
     ...listener,
     token: host.options.token,
@@ -222,7 +223,7 @@ export function listen(listener: Listener, receive: Receive, signal: AbortSignal
         'reading the Discord session failed; beginning a new one',
       );
     });
-    const told = tellPrivateThreads({ ...listener, newest, store }, host.state, signal);
+    const told = tellPrivateThreads(missed, host.state, signal);
     await connection.run(signal);
     await told;
     await queue.idle();
@@ -239,14 +240,14 @@ export function listen(listener: Listener, receive: Receive, signal: AbortSignal
 }
 
 /** Whether the bot may be allowed to do something from now on. Of members, it hears of itself only. */
-function maySayMore({ identity }: Listener, kind: string, payload: unknown): boolean {
+function maySayMore({ identity }: DiscordListener, kind: string, payload: unknown): boolean {
   if (kind !== 'GUILD_MEMBER_UPDATE') return CHANGES_OF_RIGHTS.test(kind);
   return (
     fieldsOf<Discord.APIUser>(fieldsOf<{ user: Discord.APIUser }>(payload).user).id === identity.known()?.id
   );
 }
 
-function noteMessage({ identity, resends, api }: Listener, payload: unknown): void {
+function noteMessage({ identity, resends, api }: DiscordListener, payload: unknown): void {
   const message = fieldsOf<Discord.APIMessage & { guild_id: string }>(payload);
   const authorId = idOf(fieldsOf<Discord.APIUser>(message.author).id);
   const room = idOf(message.channel_id);
@@ -254,7 +255,7 @@ function noteMessage({ identity, resends, api }: Listener, payload: unknown): vo
   else if (room !== undefined && idOf(message.guild_id) === undefined) api.forbidden.liftIn(room);
 }
 
-function noteLogin({ identity, log }: Listener, payload: unknown): void {
+function noteLogin({ identity, log }: DiscordListener, payload: unknown): void {
   const told = fieldsOf<Discord.GatewayReadyDispatchData>(payload);
   const application = fieldsOf<Discord.GatewayReadyDispatchData['application']>(told.application);
   const me = identity.note(told.user, idOf(application.id));
@@ -266,7 +267,7 @@ function noteLogin({ identity, log }: Listener, payload: unknown): void {
   if (flags !== undefined && !mayReadContent(flags)) log.warn({ channel: 'discord' }, NO_CONTENT);
 }
 
-function logRemoval({ directory, log }: Listener, payload: unknown): void {
+function logRemoval({ directory, log }: DiscordListener, payload: unknown): void {
   const told = fieldsOf<Discord.APIGuild & { unavailable: boolean }>(payload);
   const id = idOf(told.id);
   if (id === undefined || told.unavailable === true) return;
@@ -278,7 +279,7 @@ function logRemoval({ directory, log }: Listener, payload: unknown): void {
 
 /** Discord shows somebody that it waits from now on. */
 function noteInteraction(
-  listener: Listener,
+  listener: DiscordListener,
   told: Fields<Discord.APIInteraction>,
   event: InboundEvent | null,
 ): void {
@@ -304,7 +305,7 @@ function noteInteraction(
 
 /** Names of personas for somebody who is typing one. Without an answer, people type the name themselves. */
 async function suggest(
-  { api, host, directory, log }: Listener,
+  { api, host, directory, log }: DiscordListener,
   { id, token }: Interaction,
   told: Fields<Discord.APIInteraction>,
   room: string,

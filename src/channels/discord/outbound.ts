@@ -48,7 +48,7 @@ export function pieces({ text, marks }: Part, spare = 0): Part[] {
 }
 
 /** Where a message goes: a thread is a channel of its own. */
-export function roomOf({ address, threadId }: Pick<Recipient, 'address' | 'threadId'>): string {
+export function roomOf({ address, threadId }: { address: string; threadId: string | null }): string {
   return threadId ?? address;
 }
 

@@ -6,7 +6,7 @@
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
 import type { SendResult } from '../../core/channel.js';
-import type { Base, Call } from './api.js';
+import type { ApiCall, Base } from './api.js';
 import { isOurs } from './content.js';
 import type { Identity, Me } from './directory.js';
 import { failureOf, isRefusal, MOST_NOTED, sendResult } from './failure.js';
@@ -23,26 +23,28 @@ const LEAST_BEGINNING = 20;
 /** The end of a beginning may look different from how the text goes on: a mark was still open there. */
 const SAME_OF_BEGINNING = 0.8;
 
-interface Words {
+interface HeadedText {
   content: string;
   /** So many characters at its beginning only tell who speaks, or whom it answers. */
   heading: number;
 }
 
-/** One message of ours, as it is to be sent; its words as the bot says them. */
-export interface Outgoing extends Words {
+/** Words as the bot says them. */
+interface AuthoredText extends HeadedText {
+  /** Through a webhook: under this name where Discord takes it, else with the name before the words. */
+  authored: { username: string; plain: HeadedText; named: HeadedText } | null;
+}
+
+/** One message of ours, as it is to be sent. */
+export interface Outgoing extends AuthoredText {
   room: string;
   nonce: string;
-  /** Through a webhook: under this name where Discord takes it, else with the name before the words. */
-  authored: { username: string; plain: Words; named: Words } | null;
-  files: NonNullable<Call['files']>;
+  files: NonNullable<ApiCall['files']>;
   earlierTries: number;
   createdAt: number;
 }
 
-type Said = Pick<Outgoing, 'content' | 'heading' | 'authored'>;
-
-interface Found {
+interface EarlierTry {
   result: SendResult;
   /** It is there, perhaps with the words of an earlier try, or the beginning of these. */
   isOutdated: boolean;
@@ -53,7 +55,7 @@ export type Resends = ReturnType<typeof createResends>;
 export function createResends({ api, clock }: Base, identity: Identity, webhooks: Webhooks) {
   /** By room and nonce: the ids of messages that arrived, and what was tried last, since when. */
   const arrived = new LRUCache<string, string>({ max: MOST_NOTED });
-  const tried = new LRUCache<string, { since: number; words: Said }>({ max: MOST_NOTED });
+  const tried = new LRUCache<string, { since: number; words: AuthoredText }>({ max: MOST_NOTED });
   /** By id: which message it is. */
   const known = new LRUCache<string, string>({ max: MOST_NOTED });
 
@@ -63,12 +65,12 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
   }
 
   /** What an earlier try said, if it was something else. */
-  function otherWords(message: Outgoing): Said[] {
+  function otherWords(message: Outgoing): AuthoredText[] {
     const words = tried.get(keyOf(message))?.words;
     return words === undefined || isSame(words, message) ? [] : [words];
   }
 
-  async function search(message: Outgoing, signal: AbortSignal): Promise<Found | null> {
+  async function search(message: Outgoing, signal: AbortSignal): Promise<EarlierTry | null> {
     try {
       const me = await identity.ask(signal);
       const path = `/channels/${message.room}/messages`;
@@ -110,7 +112,7 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
     },
     noteSent: (message: Outgoing, id: string) => note(keyOf(message), id),
     /** null when there was none, or none can be found. */
-    async find(message: Outgoing, signal: AbortSignal): Promise<Found | null> {
+    async find(message: Outgoing, signal: AbortSignal): Promise<EarlierTry | null> {
       if (message.earlierTries === 0) return null;
       const id = arrived.get(keyOf(message));
       if (id !== undefined) {
@@ -130,8 +132,8 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
   };
 }
 
-function isSame(one: Said, other: Said): boolean {
-  const wordsOf = ({ content, authored }: Said) => JSON.stringify([content, authored]);
+function isSame(one: AuthoredText, other: AuthoredText): boolean {
+  const wordsOf = ({ content, authored }: AuthoredText) => JSON.stringify([content, authored]);
   return wordsOf(one) === wordsOf(other);
 }
 
@@ -170,13 +172,13 @@ function mayBe({ id, isLoading, sizes }: Sent, { files, createdAt }: Outgoing): 
   return timeOf(id) >= createdAt - SKEW_MS && !isLoading && sizes.sort().join() === wanted.sort().join();
 }
 
-function says(sent: Sent, words: Said, me: Me): boolean {
+function says(sent: Sent, words: AuthoredText, me: Me): boolean {
   const wanted = expected(sent, words, me);
   return wanted !== null && shownOf(sent, me) === wanted.content.trim();
 }
 
 /** Whether it is how these words looked while they were still being written. */
-function begins(sent: Sent, words: Said, me: Me): boolean {
+function begins(sent: Sent, words: AuthoredText, me: Me): boolean {
   const shown = shownOf(sent, me);
   const wanted = expected(sent, words, me);
   if (wanted === null) return false;
@@ -193,9 +195,9 @@ function shownOf({ authorId, content }: Sent, me: Me): string {
 /** The words that would be there under the author's name; null where they would be under another. */
 function expected(
   { authorId, authorName }: Sent,
-  { content, heading, authored }: Said,
+  { content, heading, authored }: AuthoredText,
   me: Me,
-): Words | null {
+): HeadedText | null {
   if (authorId === me.id) return { content, heading };
   if (authored === null) return null;
   if (readsAs(authorName, authored.username)) return unquoted(authored.plain);
@@ -203,7 +205,7 @@ function expected(
 }
 
 /** Without the quote of what it answers: before a restart it may have been another one, or the message is gone. */
-function unquoted({ content, heading }: Words): Words {
+function unquoted({ content, heading }: HeadedText): HeadedText {
   const [line = ''] = /^> .*(?:\n|$)/.exec(content) ?? [];
   return { content: content.slice(line.length), heading: Math.max(0, heading - line.length) };
 }

@@ -5,7 +5,7 @@
 import type * as Discord from 'discord-api-types/v10';
 import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
-import type { Base, Call } from './api.js';
+import type { ApiCall, Base } from './api.js';
 import { areButtonsRefused, CODE, failureOf, isRefusal, sendResult } from './failure.js';
 import { type Uploads, type VoiceForm, voiceForm } from './files.js';
 import type { Answers } from './interactions.js';
@@ -24,20 +24,20 @@ import {
 } from './outbound.js';
 import { fieldsOf, idOf, isSnowflake, textOf } from './payload.js';
 import type { Outgoing, Resends } from './resend.js';
-import { type Quotes, quoted, type SaidBy, type Speaker } from './webhooks.js';
+import { type Quotes, quoted, type SaidBy, type WebhookSpeaker } from './webhooks.js';
 
-export interface Sender extends Base {
+export interface DiscordSender extends Base {
   options: DiscordOptions;
   answers: Answers;
   resends: Resends;
-  speaker: Speaker;
+  speaker: WebhookSpeaker;
   quotes: Quotes;
   uploads: Uploads;
 }
 
 /** The text goes with the file. One that is too long for that goes before it, in messages of its own. */
 export async function send(
-  sender: Sender,
+  sender: DiscordSender,
   to: Recipient,
   part: Part,
   options: SendOptions,
@@ -72,7 +72,7 @@ export async function send(
 }
 
 async function sendOne(
-  sender: Sender,
+  sender: DiscordSender,
   to: Recipient,
   part: Part,
   files: Outgoing['files'],
@@ -113,7 +113,7 @@ async function sendOne(
   }
   resends.noteTry(message);
   if (author !== null) {
-    const result = await speaker.speak(to, { author, ...through, files, room: message.room }, signal);
+    const result = await speaker.say(to, { author, ...through, files, room: message.room }, signal);
     if (result?.kind === 'sent') resends.noteSent(message, result.platformMessageId);
     if (result !== null) return result;
   }
@@ -122,7 +122,7 @@ async function sendOne(
 
 /** As the bot itself. What Discord refuses of a message (a voice form, buttons, a reference) is left out. */
 async function post(
-  { api, resends, speaker, log }: Sender,
+  { api, resends, speaker, log }: DiscordSender,
   content: Content,
   message: Outgoing,
   replyTo: string | null,
@@ -145,7 +145,7 @@ async function post(
         nonce: message.nonce,
         enforce_nonce: true,
       };
-      const call: Call = { method: 'POST', path, body, files: message.files };
+      const call: ApiCall = { method: 'POST', path, body, files: message.files };
       const answer = fieldsOf<Discord.APIMessage>(await api.call(call, signal));
       const id = idOf(answer.id);
       if (id === undefined) {
@@ -184,7 +184,7 @@ async function post(
 
 /** Never throws. `sent` only when Discord shows exactly this now. */
 export async function edit(
-  { api, speaker, quotes, options: channelOptions }: Sender,
+  { api, speaker, quotes, options: channelOptions }: DiscordSender,
   to: Recipient,
   id: string,
   part: Part,
@@ -217,7 +217,7 @@ export async function edit(
 
 /** Never throws. */
 export async function remove(
-  { api, speaker, log }: Sender,
+  { api, speaker, log }: DiscordSender,
   to: Recipient,
   id: string,
   options: SendOptions,
@@ -265,7 +265,7 @@ function unknownMessage(to: Recipient, id: string): SendResult | null {
 type Way = Exclude<SaidBy, { kind: 'lost' }>;
 const BOT: Way = { kind: 'bot' };
 
-function callOn(by: Way, method: Call['method'], to: Recipient, id: string): Call {
+function callOn(by: Way, method: ApiCall['method'], to: Recipient, id: string): ApiCall {
   if (by.kind === 'bot') return { method, path: `/channels/${roomOf(to)}/messages/${id}` };
   const { webhook, thread } = by;
   const path = `/webhooks/${webhook.id}/${webhook.token}/messages/${id}`;

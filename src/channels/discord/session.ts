@@ -41,7 +41,7 @@ const keptSession = z.object({
   }),
 });
 
-export type Session = ReturnType<typeof createSession>;
+export type GatewaySession = ReturnType<typeof createSession>;
 
 /** The session, and how far its events are stored. */
 export function createSession(
@@ -96,11 +96,11 @@ export function createSession(
     },
     /** As the library tells it; null: it cannot be resumed. */
     update(next: SessionInfo | null): void {
-      if (next?.sessionId === info?.sessionId && next !== null && info !== null) {
+      if (next !== null && next.sessionId === info?.sessionId) {
         info.sequence = next.sequence;
         return;
       }
-      info = next === null ? null : { ...next };
+      info = next && { ...next };
       isComplete = false;
       pending.clear();
     },

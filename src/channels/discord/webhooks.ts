@@ -8,9 +8,9 @@ import type { Mark, Recipient, SendOptions, SendResult } from '../../core/channe
 import { cutAt } from '../../core/cut.js';
 import type { InboundMessage } from '../../core/message.js';
 import { discordText } from '../markdown/discord.js';
-import type { Base, Call } from './api.js';
+import type { ApiCall, Base } from './api.js';
 import { type Directory, type Identity, nameOf } from './directory.js';
-import { CODE, type Failure, failureOf, isRefusal, MOST_NOTED, sendResult } from './failure.js';
+import { CODE, type DiscordFailure, failureOf, isRefusal, MOST_NOTED, sendResult } from './failure.js';
 import { type Author, authorOf, type Content, isShort, NEUTRAL_NAME, readsAs, roomOf } from './outbound.js';
 import { byAge, fieldsOf, idOf, isSnowflake, listOf, textOf } from './payload.js';
 
@@ -19,15 +19,15 @@ const BARRED_MS = 300_000;
 /** A reply does not wait longer than this for the persona's own name. */
 const PATIENCE_MS = 10_000;
 
-export interface Webhook {
+export interface OwnWebhook {
   id: string;
   /** Whoever has it speaks through the webhook. */
   token: string;
 }
 
 /** What is known of one channel. */
-interface Known {
-  webhook?: Webhook;
+interface ChannelWebhook {
+  webhook?: OwnWebhook;
   /** Until then there can be none, unless roles or channels change. */
   barred?: { until: number; lifts: number };
   isTold?: boolean;
@@ -36,21 +36,21 @@ interface Known {
 export type Webhooks = ReturnType<typeof createWebhooks>;
 
 export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
-  const channels = new LRUCache<string, Known>({ max: MOST_NOTED });
+  const channels = new LRUCache<string, ChannelWebhook>({ max: MOST_NOTED });
   /** Those that we have spoken through; dead where Discord does not know them any more. */
   const ours = new LRUCache<string, 'alive' | 'dead'>({ max: MOST_NOTED });
   /** Two who ask at once must not make two. */
-  const making = new Map<string, Promise<Webhook | null>>();
+  const making = new Map<string, Promise<OwnWebhook | null>>();
 
-  const isDead = ({ id }: Webhook): boolean => ours.get(id) === 'dead';
+  const isDead = ({ id }: OwnWebhook): boolean => ours.get(id) === 'dead';
 
-  function note(channel: string, webhook: Webhook): Webhook {
+  function note(channel: string, webhook: OwnWebhook): OwnWebhook {
     channels.set(channel, { webhook });
     ours.set(webhook.id, 'alive');
     return webhook;
   }
 
-  async function find(channel: string, signal: AbortSignal): Promise<Webhook | null> {
+  async function find(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
     const { webhook } = channels.get(channel) ?? {};
     if (webhook !== undefined && !isDead(webhook)) return webhook;
     const me = await identity.ask(signal);
@@ -65,7 +65,7 @@ export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
     return found === undefined ? null : note(channel, found);
   }
 
-  async function make(channel: string, signal: AbortSignal): Promise<Webhook | null> {
+  async function make(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
     try {
       const there = await find(channel, signal);
       if (there !== null) return there;
@@ -101,7 +101,7 @@ export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
     find,
     bar,
     /** The same, made if need be; null where there can be none now. */
-    async take(channel: string, signal: AbortSignal): Promise<Webhook | null> {
+    async take(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
       const { webhook, barred } = channels.get(channel) ?? {};
       if (barred !== undefined && barred.until > clock.now() && barred.lifts === api.forbidden.lifts())
         return null;
@@ -111,18 +111,18 @@ export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
       return running;
     },
     /** It says nothing more in this channel; perhaps it was moved to another one. */
-    forget(channel: string, { id }: Webhook): void {
+    forget(channel: string, { id }: OwnWebhook): void {
       const known = channels.get(channel);
       if (known?.webhook?.id === id) delete known.webhook;
     },
     /** Discord does not know it: whoever goes on using it is taken for an attacker. */
-    bury: ({ id }: Webhook) => void ours.set(id, 'dead'),
+    bury: ({ id }: OwnWebhook) => void ours.set(id, 'dead'),
     isDead,
     isOurs: (id: string): boolean => ours.has(id),
   };
 }
 
-function webhookOf(told: unknown): Webhook | null {
+function webhookOf(told: unknown): OwnWebhook | null {
   const webhook = fieldsOf<Discord.APIWebhook & { token: string }>(told);
   const id = idOf(webhook.id);
   const token = textOf(webhook.token);
@@ -137,69 +137,74 @@ const CLOSED = new Set<number | null>([CODE.missingAccess, CODE.missingPermissio
 /** Who said a message of ours. `named`: its text begins with the name. `lost`: its webhook is gone. */
 export type SaidBy =
   | { kind: 'bot' }
-  | { kind: 'webhook'; webhook: Webhook; thread: Record<string, string>; named: boolean }
+  | { kind: 'webhook'; webhook: OwnWebhook; thread: Record<string, string>; named: boolean }
   | { kind: 'lost'; reason: string };
 
 const LOST: SaidBy = { kind: 'lost', reason: 'the webhook of the message is gone' };
 
 /** A message of a persona, with the author's name saying whose it is (`plain`) and where it does not (`named`). */
-interface Speech {
+interface WebhookMessage {
   room: string;
   author: Author;
   plain: Content;
   named: Content;
-  files: NonNullable<Call['files']>;
+  files: NonNullable<ApiCall['files']>;
 }
 
-export type Speaker = ReturnType<typeof createSpeaker>;
-
-export function createSpeaker(
-  { api, log }: Base,
-  identity: Identity,
-  webhooks: Webhooks,
-  directory: Directory,
-) {
+export class WebhookSpeaker {
   /** Names and pictures that Discord does not take. */
-  const refused = new LRUCache<string, true>({ max: MOST_NOTED });
+  private readonly refused = new LRUCache<string, true>({ max: MOST_NOTED });
   /** By the ids of messages. */
-  const said = new LRUCache<string, SaidBy>({ max: MOST_NOTED });
+  private readonly said = new LRUCache<string, SaidBy>({ max: MOST_NOTED });
+
+  constructor(
+    private readonly base: Base,
+    private readonly identity: Identity,
+    private readonly webhooks: Webhooks,
+    private readonly directory: Directory,
+  ) {}
 
   /** The channel whose webhook is used, and the thread in it. A private thread is a chat, and has no webhooks. */
-  async function seatOf({ address, threadId }: Recipient, signal: AbortSignal) {
+  private async seatOf({ address, threadId }: Recipient, signal: AbortSignal) {
     if (threadId !== null) return { channel: address, thread: { thread_id: threadId } };
     const known =
-      directory.channel(address) ?? directory.noteChannel(await api.get(`/channels/${address}`, signal));
+      this.directory.channel(address) ??
+      this.directory.noteChannel(await this.base.api.get(`/channels/${address}`, signal));
     const parent = known?.parentId ?? null;
     if (parent === null) return { channel: address, thread: {} };
     return { channel: parent, thread: { thread_id: address } };
   }
 
-  async function speak(to: Recipient, speech: Speech, signal: AbortSignal): Promise<SendResult | null> {
-    const { channel, thread } = await seatOf(to, signal);
+  private async speak(
+    to: Recipient,
+    speech: WebhookMessage,
+    signal: AbortSignal,
+  ): Promise<SendResult | null> {
+    const { channel, thread } = await this.seatOf(to, signal);
     for (let tries = 0; tries < 2; tries += 1) {
-      const webhook = await webhooks.take(channel, signal);
+      const webhook = await this.webhooks.take(channel, signal);
       if (webhook === null) return null;
-      const result = await sendThrough(webhook, channel, thread, speech, signal);
+      const result = await this.sendThrough(webhook, channel, thread, speech, signal);
       if (result !== 'gone') return result;
-      webhooks.forget(channel, webhook);
-      if (tries > 0 && webhooks.isDead(webhook)) {
-        webhooks.bar(channel, 'Discord does not know a webhook that was just made');
+      this.webhooks.forget(channel, webhook);
+      if (tries > 0 && this.webhooks.isDead(webhook)) {
+        this.webhooks.bar(channel, 'Discord does not know a webhook that was just made');
       }
     }
     return null;
   }
 
-  async function sendThrough(
-    webhook: Webhook,
+  private async sendThrough(
+    webhook: OwnWebhook,
     channel: string,
     thread: Record<string, string>,
-    { author, plain, named, files, room }: Speech,
+    { author, plain, named, files, room }: WebhookMessage,
     signal: AbortSignal,
   ): Promise<SendResult | 'gone' | null> {
     for (;;) {
-      const isNamed = refused.has(author.username);
+      const isNamed = this.refused.has(author.username);
       const { avatar_url } = author;
-      const isPictured = avatar_url !== undefined && !refused.has(avatar_url);
+      const isPictured = avatar_url !== undefined && !this.refused.has(avatar_url);
       const body = {
         ...(isNamed ? named : plain),
         username: isNamed ? NEUTRAL_NAME : author.username,
@@ -208,92 +213,101 @@ export function createSpeaker(
       try {
         const path = `/webhooks/${webhook.id}/${webhook.token}`;
         const query = { wait: 'true', ...thread };
-        const call: Call = { method: 'POST', path, query, body, files, anonymous: true };
-        const answer = fieldsOf<Discord.APIMessage>(await api.call(call, signal));
+        const call: ApiCall = { method: 'POST', path, query, body, files, anonymous: true };
+        const answer = fieldsOf<Discord.APIMessage>(await this.base.api.call(call, signal));
         const id = idOf(answer.id);
         if (id === undefined) {
           return { kind: 'unreachable', reason: 'Discord answers without a message', taken: 'no' };
         }
         if ((idOf(answer.channel_id) ?? room) !== room) {
-          await takeBack(webhook, id);
+          await this.takeBack(webhook, id);
           return 'gone';
         }
-        said.set(id, { kind: 'webhook', webhook, thread, named: isNamed });
+        this.said.set(id, { kind: 'webhook', webhook, thread, named: isNamed });
         return { kind: 'sent', platformMessageId: id };
       } catch (error) {
         const failure = failureOf(error);
         const told = { channel: 'discord', reason: failure.reason };
-        noteFailure(webhook, failure);
+        this.noteFailure(webhook, failure);
         // Also where the thread is not in the webhook's channel any more.
-        if (webhooks.isDead(webhook) || failure.code === CODE.unknownChannel) return 'gone';
+        if (this.webhooks.isDead(webhook) || failure.code === CODE.unknownChannel) return 'gone';
         if (concerns(failure, 'username') && !isNamed) {
-          refused.set(author.username, true);
-          log.info({ ...told, name: author.username }, 'Discord refused the name of a persona');
+          this.refused.set(author.username, true);
+          this.base.log.info(
+            { ...told, name: author.username },
+            'Discord this.refused the name of a persona',
+          );
         } else if (concerns(failure, 'avatar_url') && isPictured) {
-          refused.set(avatar_url, true);
-          log.info({ ...told, avatar: avatar_url }, 'Discord refused the picture of a persona');
+          this.refused.set(avatar_url, true);
+          this.base.log.info(
+            { ...told, avatar: avatar_url },
+            'Discord this.refused the picture of a persona',
+          );
         } else if (!isRefusal(failure) || failure.status === 413) {
           return sendResult(failure);
         } else {
-          if (CLOSED.has(failure.code)) webhooks.bar(channel, failure.reason);
-          else log.debug(told, 'webhook refused a message; the bot sends it');
+          if (CLOSED.has(failure.code)) this.webhooks.bar(channel, failure.reason);
+          else this.base.log.debug(told, 'webhook this.refused a message; the bot sends it');
           return null;
         }
       }
     }
   }
 
-  function noteFailure(webhook: Webhook, { code }: Failure): void {
-    if (DEAD.has(code)) webhooks.bury(webhook);
+  /** What a call through a webhook came to. */
+  noteFailure(webhook: OwnWebhook, { code }: DiscordFailure): void {
+    if (DEAD.has(code)) this.webhooks.bury(webhook);
   }
 
   /** Somebody has moved the webhook to another channel, where this is for nobody. */
-  async function takeBack({ id, token }: Webhook, messageId: string): Promise<void> {
+  private async takeBack({ id, token }: OwnWebhook, messageId: string): Promise<void> {
     try {
       const path = `/webhooks/${id}/${token}/messages/${messageId}`;
-      await api.call({ method: 'DELETE', path, anonymous: true });
+      await this.base.api.call({ method: 'DELETE', path, anonymous: true });
     } catch (error) {
       const { reason } = failureOf(error);
-      log.warn({ channel: 'discord', reason }, 'webhook was moved; its message stays in the other channel');
+      this.base.log.warn(
+        { channel: 'discord', reason },
+        'webhook was moved; its message stays in the other channel',
+      );
     }
   }
 
-  async function ask(to: Recipient, id: string, username: string, signal: AbortSignal): Promise<SaidBy> {
-    const me = await identity.ask(signal);
+  private async ask(to: Recipient, id: string, username: string, signal: AbortSignal): Promise<SaidBy> {
+    const me = await this.identity.ask(signal);
     const told = fieldsOf<Discord.APIMessage>(
-      await api.get(`/channels/${roomOf(to)}/messages/${id}`, signal),
+      await this.base.api.get(`/channels/${roomOf(to)}/messages/${id}`, signal),
     );
     const author = fieldsOf<Discord.APIUser>(told.author);
     if (idOf(told.webhook_id) === undefined || author.id === me.id) return { kind: 'bot' };
-    const { channel, thread } = await seatOf(to, signal);
-    const webhook = await webhooks.find(channel, signal);
+    const { channel, thread } = await this.seatOf(to, signal);
+    const webhook = await this.webhooks.find(channel, signal);
     if (webhook?.id !== told.webhook_id || webhook === null) return LOST;
     return { kind: 'webhook', webhook, thread, named: !readsAs(textOf(author.username) ?? '', username) };
   }
 
-  return {
-    /** null where the bot is to say it. Never rejects. */
-    speak: (to: Recipient, speech: Speech, signal: AbortSignal): Promise<SendResult | null> =>
-      speak(to, speech, signal).catch((error) => sendResult(failureOf(error))),
-    /** What a call through a webhook came to. */
-    noteFailure,
-    noteBot: (messageId: string) => void said.set(messageId, { kind: 'bot' }),
-    /** Who said a message of ours. Rejects when Discord cannot be asked, or does not know the message. */
-    async saidBy(to: Recipient, messageId: string, options: SendOptions): Promise<SaidBy> {
-      const noted = said.get(messageId);
-      if (noted?.kind === 'webhook' && webhooks.isDead(noted.webhook)) return LOST;
-      if (noted !== undefined) return noted;
-      const author = authorOf(to, options);
-      if (author === null) return { kind: 'bot' };
-      const by = await ask(to, messageId, author.username, options.signal);
-      said.set(messageId, by);
-      return by;
-    },
-  };
+  /** null where the bot is to say it. Never rejects. */
+  async say(to: Recipient, speech: WebhookMessage, signal: AbortSignal): Promise<SendResult | null> {
+    return this.speak(to, speech, signal).catch((error) => sendResult(failureOf(error)));
+  }
+  noteBot(messageId: string): void {
+    this.said.set(messageId, { kind: 'bot' });
+  }
+  /** Who said a message of ours. Rejects when Discord cannot be asked, or does not know the message. */
+  async saidBy(to: Recipient, messageId: string, options: SendOptions): Promise<SaidBy> {
+    const noted = this.said.get(messageId);
+    if (noted?.kind === 'webhook' && this.webhooks.isDead(noted.webhook)) return LOST;
+    if (noted !== undefined) return noted;
+    const author = authorOf(to, options);
+    if (author === null) return { kind: 'bot' };
+    const by = await this.ask(to, messageId, author.username, options.signal);
+    this.said.set(messageId, by);
+    return by;
+  }
 }
 
 /** Discord names the field that is wrong before what is wrong with it. */
-function concerns({ code, reason }: Failure, field: string): boolean {
+function concerns({ code, reason }: DiscordFailure, field: string): boolean {
   return code === CODE.invalidForm && reason.includes(`${field}[`);
 }
 
