@@ -1,6 +1,6 @@
 /**
- * Artifacts (seed 003): files that come out of a task or a turn. What is handed on are references, never contents: the
- * blob lies at `data/artifacts/<task_id>/<id>.<ext>`.
+ * Artifacts (seed 003): files that a task or a turn produces. Only references are passed on; the blob lies at
+ * `data/artifacts/<task_id>/<id>.<ext>`.
  */
 import type { FileHandle } from 'node:fs/promises';
 import * as z from 'zod';
@@ -10,26 +10,26 @@ import type { ChatId } from './ids.js';
 export interface ArtifactRef {
   id: string;
   title?: string;
-  /** A MIME type. */
+  /** MIME type. */
   type?: string;
-  /** A path below `data`, as `artifacts/<task_id>/<id>.<ext>`, or an address of whoever gave it. */
+  /** A path below `data` (`artifacts/<task_id>/<id>.<ext>`), or an address given by the caller. */
   ref?: string;
 }
 
 export interface NewArtifact {
-  /** The task's id, or the turn's. */
+  /** Id of the task or the turn. */
   taskId: string;
   id: string;
   title: string | null;
   type: string | null;
   content: string;
-  /** Where it is to be sent; left out: nowhere. */
+  /** The chat to send it to. Absent: not sent. */
   chatId?: ChatId;
 }
 
 export interface FoundArtifact {
   path: string;
-  /** As people are to see it: the id, with its extension. */
+  /** The name shown to people: the id with its extension. */
   name: string;
   type: string;
   title: string | null;
@@ -37,30 +37,27 @@ export interface FoundArtifact {
 }
 
 export type WrittenArtifact =
-  /**
-   * `file`: to be sent; a copy, for it goes out later, and by then an agent's command may have put something else in the
-   * artifact's place. null: it is sent nowhere.
-   */
+  /** `file`: a copy to send, as an agent's command could replace the original before then; null if it is not sent. */
   { ok: true; ref: ArtifactRef & { ref: string }; file: OutgoingFile | null } | { ok: false; reason: string };
 
-/** Throw Fault `memory_unavailable` where the disk does not do as it is told. */
+/** Methods throw Fault `memory_unavailable` if the disk fails. */
 export interface Artifacts {
-  /** The same id replaces what was there. `ok: false`: a sentence for the model; nothing was written. */
+  /** Replaces an artifact with the same id. `ok: false`: nothing was written; the reason is a sentence for the model. */
   write(artifact: NewArtifact, signal: AbortSignal): Promise<WrittenArtifact>;
-  /** Only what lies really below `data/artifacts` and is a file; null otherwise. */
+  /** null unless it is a file really below `data/artifacts`. */
   find(taskId: string, id: string): Promise<FoundArtifact | null>;
   /**
-   * As `find`, opened for reading; to be closed by whoever asked. What is served is read from here: between a look at a
-   * path and its use an agent's command could put a link there.
+   * As `find`, opened for reading; the caller closes it. Serve from this handle: an agent's command could replace the
+   * path by a link between check and use.
    */
   open(taskId: string, id: string): Promise<(FoundArtifact & { handle: FileHandle }) | null>;
-  /** Of one task, by their ids. */
+  /** The artifacts of a task, by id. */
   list(taskId: string): Promise<ArtifactRef[]>;
-  /** Where the files of a task lie. Throws for an id that is no folder's name. */
+  /** The folder of a task's files. Throws if the id is not a valid folder name. */
   folderOf(taskId: string): string;
 }
 
-/** What an answer says of artifacts in a fenced block (contract, part 9). Without content and ref it names one that is there. */
+/** An item of an answer's fenced block (contract, part 9). Without content and ref it refers to an existing artifact. */
 export interface ArtifactDelta {
   id: string;
   title?: string;
@@ -69,32 +66,31 @@ export interface ArtifactDelta {
   ref?: string;
 }
 
-/** What is a name on every disk; `.` and `..` are none. */
+/** Valid as a file name on every file system. */
 export const ARTIFACT_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}$/;
 
 export function isArtifactId(id: string): boolean {
   return ARTIFACT_ID.test(id);
 }
 
-/** `text/markdown`, also with parameters. */
+/** `text/markdown`, with or without parameters. */
 export function isMimeType(type: string): boolean {
   return type.length <= 200 && /^[a-z0-9][\w.+-]*\/[a-z0-9][\w.+-]*[ \t]*(?:;[ -~]*)?$/i.test(type);
 }
 
-// What an answer says of artifacts (seed 003): fenced blocks with `{"artifact_deltas": […]}`. Those in which an item
-// counts are taken out of its words; anything else stays as it was written. Pure, and as quick for a long text as it is
-// long.
+// Artifacts in an answer (seed 003): fenced blocks with `{"artifact_deltas": […]}`. Blocks with a valid item are
+// removed from the text; everything else stays as written. Pure and linear.
 
 interface WithDeltas {
-  /** What is left for people to read. */
+  /** The text without the blocks. */
   text: string;
-  /** In the order in which they were written; of two with one id the last. */
+  /** In order of appearance; of two with the same id, the last. */
   deltas: ArtifactDelta[];
-  /** Why others in these blocks do not count, in words for the log. */
+  /** Why items of these blocks were rejected, for the log. */
   leftOut: string[];
 }
 
-/** Models write null for what they leave out. */
+/** Models write null for absent fields. */
 const text = z.string().nullish();
 const delta = z.object({
   id: z.string().refine(isArtifactId, 'is no name of an artifact'),
@@ -106,7 +102,7 @@ const delta = z.object({
 const block = z.object({ artifact_deltas: z.array(z.unknown()) });
 
 export function deltasIn(text: string): WithDeltas {
-  // Nearly every answer.
+  // The usual case.
   if (!text.includes('"artifact_deltas"')) return { text, deltas: [], leftOut: [] };
   const deltas = new Map<string, ArtifactDelta>();
   const leftOut: string[] = [];
@@ -129,7 +125,7 @@ export function deltasIn(text: string): WithDeltas {
   return { text: words.join('\n\n'), deltas: [...deltas.values()], leftOut };
 }
 
-/** The words of an answer that is still being written, without a block of which only the beginning is there. */
+/** The text of an unfinished answer, without a block that has only begun. */
 export function wordsSoFar(text: string): string {
   const words = deltasIn(text).text;
   const last = fencesOf(words).at(-1);
@@ -143,20 +139,20 @@ export function wordsSoFar(text: string): string {
 
 const NAMES = ['json', 'artifact_deltas'];
 const OPENING = /^ {0,3}(`{3,}|~{3,})([^\r]*)\r*$/;
-/** At the beginning; the indentation of the first line stays. */
+/** Leading blank lines; the indentation of the first line stays. */
 const BLANK_LINES = /^(?:[ \t]*\r?\n)+/;
 const BEGINNING = '{"artifact_deltas"';
 
-/** A fenced block by its places in a text: its first line, what stands in it, and what comes behind it. */
+/** Offsets of a fenced block: first line, content, and what follows it. */
 interface ArtifactFence {
   start: number;
   inner: number;
-  /** null: it is not closed. */
+  /** null: not closed. */
   body: number | null;
   end: number | null;
 }
 
-/** The fenced blocks that say they hold JSON or deltas; what stands within other blocks is none. */
+/** Fenced blocks labelled as JSON or deltas, not nested in other blocks. */
 function fencesOf(text: string): ArtifactFence[] {
   const found: ArtifactFence[] = [];
   let open: { fence: ArtifactFence; marks: string; isOurs: boolean } | null = null;
@@ -169,7 +165,7 @@ function fencesOf(text: string): ArtifactFence[] {
     const name = marked?.[2]?.trim() ?? '';
     if (open === null && marks !== '' && !(marks.startsWith('`') && name.includes('`'))) {
       const fence = { start: at, inner: after, body: null, end: null };
-      // A line that is not ended may still become another one.
+      // An unfinished line may still change.
       open = { fence, marks, isOurs: NAMES.includes(name.toLowerCase()) && next >= 0 };
     } else if (open !== null && marks.startsWith(open.marks) && name === '') {
       if (open.isOurs) found.push({ ...open.fence, body: at, end: after });
@@ -180,13 +176,13 @@ function fencesOf(text: string): ArtifactFence[] {
   return open?.isOurs ? [...found, open.fence] : found;
 }
 
-/** Before any expression looks at it: lines may be very long. */
+/** Checked before any regular expression, because lines may be very long. */
 function isMarked(line: string): boolean {
   const head = line.slice(0, 6).trimStart();
   return line.length <= 1_000 && (head.startsWith('```') || head.startsWith('~~~'));
 }
 
-/** null: it is no block of deltas, not a whole one, or nothing in it counts. */
+/** null if it is not a complete block of deltas or has no valid item. */
 function deltasOf(source: string): Omit<WithDeltas, 'text'> | null {
   if (!source.includes('"artifact_deltas"')) return null;
   let given: unknown;
@@ -217,7 +213,7 @@ function faultsIn({ issues }: z.core.$ZodError): string {
   return issues.map(({ path, message }) => [path.join('.'), message].join(' ').trim()).join('; ');
 }
 
-/** Whether what is there so far begins like deltas. */
+/** Whether an unfinished block begins like deltas. */
 function mayBecomeDeltas(source: string): boolean {
   const begun = source.slice(0, 1_000).replace(/\s+/g, '').slice(0, BEGINNING.length);
   return BEGINNING.startsWith(begun);

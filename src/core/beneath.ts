@@ -1,7 +1,7 @@
 /**
- * Opens files below a folder, one name after the other, and follows no link on the way: a link that somebody puts in the
- * place of a file, between a look and its use, leads nobody out. Where the system shows open files (`/proc`) a folder is
- * entered by its descriptor, elsewhere by its path. And how names are written on the disk.
+ * Opens files below a folder one name at a time without following links, so that a link put in place between check and
+ * use leads nowhere else. Enters folders by descriptor where `/proc` shows them, else by path. Also Unicode forms of
+ * file names.
  */
 import { constants, existsSync, readdirSync } from 'node:fs';
 import { type FileHandle, mkdir, open, opendir, readdir } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 const DESCRIPTORS = '/proc/self/fd';
 const BY_DESCRIPTOR = existsSync(DESCRIPTORS);
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
-/** Deeper folders are not entered: each one on the way is open meanwhile. */
+/** Maximum depth: every folder on the way stays open. */
 export const DEEPEST = 40;
 
 export interface OpenFolder {
@@ -22,7 +22,7 @@ async function openFolder(path: string): Promise<OpenFolder> {
   return { handle: await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), path };
 }
 
-/** The way to an entry of an open folder, for calls that take a path. `name` is one name, not `..`. */
+/** The path of an entry of an open folder, for calls that take a path. `name` is a single name, not `..`. */
 export function entryOf({ handle, path }: OpenFolder, name: string): string {
   return join(pathTo({ handle, path }), name);
 }
@@ -32,7 +32,7 @@ async function openWithin(folder: OpenFolder, name: string): Promise<OpenFolder>
   return { handle, path: join(folder.path, name) };
 }
 
-/** As `openWithin`, with a folder made that is not there. */
+/** As `openWithin`, but creates a missing folder. */
 export async function madeWithin(folder: OpenFolder, name: string): Promise<OpenFolder> {
   await mkdir(entryOf(folder, name), { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
@@ -40,7 +40,7 @@ export async function madeWithin(folder: OpenFolder, name: string): Promise<Open
   return openWithin(folder, name);
 }
 
-/** Opens a file for reading; null for what is none: pipes, devices and sockets keep nobody waiting. */
+/** Opens a regular file for reading; null for anything else. Never blocks on pipes, devices or sockets. */
 export async function openFile(folder: OpenFolder, name: string): Promise<FileHandle | null> {
   const handle = await open(entryOf(folder, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if ((await handle.stat()).isFile()) return handle;
@@ -48,7 +48,7 @@ export async function openFile(folder: OpenFolder, name: string): Promise<FileHa
   return null;
 }
 
-/** Opens the folder that `names` lead to, all of them real folders, and lets `use` work in it. `enter` goes one name on. */
+/** Opens the real folder at `names` and runs `use` in it. `enter` opens the next folder. */
 export async function within<T>(
   root: string,
   names: readonly string[],
@@ -68,21 +68,18 @@ export async function within<T>(
   }
 }
 
-/** Something in a folder. `path` is relative to where the walk began. */
+/** `path` is relative to the start of the walk. */
 export interface FolderEntry {
   kind: 'file' | 'folder' | 'other';
   name: string;
   path: string;
-  /** A folder that is not looked into: it is too deep, or cannot be read. */
+  /** A folder that was not entered: too deep, or unreadable. */
   isClosed?: true;
-  /** Open as long as the entry is looked at. */
+  /** Open only while the entry is being handled. */
   folder: OpenFolder;
 }
 
-/**
- * All that lies below an open folder, in no order; links are `other` and not followed. `enter` says which folders are
- * looked into.
- */
+/** Everything below an open folder, unordered; links are `other` and not followed. `enter` selects folders to walk. */
 export async function* entriesBelow(
   folder: OpenFolder,
   enter: (entry: FolderEntry) => boolean = () => true,
@@ -108,34 +105,31 @@ function pathTo({ handle, path }: OpenFolder): string {
   return BY_DESCRIPTOR ? join(DESCRIPTORS, String(handle.fd)) : path;
 }
 
-// File names in two Unicode forms. A Mac writes `é` as two characters (NFD), and an archive or a copy brings such names to
-// disks that take them for others than those in one (NFC), which people and models type. Here they are the same name.
-// Where a folder holds both, the very name that is asked for counts.
+// File names in two Unicode forms. macOS writes `é` decomposed (NFD), and copies and archives bring such names to file
+// systems that treat them as different from the composed ones (NFC) that people and models type. Here both are the same
+// name; if a folder has both, the exact one wins.
 
 export function composed(name: string): string {
   return isAscii(name) ? name : name.normalize('NFC');
 }
 
-/** Composed, each name once: of two that are the same it is the one that is looked up. */
+/** Composed names without duplicates. */
 export function composedNames(names: readonly string[]): string[] {
   return [...new Set(names.map(composed))];
 }
 
-/**
- * How a name is written in a folder; the name itself where there is none like it. Synchronous, because it is asked for
- * every message, and costs nothing for the names that most have.
- */
+/** A name as the folder spells it; unchanged if there is no match. Synchronous, as every message needs it. */
 export function nameOnDisk(folder: string, name: string): string {
   if (isAscii(name) || existsSync(join(folder, name))) return name;
   try {
     return meant(name, readdirSync(folder)) ?? name;
   } catch {
-    // Nothing is there, or not to be read: whatever is done with the name says so.
+    // Missing or unreadable: using the name reports the error.
     return name;
   }
 }
 
-/** The same for all the names of a path below a folder. */
+/** As `nameOnDisk`, for each name of a path below a folder. */
 export async function pathOnDisk(folder: string, names: readonly string[]): Promise<string[]> {
   const written: string[] = [];
   for (const name of names) {
@@ -153,7 +147,7 @@ function meant(name: string, there: readonly string[]): string | null {
   return there.filter((each) => composed(each) === wanted).sort()[0] ?? null;
 }
 
-/** Names of a folder that are the same, in groups of two and more. */
+/** Groups of two or more names that differ only in Unicode form. */
 export function sameNames(names: readonly string[]): string[][] {
   const groups = new Map<string, string[]>();
   for (const name of names) groups.set(composed(name), [...(groups.get(composed(name)) ?? []), name]);

@@ -1,22 +1,22 @@
-/** Time as an argument, so that tests need not wait. Times are milliseconds since 1970 (UTC). */
+/** Time as a parameter, so that tests need not wait. All times are ms since 1970 (UTC). */
 export interface Clock {
   now(): number;
-  /** Resolves after `ms`, or at once when the signal aborts; never rejects. */
+  /** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /**
-   * Calls `act` after `ms`, unless the returned function cancels it before. For timers that are set for every message
-   * and hardly ever fire: an abort signal would cost more than the timer itself.
+   * Calls `act` after `ms`; the returned function cancels it. Cheaper than an abort signal for timers that are set for
+   * every message and rarely fire.
    */
   after(ms: number, act: () => void): () => void;
 }
 
 /**
- * The abort reason for timers that are no longer needed. Without a reason, `abort()` creates an error with a stack,
- * which costs more than the timer itself.
+ * Abort reason for timers that are no longer needed. Without a reason, `abort()` creates an error with a stack trace,
+ * which costs more than the timer.
  */
 export const OVER = 'over';
 
-/** Node's timers hold no more than this, 24.8 days, and fire at once when given more. The clock waits longer in pieces. */
+/** Node's limit for a timer, 24.8 days; longer ones fire at once. The clock splits longer waits. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {

@@ -1,6 +1,6 @@
 /**
- * The text of files that people edit: front matter, YAML, and UTF-8 bytes as a string with one character per byte, so that
- * cutting and joining preserves every byte, even of invalid UTF-8.
+ * Text of files that people edit: front matter, YAML, and UTF-8 as one character per byte, so that cutting and joining
+ * preserves every byte, even invalid UTF-8.
  */
 import { CST, type Document, Lexer, LineCounter, parseDocument, YAMLParseError } from 'yaml';
 
@@ -14,30 +14,30 @@ export function decode(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** Whether text appended to this starts at the beginning of a line. */
+/** Whether appended text starts a new line. */
 export function endsLine(bytes: string): boolean {
   return bytes === '' || bytes.endsWith('\n') || bytes.endsWith('\r');
 }
 
-/** The lines, each with its line end. */
+/** Lines with their line ends. */
 export function linesOf(bytes: string): string[] {
   return bytes.match(/[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$/g) ?? [];
 }
 
-/** Front matter: YAML between two `---` lines at the beginning of a file, as text or as bytes (see `byte-text.ts`). */
+/** Front matter: YAML between two `---` lines at the start of a file. Takes text or bytes (`encode`). */
 interface FrontMatter {
-  /** The opening line, with a byte order mark if there is one. */
+  /** The opening line, with the byte order mark if any. */
   opening: string;
   matter: string;
-  /** Starts with the closing line. */
+  /** From the closing line on. */
   rest: string;
-  /** Everything after the closing line. */
+  /** After the closing line. */
   body: string;
 }
 
 const OPENING = /^(?:\uFEFF|\xef\xbb\xbf)?---[ \t]*\r?\n/;
 
-/** null if the file has none, or it is not closed. */
+/** null without closed front matter. */
 export function splitFrontMatter(file: string): FrontMatter | null {
   const opening = OPENING.exec(file)?.[0];
   if (opening === undefined) return null;
@@ -56,28 +56,28 @@ export function beginsFrontMatter(file: string): boolean {
   return OPENING.test(file);
 }
 
-// YAML that others wrote: personas, skills, agents, archives, a chat's file. The library takes square time for brackets
-// that nothing closes, and where they nest deep it ends the whole process: so a text is measured first, by its tokens,
-// which is linear, and what no such file needs is refused.
+// YAML by others: personas, skills, agents, archives, a chat's file. The library takes quadratic time for unclosed
+// brackets and crashes the process when they nest deeply, so a text is measured first by its tokens, in linear time,
+// and excessive ones are refused.
 
-/** Characters. */
+/** In characters. */
 const MOST_TEXT = 65_536;
 const MOST_TOKENS = 10_000;
-/** Brackets within brackets; lists and keys that begin on one line, where each may be within the one before. */
+/** Nested brackets, or nested lists and keys that begin on one line. */
 const DEEPEST = 64;
 const BEGINS: ReadonlySet<string> = new Set(['seq-item-ind', 'explicit-key-ind', 'map-value-ind']);
-/** More are not told. */
+/** Maximum number of reported errors. */
 const MOST_ERRORS = 10;
-/** What aliases may stand for, for `toJS`. */
+/** Alias limit for `toJS`. */
 export const MOST_ALIASES = 100;
 
-/** A text that is too much is an empty document with an error that says so. Errors name their line. */
+/** An excessive text becomes an empty document with an error that says so. Errors name their line. */
 export function documentOf(source: string): Document.Parsed {
   const refusal = refusalOf(source);
   const lines = new LineCounter();
   const document = parseDocument(refusal === null ? source : '', {
     lineCounter: lines,
-    // Each would have the line that it stands in, and there may be as many as there are characters.
+    // Pretty errors quote their line, and there may be one per character.
     prettyErrors: false,
     logLevel: 'error',
   });
@@ -90,7 +90,7 @@ export function documentOf(source: string): Document.Parsed {
   return document;
 }
 
-/** As plain values. Throws an Error for what is no YAML, and for aliases that cannot be resolved or stand for too much. */
+/** Plain values. Throws an Error for invalid YAML, and for aliases that are unresolved or expand too far. */
 export function dataOf(source: string): unknown {
   const document = documentOf(source);
   const [error] = document.errors;
@@ -98,7 +98,7 @@ export function dataOf(source: string): unknown {
   return document.toJS({ maxAliasCount: MOST_ALIASES });
 }
 
-/** null for what may be parsed. */
+/** null if the text may be parsed. */
 function refusalOf(source: string): string | null {
   if (source.length > MOST_TEXT) return `it is longer than ${MOST_TEXT} characters`;
   let tokens = 0;

@@ -1,13 +1,13 @@
 /**
- * Ids. Those of chats and people are built by the channel from the platform's own id and opaque to everybody else. Each is
- * also a safe folder name, because `groups/` is organised by ids. Those that we make ourselves are unique.
+ * Ids. Those of chats and people are built by the channel from the platform's id, opaque to everything else, and safe
+ * as folder names. Our own ids are unique.
  */
 import { randomUUID } from 'node:crypto';
 
-/** `<channel>_<platform's id>`: `telegram_-1001234567890`, `terminal_local`. Ids of senders have the same form. */
+/** `<channel>_<platform's id>`: `telegram_-1001234567890`, `terminal_local`. Sender ids have the same form. */
 export type ChatId = string;
 
-/** A chat and, optionally, a thread in it: `telegram_-100123` or `telegram_-100123/45`. Each room has one lease. */
+/** A chat, or a thread in it: `telegram_-100123`, `telegram_-100123/45`. Each room has one lease. */
 export type RoomId = string;
 
 /** The slug of a persona's name; `default` always exists. */
@@ -15,7 +15,7 @@ export type PersonaId = string;
 
 export const DEFAULT_PERSONA: PersonaId = 'default';
 
-/** Percent-encodes (UTF-8, upper case) all characters but ASCII letters, digits, `.`, `_`, `-` and `@`. */
+/** Percent-encodes (UTF-8, upper case) everything but ASCII letters, digits, `.`, `_`, `-` and `@`. */
 export function platformId(channel: string, address: string): ChatId {
   let safe = '';
   for (const byte of Buffer.from(address, 'utf8')) {
@@ -27,12 +27,12 @@ export function platformId(channel: string, address: string): ChatId {
   return `${channel}_${safe}`;
 }
 
-/** The channel's name in an id. Channel names contain no underscore. */
+/** The channel of an id. Channel names contain no underscore. */
 export function channelOf(id: ChatId): string {
   return id.slice(0, id.indexOf('_'));
 }
 
-/** A chat id never contains a slash, so `roomParts` can split it again. */
+/** Chat ids contain no slash, so `roomParts` can split it. */
 export function roomId(chatId: ChatId, threadId: string | null): RoomId {
   return threadId === null ? chatId : `${chatId}/${threadId}`;
 }
@@ -44,19 +44,18 @@ export function roomParts(room: RoomId): { chatId: ChatId; threadId: string | nu
     : { chatId: room.slice(0, slash), threadId: room.slice(slash + 1) };
 }
 
-/** The platform's own id: the inverse of `platformId`. */
+/** The platform's own id; the inverse of `platformId`. */
 export function addressOf(id: ChatId): string {
   return decodeURIComponent(id.slice(id.indexOf('_') + 1));
 }
 
 /**
- * An id that nobody has yet: a UUID of version 7 (RFC 9562, section 5.7). It begins with the time, so rows that are added
- * one after the other lie beside each other in every index by them: one page is written, where random ids would take one
- * each. `now`: milliseconds.
+ * A unique id: UUID version 7 (RFC 9562, section 5.7). It starts with the time `now` (ms), so consecutive rows share
+ * index pages; random ids would dirty a page each.
  */
 export function uniqueId(now: number): string {
   const time = now.toString(16).padStart(12, '0');
-  // Of version 4 only the four bits of the version differ: `…-4…-`.
+  // A version 4 UUID differs only in its version digit: `…-4…-`.
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
 }
 

@@ -1,9 +1,9 @@
 /**
- * Letters that look like others, for comparing names as people read them: each row is what they look like, then those
- * that do. From confusables.txt of Unicode Technical Standard #39, version 17.0.0 (© 1991-2025 Unicode, Inc., Unicode
- * License V3, https://www.unicode.org/license.txt), of which it keeps, without accents, the letters and digits of Latin,
- * Greek, Cyrillic, Armenian, Coptic, Cherokee and Lisu that compatibility normalisation leaves apart; but not those that
- * would make one of two names in the same script (σ and ο, գ and զ, ռ and ո). Data alone.
+ * Look-alike letters, to compare names as people see them. Each row: a look, then the letters that have it. From
+ * confusables.txt of Unicode Technical Standard #39, version 17.0.0 (© 1991-2025 Unicode, Inc., Unicode License V3,
+ * https://www.unicode.org/license.txt): letters and digits of Latin, Greek, Cyrillic, Armenian, Coptic, Cherokee and
+ * Lisu, without accents, that compatibility normalisation keeps apart; except pairs that would merge two names of one
+ * script (σ and ο, գ and զ, ռ and ո).
  */
 const CONFUSABLES = [
   '2 ƧƻϨꙄꝚ, 3 ƷȜЗӠⲜⳄⳌꝪꞫ, 4 Ꮞ, 5 Ƽ, 6 ϬбᏮⳒⳓⳜ, 8 Ȣȣ, 9 ⳊⳋꝮ, A ΑАᎪꓮ, AA Ꜳ, AE ÆӔ, AO Ꜵ, AU Ꜷ, AV ꜸꜺ, AY Ꜽ',
@@ -19,8 +19,8 @@ const CONFUSABLES = [
   'ẟ δծⳝ, Ⱶ ͰᎨᎰ, Ꜿ Ͽ, ꜿ ͽ, Ꞓ ЄⲈ, ꞓ εєԑⲉꮛ',
 ];
 
-// What a name or a tag looks like to whoever reads it: after the skeletons of Unicode Technical Standard #39, with
-// capitals and accents making no difference. Pure.
+// The look of a name or a tag, based on the skeletons of Unicode Technical Standard #39, ignoring case and accents.
+// Pure.
 
 const SAME_LOOK = new Map(
   CONFUSABLES.join(', ')
@@ -31,15 +31,15 @@ const SAME_LOOK = new Map(
     }),
 );
 
-/** Nobody sees these. */
+/** Invisible characters. */
 const INVISIBLE = /[\p{DI}\p{Cf}]/gu;
-/** Accents; not the vowel signs that other scripts write as marks. */
+/** Accents, but not the vowel signs of other scripts. */
 const ACCENTS = /[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]/gu;
 const APART = /[^\p{L}\p{N}\p{M}]+/gu;
 
-/** One piece of text as it looks; for comparing with another. */
+/** The look of a text, for comparison with another. */
 export function lookOf(text: string): string {
-  // Accents go first, while they are characters of their own, and once more with those of what a letter looks like.
+  // Accents are removed before and after the lookup: NFKD separates them first.
   const bare = text
     .replace(INVISIBLE, '')
     .normalize('NFKD')
@@ -52,8 +52,8 @@ export function lookOf(text: string): string {
 }
 
 /**
- * How a name can be read: as it is written, where a capital I looks like an l, and in lower case, where it looks like an i.
- * Spaces and punctuation are only gaps; none where there is no letter. Two names that share a reading can be mistaken.
+ * The looks of a name: as written (a capital I looks like an l) and in lower case (it looks like an i), with spaces and
+ * punctuation as gaps; empty without letters. Two names that share a look can be mistaken for each other.
  */
 export function readingsOf(name: string): string[] {
   const readings = [name, name.normalize('NFKC').toLowerCase()].map((text) =>

@@ -1,6 +1,6 @@
 /**
- * Recall: searching what a persona knows. Every search has a scope. The index is derived: it may lag, be deleted or be
- * broken; then less is found, but never anything of another scope.
+ * Recall: search in what a persona knows, always within a scope. The index is derived from the store and the files: if
+ * it lags or breaks, recall finds less, but never anything of another scope.
  */
 
 import { cutAt } from './cut.js';
@@ -16,7 +16,7 @@ export interface Scope {
   readonly personaId: PersonaId;
 }
 
-/** The notes of the workspace, which are the owner's: no chat has such an id. */
+/** The owner's workspace. No chat can have this id. */
 export const WORKSPACE: Scope = { chatId: 'workspace', personaId: 'workspace' };
 
 export function isWorkspace({ chatId }: Scope): boolean {
@@ -24,66 +24,66 @@ export function isWorkspace({ chatId }: Scope): boolean {
 }
 
 export interface RecallQuery {
-  /** What somebody said or asked, verbatim: not a query language. */
+  /** A person's words, verbatim: not a query language. */
   text: string;
-  /** What was said just before, where the text goes on from it: helps to find, and need not be found. */
+  /** The preceding messages, if the text continues them. They help to find hits but need not match. */
   around?: string;
-  /** The most hits to return, best first. */
+  /** Maximum number of hits, best first. */
   limit: number;
-  /** Only what was said or noted from `since` (inclusive) to `until` (exclusive); ms. */
+  /** Only hits from `since` (inclusive) to `until` (exclusive), in ms. */
   since?: number;
   until?: number;
-  /** The time of asking, to resolve words like "yesterday". */
+  /** The current time, to resolve words like "yesterday". */
   now: number;
-  /** Excludes messages that the prompt shows anyway. */
+  /** Messages that the prompt shows anyway. */
   except?: { room: RoomId; after: Position };
 }
 
 type Source =
   | { kind: 'message'; room: RoomId; messageId: number; author: string; own: boolean }
-  /** Path relative to the chat's folder; `line` counts from 1. `tier`: which one in MEMORY.md, else null. */
+  /** `file`: relative to the chat's folder. `line`: from 1. `tier`: null outside MEMORY.md. */
   | { kind: 'file'; file: string; line: number; tier: 1 | 2 | 3 | null }
-  /** A message that only exists in an archive. */
+  /** A message that exists only in an archive. */
   | { kind: 'archive'; file: string; author: string };
 
 export interface Recalled {
   text: string;
-  /** Of a long text, the part that has to do with the query. */
+  /** The matching part of a long text. */
   excerpt?: string;
-  /** When it was said, or noon of the log's day; null if unknown. */
+  /** The message's time, or noon of the log's day; null if unknown. */
   at: number | null;
   source: Source;
-  /** From 0 (no better than chance) to 1; roughly comparable within and between queries. */
+  /** From 0 (chance) to 1; roughly comparable within and between queries. */
   relevance: number;
-  /** It has a word that the query is about and that hardly anything else in the scope has. */
+  /** Contains a word of the query that is rare in this scope. */
   rare?: boolean;
-  /** It is words from outside, or an answer to such. */
+  /** Untrusted text, or an answer to untrusted text. */
   outside?: true;
-  /** The question just before, if this may be its answer. */
+  /** The preceding question, if this may be its answer. */
   answers?: Recalled;
 }
 
 export interface RecallResult {
   hits: Recalled[];
-  /** `keywords`: vectors are off or were unavailable. */
+  /** `keywords`: vectors are off or unavailable. */
   by: 'keywords' | 'both';
 }
 
 interface RecallStatus {
-  /** Chunks in the index; messages and files known to wait for indexing. */
+  /** Chunks in the index, and messages and files known to wait for it. */
   indexed: number;
   waiting: number;
-  /** Vectors: off, working, or failing since a time with the reason; and how many chunks wait for theirs. */
+  /** `vectors`: off, working, or failing since a time. `vectorsWaiting`: chunks without a vector yet. */
   vectors: { state: 'off' | 'ok' } | { state: 'failing'; since: number; reason: string };
   vectorsWaiting: number;
 }
 
 export interface Recall {
-  /** Never throws for a broken index: returns what it finds and logs the error. */
+  /** Never throws for a broken index: logs the error and returns what it finds. */
   search(scope: Scope, query: RecallQuery, signal?: AbortSignal): Promise<RecallResult>;
-  /** Something was heard in a room: index it soon, in the background. */
+  /** Indexes new messages of a room soon, in the background. */
   heard(room: RoomId): void;
-  /** Something in a chat was erased for good: drops everything derived from the chat at once and rebuilds it. */
+  /** Drops everything derived from the chat at once, then rebuilds it. Called after something was erased permanently. */
   forget(chatId: ChatId): Promise<void>;
   status(): RecallStatus;
   /** Starts indexing in the background; resolves at once. */
@@ -91,14 +91,13 @@ export interface Recall {
   stop(): Promise<void>;
 }
 
-/** The store as recall reads it. The store alone decides what a persona may still see. */
-/** What each persona heard, in that order. */
+/** What each persona heard, as recall reads it from the store. Only the store decides what a persona may still see. */
 export interface HeardFeed {
-  /** Every view in which anything was heard, in pages ordered by (room, personaId). */
+  /** All views in which anything was heard, in pages ordered by (room, personaId). */
   heardViews(after: { room: RoomId; personaId: PersonaId } | null, most: number): Promise<HeardView[]>;
   /**
-   * What a persona heard in a room after a position, oldest first: either messages addressed to it and its own, or
-   * overheard ones. Leaves out what was forgotten by a reset and what a running turn is answering.
+   * Messages that a persona heard in a room after a position, oldest first: either its own and those addressed to it,
+   * or overheard ones. Excludes what a reset forgot and what a running turn is answering.
    */
   heardSince(ask: {
     room: RoomId;
@@ -107,7 +106,7 @@ export interface HeardFeed {
     after: Position;
     most: number;
   }): Promise<HeardMessage[]>;
-  /** Those of the messages that the scope's persona heard in that chat and may still see, with their current text. */
+  /** The given messages that the persona heard in that chat and may still see, with their current text. */
   visible(scope: Scope, messageIds: number[]): Promise<HeardMessage[]>;
 }
 
@@ -118,17 +117,17 @@ export interface RecallFeed extends HeardFeed {
 export interface HeardView {
   room: RoomId;
   personaId: PersonaId;
-  /** Grows with every reset: indexed data with another number is void for this view. */
+  /** Increases with every reset: data indexed under another number is invalid. */
   resetAt: number;
 }
 
-/** The files of a scope as recall reads them. Unreadable ones are left out and logged. */
+/** The files of a scope as recall reads them. Unreadable files are logged and skipped. */
 export interface RecallFiles {
-  /** Every chat and persona that has a folder, and the workspace. */
+  /** All chats and personas that have a folder, and the workspace. */
   scopes(): Promise<Scope[]>;
-  /** The persona's MEMORY.md, the chat's daily logs, and the persona's archives that were not reset. */
+  /** The persona's MEMORY.md, the chat's daily logs, and the persona's archives, except reset ones. */
   list(scope: Scope): Promise<RecallFile[]>;
-  /** The text; null if the file no longer exists. */
+  /** null if the file no longer exists. */
   read(scope: Scope, file: string): Promise<string | null>;
 }
 
@@ -140,17 +139,17 @@ export interface RecallFile {
   bytes: number;
 }
 
-// Formats recalled pieces as lines for a model: in a turn's prompt and in answers of `search_memory`.
+// Recalled pieces as lines for a model: in prompts and in results of `search_memory`.
 
-/** Whether words from outside are in the line of a piece, or in what it answers. */
+/** Whether a piece, or the question it answers, is untrusted text. */
 export function isFromOutside({ outside, answers }: Recalled): boolean {
   return outside === true || answers?.outside === true;
 }
 
-/** Limits one line, so that it cannot fill the whole answer. */
+/** Maximum length of one line, so that it cannot fill the whole answer. */
 const MOST_CHARS = 1_000;
 
-/** `- 2026-03-04 10:15, Ann: text`. Always a single line, so that no text can pose as another entry. */
+/** `- 2026-03-04 10:15, Ann: text`. Always one line, so that no text can pose as another entry. */
 export function recalledLine({ text, excerpt, at, source }: Recalled, zone: Zone): string {
   const line = oneLine(excerpt ?? text);
   const words = line.length <= MOST_CHARS ? line : `${cutAt(line, MOST_CHARS)} …`;
@@ -167,7 +166,7 @@ export function recalledLine({ text, excerpt, at, source }: Recalled, zone: Zone
 
 const OWN = 'you';
 
-/** A name ends at the colon; nobody else is called as the persona is here, whatever they call themselves. */
+/** A name without colons. Names that look like the persona's own label are marked as somebody else's. */
 function authorIn(name: string): string {
   const line = oneLine(name.replaceAll(':', ' '));
   return looksLike(line, OWN) ? `somebody called “${line}”` : line;
@@ -177,28 +176,28 @@ function oneLine(text: string): string {
   return text.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim();
 }
 
-// The port that turns texts into vectors, with a server on a GPU machine: called over HTTP or through a queue in Redis.
+// The port that turns texts into vectors, served over HTTP or through a Redis queue.
 
 /**
- * Throws Fault `embedding_unavailable` when there is no usable answer in time. When the server is down, calls must fail
- * at once: a circuit breaker stays open for a while after failures.
+ * Throws Fault `embedding_unavailable` if there is no usable answer in time. A circuit breaker makes calls fail at once
+ * for a while after failures.
  */
 export interface Embedder {
-  /** Identifies the model and how its vectors are made; vectors of different models are never compared. */
+  /** Identifies the model and how vectors are made. Vectors of different models are never compared. */
   readonly model: string;
   /** Length of the vectors; null until the first answer. */
   dimensions(): number | null;
   /**
-   * One unit vector per text, in order; null for a text that the server rejects for good (too long, malformed).
-   * `purpose` sets the priority: somebody waits for a query, so queries go before documents.
+   * One unit vector per text, in order; null for a text that the server rejects permanently (too long, malformed).
+   * Queries have priority over documents.
    */
   embed(
     texts: string[],
     ask: { purpose: 'query' | 'document'; signal: AbortSignal },
   ): Promise<(Float32Array | null)[]>;
   /**
-   * The vector of a question among those that `model`, an earlier name, stands for; null where the server cannot make
-   * it any more, or not in time. Absent: never.
+   * The vector of a question under an earlier `model`; null if the server cannot make it, or not in time. Absent:
+   * never.
    */
   embedAsBefore?(model: string, text: string, signal: AbortSignal): Promise<Float32Array | null>;
   state(): { kind: 'ok' } | { kind: 'failing'; since: number; reason: string };

@@ -1,7 +1,7 @@
 /**
- * Tasks: work that is given to an agent, by a program (docs/tasks.md) or by a persona that delegates it (docs/agents.md).
- * A task is stored before it begins, runs at most once, and ends in exactly one way; what comes of it is stored in the
- * transaction that ends it, together with whatever is told of it.
+ * Tasks: work for an agent, given by a program (docs/tasks.md) or delegated by a persona (docs/agents.md). A task is
+ * stored before it begins, runs at most once and ends exactly once; its result and the message about it are stored in
+ * the transaction that ends it.
  */
 
 import { createHash } from 'node:crypto';
@@ -16,16 +16,13 @@ import type { ReceiptOf } from './receipt.js';
 import type { AgentPlace } from './tool.js';
 import type { Step } from './transcript.js';
 
-/**
- * interrupted: the process ended while it ran; it is not run again. A task that ended with `error` has a sentence that
- * says why; of one that was stopped nothing is told.
- */
+/** interrupted: the process ended while it ran; no retry. error: `Task.error` says why. stopped: nobody is told. */
 export type TaskStatus = 'pending' | 'running' | 'completed' | 'error' | 'stopped' | 'interrupted';
 
 export const ENDED: readonly TaskStatus[] = ['completed', 'error', 'stopped', 'interrupted'];
 
 export interface Task {
-  /** Letters, digits, `-` and `_`: a safe folder name. */
+  /** Letters, digits, `-` and `_`: safe as a folder name. */
   id: string;
   agent: string;
   goal: string;
@@ -36,19 +33,19 @@ export interface Task {
   request: TaskRequest;
   result: TaskResult | null;
   error: string | null;
-  /** The persona that delegated it; null: a program gave it. */
+  /** The persona that delegated it; null: given by a program. */
   parent: TaskParent | null;
 }
 
 export interface TaskRequest {
   messages: TaskWords[];
-  /** For this task alone; null: the workspace's. */
+  /** The plan of this task; null: the workspace's plan. */
   plan: Plan | null;
   artifacts: ArtifactRef[];
   memory: string[];
-  /** The `VIAP_V3_TASK` as it was given; null: a program's task. */
+  /** The original `VIAP_V3_TASK`; null for a program's task. */
   viap: Record<string, unknown> | null;
-  /** Of the message that led a persona to give it: the event in the journal. Left out: of none. */
+  /** The journal event of the message that made a persona delegate it. Absent: none. */
   eventId?: string;
 }
 
@@ -71,7 +68,7 @@ export interface TaskResult {
   artifactRefs?: ArtifactRef[];
 }
 
-/** Where a delegated task comes from, and where its outcome is told. */
+/** The origin of a delegated task, which is also told its outcome. */
 export interface TaskParent {
   chatId: ChatId;
   room: RoomId;
@@ -79,13 +76,13 @@ export interface TaskParent {
   turnId: string;
   /** The call of `sessions_spawn`. */
   callId: string;
-  /** Whose words led to it; empty: nobody's, or not one person's. */
+  /** The person whose words led to it; empty if nobody's, or not one person's. */
   senderId: ChatId;
-  /** It was given while words from outside stood before the model. */
+  /** It was delegated while the model saw untrusted text. */
   tainted: boolean;
 }
 
-/** What happened to a task; the newest `MOST_EVENTS` are kept. The store itself adds every `status`. */
+/** The newest `MOST_EVENTS` are kept. The store adds every `status` itself. */
 export type TaskEvent = { at: number } & (
   | { kind: 'status'; status: TaskStatus }
   | { kind: 'tool-call'; callId: string; tool: string; arguments: string }
@@ -94,10 +91,7 @@ export type TaskEvent = { at: number } & (
 
 export const MOST_EVENTS = 500;
 
-/**
- * steer: ends what the agent is doing and comes first; followup: after its answer, each by itself; collect: after all
- * of these, together.
- */
+/** steer: interrupts the agent, comes first; followup: after its answer, one by one; collect: last, together. */
 type TaskMessageMode = 'steer' | 'followup' | 'collect';
 
 export interface TaskMessage {
@@ -107,71 +101,71 @@ export interface TaskMessage {
 }
 
 export type NewTask = Pick<Task, 'id' | 'agent' | 'goal' | 'request' | 'parent'> & {
-  /** `hash`: of the whole body, so that the same key with another body is noticed. */
+  /** `hash`: of the whole body, to detect the same key with another body. */
   idempotency: { key: string; hash: string } | null;
   now: number;
 };
 
-/** Tasks that programs gave, or that personas delegated in chats of these channels. */
+/** Tasks of programs, or tasks delegated in chats of these channels. */
 export type TaskOrigin = 'programs' | { channels: readonly string[] };
 
 export interface TaskBounds {
-  /** Programs' tasks that are pending. */
+  /** Pending tasks of programs. */
   waiting: number;
-  /** Delegated tasks that are not over: of one room, and in all. */
+  /** Unfinished delegated tasks, per room and in total. */
   perRoom: number;
   delegated: number;
 }
 
 export type TaskAdded =
   | { kind: 'added' }
-  /** The same key and body, within a day: nothing was added. Not after `interrupted`. */
+  /** Same key and body within a day: nothing was added. Not after `interrupted`. */
   | { kind: 'there'; task: Task }
-  /** The same key with another body. */
+  /** Same key, another body. */
   | { kind: 'conflict' }
   | { kind: 'full'; bound: keyof TaskBounds };
 
-/** How a task ends, and what is told of it in the same transaction. */
+/** The end of a task, and the message about it, in one transaction. */
 export interface TaskEnd {
   id: string;
   status: 'completed' | 'error' | 'interrupted';
   result: TaskResult | null;
   error: string | null;
-  /** Whatever else the journal has pending of it is ended with it: its own calls, and the call that gave it. */
+  /** Also ends its other pending journal entries: its own calls, and the call that delegated it. */
   entries: readonly JournalWrite[];
-  /** An event of the parent's room; null: nobody is told. Not stored where the room's conversation was forgotten since. */
+  /** An event in the parent's room; null: nobody is told. Dropped if the room's conversation was forgotten meanwhile. */
   tell: ReceiptOf<'event'> | null;
   now: number;
 }
 
-/** A claim expires with its lease, like that of a room. */
+/** A claim expires with its lease, as for rooms. */
 export interface TaskStore {
-  /** Counts and adds in one transaction. */
+  /** Checks the bounds and adds in one transaction. */
   addTask(task: NewTask, bounds: TaskBounds): Promise<TaskAdded>;
   task(id: string): Promise<Task | null>;
-  /** The newest that was added with this idempotency key, whatever became of it. */
+  /** The newest task with this idempotency key, in any state. */
   taskOfKey(key: string): Promise<Task | null>;
-  /** Newest first. Left out: of all. */
+  /** Newest first. `agent` absent: all agents. */
   tasks(ask: { most: number; agent?: string }): Promise<Omit<Task, 'request'>[]>;
-  /** The ids of those that another chat has given, or a program. */
+  /** Ids of tasks given by other chats or by programs. */
   tasksElsewhere(chatId: ChatId): Promise<string[]>;
-  /** In their order. */
+  /** Oldest first. */
   taskEvents(id: string): Promise<TaskEvent[]>;
-  /** The oldest pending task of this origin becomes a running one of this process; null: there is none. */
+  /** Claims the oldest pending task of this origin; null if there is none. */
   claimTask(lease: { owner: string; leaseMs: number; now: number; of: TaskOrigin }): Promise<Task | null>;
   renewTasks(lease: { owner: string; leaseMs: number; now: number }): Promise<void>;
-  /** Adds to its journal and its events. False, and nothing is stored, when it is not running for this owner any more. */
+  /** Adds journal entries and events. False, storing nothing, if this owner has lost the task. */
   noteTask(
     claim: { id: string; owner: string },
     what: { entries?: readonly JournalWrite[]; events?: readonly TaskEvent[] },
   ): Promise<boolean>;
-  /** As `noteTask`, with a question to people about what it wants to do (`taskDecision`). */
+  /** As `noteTask`, with a question to people about a call (`taskDecision`). */
   askForTask(
     claim: { id: string; owner: string },
     question: NewQuestion,
     entries: readonly JournalWrite[],
   ): Promise<boolean>;
-  /** What was decided about a question of a task: an id of `AskedCall`. null: nothing yet. */
+  /** The decision about a task's question (`AskedCall.id`); null: none yet. */
   taskDecision(askedId: string): Promise<'approved' | 'denied' | 'expired' | 'ended' | null>;
   addTaskMessage(message: {
     id: string;
@@ -179,26 +173,28 @@ export interface TaskStore {
     text: string;
     now: number;
   }): Promise<'added' | 'ended' | 'unknown'>;
-  /** Those that still run for this owner; `isSteered`: a message that steers was not taken yet. */
+  /** The owner's running tasks; `isSteered`: a steering message is waiting. */
   runningTasks(owner: string): Promise<{ id: string; isSteered: boolean }[]>;
-  /** The messages that were not taken yet, in their order. */
+  /** Messages not taken yet, oldest first. */
   taskMessages(id: string): Promise<TaskMessage[]>;
-  /** False when it is not running for this owner any more. */
+  /** False if this owner has lost the task. */
   takeTaskMessages(claim: { id: string; owner: string }, ns: readonly number[]): Promise<boolean>;
-  /** `lost`: it is not running for this owner any more. `message`: it would be completed, but has a message waiting. Nothing is stored or told then. */
+  /** `lost`: this owner lost the task. `message`: a message still waits. Either way nothing is stored or told. */
   finishTask(end: TaskEnd, owner: string): Promise<'finished' | 'lost' | 'message'>;
-  /** Nothing is told of it. Whoever runs it notices by `watchTasks`, or because it may not note anything any more. */
+  /** Nobody is told. Its runner notices through `watchTasks` or a failing write. */
   stopTask(id: string, now: number): Promise<'stopped' | 'ended' | 'unknown'>;
   /**
-   * Tasks that a dead process was running, an earlier one of this name or one whose lease has expired; to be ended as
-   * interrupted, with `finishTask` for the owner they have. Whoever asks leaves out what it runs itself.
+   * Running tasks of a dead process: an earlier one with this name, or one whose lease has expired. End them as
+   * interrupted with `finishTask` under their owner. May include the caller's own running tasks.
    */
   leftTasks(ask: { owner: string; now: number }): Promise<{ task: Task; owner: string }[]>;
-  /** Calls `changed` soon after a task was added, told something, stopped or decided about, by this process or another. */
+  /**
+   * Calls `changed` soon after any process adds, messages, stops or decides about a task. Returns the unwatch function.
+   */
   watchTasks(changed: () => void): () => void;
 }
 
-/** Tasks as programs see them. */
+/** Tasks as programs see them (HTTP). */
 export interface Tasks {
   submit(wish: TaskWish): Promise<TaskAnswer>;
   find(id: string): Promise<{ task: Task; events: TaskEvent[] } | null>;
@@ -206,8 +202,8 @@ export interface Tasks {
   stop(id: string): Promise<'stopped' | 'ended' | 'unknown'>;
   tell(id: string, text: string, mode: TaskMessageMode): Promise<'added' | 'ended' | 'unknown'>;
   /**
-   * What happens to a task from now on, until it is over or the signal aborts. A follower that does not read misses
-   * deltas, never the end. `text-delta`s joined are the beginning of the result's text, or all of it.
+   * The task's events from now on, until it ends or the signal aborts. A slow reader may miss deltas, but never the
+   * end. Joined `text-delta`s are a prefix of the result's text, or all of it.
    */
   follow(id: string, signal: AbortSignal): AsyncIterable<TaskProgress>;
 }
@@ -215,7 +211,7 @@ export interface Tasks {
 export type TaskProgress =
   | { kind: 'event'; event: TaskEvent }
   | { kind: 'text-delta'; text: string }
-  /** Comes last; `task` as it ended. */
+  /** Always last. */
   | { kind: 'end'; task: Task };
 
 export interface TaskWish {
@@ -233,44 +229,41 @@ type TaskAnswer =
 
 /** Delegation as the tool `sessions_spawn` uses it. */
 export interface Delegation {
-  /** `ok: false`: a sentence for the model; nothing was begun. */
+  /** `ok: false`: nothing was started; the reason is a sentence for the model. */
   spawn(
     wish: { agentId: string; task: unknown } & TaskParent & Pick<TaskRequest, 'eventId'>,
   ): Promise<{ ok: true; taskId: string; said: string } | { ok: false; reason: string }>;
-  /** What was said of the task that this call has given; null: it has given none. */
+  /** The result of the call that delegated a task; null if it delegated none. */
   given(call: Pick<TaskParent, 'turnId' | 'callId'>): Promise<string | null>;
 }
 
-/** The chat that programs' tasks belong to, in budgets, in the journal and in the rules for tools. */
+/** The chat of programs' tasks, for budgets, the journal and tool rules. */
 export const BOARD_CHAT: ChatId = 'board_main';
 
-/** The author's `about` of the event that tells of a delegated task's end. */
+/** `about` of the event that reports the end of a delegated task. */
 export const TASK_COMPLETED = 'task_completed';
 
 export function taskEventId(taskId: string): string {
   return `task:${taskId}`;
 }
 
-/**
- * What can be told to people as it stands of a task's end: the first paragraph of the event's text, which says in plain
- * words what became of the task.
- */
+/** The first paragraph of the event's text: a plain summary that can be shown to people. */
 export function headOfTaskEnd(text: string): string {
   return text.split('\n\n', 1)[0] ?? '';
 }
 
-/** The task whose end a message of the transcript tells of; null: of none. */
+/** The task whose end a message reports; null for other messages. */
 export function taskOfEvent(platformMessageId: string | null): string | null {
   return /^event:task:(.+)$/.exec(platformMessageId ?? '')?.[1] ?? null;
 }
 
-// Agents: who works on tasks. Each is a file that operators edit, `data/agents/<id>.yaml`, read for every task; it has an
-// internal space of its own (seed 004) and transcripts of its sessions (seed 003).
+// Agents work on tasks. Each is a file for operators, `data/agents/<id>.yaml`, read for every task, with an internal
+// space (seed 004) and session transcripts (seed 003).
 
-/** One that is always there, also without a file. */
+/** Built-in agent; needs no file. */
 export const UTILITY = 'utility';
 
-/** A safe name of a folder and of a file, and of no agent's file: these lie side by side. */
+/** Safe as a folder and file name, and not the name of an agent's file, which lies beside the folders. */
 export function isAgentId(id: string): boolean {
   return /^(?!\.)[A-Za-z0-9._-]{1,64}$/.test(id) && !/\.ya?ml$/i.test(id);
 }
@@ -280,7 +273,7 @@ export interface AgentDefinition {
   /** null: the configured model. */
   model: string | null;
   prompt: string;
-  /** Groups of tools, as far as its chat has them too. */
+  /** Tool groups, limited to those of its chat. */
   tools: readonly string[];
   timeoutMinutes: number | null;
   maxRounds: number | null;
@@ -288,7 +281,7 @@ export interface AgentDefinition {
 
 const LONGEST_SESSION = 120;
 
-/** The name of a session's file: whatever the session is called, it lies in its folder, and no two share one. */
+/** The file name of a session: safe, and unique per session. */
 export function sessionFile(session: string): string {
   const safe = session.replaceAll(/[^A-Za-z0-9_-]/gu, '_').slice(0, LONGEST_SESSION);
   if (safe === session && safe !== '') return `${safe}.jsonl`;
@@ -304,15 +297,14 @@ export interface SessionLine {
 }
 
 /**
- * One of an agent's internal spaces: of a chat, for its tasks there; null: the shared one, which all its tasks read, and
- * only tasks of owners and of programs write, before they have read words from outside.
+ * An internal space of an agent: for its tasks in one chat, or (null) shared. All its tasks read the shared one; only
+ * tasks of owners and programs write it, until they have seen untrusted text.
  */
 export interface AgentSpace {
   agent: string;
   chatId: ChatId | null;
 }
 
-/** What a prompt shows of a space. */
 export interface SpaceNotes {
   longTerm: string;
   daily: string;
@@ -320,76 +312,76 @@ export interface SpaceNotes {
 
 /** Writes throw Fault `memory_unavailable`. */
 export interface Agents {
-  /** Always as the file is now. `ok: false`: a sentence that names those that exist, or says what is wrong in the file. */
+  /** Reads the current file. `ok: false`: a sentence that lists the existing agents, or names the error in the file. */
   find(id: string): Promise<{ ok: true; agent: AgentDefinition } | { ok: false; reason: string }>;
   list(): Promise<string[]>;
-  /** `data/agents/<id>/internal_space` or `data/agents/<id>/chats/<chat_id>`, made where it is missing. */
+  /** `data/agents/<id>/internal_space` or `data/agents/<id>/chats/<chat_id>`; created if missing. */
   space(of: AgentSpace): Promise<string>;
-  /** For a prompt: MEMORY.md and the latest days, cut to the budgets of seed 004 with its markers. Never rejects. */
+  /** For a prompt: MEMORY.md and the latest days, cut to the budgets of seed 004, with markers. Never rejects. */
   memory(of: AgentSpace, today: string): Promise<SpaceNotes & { origin: Origin }>;
-  /** The whole of MEMORY.md, or one day of `memories/`; empty if there is none. */
+  /** All of MEMORY.md, or one day of `memories/`; empty if missing. */
   read(of: AgentSpace, what: 'MEMORY.md' | { date: string }): Promise<{ text: string; origin: Origin }>;
-  /** One line more in `memories/<date>.md`, unless it has that very line already. */
+  /** Appends a line to `memories/<date>.md`, unless it is there already. */
   append(of: AgentSpace, date: string, line: string, signal: AbortSignal): Promise<void>;
-  /** What of a space a prompt may show, by its name for `Origins`. Never rejects. */
+  /** The parts of a space that a prompt may show, by their names for `Origins`. Never rejects. */
   shownOf(of: AgentSpace): Promise<ReadonlyMap<string, string>>;
-  /** Adds lines to `sessions/<session>.jsonl`. A failure is logged: it ends no task. */
+  /** Appends to `sessions/<session>.jsonl`. Logs failures: they end no task. */
   log(id: string, session: string, lines: readonly SessionLine[]): Promise<void>;
-  /** Bad lines are skipped; empty if there is no such session. */
+  /** Skips malformed lines; empty if there is no such session. */
   session(id: string, session: string): Promise<SessionLine[]>;
 }
 
-// The one loop of model and tools, as whoever runs a task uses it. The conversation implements it: limits and budgets,
-// the journal, questions to people and what they decide are the same as in a turn.
+// The loop of model and tools for tasks. The conversation implements it, with the same limits, budgets, journal and
+// approvals as a turn.
 
 export interface WorkAsk {
   task: Task;
   agent: AgentDefinition;
   place: AgentPlace;
-  /** System prompt first; the last one is what is asked. */
+  /** System prompt first, the request last. */
   messages: ModelMessage[];
-  /** Words from outside stood before the model in what the task was given, or in an earlier request. */
+  /** The task's input, or an earlier request of it, contained untrusted text. */
   isTainted: boolean;
-  /** Which request of the task it is, from 0: the ids of its calls depend on it. */
+  /** Number of this request within the task, from 0; call ids depend on it. */
   round: number;
-  /** Stores what it did, first. False: the task is over, and so is this. */
+  /** Stores progress before the loop continues. False: the task is over, so the loop ends. */
   note(what: { entries?: readonly JournalWrite[]; events?: readonly TaskEvent[] }): Promise<boolean>;
-  /** It waits for a person, or goes on: such time does not count against its budget. */
+  /** Marks time spent waiting for a person, which does not count against the budget. */
   waits(isWaiting: boolean): void;
 }
 
 export interface WorkDone {
-  /** All that was said and done: the messages that were given, calls, results, and the answer. */
+  /** The whole conversation: given messages, calls, results and the answer. */
   messages: ModelMessage[];
-  /** Of this request alone. */
+  /** Of this request only. */
   steps: Step[];
-  /** Words from outside stood before the model. */
+  /** The model saw untrusted text. */
   tainted: boolean;
-  /** A call was refused that would have needed an owner's word on this very task. */
+  /** A call was refused because it needs an owner's approval of this task. */
   wasExternalRefused: boolean;
 }
 
 export type WorkEnd =
   | ({ kind: 'answered'; text: string } & WorkDone)
   | ({ kind: 'failed'; fault: Fault } & WorkDone)
-  /** The signal aborted, or the task is over: a call that was cut off has a result that says so. */
+  /** The signal aborted, or the task is over. An interrupted call has a result that says so. */
   | ({ kind: 'dropped' } & WorkDone);
 
 export interface Work {
   do(ask: WorkAsk, signal: AbortSignal): Promise<WorkEnd>;
 }
 
-/** What a call is told that leaves the machine without an owner's word. */
+/** The result of an external call without an owner's instruction. */
 export const NEEDS_INSTRUCTION = 'requires explicit owner instruction';
 
-// A structured plan as Markdown: what is written to `task.md`, and what people and models read. Pure.
+// A structured plan as Markdown, for `task.md`, people and models. Pure.
 
 const DONE = 'completed';
 const NOT_BEGUN = 'pending';
 
 /**
- * A heading, and one line a step: `- [x] title` where it is completed. Any other status but `pending` stands behind the
- * title, and the id in a comment, so that the list can be read back.
+ * A heading and one line per step, `- [x] title` if completed. Other statuses but `pending` follow the title; the id is
+ * in a comment, so that the list can be parsed again.
  */
 export function planText(plan: Plan): string {
   if (typeof plan === 'string') return plan;
@@ -405,7 +397,7 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
-/** Nothing in it may end the comment. */
+/** Escapes text so that it cannot end the comment. */
 function inComment(id: string): string {
   return oneLine(id).replace(/-(?=-)|[<>]/g, '_');
 }
