@@ -1,14 +1,14 @@
-/** The addresses of links: which may be links, and how they are written. Pure. */
+/** Link addresses: which may be links, and how they are written. Pure. */
 
-/** Others cannot be opened from a chat, or should not be: they are shown as text. */
+/** Other schemes cannot, or should not, be opened from a chat: they are shown as text. */
 const LINKABLE = /^(?:https?|tg|mailto):/i;
 
-/** Characters within an address that one platform or another takes for markup. */
+/** Characters in an address that some platform takes for markup. */
 const MARKUP = /[\s()[\]<>\\*~|`]|@(?=everyone|here)/g;
 
 /**
- * A longer one is shown in the text, where it can be cut: encoded, and with some text, it must fit into one message of
- * every platform, twice.
+ * Longer addresses are shown in the text, which can be cut: encoded and with some text, an address must fit
+ * twice into one message of every platform.
  */
 const MAX_HIDDEN = 800;
 
@@ -28,17 +28,17 @@ export function withMarkupEncoded(url: string): string {
   return url.replace(MARKUP, (character) => encodeURIComponent(character).replace(/^[()*~]$/, asPercent));
 }
 
-/** What `encodeURIComponent` leaves as it is. */
+/** Encodes even characters that `encodeURIComponent` leaves alone. */
 function asPercent(character: string): string {
   return `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
 }
 
-/** As a person reads it. */
+/** The address in readable form. */
 export function shownAddress(url: string): string {
   return url.replace(/^mailto:/i, '');
 }
 
-/** Whether the label is the address itself, give or take `https://` and a slash at the end. */
+/** Whether the label is the address itself, ignoring `https://` and a trailing slash. */
 export function isOwnLabel(label: string, url: string): boolean {
   return bare(label) === bare(url);
 }
@@ -51,6 +51,6 @@ export function decoded(url: string): string {
   try {
     return decodeURI(url);
   } catch {
-    return url; // It was not encoded.
+    return url; // Not encoded.
   }
 }

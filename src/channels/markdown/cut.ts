@@ -1,47 +1,47 @@
 /**
- * A styled text to messages, each within a platform's limit. It is cut at the last paragraph that fits, else the
- * last line, else the last word, and only then inside a word; never inside a surrogate pair, and not inside a
- * link, a code span or a fence that fits into one message. A mark over a cut is closed and opened again.
+ * Splits a styled text into messages within a platform's limit: at the last paragraph that fits, else the
+ * last line, else the last word, else inside a word. Never splits a surrogate pair, nor a link, code span or
+ * fence that fits into one message. A mark across a cut is closed and reopened.
  *
- * The law: everything but whitespace is in exactly one part, in order. (At a cut whitespace is dropped; within a fence only whole
- * blank lines and the whitespace at the end of a line: indentation stays.)
+ * Invariant: everything but whitespace is in exactly one part, in order. Whitespace at a cut is dropped;
+ * within a fence only blank lines and trailing whitespace are, so indentation stays.
  */
 import type { Mark, Part } from '../../core/channel.js';
 import { once } from '../../core/concurrency.js';
 
 export interface MessageLimits {
-  /** In units of text, or as `measure` counts. At least 2, since a surrogate pair is not halved. */
+  /** In UTF-16 units, or as `measure` counts. At least 2, since a surrogate pair is never split. */
   limit: number;
-  /** How many marks one message may carry. */
+  /** Maximum number of marks per message. */
   maxMarks?: number;
   /**
-   * How long a part is on the platform, if that is not the length of its text: its marks count, say, or a letter of
-   * two units counts once. What two units of text come to must be within the limit.
+   * Length of a part on the platform where it is not the text's length: marks may count, or a letter of two
+   * units may count once. Two units of text must fit within the limit.
    */
   measure?: (part: Part) => number;
 }
 
-/** Room that is larger by less than this is not tried. */
+/** A retry needs at least this much more room to be worth it. */
 const WORTH_A_TRY = 1.05;
 const MOST_TRIES = 8;
 
 interface CutPiece {
   part: Part;
-  /** Where it ends in the whole text, whitespace included. */
+  /** End offset in the whole text, whitespace included. */
   to: number;
 }
 
-/** A whole reply as parts; blank text gives none. `marks` are in the order of their offsets. */
+/** Splits a whole reply; blank text gives no parts. `marks` must be sorted by offset. */
 export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
   const { limit, maxMarks = Number.POSITIVE_INFINITY, measure } = limits;
   const fences = rangesOf(marks, ['pre']);
   const unbroken = rangesOf(marks, ['link', 'code']);
   const end = text.trimEnd().length;
   const parts: Part[] = [];
-  /** Marks that a cut goes through, and the first that nothing was taken of yet. */
+  /** Marks that a cut splits, and the first mark not yet used. */
   let carried: Mark[] = [];
   let next = 0;
-  /** How much longer than its text the last piece was on the platform: so the next may be. */
+  /** Ratio of the last piece's measured length to its text: the estimate for the next. */
   let growth = 1;
 
   function pieceOf(start: number, room: number): CutPiece {
@@ -51,20 +51,20 @@ export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
     return { to, part: { text: shown, marks: within(here, start, start + shown.length) } };
   }
 
-  /** Of the marks that nothing was taken of yet. */
+  /** Only among the marks not used yet. */
   function startingBefore(to: number): Mark[] {
     let after = next;
     while ((marks[after]?.offset ?? end) < to) after += 1;
     return marks.slice(next, after);
   }
 
-  /** As much as `most`, or as little as keeps the marks from being too many. */
+  /** At most `most`; less where there would be too many marks. */
   function roomAt(start: number, most: number): number {
     const first = marks[next + Math.max(0, maxMarks - carried.length)];
     return first === undefined ? most : Math.max(2, Math.min(most, first.offset - start));
   }
 
-  /** As much as fits, or little less. Each try is rendered to be measured, so they are few. */
+  /** The longest piece that fits, or slightly less. Measuring renders the piece, so tries are few. */
   function pieceAt(start: number): CutPiece {
     if (measure === undefined) return pieceOf(start, roomAt(start, limit));
     const rest = end - start;
@@ -83,7 +83,7 @@ export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
         room = more;
       } else {
         if (fits !== null || room <= 2) return fits ?? piece;
-        // As if all of it grew to the same degree; then, close to the limit, by what is too much.
+        // First scale the whole piece; close to the limit, subtract the excess.
         const tooMuch = size - limit;
         room = Math.max(2, Math.min(taken - 1, tries > 0 && tooMuch < taken / 2 ? taken - tooMuch : likely));
       }
@@ -101,7 +101,7 @@ export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
   return parts;
 }
 
-/** The part of each mark that is in this piece, with offsets from its beginning. */
+/** The part of each mark inside this piece, with offsets relative to the piece. */
 function within(marks: Mark[], start: number, end: number): Mark[] {
   const inside: Mark[] = [];
   for (const mark of marks) {
@@ -112,7 +112,7 @@ function within(marks: Mark[], start: number, end: number): Mark[] {
   return inside;
 }
 
-/** Where the next piece begins. In a fence the indentation of its first line stays. */
+/** Where the next piece begins. Inside a fence, the first line's indentation stays. */
 function skipBlank(text: string, from: number, fences: Range[]): number {
   let line = from;
   let at = from;
@@ -130,11 +130,11 @@ interface Range {
 
 interface CutWindow {
   start: number;
-  /** Where the text ends. */
+  /** End of the text. */
   end: number;
-  /** How much of it may be taken. */
+  /** How much may be taken. */
   room: number;
-  /** What fits into one message. */
+  /** The limit of one message. */
   limit: number;
   fences: Range[];
   /** Links and code spans. */
@@ -143,7 +143,7 @@ interface CutWindow {
 
 const graphemes = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));
 
-/** The end of the piece that begins at `start`: always after it. Every search stays within the room. */
+/** End of the piece that begins at `start`; always after it. Every search stays within the room. */
 function positionToCut(text: string, { start, end, room, limit, fences, unbroken }: CutWindow): number {
   const last = start + room;
   if (end <= last) return end;
@@ -159,7 +159,7 @@ function positionToCut(text: string, { start, end, room, limit, fences, unbroken
     return null;
   }
 
-  // A fence that must be cut anyway begins in this message, right after what introduces it.
+  // A fence that must be cut anyway begins in this message, right after its introduction.
   const cutAnyway = rangeBrokenAt(fences, last);
   if (cutAnyway !== undefined && cutAnyway.end - cutAnyway.start > limit) {
     const line = lastOf('\n', [unbroken]);
@@ -189,14 +189,14 @@ function lastSpace(text: string, start: number, last: number, unbroken: Range[])
   return null;
 }
 
-/** Before a link, code span or fence that began in this piece; else between two letters as people see them. */
+/** Before a link, code span or fence that began in this piece; else between two graphemes. */
 function withinWord(text: string, start: number, last: number, whole: Range[][]): number {
   const broken = brokenBy(whole, last);
   if (broken !== undefined && broken.start > start) return broken.start;
   return betweenGraphemes(text, start, last) ?? betweenCodePoints(text, last);
 }
 
-/** Far longer than any grapheme worth keeping whole: a family of emoji has 11 units. */
+/** In units; far longer than any grapheme worth keeping whole (a family emoji has 11). */
 const LOOK_BACK = 100;
 
 function betweenGraphemes(text: string, start: number, last: number): number | null {
@@ -222,7 +222,7 @@ function isLow(unit: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-/** Where marks of these kinds are: in order, and of those inside each other the outermost. */
+/** Ranges of marks of these kinds, in order; of nested ones only the outermost. */
 function rangesOf(marks: Mark[], kinds: Mark['kind'][]): Range[] {
   const ranges: Range[] = [];
   for (const mark of marks) {
@@ -234,7 +234,7 @@ function rangesOf(marks: Mark[], kinds: Mark['kind'][]): Range[] {
   return ranges;
 }
 
-/** The range that the character at `position` is in. */
+/** The range that contains the character at `position`. */
 function rangeAt(ranges: Range[], position: number): Range | undefined {
   let low = 0;
   let high = ranges.length;
@@ -247,7 +247,7 @@ function rangeAt(ranges: Range[], position: number): Range | undefined {
   return range !== undefined && range.start <= position ? range : undefined;
 }
 
-/** The range that a cut before `position` would break in two. */
+/** The range that a cut before `position` would split. */
 function rangeBrokenAt(ranges: Range[], position: number): Range | undefined {
   const range = rangeAt(ranges, position);
   return range !== undefined && range.start < position ? range : undefined;

@@ -1,7 +1,7 @@
 /**
- * A part in Discord's markup. Pure. What its reader sees is the part's text, save for U+200B where Discord has no other
- * way: between `@` and `everyone` or `here`, between backticks in code, and between markers of emphasis that would run
- * together.
+ * A part in Discord's markup. Pure. Readers see the part's text, plus U+200B where Discord has no escape:
+ * between `@` and `everyone` or `here`, between backticks in code, and between emphasis markers that would
+ * merge.
  */
 import type { Part } from '../../core/channel.js';
 import { isOwnLabel, isWeb, shownAddress, withMarkupEncoded } from './address.js';
@@ -22,26 +22,26 @@ import {
 const LANGUAGE = /^[a-z0-9_+.-]+$/i;
 
 /**
- * Wider tables are written row by row. A phone shows so many letters of fixed width in a block of code before it breaks the
- * line, and then columns cannot be made out.
+ * In columns. Wider tables are written row by row: a phone would wrap the lines of a code block, and the
+ * columns would be lost.
  */
 export const TABLE_WIDTH = 56;
 
 export function discordText(part: Part): string {
-  // For Discord a link's label goes on to the last `](` after it, in code, too: with another one it would be wrong.
+  // Discord extends a link's label to the last `](` after it, even in code: another one would break the link.
   const mayLink = !part.text.includes('](');
   return renderLines(part, {
-    // Discord draws its bullets by depth, the same as ours.
+    // Discord draws the same bullets by depth.
     bullets: ['•', '◦', '▪'],
     deepest: 10,
     fence,
     line: (runs, item) => discordLine(runs, item, mayLink),
-    // A second space for an empty line: without it the line would end the quote and show the `>`.
+    // An empty line needs a second space: without it the quote would end and show the `>`.
     quote: (runs) => `> ${discordLine(runs, null, mayLink) || ' '}`,
   });
 }
 
-/** As Discord counts it for its limit of 2,000: in code points of what is sent, markup included. */
+/** As Discord counts towards its limit of 2,000: code points sent, markup included. */
 export function discordLength(part: Part): number {
   const text = discordText(part);
   return text.length - (text.match(PAIRS)?.length ?? 0);
@@ -49,7 +49,7 @@ export function discordLength(part: Part): number {
 
 const PAIRS = /[\ud800-\udbff][\udc00-\udfff]/g;
 
-/** Three backticks end a fence, whatever it began with; and a fence of nothing but backticks would not be one. */
+/** Three backticks always end a fence, however it began; and a fence of only backticks would not be one. */
 function fence(code: string, language: string): string {
   if (code.trim() === '') return code;
   const named = LANGUAGE.test(language) ? language : '';
@@ -59,16 +59,15 @@ function fence(code: string, language: string): string {
 
 const MARKERS = { bold: '**', italic: '*', strike: '~~' };
 
-/** One line. */
 function discordLine(line: readonly StyledRun[], item: ListItem | null, mayLink: boolean): string {
   const start = item === null ? '' : `${item.indent}${item.marker.replace(/[•◦▪]/, '-')} `;
   let written = start;
   let atStart = true;
-  /** What the last marker did, if no text came after it. */
+  /** Last marker written, if no text has followed it. */
   let last: 'closed stars' | 'opened italic' | null = null;
   nest(supported(withoutStart(line, start.length), mayLink), {
     open(style) {
-      // `**a***b*` and `***a** b*` can be read in two ways.
+      // `**a***b*` and `***a** b*` are ambiguous.
       const clashes = last === 'closed stars' ? style === 'bold' || style === 'italic' : style === 'bold';
       if (last !== null && clashes) written += GAP;
       written += style === 'link' ? '[' : MARKERS[style];
@@ -94,14 +93,14 @@ function shown(run: StyledRun, atStart: boolean): string {
   return atStart ? startEscaped(words) : words;
 }
 
-/** An invisible character that separates what would be markup, where Discord knows no backslash. */
+/** Invisible separator for would-be markup that a backslash cannot escape. */
 const GAP = '\u200b';
 
 /** `]` only within a link's label: elsewhere it ends nothing. */
 const SPECIAL = /[\\*_~`|<[]|(?<=<)@|:(?=\/\/|[\w+-]+:)/g;
 const SPECIAL_IN_LABEL = /[\\*_~`|<[\]]|(?<=<)@|:(?=\/\/|[\w+-]+:)/g;
 
-/** So that `<@1>`, `:smile:` and `https://` stay text. `@everyone` cannot be escaped by a backslash. */
+/** Keeps `<@1>`, `:smile:` and `https://` as text. A backslash does not escape `@everyone`. */
 function escaped(text: string, isLabel = false): string {
   const written = text.replace(isLabel ? SPECIAL_IN_LABEL : SPECIAL, '\\$&');
   return written.includes('@') ? written.replace(/@(?=everyone|here)/g, `@${GAP}`) : written;
@@ -109,33 +108,33 @@ function escaped(text: string, isLabel = false): string {
 
 const START = /^(\s*)(?:((?:#+|-#|[-+])(?=\s|$)|>)|(\d+)(?=\.(?:\s|$)))/;
 
-/** At the beginning of a line, where headings, lists, quotes and small print begin. */
+/** Escapes the start of a line, where headings, lists, quotes and small print begin. */
 function startEscaped(text: string): string {
   return text.replace(START, (_all, space: string, marker?: string, number?: string) =>
     marker === undefined ? `${space}${number}\\` : `${space}\\${marker}`,
   );
 }
 
-/** Three backticks would be a fence, so no two may follow each other inside a span of two. */
+/** Three backticks would be a fence, so a span of two must not contain two in a row. */
 function codeSpan(code: string): string {
   if (!code.includes('`')) return `\`${code}\``;
   const separated = code.replace(/`(?=`)/g, `\`${GAP}`);
   return `\`\`${separated.startsWith('`') ? ' ' : ''}${separated}${separated.endsWith('`') ? ' ' : ''}\`\``;
 }
 
-/** In letters of its name, generously. */
+/** Characters of its name, generously. */
 const LONGEST_EMOJI = 64;
 
-/** A piece of text: words, or an address as it is to be written. */
+/** Words, or an address as it must be written. */
 interface TextPiece {
   kind: 'words' | 'address';
   text: string;
 }
 
 /**
- * Splits text at the addresses that Discord makes links of by itself. None may have a backslash in it, and to Discord
- * it goes on to the next space: so it is put into angle brackets where no space follows, and after a colon, with which
- * it would look like an emoji. Where that is impossible it stays text. `before` and `after` are its neighbours.
+ * Splits text at the addresses that Discord links automatically. An address must not contain a backslash, and
+ * extends to the next space: it goes into angle brackets where none follows, and after a colon, which would
+ * make an emoji of it. Where that fails it stays text. `before` and `after`: the adjacent text.
  */
 function splitAtAddresses({ text, styles }: StyledRun, before: string, after: string): TextPiece[] {
   if (!text.includes('://')) return [{ kind: 'words', text }];
@@ -145,7 +144,7 @@ function splitAtAddresses({ text, styles }: StyledRun, before: string, after: st
     const address = withoutEnd(found[0]);
     const end = found.index + found[0].length;
     const isEnd = end < text.length ? text[end] !== '<' : /^(?:\s|$)/.test(after);
-    // The markers of emphasis after it would be taken for a part of the address.
+    // Discord would take following emphasis markers as part of the address.
     const isLast = styles.length === 0 || end === found.index + address.length || !/[*~\\]/.test(address);
     const isAlone =
       isEnd && isLast && !/:[\w+-]*$/.test((before + text.slice(0, found.index)).slice(-LONGEST_EMOJI));
@@ -162,7 +161,7 @@ function isAddress(text: string): boolean {
   return /\/\/.+[^.,:;"'\]]$/.test(text) && !/@(?:everyone|here)/.test(text);
 }
 
-/** Punctuation after it belongs to the sentence, and so does a bracket that was not opened in it. */
+/** Trailing punctuation belongs to the sentence, as does an unmatched closing bracket. */
 function withoutEnd(address: string): string {
   let end = address.length;
   while (end > 0 && isPunctuation(address, end - 1)) end -= 1;
@@ -175,15 +174,15 @@ function isPunctuation(address: string, at: number): boolean {
 }
 
 /**
- * The runs of a line as Discord can show them. It finds the end of emphasis by its markers alone, even inside code or an
- * address, or after a backslash: so a run that holds such a marker is taken out of that emphasis. Without `mayLink` every
+ * A line's runs as Discord can show them. Discord ends emphasis at the next marker, even inside code, an
+ * address or after a backslash: a run containing that marker loses the emphasis. Without `mayLink` every
  * address is shown after its label.
  */
 function supported(line: readonly StyledRun[], mayLink: boolean): StyledRun[] {
   return withAddressesShown(normalised(split(line)), mayLink);
 }
 
-/** Addresses and markers in the text become runs of their own, outside of the emphasis that they would end. */
+/** Addresses and markers in the text become runs of their own, outside the emphasis that they would end. */
 function split(line: readonly StyledRun[]): StyledRun[] {
   const runs: StyledRun[] = [];
   for (const [index, run] of line.entries()) {
@@ -218,7 +217,7 @@ function withoutConflicts(run: StyledRun): StyledRun {
   return without(run, conflicting);
 }
 
-/** Where Discord would not make a link, the address is shown after the label. */
+/** Where Discord would not make a link, shows the address after the label. */
 function withAddressesShown(runs: StyledRun[], mayLink: boolean): StyledRun[] {
   if (!runs.some((run) => run.styles.includes('link'))) return runs;
   const shown: StyledRun[] = [];
@@ -235,7 +234,7 @@ function withAddressesShown(runs: StyledRun[], mayLink: boolean): StyledRun[] {
   return normalised(shown);
 }
 
-/** Discord makes no link with an address in its label, for it may lead elsewhere; brackets only in pairs, and not in code. */
+/** Discord refuses a label that contains an address; brackets must be balanced, and not in code. */
 function isLabel(runs: readonly StyledRun[]): boolean {
   const text = textOf(runs);
   if (text.includes('://') || runs.some((run) => run.kind === 'code' && /[[\]]/.test(run.text))) return false;

@@ -1,28 +1,28 @@
 /**
- * LaTeX in a reply: `$…$`, `$$…$$`, `\(…\)`, `\[…\]`, `\begin{…}…\end{…}`. Markdown would take its signs for escapes,
- * emphasis, lists and columns. So each formula is put aside before the parser reads, and comes back sign for sign after it.
- * Code, addresses and amounts of money between dollars are not formulas; one that a model is still writing at the end of the
- * text is. Pure; takes time in proportion to the text.
+ * LaTeX in a reply: `$…$`, `$$…$$`, `\(…\)`, `\[…\]`, `\begin{…}…\end{…}`. Markdown would read its characters
+ * as escapes, emphasis, lists and columns, so each formula is replaced before parsing and restored unchanged
+ * afterwards. Code, addresses and amounts in dollars are no formulas; an unfinished formula at the end of the
+ * text, still being written, is one. Pure; linear time.
  */
 import type { StateCore, Token } from 'markdown-it';
 
 interface Formula {
-  /** As in the source, with its delimiters. */
+  /** As in the source, with delimiters. */
   raw: string;
-  /** The same without what a quote or a list puts before its lines. */
+  /** As `raw`, without the line prefixes of quotes and lists. */
   text: string;
   isDisplay: boolean;
 }
 
-/** What a parser is given along with the source. */
+/** The parser's environment, passed along with the source. */
 type FormulaEnv = Record<PropertyKey, unknown> & { formulas?: Formula[] };
 
-/** Code points that no text has: a formula is named by its number between them. */
+/** Noncharacters, which no text contains, around a formula's number. */
 const MARK = /\ufdd0(\d{1,9})\ufdd1/g;
 const ENCODED_MARK = /%EF%B7%90(\d{1,9})%EF%B7%91/g;
 const HOLDS_MARK = /\ufdd0|%EF%B7%90/;
 
-/** The source with a mark in place of each formula. */
+/** Replaces each formula in the source by a placeholder. */
 export function putAside(source: string): { source: string; env: FormulaEnv } {
   if (!/\$|\\[([]|\\begin\{/.test(source)) return { source, env: {} };
   const clean = source.replace(/[\ufdd0\ufdd1]/g, '\ufffd');
@@ -37,7 +37,7 @@ export function putAside(source: string): { source: string; env: FormulaEnv } {
   return { source: marked + clean.slice(from), env: { formulas } };
 }
 
-/** The parser's last step: formulas in words become tokens of type `math`, and in all else their source again. */
+/** The parser's last step: formulas in words become `math` tokens, others get their source back. */
 export function putBack({ tokens, env, Token }: StateCore): void {
   const { formulas = [] } = env as FormulaEnv;
   if (formulas.length === 0) return;
@@ -57,7 +57,7 @@ export function putBack({ tokens, env, Token }: StateCore): void {
   }
 
   function split(content: string): Token[] {
-    // With a group in the expression every second piece is a number.
+    // With a capturing group, every second piece is a number.
     return content.split(/\ufdd0(\d{1,9})\ufdd1/).flatMap((piece, at) => {
       const formula = at % 2 === 1 ? formulas[Number(piece)] : undefined;
       if (formula === undefined && piece === '') return [];
@@ -71,7 +71,7 @@ export function putBack({ tokens, env, Token }: StateCore): void {
   for (const token of tokens) restored(token);
 }
 
-/** What `putBack` has made a token of. */
+/** The formula of a token made by `putBack`. */
 export function formulaOf(token: Token | undefined): Formula | null {
   return token?.type === 'math' ? ((token.meta?.formula as Formula | undefined) ?? null) : null;
 }
@@ -82,7 +82,7 @@ function formulaAt(source: string, { start, end, isDisplay, lineStart }: Formula
   return { raw, text: text.trimEnd(), isDisplay };
 }
 
-/** Removes what a quote or a list puts before its lines. `before`: the text before the first. */
+/** Removes the line prefixes of quotes and lists. `before`: the text before the first line. */
 function withoutMargin(raw: string, before: string): string {
   const depth = /^(?:[ \t]*>)*/.exec(before)?.[0].replaceAll(/[ \t]/g, '').length ?? 0;
   const quotes = new RegExp(`^(?:[ \\t]{0,3}>[ \\t]?){0,${depth}}`);
@@ -99,7 +99,7 @@ interface FormulaSpan {
   start: number;
   end: number;
   isDisplay: boolean;
-  /** Where the line begins in which it does. */
+  /** Start of the line it is on. */
   lineStart: number;
 }
 
@@ -111,7 +111,7 @@ interface Sign {
   lineStart: number;
 }
 
-/** All that matters. What is escaped, an address and the target of a link are taken whole, so that nothing in them is seen. */
+/** All relevant signs. Escapes, addresses and link targets match whole, hiding any signs inside. */
 const SIGN =
   /\\(?:begin|end)\{[A-Za-z]{1,30}\*?\}|\\[^\n]|`+|\$+|https?:\/\/[^\s<>\\`]+|\]\([^()\s]*\)|\n[ \t>]*(?=\n|$)/g;
 const CLOSERS: Readonly<Record<string, string>> = { $: '$', $$: '$$', '\\(': '\\)', '\\[': '\\]' };
@@ -161,7 +161,7 @@ function signsBetween(source: string, from: number, to: number): Sign[] {
   });
 }
 
-/** The number of the next sign of a kind behind one; asked for in order, so that each place is passed once. */
+/** Number of the next sign of a kind after a position. Call in order: each position is passed once. */
 function followers(signs: readonly Sign[]): (kind: string, at: number) => number {
   const places = new Map<string, { all: number[]; passed: number }>();
   for (const [at, { kind }] of signs.entries()) {
@@ -201,7 +201,7 @@ function spanOf({ kind, at, lineStart }: Sign, end: number): FormulaSpan {
   return { start: at, end, lineStart, isDisplay: kind !== '$' && kind !== '\\(' };
 }
 
-/** Blank lines are in a formula alone that begins a line and holds what can be nothing else. */
+/** Only a formula that begins a line and cannot be anything else may contain blank lines. */
 function mayCross(source: string, opening: Sign, closing: Sign | undefined): boolean {
   if (closing === undefined || opening.kind === '$' || opening.kind === '\\(') return false;
   if (!beginsLine(source, opening)) return false;
@@ -210,7 +210,7 @@ function mayCross(source: string, opening: Sign, closing: Sign | undefined): boo
 
 const MOST_INDENT = 100;
 
-/** What quotes and items begin with. */
+/** Prefixes of quotes and list items. */
 const MARGIN = /^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*$/;
 
 function beginsLine(source: string, { at, lineStart }: Sign): boolean {
@@ -218,8 +218,8 @@ function beginsLine(source: string, { at, lineStart }: Sign): boolean {
 }
 
 /**
- * Of what has no end in its paragraph: all that follows, where it is what a model is writing now or can be nothing else. Within a
- * line the line must be the last one.
+ * A formula without an end in its paragraph: all that follows, if a model is still writing it or it cannot be
+ * anything else. An inline formula must be on the last line.
  */
 function halfFormula(source: string, opening: Sign, paragraph: number): FormulaSpan | null {
   if (paragraph - opening.at > LONGEST) return null;
@@ -243,19 +243,19 @@ function isBegun(source: string, opening: Sign, content: string): boolean {
   return isMath(content) && (opening.kind === '\\[' || beginsLine(source, opening));
 }
 
-/** Commands, exponents, braces: nobody writes them in prose. */
+/** Commands, exponents, braces: never found in prose. */
 function isCertain(content: string): boolean {
   return /\\[A-Za-z]|[\^{}]/.test(content);
 }
 
-/** Signs of a formula, or too short for prose. */
+/** Has the signs of a formula, or is too short for prose. */
 function isMath(content: string): boolean {
   if (isCertain(content)) return true;
   if (/`|\*\*|__|~~|\p{sc=Han}|\p{sc=Hiragana}|\p{sc=Katakana}|\p{sc=Hangul}/u.test(content)) return false;
   return /[\\_=<>+*/|]/.test(content) || !/\s/.test(content.trim()) || !/\p{L}{4}/u.test(content);
 }
 
-/** Dollars are mostly money: a formula has no space inside beside them, and, if it could be prose, no letter or digit outside. */
+/** Dollars are mostly money: no space just inside and, if it could be prose, no letter or digit outside. */
 function isInDollars(content: string, before: string, after: string): boolean {
   if (/^\s|\s$/.test(content)) return false;
   // `${a}/${b}` and `$(a)/$(b)` are variables.
@@ -265,13 +265,13 @@ function isInDollars(content: string, before: string, after: string): boolean {
   return !(/^\d/.test(content) && /\s\S*\p{L}{2}/u.test(content)) && isMath(content);
 }
 
-/** A row of a table ends where its cell does. */
+/** A formula in a table row ends with its cell. */
 function crossesCells(source: string, { lineStart }: Sign, content: string): boolean {
   if (!/\s\|\s/.test(content)) return false;
   return /^[ \t>]{0,100}\|/.test(source.slice(lineStart, lineStart + MOST_INDENT + 1));
 }
 
-/** `\[1\]` and `\[label\](address)` are brackets that somebody kept from being links; `plural\(s\)` is prose. */
+/** `\[1\]` and `\[label\](address)` are brackets escaped so as not to be links; `plural\(s\)` is prose. */
 function isInBrackets(kind: string, content: string, before: string, after: string): boolean {
   if (kind === '\\[' && (after === '(' || /^[\d\s,;–-]*$/.test(content))) return false;
   if (/[A-Za-z0-9]/.test(before) && !isCertain(content) && !/[_=<>+*/|]/.test(content)) return false;
@@ -280,7 +280,7 @@ function isInBrackets(kind: string, content: string, before: string, after: stri
 
 const FENCE = /^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(`{3,}|~{3,})(.*)$/;
 
-/** From and to, for each stretch between blocks of code. */
+/** Start and end of each stretch between code blocks. */
 function outsideOfFences(source: string): [number, number][] {
   if (!source.includes('```') && !source.includes('~~~')) return [[0, source.length]];
   const stretches: [number, number][] = [];

@@ -1,15 +1,15 @@
-/** The inside of a paragraph, heading or table cell: emphasis, code, links, images, line breaks. */
+/** Inline content of a paragraph, heading or table cell: emphasis, code, links, images, line breaks. */
 import type { Token } from 'markdown-it';
 import type { Mark, Part } from '../../core/channel.js';
 import { decoded, mayBeHidden } from './address.js';
 import { formulaOf } from './formulas.js';
 
-/** What a mark says, without where. */
+/** A mark without its position. */
 type Style = Mark extends infer Each ? (Each extends Mark ? Omit<Each, 'offset' | 'length'> : never) : never;
 
 export type Writer = ReturnType<typeof createWriter>;
 
-/** Collects text and the marks on it. */
+/** Collects text and its marks. */
 export function createWriter() {
   let text = '';
   const marks: Mark[] = [];
@@ -20,7 +20,7 @@ export function createWriter() {
     write(more: string): void {
       text += more;
     },
-    /** Marks from `start` to here. */
+    /** Marks from `start` to the current end. */
     mark(start: number, style: Style): void {
       const where = { offset: start, length: text.length - start };
       if (where.length > 0) marks.push(Object.assign(where, style));
@@ -29,7 +29,7 @@ export function createWriter() {
     enter(kind: Mark['kind']): void {
       depth.set(kind, (depth.get(kind) ?? 0) + 1);
     },
-    /** Ends it. True when it was the outermost of its kind: only that one is worth a mark. */
+    /** Ends it. True if it was the outermost of its kind, the only one worth a mark. */
     leave(kind: Mark['kind']): boolean {
       const left = (depth.get(kind) ?? 1) - 1;
       depth.set(kind, left);
@@ -48,9 +48,9 @@ function emphasisOf({ tag }: Token): 'bold' | 'italic' | 'strike' {
   return tag === 'strong' ? 'bold' : tag === 'em' ? 'italic' : 'strike';
 }
 
-/** Writes with `newline` where a line ends: it carries the indentation of a list. */
+/** `newline` replaces each line end: it carries the indentation of a list. */
 export function writeInline(writer: Writer, tokens: Token[], newline: string): void {
-  /** Where each emphasis and link that is open began. */
+  /** Start of each open emphasis and link. */
   const starts: number[] = [];
   const links: string[] = [];
 
@@ -79,7 +79,7 @@ export function writeInline(writer: Writer, tokens: Token[], newline: string): v
         break;
       case 'link_open':
         starts.push(writer.length());
-        // The text of an autolink is its address already.
+        // An autolink's text already is its address.
         links.push(token.info === 'auto' ? '' : String(token.attrGet('href') ?? ''));
         writer.enter('link');
         break;
@@ -109,7 +109,7 @@ export function writeInline(writer: Writer, tokens: Token[], newline: string): v
   }
 }
 
-/** A formula by itself, though no blank line is beside it. */
+/** A formula on lines of its own, even without blank lines around it. */
 function isOnLinesOfItsOwn(tokens: Token[], index: number): boolean {
   if (formulaOf(tokens[index])?.isDisplay !== true) return false;
   return [tokens[index - 1], tokens[index + 1]].every(
@@ -117,7 +117,7 @@ function isOnLinesOfItsOwn(tokens: Token[], index: number): boolean {
   );
 }
 
-/** Nothing follows them. */
+/** Drops trailing line breaks. */
 function withoutLastBreaks(tokens: Token[]): Token[] {
   const last = tokens.findLastIndex(({ type }) => !isBreak(type));
   return last === tokens.length - 1 ? tokens : tokens.slice(0, last + 1);
@@ -127,7 +127,7 @@ export function isBreak(type: string): boolean {
   return type === 'softbreak' || type === 'hardbreak';
 }
 
-/** The same in bold: a heading, the title of a column. */
+/** The same in bold: for headings and column titles. */
 export function writeBold(writer: Writer, tokens: Token[], newline: string): void {
   const start = writer.length();
   writer.enter('bold');
@@ -135,7 +135,7 @@ export function writeBold(writer: Writer, tokens: Token[], newline: string): voi
   if (writer.leave('bold')) writer.mark(start, { kind: 'bold' });
 }
 
-/** As text alone: without marks, with addresses in brackets after their labels. */
+/** As plain text: no marks, addresses in brackets after their labels. */
 export function inlineText(tokens: Token[], newline = ' '): string {
   const writer = createWriter();
   writeInline(writer, tokens, newline);
@@ -151,14 +151,14 @@ export function inlineText(tokens: Token[], newline = ' '): string {
   return (shown + text.slice(from)).trim();
 }
 
-/** Its label, as a link to it. */
+/** Writes its label, linked to the image. */
 function writeImage(writer: Writer, image: Token): void {
   const start = writer.length();
   writer.write(inlineText(image.children ?? []));
   writeTarget(writer, start, String(image.attrGet('src') ?? ''));
 }
 
-/** Makes what was written since `start` lead to `url`, or shows the address where that cannot be. */
+/** Links the text since `start` to `url`, or shows the address where it cannot be a link. */
 function writeTarget(writer: Writer, start: number, url: string): void {
   const label = writer.since(start).trim();
   const shown = decoded(url);
@@ -170,7 +170,7 @@ function writeTarget(writer: Writer, start: number, url: string): void {
   }
 }
 
-/** In Unicode's small letters where there are all of them, else with a sign before it. */
+/** In Unicode's small letters if all exist, else with a sign in front. */
 function scripted(kind: 'sub' | 'sup', content: string): string {
   const small = [...content].map((letter) => SMALL[kind].get(letter));
   if (!small.includes(undefined)) return small.join('');

@@ -1,17 +1,17 @@
 /**
- * A part as lines of runs, for platforms whose markup stands within the text. `renderLines` walks them; what differs by
- * platform is its `Markup`.
+ * A part as lines of runs, for platforms with inline markup. `renderLines` walks the lines; `Markup` holds
+ * what differs by platform.
  */
 import type { Mark, Part } from '../../core/channel.js';
 
 interface MarkedSpan {
   start: number;
   end: number;
-  /** The outer ones first. */
+  /** Outermost first. */
   marks: readonly Mark[];
 }
 
-/** Of the whole text, in order, none empty. Marks may come in any order, cross, and reach beyond the text. */
+/** Spans of the whole text, in order, none empty. Marks may be unsorted, overlap, or exceed the text. */
 export function spansOf({ text, marks }: Part): MarkedSpan[] {
   const waiting = marks
     .filter((mark) => mark.length > 0)
@@ -41,17 +41,17 @@ export function endOf(mark: Mark): number {
 
 export type Style = 'link' | 'strike' | 'bold' | 'italic';
 
-/** A piece of a line with the same styles throughout. */
+/** A piece of a line with uniform styles. */
 export interface StyledRun {
-  /** `raw` is markup of the platform already. */
+  /** `raw`: already in the platform's markup. */
   kind: 'text' | 'space' | 'code' | 'raw';
   text: string;
   styles: readonly Style[];
-  /** Where it leads, with `link` among its styles. */
+  /** The link's target, where `link` is among the styles. */
   url: string;
 }
 
-/** Whitespace at either end as a run of its own. */
+/** Adds whitespace at either end as a run of its own. */
 export function addSpaced(
   runs: StyledRun[],
   { kind, styles, url }: Omit<StyledRun, 'text'>,
@@ -75,7 +75,7 @@ export function textOf(runs: readonly StyledRun[]): string {
   return runs.map(({ text }) => text).join('');
 }
 
-/** How a line begins, as far as it is text without style, and then an `x` for the rest. */
+/** The line's unstyled start, then an `x` for the rest. */
 function startOf(runs: readonly StyledRun[]): string {
   let start = '';
   for (const run of runs) {
@@ -85,7 +85,7 @@ function startOf(runs: readonly StyledRun[]): string {
   return start;
 }
 
-/** Without as many characters, in the place of which the marker of a list item is written. */
+/** Drops that many characters, where a list item's marker is written instead. */
 export function withoutStart(runs: readonly StyledRun[], length: number): readonly StyledRun[] {
   if (length === 0) return runs;
   const rest: StyledRun[] = [];
@@ -99,7 +99,7 @@ export function withoutStart(runs: readonly StyledRun[], length: number): readon
   return rest;
 }
 
-/** Whitespace loses the styles that the words beside it do not have; runs with the same styles become one. */
+/** Whitespace loses styles that the adjacent words lack; adjacent runs with equal styles are merged. */
 export function normalised(runs: readonly StyledRun[]): StyledRun[] {
   const forth: StyledRun[] = [];
   for (const run of runs) forth.push(withStylesOf(run, forth.at(-1)));
@@ -115,7 +115,7 @@ export function normalised(runs: readonly StyledRun[]): StyledRun[] {
   return back.reverse();
 }
 
-/** Whitespace, with only those styles that the run beside it has, too. */
+/** The whitespace with only those styles that the adjacent run has, too. */
 function withStylesOf(run: StyledRun, beside: StyledRun | undefined): StyledRun {
   if (run.kind !== 'space' || run.styles.length === 0) return run;
   const styles = run.styles.filter((style) => beside !== undefined && hasStyle(beside, style, run.url));
@@ -136,7 +136,7 @@ export function without(run: StyledRun, unwanted: readonly Style[]): StyledRun {
   return { ...run, styles: run.styles.filter((style) => !unwanted.includes(style)) };
 }
 
-/** Each link with all of its runs, and what is between links. */
+/** Each link with all of its runs, and the stretches between links. */
 export function splitAtLinks(runs: readonly StyledRun[]): StyledRun[][] {
   const parts: StyledRun[][] = [];
   let last: StyledRun | undefined;
@@ -155,15 +155,15 @@ type Block =
   | { kind: 'pre'; language: string; text: string };
 
 /**
- * Emphasis that crosses the end of a line is on both lines, since not every platform lets it go on. A line that a quote
- * touches is quoted whole; a block of code is never within a quote.
+ * Emphasis across a line end is repeated on both lines, since not every platform lets it continue. A line
+ * that overlaps a quote is quoted whole; a code block is never in a quote.
  */
 function blocksOf(part: Part): Block[] {
   const { text } = part;
   const blocks: Block[] = [];
   let runs: StyledRun[] = [];
   let quoted = false;
-  /** Where the last block of code ended: the line end right after it belongs to it. */
+  /** End of the last code block: the line end right after it belongs to it. */
   let fenced = -1;
 
   function endLine(): void {
@@ -192,7 +192,7 @@ function blocksOf(part: Part): Block[] {
       const shown = text.slice(at, to);
       addSpaced(runs, style, shown);
       const endsHere = to < end && to !== fenced;
-      // An empty line in the middle of a quote belongs to it, too.
+      // An empty line inside a quote belongs to it, too.
       if (inQuote && (shown.trim() !== '' || (endsHere && isBlank(runs)))) quoted = true;
       if (endsHere) endLine();
       at = to + 1;
@@ -206,7 +206,7 @@ function isQuoted(block: Block | undefined): boolean {
   return block?.kind === 'line' && block.quoted;
 }
 
-/** Empty lines at the end of a quote do not belong to it. */
+/** Removes empty lines from the end of a quote. */
 function endQuote(blocks: Block[]): void {
   for (let at = blocks.length - 1; at >= 0; at -= 1) {
     const block = blocks[at];
@@ -235,10 +235,10 @@ interface Markers {
   text(run: StyledRun): void;
 }
 
-/** The outer ones first, where they begin and end together. */
+/** Outermost first, for styles with equal ranges. */
 const ORDER: readonly Style[] = ['link', 'strike', 'bold', 'italic'];
 
-/** Writes runs with styles as markers that open and close as brackets do. */
+/** Writes styled runs with properly nested markers. */
 export function nest(runs: readonly StyledRun[], markers: Markers): void {
   const open: { style: Style; run: StyledRun }[] = [];
 
@@ -265,7 +265,7 @@ export function nest(runs: readonly StyledRun[], markers: Markers): void {
   closeDownTo(0);
 }
 
-/** Of styles that begin together the one that holds longer is the outer one. */
+/** Of styles that begin together, the longer one is outermost. */
 function outerFirst(styles: Style[], runs: readonly StyledRun[], from: number): Style[] {
   const lasts = styles.map((style) => {
     const url = runs[from]?.url ?? '';
@@ -279,28 +279,28 @@ function outerFirst(styles: Style[], runs: readonly StyledRun[], from: number): 
 
 export interface ListItem {
   indent: string;
-  /** `•` or `3.`, say. */
+  /** Such as `•` or `3.`. */
   marker: string;
 }
 
 interface OpenItem {
   indent: number;
-  /** The last number, or the bullet; null where a line of this depth could not be shown as an item. */
+  /** Last number, or the bullet; null where this depth cannot be shown as a list. */
   last: number | string | null;
-  /** A blank line followed: the list may go on, but nothing is nested in this item any more. */
+  /** A blank line followed: the list may continue, but nothing nests in this item any more. */
   ended: boolean;
 }
 
 const ITEM = /^( *)([•◦▪]|(?:0|[1-9]\d{0,8})\.) (?=\S)/;
 
 /**
- * Finds the lines that may be written as list items: a platform draws bullets by depth and counts numbers itself, so what it
- * shows must be what is in the text.
+ * Finds the lines to write as list items. Platforms draw bullets by depth and count numbers themselves, so
+ * the result must match the text.
  */
 function createItems({ bullets, deepest }: Markup) {
   let open: OpenItem[] = [];
 
-  /** Whether a list may begin with it there. */
+  /** Whether a list may begin with this marker here. */
   function begins(marker: string, indent: number): boolean {
     const parent = open.at(-1);
     const isNested =
@@ -310,7 +310,7 @@ function createItems({ bullets, deepest }: Markup) {
   }
 
   return {
-    /** The line as an item, or null where it must be written as text. */
+    /** The line as an item; null if it must be written as text. */
     take(line: string): ListItem | null {
       if (line.trim() === '') {
         open = open.filter((each) => each.indent === 0).map((each) => ({ ...each, ended: true }));
@@ -332,7 +332,7 @@ function createItems({ bullets, deepest }: Markup) {
       open.push({ indent, last: isItem ? last : null, ended: false });
       return isItem ? { indent: ' '.repeat(indent), marker } : null;
     },
-    /** A block that is no text ends every list. */
+    /** Ends every list, after a block that is not text. */
     end(): void {
       open = [];
     },
@@ -341,11 +341,11 @@ function createItems({ bullets, deepest }: Markup) {
 
 /** How a platform writes lines. */
 export interface Markup {
-  /** The bullets that it draws, by depth, the last one for all that is deeper; lists deeper than `deepest` are text. */
+  /** Bullets drawn by depth, the last for all deeper levels; lists deeper than `deepest` become text. */
   bullets: readonly string[];
   deepest: number;
   fence(code: string, language: string): string;
-  /** `item`: the marker of the list item that the line is. */
+  /** `item`: the list item's marker, if the line is one. */
   line(runs: readonly StyledRun[], item: ListItem | null): string;
   quote(runs: readonly StyledRun[]): string;
 }

@@ -1,9 +1,9 @@
 /**
- * Markdown to plain text with marks: the one neutral form that is cut for every platform (`cut.ts`) and then written in its
- * syntax (`discord.ts`, `whatsapp.ts`; Telegram takes the marks as they are). Pure. No character of the visible text is lost,
- * whatever a model writes: HTML is shown as it is, save for a few elements, formulas as they are written (`formulas.ts`),
- * reference definitions stay text (`[Luna]: hello` is somebody speaking), and what is nested beyond reason is shown as its
- * source.
+ * Markdown to plain text with marks: the neutral form that `cut.ts` splits for every platform and
+ * `discord.ts` and `whatsapp.ts` write in their syntax (Telegram takes marks as they are). Pure. No visible
+ * character is lost, whatever a model writes: HTML is shown as text but for a few elements, formulas as
+ * written (`formulas.ts`), reference definitions stay text (`[Luna]: hello` is dialogue), and excessive
+ * nesting is shown as its source.
  */
 import { createRequire } from 'node:module';
 import type { default as MarkdownIt, StateInline, Token } from 'markdown-it';
@@ -13,12 +13,12 @@ import { once } from '../../core/concurrency.js';
 import { putAside, putBack } from './formulas.js';
 import { render } from './render.js';
 
-/** Lists and quotes deeper than this are shown as written: a parser that descends must stop somewhere. */
+/** Deeper lists and quotes are shown as written: limits the parser's recursion. */
 const MAX_DEPTH = 60;
 
-/** Tables with lines longer than `tableWidth` are written row by row, as `header: value`; others aligned in a fence. */
+/** Tables wider than `tableWidth` are written row by row, as `header: value`; others aligned in a fence. */
 export function parse(written: string, { tableWidth = Number.POSITIVE_INFINITY } = {}): Part {
-  // Half a surrogate pair is no letter, and platforms refuse it.
+  // Platforms refuse lone surrogates.
   const source = written.replace(/\p{Surrogate}/gu, '\ufffd');
   if (isPlain(source)) return { text: plain(source), marks: [] };
   const { source: marked, env } = putAside(source);
@@ -28,15 +28,15 @@ export function parse(written: string, { tableWidth = Number.POSITIVE_INFINITY }
   return styled.text.trim() === '' ? asWritten(source) : styled;
 }
 
-/** Anything that could be markup: special characters, and line beginnings of lists, rules, headings and code. */
+/** Anything that could be markup: special characters, and line starts of lists, rules, headings and code. */
 const MARKUP = /[*_~`[\]<>&\\|#$\r\0]|^[ \t]*(?:[-+=]|\d{1,9}[.)](?:[ \t]|$))|^(?: {4}| {0,3}\t)/m;
 
-/** The short way for text without markup, which most chat replies are: it needs no parser. */
+/** Fast path for text without markup, which most chat replies are: needs no parser. */
 export function isPlain(source: string): boolean {
   return !MARKUP.test(source);
 }
 
-/** What the parser would give for it: lines without the space around them; one blank line between paragraphs. */
+/** Equals the parser's result: lines trimmed, one blank line between paragraphs. */
 export function plain(source: string): string {
   const lines: string[] = [];
   for (const line of source.split('\n')) {
@@ -47,14 +47,14 @@ export function plain(source: string): string {
   return lines.join('\n');
 }
 
-/** Also for markup without text, an empty fence say: no reply may become empty. */
+/** Also for markup without text (such as an empty fence): no reply may become empty. */
 function asWritten(source: string): Part {
   return { text: source.replace(/\r\n?/g, '\n').trim(), marks: [] };
 }
 
 /**
- * Made when the first reply needs it, so that a start does not wait for it. `require` takes the bundled build:
- * 14 ms instead of 43 ms for the modules.
+ * Created on first use, to keep start-up fast. `require` loads the bundled build: 14 ms instead of 43 ms for
+ * the modules.
  */
 const parser = once(() => {
   const create = createRequire(import.meta.url)('markdown-it') as typeof MarkdownIt;
@@ -63,21 +63,21 @@ const parser = once(() => {
   markdown.core.ruler.push('formulas', putBack);
   markdown.inline.ruler.before('autolink', 'tags', readTag);
   markdown.inline.ruler.before('emphasis', 'times', readTimes);
-  // CommonMark finds no end of emphasis between wide punctuation and a letter, where Chinese and Japanese have no space.
+  // CommonMark does not end emphasis between wide punctuation and a letter, as in unspaced Chinese.
   markdown.use(withCjkEmphasis);
-  // An address that stands in the text is kept from emphasis: `_` and `*` in it are part of it.
+  // Bare addresses are excluded from emphasis: `_` and `*` belong to them.
   markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
-  // Which links are links is decided in `render`; here every one is let through, and shown as it was written.
+  // `render` decides which links are links; here all pass, and keep their spelling.
   markdown.validateLink = () => true;
   markdown.normalizeLinkText = (url) => url;
   return markdown;
 });
 
-/** The few elements of HTML that models write where Markdown has nothing; others are text. */
+/** The few HTML elements that models use where Markdown has no syntax; others are text. */
 const BREAK = /<br[ \t]{0,8}\/?>[ \t]*\n?[ \t]*/iy;
 const ELEMENT = /<(sub|sup|kbd)>([^<>\n]{1,200})<\/\1>/iy;
 
-/** A rule for the inside of paragraphs: tokens of type `hardbreak`, `sub`, `sup` and `kbd`. */
+/** An inline rule: makes tokens of type `hardbreak`, `sub`, `sup` and `kbd`. */
 function readTag(state: StateInline, silent: boolean): boolean {
   if (state.src[state.pos] !== '<') return false;
   const found = matchAt(BREAK, state) ?? matchAt(ELEMENT, state);
@@ -96,7 +96,7 @@ function matchAt(pattern: RegExp, { src, pos }: StateInline): RegExpExecArray | 
   return pattern.exec(src);
 }
 
-/** Without its marks. */
+/** Text without marks. */
 function innerText({ md, env }: StateInline, inner: string): string {
   const tokens: Token[] = [];
   md.inline.parse(inner, md, env, tokens);
@@ -105,7 +105,7 @@ function innerText({ md, env }: StateInline, inner: string): string {
 
 const STARS = /\*{1,2}(?=\d)/y;
 
-/** `2*3*4`: CommonMark would take the stars for emphasis, and show another number. */
+/** `2*3*4`: CommonMark would read the stars as emphasis, and show another number. */
 function readTimes(state: StateInline, silent: boolean): boolean {
   const { src, pos } = state;
   if (src[pos] !== '*' || !/\d/.test(src[pos - 1] ?? '')) return false;

@@ -1,6 +1,6 @@
 /**
- * Tables, which chat platforms have none of: as lines of aligned columns, for a fixed-width font, or row by row, for
- * a screen too narrow for that.
+ * Tables, which chat platforms lack: as aligned columns in a fixed-width font, or row by row for narrow
+ * screens.
  */
 import type { Token } from 'markdown-it';
 import type { Part } from '../../core/channel.js';
@@ -10,13 +10,13 @@ import { createWriter, inlineText, isBreak, type Writer, writeBold, writeInline 
 
 type Alignment = 'left' | 'right' | 'center';
 
-/** The cells of each row, as the parser has them; the first row is the header. */
+/** The cells of each row, as parsed; the first row is the header. */
 interface Table {
   rows: Token[][][];
   alignments: Alignment[];
 }
 
-/** A longer cell pushes its row out instead of widening every other row. */
+/** In columns. A longer cell only shifts its own row, instead of widening every other one. */
 const MAX_PADDING = 40;
 
 function tableOf(tokens: Token[]): Table {
@@ -35,7 +35,7 @@ function alignmentOf(cell: Token): Alignment {
   return style.endsWith('right') ? 'right' : style.endsWith('center') ? 'center' : 'left';
 }
 
-/** Aligned. */
+/** Aligned columns. */
 function tableText({ rows, alignments }: Table): string {
   const measured = rows.map((row) => {
     const texts = withoutEmptyEnd(row.map((cell) => inlineText(cell, '\n')));
@@ -62,15 +62,15 @@ function tableText({ rows, alignments }: Table): string {
   return [...head, rule, ...others.flat()].join('\n');
 }
 
-/** How many columns the longest line takes. */
+/** Width of the longest line, in columns. */
 function lineWidth(text: string): number {
   return text.split('\n').reduce((longest, line) => Math.max(longest, width(line)), 0);
 }
 
-/** Each bold title is a mark of its own, of which platforms take so many in one message. */
+/** Each bold title takes a mark, and platforms limit the marks of a message. */
 const MOST_BOLD = 60;
 
-/** Row by row, a line for each cell that says something; `newline` carries the indentation of a list. */
+/** Row by row, one line for each non-empty cell; `newline` carries the indentation of a list. */
 function writeRows(writer: Writer, { rows }: Table, newline: string): void {
   const [header = [], ...others] = rows;
   const writeTitle = header.length * others.length > MOST_BOLD ? writeInline : writeBold;
@@ -91,7 +91,7 @@ function writeRows(writer: Writer, { rows }: Table, newline: string): void {
   }
 }
 
-/** Rows that are too short are filled up by the parser; that is not to be seen. */
+/** Drops the empty cells with which the parser pads short rows. */
 function withoutEmptyEnd(row: string[]): string[] {
   let end = row.length;
   while (end > 0 && row[end - 1] === '') end -= 1;
@@ -112,7 +112,7 @@ const EMOJI = /^\p{Emoji_Presentation}|^\p{Extended_Pictographic}\ufe0f|^\p{Regi
 const NOTHING = /^[\p{Mark}\p{Format}\p{Control}]+$/u;
 const ASCII = /^[\x20-\x7e]*$/;
 
-/** How many columns of a fixed-width font a text takes: two for wide letters and emoji, none for what combines. */
+/** Width in columns of a fixed-width font: two for wide letters and emoji, none for combining characters. */
 function width(text: string): number {
   if (ASCII.test(text)) return text.length;
   let columns = 0;
@@ -126,7 +126,7 @@ const BULLETS = ['• ', '◦ ', '▪ '];
 const RULE = '———';
 const TASK = /^\[([ xX])\][ \t]+/;
 
-/** A quote or list item that is open. `first` is an item's bullet until its first line is written. */
+/** An open quote or list item. `first` is an item's bullet until its first line is written. */
 type Container = { kind: 'quote'; start: number | null } | { kind: 'item'; first: string; rest: string };
 
 type Lists = { next: number | null }[];
@@ -137,7 +137,7 @@ export function render(tokens: Token[], tableWidth = Number.POSITIVE_INFINITY): 
   const lists: Lists = [];
   let lastLine = 0;
 
-  /** Begins a block that is text: the space before it, then the bullets and indentation of what it is in. */
+  /** Begins a text block: the space before it, then the bullets and indentation of its containers. */
   function begin(block: Token, ownLine = false): void {
     const [from, to] = block.map ?? [lastLine, lastLine];
     if (writer.length() > 0) writer.write(from > lastLine ? '\n\n' : '\n');
@@ -199,7 +199,7 @@ export function render(tokens: Token[], tableWidth = Number.POSITIVE_INFINITY): 
         const formula = children.length === 1 ? formulaOf(children[0]) : null;
         if (formula?.isDisplay === true) preformatted(token, formula.text, '');
         const isDone = formula?.isDisplay === true || isSpace(children);
-        // The inside and the end of the paragraph.
+        // The paragraph's inline content and end.
         if (isDone) index += 2;
         else begin(token);
         break;
@@ -238,7 +238,7 @@ export function render(tokens: Token[], tableWidth = Number.POSITIVE_INFINITY): 
   return writer.done();
 }
 
-/** Nothing but line breaks: only the space around blocks, which is there already. */
+/** Only line breaks: the spacing of blocks already covers it. */
 function isSpace(children: Token[]): boolean {
   return children.length > 0 && children.every(({ type }) => isBreak(type));
 }
@@ -254,7 +254,7 @@ function openItem(lists: Lists, item: Token, content: Token | undefined): Contai
   return { kind: 'item', first: withTask(first, list?.next === null, content), rest };
 }
 
-/** `[ ]` and `[x]` at the beginning of an item become a box in place of the bullet. */
+/** `[ ]` and `[x]` at the start of an item become a box in place of the bullet. */
 function withTask(bullet: string, replaces: boolean, content: Token | undefined): string {
   const text = content?.type === 'inline' ? content.children?.[0] : undefined;
   const task = text?.type === 'text' ? TASK.exec(text.content) : null;
@@ -263,7 +263,7 @@ function withTask(bullet: string, replaces: boolean, content: Token | undefined)
   return `${replaces ? '' : bullet}${task[1] === ' ' ? '☐' : '☑'} `;
 }
 
-/** The first word after the fence. */
+/** First word after the fence. */
 function languageOf(info: string): string {
   return info.trim().split(/\s/, 1)[0]?.slice(0, 40) ?? '';
 }

@@ -1,6 +1,6 @@
 /**
- * A part for a terminal. Pure: what a model wrote must not steer the terminal, so control characters go; marks become
- * colours.
+ * A part for a terminal: marks become colours. Pure. Control characters are removed, so that a model's text
+ * cannot control the terminal.
  */
 import type { Mark, Part } from '../../core/channel.js';
 import { isOwnLabel } from './address.js';
@@ -28,13 +28,13 @@ export function terminalText(part: Part): string {
   return painted;
 }
 
-/** Where a link leads, if its text does not say so itself. */
+/** A link's address, unless its text already shows it. */
 function address(mark: Mark, text: string): string {
   if (mark.kind !== 'link' || isOwnLabel(text.slice(mark.offset, endOf(mark)), mark.url)) return '';
   return styled(['2'], ` (${withoutControls(mark.url)})`);
 }
 
-/** Without control characters, save line ends and tabs. */
+/** Removes control characters except line ends and tabs. */
 export function withoutControls(text: string): string {
   return text.replace(/\p{Cc}/gu, (character) => (character === '\n' || character === '\t' ? character : ''));
 }

@@ -1,7 +1,7 @@
 /**
- * A part in WhatsApp's markup. Pure. WhatsApp has no escapes, no links with labels, no lists in lists and no languages of
- * code: a link is `label (address)`, marks that it could not show where they are (within a word) are left out, and
- * characters of the text that it would take for markup are put between U+2060, which is invisible.
+ * A part in WhatsApp's markup. Pure. WhatsApp has no escapes, labelled links, nested lists or code languages:
+ * a link becomes `label (address)`, marks that cannot be shown (inside a word) are dropped, and text that
+ * looks like markup is shielded by the invisible U+2060.
  */
 import type { Part } from '../../core/channel.js';
 import { isOwnLabel, shownAddress, withMarkupEncoded } from './address.js';
@@ -20,8 +20,8 @@ import {
 } from './lines.js';
 
 /**
- * Wider tables are written row by row. A bubble on a phone holds some 30 letters of fixed width; where the lines of a
- * table are broken, its columns cannot be made out.
+ * In columns. Wider tables are written row by row: a bubble on a phone holds some 30 fixed-width characters,
+ * and wrapped lines would lose the columns.
  */
 export const TABLE_WIDTH = 30;
 
@@ -36,7 +36,7 @@ export function whatsappText(part: Part): string {
   });
 }
 
-/** Without line ends beside its backticks: they would be seen as empty lines. */
+/** No line ends next to its backticks: they would show as empty lines. */
 function fence(code: string): string {
   return code.trim() === '' ? code : fenced(code, /`(?=``)/g);
 }
@@ -47,7 +47,6 @@ function fenced(code: string, tooMany: RegExp): string {
   return `\`\`\`${apart.replace(/^`/, `${JOINER}\``).replace(/`$/, `\`${JOINER}`)}\`\`\``;
 }
 
-/** One line. */
 function whatsappLine(line: readonly StyledRun[], item: ListItem | null): string {
   const start = item === null ? '' : `${item.marker.replace('•', '-')} `;
   const written = withMarkersShielded(piecesOf(supported(withoutStart(line, start.length))));
@@ -70,29 +69,29 @@ function piecesOf(runs: readonly StyledRun[]): LinePiece[] {
   return pieces;
 }
 
-/** With three backticks where the code has one of its own. */
+/** With three backticks if the code contains one. */
 function codeSpan(code: string): string {
   return code.includes('`') ? fenced(code, /`(?=`)/g) : `\`${code}\``;
 }
 
-/** What would begin a list or a quote does not, after an invisible character. */
+/** An invisible character in front keeps the line from beginning a list or a quote. */
 function startShielded(line: string): string {
   return line.replace(/^(\s*)(?=[-*] |>|\d+\. )/, `$1${JOINER}`);
 }
 
 /**
- * WORD JOINER, which is invisible. WhatsApp has no escapes, and does not document which letters may stand beside a
- * marker; between two of these, none is at the edge of a word. The price: they are in what is copied.
+ * WORD JOINER, invisible. WhatsApp has no escapes, and does not document which characters may be next to a
+ * marker; between two of these, none is at a word's edge. They do end up in copied text.
  */
 const JOINER = '\u2060';
 
-/** A piece of a line: a marker of ours, text that is no markup, or what must stay as it is. */
+/** A piece of a line: our marker, text that is no markup, or text that must stay unchanged. */
 interface LinePiece {
   kind: 'marker' | 'words' | 'fixed';
   text: string;
 }
 
-/** The line, with marker characters in its text shielded where they could begin or end markup. */
+/** Shields marker characters in the text that could begin or end markup. */
 function withMarkersShielded(pieces: readonly LinePiece[]): string {
   let line = '';
   for (const piece of pieces) line += piece.text;
@@ -128,7 +127,7 @@ function mayClose(line: string, at: number): boolean {
   return !isWord(line[at + 1]) && at > 0 && !/\s/.test(line[at - 1] ?? ' ');
 }
 
-/** Only beside these it is certain that no marker opens or closes. */
+/** Next to these a marker certainly neither opens nor closes. */
 function isWord(letter: string | undefined): boolean {
   return letter !== undefined && /[a-z0-9]/i.test(letter);
 }
@@ -142,9 +141,9 @@ const MARKER_START = /^[*_~`]/;
 const MARKER_END = /[*_~`]$/;
 
 /**
- * The runs of a line as WhatsApp can show them. A marker opens after whitespace or punctuation and right before a word, and
- * closes the other way round: emphasis for which that does not hold, or which has its own marker inside, is left out, and so is
- * emphasis on code and addresses. Chinese, Japanese and Korean have no spaces there: a hair space makes room for the marker.
+ * A line's runs as WhatsApp can show them. A marker opens after whitespace or punctuation and right before a
+ * word, and closes the other way round: emphasis elsewhere, with its own marker inside, or on code and
+ * addresses is dropped. Chinese, Japanese and Korean have no spaces there: a hair space makes room.
  */
 function supported(line: readonly StyledRun[]): StyledRun[] {
   const apart = setApart(withAddressesShown(normalised(line)));
@@ -157,7 +156,7 @@ const HAIR_SPACE = '\u200a';
 const CJK =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Bopomofo}\u3000-\u303f\uff00-\uffef]/u;
 
-/** With a hair space where a marker would stand beside such a letter. */
+/** Inserts a hair space where a marker would touch such a letter. */
 function setApart(runs: readonly StyledRun[]): readonly StyledRun[] {
   if (!runs.some((run) => CJK.test(run.text))) return runs;
   const apart: StyledRun[] = [];
@@ -178,7 +177,7 @@ function isCrowded(before: StyledRun, after: StyledRun): boolean {
   return (isOpened || isClosed) && CJK.test(lastOf(before.text) + after.text.slice(0, 2));
 }
 
-/** Whether a marker stands between them, that belongs to the one. */
+/** Whether one of its markers is between the two runs. */
 function isMarked({ kind, styles }: StyledRun, other: StyledRun): boolean {
   return (kind === 'code' && other.kind === 'text') || styles.some((style) => !other.styles.includes(style));
 }
@@ -187,7 +186,7 @@ function lastOf(text: string): string {
   return Array.from(text.slice(-2)).at(-1) ?? '';
 }
 
-/** The address after the label, unless the label is the address: of that, WhatsApp makes a link by itself. */
+/** The address after the label, unless the label is the address: WhatsApp links that automatically. */
 function withAddressesShown(runs: StyledRun[]): StyledRun[] {
   if (!runs.some((run) => run.styles.includes('link'))) return runs;
   const shown: StyledRun[] = [];
@@ -202,7 +201,7 @@ function withAddressesShown(runs: StyledRun[]): StyledRun[] {
   return shown;
 }
 
-/** Addresses become runs of their own, without the marks in them: no marker of ours may be in one or right after it. */
+/** Addresses become runs of their own, without marks: no marker may be inside one or right after it. */
 function splitAtAddresses(line: readonly StyledRun[]): readonly StyledRun[] {
   const text = textOf(line);
   if (!text.includes('://')) return line;
@@ -227,7 +226,7 @@ function splitAtAddresses(line: readonly StyledRun[]): readonly StyledRun[] {
   return runs;
 }
 
-/** Code within a word, or beside an address or a backtick, is shown as text. */
+/** Code inside a word, or next to an address or a backtick, is shown as text. */
 function codeOrWords(run: StyledRun, index: number, line: readonly StyledRun[]): StyledRun {
   if (run.kind !== 'code') return run;
   const [before, after] = [line[index - 1], line[index + 1]];
@@ -245,7 +244,7 @@ function beginsWithWord(run: StyledRun | undefined): boolean {
   return run !== undefined && WORD_START.test(run.text);
 }
 
-/** Without the style where WhatsApp would show its markers instead. */
+/** Drops the style where WhatsApp would show its markers. */
 function openable(runs: StyledRun[], style: keyof typeof MARKERS): StyledRun[] {
   if (!runs.some((run) => run.styles.includes(style))) return runs;
   const kept = [...runs];
@@ -267,7 +266,7 @@ function isShown(
   after: StyledRun | undefined,
 ): boolean {
   if (text.includes(marker) || before?.kind === 'raw' || after?.kind === 'raw') return false;
-  // A marker character in the text may have to be shielded, and then no letter is at the edge.
+  // A marker character in the text may need a shield, and then no letter is at the edge.
   if (MARKER_START.test(text) || MARKER_END.test(text)) return false;
   if (MARKER_END.test(before?.text ?? '') || MARKER_START.test(after?.text ?? '')) return false;
   return !endsInWord(before) && !beginsWithWord(after);

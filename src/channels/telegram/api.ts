@@ -1,7 +1,7 @@
 /**
- * The Bot API as we call it: grammY's client, with a deadline and the caller's signal for each call, and no call in a chat
- * while Telegram wants to be left alone there. The HTTP below it is Node's own, because it tells whether the server had all
- * of a request when the connection broke: only then may a message have arrived (`was-delivered.ts`).
+ * The Bot API client: grammY, with a deadline and the caller's signal for each call, and per-chat back-off.
+ * The HTTP transport is Node's own: it tells whether the server had the whole request when the connection
+ * broke, the only case in which a message may have arrived (`was-delivered.ts`).
  */
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -24,37 +24,37 @@ import { backoffMs } from '../kit/supervise.js';
 import { type BotCredentials, type CallFailure, failureOf, HeldBack, TransportError } from './failure.js';
 import { MAX_TEXT, type SendRequest } from './outbound.js';
 
-/** A call without an answer by then has failed. */
+/** Time-out of a call. */
 const CALL_MS = 30_000;
-/** Files have more time: as much as they take on a slow line (50 kB a second). */
+/** Extra time for files: allows for a slow line (50 kB/s). */
 const SLOWEST_BYTES_PER_MS = 50;
-/** The last resort under our own deadlines: more than the largest file has. */
+/** Last resort behind our own deadlines: longer than the largest file may take. */
 const LIBRARY_TIMEOUT_SECONDS = 1_200;
-/** Shorter than servers keep an unused connection, so that none is used that the server has just closed. */
+/** Shorter than servers' keep-alive, so that no connection is reused that the server has just closed. */
 const IDLE_MS = 15_000;
-/** How much is encrypted in one go: a large file must not block the event loop. */
+/** Bytes encrypted at once: a large file must not block the event loop. */
 const PIECE_BYTES = 65_536;
 
 const MOST_CHATS = 10_000;
-/** A call that took this long was held back: it is as long again until the next one. */
+/** A call that took this long was throttled: the next one waits for as long. */
 const SLOW_MS = 2_000;
-/** Telegram holds nothing back for longer; an answer that took longer was only lost. */
+/** Telegram throttles no call for longer; a slower answer was merely lost. */
 const MOST_HELD_MS = 8_000;
 /**
- * Telegram does not tell a chat's limit from the bot's. When two chats are refused one soon after the other, and until
- * about the same time, it is taken for the bot's, and all its chats wait.
+ * Telegram does not tell a chat's limit from the bot's. If two chats are refused within this time, until
+ * about the same time, it is taken for the bot's limit: all its chats wait.
  */
 const TOGETHER_MS = 60_000;
 
-/** grammY's types want the signal of an older library; any standard one works. */
+/** grammY's types want an older library's signal; any standard one works. */
 type Ended = AbortSignal & NonNullable<Parameters<Api['raw']['getMe']>[0]>;
 
 interface CallBounds {
   signal?: AbortSignal;
   ms?: number;
-  /** How much it uploads, or downloads at most. */
+  /** Bytes to upload, or at most to download. */
   bytes?: number;
-  /** Where it does something: it is not made while Telegram wants to be left alone there. */
+  /** The chat it acts on: no call is made there during back-off. */
   chat?: Address;
 }
 
@@ -68,13 +68,13 @@ export function createBotApi(
   const transport = createTransport(apiRoot, outward);
   const { raw } = new Api(token, {
     apiRoot,
-    // grammY uses as much of `fetch` as this has: JSON and forms with files, and of a response nothing but its JSON.
+    // grammY uses only this much of `fetch`: JSON and forms with files, and only the JSON of a response.
     fetch: transport.fetch as unknown as typeof fetch,
     timeoutSeconds: LIBRARY_TIMEOUT_SECONDS,
   });
   const floods = createFloods(clock);
 
-  /** Runs a call with a signal that aborts with the caller's, or after a time. */
+  /** Runs a call with a signal that aborts with the caller's, or on time-out. */
   async function call<T>(
     run: (api: Api['raw'], ended: Ended) => Promise<T>,
     { signal, ms = CALL_MS, bytes = 0, chat }: CallBounds = {},
@@ -94,7 +94,7 @@ export function createBotApi(
     }
   }
 
-  /** Calls with a request, and again without what Telegram refuses in it. Never rejects. */
+  /** Calls with a request, and retries without the part that Telegram refused. Never rejects. */
   async function send<Request extends Refusable, Answer>(
     first: Request,
     run: (api: Api['raw'], request: Request, ended: Ended) => Promise<Answer>,
@@ -116,25 +116,25 @@ export function createBotApi(
   return {
     call,
     send,
-    /** Where the file is that `getFile` gave a path of. Holds the token. */
+    /** URL of a file by the path from `getFile`. Contains the token. */
     fileAddress: (path: string) =>
       `${apiRoot}/file/bot${token}/${path.split('/').map(encodeURIComponent).join('/')}`,
-    /** It is Telegram's own server, not an operator's. */
+    /** Telegram's own server, not an operator's. */
     isPublic: new URL(apiRoot).host.endsWith('.telegram.org'),
-    /** What went wrong with one of its calls. */
+    /** Describes the error of a call. */
     failure: (error: unknown) => failureOf(error, credentials),
-    /** Cuts off calls that are under way. */
+    /** Cuts off the calls under way. */
     close: transport.close,
   };
 }
 
-/** What may be taken away, of a request of any kind. */
+/** The parts of a request that may be dropped. */
 type Refusable = Pick<
   SendRequest,
   'chat_id' | 'text' | 'entities' | 'message_thread_id' | 'reply_parameters' | 'reply_markup'
 >;
 
-/** A request without what was refused in it, so that its words arrive all the same; null where nothing in it was. */
+/** The request without its refused part, so that its words still arrive; null if nothing was refused. */
 function withoutRefused<Request extends Refusable>(
   request: Request,
   { code, description, reason }: CallFailure,
@@ -145,7 +145,7 @@ function withoutRefused<Request extends Refusable>(
   const fields = { channel: 'telegram', reason };
   if (request.reply_markup !== undefined && isAbout(/button|reply.markup|keyboard/i)) {
     log.warn(fields, "a message's buttons were refused; sending it without");
-    // The words say what they are for.
+    // The words say what the buttons are for.
     return without(request, 'reply_markup');
   }
   if (request.entities !== undefined && isAbout(/entit|markup|parse|nested/i)) {
@@ -159,7 +159,7 @@ function withoutRefused<Request extends Refusable>(
     log.warn(fields, 'a topic is gone or closed; sending to the chat itself');
     return without(request, 'message_thread_id');
   }
-  // Some servers refuse although the request allows to send without.
+  // Some servers refuse, although the request allows sending without.
   if (request.reply_parameters !== undefined && isAbout(/repl(y|ied)/i)) {
     log.info(fields, 'the answered message is gone; sending without naming it');
     return without(request, 'reply_parameters');
@@ -173,7 +173,7 @@ function without<Request extends object>(request: Request, field: keyof Request)
   return rest;
 }
 
-/** Writes the addresses of links after their labels, as far as there is room. */
+/** Writes link addresses after their labels, as far as there is room. */
 export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entities'>>(
   request: Request,
   limit = MAX_TEXT,
@@ -192,12 +192,12 @@ export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entiti
 }
 
 /**
- * When a bot has to leave a chat alone: Telegram says for how long (`retry_after`), or shows it by holding a call back,
- * which it does itself while the wait is short. Whatever is done in the chat counts for its limits.
+ * Back-off per chat: Telegram says for how long (`retry_after`), or delays calls itself while the wait is
+ * short. Every action in a chat counts towards its limits.
  */
 function createFloods(clock: Clock) {
   const closedUntil = new LRUCache<Address, number>({ max: MOST_CHATS });
-  /** Each soon after the wait that the one before brought. */
+  /** Refusals in a row, each soon after the previous wait. */
   const refusals = new LRUCache<Address, { inRow: number; until: number }>({ max: MOST_CHATS });
   let allUntil = 0;
   let last: { chat: Address; at: number; until: number } | null = null;
@@ -207,11 +207,11 @@ function createFloods(clock: Clock) {
   };
 
   return {
-    /** How long nothing may be done there, ms. */
+    /** Remaining back-off in a chat, ms. */
     waitFor: (chat: Address): number =>
       Math.max(0, allUntil - clock.now(), (closedUntil.get(chat) ?? 0) - clock.now()),
 
-    /** Telegram refused a call for so long; however short that is, the pauses between refusals in a row grow. */
+    /** A call was refused for `toldMs`; however short that is, the pauses between refusals in a row grow. */
     refused(chat: Address, toldMs: number): void {
       const now = clock.now();
       const known = refusals.get(chat);
@@ -227,7 +227,7 @@ function createFloods(clock: Clock) {
       last = { chat, at: now, until };
     },
 
-    /** A call was answered after so long. */
+    /** A call was answered after `ms`. */
     took(chat: Address, ms: number): void {
       if (ms >= SLOW_MS) close(chat, Math.min(ms, MOST_HELD_MS));
     },
@@ -270,7 +270,7 @@ function createTransport(apiRoot: string, outward: Outward) {
       sent.on('response', (response) => {
         status = response.statusCode ?? null;
         wholeOf(unpacked(response), MOST_DOCUMENT_BYTES).then((bytes) => {
-          // The server answered before it had read all of it, and does not want the rest.
+          // The server answered before it had read everything, and does not want the rest.
           if (!whole) sent.destroy();
           resolve({ json: () => parsed(bytes.toString('utf8'), status) });
         }, broken);
@@ -298,7 +298,7 @@ function createTransport(apiRoot: string, outward: Outward) {
   };
 }
 
-/** JSON, or a form as grammY makes it. A file in it is in memory already; it is not copied, but goes in small pieces. */
+/** JSON, or a form as grammY makes it. A file in it, already in memory, is split without copying. */
 async function piecesOf(body: string | AsyncIterable<Uint8Array>): Promise<Buffer[]> {
   if (typeof body === 'string') return [Buffer.from(body)];
   const pieces: Buffer[] = [];
@@ -314,7 +314,7 @@ function parsed(text: string, status: number | null): unknown {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && 'ok' in value) return value;
   } catch {
-    // Reported below: it makes no difference what it was instead.
+    // Reported below, whatever the body was.
   }
   throw new TransportError(`the answer (HTTP ${status}) is not one of the Bot API`, true, status);
 }

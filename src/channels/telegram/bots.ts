@@ -1,7 +1,7 @@
 /**
- * Our bots: the main one, and one for every persona that has a token. Together they are one account. In a supergroup a
- * message has the same number for every bot; elsewhere each bot has numbers of its own: there, the id of a message is the id
- * of the persona's bot, a colon and the number.
+ * Our bots: the main one, and one for every persona with a token. Together they are one account. A
+ * supergroup's message has the same number for every bot. Elsewhere each bot has its own numbers: there, a
+ * message's id is the id of the persona's bot, a colon and the number.
  */
 import { LRUCache } from 'lru-cache';
 import type { Recipient } from '../../core/channel.js';
@@ -17,38 +17,38 @@ import { isNotThere } from './failure.js';
 import type { TelegramOptions } from './options.js';
 import { chatId } from './outbound.js';
 
-/** The ids of supergroups and channels are below this. */
+/** Ids of supergroups and channels are below this. */
 const SHARED_BELOW = -1_000_000_000_000;
-/** How long a message waits for the login of personas' bots. */
+/** How long a message waits for the personas' bots to log in. */
 const LOGIN_MS = 3_000;
 const ABSENT_MS = 300_000;
 const MOST_CHATS = 10_000;
-/** Of how many groups the administrators are cached. */
+/** Size of the cache of administrators, in groups. */
 const MOST_GROUPS = 1_000;
 
 /** One of our bots, as messages name it. */
 export interface OurBot {
   id: number;
-  /** Empty until it has logged in. */
+  /** Empty until logged in. */
   username: string;
-  /** Whose it is; left out for the main bot. */
+  /** The persona it belongs to. Absent: the main bot. */
   personaId?: PersonaId;
 }
 
-/** Whose update it is: the bot that got it, and all of ours, of which it may speak. */
+/** The bot that got an update, and all of our bots, which the update may mention. */
 export interface Receiver {
   bot: OurBot;
   ours: readonly OurBot[];
 }
 
 export interface Bot {
-  /** Whose it is; null for the main bot. */
+  /** The persona it belongs to; null for the main bot. */
   readonly personaId: PersonaId | null;
   readonly api: BotApi;
   our(): OurBot;
-  /** The name that people see; empty until it has logged in. */
+  /** Display name; empty until logged in. */
   name(): string;
-  /** Logs in, once; rejects when it cannot. */
+  /** Logs in once; rejects on failure. */
   identity(signal: AbortSignal): Promise<OurBot>;
 }
 
@@ -73,7 +73,7 @@ export function createBots(options: TelegramOptions, host: { clock: Clock; log: 
     });
   }
 
-  /** Asked of Telegram by the first of our bots that is in the group. */
+  /** Asks Telegram through the first of our bots that is in the group. */
   async function administratorsOf(chat: Address): Promise<Set<Address>> {
     const group = { chat_id: chatId(chat) };
     for (const [index, { api }] of all.entries()) {
@@ -92,13 +92,13 @@ export function createBots(options: TelegramOptions, host: { clock: Clock; log: 
     /** In the order of the configuration. */
     personas,
     all,
-    /** By its id; null is the main one. */
+    /** Finds a bot by its id; null is the main one. */
     withId: (id: number | null) => (id === null ? main : personas.find((bot) => bot.our().id === id)),
     ours: () => all.map((bot) => bot.our()),
 
     /**
-     * Resolves when every persona's bot has tried to log in, or after a few seconds: until then it is not noticed when
-     * a message names one.
+     * Resolves when every persona's bot has tried to log in, or after a few seconds. Until then mentions of
+     * personas' bots go unnoticed.
      */
     async loggedIn(signal: AbortSignal): Promise<void> {
       if (personas.length === 0) return;
@@ -106,13 +106,13 @@ export function createBots(options: TelegramOptions, host: { clock: Clock; log: 
       await loggedIn;
     },
 
-    /** A bot is in a chat, and was the last that somebody spoke to. */
+    /** Notes that a bot is in a chat, and was the last addressed there. */
     heard(bot: Bot, chat: Address): void {
       absentUntil.get(chat)?.delete(bot);
       lastToHear.set(chat, bot);
     },
 
-    /** A bot was not allowed to say anything there: for some minutes, others are tried before it. */
+    /** Notes that a bot may not write there: for some minutes, others are tried first. */
     absent(bot: Bot, chat: Address): void {
       const bots = absentUntil.get(chat) ?? new Map<Bot, number>();
       bots.set(bot, clock.now() + ABSENT_MS);
@@ -120,8 +120,8 @@ export function createBots(options: TelegramOptions, host: { clock: Clock; log: 
     },
 
     /**
-     * Who may send there, best first, never empty: the speaking persona's own bot; for the gateway's own words in a
-     * direct chat the one that was spoken to; the main bot; and where that is not there either, whichever is.
+     * Bots that may send there, best first, never empty: the speaking persona's own bot; for the gateway's
+     * own words in a direct chat, the bot last addressed; the main bot; and where that is absent, any other.
      */
     senders({ address, kind }: Recipient, speaker: PersonaId | undefined): Bot[] {
       const own = personas.find((bot) => bot.personaId === speaker);
@@ -134,7 +134,7 @@ export function createBots(options: TelegramOptions, host: { clock: Clock; log: 
       return present.length > 0 ? present : each;
     },
 
-    /** Who posts as the group itself is an anonymous administrator of it. Rejects when Telegram cannot be asked. */
+    /** A sender posting as the group is its anonymous administrator. Rejects if Telegram cannot be asked. */
     isAdministrator: async (chat: Address, sender: Address): Promise<boolean> =>
       sender === chat || isAdministrator(administrators, chat, (known) => known.has(sender)),
 
@@ -182,14 +182,14 @@ function createBot(
   };
 }
 
-/** Which of several bots a line of the log is about. */
+/** Log fields that tell several bots apart. */
 export function logFields(personaId: PersonaId | null): { channel: string; persona?: PersonaId } {
   return personaId === null ? { channel: 'telegram' } : { channel: 'telegram', persona: personaId };
 }
 
 /**
- * The message's number, and which persona's bot has it: null for the main bot, and where all have the same. null for the
- * id of a press on a button.
+ * The message's number and, unless all bots share it, the bot that has it (null: the main bot). null for the
+ * id of a button press.
  */
 export function readMessageId(id: string): { bot: number | null; number: number } | null {
   const [, bot, number] = /^(?:(\d{1,15}):)?(-?\d{1,15})$/.exec(id) ?? [];
@@ -197,7 +197,7 @@ export function readMessageId(id: string): { bot: number | null; number: number 
   return { bot: bot === undefined ? null : Number(bot), number: Number(number) };
 }
 
-/** The id of a message that one of our bots knows by that number. */
+/** Id of a message that one of our bots knows by that number. */
 export function messageIdOf(
   { id, personaId }: Pick<OurBot, 'id' | 'personaId'>,
   number: number | string,
@@ -205,24 +205,24 @@ export function messageIdOf(
   return personaId === undefined ? String(number) : `${id}:${number}`;
 }
 
-/** The id of a press on a button, among those of messages. */
+/** Id of a button press, in the namespace of message ids. */
 export function pressIdOf(bot: OurBot, { id }: { id: string }): string {
   return messageIdOf(bot, `press-${id}`);
 }
 
-/** Whether all bots have the same numbers for the messages of a chat. */
+/** Whether all bots have the same message numbers in a chat. */
 export function isShared(chat: Address | number): boolean {
   const id = Number(chat);
   // A public group or channel may be addressed by its name.
   return Number.isNaN(id) || id < SHARED_BELOW;
 }
 
-/** The id of a message that a bot was told of by that number. */
+/** Id of a message that a bot received under that number. */
 export function idOf(number: number, chat: { id: number }, bot: OurBot): string {
   return isShared(chat.id) ? String(number) : messageIdOf(bot, number);
 }
 
-/** The message's number to one bot in a chat; null where that bot does not know it. */
+/** A message's number for one bot in a chat; null if that bot does not know it. */
 export function numberFor({ id, personaId }: OurBot, chat: Address, messageId: string): number | null {
   const read = readMessageId(messageId);
   if (read === null) return null;

@@ -1,4 +1,4 @@
-/** Telegram as a channel: joins what receives (`intake.ts`), what sends (`send.ts`) and what looks up. */
+/** Telegram as a channel: combines receiving (`intake.ts`), sending (`send.ts`) and look-ups. */
 import type { Channel, ChannelHost, CommandDescription } from '../../core/channel.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
@@ -14,7 +14,7 @@ import { createDeliveryCheck } from './was-delivered.js';
 
 export type Telegram = ReturnType<typeof createTelegram>;
 
-/** Has a `webhook` in that mode, and shows drafts where the operator wants them. */
+/** Has a `webhook` in that mode, and shows drafts if the operator enabled them. */
 export function createTelegram(
   host: Pick<ChannelHost<TelegramOptions>, 'options' | 'state' | 'cursor' | 'outward' | 'clock' | 'log'>,
   recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
@@ -33,7 +33,7 @@ export function createTelegram(
   const { signal } = stopping;
   let receiving: Promise<unknown> = Promise.resolve();
 
-  /** For calls whose errors go out of here. */
+  /** For calls whose errors leave this module. */
   async function orFault<T>(what: string, run: () => Promise<T>): Promise<T> {
     try {
       return await run();
@@ -64,7 +64,7 @@ export function createTelegram(
       onAbort(until, () => stopping.abort());
       const running = bots.all.map((bot) => {
         const isMain = bot === main;
-        // The channel's status is that of its main bot; the other bots' is in the log alone.
+        // The channel's status is the main bot's; the other bots' is only logged.
         const status = isMain ? state : createState(clock);
         const intake = { host, bot, bots, receive, presses, delivered, state: status, signal };
         return isMain && webhook !== null ? webhook.keep(intake) : poll(intake);
@@ -79,7 +79,7 @@ export function createTelegram(
       bots.close();
     },
 
-    // A persona's bot goes by the persona's name, which calls the persona.
+    // A persona's bot has the persona's name, which addresses the persona.
     names: () => [main.name()].filter((name) => name !== ''),
 
     isAdministrator: (chat, sender) =>
@@ -99,7 +99,7 @@ export function createTelegram(
   };
 }
 
-/** Rejects where the main bot's menu is refused. */
+/** Rejects if the main bot's menu is refused. */
 async function announce(bots: Bots, commands: CommandDescription[], log: Log): Promise<void> {
   const list = commands.map(({ name, description }) => ({ command: name, description }));
   for (const { api, personaId } of bots.all) {
@@ -113,7 +113,7 @@ async function announce(bots: Bots, commands: CommandDescription[], log: Log): P
   }
 }
 
-/** For `doctor`: logs in, and warns of settings at Telegram that are in the way. */
+/** For `doctor`: logs in, and warns of settings at Telegram that get in the way. */
 async function check(
   { main: { api }, personas }: Bots,
   { mode, webhookUrl, access }: TelegramOptions,
@@ -156,7 +156,7 @@ async function check(
   };
 }
 
-/** A fault of a persona's bot is only a warning: without it the main bot speaks for the persona. */
+/** A faulty persona's bot is only a warning: the main bot speaks for the persona instead. */
 async function checkPersona(
   { api, personaId }: Bot,
   servesGroups: boolean,
@@ -174,7 +174,7 @@ async function checkPersona(
   }
 }
 
-/** The rest of somebody's webhook address may be a secret. */
+/** The rest of a webhook's address may be a secret. */
 function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).host : 'an address that is not one';
 }

@@ -1,6 +1,4 @@
-/**
- * What a message shows: who speaks, their words with whom these mention, their files, or a label for what is neither. Pure.
- */
+/** A message's content: the speaker, the words and whom they mention, the files, or a label. Pure. */
 import type { Chat, Checklist, Location, MessageEntity, User } from 'grammy/types';
 import { sizeInWords } from '../../core/cut.js';
 import type { InboundMessage } from '../../core/message.js';
@@ -11,8 +9,8 @@ import { markdownOf } from './rich.js';
 import type { ForwardOrigin, ShownContent } from './update.js';
 
 /**
- * Who speaks; null for bots. For who posts as a chat (an anonymous administrator as the group itself, a channel in its
- * discussion group) Telegram names a bot of its own as the sender, and the chat beside it.
+ * The sender; null for bots. For posts as a chat (an anonymous administrator as the group, a channel in its
+ * discussion group) Telegram names a bot of its own as the sender, with the chat next to it.
  */
 export function senderOf(
   { from, sender_chat: as, author_signature: signature }: ShownContent,
@@ -28,22 +26,22 @@ export function senderOf(
   return { address: String(from.id), name: nameOf(from), administrator: false };
 }
 
-/** Of a person or of a chat. */
+/** Name of a person or a chat. */
 export function nameOf(one: User | Chat): string {
   const { title, first_name, last_name, username }: Partial<Record<string, unknown>> = { ...one };
   const name = [first_name, last_name].filter(Boolean).join(' ').trim();
   return String(title || name || username || one.id);
 }
 
-/** Empty where Telegram does not say. Who hides their account behind a forward is a name alone. */
+/** Empty if Telegram does not say. A hidden account is only a name. */
 export function originName({ sender_user, sender_user_name, sender_chat, chat }: ForwardOrigin): string {
   const known = sender_user ?? sender_chat ?? chat;
   return known === undefined ? (sender_user_name ?? '') : nameOf(known);
 }
 
 /**
- * Who wrote the words of a forward, or of a message made by way of another bot (`@gif cats`). Empty where Telegram does not
- * say; undefined: the sender did.
+ * The writer of forwarded words, or of a message sent via another bot (`@gif cats`). Empty if Telegram does
+ * not say; undefined if the sender wrote them.
  */
 export function foreignWriterOf(message: ShownContent): string | undefined {
   if (message.forward_origin !== undefined) return originName(message.forward_origin as ForwardOrigin);
@@ -51,9 +49,9 @@ export function foreignWriterOf(message: ShownContent): string | undefined {
   return message.is_automatic_forward ? '' : undefined;
 }
 
-// A label replaces the words of what is neither text nor a file, so that a persona knows what somebody sent.
+// A label replaces content that is neither text nor a file, so that a persona knows what was sent.
 
-/** Fields beside the content: nobody expects an answer to these. */
+/** Fields next to the content: nobody expects an answer to these. */
 const BESIDE = new Set(
   `from sender_chat chat direct_messages_topic receiver_user sender_business_bot forward_origin forward_from
   forward_from_chat reply_to_message external_reply quote reply_to_story via_bot guest_bot_caller_user
@@ -76,7 +74,7 @@ const SERVICE = new Set(
   video_chat_participants_invited web_app_data`.split(/\s+/),
 );
 
-/** null for a service message, and for what holds nothing at all. */
+/** null for a service message or an empty one. */
 export function labelOf(content: ShownContent): string | null {
   const label = tellingLabelOf(content);
   if (label !== null) return label;
@@ -84,7 +82,7 @@ export function labelOf(content: ShownContent): string | null {
   return words === null ? null : bracketed(words);
 }
 
-/** Only of what people tell with it, so that it is worth hearing in a group; null for anything else. */
+/** Only for content that people communicate with, worth hearing in a group; null otherwise. */
 function tellingLabelOf(content: ShownContent): string | null {
   const { checklist } = content;
   if (checklist) return [bracketed(`checklist ${checklist.title ?? ''}`), ...tasksOf(checklist)].join('\n');
@@ -165,7 +163,7 @@ function giftWords({ gift, unique_gift: unique, invoice }: ShownContent): string
   return invoice ? words('invoice', invoice.title) : null;
 }
 
-/** Kinds of messages that came after this was written get an answer, too. */
+/** Message kinds newer than this code still get an answer. */
 function unknownWords(content: ShownContent): string | null {
   const fields = Object.entries(content).flatMap(([name, value]) =>
     typeof value === 'object' ? [name] : [],
@@ -175,7 +173,7 @@ function unknownWords(content: ShownContent): string | null {
   return kind === undefined ? null : `a message of a kind I do not know: ${kind}`;
 }
 
-/** As far as there is a name, and more to say. */
+/** Uses the name and further details as far as there are any. */
 function words(kind: string, name?: string, ...more: (string | undefined)[]): string {
   return [name ? `${kind} ${name}` : kind, ...more.filter(Boolean)].join(', ');
 }
@@ -203,8 +201,8 @@ type Said = Pick<
 >;
 
 /**
- * Words and files, as `bot` received them; `replied`: the message that this one answers. What has neither gets a label: in a
- * direct chat whatever it is, since somebody waits for an answer there, and in a group what is worth hearing. null: nothing.
+ * Words and files, as `bot` received them; `replied`: the message this one answers. Other content gets a
+ * label: always in a direct chat, since an answer is expected; in a group if worth hearing. null: nothing.
  */
 export function saidIn(
   message: ShownContent,
@@ -222,13 +220,13 @@ export function saidIn(
   return { ...spoken(said, message, receiver), ...(attachments.length === 0 ? {} : { attachments }) };
 }
 
-/** The words with whom they are for. What somebody else wrote calls none of us. */
+/** The words and the bots they address. Words that somebody else wrote address none of us. */
 function spoken(
   words: string,
   message: ShownContent,
   { bot, ours, direct }: Receiver & { direct: boolean },
 ): Said {
-  // What is said to a persona's own bot alone is said to that persona.
+  // A message to a persona's own bot in a direct chat is for that persona.
   const own = direct && bot.personaId !== undefined ? [bot] : [];
   const forwardedFrom = foreignWriterOf(message);
   if (forwardedFrom !== undefined) {
@@ -236,7 +234,7 @@ function spoken(
   }
   const { text, bots, called } = mentionsIn(words, message, ours);
   const mentioned = [...own, ...bots];
-  // Where personas have bots, who calls the main one means none of these, whomever else the words name.
+  // Where personas have bots, addressing the main one excludes them, even if the words name them.
   const isForMain = !direct && ours.length > 1 && called.some(({ personaId }) => personaId === undefined);
   return {
     text,
@@ -260,7 +258,7 @@ function entitiesOf({ text, entities, caption_entities }: ShownContent): Message
   return (text ? entities : caption_entities) ?? [];
 }
 
-/** Of those without a handle, whom Telegram mentions by their names. */
+/** Mentions by name, for accounts without a handle. */
 function namesIn(words: string, message: ShownContent): string[] {
   return entitiesOf(message).flatMap(({ type, offset, length }) =>
     type === 'text_mention' ? [words.slice(offset, offset + length)] : [],
@@ -268,22 +266,22 @@ function namesIn(words: string, message: ShownContent): string[] {
 }
 
 /**
- * Which of our bots a message mentions, in that order: by their usernames, by a mention, behind a command; and which of
- * these it calls, at its beginning or its end. And its words without our names on commands (`/cmd@OurBot` is `/cmd`;
- * another bot's stays).
+ * Our bots mentioned, in order (by username, by mention, after a command); which of these are addressed, at
+ * the start or the end; and the words without our names on commands (`/cmd@OurBot` becomes `/cmd`; another
+ * bot's stays).
  */
 function mentionsIn(words: string, message: ShownContent, ours: readonly OurBot[]) {
   let text = words;
   const found = new Map<OurBot, number>();
   const mention = (bot: OurBot, at: number) => found.set(bot, Math.min(at, found.get(bot) ?? at));
-  // Telegram marks mentions and commands; a bridge or an older server may not, and the words say the same.
+  // Telegram marks mentions and commands, but a bridge or an older server may not; the words are equivalent.
   const lower = words.toLowerCase();
   for (const bot of ours) {
     const at = positionOf(lower, handleOf(bot));
     if (at >= 0) mention(bot, at);
   }
   const entities = entitiesOf(message);
-  // From the end, so that the offsets before a shortened command still hold.
+  // Backwards, so that the offsets before a shortened command stay valid.
   for (const entity of entities.toSorted((one, other) => other.offset - one.offset)) {
     const { type, offset, length } = entity;
     const end = offset + length;
@@ -307,7 +305,7 @@ function mentionsIn(words: string, message: ShownContent, ours: readonly OurBot[
   return { text, bots: inOrder.map(([bot]) => bot), called: called.map(([bot]) => bot) };
 }
 
-/** Behind no more than a greeting, or with nothing behind it. */
+/** After at most a greeting, or with nothing after it. */
 function isFirstOrLast(words: string, at: number): boolean {
   return /^\s*(?:\S+\s+){0,2}$/u.test(words.slice(0, at)) || /^\S+\s*$/u.test(words.slice(at));
 }
@@ -316,7 +314,7 @@ function handleOf({ username }: OurBot): string {
   return username === '' ? '' : `@${username.toLowerCase()}`;
 }
 
-/** Where the text has the name as a word of its own; -1 if nowhere. */
+/** Position of the name as a word of its own; -1 if absent. */
 function positionOf(text: string, name: string): number {
   if (name === '') return -1;
   for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {

@@ -1,10 +1,10 @@
-/** Telegram, for the list of channels, and what its ids tell by their form. */
+/** Telegram's entry in the list of channels, and the forms of its ids. */
 import { describeChannel, type IdForms } from '../kit/descriptor.js';
 import { telegramOptions } from './options.js';
 
 /**
- * From https://core.telegram.org/api/bots/ids: people (and bots) are 1 to 1099511627775, and all that is negative, down
- * to -4000000000000, is a group, a supergroup or a channel. A chat with a person has the person's id.
+ * From https://core.telegram.org/api/bots/ids: people (and bots) are 1 to 1099511627775; negative ids, down
+ * to -4000000000000, are groups, supergroups and channels. A chat with a person has the person's id.
  */
 const telegramIds: IdForms = {
   expected: 'telegram_123456789 for a person, telegram_-1001234567890 for a group',

@@ -1,23 +1,23 @@
-/** Why a call failed, in one form, and what that means for a message that was to be sent. */
+/** Failures of calls in one form, and their meaning for a message being sent. */
 import { GrammyError, HttpError } from 'grammy/web';
 import type { SendResult } from '../../core/channel.js';
 
-/** No usable answer. The message never holds the address, which holds the token. */
+/** No usable answer. The message never contains the URL, which contains the token. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
 
   constructor(
     message: string,
-    /** The request may have been taken: the connection stood, and all of it was on its way. */
+    /** The request may have been processed: the connection was up, and all of it was sent. */
     readonly reached: boolean,
-    /** What the server, or a proxy before it, answered instead of the Bot API's JSON. */
+    /** HTTP status where the server, or a proxy, answered with something else than the Bot API's JSON. */
     readonly status: number | null,
   ) {
     super(message);
   }
 }
 
-/** A call that was not made: Telegram wants to be left alone in that chat for so long. */
+/** A call not made: back-off in that chat. */
 export class HeldBack extends Error {
   override readonly name = 'HeldBack';
 
@@ -27,28 +27,28 @@ export class HeldBack extends Error {
 }
 
 export interface CallFailure {
-  /** For a log or a report. Never holds the token. */
+  /** For a log or a report. Never contains the token. */
   reason: string;
-  /** Telegram's error code; null where it was not Telegram that answered. */
+  /** Telegram's error code; null if Telegram did not answer. */
   code: number | null;
   description: string;
-  /** Whether Telegram may have done what was asked. */
+  /** Whether Telegram may have processed the request. */
   taken: 'no' | 'unknown';
   retryAfterMs: number | null;
   migratedTo: string | null;
-  /** The request was larger than Telegram, or a proxy before it, takes. */
+  /** The request was too large for Telegram, or for a proxy. */
   tooLarge: boolean;
 }
 
 const TOO_LARGE = 413;
 const TOO_MANY = 429;
-/** Also where it says 0: a call at once would be refused at once. */
+/** Also if it says 0: an immediate call would be refused at once. */
 const LEAST_WAIT_MS = 1_000;
 
 /** The bot that made the call. */
 export interface BotCredentials {
   token: string;
-  /** Where in config.yaml its token is. */
+  /** The setting in config.yaml that holds its token. */
   setting: string;
 }
 
@@ -75,7 +75,7 @@ export function failureOf(error: unknown, { token, setting }: BotCredentials): C
   }
   const cause = error instanceof HttpError ? error.error : error;
   if (cause instanceof TransportError) {
-    // An HTTP error is an answer, also where a proxy gave it: then the request did not reach Telegram.
+    // An HTTP error is an answer, even from a proxy: then the request did not reach Telegram.
     const answered = cause.status !== null && cause.status >= 400;
     const words = cause.reached ? 'the connection to Telegram broke' : 'Telegram cannot be reached';
     return {
@@ -101,7 +101,7 @@ function redacted(text: string, token: string): string {
   return text.replaceAll(token, '[token]').replaceAll(encodeURIComponent(token), '[token]');
 }
 
-/** A wrong token (401, 404), rate limits and errors of the server may pass; any other refusal is final. */
+/** A wrong token (401, 404), rate limits and server errors may pass; any other refusal is final. */
 export function sendResult(failure: CallFailure): SendResult {
   const { reason, code, taken, retryAfterMs, migratedTo, tooLarge } = failure;
   if (migratedTo !== null) return { kind: 'moved', address: migratedTo };
@@ -114,7 +114,7 @@ export function sendResult(failure: CallFailure): SendResult {
 
 type Test = (failure: CallFailure) => boolean;
 
-/** Of Telegram's own refusals, by code and description. */
+/** Matches Telegram's own refusals by code and description. */
 function refusal(code: number, pattern: RegExp): Test {
   return (failure) => failure.code === code && pattern.test(failure.description);
 }
@@ -124,20 +124,20 @@ export const isMethodUnknown = refusal(404, /method/i);
 export const isWebhookInTheWay = refusal(409, /webhook/i);
 /** An edit that would change nothing. */
 export const isNotModified = refusal(400, /message is not modified/i);
-/** There is no message of that number in the chat. */
+/** The chat has no message of that number. */
 export const isNobodys = refusal(400, /message to edit not found|message_id_invalid/i);
-/** Somebody else wrote it. */
+/** Somebody else wrote the message. */
 export const isForeign = refusal(400, /message can't be edited/i);
-/** The receiver takes nothing of this kind (VOICE_MESSAGES_FORBIDDEN). */
+/** The receiver refuses this kind of file (VOICE_MESSAGES_FORBIDDEN). */
 export const isUnwanted = refusal(400, /voices?(_messages)?_forbidden/i);
 const isOfAnotherKind = refusal(400, /photo|image|dimension|voice|wrong (file|type)|file/i);
 const isOutside = refusal(400, /chat not found|no(t enough)? rights|write_forbidden/i);
 
-/** It is not taken as this kind of file; as a document it may be. */
+/** Refused as this kind of file; may be accepted as a document. */
 export const isKindRefused: Test = (failure) =>
   isMethodUnknown(failure) || failure.tooLarge || isOfAnotherKind(failure);
 
-/** This bot is not in the chat, or may not write there: another one of ours may. */
+/** This bot is not in the chat, or may not write there; another of ours may. */
 export const isNotThere: Test = (failure) =>
   failure.migratedTo === null && (failure.code === 403 || isOutside(failure));
 

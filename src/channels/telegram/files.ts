@@ -1,4 +1,4 @@
-/** Files of messages: those that came with one, fetching them, and sending one. */
+/** Files of messages: listing, fetching and sending them. */
 import { open } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
 import type { Audio, PhotoSize } from 'grammy/types';
@@ -15,7 +15,7 @@ import { MOST_CAPTION, type SendRequest } from './outbound.js';
 import { blockFilesIn } from './rich.js';
 import type { ShownContent } from './update.js';
 
-/** Telegram sends each file of an album in a message of its own; only a rich or a paid message has several. */
+/** Telegram sends each file of an album as a message of its own; only rich and paid messages have several. */
 export function filesIn(content: ShownContent): Attachment[] {
   const paid = [content.paid_media?.paid_media ?? []].flat() as ShownContent[];
   return [content, ...blockFilesIn(content.rich_message), ...paid].flatMap(ownFile);
@@ -23,12 +23,12 @@ export function filesIn(content: ShownContent): Attachment[] {
 
 function ownFile(content: ShownContent): Attachment[] {
   const { live_photo: live, voice, audio, document } = content;
-  // A live photo also comes with a photo, which is its first picture.
+  // A live photo also comes with a photo, its first frame.
   const photo = largest(content.photo ?? live?.photo);
   if (photo) return fileOf('image', { mime_type: 'image/jpeg', ...photo });
   if (voice) return fileOf('voice', voice);
   const film = content.video_note ?? content.video ?? content.animation ?? live;
-  // An animation also comes with a document, which is the same file.
+  // An animation also comes with a document, the same file.
   if (film) return fileOf('video', film);
   if (audio) return fileOf('audio', { ...audio, file_name: audio.file_name ?? titleOf(audio) });
   if (document) return fileOf(isPicture(document.mime_type) ? 'image' : 'document', document);
@@ -43,7 +43,7 @@ interface AnyFile {
   duration?: number;
 }
 
-/** None without an id: then it cannot be fetched, and a label takes its place. */
+/** Empty without an id: the file cannot be fetched, and a label takes its place. */
 function fileOf(kind: Attachment['kind'], file: AnyFile): Attachment[] {
   const { file_id: source, file_name: name, mime_type: mimeType, file_size: bytes, duration } = file;
   if (!source) return [];
@@ -59,7 +59,7 @@ function fileOf(kind: Attachment['kind'], file: AnyFile): Attachment[] {
   ];
 }
 
-/** Telegram lists them from the smallest on. */
+/** Telegram sorts them by size, smallest first. */
 function largest(sizes: PhotoSize[] = []): PhotoSize | undefined {
   const area = ({ width, height }: PhotoSize) => (width ?? 0) * (height ?? 0);
   return sizes
@@ -68,7 +68,7 @@ function largest(sizes: PhotoSize[] = []): PhotoSize | undefined {
     .at(-1);
 }
 
-/** An SVG is a document to us: it is XML. */
+/** An SVG counts as a document: it is XML. */
 function isPicture(mimeType: string | undefined): boolean {
   return mimeType !== undefined && /^image\/(?!svg)/i.test(mimeType);
 }
@@ -78,13 +78,13 @@ export function titleOf(audio: Audio): string | undefined {
   return audio.title || audio.performer || audio.file_name;
 }
 
-// Fetches a file that came with a message: Telegram is asked where it is, and then for the file. An operator's own Bot
-// API server that runs with `--local` has put it on its disk and gives no other way to it.
+// Fetches a file of a message: asks Telegram for its path, then downloads it. An operator's own Bot API
+// server run with `--local` has saved it to its disk, with no other way to get it.
 
-/** No longer there, and never again. */
+/** Permanently gone. */
 const GONE = [404, 410];
 
-/** `source`: as in an attachment, which only the bot that received it may fetch. Never throws. */
+/** `source`: as in an attachment; only the bot that received it may fetch it. Never throws. */
 export async function fetchFile(
   bots: Pick<Bots, 'withId'>,
   source: string,
@@ -101,7 +101,7 @@ export async function fetchFile(
     ({ file_path: path, file_size: size } = file);
   } catch (error) {
     const { reason, code, description } = api.failure(error);
-    // Telegram limits what bots may fetch, whatever we would take.
+    // Telegram limits what bots may fetch, whatever our own limit.
     if (code === 400 && /file is too big/i.test(description)) return { kind: 'too large' };
     return { kind: code === 400 || code === 403 ? 'gone' : 'unreachable', reason };
   }
@@ -109,7 +109,7 @@ export async function fetchFile(
   if (typeof size === 'number' && size > maxBytes) return { kind: 'too large' };
 
   if (isAbsolute(path)) {
-    // Telegram's own server never gives one, and somebody between it and us must not read our disk.
+    // Telegram's own server never gives a local path, and a man in the middle must not read our disk.
     if (api.isPublic) return { kind: 'gone', reason: 'Telegram names a file on a disk' };
     return readLocal(path, maxBytes);
   }
@@ -135,7 +135,7 @@ export async function fetchFile(
   return loaded;
 }
 
-/** The bot in it, null for the main one, and the file's id for that bot. */
+/** The bot (null: the main one), and the file's id for that bot. */
 function readSource(source: string): { bot: number | null; fileId: string } {
   const [, bot, fileId] = /^(\d{1,15}):(.*)$/s.exec(source) ?? [];
   return bot === undefined || fileId === undefined
@@ -143,7 +143,7 @@ function readSource(source: string): { bot: number | null; fileId: string } {
     : { bot: Number(bot), fileId };
 }
 
-/** The server may run on another machine, or as another user: that is the operator's to mend. */
+/** The server may run on another machine or as another user; the operator has to fix that. */
 async function readLocal(path: string, maxBytes: number): Promise<FetchResult> {
   try {
     const file = await open(path);
@@ -162,11 +162,11 @@ async function readLocal(path: string, maxBytes: number): Promise<FetchResult> {
   }
 }
 
-// Sending a file: as what it is, where Telegram takes it so (a voice note, a photo), else as a document.
+// Sends a file in its own kind where Telegram accepts that (voice note, photo), else as a document.
 
 const MOST_PHOTO_BYTES = 10_000_000;
 
-/** By its first bytes, whatever its name says. An animated WebP would stand still. */
+/** By its first bytes, whatever its name. An animated WebP would lose its motion. */
 function isPhoto(bytes: Buffer): boolean {
   const head = bytes.toString('latin1', 0, 16);
   const isWebp = head.startsWith('RIFF') && head.startsWith('WEBP', 8);
@@ -176,7 +176,7 @@ function isPhoto(bytes: Buffer): boolean {
   return isPicture && bytes.length <= MOST_PHOTO_BYTES;
 }
 
-/** With the text of the request below it. Never rejects. */
+/** The request's text becomes the caption. Never rejects. */
 export async function sendFile(
   api: BotApi,
   request: SendRequest,
@@ -196,7 +196,7 @@ export async function sendFile(
       limits,
     );
     if (!('failure' in spoken) || !isKindRefused(spoken.failure)) return spoken;
-    // Who wants no voice notes wants them of no other bot either; but the words below one are not lost with it.
+    // A receiver who blocks voice notes blocks them from every bot; but a caption must not be lost.
     if (isUnwanted(spoken.failure) && request.text.trim() === '') return spoken;
   } else if (isPhoto(bytes)) {
     const shown = await api.send(
@@ -213,15 +213,15 @@ export async function sendFile(
   );
 }
 
-/** The payload of what sends a file, but for that: the text is its caption, of which Telegram fetches no links. */
+/** The payload without the file: the text is its caption, for which Telegram shows no link previews. */
 function captionRequest({ text, entities, link_preview_options: _, ...rest }: SendRequest) {
   if (text.trim() === '') return rest;
   return { ...rest, caption: text, ...(entities === undefined ? {} : { caption_entities: entities }) };
 }
 
 /**
- * A file's name as it must be written in a form: Telegram decodes percent signs there, and cuts at semicolons. What is
- * not ASCII is left as it is.
+ * A file's name as written in a form: Telegram decodes percent signs there, and cuts at semicolons. Non-ASCII
+ * characters are left as they are.
  */
 function formName(name: string): string {
   return name.trim().replace(/[\p{Cc}%;"\\]/gu, encodeURIComponent);

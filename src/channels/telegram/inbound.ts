@@ -1,6 +1,6 @@
 /**
- * Telegram's updates as events, for step 1 of the route. Pure, and total: whatever an update holds, it becomes events or
- * nothing. Messages of bots, service messages and kinds that we do not know are nothing.
+ * Telegram's updates as events, for step 1 of the route. Pure and total: any update becomes events or
+ * nothing. Messages of bots, service messages and unknown kinds become nothing.
  */
 import { createHash } from 'node:crypto';
 import type {
@@ -17,7 +17,7 @@ import { idOf, isShared, messageIdOf, type OurBot, pressIdOf, type Receiver } fr
 import { foreignWriterOf, labelOf, nameOf, originName, saidIn, senderOf, wordsOf } from './content.js';
 import { type ForwardOrigin, readUpdate, type ShownContent } from './update.js';
 
-/** Telegram reports a move in the old chat and in the new one; within one batch it becomes one event. */
+/** Telegram reports a move in the old chat and the new one; within one batch it becomes one event. */
 export function inbound(
   updates: readonly unknown[],
   bot: OurBot,
@@ -73,7 +73,7 @@ function editOf(message: Message, receiver: Receiver): InboundEvent | null {
   const sender = senderOf(message, chat, receiver);
   const said = saidIn(message, answeredIn(message), { ...receiver, direct: isPrivate(chat) });
   if (said === null || sender === null || chat.type === 'channel') return null;
-  // A live location moves every few seconds for hours: a question about it was asked at its beginning.
+  // A live location updates every few seconds for hours: a question about it was asked at its start.
   if (message.location !== undefined) return null;
   const { addresses: _addresses, forwardedFrom: _from, ...words } = said;
   return {
@@ -86,7 +86,7 @@ function editOf(message: Message, receiver: Receiver): InboundEvent | null {
   };
 }
 
-/** An update has all the emoji that somebody has put to a message: of these, the newest one. */
+/** An update lists all emoji that somebody has put on a message: this takes the newest. */
 function reactionOf(reaction: MessageReactionUpdated, receiver: Receiver): InboundEvent | null {
   const { chat, message_id: number, date = 0, old_reaction: old = [], new_reaction: now = [] } = reaction;
   const speaker = { from: reaction.user, sender_chat: reaction.actor_chat } as ShownContent;
@@ -94,7 +94,7 @@ function reactionOf(reaction: MessageReactionUpdated, receiver: Receiver): Inbou
   const before = old.map(emojiOf);
   const emoji = now.map(emojiOf).findLast((each) => !before.includes(each));
   if (sender === null || emoji === undefined || chat.type === 'channel') return null;
-  // Where all bots have the same number for a message, the update does not tell which of them sent it.
+  // Where all bots share a message's number, the update does not tell which of them sent it.
   const all = isShared(chat.id) ? receiver.ours.map((bot) => messageIdOf(bot, number)) : [];
   return {
     kind: 'reaction',
@@ -106,7 +106,7 @@ function reactionOf(reaction: MessageReactionUpdated, receiver: Receiver): Inbou
   };
 }
 
-/** A custom emoji comes as a number without meaning, a paid one is a star. */
+/** A custom emoji is only a number, a paid one is a star. */
 function emojiOf(reaction: ReactionType): string {
   return (reaction.type === 'emoji' && reaction.emoji) || (reaction.type === 'paid' ? '⭐' : 'an emoji');
 }
@@ -125,7 +125,7 @@ function choiceOf(press: CallbackQuery, { bot }: Receiver): InboundChoice | null
   };
 }
 
-/** The button below a draft means what the command /stop means. Only private chats have drafts. */
+/** The button below a draft means the command /stop. Only private chats have drafts. */
 function stopOf(
   stopped: MessageGenerationStopped,
   updateId: number,
@@ -163,7 +163,7 @@ function isPrivate({ id, type }: Message['chat']): boolean {
   return ['group', 'supergroup', 'channel'].includes(type) ? false : type === 'private' || id > 0;
 }
 
-// What a message answers: the message, as far as Telegram sent it along.
+// The message that a reply answers, as far as Telegram included it.
 
 function replyTo(message: Message, receiver: Receiver): ReplyTo | null {
   return replyHere(message, receiver) ?? replyElsewhere(message, receiver);
@@ -173,7 +173,7 @@ function answeredIn(message: Message): ShownContent {
   return repliedIn(message) ?? (message.external_reply as ShownContent | undefined) ?? {};
 }
 
-/** In a topic, Telegram calls every message a reply to the service message that opened the topic, which is ignored. */
+/** In a topic, every message claims to reply to the service message that opened it: ignored. */
 function repliedIn(message: Message): Message | undefined {
   const replied: Message | undefined = message.reply_to_message;
   if (replied?.forum_topic_created !== undefined) return undefined;
@@ -187,7 +187,7 @@ function replyHere(message: Message, receiver: Receiver): ReplyTo | null {
   if (replied === undefined) return null;
   const sender = senderOf(replied, chat, receiver);
   const writer = foreignWriterOf(replied);
-  // A part that Telegram chose by itself says less than the whole.
+  // A quote chosen by Telegram says less than the whole message.
   const chosen = quote?.is_manual ? quote.text : '';
   return {
     senderName: sender?.name ?? (replied.from ? nameOf(replied.from) : ''),
@@ -197,7 +197,7 @@ function replyHere(message: Message, receiver: Receiver): ReplyTo | null {
   };
 }
 
-/** Of a checklist or a poll somebody may answer a single line. */
+/** A reply may answer a single line of a checklist or poll. */
 function lineOf(message: Message): string | undefined {
   const { checklist, poll } = (message.reply_to_message ?? {}) as ShownContent;
   const { reply_to_checklist_task_id: task, reply_to_poll_option_id: option } = message;
@@ -207,7 +207,7 @@ function lineOf(message: Message): string | undefined {
   return line?.text;
 }
 
-/** A message of another chat, or of another topic of this one: only the quoted words are known. */
+/** A reply to another chat or another topic: only the quoted words are known. */
 function replyElsewhere(message: Message, receiver: Receiver): ReplyTo | null {
   const { chat, external_reply: replied, quote } = message;
   if (replied === undefined) return null;
@@ -220,7 +220,7 @@ function replyElsewhere(message: Message, receiver: Receiver): ReplyTo | null {
   if (there?.id === chat.id && number !== undefined) {
     return { ...said, ...sentBy(origin.sender_user?.id, number, chat, receiver) };
   }
-  // Also where one of our bots said it: a reply from elsewhere does not address it here.
+  // Even if one of our bots said it: a reply from elsewhere does not address it here.
   return {
     ...said,
     platformMessageId: `${there?.id ?? 'elsewhere'}/${number ?? ''}`,
@@ -229,7 +229,7 @@ function replyElsewhere(message: Message, receiver: Receiver): ReplyTo | null {
   };
 }
 
-/** What one of our bots sent is stored under the id that this bot gave it when it was sent. */
+/** Our messages are stored under the id that the sending bot gave them. */
 function sentBy(
   from: number | undefined,
   number: number,
@@ -243,16 +243,16 @@ function sentBy(
   return { platformMessageId, ours: true, ...(personaId === undefined ? {} : { personaId }) };
 }
 
-// In a basic group several copies of a message reach us, one for each of our bots and under different ids.
+// In a basic group each of our bots gets its own copy of a message, under its own id.
 
-/** Copies of a message come within seconds. */
+/** Copies of a message arrive within seconds. */
 const MOST_COPIED = 1_000;
 
-/** The same for all copies of a message, and for two messages that differ in nothing but their numbers. */
+/** Equal for all copies of a message, and for messages that differ only in their numbers. */
 function copyKeyOf(message: Message, words: string, sender: string): string {
   const { chat, date, reply_to_message: replied, quote } = message;
   const { photo = [], voice, video, video_note, animation, audio, document, live_photo } = message;
-  // The id of a file is another one for each bot, but not this one.
+  // A file's id differs by bot; this one does not.
   const files = [...photo, voice, video, video_note, animation, audio, document, live_photo]
     .map((file) => file?.file_unique_id)
     .filter((id) => id !== undefined);
@@ -264,8 +264,8 @@ function copyKeyOf(message: Message, words: string, sender: string): string {
 }
 
 /**
- * Tells equal messages of one second apart: those of one bot are numbered in the order in which it got them. One that
- * it gets again keeps its number.
+ * Tells equal messages of the same second apart: each bot's are numbered in order of arrival. A repeated one
+ * keeps its number.
  */
 export function numberCopies(): (message: InboundMessage, key: string) => InboundMessage {
   const idsByKey = new LRUCache<string, string[]>({ max: MOST_COPIED });

@@ -1,7 +1,7 @@
 /**
- * Where the route begins: what a bot gets is stored before Telegram hears that we have it. With polling, a batch of updates
- * is stored together with its offset, and the next request confirms it. With a webhook, Telegram sends an update again until
- * it gets 200. An update that ends the process each time it is read is skipped after five attempts (docs/decisions/0042).
+ * Step 1 of the route: updates are stored before Telegram hears of it. Polling stores a batch together with
+ * its offset, and the next request confirms it. With a webhook, Telegram repeats an update until it gets 200.
+ * An update that ends the process on each attempt is skipped after five (docs/decisions/0042).
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { CallbackQuery } from 'grammy/types';
@@ -19,25 +19,25 @@ import { inbound, numberCopies } from './inbound.js';
 import { ALLOWED_UPDATES, readUpdate } from './update.js';
 import type { DeliveryCheck } from './was-delivered.js';
 
-/** How long Telegram keeps a request open when it has no updates. */
+/** How long Telegram keeps a request open without updates. */
 const LONG_POLL_SECONDS = 30;
-/** A request open for longer than this is lost: the connection is dead. */
+/** A request open for longer is lost: the connection is dead. */
 const WATCHDOG_MS = 45_000;
-/** An empty answer should take its time. A server that does not wait is not asked as fast as it answers. */
+/** An empty answer should take time. A server that does not wait is polled more slowly. */
 const QUICK_MS = 50;
-/** An answer within this time was there before the request. */
+/** An answer within this time was ready before the request. */
 const AT_ONCE_MS = 500;
-/** Telegram ignores an offset that is further ahead of its next id than this. */
+/** Telegram ignores an offset further ahead of its next id than this. */
 const MOST_AHEAD = 10;
-/** An update that may end the process waits until nobody is being answered, whose turn would end with it. */
+/** An update that may end the process waits until no turn is running, which would end with it. */
 const SETTLE_MS = 30_000;
-/** A press that is not answered within this is not waited for at a stop, either. */
+/** A press that takes longer to answer does not delay a stop, either. */
 const PRESS_ANSWER_MS = 10_000;
 const WEBHOOK_PATH = '/telegram/webhook';
-/** Somebody else may set another webhook. */
+/** Checked regularly: somebody else may set another webhook. */
 const WEBHOOK_CHECK_MS = 300_000;
 
-/** What one of our bots receives with. */
+/** The dependencies of one bot's intake. */
 export interface BotIntake {
   host: Pick<ChannelHost<unknown>, 'state' | 'cursor' | 'clock' | 'log'>;
   bot: Bot;
@@ -60,7 +60,7 @@ function createStoring({ host, bot, bots, receive, presses, delivered, signal }:
   const numbered = numberCopies();
   const inTurn = createMutex();
 
-  /** Resolves when it is known who receives, and which names a message may mention. */
+  /** Resolves when the receiving bot and the names to recognise in messages are known. */
   async function logIn() {
     const [our, main] = await Promise.all([bot.identity(signal), bots.main.identity(signal)]);
     await bots.loggedIn(signal);
@@ -68,7 +68,7 @@ function createStoring({ host, bot, bots, receive, presses, delivered, signal }:
     return { our, batch: { channel: 'telegram', account: String(main.id) }, cursorFor };
   }
 
-  /** Resolves when what the updates hold is stored, with the offset if there is one. */
+  /** Resolves when the updates' contents are stored, together with the offset, if any. */
   async function store(updates: unknown[], offset?: Offset): Promise<void> {
     const { our, batch, cursorFor } = await logIn();
     delivered.heard(our, updates);
@@ -87,7 +87,7 @@ function createStoring({ host, bot, bots, receive, presses, delivered, signal }:
 
   const attemptsKey = () => `reading ${bot.our().id}`;
 
-  /** How often taking in was begun at this place without an outcome. */
+  /** Number of attempts at this place without an outcome. */
   async function attemptsAt(place: string): Promise<number> {
     const noted = (await state.get([attemptsKey()])).get(attemptsKey()) ?? '';
     const [, at, count] = /^(.*) (\d+)$/.exec(noted) ?? [];
@@ -98,7 +98,7 @@ function createStoring({ host, bot, bots, receive, presses, delivered, signal }:
     await state.set(new Map([[attemptsKey(), attempts === 0 ? null : `${place} ${attempts}`]]));
   }
 
-  /** Stores with the count of attempts on the disk, or skips what has had too many of them. */
+  /** Stores, with the count of attempts on disk; skips an update that has used them up. */
   function storeGuarded(place: string, updateId: string, updates: unknown[], offset?: Offset): Promise<void> {
     return inTurn(async () => {
       const attempts = await attemptsAt(place);
@@ -130,7 +130,7 @@ function createStoring({ host, bot, bots, receive, presses, delivered, signal }:
   return { logIn, store, storeGuarded, attemptsAt };
 }
 
-/** Asks for updates until the signal aborts. Never rejects. */
+/** Polls for updates until the signal aborts. Never rejects. */
 export function poll(intake: BotIntake): Promise<void> {
   const { host, bot, state, signal } = intake;
   const { clock, log, cursor } = host;
@@ -139,23 +139,23 @@ export function poll(intake: BotIntake): Promise<void> {
   const { logIn, store, storeGuarded, attemptsAt } = createStoring(intake);
   let webhookRemoved: Promise<unknown> | null = null;
   let offset: number | null = null;
-  /** The first batch of a process is stored with the guard; each one while an earlier process may have ended at it. */
+  /** A process guards its first batch; if an earlier process may have ended at a batch, each one. */
   let isFirst = true;
   let isCareful = false;
-  /** Until a request has had to wait for its answer, Telegram gives us what it kept while we were away. */
+  /** Until a request has had to wait for its answer, Telegram is delivering its backlog. */
   let isCatchingUp = true;
 
-  /** Before the first request. Returns the offset to begin at. */
+  /** Before the first request. Returns the initial offset. */
   async function begin(failures: number): Promise<number> {
     const loggingIn = logIn();
-    // A webhook that was left over would get what we ask for. If this fails, getUpdates says whether one is in the way.
+    // A leftover webhook would take our updates. If this fails, getUpdates reports a webhook in the way.
     webhookRemoved ??= removeWebhook(intake).catch((error) =>
       log.debug({ ...fields, reason: api.failure(error).reason }, 'no webhook removed'),
     );
     const [{ our }] = await Promise.all([loggingIn, webhookRemoved]);
     const stored = Number((await cursor(String(our.id))) ?? 0);
     isCareful = (await attemptsAt(String(stored))) > 0;
-    // The first request may be open for long. After a failure, only its answer says that all is well.
+    // The first request may stay open for long. After a failure, only its answer shows recovery.
     if (failures === 0) state.up();
     return stored;
   }
@@ -163,7 +163,7 @@ export function poll(intake: BotIntake): Promise<void> {
   async function round(failures: number): Promise<void> {
     offset ??= await begin(failures);
     if (failures > 0) isCatchingUp = true;
-    // After a failure the next request is answered at once: so it is known that all is well again.
+    // After a failure the next request does not wait, so that recovery shows at once.
     const patience = failures === 0 ? LONG_POLL_SECONDS : 0;
     const askedAt = clock.now();
     const updates = await getUpdates(intake, offset, patience, isCareful);
@@ -210,7 +210,7 @@ async function getUpdates(
   const request = {
     timeout: patience,
     allowed_updates: ALLOWED_UPDATES,
-    // One at a time, so that the one that ends the process is known.
+    // One at a time, to identify the one that ends the process.
     ...(isCareful ? { limit: 1 } : {}),
     ...(from > 0 ? { offset: from } : {}),
   };
@@ -220,12 +220,12 @@ async function getUpdates(
   throw new Error('Telegram answered getUpdates with something else than updates');
 }
 
-/** What waits for the webhook is kept. */
+/** Keeps the pending updates. */
 function removeWebhook({ bot: { api }, signal }: BotIntake): Promise<unknown> {
   return api.call((raw, ended) => raw.deleteWebhook({ drop_pending_updates: false }, ended), { signal });
 }
 
-/** A webhook in the way is removed, but only after a success: somebody else may set it again at once. */
+/** Removes a webhook in the way, but only after a success: somebody else may set it again at once. */
 async function repaired(intake: BotIntake, error: unknown, failures: number): Promise<boolean> {
   const { host, bot, signal } = intake;
   const { api, personaId } = bot;
@@ -243,8 +243,8 @@ async function repaired(intake: BotIntake, error: unknown, failures: number): Pr
 }
 
 /**
- * After a quiet week, and on another server, ids begin anew at any place. An offset that is too far ahead of them is no
- * offset to Telegram: it gives what waits, and confirms nothing until it is asked from where it is.
+ * After a quiet week, and on another server, ids restart at any number. Telegram ignores an offset too far
+ * ahead: it delivers pending updates, and confirms none until asked with a valid offset.
  */
 function offsetAfter(updates: unknown[], offset: number): number {
   const ids = updates.map((update) => (update as { update_id?: unknown } | null)?.update_id);
@@ -253,7 +253,7 @@ function offsetAfter(updates: unknown[], offset: number): number {
   return next <= offset - MOST_AHEAD ? next : Math.max(next, offset);
 }
 
-/** A round that fails is begun again after a pause, until the signal aborts. Never rejects. */
+/** Retries a failed round after a pause, until the signal aborts. Never rejects. */
 function keepReceiving(
   { host: { clock, log }, bot, state, signal }: BotIntake,
   round: (failures: number) => Promise<void>,
@@ -279,7 +279,7 @@ export function createWebhook(url: string, secret: string) {
   } | null = null;
   const underWay = new Set<Promise<void>>();
 
-  /** Keeps it set. Ends when the signal aborts and what Telegram sent is stored. Never rejects. */
+  /** Keeps the webhook set. Ends when the signal aborts and received updates are stored. Never rejects. */
   async function keep(intake: BotIntake): Promise<void> {
     const { host, bot, state, signal } = intake;
     const { api } = bot;
@@ -309,7 +309,7 @@ export function createWebhook(url: string, secret: string) {
   async function handle(body: unknown, givenSecret: string | null): Promise<number> {
     if (!admits(givenSecret)) return 401;
     if (typeof body !== 'object' || body === null || !('update_id' in body)) return 400;
-    // Not started, not logged in, or stopping: Telegram keeps the update and comes again.
+    // Not started, not logged in, or stopping: Telegram keeps the update and retries.
     if (receiving === null || receiving.intake.signal.aborted) return 503;
     const id = String(body.update_id);
     const stored = receiving.storeGuarded(id, id, [body]);
@@ -335,7 +335,7 @@ export function createWebhook(url: string, secret: string) {
   return { webhook, keep };
 }
 
-/** Compares digests, so that neither the time taken nor the length tells anything. */
+/** Compares digests, so that timing reveals neither content nor length. */
 function isSame(given: string, secret: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(given), digest(secret));
@@ -344,8 +344,8 @@ function isSame(given: string, secret: string): boolean {
 export type PressAnswers = ReturnType<typeof createPresses>;
 
 /**
- * Answers presses of buttons below our messages. Until a press is answered, the button looks as if it were working; then the
- * buttons are removed. Best effort.
+ * Answers presses of our buttons. Until a press is answered, its button shows a spinner; then the buttons are
+ * removed. Best effort.
  */
 export function createPresses(log: Log) {
   const underWay = new Set<Promise<void>>();
@@ -372,7 +372,7 @@ export function createPresses(log: Log) {
   }
 
   return {
-    /** Answers every press among the updates, which are stored. Returns at once. */
+    /** Answers every press among the updates, which are already stored. Returns at once. */
     answer(bot: Bot, updates: readonly unknown[], { choices }: Pick<Reception, 'choices'>): void {
       for (const update of updates) {
         if (typeof update !== 'object' || update === null || !('callback_query' in update)) continue;

@@ -1,4 +1,4 @@
-/** The keys below `channels.telegram` of config.yaml that only Telegram has. */
+/** The keys of `channels.telegram` in config.yaml that only Telegram has. */
 import * as z from 'zod';
 import { apiAddress, choice, expected, type OptionsOf, rate, webAddress } from '../kit/descriptor.js';
 
@@ -8,7 +8,7 @@ const token = z
   .trim()
   .regex(/^[^\s/?#]+$/, TOKEN);
 
-/** The bot's id is before the colon; messages that only it knows are named by it. */
+/** The part before the colon is the bot's id; ids of messages that only this bot knows contain it. */
 const personaToken = token.regex(/^\d{1,15}:/, TOKEN);
 
 export const telegramOptions = z
@@ -23,7 +23,7 @@ export const telegramOptions = z
         .regex(/^[A-Za-z0-9_-]{1,256}$/, expected('1 to 256 letters, digits, _ or -'))
         .nullable()
         .default(null),
-      // Persona id and the token of that persona's own bot.
+      // Persona id to the token of that persona's own bot.
       persona_tokens: z
         .record(z.string(), personaToken, expected('persona ids with the token of a bot each'))
         .default({}),

@@ -1,10 +1,10 @@
-/** A reply in parts, and a part as the request by which it is sent. Pure. */
+/** Splits a reply into parts, and builds the request for each. Pure. */
 import type { Choice, Mark, Part, Recipient } from '../../core/channel.js';
 import { buttonLabel } from '../kit/outgoing.js';
 import { cut } from '../markdown/cut.js';
 import { parse } from '../markdown/parse.js';
 
-/** Longer ones are cut by the app, without a sign of it. */
+/** The app cuts longer labels without showing it. */
 const MOST_LABEL = 60;
 const MOST_BUTTONS = 100;
 const MOST_IN_A_ROW = 3;
@@ -15,7 +15,7 @@ interface Keyboard {
   inline_keyboard: { text: string; callback_data: string }[][];
 }
 
-/** Short labels share a row, as far as it has room for them. */
+/** Short labels share a row, as far as there is room. */
 export function keyboardOf(choices: readonly Choice[]): Keyboard {
   const rows: Keyboard['inline_keyboard'] = [];
   for (const choice of choices.slice(0, MOST_BUTTONS)) {
@@ -28,11 +28,11 @@ export function keyboardOf(choices: readonly Choice[]): Keyboard {
   return { inline_keyboard: rows };
 }
 
-/** Wider tables are written row by row: a phone breaks longer lines of fixed width, so that no columns are seen. */
+/** In columns. Wider tables are written row by row: a phone wraps longer fixed-width lines. */
 export const TABLE_WIDTH = 38;
-/** In UTF-16 units, without the markup. */
+/** In UTF-16 units, without markup. */
 export const MAX_TEXT = 4096;
-/** The same for the caption of a file. */
+/** The same for a file's caption. */
 export const MOST_CAPTION = 1024;
 const GENERAL_TOPIC = 1;
 /** Telegram ignores more. */
@@ -55,7 +55,7 @@ export interface SendRequest {
   link_preview_options?: { is_disabled: true };
 }
 
-/** With room for `spare` characters before each part, and a mark on them. */
+/** Leaves room for `spare` characters and a mark before each part. */
 export function compose(markdown: string, spare = 0): Part[] {
   const maxMarks = spare > 0 ? MAX_ENTITIES - 1 : MAX_ENTITIES;
   return cut(parse(markdown, { tableWidth: TABLE_WIDTH }), { limit: MAX_TEXT - spare, maxMarks });
@@ -107,7 +107,7 @@ function entitiesOf(marks: Mark[]): Entity[] {
   const entities: Entity[] = [];
   let quoteEnd = 0;
   for (const mark of marks) {
-    // Telegram's quotes do not nest: the outermost shows them all.
+    // Telegram's quotes do not nest: the outermost includes them all.
     if (mark.kind === 'quote') {
       if (mark.offset < quoteEnd) continue;
       quoteEnd = mark.offset + mark.length;

@@ -1,6 +1,6 @@
 /**
- * A rich message (Bot API 10.1) has no text but blocks; here it becomes Markdown. The text of blocks and
- * marks that we do not know is kept, in its order. Pure.
+ * Converts a rich message (Bot API 10.1), which has blocks instead of text, to Markdown. Unknown blocks and
+ * marks keep their text, in order. Pure.
  */
 import { readBlock, type ShownContent } from './update.js';
 
@@ -13,7 +13,7 @@ export function markdownOf({ blocks: all }: NonNullable<ShownContent['rich_messa
   return blocks(all, 0);
 }
 
-/** The files of its blocks, in their order. */
+/** Files of its blocks, in order. */
 export function blockFilesIn(rich: ShownContent['rich_message']): ShownContent[] {
   return filesBelow(rich?.blocks, 0);
 }
@@ -141,7 +141,7 @@ function inline(value: unknown, depth: number): string {
   }
 }
 
-/** Every text in a value of unknown form. */
+/** All texts in a value of unknown form. */
 function loose(value: unknown, depth: number): string {
   if (depth > DEEPEST) return '';
   const texts = Array.isArray(value)

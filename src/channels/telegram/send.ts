@@ -1,6 +1,6 @@
 /**
- * Where the route ends: messages, edits, drafts and reactions, each by the bot whose words they are. Where that bot is not
- * allowed to, another of ours sends, with the speaker's name before the text where several may speak.
+ * The end of the route: messages, edits, drafts and reactions, each by its speaker's bot. Where that bot may
+ * not write, another of ours does, prefixing the speaker's name where several may speak.
  */
 import { createHash } from 'node:crypto';
 import type { ReactionTypeEmoji } from 'grammy/types';
@@ -23,15 +23,15 @@ import { sendFile } from './files.js';
 import { chatId, MOST_CAPTION, type SendRequest, sendRequest, topicOf } from './outbound.js';
 import type { DeliveryCheck } from './was-delivered.js';
 
-/** Of how many messages it is remembered that their words went out before their file. */
+/** For how many messages it is remembered that their text went out before their file. */
 const MOST_SAID = 1_000;
 const MOST_CHATS = 10_000;
-/** What Telegram takes from bots. */
+/** Telegram's upload limit for bots. */
 const UPLOADS = { bytes: 50_000_000, platform: 'Telegram' };
 
 type TelegramEmoji = ReactionTypeEmoji['emoji'];
 
-/** https://core.telegram.org/bots/api#reactiontypeemoji; a group may allow fewer of them. */
+/** https://core.telegram.org/bots/api#reactiontypeemoji; a group may allow fewer. */
 export const REACTIONS: readonly TelegramEmoji[] = [
   ...(['👍', '👎', '❤', '🔥', '🥰', '👏', '😁', '🤔', '🤯', '😱', '🤬', '😢', '🎉', '🤩', '🤮'] as const),
   ...(['💩', '🙏', '👌', '🕊', '🤡', '🥱', '🥴', '😍', '🐳', '❤‍🔥', '🌚', '🌭', '💯', '🤣', '⚡'] as const),
@@ -42,14 +42,14 @@ export const REACTIONS: readonly TelegramEmoji[] = [
 
 type Speaker = Pick<SendOptions, 'speaker' | 'appearance' | 'leads'>;
 
-/** What became of a message; with the failure, by which it is seen whether another of our bots may do better. */
+/** A send's outcome; the failure tells whether another of our bots may succeed. */
 type Sent = { result: SendResult; failure?: CallFailure };
 
-/** What all of this works with. */
+/** The shared dependencies. */
 interface Senders {
   bots: Bots;
   delivered: DeliveryCheck;
-  /** Whether Telegram's servers may fetch the links in what is sent. */
+  /** Whether Telegram's servers may fetch links in messages. */
   linkPreviews: boolean;
   clock: Clock;
   log: Log;
@@ -66,7 +66,7 @@ export function createSending(senders: Senders) {
         const { result, failure } = await sendBy(bot, to, part, options, senders, wordsSaid);
         if (result.kind === 'sent') delivered.sent(to.address, result.platformMessageId, begunAt);
         if (failure === undefined || !isElsewhere(bots, bot, to, failure)) return result;
-        // What the main bot was told says most.
+        // The main bot's error says most.
         if (refused === null || bot.personaId === null) refused = result;
         if (bots.personas.length === 0) continue;
         const fields = { ...logFields(bot.personaId), reason: failure.reason };
@@ -91,7 +91,7 @@ export function createSending(senders: Senders) {
   } satisfies Partial<Channel>;
 }
 
-/** One message, by this bot. */
+/** Sends one message by this bot. */
 async function sendBy(
   bot: Bot,
   to: Recipient,
@@ -112,12 +112,12 @@ async function sendBy(
   if (read.kind !== 'read') return { result: read };
   const { bytes } = read;
   let below = request;
-  // The text goes below the file. One that is too long for that goes before it, as a message of its own.
+  // The text becomes the file's caption. If too long for that, it goes first, as a message of its own.
   if (request.text.length > MOST_CAPTION) {
     if (!wordsSaid.has(key)) {
       const said = await sendText(bot, request, signal);
       if (said.result.kind !== 'sent') return said;
-      // If the file does not get through now, only the file goes once more; after a crash both do.
+      // If the file fails now, a retry sends only the file; after a crash it sends both.
       wordsSaid.set(key, true);
     }
     below = sendRequest(to, { text: '', marks: [] }, { linkPreviews });
@@ -128,13 +128,13 @@ async function sendBy(
   return outcomeOf(bot, await sendFile(bot.api, below, file, bytes, signal));
 }
 
-/** Drafts show what a persona is writing in a private chat, as no message yet, with a button to stop it. */
+/** Drafts show in a private chat what a persona is writing, with a button to stop it. */
 export function createDrafts({ bots, linkPreviews, log }: Senders) {
-  /** Bots and chats that have no drafts. */
+  /** Bots and chats without drafts. */
   const withoutDrafts = new LRUCache<string, true>({ max: MOST_CHATS });
   let areKnownToServer = true;
 
-  /** Whether this bot has drafts in that chat; where another may have, the failure that says so. Never throws. */
+  /** Whether this bot can show drafts in that chat; the failure, if another bot may. Never throws. */
   async function show(
     bot: Bot,
     to: Recipient,
@@ -153,7 +153,7 @@ export function createDrafts({ bots, linkPreviews, log }: Senders) {
     const { failure } = done;
     const { reason, code } = failure;
     log.debug({ channel: 'telegram', reason }, 'could not show a draft');
-    // A flood or an outage passes, and the next draft shows what this one did not.
+    // A rate limit or an outage passes, and the next draft makes up for this one.
     if (code === null || code === 429 || code >= 500) return true;
     if (isMethodUnknown(failure)) areKnownToServer = false;
     else if (isLockedOut(failure) || isNotThere(failure)) return failure;
@@ -172,9 +172,9 @@ export function createDrafts({ bots, linkPreviews, log }: Senders) {
   return { preview };
 }
 
-/** Changes to messages, each by the bot that sent it or knows it. */
+/** Edits, each by the bot that sent the message or knows it. */
 export function createChanges({ bots, linkPreviews, log }: Senders) {
-  /** The bot that sent a message, and its number there. */
+  /** The bot that sent a message, and the message's number there. */
   function authorOf(platformMessageId: string): { bot: Bot; number: number } | null {
     const id = readMessageId(platformMessageId);
     const bot = id === null ? undefined : bots.withId(id.bot);
@@ -190,7 +190,7 @@ export function createChanges({ bots, linkPreviews, log }: Senders) {
       if (part.file !== undefined) return { kind: 'refused', reason: 'a message with a file is not edited' };
       const { bot, number } = author;
       const said = withNameUnlessOwn(bot, part, options);
-      // Without buttons, those that were there go. A message stays in its topic: nothing names that.
+      // Without buttons, existing ones are removed. A message stays in its topic, so none is named.
       const asText = sendRequest({ ...to, threadId: null }, said, { linkPreviews });
       const request = { ...asText, message_id: number };
       const done = await bot.api.send(request, (raw, each, ended) => raw.editMessageText(each, ended), {
@@ -242,9 +242,9 @@ export function createChanges({ bots, linkPreviews, log }: Senders) {
   } satisfies Partial<Channel>;
 }
 
-/** Whether another bot may do better; then this one is remembered as absent. */
+/** Whether another bot may succeed; if so, this one is marked as absent. */
 function isElsewhere(bots: Bots, bot: Bot, to: Recipient, failure: CallFailure): boolean {
-  // Without a persona's bot that has a broken token, the main one speaks for it; without the main one nobody does.
+  // If a persona's bot has a broken token, the main one speaks for it; nobody stands in for the main one.
   const lockedOut = bot.personaId !== null && isLockedOut(failure);
   if (!lockedOut && !isNotThere(failure)) return false;
   bots.absent(bot, to.address);
@@ -255,7 +255,7 @@ function speakerOf({ speaker, appearance }: Speaker): PersonaId | undefined {
   return speaker ?? appearance?.personaId;
 }
 
-/** A persona's own bot has its name already; another bot puts the name before the text, where it is to be seen. */
+/** A persona's own bot already has its name; another bot puts the name before the text, if shown. */
 function withNameUnlessOwn(bot: Bot, part: Part, speaker: Speaker): Part {
   if (speaker.appearance === undefined) return part;
   const isOwn = bot.personaId !== null && bot.personaId === speakerOf(speaker);
@@ -285,7 +285,7 @@ function draftIdOf(key: string): number {
   return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
 }
 
-/** Telegram changes what nobody sees: white space, and characters without a form. */
+/** Telegram strips invisible text: white space, and characters without a glyph. */
 function visible(text: string): string {
   return text.replace(/(?:[\s\p{Cc}\p{Cf}]|\u030a|\u0333|\u033f)+/gu, '');
 }

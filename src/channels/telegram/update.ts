@@ -1,11 +1,11 @@
 /**
- * Updates in the library's types. Servers change and strangers fill in fields, so a field of another JSON type than the Bot
- * API has counts as absent, and an object without its essential fields, too. What the types call required may be missing.
+ * Updates in the library's types. Servers and strangers may send anything: a field of the wrong JSON type is
+ * absent, as is an object without its essential fields. Fields that the types call required may be missing.
  */
 import type { Chat, Message, Update, User, Voice } from 'grammy/types';
 import { text } from '../kit/incoming.js';
 
-/** The kinds of updates we ask Telegram for. */
+/** Update kinds to request from Telegram. */
 export const ALLOWED_UPDATES = [
   'message',
   'edited_message',
@@ -14,10 +14,10 @@ export const ALLOWED_UPDATES = [
   'callback_query',
 ] as const;
 
-/** What a message shows, be it the message itself, the answered one, or one of another chat. */
+/** The content of a message: the message itself, the answered one, or one of another chat. */
 export type ShownContent = Partial<Message>;
 
-/** Whose words a forward holds: one of these, by its kind. */
+/** The origin of a forward: one of these, by its kind. */
 export interface ForwardOrigin {
   sender_user?: User;
   sender_user_name?: string;
@@ -45,7 +45,7 @@ const OBJECTS = names(`
   location message message_reaction origin paid_media poll quote reply_to_message rich_message sender_chat sender_user
   sticker stopped_message_generation story unique_gift user actor_chat venue via_bot video video_note voice voice_note`);
 
-/** Without these an object says nothing. */
+/** An object without these is useless. */
 const ESSENTIAL: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(
     ['actor_chat', 'chat', 'from', 'sender_chat', 'sender_user', 'user', 'via_bot'].map((name) => [
@@ -73,7 +73,7 @@ export function readUpdate(update: unknown): Partial<Update> {
   return object('update', update, 0) ?? {};
 }
 
-/** A block of a rich message, as far as it has files. */
+/** The file fields of a rich message's block. */
 export function readBlock(block: unknown): ShownContent & { voice_note?: Voice } {
   return object('block', block, 0) ?? {};
 }
@@ -89,12 +89,12 @@ function object(kind: string, value: unknown, depth: number): Record<string, unk
   return (ESSENTIAL[kind] ?? []).every((name) => name in found) ? found : undefined;
 }
 
-/** Of everything but a button press a number. */
+/** A number, except for a button press. */
 function idOf(kind: string, value: unknown): unknown {
   return kind === 'callback_query' ? text(value) : whole(value);
 }
 
-/** A field that is not read stays as it is: its name tells of kinds of messages that came after this was written. */
+/** A field that is not read stays unchanged: its name reveals message kinds newer than this code. */
 function field(name: string, value: unknown, depth: number): unknown {
   if (TEXTS.has(name)) return text(value);
   if (NUMBERS.has(name)) return whole(value);

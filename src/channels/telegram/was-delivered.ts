@@ -1,9 +1,9 @@
 /**
- * Whether a message has arrived whose send was cut off, or whose process ended meanwhile. Telegram has no dedupe key, but a
- * bot that asks it to leave the buttons of a message as they are changes nothing, and learns whether that message is its own,
- * somebody else's, or nobody's. Message numbers only grow, so the search goes upwards from the newest number known before
- * the send: a bot's direct chats and basic groups are counted in one row, each supergroup in its own
- * (docs/decisions/0026).
+ * Whether a message arrived although its send was cut off, or its process ended. Telegram has no dedupe key.
+ * But when a bot asks to leave a message's buttons as they are, nothing changes, and the answer tells whether
+ * the message is its own, somebody else's, or nobody's. Message numbers only grow, so the search goes upwards
+ * from the newest number known before the send: a bot's direct chats and basic groups share one sequence,
+ * each supergroup has its own (docs/decisions/0026).
  */
 import { LRUCache } from 'lru-cache';
 import type { Channel, Delivered, Part, Recipient, SendOptions } from '../../core/channel.js';
@@ -25,44 +25,44 @@ import { chatId, keyboardOf, MOST_CAPTION } from './outbound.js';
 
 const MOST_ROWS = 10_000;
 const MOST_SEARCHES = 1_000;
-/** A sent message with a number this far below the newest one belongs to a row that began anew, with another bot. */
+/** A sent message this far below the newest belongs to a restarted sequence, of another bot. */
 const ANOTHER_ROW = 1_000;
-/** How many questions one search has, and how many numbers it covers: most are known to be other messages. */
+/** Limits of one search: questions, and numbers covered (most are known to be other messages). */
 const MOST_QUESTIONS = 60;
 const MOST_NUMBERS = 2_000;
-/** How far beyond the newest known number to look: for other uncertain sends, and for what bots do not get in basic groups. */
+/** How far beyond the newest number to look: other uncertain sends, and messages hidden from bots. */
 const BEYOND_NEWEST = 20;
-/** While Telegram has more updates than this for us, the search waits for them: they tell what most numbers are. */
+/** While more updates than this are pending, the search waits: they tell what most numbers are. */
 const MOST_PENDING = 20;
 const PENDING_RETRY_MS = 1_000;
 /** Then it stops waiting: another program may receive our updates. */
 const PENDING_MS = 60_000;
-/** A flooded Telegram delays a send by up to 8 s, also when nobody waits for it any more. */
+/** A throttling Telegram may delay a send by up to 8 s, even after the caller has given up. */
 const DELAYED_MS = 10_000;
 
 const UNKNOWN: Delivered = { kind: 'unknown' };
 
-/** What is known when a send begins; stored with it as JSON. */
+/** Known state when a send begins; stored with it as JSON. */
 interface Watermark {
   /** When it began, ms. */
   at: number;
   chat: Address;
-  /** The newest number known to each bot, by the bot's id. */
+  /** Newest number known to each bot, by the bot's id. */
   newest: [bot: number, number: number][];
 }
 
-/** How far the search for one message has come. */
+/** Progress of the search for one message. */
 interface Search {
   mark: Watermark;
   clock: Clock;
-  /** The bots that may have sent it and are still to be asked, the likeliest first. */
+  /** Bots that may have sent it and are still to be asked, likeliest first. */
   bots: Bot[];
-  /** Whether something is known of the messages of every bot of ours. */
+  /** Whether a number is known for every bot of ours. */
   areAllKnown: boolean;
-  /** For the first of these: the next number and the last one; null until Telegram has said how much is pending. */
+  /** For the first of these: the next and the last number; null until the pending updates are counted. */
   number: number;
   last: number | null;
-  /** Numbers that no message has. */
+  /** Numbers without a message. */
   nobodys: Set<number>;
   questions: number;
   since: number;
@@ -76,7 +76,7 @@ type Answer = 'ours' | 'foreign' | 'nobodys' | 'bot is not there' | 'impossible'
 
 export type DeliveryCheck = ReturnType<typeof createDeliveryCheck>;
 
-/** `recorded`: messages that the store knows. */
+/** `recorded`: messages in the store. */
 export function createDeliveryCheck(
   bots: Bots,
   clock: Clock,
@@ -88,8 +88,8 @@ export function createDeliveryCheck(
 
   const wasDelivered: NonNullable<Channel['wasDelivered']> = async (to, part, options, asked) => {
     const mark: Watermark = JSON.parse(asked.watermark);
-    // A group that became a supergroup has left its numbers behind. A long text with a file is two messages; how long it
-    // was depends on the bot, since another one than the speaker's puts the name before it.
+    // A group that became a supergroup has new numbers. A long text with a file is two messages; its length
+    // depends on the bot, since any but the speaker's own adds the name.
     const isTwo = part.file !== undefined && withSpeakerName(part, options).text.length > MOST_CAPTION;
     if (mark.chat !== to.address || isTwo) return UNKNOWN;
     const key = `${options.key} ${asked.watermark}`;
@@ -117,7 +117,7 @@ export function createDeliveryCheck(
   };
 }
 
-/** The newest numbers that we were told of, and our own newest messages, by the row in which they are counted. */
+/** The newest numbers received, and our own newest messages, by sequence. */
 function createNumbers(bots: Bots) {
   const newest = new LRUCache<string, number>({ max: MOST_ROWS });
   const lastSent = new LRUCache<string, { number: number; begunAt: number }>({ max: MOST_ROWS });
@@ -139,7 +139,7 @@ function createNumbers(bots: Bots) {
       if (known !== null) learn(known.row, known.number);
     },
 
-    /** Learns from a bot's updates, whoever may have written them. */
+    /** Learns from a bot's updates, whoever wrote them. */
     heard(bot: OurBot, updates: readonly unknown[]): void {
       for (const update of updates) {
         for (const { chat, number } of numbersIn(update)) learn(rowOf(bot, String(chat)), number);
@@ -177,12 +177,12 @@ function begin(
     questions: 0,
     since: clock.now(),
     pendingSince: null,
-    // A bot of whose messages nothing is known cannot be asked, which matters where it is the likeliest sender.
+    // A bot without any known number cannot be asked, which matters if it is the likeliest sender.
     isOpen: known[0] !== senders[0],
   };
 }
 
-/** Asks one bot after the other about one number after the other. */
+/** Asks bot after bot about number after number. */
 async function go(
   search: Search,
   numbers: ReturnType<typeof createNumbers>,
@@ -229,7 +229,7 @@ async function go(
   return search.since >= mark.at + DELAYED_MS ? { kind: 'absent' } : TOO_EARLY;
 }
 
-/** Sets which numbers to ask a bot about. Until Telegram has told nearly all that was said, these would be too many. */
+/** Sets which numbers to ask a bot about. With many updates pending they would be too many: it waits. */
 async function setRange(
   search: Search,
   bot: Bot,
@@ -253,7 +253,7 @@ async function setRange(
   return null;
 }
 
-/** The last number that the message can have: below one of ours whose send began when this one was over. */
+/** Last number that the message can have: below any message of ours sent after this send had ended. */
 function lastNumber(
   { mark, last }: Search,
   bot: Bot,
@@ -266,19 +266,19 @@ function lastNumber(
   return { number: most, isSure: most < (numberBefore(bot, mark) ?? 0) + MOST_NUMBERS };
 }
 
-/** The search found nothing, but Telegram may still send the message: all is asked once more. */
+/** Not found, but Telegram may still send the message: the whole search is repeated. */
 const TOO_EARLY = { kind: 'later', reason: 'Telegram may still be about to send it' } as const;
 
 function later({ reason, retryAfterMs }: CallFailure): Delivered {
   return retryAfterMs === null ? { kind: 'later', reason } : { kind: 'later', reason, retryAfterMs };
 }
 
-/** The newest number of a bot's that was known before the send. */
+/** The bot's newest number known before the send. */
 function numberBefore(bot: Bot, { newest }: Watermark): number | undefined {
   return newest.find(([id]) => id === bot.our().id)?.[1];
 }
 
-/** In an update of any kind: what it brings, and what that is about (the message of a button that was pressed). */
+/** The messages in an update of any kind: its own, and the one it is about (whose button was pressed). */
 function numbersIn(update: unknown): { chat: number; number: number }[] {
   const brought = typeof update === 'object' && update !== null ? Object.values(update) : [];
   return [...brought, ...brought.map((each) => Object(each).message)].flatMap((each) => {
@@ -288,20 +288,20 @@ function numbersIn(update: unknown): { chat: number; number: number }[] {
   });
 }
 
-/** How many updates Telegram has for a bot, also where it calls a webhook. */
+/** Number of updates pending for a bot, also with a webhook. */
 async function pendingUpdates(bot: Bot, signal: AbortSignal): Promise<number | { failure: CallFailure }> {
   try {
     const info = await bot.api.call((raw, ended) => raw.getWebhookInfo(ended), { signal });
     return Number.isInteger(info.pending_update_count) ? info.pending_update_count : 0;
   } catch (error) {
     const failure = bot.api.failure(error);
-    // A server that does not know the method has no queue; whether this bot may ask is seen with the first question.
+    // A server without this method has no queue; whether this bot may ask shows at the first question.
     if (isMethodUnknown(failure) || isLockedOut(failure)) return 0;
     return sendResult(failure).kind === 'unreachable' ? { failure } : 0;
   }
 }
 
-/** Asks a bot whose message a number is, by giving it the buttons that the one in question has. */
+/** Asks a bot whether a message is its own, by setting the buttons that the message in question has. */
 async function ask(
   bot: Bot,
   to: Recipient,
@@ -314,7 +314,7 @@ async function ask(
   try {
     const limits = { signal, chat: to.address };
     await bot.api.call((raw, ended) => raw.editMessageReplyMarkup(request, ended), limits);
-    // It had other buttons, so it is another message of ours; but where ours has some, they may come back differently.
+    // It had other buttons, so it is another message of ours; but buttons may come back changed.
     return part.choices === undefined ? 'foreign' : 'ours';
   } catch (error) {
     const failure = bot.api.failure(error);
@@ -323,7 +323,7 @@ async function ask(
     if (isForeign(failure)) return 'foreign';
     if (failure.migratedTo !== null || isMethodUnknown(failure)) return 'impossible';
     if (isNotThere(failure) || (bot.personaId !== null && isLockedOut(failure))) return 'bot is not there';
-    // A refusal for any other reason says nothing about whose message it is.
+    // Any other refusal says nothing about the message's author.
     return sendResult(failure).kind === 'unreachable' ? { failure } : 'impossible';
   }
 }
