@@ -1,7 +1,7 @@
 /**
- * One answer, put together from the chunks of a chat completion: text, tool calls, what it took, why it ended. Takes what real
- * servers send: a whole message in one piece, content in parts, calls without index or id, arguments as objects, figures under
- * many names. Reasoning is no text; like whatever else comes along, it is kept for the server alone (`history.ts`). Pure.
+ * Assembles an answer from the chunks of a chat completion: text, calls, usage, finish reason. Accepts servers' variants: a whole
+ * message at once, content in parts, calls without index or id, arguments as objects, usage under many names. Reasoning and other
+ * fields are kept only for the server (`history.ts`). Pure.
  */
 import type { ModelMessage, ToolCall, Usage } from '../core/model.js';
 import { FILTERED, MALFORMED_CALL, type ServerErrorDetails, WINDOW_EXCEEDED } from './failures.js';
@@ -11,17 +11,17 @@ import { visibleSoFar, withoutReasoning } from './template-text.js';
 
 export interface Answer {
   text: string;
-  /** As the model wrote them: an id may be missing, or be that of an earlier call. */
+  /** As the model wrote them: an id may be missing or repeat an earlier one. */
   calls: ToolCall[];
   usage: Usage | null;
-  /** How many of the tokens it wrote went into reasoning; null where the server does not say. */
+  /** Output tokens spent on reasoning; null if the server does not say. */
   reasoningTokens: number | null;
-  /** As the server names it; null where it does not. */
+  /** The server's name for it; null if absent. */
   model: string | null;
-  /** null when it never said why it ended: then the stream was cut. */
+  /** null if no finish reason came: the stream was cut. */
   finish: string | null;
   besides: Besides;
-  /** A call stood in its text, and was cut from it, that cannot be carried out: why, in words for the model. Left out: none did. */
+  /** Set if a written call was cut from the text because it cannot be carried out; `why` is for the model. */
   failedCall?: {
     why: string;
     /** The end of the text cut it off. */
@@ -29,25 +29,24 @@ export interface Answer {
   };
 }
 
-/** What reads an answer as it comes in. */
 export interface AnswerReader {
-  /** What a chunk brought: more text; reasoning, calls and the like (more); or nothing, which only keeps the connection alive. */
+  /** Returns what the chunk added: `text`; `more` (reasoning, calls, …); or `nothing`, a keep-alive. */
   add(chunk: unknown): 'text' | 'more' | 'nothing';
-  /** What it holds so far: text, calls, and what comes along. */
+  /** Size so far: text, calls and other fields. */
   bytes(): number;
-  /** What of the text can be seen already. */
+  /** The text that can be shown so far. */
   visible(): string;
   finish(): string | null;
   complete(): Answer;
 }
 
-/** Fields of a message that are read, and some that belong to an answer only: large, or refused by some as input. */
+/** Fields that are read, and some that would be large or refused as input. */
 const NOT_KEPT = [
   ...['role', 'content', 'refusal', 'tool_calls', 'function_call'],
   ...['annotations', 'audio', 'images', 'token_ids', 'logprobs'],
 ];
 
-/** The fields in which reasoning comes, as servers call them. */
+/** Servers' names for reasoning fields. */
 const THOUGHT = /reason|think|thought/i;
 
 export function createAnswer(): AnswerReader {
@@ -71,13 +70,13 @@ export function createAnswer(): AnswerReader {
       if (choice === null) return 'nothing';
       const whole = record(choice.delta) === null ? record(choice.message) : null;
       const said = record(choice.delta) ?? whole;
-      // A whole message is complete, whether its server says why it ended or not.
+      // A whole message is complete even without a finish reason.
       finish = word(choice.finish_reason) ?? finish ?? (whole === null ? null : 'stop');
       if (said === null) return 'nothing';
       let saidMore = false;
       for (const [name, field] of Object.entries(said)) {
         saidMore ||= THOUGHT.test(name) && isSaying(field);
-        // Calls are counted for themselves.
+        // Calls are counted separately.
         if (name !== 'tool_calls') bytes += bytesOf(field);
         if (!NOT_KEPT.includes(name)) addField(besides, name, field);
       }
@@ -93,7 +92,7 @@ export function createAnswer(): AnswerReader {
     },
 
     bytes: () => bytes + calls.bytes(),
-    // Only a text with a tag in it can hold reasoning.
+    // Only a text with a tag can hold reasoning.
     visible: () => (text.includes('<') ? visibleSoFar(text) : text),
     finish: () => finish,
 
@@ -112,7 +111,7 @@ export function createAnswer(): AnswerReader {
   };
 }
 
-/** Of a field that comes in pieces, or of a list of such: whether this one says anything. */
+/** Whether a field, or a part of a list, says anything visible. */
 function isSaying(field: unknown): boolean {
   if (!Array.isArray(field)) return isVisible(field);
   return field.some((part) => WRITTEN.some((name) => isVisible(record(part)?.[name])));
@@ -131,10 +130,10 @@ export function isEmpty({ text, calls }: Answer): boolean {
   return text.trim() === '' && calls.length === 0;
 }
 
-/** OpenAI and most others; Mistral; Gemini and Anthropic, where a proxy passes their own words on. */
+/** OpenAI and most others; Mistral; Gemini and Anthropic through a proxy. */
 const AT_THE_LIMIT = /^(length|model_length|max_(output_|new_|completion_)?tokens)$/i;
 
-/** What comes first counts: GLM has `sensitive`, `network_error` and `model_context_window_exceeded`. */
+/** The first match counts: GLM has `sensitive`, `network_error` and `model_context_window_exceeded`. */
 const FAILED: [RegExp, string | null, string][] = [
   [/context_window_exceeded|context_length_exceeded/i, WINDOW_EXCEEDED, 'the context window was exceeded'],
   [
@@ -146,15 +145,12 @@ const FAILED: [RegExp, string | null, string][] = [
   [/error|abort|insufficient_system_resource/i, null, 'its answer failed on the way'],
 ];
 
-/** Whether the answer stopped because it had reached its limit of tokens. */
+/** Whether the answer reached its token limit. */
 export function isCutAtLimit(finish: string | null): boolean {
   return finish !== null && AT_THE_LIMIT.test(finish);
 }
 
-/**
- * What went wrong where the answer ended so; null where it ended well, or at its limit. A reason that nobody knows counts as
- * a good end.
- */
+/** The error that a finish reason means; null after a normal end, a token limit or an unknown reason. */
 export function failureOf(finish: string | null): ServerErrorDetails | null {
   if (finish === null) {
     return { kind: 'broken', words: 'broke off its answer without saying that it was finished' };
@@ -166,7 +162,7 @@ export function failureOf(finish: string | null): ServerErrorDetails | null {
   return code === null ? { kind: 'broken', words } : { kind: 'answered', words, code };
 }
 
-/** Tokens as servers count them: chat completions, the Responses API, and what each calls its prompt cache. */
+/** Reads usage under the names of chat completions and the Responses API, and the various names for cached tokens. */
 export function usageOf(value: unknown): Usage | null {
   const usage = record(value);
   if (usage === null) return null;
@@ -174,7 +170,7 @@ export function usageOf(value: unknown): Usage | null {
   const outputTokens = count(usage.completion_tokens ?? usage.output_tokens ?? 0);
   if (inputTokens === null || outputTokens === null) return null;
   const input = record(usage.prompt_tokens_details ?? usage.input_tokens_details) ?? {};
-  // OpenAI, OpenRouter, vLLM, Groq; DeepSeek; Moonshot; Anthropic's own words, where a proxy passes them on.
+  // OpenAI, OpenRouter, vLLM, Groq; DeepSeek; Moonshot; Anthropic through a proxy.
   const cachedTokens = first(
     input.cached_tokens,
     usage.prompt_cache_hit_tokens,
@@ -186,7 +182,7 @@ export function usageOf(value: unknown): Usage | null {
     usage.cache_write_tokens,
     usage.cache_creation_input_tokens,
   );
-  // A share is not larger than the whole: these stand beside it, as Anthropic counts.
+  // If a part exceeds the whole, cached tokens are counted separately, as Anthropic does.
   const isBeside = inputTokens < Math.max(cachedTokens ?? 0, cacheWriteTokens ?? 0);
   const beside = isBeside ? (cachedTokens ?? 0) + (cacheWriteTokens ?? 0) : 0;
   return {
@@ -197,7 +193,6 @@ export function usageOf(value: unknown): Usage | null {
   };
 }
 
-/** How many of the tokens that were written went into reasoning; null where the server does not say. */
 export function reasoningTokensOf(value: unknown): number | null {
   const usage = record(value);
   const output = record(usage?.completion_tokens_details ?? usage?.output_tokens_details);
@@ -216,9 +211,9 @@ interface PartialCall extends ToolCall {
   besides: Record<string, unknown>;
 }
 
-/** Fields of a call that are read; the rest comes along with it. */
+/** Fields of a call that are read; the rest is kept for the server. */
 const KNOWN = ['index', 'id', 'type', 'function', 'name', 'arguments'];
-/** What a call takes that has neither a name nor arguments. */
+/** Minimum size counted for a call, in bytes, even if it is empty. */
 const CALL_BYTES = 50;
 
 function createCallsReader() {
@@ -227,7 +222,7 @@ function createCallsReader() {
   let bytes = 0;
 
   return {
-    /** Whether it said more: blanks say nothing. */
+    /** Whether the piece added anything visible. */
     add(piece: Record<string, unknown>): boolean {
       const named = record(piece.function) ?? piece;
       const index = typeof piece.index === 'number' ? piece.index : null;
@@ -259,14 +254,14 @@ function createCallsReader() {
     },
 
     bytes: () => bytes,
-    /** Only what can be called: a name is the least. */
+    /** Calls without a name cannot be carried out. */
     named: () => calls.filter((call) => call.name !== ''),
   };
 }
 
 /**
- * Some servers give every call the index 0, or none: then a new id together with a name begins another call,
- * and so does a name after a call that is complete.
+ * Some servers give every call the index 0 or none: then a new id with a name starts another call, and so does a name after a
+ * complete call.
  */
 function beginsAnother(
   call: PartialCall,
@@ -278,7 +273,7 @@ function beginsAnother(
   return next.args !== '' && record(parse(call.arguments)) !== null;
 }
 
-/** With arguments, a name of the offered ones where it means one, and an id of their own, which is none of those in the request. */
+/** Completes calls: empty arguments become `{}`, names are matched to offered tools, and ids become unique in the request. */
 export function callableOf(
   calls: ToolCall[],
   request: ModelMessage[],
@@ -297,7 +292,7 @@ export function callableOf(
   });
 }
 
-/** Nine letters and digits: the one form that every server takes (Mistral takes no other). */
+/** Nine letters and digits, which every server accepts (Mistral requires them). */
 function freeId(taken: ReadonlySet<string>): string {
   let number = taken.size + 1;
   const form = () => `call${String(number).padStart(5, '0')}`;

@@ -1,7 +1,4 @@
-/**
- * Asks one server for one answer, in the form and on the API that it takes, until there is one, or a fault. What the server does
- * not take is learnt, to be asked without; what may pass is waited for.
- */
+/** Asks one server until there is an answer or a fault: omits what the server refuses, learns it, and retries temporary errors. */
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
@@ -29,59 +26,58 @@ import type { RequestSize } from './token-counts.js';
 
 export interface ModelServer {
   baseUrl: string;
-  /** null where the server wants none. */
+  /** null if the server needs none. */
   apiKey: string | null;
-  /** The model's name there. */
+  /** The model's name on this server. */
   name: string;
-  /** Where a request names none itself. */
+  /** Default for requests that set none. */
   temperature?: number | undefined;
-  /** Further fields of the request's body, and further headers. */
+  /** Further fields of the body. */
   extra?: Record<string, unknown> | undefined;
   headers?: Record<string, string> | undefined;
 }
 
 /**
- * What a persona misses most where it was refused by mistake, or is taken since: after an hour the next request tries it
- * again, and its success forgets the refusal.
+ * Quirks that cost a persona the most if the refusal was a mistake or is outdated: retried after an hour, and forgotten on success.
  */
 const TRIED_AGAIN: readonly Quirk[] = ['tools', 'responses', 'images'];
 const TRY_AGAIN_MS = 60 * 60_000;
 
-/** The quirks that are about how much may be written. */
+/** Quirks about the output limit. */
 const LIMITS: readonly Quirk[] = ['max_tokens', 'max_completion_tokens'];
 
-/** `isRaised`: this request alone may write more than others. */
+/** `isRaised`: this request alone has a higher output limit. */
 export type Question = Omit<Further, 'why'> & { isRaised: boolean };
 
-/** What comes while an answer is written, and the answer. Throws Fault. */
+/** Yields events while the answer is written, then returns it. Throws Fault. */
 export type Asked = AsyncGenerator<ModelEvent, Answer>;
 
 export class Asker {
   private readonly apis;
-  /** When each of them was last tried, or first known to be refused, by model and quirk. */
+  /** When each was last tried or first seen as refused, by model and quirk. */
   private readonly tried = new Map<string, number>();
 
   constructor(
     private readonly options: {
       server: ModelServer;
-      /** The server's address as it may be shown. */
+      /** The server's address without secrets. */
       place: string;
       redact(text: string): string;
-      /** How long nothing may come. */
+      /** Maximum silence, in ms. */
       silenceMs: number;
-      /** How much an answer may hold, in bytes. */
+      /** Maximum size of an answer, in bytes. */
       mostBytes: number;
       images: 'auto' | 'yes' | 'no';
-      /** How often the same server is asked, at most. */
+      /** Maximum attempts on the same server. */
       maxAttempts: number;
       ways: ServerWays;
-      /** Learns from refusals of what is too long. */
+      /** Learns from refusals of requests that are too long. */
       window: ContextWindow;
       sizeOf(request: ModelRequest): RequestSize;
       outward: Outward;
       clock: Clock;
       log: Log;
-      /** 0 to 1, to spread retries. */
+      /** 0 to 1, for the jitter of retries. */
       random(): number;
     },
   ) {
@@ -93,7 +89,7 @@ export class Asker {
     };
   }
 
-  /** Until there is an answer, an empty one too. */
+  /** Returns an empty answer, too. */
   async *ask(question: Question, signal: AbortSignal, shown: Shown): Asked {
     const { server, place, ways, silenceMs, mostBytes, clock } = this.options;
     const { request, outputTokens, before } = question;
@@ -121,7 +117,7 @@ export class Asker {
           signal,
         });
         await this.noteTaken(model, sent);
-        // Some models call tools that nobody offered them.
+        // Some models call tools that were not offered.
         if (whole.calls.length === 0 || sent.tools.length === 0) return { ...whole, calls: [] };
         const offered = new Set(sent.tools.map(({ name }) => name));
         return { ...whole, calls: callableOf(whole.calls, request.messages, offered) };
@@ -130,7 +126,7 @@ export class Asker {
         if (!(error instanceof ServerError)) throw error;
         const failed = this.afterFailure(error.details, question, sent, refused, attempts);
         const next = await failed.catch(async (fault) => {
-          // Where it is refused all the same, what was left out of it was not the reason.
+          // Refused even without these fields, so they were not the reason: forget them.
           const isRefused = fault instanceof Fault && fault.code === 'model_refused';
           if (isRefused) await this.keepRefused(model, (quirk) => known.includes(quirk));
           throw fault;
@@ -143,7 +139,7 @@ export class Asker {
     }
   }
 
-  /** Whether it is time to try it again; this is the try. */
+  /** Whether the hour is over; if so, records this try. */
   private isTriedAgain(model: string, quirk: Quirk, request: ModelRequest): boolean {
     const now = this.options.clock.now();
     const isWanted = quirk === 'images' ? hasPictures(request) : request.tools.length > 0;
@@ -155,7 +151,7 @@ export class Asker {
     return isTime;
   }
 
-  /** What is left out of a request: what was refused before, and pictures as the operator decided. */
+  /** The quirks learnt, adjusted by retries and the operator's choice about pictures. */
   private leftOut(model: string, request: ModelRequest, isWithoutPictures: boolean): ReadonlySet<Quirk> {
     const { place, ways, images } = this.options;
     const refused = new Set(ways.of(place, model).refused);
@@ -167,7 +163,7 @@ export class Asker {
     return refused;
   }
 
-  /** A caller's temperature counts more than the configured one; of the tools, the caller has put first what matters most. */
+  /** The caller's temperature overrides the configured one. The caller puts the most important tools first. */
   private requestFor(model: string, request: ModelRequest): ModelRequest {
     const { server, place, ways } = this.options;
     const { temperature = server.temperature, tools } = request;
@@ -180,7 +176,7 @@ export class Asker {
     return ways.change(place, model, ({ refused }) => ({ refused: [...new Set([...refused, quirk])] }));
   }
 
-  /** Of what was refused, only this is kept. Returns the rest. */
+  /** Forgets all other refusals and returns them. */
   private async keepRefused(model: string, isKept: (quirk: Quirk) => boolean): Promise<Quirk[]> {
     const { place, ways } = this.options;
     const forgotten = ways.of(place, model).refused.filter((quirk) => !isKept(quirk));
@@ -190,7 +186,7 @@ export class Asker {
     return forgotten;
   }
 
-  /** What was taken after all is refused no more. */
+  /** Forgets refusals of what the server has now taken. */
   private async noteTaken(model: string, sent: ChatRequest): Promise<void> {
     const taken: Partial<Record<Quirk, boolean>> = {
       tools: sent.tools.length > 0,
@@ -203,7 +199,7 @@ export class Asker {
     }
   }
 
-  /** How to ask again; `waitMs`: as it is, but later. Throws Fault where that is of no use. */
+  /** How to ask again; `waitMs`: the same request, later. Throws Fault if there is no point. */
   private async afterFailure(
     error: ServerErrorDetails,
     { request, isRaised }: Question,
@@ -230,9 +226,9 @@ export class Asker {
     const quirk = isAnswered ? refusedParameter(sent, details) : null;
     const size = sizeOf(request);
     const { code, retry } = classify(details, size.estimated);
-    // A limit that was raised for this request alone may be more than the model can write.
+    // A limit raised for this request alone may exceed what the model can write.
     const isTooMuch = isRaised && quirk !== null && LIMITS.includes(quirk);
-    // What is refused although it was left out is not the reason.
+    // A field refused although it was omitted is not the reason.
     const isNew = quirk !== null && !refused.has(quirk);
     if (isNew && code !== 'context_too_long' && !isTooMuch) {
       log.warn(

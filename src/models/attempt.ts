@@ -1,6 +1,6 @@
 /**
- * One request to a server, from opening it to its last chunk, watched for silence; and the one further request for an answer that
- * is not whole.
+ * One request to a server, from opening it to its last chunk, watched for silence; and the further request for an incomplete
+ * answer.
  */
 import type { Clock } from '../core/clock.js';
 import type { ModelEvent, ModelMessage, ModelRequest } from '../core/model.js';
@@ -12,23 +12,20 @@ import type { ChatRequest } from './request.js';
 import { createSaidReader, type SaidReader } from './said.js';
 import { type Body, chunksOf, type Post } from './stream.js';
 
-/** What the reader of a stream has seen so far. One for all attempts of a request. */
+/** The text shown so far; shared by all attempts of a request. */
 export interface Shown {
   text: string;
 }
 
-/**
- * Looking at the whole text for every piece of it would take a time that grows with its square: a long one is looked at
- * whenever it has grown by a hundredth.
- */
+/** Reading the whole text after every piece would take quadratic time, so it is read again only when it has grown by 1 %. */
 const GROWTH = 1.01;
 
-/** Signs of life lengthen a wait to so many times the silence that is borne; then something has to be written. */
+/** Keep-alives extend the wait to this many times the silence limit; then the model must write something. */
 const TIMES_SILENCE = 4;
-/** How long the usage is waited for, from the last piece of an answer that has said that it is finished. */
+/** Wait for the usage after the last piece of a finished answer, in ms. */
 const GRACE_MS = 1_500;
 
-/** Yields text while the model writes it, returns the answer. Throws ServerError; the caller looks at its own signal first. */
+/** Yields text as the model writes it, then returns the answer. Throws ServerError; the caller checks its own signal first. */
 export async function* attempt({
   post,
   body,
@@ -43,16 +40,16 @@ export async function* attempt({
 }: {
   post: Post;
   body: Body;
-  /** Reads what comes; a new one for each attempt. */
+  /** A new reader for each attempt. */
   answer: AnswerReader;
-  /** How long nothing may come: before the headers, and between any two pieces of the answer or signs of life. */
+  /** Maximum wait for the headers, and between pieces of the answer or keep-alives, in ms. */
   silenceMs: number;
   shown: Shown;
-  /** How much an answer may hold, in bytes: text, calls and reasoning. */
+  /** Maximum size of an answer (text, calls and reasoning), in bytes. */
   mostBytes: number;
-  /** What is asked: a call of one of its tools may stand in the text, and what its messages say may be quoted there. */
+  /** Tools that the text may call, and messages that it may quote. */
   sent: Pick<ChatRequest, 'tools' | 'messages'>;
-  /** What an earlier request has brought of the same answer; empty for none. */
+  /** The text of an earlier request that this answer continues; empty if none. */
   before: string;
   clock: Clock;
   signal: AbortSignal;
@@ -88,12 +85,12 @@ export async function* attempt({
     isMarked = next.value === 'marked';
     isOpen = false;
   } catch (error) {
-    // What was complete is an answer, however its connection ended, and whatever else came over it.
+    // A complete answer counts, even if the connection broke or more arrived afterwards.
     if (answer.finish() === null || signal.aborted || answer.bytes() > mostBytes) {
       throw patience.overdue === null ? error : new ServerError({ kind: 'silent', words: patience.overdue });
     }
   } finally {
-    // Also where the reader stops in the middle of the answer.
+    // Also if the consumer stops early.
     if (isOpen) hangUp();
     patience.stop();
     signal.removeEventListener('abort', hangUp);
@@ -108,14 +105,14 @@ export async function* attempt({
   return { ...read, text };
 }
 
-/** Watches one request for silence, for signs of life without an answer, and for an answer that is finished and goes on. */
+/** Watches a request for silence, for keep-alives without an answer, and for an answer that continues after its end. */
 class Patience {
-  /** Why the server was hung up on; null: it was not. */
+  /** Why the connection was closed; null if it was not. */
   overdue: string | null = null;
   private lastHeard: number;
   private lastWritten: number;
   private finishedAt = Number.POSITIVE_INFINITY;
-  /** Since something was written: a flood of signs of life would take the time of everybody else. */
+  /** Since the last write. Bounded, because a flood of keep-alives would block the process. */
   private idleBytes = 0;
   private cancel: () => void;
 
@@ -133,7 +130,7 @@ class Patience {
   heard(bytes: number): void {
     this.lastHeard = this.clock.now();
     this.idleBytes += bytes;
-    // One document, or one event, comes in many pieces.
+    // One document or event arrives in many pieces.
     const most = 2 * TIMES_AN_ANSWER * this.mostBytes;
     if (this.idleBytes > most) throw endless('sent', most);
   }
@@ -170,12 +167,12 @@ class Patience {
   }
 }
 
-/** Calls count that stand in its text, where the server found none in it. */
+/** Takes calls from the text if the server found none in it. */
 function withWrittenCalls(answer: Answer, reader: SaidReader): Answer {
   const { text, calls, failed, isOpen } = reader.whole(answer.text);
   if (text === answer.text && calls.length === 0) return answer;
   const { items, ...besides } = answer.besides;
-  // What a Responses answer consists of would bring it all back; only its own calls need the items that led to them.
+  // All items would bring the removed text back; calls need only the items that led to them.
   const kept = items?.filter(({ type }) => type !== 'message');
   if (answer.calls.length > 0)
     return { ...answer, text, besides: { ...besides, ...(kept && { items: kept }) } };
@@ -184,7 +181,7 @@ function withWrittenCalls(answer: Answer, reader: SaidReader): Answer {
   return { ...answer, text, calls: written, besides, ...failedCall };
 }
 
-/** Some servers say that an answer is finished only by the mark at the end of the stream (Snowflake Cortex). */
+/** Some servers end an answer only with the mark at the end of the stream (Snowflake Cortex). */
 function finishOfMarked(whole: Answer): string | null {
   if (isEmpty(whole)) return null;
   return whole.calls.length > 0 ? 'tool_calls' : 'stop';
@@ -195,7 +192,7 @@ function endless(what: 'wrote' | 'sent', most: number): ServerError {
   return new ServerError({ kind: 'endless', words });
 }
 
-/** The events that lead from what was shown to `text`: what is new, after a restart where it does not continue. */
+/** Events from the shown text to `text`: the new part, after a restart if it does not continue. */
 export function* eventsTo(shown: Shown, text: string): Generator<ModelEvent> {
   const isNew = !text.startsWith(shown.text);
   const delta = isNew ? text : text.slice(shown.text.length);
@@ -208,11 +205,11 @@ export interface Further {
   why: 'empty' | 'no room' | 'cut' | 'failed call';
   request: ModelRequest;
   outputTokens: number;
-  /** The text so far, which the answer to it continues. */
+  /** The text that the further answer continues. */
   before: string;
 }
 
-/** How many times as much room. */
+/** Factor by which the output limit is raised. */
 const MORE_ROOM = 4;
 
 const SAY_SOMETHING =
@@ -222,14 +219,14 @@ const notCalled = (why: string) =>
 const CARRY_ON =
   'Your answer was cut off at its length limit. Begin with its last few words once more, and carry on from there to the end, in the same language and form. Say nothing about the interruption.';
 
-/** An overlap of what was said and what follows is looked for within this, and believed from this length on. */
+/** Window for finding an overlap of two texts, and the shortest overlap accepted, in characters. */
 const MOST_OVERLAP = 200;
 const LEAST_OVERLAP = 8;
 
 /**
- * The further request for an answer that is not whole; null: it is. An empty answer is asked for with a new message, because the
- * same request mostly brings the same, and so is a call in the text that cannot be carried out; one that was cut at its limit is
- * carried on; where thinking or a tool call filled the limit, there is more room. Pure.
+ * The further request for an incomplete answer; null if it is complete. After an empty answer or an invalid call in the text, a
+ * message is added, because the same request mostly fails the same way. A cut text is continued; if reasoning or a call used up the
+ * limit, it is raised. Pure.
  */
 export function furtherFor(request: ModelRequest, answer: Answer, outputTokens: number): Further | null {
   const { text, calls, finish, failedCall } = answer;
@@ -261,7 +258,7 @@ export function furtherFor(request: ModelRequest, answer: Answer, outputTokens: 
   };
 }
 
-/** What was said and what follows it as one text; words that were said again at the joint stand there once. */
+/** Joins two texts and drops the words repeated at the joint. */
 export function continued(before: string, after: string): string {
   const most = Math.min(before.length, after.length, MOST_OVERLAP);
   for (let length = most; length >= LEAST_OVERLAP; length--) {
@@ -270,7 +267,7 @@ export function continued(before: string, after: string): string {
   return before + after;
 }
 
-/** As `continued`, of a text that is still being written: nothing is shown while the joint may still move. */
+/** Like `continued`, for a text still being written: shows nothing while the joint may still change. */
 export function continuedSoFar(before: string, after: string): string {
   return before === '' || after.length > MOST_OVERLAP ? continued(before, after) : before;
 }

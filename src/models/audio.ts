@@ -1,4 +1,4 @@
-/** OpenAI-compatible servers for sound: one writes down voice notes, one speaks replies. */
+/** OpenAI-compatible servers for audio: transcription of voice notes, and spoken replies. */
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
@@ -10,15 +10,15 @@ import { createRedactor, shownUrl } from './redact.js';
 
 export interface AudioServer {
   baseUrl: string;
-  /** null where the server wants none. */
+  /** null if the server needs none. */
   apiKey: string | null;
-  /** The model's name there. */
+  /** The model's name on this server. */
   model: string;
 }
 
 /** More than half an hour of speech. */
 const MOST_SPEECH_BYTES = 8_000_000;
-/** A server that is busy is asked again once; the caller has a deadline of its own. */
+/** Pause before the only retry, in ms; the caller has its own time limit. */
 const RETRY_MS = 500;
 
 export function createSpeaker({
@@ -57,7 +57,7 @@ export function createTranscriber({
   server: AudioServer;
   timeoutSeconds: number;
   outward: Outward;
-  /** Of an answer; 16 MB. */
+  /** Maximum size of an answer, in bytes. Default: 16 MB. */
   mostBytes?: number;
   clock: Clock;
   log: Log;
@@ -100,7 +100,7 @@ export function createTranscriber({
   };
 }
 
-/** Resolves with the body of a success; rejects with ServerError. */
+/** Resolves with the body of a successful response; rejects with ServerError. */
 function createAsk(
   server: AudioServer,
   path: string,
@@ -132,11 +132,11 @@ function createAsk(
   };
 }
 
-/** The beginning of a page, as proxies and log-ins send one with 200, or of a stream of events. */
+/** The beginning of a page, as proxies and log-ins send with status 200, or of an event stream. */
 const NO_WORDS =
   /^\s*(<!doctype\b|<!--|<\?xml\b|<\/?(html|head|body|title|meta|style|script|center|div|h[1-6]|hr|p|pre|table)\b|(event|data): ?[{[]|event: ?\S+[\r\n])/i;
 
-/** Some servers answer with the bare words, and some say that JSON is text. null: there are none. */
+/** Some servers answer with the bare words, some with JSON labelled as text. null if there are none. */
 function textIn(answer: string): string | null {
   const document = record(parse(answer));
   if (document !== null) return typeof document.text === 'string' ? document.text : null;

@@ -1,6 +1,6 @@
 /**
- * `doctor` asks a model server: does it answer, take tools, count tokens, how large is its context window, and does it
- * read a long prompt to its end?
+ * `doctor`'s check of a model server: whether it answers, takes tools and counts tokens, how large its context window is, and
+ * whether it reads a long prompt to its end.
  */
 import { Fault } from '../core/errors.js';
 import { estimateTokens, type ModelRequest, type ToolDescription } from '../core/model.js';
@@ -17,7 +17,7 @@ const PROBE: ToolDescription = {
   parameters: { type: 'object', properties: {} },
 };
 
-/** Throws Fault when the model does not answer at all. `place`: the server's address as it may be shown. */
+/** Throws Fault if the model does not answer. `place`: the server's address without secrets. */
 export async function checkModel(
   {
     place,
@@ -28,7 +28,7 @@ export async function checkModel(
   }: { place: string; name: string; window: ContextWindow; ways: ServerWays; now: number },
   ask: (request: ModelRequest) => Promise<Answer>,
 ): Promise<{ identity: string; warnings: string[] }> {
-  // What it showed in use, of other models that personas have, too: said before it is forgotten.
+  // Reports what was learnt, of other models on this server too, before it is forgotten.
   await ways.refresh();
   const learnt = windowWarnings(window.known(name));
   for (const other of ways.modelsOf(place)) {
@@ -41,7 +41,7 @@ export async function checkModel(
       `it has refused more than ${mostTools} tools in one request; this is forgotten now, and learnt again where it holds`,
     );
   }
-  // A server that was upgraded is asked for everything again.
+  // An upgraded server may take what it refused before.
   await ways.forget(place);
   window.forget();
   const short = await ask({ messages: [{ role: 'user', content: READY }], tools: [PROBE] });
@@ -97,7 +97,7 @@ async function longPromptWarnings(
   }
 }
 
-/** Words of three letters, each one token for every tokeniser. The time at the start keeps it out of prompt caches. */
+/** Words of three letters, each one token for every tokeniser. The time at the start avoids a cache hit. */
 function longPrompt(now: number): string {
   const words = ['sun', 'oak', 'red', 'cup', 'map', 'fox', 'ten', 'sea', 'jar', 'bus', 'key', 'hat', 'ice'];
   let text = `${now} `;

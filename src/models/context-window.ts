@@ -1,7 +1,6 @@
 /**
- * What is known of the context windows of one server's models. The operator's figure, or an assumption, is the most; what the
- * server tells or refuses lowers it, and where the operator says nothing, what it silently cuts. Never below what a request has
- * carried, in whichever chat.
+ * The context windows of one server's models. The configured or assumed figure is the maximum; what the server reports or refuses
+ * lowers it, and so does silent cutting if nothing is configured. Never below the largest request carried in any chat.
  */
 import type { Clock } from '../core/clock.js';
 import type { Log } from '../core/log.js';
@@ -13,38 +12,38 @@ import type { ServerWays, Ways } from './server-ways.js';
 import { createCutWatch, type RequestSize, windowBehind } from './token-counts.js';
 
 /**
- * Where the operator says nothing. A server that tells of a larger window is not taken at its word: filling it costs
- * money or minutes with every message.
+ * Used if nothing is configured, even if the server reports more: filling a larger window costs money or minutes with every
+ * message.
  */
 const ASSUMED_TOKENS = 128_000;
-/** A persona with its tools and memory takes more than this; less is a miscount. */
+/** A persona's tools and memory need more than this; a smaller figure is a miscount. */
 const LEAST_TOKENS = 2_048;
-/** A server that does not say how much is too much is sent this much less from then on. */
+/** Factor applied after a refusal that gives no figure. */
 const LESS = 0.9;
-/** A window may change while the gateway runs: a model is loaded again with another. */
+/** A window may change while the gateway runs, if the model is loaded again. */
 const ASK_AGAIN_MS = 60 * 60_000;
-/** LM Studio loads a model for its first request, and tells its window only then. */
+/** LM Studio loads a model on its first request, and reports its window only then. */
 const QUICK_TRIES = 3;
-/** Shorter requests fail for other reasons. */
+/** Shorter requests, in estimated tokens, fail for other reasons. */
 const LONG = 1_500;
-/** One empty answer says more only of a request that is so much longer than any that was answered. */
+/** One empty answer counts as overflow only if the request is longer than any answered one by this factor. */
 const NOTICEABLY_LONGER = 1.1;
-/** Two of them, of one that is at least this part of the longest. */
+/** The same factor for two empty answers. */
 const ABOUT_AS_LONG = 0.9;
-/** A server that cuts keeps half of its window at least. */
+/** A server that cuts keeps at least this share of its window. */
 const KEPT_OF_WINDOW = 0.5;
 
-/** What a model was seen to do since the start, by the requests of all chats. */
+/** Observed since the start, over all chats. */
 interface Seen {
-  /** The most tokens of a request that the server has counted. */
+  /** The most input tokens that the server has counted. */
   carried: number;
-  /** The longest request that it answered, by our estimate. */
+  /** The longest request answered, in estimated tokens. */
   longest: number;
 }
 
 const NOTHING_SEEN: Seen = { carried: 0, longest: 0 };
 
-/** `place`: the server's address as it may be shown; `tells`: asks it for a model's window; `configured`: null for nothing. */
+/** `place`: the server's address without secrets; `tells`: asks the server for a model's window; `configured`: null if unset. */
 export class ContextWindow {
   private readonly cuts = createCutWatch();
   private readonly asked = new Map<string, { at: number; tries: number }>();
@@ -59,7 +58,7 @@ export class ContextWindow {
     private readonly log: Log,
   ) {}
 
-  /** All that is known; what was learnt only as long as it holds. */
+  /** `learnt` is null once it is void. */
   known(model: string): Pick<Ways, 'told' | 'learnt'> & { set: number | null } {
     const { told, learnt } = this.ways.of(this.place, model);
     return { set: this.configured(model), told, learnt: learnt?.told === told ? learnt : null };
@@ -68,12 +67,12 @@ export class ContextWindow {
   tokens(model: string): number {
     const { set, told, learnt } = this.known(model);
     const most = set ?? ASSUMED_TOKENS;
-    // Counts are evidence, and an operator's word is more than that; the server's own word is more than both.
+    // Order of trust: the server's own figure, then the operator's, then one inferred from counts.
     const counts = learnt !== null && (learnt.how === 'refused' || set === null);
     return Math.min(most, told ?? most, counts ? learnt.tokens : most);
   }
 
-  /** Asks the server if it is time to. */
+  /** Asks the server, if an hour has passed or the model may just have been loaded. */
   async ask(model: string): Promise<void> {
     const { at, tries } = this.asked.get(model) ?? { at: Number.NEGATIVE_INFINITY, tries: 0 };
     const mayBeLoaded = this.known(model).told === null && tries < QUICK_TRIES;
@@ -85,17 +84,17 @@ export class ContextWindow {
     const fields = { server: this.place, model, tokens: told, most: set ?? ASSUMED_TOKENS };
     if (set !== null && told < set) this.log.warn(fields, TOLD_LESS);
     else this.log.info(fields, 'model server told its context window');
-    // What was learnt holds again if it tells once more what it told then.
+    // Keeps `learnt`: it is valid again if the server reports the earlier figure once more.
     await this.ways.change(this.place, model, () => ({ told }));
   }
 
-  /** A request was refused in words that say that it is too long. */
+  /** A request was refused as too long. */
   async refused(model: string, error: ServerErrorDetails, size: RequestSize): Promise<void> {
-    // What has room by the server's own figure was more than we thought: then only the conversation gets shorter.
+    // If it fits the server's own figure, our estimate was too low, and only the conversation is shortened.
     await this.learn(model, 'refused', windowSaid(error) ?? size.ample * LESS);
   }
 
-  /** A request was answered. True where the server has read only a part of it. */
+  /** A request was answered. Resolves with true if the server has read only part of it. */
   async answered(
     model: string,
     { size, messages, chat }: { size: RequestSize; messages: ModelMessage[]; chat: string | undefined },
@@ -113,7 +112,7 @@ export class ContextWindow {
     const conversation = chat === undefined ? null : `${model} ${chat}`;
     const reading = this.cuts.reading(conversation, { messages, size, counts });
     const behind = windowBehind(inputTokens);
-    // Where any request has carried more, the count means something else, as that of what was not in a cache.
+    // Not if a request has carried more: then the count means something else, such as uncached tokens only.
     const isOllamas = reading === 'stalled' && behind > inputTokens && behind >= carried;
     const isWindow = reading === 'stands' && behind >= carried * KEPT_OF_WINDOW;
     if (isOllamas || isWindow) await this.learn(model, 'cut', behind);
@@ -129,7 +128,7 @@ export class ContextWindow {
     return false;
   }
 
-  /** Whether an answer without any words or count is what a server says to a request beyond its window. */
+  /** Whether an answer without text or usage means that the request exceeded the window. */
   isOverflow(model: string, { estimated }: RequestSize, empty: 'once' | 'twice'): boolean {
     if (estimated < LONG) return false;
     const { told } = this.known(model);
@@ -144,7 +143,7 @@ export class ContextWindow {
     return [{ key: `window-${learnt.how} ${this.place} ${model}`, text }];
   }
 
-  /** What was seen since the start, and when the server was asked; the rest is in its ways. */
+  /** Clears what was observed since the start; the rest is stored in `ways`. */
   forget(): void {
     this.asked.clear();
     this.seen.clear();
@@ -155,7 +154,7 @@ export class ContextWindow {
     const { told, set, learnt } = this.known(model);
     const now = Math.max(LEAST_TOKENS, this.seenOf(model).carried, Math.floor(found));
     if (now >= before || (learnt?.how === how && now >= learnt.tokens)) return;
-    // It would count for nothing, and what was refused does.
+    // It would have no effect, and would replace a refusal, which has one.
     if (how === 'cut' && set !== null && learnt?.how === 'refused') return;
     this.log.warn({ server: this.place, model, before, tokens: now, how, set }, WARNINGS[how]);
     await this.ways.change(this.place, model, () => ({ learnt: { tokens: now, how, told } }));
@@ -188,10 +187,10 @@ function noticeOf(how: 'refused' | 'cut', tokens: number, set: number | null): s
 export const TOLD_LESS = 'the context window of the model server is smaller than model.context_tokens';
 
 const PATIENCE_MS = 3_000;
-/** OpenRouter's list of models has about one million. */
+/** OpenRouter's list of models takes about one million bytes. */
 const MOST_LIST_BYTES = 8_000_000;
 
-/** Reads a model's window from the server's own lists of models; null: it does not tell, or not now. Never rejects. */
+/** Reads a model's window from the server's lists of models; null if it is not there or the request fails. Never rejects. */
 export function createWindowList(
   server: { baseUrl: string; apiKey: string | null; headers?: Record<string, string> | undefined },
   { outward, clock }: { outward: Outward; clock: Clock },
@@ -199,7 +198,7 @@ export function createWindowList(
   const ask = outward.fetch();
   const lists = [
     addressOf(server.baseUrl, '/models'),
-    // LM Studio's own.
+    // LM Studio's own list.
     addressOf(server.baseUrl.replace(/\/v1\/?(?=$|\?)/, ''), '/api/v0/models'),
   ];
 
@@ -212,7 +211,7 @@ export function createWindowList(
       const { status, bytes } = await fetchWhole(ask, url, sent, MOST_LIST_BYTES);
       return status === 200 ? windowIn(parse(bytes.toString('utf8')), model) : null;
     } catch {
-      // The chat's own request says what is wrong.
+      // The chat's own request reports the error.
       return null;
     } finally {
       cancel();
@@ -232,7 +231,7 @@ const OURS = { accept: 'application/json', 'user-agent': 'coterie' };
 
 function keyHeaders({ hostname }: URL, apiKey: string | null): Record<string, string> {
   if (!apiKey) return {};
-  // Beside chat completions, Anthropic takes its key in a header of its own only.
+  // Apart from chat completions, Anthropic accepts the key only in its own header.
   return hostname === 'api.anthropic.com'
     ? { 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' }
     : { authorization: `Bearer ${apiKey}` };
@@ -240,7 +239,7 @@ function keyHeaders({ hostname }: URL, apiKey: string | null): Record<string, st
 
 /** vLLM and SGLang; LM Studio; Groq; Anthropic. */
 const LISTED = ['max_model_len', 'loaded_context_length', 'context_window', 'max_input_tokens'];
-/** OpenRouter and Moonshot; Mistral. LM Studio's `max_context_length` is what its model could have. */
+/** OpenRouter and Moonshot; Mistral. In LM Studio, `max_context_length` is the model's maximum, not the loaded window. */
 const LISTED_TOO = ['context_length', 'max_context_length'];
 
 function windowIn(list: unknown, model: string): number | null {
@@ -249,10 +248,10 @@ function windowIn(list: unknown, model: string): number | null {
   if (!entry) return null;
   const told = [
     ...LISTED.map((name) => entry[name]),
-    // Of several providers, the one that OpenRouter prefers may have less than the model could.
+    // OpenRouter's preferred provider may have a smaller window than the model.
     record(entry.top_provider)?.context_length,
     ...(entry.state === undefined ? LISTED_TOO.map((name) => entry[name]) : []),
   ];
-  // Smaller numbers are no windows.
+  // Smaller numbers cannot be windows.
   return told.find((value): value is number => typeof value === 'number' && value >= 256) ?? null;
 }

@@ -1,6 +1,6 @@
 /**
- * What can go wrong between us and a model server: in one shape, read from the many in which servers say it; which fault it is, how an
- * operator reads it, whether to ask again and when.
+ * Errors of model servers: one shape for the many they use, their classification (fault code, retry), the wait before a retry, and
+ * the message for operators.
  */
 import { describe, Fault, type FaultCode } from '../core/errors.js';
 import { rootCause } from '../core/network.js';
@@ -9,32 +9,30 @@ import { parse, record, word } from './json.js';
 
 export interface ServerErrorDetails {
   /**
-   * answered: the server said so itself. unreachable: no connection, or it broke before an answer. broken: the
-   * answer is not one (cut, HTML, nothing). silent: nothing came for `timeout_seconds`. endless: more came than an
-   * answer may hold.
+   * answered: the server reported it. unreachable: no connection, or it broke before an answer. broken: the answer is unreadable
+   * (cut, HTML, empty). silent: nothing came for `timeout_seconds`. endless: the answer exceeded its size limit.
    */
   kind: 'answered' | 'unreachable' | 'broken' | 'silent' | 'endless';
   words: string;
   status?: number | undefined;
   code?: string | undefined;
-  /** The parameter of the request that the server names as the reason. */
+  /** The request parameter that the server names as the reason. */
   param?: string | undefined;
-  /** The most tokens that the model takes, where the server gives it beside its words (llama.cpp). */
+  /** The context window in tokens, if the server sends it in a field (llama.cpp). */
   window?: number | undefined;
-  /** It was refused without a word. */
+  /** The refusal had no body. */
   isBodyEmpty?: boolean | undefined;
-  /** How long the server asks to wait. */
+  /** From the `retry-after` headers. */
   retryAfterMs?: number | undefined;
-  /** `x-should-retry`. */
   shouldRetry?: boolean | undefined;
 }
 
-/** The codes of `ServerErrorDetails` for ends that are no answer; `classify` says what each means. */
+/** Codes of `ServerErrorDetails` for streams that ended without an answer; see `classify`. */
 export const FILTERED = 'content_filter';
 export const WINDOW_EXCEEDED = 'context_window_exceeded';
 export const MALFORMED_CALL = 'malformed_function_call';
 
-/** Used inside this folder only; `openai.ts` turns it into a Fault. */
+/** Used only inside this folder; `openai.ts` turns it into a Fault. */
 export class ServerError extends Error {
   override readonly name = 'ServerError';
 
@@ -43,16 +41,16 @@ export class ServerError extends Error {
   }
 }
 
-/** Where no response came. */
+/** The error for a request that got no response. */
 export function connectionError(error: unknown): ServerError {
   const words = describe(rootCause(error));
-  // The system's own limit for a connection.
+  // The operating system's connect time-out.
   return /ETIMEDOUT/.test(words)
     ? new ServerError({ kind: 'silent', words: 'could not be connected to in time' })
     : new ServerError({ kind: 'unreachable', words });
 }
 
-/** What a response without success says. Some servers repeat the whole request in it, so no more than `mostBytes` are read. */
+/** Reads an unsuccessful response. Some servers repeat the whole request in it, so at most `mostBytes` are read. */
 export async function refusal(response: Response, now: number, mostBytes: number): Promise<ServerError> {
   return refusalOf(response, await textOf(response, mostBytes), now);
 }
@@ -66,7 +64,7 @@ export function refusalOf(
   return new ServerError({
     kind: 'answered',
     ...errorBody(parse(text) ?? text),
-    // A status below 400 that is no success counts as a request that was wrong.
+    // A status below 400 that is not a success counts as a bad request.
     status: Math.max(status, 400),
     isBodyEmpty: text.trim() === '',
     retryAfterMs: retryAfter(headers, now),
@@ -74,12 +72,12 @@ export function refusalOf(
   });
 }
 
-/** What the server says in the middle of an answer. */
+/** An error that the server sends in the middle of an answer. */
 export function errorInAnswer(chunk: unknown): ServerError {
   return new ServerError({ kind: 'answered', ...errorBody(chunk) });
 }
 
-/** What came of it, also where it is cut or breaks off. */
+/** The body as far as it came, even if it is cut or the connection breaks. */
 async function textOf({ body }: Response, mostBytes: number): Promise<string> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
@@ -90,15 +88,15 @@ async function textOf({ body }: Response, mostBytes: number): Promise<string> {
       if (bytes > mostBytes) break;
     }
   } catch {
-    // Its status says enough, and what had come may say more.
+    // The status suffices; keep what came.
   }
   return Buffer.concat(pieces).toString('utf8');
 }
 
 /**
- * Finds the words in the shapes that servers really use: `{error: {…}}`, `{error: "…"}`, `{message}`, `{detail: "…"}`, FastAPI's
- * `{detail: [{loc, msg}]}`, an array of one (Gemini) and plain text. What a validator echoes of the request (`input`) is left
- * out: it may be somebody's words.
+ * Reads the shapes that servers use: `{error: {…}}`, `{error: "…"}`, `{message}`, `{detail: "…"}`, FastAPI's `{detail: [{loc,
+ * msg}]}`, an array of one (Gemini) and plain text. Omits a validator's echo of the request (`input`), which may contain people's
+ * words.
  */
 function errorBody(
   body: unknown,
@@ -121,16 +119,16 @@ function errorBody(
     words: (words ?? 'no reason given').slice(0, 1000),
     code: named ?? undefined,
     param: word(source.param) ?? word(faults[0]?.place) ?? undefined,
-    // A numeric code, as OpenRouter's, is a status.
+    // OpenRouter sends the status as a numeric code.
     status: isStatus ? code : undefined,
     window: typeof window === 'number' && window > 0 ? window : undefined,
   };
 }
 
-/** Of a page or a text, more than this is not looked at for its words. */
+/** Maximum part of a page or text that is searched for its words, in characters. */
 const MOST_PAGE_CHARS = 10_000;
 
-/** One line of a page or a plain text, without its tags. */
+/** One line of a page or plain text, without tags. */
 export function plainWords(text: string): string {
   const plain = text
     .slice(0, MOST_PAGE_CHARS)
@@ -141,7 +139,7 @@ export function plainWords(text: string): string {
   return plain.slice(0, 300) || 'an empty body';
 }
 
-/** How long the server asks to wait, ms. */
+/** In ms. */
 function retryAfter(headers: Headers, now: number): number | undefined {
   const milliseconds = Number.parseFloat(headers.get('retry-after-ms') ?? '');
   if (milliseconds >= 0) return milliseconds;
@@ -153,8 +151,8 @@ function retryAfter(headers: Headers, now: number): number | undefined {
 }
 
 /**
- * Beside the code `context_length_exceeded`, the words of OpenAI, vLLM, SGLang, llama.cpp, Ollama, LM Studio,
- * OpenRouter, Gemini, Mistral, Moonshot, DashScope, Z.ai and others.
+ * Besides the code `context_length_exceeded`: OpenAI, vLLM, SGLang, llama.cpp, Ollama, LM Studio, OpenRouter, Gemini, Mistral,
+ * Moonshot, DashScope, Z.ai and others.
  */
 const TOO_LONG = [
   /context_(length|window)_exceeded|exceed_context_size/i,
@@ -172,10 +170,10 @@ const TOO_LONG = [
   /\bprompt exceeds max(imum)? length\b/i,
 ];
 
-/** Z.ai gives numbers; this one is its code for such a prompt. */
+/** Z.ai's numeric code for a prompt that is too long. */
 const TOO_LONG_CODE = '1261';
 
-/** Where the most tokens stand in the words. */
+/** Patterns that capture the maximum number of tokens. */
 const WINDOWS = [
   /maximum (?:context|prompt|model|input) length (?:is|of) (?:only )?([\d,_]+)/i,
   /(?<![\d,_])([\d,_]+) maximum context length/i,
@@ -189,50 +187,50 @@ const WINDOWS = [
   /max_new_tokens\b.*must be <= ([\d,_]+)/i,
 ];
 
-/** Requests of fewer tokens, by our estimate, are refused without a word for other reasons than their length. */
+/** Requests below this estimate, in tokens, are refused without words for reasons other than length. */
 const LONG = 4_000;
 
-/** Whether it seems to be about the length, so that a shorter request may do. `estimated`: of the request, in tokens. */
+/** Whether a shorter request may succeed. `estimated`: size of the request in tokens. */
 export function isTooLong(error: ServerErrorDetails, estimated: number): boolean {
   if (saysTooLong(error)) return true;
-  // A proxy before the server may refuse any size, and Cerebras says nothing at all.
+  // A proxy may refuse any size, and Cerebras sends an empty body.
   const isMute = error.status === 413 || (error.status === 400 && error.isBodyEmpty === true);
   return isMute && estimated >= LONG;
 }
 
-/** Whether the server itself says that a request does not fit the model. A proxy's 413 does not. */
+/** Whether the server itself says that the request is too long. A proxy's 413 does not count. */
 export function saysTooLong({ status, code = '', words }: ServerErrorDetails): boolean {
   if (status === 429) return false;
   return code === TOO_LONG_CODE || TOO_LONG.some((wording) => wording.test(`${code} ${words}`));
 }
 
-/** The most tokens that the server takes, if it says so. */
+/** The maximum number of tokens, if the server gives it. */
 export function windowSaid({ window, words }: ServerErrorDetails): number | null {
   const said = WINDOWS.map((pattern) => Number(pattern.exec(words)?.[1]?.replaceAll(/[,_]/g, '') ?? 0));
   return window ?? said.find((tokens) => tokens > 0) ?? null;
 }
 
-/** A server that asks for a longer wait is not asked again: a fallback, or the person asking later, is quicker. */
+/** No retry if the server asks for a longer wait: a fallback, or the person asking again, is quicker. */
 const LONGEST_WAIT_MS = 60_000;
 const FIRST_WAIT_MS = 500;
 const LONGEST_BACK_OFF_MS = 8_000;
 
-/** Groq says 413 where one request has more tokens than the account may send in a minute. */
+/** Groq sends 413 if one request exceeds the account's tokens per minute. */
 const ACCOUNT_LIMIT = /tokens per minute|\bTPM\b/i;
 
-/** The model was offered tools and wrote nonsense: sampling, which may end better the next time (Groq, Gemini). */
+/** The model wrote a malformed call; sampling may do better next time (Groq, Gemini). */
 const BAD_CALLS: readonly string[] = ['tool_use_failed', MALFORMED_CALL];
 const BAD_CALL =
   /\btool call validation failed\b|\bfailed to call a function\b|\bfailed_generation\b|\bmodel called a tool\b|\bparameters for tool\b[^.]*\bdid not match\b|\btool[ _-](?:call )?arguments\b|\barguments (?:of|for) (?:the )?(?:tool|function)\b/i;
 
-/** What OpenAI says of a prompt that its filter took for something else; the same prompt mostly passes the next time. */
+/** OpenAI's filter misjudged the prompt; the same prompt usually passes the next time. */
 const FLAGGED = /\binvalid_prompt\b|\b(was|were|been) flagged\b/i;
 
 export function isBadCall({ code = '', words }: ServerErrorDetails): boolean {
   return BAD_CALLS.includes(code) || BAD_CALL.test(words);
 }
 
-/** `estimated`: our estimate of the request in tokens. `retry`: whether the same server is asked again. */
+/** `estimated`: our estimate of the request in tokens. `retry`: whether to ask the same server again. */
 export function classify(
   error: ServerErrorDetails,
   estimated: number,
@@ -248,27 +246,27 @@ export function classify(
   if (status === 400 && FLAGGED.test(`${code} ${words}`)) return { code: 'model_refused', retry: 'once' };
   if (status === 413 && ACCOUNT_LIMIT.test(words)) return { code: 'model_refused', retry: false };
   if (isTooLong(error, estimated)) return { code: 'context_too_long', retry: false };
-  // Without a status it is an error in the middle of an answer.
+  // No status: an error in the middle of an answer.
   const isPassing = status === undefined || status >= 500 || [408, 409, 429].includes(status);
   if (!isPassing) return { code: 'model_refused', retry: false };
   const isTooFar = (error.retryAfterMs ?? 0) > LONGEST_WAIT_MS;
   return { code: 'model_unreachable', retry: !isTooFar && error.shouldRetry !== false };
 }
 
-/** How long to wait before the next try: what the server asks for, else longer each time, up to a quarter less. */
+/** The wait before the next try, in ms: as the server asks, else exponential back-off with jitter. */
 export function retryDelay(failures: number, error: ServerErrorDetails, random: () => number): number {
   const asked = error.retryAfterMs ?? 0;
-  // One that asks for no time at all would be asked without a pause.
+  // A shorter request (such as 0) would mean retrying without a pause.
   if (asked >= FIRST_WAIT_MS) return asked;
   return backoff(failures, FIRST_WAIT_MS, LONGEST_BACK_OFF_MS, random);
 }
 
-/** `place` is the address as it may be shown. */
+/** `place`: the address without secrets. */
 export function serverTitle(place: string, model: string): string {
   return `The model server at ${place} (model "${model}")`;
 }
 
-/** The words of the details hold no secret any more. */
+/** The words in `error` must already be redacted. */
 export function failedRequest(
   code: FaultCode,
   title: string,
@@ -283,7 +281,7 @@ export function emptyAnswer(title: string): Fault {
   return new Fault('model_empty', `${title} gave an empty answer twice.`);
 }
 
-/** It filled its limit without a word; `outputTokens` is what it was given at first. */
+/** The answer reached its limit without text. `outputTokens`: the limit of the first request. */
 export function wordlessAnswer(title: string, outputTokens: number): Fault {
   return new Fault(
     'model_empty',
@@ -291,7 +289,7 @@ export function wordlessAnswer(title: string, outputTokens: number): Fault {
   );
 }
 
-/** A long request brought an end without a word or a count: LM Studio says so where it does not fit. */
+/** A long request ended without text or usage: LM Studio does this if the request does not fit. */
 export function overflow(title: string): Fault {
   return new Fault(
     'context_too_long',

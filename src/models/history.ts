@@ -1,19 +1,19 @@
 /**
- * The messages of a conversation as this server takes them: retold where it does not take them as they are, with names and ids
- * of calls that fit, and with what it sent along with its own answers. Pure.
+ * Adapts the messages of a conversation to what this server takes: rewrites calls and roles, fits names and ids of calls, and
+ * returns the fields that came with its own answers. Pure.
  */
 import { createHash } from 'node:crypto';
 import type { Echo, ModelMessage } from '../core/model.js';
 import { element, escaped } from '../core/origin.js';
 import { record } from './json.js';
 
-/** What every server takes back as a name or an id (OpenAI; Anthropic, Mistral and vLLM check it as well). */
+/** Names and ids that every server accepts (OpenAI's rule; Anthropic, Mistral and vLLM check it as well). */
 const FITS = /^[A-Za-z0-9_-]{1,64}$/;
 const LONGEST_NAME = 64;
-/** Characters of a longer name that are looked at. */
+/** Longer names are cut to this before they are matched, in characters. */
 const MOST_READ = 400;
 
-/** What models write around a name: Kimi's and OpenAI's namespaces, Gemini's; Kimi's number of the call. */
+/** Prefixes that models write before a name: namespaces of Kimi, OpenAI and Gemini. CALL_NUMBER: Kimi's suffix. */
 const NAMESPACE = /^(?:functions?|tools?|default_api|multi_tool_use|namespace)[.:/]/;
 const CALL_NUMBER = /:\d{1,4}$/;
 
@@ -22,8 +22,8 @@ export function fits(nameOrId: string): boolean {
 }
 
 /**
- * The offered tool that a name means: itself, or without the control tokens, quotes and namespaces that models write around
- * it. Any other name is made to fit.
+ * The offered tool that a name means, with or without the control tokens, quotes and namespaces that models write around it. Any
+ * other name is made to fit.
  */
 export function calledName(name: string, offered: ReadonlySet<string>): string {
   if (offered.has(name)) return name;
@@ -35,7 +35,7 @@ export function calledName(name: string, offered: ReadonlySet<string>): string {
   return found ?? sentName(unnumbered === '' ? name : unnumbered);
 }
 
-/** A name as it goes to a server; the same name always becomes the same one. One that does not fit would make every later request fail. */
+/** Maps a name to one that servers accept, always to the same one. A name that does not fit would make every later request fail. */
 export function sentName(name: string): string {
   if (fits(name)) return name;
   const plain = name
@@ -45,14 +45,13 @@ export function sentName(name: string): string {
   return plain.slice(0, LONGEST_NAME) || '_';
 }
 
-/** An id as it goes to a server. One that does not fit becomes nine letters and digits, the form that Mistral wants. */
+/** Maps an id that does not fit to nine letters and digits, the form that Mistral requires. */
 export function sentId(id: string): string {
   if (fits(id)) return id;
   const digest = createHash('sha256').update(id).digest('hex');
   return BigInt(`0x${digest}`).toString(36).slice(0, 9);
 }
 
-/** For whom a request is. */
 export interface Addressee {
   server: string;
   model: string;
@@ -61,21 +60,21 @@ export interface Addressee {
 type Fields = Record<string, unknown>;
 
 /**
- * What came beside the text and the calls of an answer (reasoning, signatures, whatever the next server thinks of): kept by its
- * own names, given back unread to the same model of the same server, never shown.
+ * Everything in an answer besides text and calls (reasoning, signatures, …): kept under its own names, returned unread to the same
+ * model on the same server, never shown.
  */
 export interface Besides {
   message: Fields;
   /** In the order of the calls. */
   calls: Fields[];
-  /** Of a Responses answer, all that it consists of. */
+  /** All items of a Responses answer. */
   items?: Fields[];
 }
 
-/** Fields of list items that come in pieces. */
+/** Fields of list items that are streamed in pieces. */
 export const WRITTEN = ['text', 'thinking', 'summary', 'data'];
 
-/** Adds a field, or a piece of one. An empty text is kept: some servers insist on a field that held nothing. */
+/** Adds a field or a piece of one. An empty string is kept, because some servers require the field. */
 export function addField(kept: Fields, name: string, value: unknown): void {
   const before = kept[name];
   if (value === null || value === undefined) return;
@@ -85,7 +84,7 @@ export function addField(kept: Fields, name: string, value: unknown): void {
   } else kept[name] = value;
 }
 
-/** A list comes in pieces, too: its next piece may go on with the last item. */
+/** Lists are streamed in pieces, too: the next piece may continue the last item. */
 function joined(before: unknown[], piece: unknown[]): unknown[] {
   const last = record(before.at(-1));
   const [first, ...others] = piece;
@@ -104,11 +103,11 @@ function joined(before: unknown[], piece: unknown[]): unknown[] {
 function goesOn(last: Fields, next: Fields): boolean {
   if (last.type !== next.type || last.index !== next.index) return false;
   if (typeof last.id === 'string' && typeof next.id === 'string' && last.id !== next.id) return false;
-  // What is sealed is one piece, unless it is numbered.
+  // Encrypted data comes in one piece, unless it is numbered.
   return next.index !== undefined || typeof next.data !== 'string';
 }
 
-/** undefined where there is nothing to give back. */
+/** undefined if there is nothing to return. */
 export function echoOf({ server, model }: Addressee, { message, calls, items }: Besides): Echo | undefined {
   const echo: Echo = { server, model };
   if (!isEmpty(message)) echo.message = message;
@@ -121,18 +120,18 @@ function isEmpty(fields: Fields): boolean {
   return Object.keys(fields).length === 0;
 }
 
-/** What goes back with this message to this server; null where it came from elsewhere, or with nothing. */
+/** The fields to return with this message; null if it came from another server or model, or has none. */
 export function echoFor(message: ModelMessage, to: Addressee | null): Echo | null {
   if (to === null || message.role !== 'assistant' || message.echo === undefined) return null;
   return message.echo.server === to.server && message.echo.model === to.model ? message.echo : null;
 }
 
-/** Whether it calls something and has nothing to go with it to this server. */
+/** Whether the message has calls but no fields to return to this server. */
 export function callsUnechoed(message: ModelMessage, to: Addressee | null): boolean {
   return message.role === 'assistant' && message.calls.length > 0 && echoFor(message, to) === null;
 }
 
-/** The names of all fields that go back with these messages. */
+/** Names of all fields returned with these messages. */
 export function echoedNames(messages: ModelMessage[], to: Addressee | null): string[] {
   const fields = messages.flatMap((message) => {
     const echo = echoFor(message, to);
@@ -141,7 +140,7 @@ export function echoedNames(messages: ModelMessage[], to: Addressee | null): str
   return fields.flatMap((each) => Object.keys(each ?? {}));
 }
 
-/** Calls to which `applies`, and their results, become text, and speakers take turns. */
+/** Rewrites the calls of messages to which `applies`, and their results, as text, and merges consecutive messages of one side. */
 export function withoutCalls(
   messages: ModelMessage[],
   applies: (message: ModelMessage) => boolean,
@@ -161,7 +160,7 @@ export function withoutCalls(
   return plain;
 }
 
-/** `names` are those of the calls that are told in words, by id. */
+/** `names`: the names of the rewritten calls, by id. */
 function inWords(message: ModelMessage, names: ReadonlyMap<string, string>): ModelMessage {
   if (message.role === 'tool') {
     const name = names.get(message.callId);
@@ -177,7 +176,7 @@ function inWords(message: ModelMessage, names: ReadonlyMap<string, string>): Mod
   return { role: 'assistant', content, calls: [] };
 }
 
-/** null where they are to stay apart. */
+/** null if the messages must stay separate. */
 function merged(last: ModelMessage, next: ModelMessage): ModelMessage | null {
   const content = [last.content, next.content].filter((text) => text !== '').join('\n\n');
   if (last.role === 'user' && next.role === 'user') {
@@ -190,7 +189,7 @@ function merged(last: ModelMessage, next: ModelMessage): ModelMessage | null {
 
 const BETWEEN: ModelMessage = { role: 'assistant', content: '(I have read the results.)', calls: [] };
 
-/** With a word of the model between a result and what a user says next (Mistral). */
+/** Inserts an assistant message between a tool's result and a user's message (Mistral). */
 export function inOrder(messages: ModelMessage[]): ModelMessage[] {
   return messages.flatMap((message, n) => (isUserAfterTool(messages, n) ? [BETWEEN, message] : [message]));
 }
@@ -205,14 +204,14 @@ function isUserAfterTool(messages: ModelMessage[], n: number): boolean {
 
 const GOES_ON: ModelMessage = { role: 'user', content: '(The conversation goes on.)' };
 
-/** Sides take turns, beginning with the user; what stands beside calls and their results is left as it is. */
+/** Makes user and assistant alternate, starting with the user; messages with calls, and results, stay unchanged. */
 export function inTurns(messages: ModelMessage[]): ModelMessage[] {
   const whole = withoutCalls(messages, () => false);
   const first = whole.findIndex(({ role }) => role !== 'system');
   return whole[first]?.role === 'assistant' ? whole.toSpliced(first, 0, GOES_ON) : whole;
 }
 
-/** Whether they do already, calls and results not counted. */
+/** Whether they already alternate, ignoring calls and results. */
 export function takesTurns(messages: ModelMessage[]): boolean {
   const sides = messages
     .filter((message) => !(message.role === 'assistant' && message.calls.length > 0))
@@ -221,7 +220,7 @@ export function takesTurns(messages: ModelMessage[]): boolean {
   return sides.every((role, n) => role === (n % 2 === 0 ? 'user' : 'assistant'));
 }
 
-/** What stands in system messages stands before the first words of a user instead. */
+/** Moves the text of system messages before the first user message. */
 export function withoutSystem(messages: ModelMessage[]): ModelMessage[] {
   const isSystem = ({ role }: ModelMessage) => role === 'system';
   const system = messages.filter(isSystem).map(({ content }) => content);

@@ -1,4 +1,4 @@
-/** Reading what a model server sent without trusting its shape. */
+/** Helpers for reading what a model server sent without trusting its shape. */
 import { isNestedDeeper } from '../core/network.js';
 
 export function record(value: unknown): Record<string, unknown> | null {
@@ -7,12 +7,12 @@ export function record(value: unknown): Record<string, unknown> | null {
     : null;
 }
 
-/** A string that is not empty. */
+/** A non-empty string, else null. */
 export function word(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** undefined when it is not JSON; a byte order mark is skipped. */
+/** undefined if it is not JSON; skips a byte order mark. */
 export function parse(text: string): unknown {
   try {
     return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text);
@@ -21,10 +21,10 @@ export function parse(text: string): unknown {
   }
 }
 
-/** Deeper than any field that a server sends, and far from where JSON.stringify would overflow the stack. */
+/** Deeper than any field a server sends, and far below where JSON.stringify overflows the stack. */
 const MOST_LEVELS = 500;
 
-/** A value as JSON.parse has made it, cut off in place where it is too deep. */
+/** Sets to null, in place, what is nested deeper than MOST_LEVELS. */
 export function withoutDepths(value: unknown): unknown {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= MOST_LEVELS && level.length > 0; depth++) {
@@ -42,18 +42,18 @@ export function withoutDepths(value: unknown): unknown {
   return value;
 }
 
-/** Arguments that came as an object. Those too deep to be written out become no JSON, which the model is told. */
+/** Serialises arguments that came as an object. If nested too deep, the result is not JSON, and the model is told. */
 export function argumentsJson(value: unknown): string {
   return isNestedDeeper(value) ? '(nested too deep)' : JSON.stringify(value);
 }
 
-/** The size of a text or a structure; numbers and the like count as none. */
+/** Size of a string, or of an object as JSON, in bytes; other values count as 0. */
 export function bytesOf(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value);
   return typeof value === 'object' && value !== null ? Buffer.byteLength(JSON.stringify(value)) : 0;
 }
 
-/** Blanks, controls and marks without a width only keep a connection alive. */
+/** Blanks, controls and zero-width characters only keep a connection alive. */
 export function isVisible(text: unknown): boolean {
   return typeof text === 'string' && /[^\s\p{Cc}\p{Cf}]/u.test(text);
 }

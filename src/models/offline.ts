@@ -1,6 +1,6 @@
 /**
- * The model where none is configured: a small rule-based stand-in, so that the whole route, memory tools included, can be seen
- * without a key. It says what it is in its first reply. Pure: the same request always leads to the same step.
+ * The built-in model if none is configured: a small rule-based stand-in, so that everything, memory tools included, works without a
+ * key. Pure: the same request always leads to the same step.
  */
 
 import { Fault } from '../core/errors.js';
@@ -8,7 +8,7 @@ import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../cor
 import { unescaped } from '../core/origin.js';
 
 const NAME = 'offline';
-/** It reads whatever it is given; this is when its windows are compacted. */
+/** It has no real window; this is when its conversations are compacted. */
 const CONTEXT_TOKENS = 128_000;
 
 const INTRODUCTION =
@@ -48,7 +48,7 @@ export function createOfflineModel(): ModelClient {
   };
 }
 
-/** A line at a time, as a model of some speed would write it. */
+/** One line at a time, as a real model streams. */
 function piecesOf(text: string): string[] {
   return text.match(/[^\n]*\n+|[^\n]+$/g) ?? [];
 }
@@ -60,7 +60,7 @@ function nextStep(request: ModelRequest): Step {
   const summary = summaryFor(request.messages.at(-1)?.content ?? '');
   if (summary !== null) return { reply: summary };
   const situation = situationOf(request);
-  // Asked to put things down before older messages leave the window: its rules save at once, so nothing is left.
+  // A flush asks to store facts before older messages leave the window; this model stores them at once.
   if (situation.said.at(-1)?.startsWith('Memory flush.')) return { reply: 'Nothing to store.' };
   const step = stepFor(situation);
   return 'reply' in step && situation.first ? { reply: `${INTRODUCTION}\n\n${step.reply}` } : step;
@@ -76,18 +76,17 @@ function stepFor(situation: Situation): Step {
 }
 
 interface Situation {
-  /** What the last speaker said since the last reply, oldest first, as typed; without what they only forwarded. */
+  /** The last speaker's words since the last reply, oldest first, unescaped; without forwarded ones. */
   said: string[];
-  /** Pictures came with it. */
+  /** Whether pictures came with it. */
   pictures: boolean;
-  /** Nobody has been answered in this conversation yet. */
+  /** Whether nothing was answered in this conversation yet. */
   first: boolean;
-  /** Tool calls made for this answer so far, with what came back (null: nothing did). */
+  /** Tool calls of this answer so far, with their results (null: no result). */
   done: { name: string; arguments: string; result: string | null }[];
   offers(tool: string): boolean;
 }
 
-/** Pure. */
 function situationOf(request: ModelRequest): Situation {
   const { messages } = request;
   const last = messages.findLastIndex((message) => message.role === 'user');
@@ -114,7 +113,7 @@ function situationOf(request: ModelRequest): Situation {
   };
 }
 
-/** Whether something was said after a person had spoken: a greeting is no answer. */
+/** Whether there was a reply after a person had spoken; a greeting does not count. */
 function isAnswered(before: ModelMessage[]): boolean {
   const spoken = before.findIndex(
     ({ role, content }) => role === 'user' && content.includes('<user_message'),
@@ -122,7 +121,7 @@ function isAnswered(before: ModelMessage[]): boolean {
   return spoken >= 0 && before.slice(spoken).some(({ role }) => role === 'assistant');
 }
 
-/** Others may stand before them in the same message: what was only overheard. */
+/** Other people's overheard words may come first in the same message. */
 function lastSpeakersWords(content: string): string[] {
   const marked = [...content.matchAll(/<user_message\b([^>]*)>([\s\S]*?)<\/user_message>/g)];
   if (marked.length === 0) return [content.trim()];
@@ -135,7 +134,7 @@ function lastSpeakersWords(content: string): string[] {
   return lines.slice(others + 1).flatMap((line) => line.words ?? []);
 }
 
-/** What a person's message forwards; null if these are their own words. */
+/** The forwarded part of a person's message; null if these are their own words. */
 function forwardIn(inside: string): { from: string; words: string } | null {
   const found = /^<forwarded(?: from="([^"]*)")?[^>]*>([\s\S]*)<\/forwarded>$/.exec(inside);
   return found && { from: found[1] ?? '', words: found[2] ?? '' };
@@ -177,7 +176,7 @@ const SAVE = [
 
 const SAVE_CHINESE = /(?:^|[，。！？,.!?\s])请?(?:你)?(?:记住|别忘了)[，：,:\s]*(.+)/m;
 
-/** Pure. Asking wins over telling: "do you remember that I like tea?" is a question. */
+/** Pure. Recall wins over saving: "do you remember that I like tea?" is a question. */
 function intentOf(said: string[]): Intent {
   const facts: string[] = [];
   for (const text of said) {
@@ -188,7 +187,7 @@ function intentOf(said: string[]): Intent {
   return facts.length > 0 ? { kind: 'save', facts } : { kind: 'talk' };
 }
 
-/** What is to be kept, on one line; null when nothing is. */
+/** The fact to save, on one line; null if there is none. */
 function factIn(text: string): string | null {
   for (const wording of [...SAVE, SAVE_CHINESE]) {
     const fact = wording.exec(text)?.[1]?.replace(/\s+/g, ' ').trim();
@@ -201,11 +200,11 @@ type Step = { call: { name: string; arguments: object } } | { reply: string };
 
 const READ = 'read_tiered_memory';
 const WRITE = 'write_tiered_memory';
-/** Longer things are not what "remember that …" means. */
+/** Maximum length of a fact, in characters. */
 const LONGEST_FACT = 1_000;
 const LONGEST_RECALL = 3_000;
 
-/** Reads tier 1, writes it with the new lines, and confirms only what the tool then shows to stand there. */
+/** Reads tier 1, writes it with the new lines, and confirms only what the tool's answer then shows. */
 function saveStep(facts: string[], situation: Situation): Step {
   if (!situation.offers(READ) || !situation.offers(WRITE)) {
     return { reply: 'I cannot save that: I was given no memory tools for this message.' };
@@ -230,7 +229,7 @@ function saveStep(facts: string[], situation: Situation): Step {
     : { reply: `I could not save that. The memory tool answered: ${firstLine(write)}` };
 }
 
-/** Reads this persona's memory and tells it. */
+/** Reads this persona's memory and shows it. */
 function recallStep(situation: Situation): Step {
   const whole = situation.offers('read_memory');
   if (!whole && !situation.offers(READ)) {
@@ -258,13 +257,13 @@ function recallStep(situation: Situation): Step {
 
 type Call = Situation['done'][number];
 
-/** An empty tier or file is answered with a remark in brackets, which is no memory. */
+/** For an empty tier or file, the tool answers with a remark in brackets. */
 function memoryText(read: Call): string {
   const text = (read.result ?? '').trim();
   return /^\([^\n]*\)$/.test(text) ? '' : text;
 }
 
-/** A tool that failed says so by its name; its words are no memory either. */
+/** The result of a failed tool begins with its name. */
 function failed(read: Call): boolean {
   return read.result === null || read.result.startsWith(`${read.name} failed`);
 }
@@ -285,7 +284,7 @@ const HELP =
   'Tell me "remember that I prefer tea" and I write it into my memory; ask "what do you remember?" and I read ' +
   'it to you. /help lists the commands of this chat. For real conversation, connect a real model.';
 
-/** The first that fits answers. Shorter and more particular ones stand first. */
+/** The first match answers, so narrower patterns come first. */
 const ANSWERS: { to: RegExp; reply: string }[] = [
   { to: /^(?:[\p{Emoji_Presentation}\p{Extended_Pictographic}\s]|\u200d|\ufe0f)+$/u, reply: '🙂' },
   {
@@ -311,7 +310,6 @@ const ANSWERS: { to: RegExp; reply: string }[] = [
 
 const QUOTED = 160;
 
-/** Pure. */
 function smallTalk(said: string): string {
   const known = ANSWERS.find((answer) => answer.to.test(said));
   if (known !== undefined) return known.reply;
@@ -320,7 +318,7 @@ function smallTalk(said: string): string {
   return `You said: "${quoted(said)}". ${question}; ask me for help to see what I can do.`;
 }
 
-/** One line, cut between characters. */
+/** One line, never cut within a character. */
 function quoted(said: string): string {
   const line = said
     .slice(0, QUOTED * 4)
@@ -333,7 +331,7 @@ function quoted(said: string): string {
 const LINES = 40;
 const LINE_CHARS = 160;
 
-/** null when nobody asks for a summary. Pure. */
+/** null if the request is not for a summary. Pure. */
 function summaryFor(content: string): string | null {
   if (!content.endsWith('Conversation summary: write the new one.')) return null;
   const before = /<summary_so_far>\n([\s\S]*?)\n<\/summary_so_far>/.exec(content)?.[1] ?? '';

@@ -1,7 +1,7 @@
 /**
- * OpenAI-compatible servers. A request becomes one whole answer or one fault: `ask-server.ts` asks until there is an answer;
- * `request.ts` says what; `attempt.ts` makes one attempt; `stream.ts` sends and reads; `answer.ts` puts together what comes;
- * `context-window.ts` learns from what it took. When a server fails, a fallback is asked.
+ * Client of an OpenAI-compatible server: one request becomes one whole answer or one fault, with fallbacks. `ask-server.ts` repeats
+ * until there is an answer, `request.ts` builds the request, `attempt.ts` makes one attempt, `stream.ts` sends and reads,
+ * `answer.ts` assembles the answer, `context-window.ts` learns the window.
  */
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
@@ -27,31 +27,31 @@ import type { ServerWays } from './server-ways.js';
 import { createSizer } from './token-counts.js';
 
 const ANSWER_BYTES = 2_000_000;
-/** Of tools that are left out, in what owners are told. */
+/** Maximum number of omitted tools named in a notice. */
 const MOST_NAMED = 40;
 
 export interface OpenAiModelOptions {
   server: ModelServer;
   maxOutputTokens: number;
   timeoutSeconds: number;
-  /** How much an answer may hold, in bytes; 2 MB. */
+  /** Maximum size of an answer, in bytes. Default: 2 MB. */
   answerBytes?: number;
-  /** Whether pictures are sent: `auto` tries, and remembers a refusal. `auto` where left out. */
+  /** `auto` sends pictures until they are refused. Default: `auto`. */
   images?: 'auto' | 'yes' | 'no';
-  /** How often the same server is asked, at most; 3. */
+  /** Maximum attempts on the same server. Default: 3. */
   maxAttempts?: number;
   outward: Outward;
   clock: Clock;
   log: Log;
-  /** What was learnt of all servers. */
+  /** Quirks learnt of all servers. */
   ways: ServerWays;
-  /** What the operator set as a model's context window, in tokens; null: nothing. */
+  /** The configured context window in tokens; null if unset. */
   contextTokens: (model: string) => number | null;
-  /** What a model of it costs; null where that is not known. */
+  /** Prices of a model; null if unknown. */
   prices?: (model: string) => Prices | null;
-  /** What the server itself tells of a model's window; its list of models where left out. */
+  /** The window as the server reports it. Default: from its list of models. */
   tellsWindow?: (model: string) => Promise<number | null>;
-  /** 0 to 1, to spread retries. */
+  /** 0 to 1, for the jitter of retries. */
   random?: () => number;
 }
 
@@ -113,7 +113,7 @@ class OpenAiServer {
     const prices = this.options.prices?.(model) ?? undefined;
     await ways.refresh();
     void this.window.ask(model);
-    // While the server works, and not when its answer is waited for.
+    // Counts while the server works, not when its answer is awaited.
     const counting = setImmediate(() => void this.sizeOf(request));
     try {
       const done = yield* this.answer(request, model, signal);
@@ -143,7 +143,7 @@ class OpenAiServer {
     const further = isWhole ? null : furtherFor(request, first, this.limitOf(request));
     const whole = further && (yield* this.mended(first, further, signal, shown));
     const { text, calls, model, finish, besides } = whole ?? first;
-    // Only what calls something stands in the history as it came.
+    // Only answers with calls are kept unchanged in the history.
     const echo = calls.length === 0 ? undefined : echoOf({ server: this.place, model: asked }, besides);
     return {
       kind: 'done',
@@ -153,13 +153,13 @@ class OpenAiServer {
       usage: first.usage,
       ...(whole?.usage && { further: whole.usage }),
       model: model ?? asked,
-      // A model that has nothing to add to half a sentence has not ended it.
+      // An unchanged text means that the model did not finish its sentence.
       truncated: isCutAtLimit(finish) || (further?.why === 'cut' && text === first.text),
       ...(isCut && { cut: true }),
     };
   }
 
-  /** What the further request brings; null where it brings nothing, and what there is must do. */
+  /** The answer of the further request; null if it brought nothing, so that the first answer must do. */
   private async *mended(
     first: Answer,
     further: Further,
@@ -197,7 +197,7 @@ class OpenAiServer {
     throw isOverflow ? overflow(this.titleOf(model)) : emptyAnswer(this.titleOf(model));
   }
 
-  /** What an owner should hear: without tools there is no memory, and less of a window is less of a conversation. */
+  /** Notices for owners: refused or omitted tools, and a smaller window than expected. */
   private noticesFor({ model = this.options.server.name, tools }: ModelRequest): { notices?: Notice[] } {
     const { place } = this;
     const notices = this.window.notices(model);
@@ -216,7 +216,7 @@ class OpenAiServer {
     return notices.length === 0 ? {} : { notices };
   }
 
-  /** The fewest tokens of what is configured, what the window has room for and what the caller wants. */
+  /** The minimum of the configured limit, the room in the window and the caller's limit. */
   private limitOf(request: ModelRequest): number {
     const most = answerTokens(this.contextTokens(request.model), this.options.maxOutputTokens);
     return Math.min(most, request.maxOutputTokens ?? most);
@@ -244,13 +244,12 @@ async function answerOf(asked: Asked): Promise<Answer> {
 }
 
 /**
- * Asks them in order. A persona's own choice of model only goes to the first server: a fallback has a model of its own.
- * Where all fail, the fault's message holds all of theirs. Its code is the one on which something can be done: where any of
- * them was asked too much, a shorter request may be answered. Else it is the first one's.
+ * Asks the servers in order. A persona's own model applies only to the first; fallbacks have their own. If all fail, the fault
+ * holds all messages and the first code, or `context_too_long` if any server gave it, because a shorter request may succeed.
  */
 export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log: Log): ModelClient {
   if (fallbacks.length === 0) return first;
-  /** The one that answered last, or was asked too much: as long as it is a fallback, requests fit its window, too. */
+  /** The server that answered last or found a request too long: while it is a fallback, requests must fit its window too. */
   let answering = first;
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {

@@ -1,15 +1,12 @@
-/** Keeps secrets out of what an operator reads about a model server. */
+/** Redacts secrets from what an operator reads about a model server. */
 import { decoded } from '../core/network.js';
 
-/** Of headers and fields whose value lets somebody in; others (`X-Title`) are no secret, and their words may stand anywhere. */
+/** Names of headers and fields that hold credentials. Values of others (`X-Title`) are not secret, and may be ordinary words. */
 export function isSecretName(name: string): boolean {
   return /auth|key|token|secret|cookie|password|credential/i.test(name);
 }
 
-/**
- * Replaces the key, the values of secret headers and of secret fields of the body, and what the address holds in its
- * password and query, wherever they stand.
- */
+/** Replaces, anywhere in a text, the key, secret headers, secret fields of the body, and the password and query of the address. */
 export function createRedactor(server: {
   baseUrl: string;
   apiKey: string | null;
@@ -24,7 +21,7 @@ export function createRedactor(server: {
     const { password, searchParams } = new URL(server.baseUrl);
     secrets.push(password, decoded(password), ...searchParams.values());
   }
-  // A secret that contains another goes first, so that no half of it stays.
+  // Longer secrets first, in case one contains another.
   const known = [...new Set(secrets.filter(({ length }) => length >= SHORTEST))];
   const patterns = known.sort((a, b) => b.length - a.length).map(patternOf);
   if (patterns.length === 0) return (text) => text;
@@ -32,13 +29,13 @@ export function createRedactor(server: {
   return (text) => text.replace(any, '[key]');
 }
 
-/** Shorter ones (a version in the address, say) would cut up ordinary words. */
+/** Shorter values (such as a version in the address) would match ordinary words. */
 const SHORTEST = 4;
 
-/** Shorter values, under names like `tokenizer`, are none. */
+/** Shorter values, under names like `tokenizer`, are not secrets. */
 const SHORTEST_IN_BODY = 8;
 
-/** Of the further fields of a body, at any depth. */
+/** Secrets in the further fields of a body, at any depth. */
 export function secretsIn(fields: object): string[] {
   return Object.entries(fields).flatMap(([name, value]) => {
     if (typeof value === 'object' && value !== null) return secretsIn(value);
@@ -47,13 +44,13 @@ export function secretsIn(fields: object): string[] {
   });
 }
 
-/** A short one only where it stands alone, so that a key like "none" leaves other words whole. */
+/** A short secret matches only whole words, so that a key like "none" leaves other words intact. */
 function patternOf(secret: string): string {
   const literal = secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   return secret.length >= 8 ? literal : `(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`;
 }
 
-/** Without user, password and query, which may be secrets. */
+/** Without user, password and query, which may be secret. */
 export function shownUrl(url: string): string {
   if (!URL.canParse(url)) return 'an address that is no URL';
   const { origin, pathname } = new URL(url);

@@ -1,6 +1,6 @@
 /**
- * What a model server does not take, recognised by the words of its refusal: words that can mean nothing else, because what is
- * learnt from them is used for all chats. Pure.
+ * Recognises from the words of a refusal what a model server does not take. The patterns must be unambiguous, because what is
+ * learnt applies to all chats. Pure.
  */
 import { isBadCall, type ServerErrorDetails } from './failures.js';
 import { callsUnechoed, echoedNames, echoFor, isOutOfOrder, takesTurns } from './history.js';
@@ -9,7 +9,7 @@ import type { Quirk } from './server-ways.js';
 
 type Refusal = Pick<ServerErrorDetails, 'status' | 'words'> & { param: string };
 
-/** A row of the table: what a refusal is about, on one API or both, with one of these statuses or any. */
+/** One rule: the quirk a refusal is about. Default: both APIs, any status. */
 interface Rule {
   quirk: Quirk;
   api?: ChatRequest['api'];
@@ -18,10 +18,10 @@ interface Rule {
 }
 
 const UNPROCESSABLE = [400, 422];
-/** OpenRouter has no endpoint with tools (404); llama.cpp was started without templates for them (500). */
+/** OpenRouter has no endpoint with tools (404); llama.cpp was started without tool templates (500). */
 const NOT_THERE = [...UNPROCESSABLE, 404, 500, 501];
 
-/** The parameters that are recognised by their name in the server's words. */
+/** Parameters recognised by their name in the server's words. */
 const NAMED = [
   'max_completion_tokens',
   'max_tokens',
@@ -32,24 +32,24 @@ const NAMED = [
 
 const CACHE_MARK = /\bprompt_cache_breakpoint\b|\bcache_control\b/;
 
-/** A server that takes only what it knows, and does not say what it does not know. */
+/** A server that rejects unknown fields without naming them. */
 const UNKNOWN_FIELD =
   /\b(unknown|unrecogni[sz]ed|unexpected|unsupported|extra|additional)\b[^.]{0,200}\b(field|parameter|argument|propert(y|ies)|input|key|name)s?\b/i;
 
-/** Beside the name of a field: it is this that is not taken, and not what it holds this time. */
+/** Next to a field's name: the field itself is refused, not its value. */
 const NOT_TAKEN =
   /\b(unknown|unrecogni[sz]ed|unexpected|unsupported|extra|deprecated)\b|(\bnot|n't|\bun)[ -]?(support|permit|allow|enabl|accept)/i;
 
-/** A temperature is also a word of conversations. */
+/** Stricter than the name alone, because conversations also mention temperatures. */
 const TEMPERATURE =
   /\btemperature\b[^.]{0,80}(\b(deprecated|must be|only|unsupported)\b|(\bnot|n't) (support|allow|permit))|\b(unsupported|unknown|unrecogni[sz]ed|unexpected|invalid|bad|extra)\b[^.]{0,60}\btemperature\b|\bno temperature\b/i;
 
-/** Tools in general, never one of them; calls at the same time are another matter. */
+/** Tools in general, never a single one; parallel calls do not count. */
 const TOOLS = String.raw`(?<!parallel )['"\x60]?(?:tools|tool[ _-](?:use|calls?|calling)|functions|function[ _-]call(?:s|ing)?)\b['"\x60]?`;
-/** What follows where they are not taken only together with something else. */
+/** Not followed by words that say tools are refused only in combination with something else. */
 const ONLY_TOGETHER = String.raw`(?!['"\x60]?[\s,]+(?:in|with|when|while|together|alongside)\b(?! (?:this|the|that|your|any) (?:model|endpoint|deployment|server|version|api)))`;
 
-/** OpenAI, Ollama, xAI, Novita, OpenRouter, Gemini, Bedrock, vLLM, llama.cpp, and what validators say of an unknown field. */
+/** OpenAI, Ollama, xAI, Novita, OpenRouter, Gemini, Bedrock, vLLM, llama.cpp, and validators on an unknown field. */
 const NO_TOOLS = [
   new RegExp(
     `(?:not|n't|no) support(?:s|ed|ing)?(?: for)?(?: the)?(?: use of)? (?:native )?${TOOLS}${ONLY_TOGETHER}`,
@@ -66,17 +66,17 @@ const NO_TOOLS = [
   /(^|[\s`'"])(tools|functions)[`'"]?: (extra|unknown|unrecogni[sz]ed|unexpected|unsupported|not (permit|allow|support))/i,
 ];
 
-/** Anthropic's models behind LiteLLM and Bedrock: calls in the history want the tools beside them. */
+/** Anthropic's models behind LiteLLM and Bedrock: calls in the history require the tools in the request. */
 const TOOLS_WANTED =
   /\btools=?[`'"]? (param|field)[^.]{0,200}\b(passed in|defined)|\btoolConfig field must be defined\b/i;
 
-/** Bedrock: a model may take tools, and stream, but not both. */
+/** Bedrock: a model may take tools and may stream, but not both at once. */
 const NO_STREAM =
   /\bstream(ing)?\b[^.]{0,200}\b(un|not )support|(\bnot|n't) support[^.]{0,200}\bstream(ing)?\b|\bstream(ing)?\b[^.]{0,200}\bnot (enabled|available|allowed)/i;
 
 /**
- * Gemma's template behind vLLM, llama.cpp, LM Studio, TGI and others; Mistral's first and newer ones; Gemini's API for Gemma;
- * OpenAI's o1-mini; Anthropic; what a validator says of a role.
+ * Gemma's template (vLLM, llama.cpp, LM Studio, TGI), Mistral's first and newer ones, Gemini's API for Gemma, OpenAI's o1-mini,
+ * Anthropic, and validators on a role.
  */
 const NO_SYSTEM = [
   /\bsystem (role|message|prompt|instruction)s?( is| are)? (not|un)[ -]?(support|allow|enabl|permit|accept)/i,
@@ -92,23 +92,23 @@ const NO_SYSTEM = [
   /\binvalid value: ['"`]system['"`]/i,
   /\binput tag ['"`]system['"`] found using ['"`]role\b/i,
 ];
-/** Templates that know no results of tools. */
+/** Templates without a role for tool results. */
 const NO_RESULTS =
   /\bonly [\w, ]{0,100}\bsystem\b[\w, ]{0,100} roles are supported\b|\brole:? ?['"`]?tool['"`]?( is)? (not|un)[ -]?(support|allow|permit|recogni)/i;
 const IN_TURNS = /\broles must alternate\b|\bmust alternate between\b[^.]{0,200}\buser\b/i;
 
-/** Words about the whole of it: there is no such path, or not for this model, or not all that we need of it. */
+/** The API as a whole: the path is missing, or unavailable for this model, or lacks something we need. */
 const RESPONSES = String.raw`(?:/responses\b|\bresponses (?:api|endpoint|path|route)\b)`;
 const NO_RESPONSES = new RegExp(
   String.raw`${RESPONSES}[^.]{0,200}\b(?:not|un)[ -]?(?:support|availab|enabl|found|implement|allow)|\b(?:not|un)[ -]?(?:support|availab|enabl)[^.]{0,200}${RESPONSES}`,
   'i',
 );
 const OURS = ['include', 'store'];
-/** A stand-in of the API that takes one text. */
+/** An imitation of the API that takes only a string. */
 const ONE_TEXT = /\binput\b['"`]?:? (should|must) be a (valid )?string\b/i;
 const THEIR_ITEMS = /\bencrypted[ _]content\b|\bitem\b[^.]{0,200}\b(rs|fc|msg)_/i;
 
-/** The names of what DeepSeek, Kimi, Gemini, OpenRouter and Anthropic's models behind a proxy want back. */
+/** Names of the fields that DeepSeek, Kimi, Gemini, OpenRouter and Anthropic's models behind a proxy want returned. */
 const ECHOED =
   /\breasoning_(content|details)\b|\bthought_?signatures?\b|\b(redacted_)?thinking\b[^.]{0,200}\bblocks?\b/i;
 const WANTED = /\b(missing|must|requires?d?|expected|passed back)\b/i;
@@ -120,7 +120,7 @@ const hasCalls = (sent: ChatRequest) =>
 const isAnyOf = (wordings: readonly RegExp[], words: string) =>
   wordings.some((wording) => wording.test(words));
 
-/** llama.cpp says so with 500, LM Studio within a stream. */
+/** Any status: llama.cpp sends 500, LM Studio an error within the stream. */
 const ROLES: Rule[] = [
   { quirk: 'system_role', fits: (sent, { words }) => hasSystem(sent) && isAnyOf(NO_SYSTEM, words) },
   { quirk: 'tool_results', fits: (sent, { words }) => hasCalls(sent) && NO_RESULTS.test(words) },
@@ -145,14 +145,14 @@ const isChoice = ({ parameters }: ChatRequest, { param, words }: Refusal) =>
   (param === 'tool_choice' ||
     (/\btool[_ ]choice\b/i.test(words) && (NOT_TAKEN.test(words) || /\binvalid value\b/i.test(words))));
 
-/** Where our own description of a tool is wrong, or there are too many, leaving all of them out would hide it. */
+/** A wrong schema of ours, or too many tools, must not count: dropping all tools would hide the mistake. */
 function refusesTools({ param, words }: Refusal): boolean {
   const isNamed = param === 'tools' || param === 'functions';
   const isOne = /\b(schema|array|too (long|many)|at most|maximum)\b/i.test(words);
   return (isNamed && NOT_TAKEN.test(words) && !isOne) || isAnyOf(NO_TOOLS, words);
 }
 
-/** Fields that went back with the answers of the history, and are not taken. */
+/** Refused fields that were returned with the answers of the history. */
 function refusesEcho(sent: ChatRequest, { words, param }: Refusal): boolean {
   const names = echoedNames(sent.messages, sent.echoesTo);
   const said = `${words} ${param}`;
@@ -167,7 +167,7 @@ const chat = (quirk: Quirk, fits: Rule['fits'], status = UNPROCESSABLE): Rule =>
   fits,
 });
 
-/** First the Responses API is tried, then no reasoning, and only then there are no tools. */
+/** The order matters: the Responses API first, then no reasoning, and only then no tools. */
 const CHAT: Rule[] = [
   chat('reasoning_with_tools', (sent, refusal) => isToolsOrEffort(sent, refusal) && !sent.isToolsOrReasoning),
   chat('tools', isToolsOrEffort),
@@ -204,7 +204,7 @@ const CHAT: Rule[] = [
     const wording = name === 'temperature' ? TEMPERATURE : new RegExp(`\\b${name}\\b`);
     return chat(name, (sent, { words }) => sent.parameters[name] !== undefined && wording.test(words));
   }),
-  // What nobody but a prompt cache misses.
+  // Unnamed unknown field: give up first what only a prompt cache needs.
   chat('cache_marks', (sent, { words }) => UNKNOWN_FIELD.test(words) && sent.marks !== undefined),
   chat(
     'prompt_cache_key',
@@ -238,7 +238,7 @@ const RESPONSES_RULES: Rule[] = [
     there(name, (sent, { param }) => param === name && sent.parameters[name] !== undefined),
   ),
   there('responses', (_sent, { param, words }) => {
-    // Where it names the parameter itself, such a word is one of a conversation.
+    // Where the server names the parameter itself, these words may come from a conversation.
     const isOurs = OURS.some(
       (name) => name === param || (param === '' && new RegExp(`['"\`]${name}['"\`]`).test(words)),
     );
@@ -249,12 +249,12 @@ const RESPONSES_RULES: Rule[] = [
 
 const RULES = [...ROLES, ...CHAT, ...RESPONSES_RULES];
 
-/** Which part of `sent` this refusal is about; null when it is about something else. */
+/** The part of `sent` that the refusal is about; null if it is about something else. */
 export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails): Quirk | null {
-  // Sampling: the next answer may be another.
+  // Caused by sampling; the next answer may differ.
   if (isBadCall(refusal)) return null;
   const { status = 0, words, param = '' } = refusal;
-  // A model that thought until its limit: the parameter is fine, its value was too small.
+  // The model reasoned until its limit: the parameter is fine, its value was too small.
   const rules = /\bhigher max_/i.test(words) && sent.api === 'chat' ? ROLES : RULES;
   const found = rules.find(
     (rule) =>
@@ -265,14 +265,14 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
   return found?.quirk ?? null;
 }
 
-/** This model takes no pictures; or it takes some, but not all that were sent. */
+/** The model takes no pictures at all, or not these. */
 export type PictureRefusal = 'none taken' | 'these not taken';
 
 const PICTURES = String.raw`['"\x60]?\b(?:images?|image_urls?|vision|multi-?modal|pictures?)(?:[ _](?:inputs?|content|parts?|data|understanding))*\b['"\x60]?`;
-/** What follows where only some pictures are not taken, or not everywhere. */
+/** Not followed by words that limit the refusal to some pictures or places. */
 const ONLY_SOME = String.raw`(?![/\s]+(?:larger|bigger|smaller|over|above|below|of|that|which|whose|containing|from|exceeding|more|beyond|formats?|types?|sizes?|files?|dimensions?|urls?|(?:in|with)(?! (?:this|the|that|your) (?:model|endpoint|request)))\b)`;
 
-/** OpenAI, OpenRouter, vLLM, llama.cpp, LM Studio, Mistral, DeepSeek, Groq and what pydantic says of a list of parts. */
+/** OpenAI, OpenRouter, vLLM, llama.cpp, LM Studio, Mistral, DeepSeek, Groq, and pydantic on a list of parts. */
 const NONE_TAKEN = [
   /\bimage_url is only supported by certain models\b/i,
   /\bno [\w ]{1,40}\bsupports? (image|vision|multimodal) inputs?\b/i,
@@ -291,45 +291,44 @@ const NONE_TAKEN = [
   /\bmmproj\b|\bmissing data required for image input\b/i,
 ];
 
-/** Words about what a picture is, not about pictures. */
+/** About the form of a picture, not about pictures in general. */
 const THEIR_FORM =
   /\b(image|picture|media)[ _-]?(format|size|type|file|dimension)s?\b|\bimage\/\w|\bunsupported image\b/i;
 
 const ABOUT_PICTURES = /\b(images?|image_url|picture|vision|multi-?modal|base64|data url|media[ _]type)\b/i;
 
 /**
- * null where the pictures are not the reason, or there are none. Apart from the other parameters, because pictures can be
- * refused for what they are themselves: then the next ones may be taken.
+ * null if pictures are not the reason or none were sent. Separate from the other parameters, because a refusal may concern only
+ * these pictures and not the next ones.
  */
 export function refusedPictures(sent: ChatRequest, refusal: ServerErrorDetails): PictureRefusal | null {
   const { status, words, code = '', param = '' } = refusal;
   if (status === undefined || picturesIn(sent).length === 0) return null;
-  // A body of many megabytes is one because of them.
+  // Pictures are what makes a body so large.
   if (status === 413) return 'these not taken';
   const all = `${words} ${code} ${param}`;
   const noneTaken = !THEIR_FORM.test(words) && NONE_TAKEN.some((wording) => wording.test(words));
-  // llama.cpp says so with 500, OpenRouter with 404: there only plain words count.
+  // llama.cpp sends 500 and OpenRouter 404; for these, only unambiguous words count.
   if ([400, 404, 415, 422, 500, 501].includes(status) && noneTaken) return 'none taken';
   return [400, 415, 422].includes(status) && ABOUT_PICTURES.test(all) ? 'these not taken' : null;
 }
 
-/** It is about tools as a whole; `tools` may also be the parameter that the server names. */
+/** About tools as a whole, which the server may also name as the parameter `tools`. */
 const ABOUT_TOOLS = /\b(?:tools|functions|function declarations|tool (?:count|limit))\b/i;
-/** One of them is refused, or what stands in it, or something else that may be too much. */
+/** About a single tool, its contents, or another limit. */
 const ABOUT_ELSE =
   /\btools?['"`]?(?:\[|\.\d)|\b(?:names?|descriptions?|characters?|strings?|tokens?|schemas?|propert(?:y|ies)|parameters|enum|calls?|requests per|minutes?|seconds?|images?|messages)\b/i;
 /**
  * OpenAI: "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 383 instead."
- * (julep-ai/julep#330); what validators say of a list: "should have at most 64 items", "maximum number of items is 64"; and
- * plain words.
+ * (julep-ai/julep#330); validators: "should have at most 64 items", "maximum number of items is 64".
  */
 const MOST =
   /(?:\b(?:max(?:imum|items)?|limit(?:ed)?|at most|up to|more than|only|exceed(?:s|ed)?|greater than|longer than|less than or equal to)\b|<=|>)[^\d]{0,40}\b(\d{1,4})\b/gi;
 const TOO_MANY = /\btoo many (?:tools|functions)\b(?! (?:were |are )?(?:call|us|invok|execut|run))/i;
-/** Where it does not say how many, that is not the reason if so few are too many. */
+/** If the server gives no number, fewer tools than this are not believed to be too many. */
 const LEAST_GUESSED = 8;
 
-/** null: it refuses something else. Where it does not say how many it takes, half of what it was sent. */
+/** The most tools the server takes, or half of those sent if it gives no number; null if it refuses something else. */
 export function toolLimitIn(
   sent: ChatRequest,
   { status, words, param = '', code = '' }: ServerErrorDetails,

@@ -1,7 +1,4 @@
-/**
- * What a model is asked, as chat completions want it: without what the server does not take, and with what the operator wants in
- * it. Pure.
- */
+/** Builds a chat completions request: without what the server refused, and with the operator's own fields. Pure. */
 
 import type OpenAI from 'openai';
 import { cutAt } from '../core/cut.js';
@@ -28,39 +25,39 @@ import { parse, record } from './json.js';
 import type { Quirk } from './server-ways.js';
 import { type Body, pictureUrl } from './stream.js';
 
-/** What the model is shown again of arguments that are nested too deep. */
+/** Maximum length of too deeply nested arguments shown to the model, in characters. */
 const SHOWN_CHARS = 200;
 
 export interface ChatRequest {
-  /** Where it goes: the fields are those of chat completions in any case, and `responses.ts` renames them. */
+  /** The endpoint. Fields are always those of chat completions; `responses.ts` renames them. */
   api: 'chat' | 'responses';
-  /** With what the operator adds. */
+  /** Includes the operator's `extra`. */
   parameters: Omit<OpenAI.Chat.ChatCompletionCreateParams, 'messages' | 'tools' | 'reasoning_effort'> & {
     reasoning_effort?: string;
     [extra: string]: unknown;
   };
   messages: ModelMessage[];
   tools: ToolDescription[];
-  /** Whether pictures are sent; else a line of text stands in their place. */
+  /** If false, a line of text replaces the pictures. */
   sendsImages: boolean;
-  /** Who gets back what came along with its own answers; null where that was refused. */
+  /** The server and model that get back the extra fields of their own answers; null if it refused them. */
   echoesTo: Addressee | null;
-  /** Chat completions are known to take no tools from this model while it reasons. */
+  /** On chat completions, this model takes no tools while it reasons. */
   isToolsOrReasoning: boolean;
-  /** Where the server's prompt cache wants a mark; left out where it wants none. */
+  /** Absent if the server's prompt cache needs no marks. */
   marks?: CacheMarks;
 }
 
-/** A field on the last part of these messages, which says that the cache is to reach to here. */
+/** `field` goes on the last part of each of `messages`: the prompt is cached up to there. */
 export interface CacheMarks {
   field: Record<string, unknown>;
   messages: ReadonlySet<ModelMessage>;
 }
 
-/** Two names for one limit: an operator who sets one does not want the other beside it. */
+/** Two names for one limit: if an operator sets one, the other is not sent. */
 const LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
 
-/** Parameters that are left out once they were refused, whoever wants them. */
+/** Omitted once they were refused, even if the operator set them. */
 const LEFT_OUT: readonly Quirk[] = [
   ...LIMITS,
   'temperature',
@@ -70,7 +67,7 @@ const LEFT_OUT: readonly Quirk[] = [
   'tool_choice',
 ];
 
-/** An operator's field (`extra`) counts more than ours, a server's refusal more than both. */
+/** The operator's `extra` overrides our fields; a server's refusal overrides both. */
 export function chatRequest(
   request: ModelRequest,
   to: Addressee,
@@ -80,7 +77,7 @@ export function chatRequest(
 ): ChatRequest {
   const { messages, temperature, mayCall = true, cacheKey } = request;
   const tools = refused.has('tools') ? [] : request.tools;
-  // Without reasoning only where a model cannot have both: it thinks better on the Responses API.
+  // Models reason better on the Responses API, so reasoning is dropped only without it.
   const isToolsOrReasoning = refused.has('reasoning_with_tools');
   const api = isToolsOrReasoning && !refused.has('responses') ? 'responses' : 'chat';
 
@@ -92,7 +89,7 @@ export function chatRequest(
   if (!mayCall && tools.length > 0) parameters.tool_choice = 'none';
   if (cacheKey !== undefined) parameters.prompt_cache_key = cacheKey;
   Object.assign(parameters, extra);
-  // What lets the model have its tools counts more than the operator's.
+  // Overrides the operator, because otherwise the model would lose its tools.
   if (api === 'chat' && isToolsOrReasoning && tools.length > 0) parameters.reasoning_effort = 'none';
   for (const name of LEFT_OUT) if (refused.has(name)) delete parameters[name];
 
@@ -111,8 +108,8 @@ export function chatRequest(
 }
 
 /**
- * Where the system part ends, and where that ends which the next request begins with. Only what the system or a person says can
- * hold a mark on every server. undefined for a model that needs none.
+ * Marks the end of the system part and the end of the prefix that the next request shares. Only system and user messages can hold a
+ * mark on every server. undefined if the model needs none.
  */
 function cacheMarksFor(model: string, { messages, stableThrough }: ModelRequest): CacheMarks | undefined {
   const field = cacheMarkOf(model);
@@ -127,8 +124,8 @@ function cacheMarksFor(model: string, { messages, stableThrough }: ModelRequest)
 }
 
 /**
- * From gpt-5.6 on OpenAI's own mark stands behind the last message, so that of a prompt with a changing end nothing would be
- * found again; older models refuse the field. Claude and Qwen, behind OpenRouter and other proxies, cache nothing without.
+ * From gpt-5.6 on, OpenAI places its own mark after the last message, which would miss when the end of a prompt changes; older
+ * models refuse the field. Claude and Qwen, behind OpenRouter and other proxies, cache nothing without a mark.
  */
 function cacheMarkOf(model: string): CacheMarks['field'] | null {
   if (/\bgpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)/i.test(model))
@@ -137,14 +134,13 @@ function cacheMarkOf(model: string): CacheMarks['field'] | null {
   return null;
 }
 
-/** The message as it is written, with the mark on its last part; `type` is what the server calls a part of text. */
+/** Adds the mark to the last part of a message. `type`: the server's name for a text part. */
 export function marked(param: object, field: CacheMarks['field'], type: 'text' | 'input_text'): object {
   const { content } = param as { content?: unknown };
   const parts: object[] = Array.isArray(content) ? content : [{ type, text: content }];
   return { ...param, content: [...parts.slice(0, -1), { ...parts.at(-1), ...field }] };
 }
 
-/** The messages in a form that this server takes. */
 function takeable(
   messages: ModelMessage[],
   hasTools: boolean,
@@ -174,7 +170,7 @@ export function chatBody(request: ChatRequest): Body {
   return { text: JSON.stringify(body), pictures: picturesIn(request) };
 }
 
-/** In the order in which they are written. */
+/** In the order of their slots in the body. */
 export function picturesIn({ messages, sendsImages }: ChatRequest): Buffer[] {
   const shown = sendsImages
     ? messages.flatMap((each) => (each.role === 'user' ? (each.images ?? []) : []))
@@ -182,7 +178,7 @@ export function picturesIn({ messages, sendsImages }: ChatRequest): Buffer[] {
   return shown.map(({ bytes }) => bytes);
 }
 
-/** Most servers refuse a message that does not. */
+/** Most servers refuse empty assistant messages. */
 export function saysSomething(message: ModelMessage): boolean {
   return message.role !== 'assistant' || message.content !== '' || message.calls.length > 0;
 }
@@ -222,17 +218,17 @@ function messageParam(
   }
 }
 
-/** Otherwise models make up what the pictures show. */
+/** Without this line, models make up what the pictures show. */
 export function withoutPictures(content: string, images: ModelImage[]): string {
   const pictures = images.length === 1 ? '1 picture' : `${images.length} pictures`;
   return `${content}\n[${pictures} could not be shown to this model]`.trimStart();
 }
 
-/** Servers parse the arguments of past calls; one that the model garbled would make every request fail. */
+/** Servers parse the arguments of past calls; malformed ones would make every request fail. */
 export function readableArguments(call: ToolCall): string {
   const read = record(parse(call.arguments));
   if (read === null) return JSON.stringify({ not_json: call.arguments });
-  // Python, in which most servers are written, reads no thousand levels.
+  // Python, in which most servers are written, cannot parse a thousand levels.
   return isNestedDeeper(read)
     ? JSON.stringify({ nested_too_deep: cutAt(call.arguments, SHOWN_CHARS) })
     : call.arguments;

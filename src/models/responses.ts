@@ -1,7 +1,6 @@
 /**
- * OpenAI's Responses API, for models that take tools only there while they reason: a request in its form, and an answer put
- * together from its events or its one document. Nothing is stored at the server: what it thought comes back to it sealed, with
- * the items of its own answers.
+ * OpenAI's Responses API, for models that reason with tools only there: builds the request, and reads the answer from its events or
+ * single document. Nothing is stored on the server: its reasoning is returned encrypted, with the items of its answers.
  */
 import type OpenAI from 'openai';
 import type { ModelMessage } from '../core/model.js';
@@ -42,7 +41,7 @@ export function responsesBody(request: ChatRequest): Body {
     reasoning: reasoning_effort === undefined ? undefined : { effort: reasoning_effort },
     store: false,
     include: ['reasoning.encrypted_content'],
-    // Strict is the default here, and takes no schema with fields that may be left out.
+    // Strict is the default here, and forbids schemas with optional fields.
     tools:
       tools.length === 0 ? undefined : tools.map((tool) => ({ type: 'function', ...tool, strict: false })),
     input,
@@ -88,7 +87,7 @@ function itemsOf(
   }
 }
 
-/** The items as they came, only with the calls as they are answered now: one that nothing answers is left out. */
+/** The items unchanged, but with the calls as they are answered now; calls without an answer are omitted. */
 function withCallsOf(calls: object[], items: Item[]): object[] {
   let n = 0;
   return items.flatMap((item) => {
@@ -103,12 +102,12 @@ export function createResponsesAnswer(): AnswerReader {
   let text = '';
   let speaking: unknown = null;
   let last: Item | null = null;
-  /** Of what is being written, and of what is whole: the same words come in both. */
+  /** The same words come in pieces and in whole items, so each is counted separately. */
   let writtenBytes = 0;
   let itemBytes = 0;
 
   function addText(piece: string, item: unknown): void {
-    // What a model says before and after it thought again are paragraphs.
+    // Text before and after further reasoning becomes separate paragraphs.
     if (text !== '' && item !== speaking) text += '\n\n';
     speaking = item;
     text += piece;
@@ -117,7 +116,7 @@ export function createResponsesAnswer(): AnswerReader {
   return {
     add(value) {
       const event = record(withoutDepths(value)) ?? {};
-      // Text, reasoning and the arguments of calls alike.
+      // Pieces of text, reasoning and arguments.
       const piece = word(event.delta) ?? '';
       writtenBytes += Buffer.byteLength(piece);
       switch (event.type) {
@@ -177,7 +176,7 @@ export function createResponsesAnswer(): AnswerReader {
   };
 }
 
-/** A call is one by its name; those of an answer are in the order of the items that have one. */
+/** Only items with a name are calls; an answer's calls are in their order. */
 function isNamed({ name }: Item): boolean {
   return (word(name)?.trim() ?? '') !== '';
 }
@@ -197,7 +196,7 @@ function piecesOf(item: Item): string[] {
   return parts.flatMap((part) => word(part?.text) ?? word(part?.refusal) ?? []);
 }
 
-/** A field that is null is one that the server does not take back. */
+/** The server refuses fields that are null. */
 function withoutNulls(item: Item): Item {
   return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== null));
 }

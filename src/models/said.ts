@@ -1,8 +1,7 @@
 /**
- * Step 5, inside the model client: what of a model's text it says to people. Servers without the right parser leave in it
- * calls (`written-calls.ts`), tokens and private channels of the chat template (`control-tokens.ts`), and turns of others that
- * the model made up in the gateway's own elements. Calls become calls, the rest is cut; code, and words about such things,
- * stay. Pure; the time it takes grows with the text and not faster.
+ * Step 5, inside the model client: the part of a model's text that is meant for people. Without the right parser, servers leave in
+ * it calls (`written-calls.ts`), control tokens and channels (`template-text.ts`), and invented turns in the gateway's own
+ * elements. Calls become calls, the rest is cut; code, and sentences about such things, stay. Pure; linear time.
  */
 import type { ModelMessage, ToolDescription } from '../core/model.js';
 import { calledName } from './history.js';
@@ -22,59 +21,59 @@ import { BlockReader, callsIn, jsonEnd, type WrittenCall } from './written-calls
 export interface Said {
   text: string;
   calls: { name: string; arguments: string }[];
-  /** Why a call that stood there cannot be carried out, where none can and there are tools: words for the model; null: there was none, or one can. */
+  /** Why no written call can be carried out, for the model; null if there was none, one can be, or no tools are offered. */
   failed: string | null;
-  /** Such a call was cut off by the end of the text. */
+  /** The end of the text cut the call off. */
   isOpen: boolean;
 }
 
-/** Wherever something else than words may begin. */
+/** Where something other than words may begin. */
 const SIGN =
   /`+|~{3,}|<(?=[\w/|｜])|\[(?=TOOL_CALLS\]|TOOL_RESULTS\]|AVAILABLE_TOOLS\]|\/?INST\]|Called |[A-Za-z_][\w.-]{0,99}\()/gu;
-/** Elements of the gateway, and results as chat templates have them: whatever stands in them, nobody said it. */
+/** Elements of the gateway, and results in chat templates: their contents were said by nobody. */
 const ELEMENT =
   /<(\/?)(user_message|own_message|first_message|in_reply_to|task_completed|tool_result|tool_response|tool_output|function_results?|recalled|memory_now|summary_so_far|possible_speaker)(\s[^<>]{0,1000})?>/iuy;
-/** Some of their names are words of HTML: those count with attributes of ours. */
+/** Names that are also HTML or plain words: they count only with our attributes. */
 const MARKED_ELEMENT =
   /<()(event|forwarded|conversation|summary)(\s(?:about|untrusted|from|at)="[^<>]{0,1000})>/iuy;
-/** As an element of what was said at a time: `NAME` and `TIME` stand in words about one. */
+/** A real timestamp; sentences about an element have placeholders such as `TIME`. */
 const TIMED = /\sat="[^"]*\d/u;
-/** A fence that says it is a call, wherever in a line it begins. */
+/** A code fence labelled as a call, anywhere in a line. */
 const CALL_FENCE = /`{3,}(?:tool_?calls?|function_?calls?|tool_use|tool_code)[ \t]*\n/iuy;
-/** What stands before a fence in its line, also in a list or a quotation. */
+/** The start of a line, also in a list or quotation, before a fence. */
 const LINE_BEGIN = /(?:^|\n)[ \t>]{0,20}$/u;
 const MOST_INDENT = 21;
-/** Of how many elements it is looked whether they are quoted, and how much of their words. */
+/** How many elements are looked up in the messages shown, and how many of their characters are compared. */
 const MOST_QUOTES = 50;
 const QUOTED_CHARS = 20;
-/** How far around a place its sentence is looked at. */
+/** How far around a position its line is read, in characters. */
 const NEAR = 300;
-/** The end of an unfinished text that may become one of the signs. */
+/** The end of an unfinished text that may become a SIGN. */
 const HALF_SIGN =
   /(?:<(?:[\w/|｜][^>\n]{0,250})?|\[(?:[\w./-]{0,100}|Called [\w-]{0,64}(?: [a-z]{0,4} ?)?)|(?<!`)(?:`{1,2}|`{3,}[a-z_]{0,20}[ \t]{0,4}))$/u;
 const HALF_CALL =
   /^\s*(?:\[\s*)?\{\s*(?:"?\w{0,20}$|"(?:name|type|function|tool_name|tool|arguments|parameters)")/u;
 
 type Part =
-  /** Said as it stands. `mayChange`: more text may make code of it. */
+  /** Said unchanged. `mayChange`: more text may turn it into code. */
   | { kind: 'words'; end: number; mayChange?: true }
   | { kind: 'cut'; end: number }
-  /** What was before was no answer: the answer begins here. */
+  /** The text so far was reasoning; the answer begins here. */
   | { kind: 'anew'; end: number }
   | { kind: 'calls'; end: number; calls: WrittenCall[] | null; isOpen: boolean }
   /** The answer has ended. */
   | { kind: 'over' }
-  /** Of an unfinished text: nobody knows yet. */
+  /** Only in an unfinished text: more is needed to decide. */
   | { kind: 'undecided' };
 
-/** Reads the text of one answer: as often as wanted while it grows, and once when no more of it will come. */
+/** Reads one answer: repeatedly while it grows, and once when it is complete. */
 export interface SaidReader {
-  /** What of an unfinished text can be shown already: only what stays, whatever comes. */
+  /** The part of an unfinished text that can be shown because nothing that follows can change it. */
   soFar(text: string): string;
   whole(text: string): Said;
 }
 
-/** `messages`: what the model was shown, and may quote. */
+/** `messages`: what the model was shown and may quote. */
 export function createSaidReader({
   tools,
   messages,
@@ -91,7 +90,7 @@ export function createSaidReader({
     const called = calledName(name, names);
     return { name: called, arguments: argumentsAs(given, offered.get(called)) };
   };
-  /** Of what was read so far, so that a long text is not read from its beginning again and again. */
+  /** Kept so that a long text is not read from its beginning each time. */
   let progress = beginning();
   let seen = '';
 
@@ -128,7 +127,7 @@ interface Place {
   text: string;
   isWhole: boolean;
   isOffered: (name: string) => boolean;
-  /** Whether it stands in what the model was shown. */
+  /** Whether the model was shown these words. */
   isQuoted: (words: string) => boolean;
   ticks: (at: number) => Ticks;
   reader: BlockReader;
@@ -145,15 +144,15 @@ function placeOf(
 }
 
 interface Progress {
-  /** What is said of the text before `from`; from there on, all is said up to `at`, where reading goes on. */
+  /** `kept`: the said text before `from`. Everything from `from` to `at`, where reading continues, is said. */
   kept: string[];
   from: number;
   at: number;
-  /** Whether there are words in it. */
+  /** Whether any words were said so far. */
   hasWords: boolean;
   isCut: boolean;
   calls: WrittenCall[];
-  /** What was said before the first of them. */
+  /** The text said before the first call. */
   beforeCalls: string | null;
   isBroken: boolean;
   isOpen: boolean;
@@ -164,13 +163,13 @@ function beginning(): Progress {
   return { ...nothing, calls: [], beforeCalls: null, isBroken: false, isOpen: false };
 }
 
-/** Reads on from where it was, and returns what is said. */
+/** Continues reading and returns the text said. */
 function scan(progress: Progress, place: Place): string {
   const { text, isWhole } = place;
   const said = (to: number) => progress.kept.join('') + text.slice(progress.from, to);
   const half = isWhole ? null : HALF_SIGN.exec(text.slice(Math.max(progress.at, text.length - NEAR)));
   const known = text.length - (half?.[0].length ?? 0);
-  /** Nothing behind this is known for good. */
+  /** From here on, nothing is final. */
   let mayChange = false;
   SIGN.lastIndex = progress.at;
   for (let sign = SIGN.exec(text); sign !== null; sign = SIGN.exec(text)) {
@@ -247,9 +246,9 @@ function codeAt({ text, ticks, isWhole }: Place, at: number): Part {
 }
 
 interface Around {
-  /** Words stand before it and behind it in its line. */
+  /** Words come before and after it in its line. */
   isInSentence: boolean;
-  /** The sign right before it, and what its line says before and behind it. */
+  /** The rest of its line, before and after it. */
   before: string;
   after: string;
 }
@@ -266,7 +265,7 @@ function aroundOf({ text, isWhole }: Place, at: number, end: number): Around | '
   return { isInSentence, before, after };
 }
 
-/** An element of the gateway: a turn that the model made up, unless it is spoken about. */
+/** An element of the gateway: an invented turn, unless it is being talked about. */
 function elementPart(place: Place, at: number, isFirst: boolean): Part | null {
   const { text } = place;
   ELEMENT.lastIndex = at;
@@ -280,17 +279,17 @@ function elementPart(place: Place, at: number, isFirst: boolean): Part | null {
   const closed = slash === '' ? line.indexOf(closing) : -1;
   const around = aroundOf(place, at, closed < 0 ? end : end + closed + closing.length);
   if (around === 'undecided') return { kind: 'undecided' };
-  // A turn begins behind the end of a sentence, and has a time; whoever speaks of one is in the middle of it, or quotes it.
+  // A turn follows the end of a sentence and has a time; a mention is in the middle of a sentence or quoted.
   const spokenOf = TIMED.test(attributes ?? '') ? /["'“”‘’«(]$/u : /[^\s.!?。！？…]\s+$|["'“”‘’«(]$/u;
   if (around.isInSentence && spokenOf.test(around.before)) {
     return { kind: 'words', end: closed < 0 ? end : end + closed + closing.length };
   }
-  // At the beginning of a line, a tag alone that a sentence goes on with.
+  // A bare tag at the start of a line, followed by the rest of a sentence.
   if (slash === '' && attributes === undefined && closed < 0 && /^ +[^\s<]/u.test(line)) {
     return { kind: 'words', end };
   }
   if (slash !== '') return { kind: 'cut', end };
-  // In the middle of a line the model repeats what it was shown: that was said, and only its tags go.
+  // In the middle of a line, the model quotes what it was shown: keep the words and cut the tags.
   if (around.before.trim() !== '') {
     if (!place.isWhole && text.length < end + QUOTED_CHARS) return { kind: 'undecided' };
     if (place.isQuoted(text.slice(at, end + QUOTED_CHARS))) return { kind: 'cut', end };
@@ -314,7 +313,7 @@ function channelPart({ text, isWhole }: Place, at: number, isFirst: boolean): Pa
   if (name === 'analysis') {
     return over === text.length && !isWhole ? { kind: 'undecided' } : { kind: 'cut', end: over };
   }
-  // What a template has begun for the model stands before its first head: it was thought.
+  // A turn begun by the template comes before the first head: it was reasoning.
   return name === 'final' && isTurn && !isFirst ? { kind: 'anew', end } : { kind: 'cut', end };
 }
 
@@ -325,7 +324,7 @@ function tokenPart(place: Place, at: number, isFirst: boolean): Part {
   const { kind, end } = token;
   const around = aroundOf(place, at, end);
   if (around === 'undecided') {
-    // Whatever follows, a head at the beginning is none of the words.
+    // Whatever follows, a head at the beginning is not part of the text.
     const head = isFirst ? ownHeadEnd(text, at) : null;
     return head === null || head === text.length ? { kind: 'undecided' } : { kind: 'cut', end: head };
   }
@@ -333,16 +332,16 @@ function tokenPart(place: Place, at: number, isFirst: boolean): Part {
   const head = ownHeadEnd(text, at);
   if (isFirst) return { kind: 'cut', end: head ?? end };
   if (kind === 'other') return { kind: 'cut', end };
-  // In harmony's form the next message of the same answer may follow.
+  // In harmony's format, another message of the same answer may follow.
   const next = /\s{0,4}(?=<\|(?:start\|>assistant|channel\|>))/uy;
   next.lastIndex = end;
   return kind === 'end' && next.test(text) ? { kind: 'cut', end: next.lastIndex } : { kind: 'over' };
 }
 
-/** A token in quotes or between blanks, in a sentence; one that is an item of a list; the tag of HTML, which a `<s>` has opened. */
+/** A token in quotes or between blanks in a sentence, as a list item, or HTML's closing `</s>` after `<s>`. */
 function isSpokenOf(text: string, at: number, end: number, { before, after }: Around): boolean {
   const tag = text.slice(at, end).toLowerCase();
-  // As the first token of a text, a server has left it there.
+  // As the first token of a text, the server has left it there.
   if (tag === '<s>') return at > 0 || /<\/s>/iu.test(text.slice(end, end + NEAR));
   if (tag === '</s>' && /<s>/iu.test(text.slice(Math.max(0, at - NEAR), at))) return true;
   if (/["'“”‘’«»()*_|]$/u.test(before) && /^["'“”‘’«»()*_|]/u.test(after)) return true;
@@ -351,7 +350,7 @@ function isSpokenOf(text: string, at: number, end: number, { before, after }: Ar
   return isApart && /^(?:[.,;:!?)]|\s+[^\s<[])/u.test(after);
 }
 
-/** An answer that is nothing but JSON of calls. */
+/** An answer that consists only of calls in JSON. */
 function aloneIn(text: string): WrittenCall[] | null {
   if (!/^\s*[{[]/u.test(text)) return null;
   const value = parse(text.trim());
@@ -370,7 +369,7 @@ function argumentsAs(given: WrittenCall['given'], tool: ToolDescription | undefi
   return argumentsJson(Object.fromEntries(values));
 }
 
-/** A text where the schema wants one, or says nothing; else what it is as JSON. */
+/** A string if the schema wants one or gives no type; else the parsed JSON. */
 function asTyped(text: string, schema: unknown): unknown {
   const types = typesOf(schema);
   if (types.length === 0 || types.includes('string')) return text;

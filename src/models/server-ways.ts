@@ -1,12 +1,12 @@
 /**
- * What was learnt of model servers in use, by server and model: what each refuses, and its context window. One small table in one
- * setting, so that it outlives a restart; `coterie doctor` forgets it.
+ * Quirks and context windows learnt of model servers, by server and model. Stored as one setting, so that they survive a restart;
+ * `coterie doctor` clears them.
  */
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { parse, record } from './json.js';
 
-/** What to leave out of a request; `max_tokens` is then called `max_completion_tokens`. */
+/** Things to omit from a request; instead of `max_tokens`, `max_completion_tokens` is sent. */
 export const QUIRKS = [
   'max_tokens',
   'max_completion_tokens',
@@ -16,25 +16,25 @@ export const QUIRKS = [
   'tools',
   /** Calls in the history while no tools are offered (proxies in front of Anthropic's models). */
   'calls_without_tools',
-  /** Calls in the history without what their own answer came with: made elsewhere, or before that was kept. */
+  /** Calls in the history without the fields that came with them: made elsewhere, or before these were kept. */
   'calls_without_echo',
-  /** What came along with an answer, given back. */
+  /** Fields that came with an answer, returned. */
   'echo',
-  /** A user's message right behind a tool's result (Mistral). */
+  /** A user's message right after a tool's result (Mistral). */
   'user_after_tool',
   /** A system message (Gemma). */
   'system_role',
-  /** Calls and results of tools in the history, while tools may be offered all the same. */
+  /** Calls and results in the history, although tools may be offered. */
   'tool_results',
-  /** Two messages of one side in a row, or an assistant's before the first of a user. */
+  /** Two consecutive messages of one side, or an assistant's before the first of a user. */
   'role_order',
   'images',
-  /** Tools on chat completions while the model reasons (gpt-5.5 and 5.6): the next two say what is left to try. */
+  /** Tools on chat completions while the model reasons (gpt-5.5 and 5.6). Next to try: the Responses API, then no reasoning. */
   'reasoning_with_tools',
   /** The Responses API. */
   'responses',
   'reasoning_effort',
-  /** That tools are offered which may not be called this time. */
+  /** `tool_choice: none`, sent if the offered tools must not be called. */
   'tool_choice',
   'prompt_cache_key',
   /** `prompt_cache_breakpoint` and `cache_control` on parts of messages. */
@@ -45,19 +45,19 @@ export type Quirk = (typeof QUIRKS)[number];
 
 export interface Ways {
   refused: readonly Quirk[];
-  /** How many tools it takes in one request, where it has refused more. */
+  /** Maximum number of tools in one request; null until it has refused more. */
   mostTools: number | null;
-  /** Its context window as the server's list of models tells it. */
+  /** The window in tokens from the server's list of models. */
   told: number | null;
-  /** Its context window as it showed itself. Void once the server tells something else than when this was learnt. */
+  /** The window learnt from the model's behaviour. Void once the server reports another `told` than when this was learnt. */
   learnt: { tokens: number; how: 'refused' | 'cut'; told: number | null } | null;
 }
 
 const NOTHING: Ways = { refused: [], mostTools: null, told: null, learnt: null };
 
-/** `server`: its address as it may be shown. */
+/** `server`: its address without secrets. */
 export interface ServerWays {
-  /** Resolves when what another process has stored or forgotten is known here. Never rejects. */
+  /** Loads what other processes have stored or cleared. Never rejects. */
   refresh(): Promise<void>;
   of(server: string, model: string): Ways;
   modelsOf(server: string): string[];
@@ -65,7 +65,7 @@ export interface ServerWays {
   forget(server: string): Promise<void>;
 }
 
-/** Where nothing can be read or written, everything is known here alone. */
+/** If storage fails, the table is kept in memory. */
 export function createServerWays(
   storage: { load(): Promise<string | null>; save(value: string): Promise<void> },
   log: Log,
@@ -101,7 +101,7 @@ export function createServerWays(
     }
   }
 
-  /** What reads and writes, one after the other. */
+  /** Serialises reads and writes. */
   function inTurn(work: () => Promise<void>): Promise<void> {
     queue = queue.then(work);
     return queue;

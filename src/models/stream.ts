@@ -1,6 +1,5 @@
 /**
- * Sends a request to a model server, and reads what it streams back: server-sent events, or the one JSON document of a
- * server that does not stream.
+ * Sends a request to a model server and reads the reply: server-sent events, or one JSON document if the server does not stream.
  */
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
@@ -12,20 +11,20 @@ import { addressOf, NOT_PACKED, type Outward, TIMES_AN_ANSWER } from '../core/ne
 import { connectionError, errorInAnswer, plainWords, refusal, ServerError } from './failures.js';
 import { parse, record } from './json.js';
 
-/** JSON with a slot for each of the pictures: they become base64 only while they are sent, so that ten of them fit in memory. */
+/** JSON with a slot per picture: base64 is made only while sending, so that ten pictures fit in memory. */
 export interface Body {
   text: string;
   pictures: readonly Buffer[];
 }
 
-/** Sends JSON; resolves with the open body of a success. Never retries. Throws ServerError, which names neither headers nor key. */
+/** Posts JSON and resolves with the body of a successful response. Never retries. Throws ServerError without headers or key. */
 export type Post = (body: Body, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>;
 
-/** Nobody can know it, so no message can hold it. */
+/** Random, so that no message can contain it. */
 const SLOT = `picture-${randomUUID()}`;
-/** Three bytes are four letters of base64, so pieces of this size can be joined. */
+/** A multiple of 3, so that the base64 of the pieces can be joined. */
 const PIECE_BYTES = 3 * 16_384;
-/** How long a server may keep the connection open after the end of its answer. */
+/** How long a server may keep the connection open after its answer, in ms. */
 const END_MS = 100;
 
 export function pictureUrl({ mimeType }: ModelImage): string {
@@ -47,7 +46,7 @@ function lengthOf({ text, pictures }: Body): number {
   return Buffer.byteLength(text) + base64;
 }
 
-/** Of a refusal it reads eight times `mostBytes` at most. */
+/** Reads at most eight times `mostBytes` of a refusal. */
 export function createPost(
   server: { baseUrl: string; apiKey: string | null; headers?: Record<string, string> | undefined },
   path: string,
@@ -81,12 +80,12 @@ export function createPost(
   };
 }
 
-/** How a body ended: with the mark `[DONE]`, or without. */
+/** Whether the body ended with `[DONE]`. */
 export type End = 'marked' | 'unmarked';
 
 /**
- * Reads chunks from an open response. Throws ServerError where these are none, and where one line, event or document is longer
- * than eight times `mostBytes`. `heard` hears the size of whatever arrives, also of comments that only keep the connection alive.
+ * Reads chunks from an open response. Throws ServerError if they are malformed, or if one line, event or document exceeds eight
+ * times `mostBytes`. `heard` gets the size of everything that arrives, including keep-alive comments.
  */
 export async function* chunksOf(
   body: AsyncIterable<Uint8Array>,
@@ -128,7 +127,7 @@ export async function* chunksOf(
     bytes += size;
     let text = decoder.decode(value, { stream: !done });
     if (form === 'unknown') {
-      // Without a byte order mark and the blank lines that only keep the connection alive.
+      // Skips a byte order mark and keep-alive blank lines.
       text = text.trimStart();
       form = formOf(text);
     }
@@ -169,10 +168,10 @@ function formOf(start: string): 'unknown' | 'events' | 'document' {
   return start[0] === '{' || start[0] === '[' ? 'document' : 'events';
 }
 
-/** What stands in an event that only keeps the connection alive, JSON or not; mostly nothing. */
+/** Data of an event that only keeps the connection alive. */
 const HEARTBEAT = /^\W{0,3}(ping|heartbeat|keep-?alive|null)?\W{0,3}$/i;
 
-/** Some servers leave out the blank line between events: then each line of one is a chunk. */
+/** Some servers omit the blank line between events, so each line is a chunk. */
 function chunksIn(data: string, name: string | undefined): unknown[] {
   if (HEARTBEAT.test(data) && name !== 'error') return [];
   const whole = parse(data);
@@ -181,7 +180,7 @@ function chunksIn(data: string, name: string | undefined): unknown[] {
   return values.map((value) => checked(value, name));
 }
 
-/** An error may come as a chunk, long after the status said 200. */
+/** An error may come as a chunk, long after the status 200. */
 function checked(data: unknown, eventName: string | undefined): unknown {
   const chunk = record(Array.isArray(data) ? data[0] : data);
   if (chunk === null) throw broken('answered with malformed JSON');
@@ -193,13 +192,13 @@ function broken(words: string): ServerError {
   return new ServerError({ kind: 'broken', words });
 }
 
-/** Reads on to the end, so that the connection can be used again, and hangs up where that takes too long. Never rejects. */
+/** Reads to the end so that the connection can be reused; hangs up after END_MS. Never rejects. */
 async function drain(reader: AsyncIterator<unknown>, hangUp: () => void, clock: Clock): Promise<void> {
   const cancel = clock.after(END_MS, hangUp);
   try {
     while (!(await reader.next()).done);
   } catch {
-    // The answer is complete.
+    // The answer is already complete.
   }
   cancel();
 }

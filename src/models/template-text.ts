@@ -1,26 +1,26 @@
 /**
- * What chat templates leave in the text of an answer because its server has let it through: reasoning between tags, tokens for the
- * ends and heads of turns, channels, calls written as Python. And code, where all of it is only talked about. Pure.
+ * Finds what chat templates leave in an answer if the server lets it through: reasoning tags, control tokens, channels and calls
+ * written as Python; and code, in which these are only talked about. Pure.
  */
 const OPENING = /^\s*<(think|thinking)>/i;
 const REASONING_FENCE = /^\s*(```|~~~)/;
 
-/** Nothing but what may become an opening tag. */
+/** The text so far may become an opening tag. */
 const HALF_OPENING = /^\s*<(?:t(?:h(?:i(?:n(?:k(?:i(?:n(?:g)?)?)?)?)?)?)?)?$/i;
 
-/** The visible part of an unfinished text; empty while it may turn out to begin with a tag. */
+/** The visible part of an unfinished text; empty while it may begin with a tag. */
 export function visibleSoFar(text: string): string {
   const visible = withoutReasoning(text);
   return HALF_OPENING.test(visible) ? '' : visible;
 }
 
-/** Cuts what stands between `<think>` tags at the very start. Tags in the middle of a text or in code stay. */
+/** Cuts `<think>` blocks at the very start. Tags in the middle of a text or in code stay. */
 export function withoutReasoning(text: string): string {
   let rest = text;
   for (let opening = OPENING.exec(rest); opening !== null; opening = OPENING.exec(rest)) {
     const closing = `</${opening[1]?.toLowerCase()}>`;
     const end = rest.toLowerCase().indexOf(closing, opening[0].length);
-    // Never closed: it ran out of tokens while thinking and said nothing.
+    // Never closed: the model ran out of tokens while reasoning.
     if (end < 0) return '';
     rest = rest.slice(end + closing.length).trimStart();
   }
@@ -28,8 +28,8 @@ export function withoutReasoning(text: string): string {
 }
 
 /**
- * Some prompt templates open the tag themselves, so that only `</think>` arrives, on a line of its own. In a code fence, or after
- * an opening tag, it is something else.
+ * Some templates open the tag themselves, so that only `</think>` arrives, on its own line. In a code fence, or after an opening
+ * tag, it means something else.
  */
 function afterLoneClosing(text: string): string {
   if (!text.includes('</think>')) return text;
@@ -53,7 +53,7 @@ const ENDS =
 const BEGINS =
   /^(?:im_start|start_header_id|start|start_of_turn|start_of_role|start_of_turn_token|user|assistant|system|observation|human|tool|\/?inst|tool_results|available_tools|.*_token)$/;
 
-/** The head of a turn of the model itself, behind or with its first token. */
+/** The head of the model's own turn, with its first token or after it. */
 const OWN_HEAD =
   /(?:<\|im_start\|>(?:assistant|model)[ \t]*\n?|<\|start_header_id\|>(?:assistant|model)<\|end_header_id\|>\s{0,4}|<start_of_turn>model[ \t]*\n?|<\|turn>model[ \t]*\n?|<[|｜]assistant[|｜]>[ \t]*\n?|<\|start_of_role\|>assistant<\|end_of_role\|>|<\|start\|>assistant(?!<\|channel\|>| to=))/iuy;
 
@@ -71,7 +71,7 @@ export function tokenAt(text: string, at: number): Token | null {
   return { kind, end: TOKEN.lastIndex };
 }
 
-/** Behind the head of a turn of the model's own; null: another begins there, or none. */
+/** The end of such a head at `at`; null if there is none, or another's turn begins. */
 export function ownHeadEnd(text: string, at: number): number | null {
   OWN_HEAD.lastIndex = at;
   return OWN_HEAD.test(text) ? OWN_HEAD.lastIndex : null;
@@ -79,15 +79,15 @@ export function ownHeadEnd(text: string, at: number): number | null {
 
 interface Channel {
   name: 'analysis' | 'commentary' | 'final';
-  /** The tool that it calls; null: it calls none. */
+  /** The tool that it calls; null if none. */
   to: string | null;
-  /** It begins with a turn of its own. */
+  /** It begins its own turn. */
   isTurn: boolean;
   /** Where its words begin. */
   end: number;
 }
 
-/** The head of a message in OpenAI's harmony format (openai/harmony), in which gpt-oss writes. */
+/** The head of a message in OpenAI's harmony format (openai/harmony), used by gpt-oss. */
 const CHANNEL =
   /(<\|start\|>(?:assistant)?(?:\s{0,4}to=([^\s<>]{1,200}))?)?\s{0,4}<\|channel\|>\s{0,4}(analysis|commentary|final)\b(?:\s{0,4}to=([^\s<>]{1,200}))?[^<]{0,100}(?:<\|constrain\|>[^<]{0,100})?<\|message\|>/uy;
 const CHANNEL_BEGUN = /<\|(?:start\|>(?:assistant|$|[^<]{0,200}$|[^<]{0,200}<\|channel)|channel\|>)/uy;
@@ -101,36 +101,36 @@ export function channelAt(text: string, at: number): Channel | null {
   return { name, to: match[2] ?? match[4] ?? null, isTurn: match[1] !== undefined, end: CHANNEL.lastIndex };
 }
 
-/** Whether the head of such a message may be only half written. */
+/** Whether an unfinished head may begin here. */
 export function mayBeChannel(text: string, at: number): boolean {
   CHANNEL_BEGUN.lastIndex = at;
   return CHANNEL_BEGUN.test(text);
 }
 
-/** Where the words of a message end; the end of the text where it does not say. */
+/** Where the words of a message end; by default the end of the text. */
 export function channelEnd(text: string, from: number): number {
   CHANNEL_ENDS.lastIndex = from;
   return CHANNEL_ENDS.exec(text)?.index ?? text.length;
 }
 
 const FENCE = /(`{3,}|~{3,})([^\n]*)(\n?)/uy;
-/** Also in a list or a quotation. */
+/** Also in a list or quotation. */
 const CLOSING = /^[ \t>]{0,20}(`{3,}|~{3,})[ \t]*$/gmu;
 const TICKS_OR_BREAK = /`+|\n[ \t]*\n/gu;
-/** Nobody marks code with more; each length is looked for once in a paragraph. */
+/** Longer runs are not treated as code, which bounds the search: each length is looked for once per paragraph. */
 const MOST_TICKS = 8;
 
 interface Fence {
-  /** Whether its first line has ended. */
+  /** Whether its first line is complete. */
   isBegun: boolean;
-  /** Where what is inside begins and ends. */
+  /** The range of its contents. */
   from: number;
   to: number;
-  /** Behind its last line, or the end of the text where it is not closed. */
+  /** After the closing line, or the end of the text if it is not closed. */
   end: number;
 }
 
-/** `at`: where a line begins, but for blanks. null: no fence opens there. */
+/** `at`: the start of a line, after blanks. null if no fence opens there. */
 export function fenceAt(text: string, at: number): Fence | null {
   FENCE.lastIndex = at;
   const opening = FENCE.exec(text);
@@ -148,7 +148,7 @@ export function fenceAt(text: string, at: number): Fence | null {
   return { ...fence, to: text.length, end: text.length };
 }
 
-/** Behind the inline code, or where it is not closed the marks, that begin at a place. */
+/** `end`: after the inline code, or after its opening backticks if it is not closed. */
 export interface Ticks {
   end: number;
   /** Whether more text could close it. */
@@ -156,7 +156,7 @@ export interface Ticks {
 }
 
 export function createTicks(text: string): (at: number) => Ticks {
-  /** By the length of the marks, up to where there are none that close. */
+  /** By run length: no closing run before this position. */
   const noneBefore = new Map<number, number>();
   return (at) => {
     TICKS_OR_BREAK.lastIndex = at;
@@ -176,9 +176,9 @@ export function createTicks(text: string): (at: number) => Ticks {
 }
 
 /**
- * Step 5, inside the model client: calls that a model wrote as Python, as Llama 3.2 and 4 (`[name(key="…")]`), Gemma and Gemini
- * (`name(key="…")`, also in `print(…)`) and OLMo (a line each) do. Only names, and literals as keyword arguments, are read. Pure;
- * the time it takes grows with the text and not faster.
+ * Step 5, inside the model client: calls written as Python, by Llama 3.2 and 4 (`[name(key="…")]`), Gemma and Gemini
+ * (`name(key="…")`, also in `print(…)`) and OLMo (one per line). Reads only names, and literals as keyword arguments. Pure; linear
+ * time.
  */
 const MOST_LEVELS = 50;
 const NAME = /\s*([A-Za-z_][\w.-]{0,199})\s*\(/uy;
@@ -188,19 +188,19 @@ const WORD =
 const QUOTE = /\s*(?:"""|'''|"|')/uy;
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', '\n': '' };
 
-/** With what may be left of a call where its text ends within it. */
+/** The rest of the text, if it ends within a word or number. */
 const HALF = /\s*[\w.+-]{0,200}$/uy;
 
-/** Something else than calls. */
+/** The text holds no calls. */
 class OtherText extends Error {}
 
 export interface PythonCalls {
   calls: { name: string; json: string }[];
-  /** Behind the last of them. */
+  /** After the last call. */
   end: number;
 }
 
-/** Calls that begin at `from`, alone or as a list; `open`: the text ends within them; null: it is anything else. */
+/** Calls at `from`, single or in a list; `open`: the text ends within them; null: it is something else. */
 export function pythonCallsAt(text: string, from: number): PythonCalls | 'open' | null {
   const reader = new PythonReader(text, from);
   try {
@@ -215,7 +215,7 @@ export function pythonCallsAt(text: string, from: number): PythonCalls | 'open' 
 class PythonReader {
   constructor(
     private readonly text: string,
-    /** What is read next. */
+    /** The position to read next. */
     public at: number,
   ) {}
 

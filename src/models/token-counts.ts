@@ -1,6 +1,6 @@
 /**
- * Step 5, inside the model client: how many tokens a request takes before any server has counted it (a fair guess, and the
- * least that any tokeniser makes of it), and what a server's own count of it tells: whether it has read all of it.
+ * Step 5, inside the model client: estimates the tokens of a request before a server has counted it, and tells from the server's
+ * count whether it has read all of the request.
  */
 
 import { onceForEach } from '../core/concurrency.js';
@@ -8,27 +8,27 @@ import type { ModelMessage, ModelRequest, ToolDescription } from '../core/model.
 
 export interface RequestSize {
   estimated: number;
-  /** As estimated, but with all that scripts other than Latin may take: a token for each byte. */
+  /** Like `estimated`, but scripts other than Latin count one token per byte. */
   ample: number;
-  /** What any tokeniser makes of what can be seen. */
+  /** Lower bound for the visible text with any tokeniser. */
   least: number;
-  /** No tokeniser makes more: a token for each byte. */
+  /** Upper bound: one token per byte. */
   most: number;
-  /** Of what may take any number of tokens: pictures, tools, and what goes back to the server unread. */
+  /** Part that may take any number of tokens: pictures, tools and returned fields. */
   uncertain: number;
 }
 
 const NOTHING: RequestSize = { estimated: 0, ample: 0, least: 0, most: 0, uncertain: 0 };
-/** Around each message, and for a picture. */
+/** Overhead per message, and the size of a picture. */
 const MESSAGE: RequestSize = { ...NOTHING, estimated: 4, ample: 4, most: 10 };
 const PICTURE: RequestSize = { ...NOTHING, estimated: 1_000, ample: 1_000, uncertain: 1_000 };
 
-/** Tokens a character: Latin and what else is below U+0300; other alphabets; Chinese, Japanese and Korean. */
+/** Tokens per character: Latin and others below U+0300; other alphabets; Chinese, Japanese and Korean. */
 const LATIN = { estimated: 0.25, least: 0.15 };
 const ALPHABET = { estimated: 0.5, least: 0.18 };
 const IDEOGRAPH = { estimated: 1, least: 0.4 };
 
-/** Blanks, controls, marks on other letters and what has no width, by their codes: a server may leave them out. */
+/** Code ranges of blanks, controls, combining marks and zero-width characters: a server may drop them. */
 const UNSEEN = [
   ...[
     [0, 0x20],
@@ -48,7 +48,7 @@ const UNSEEN = [
 const isUnseen = (code: number) =>
   code <= 0x20 || (code >= 0x7f && UNSEEN.some(([from = 0, to = 0]) => from <= code && code <= to));
 
-/** The size of a message or tool is computed once, as long as the object lives. */
+/** Caches the size of each message and tool for as long as the object lives. */
 export function createSizer(): (request: Pick<ModelRequest, 'messages' | 'tools'>) => RequestSize {
   const ofMessage = onceForEach(sizeOfMessage);
   const ofTool = onceForEach(sizeOfTool);
@@ -90,13 +90,13 @@ function textOf(message: ModelMessage): string {
   return message.content + message.calls.map((call) => call.name + call.arguments).join('');
 }
 
-/** Not every template shows all of a tool to its model. */
+/** Not every template shows the model all of a tool, so nothing counts towards `least`. */
 function sizeOfTool(tool: ToolDescription): RequestSize {
   const { estimated, ample } = sizeOfText(JSON.stringify(tool));
   return { ...NOTHING, estimated, ample, uncertain: estimated };
 }
 
-/** The same character many times in a row may be one token: towards the least, it counts once. */
+/** A run of the same character may be one token, so it counts once towards `least`. */
 function sizeOfText(text: string): RequestSize {
   const size = { ...NOTHING };
   let before = -1;
@@ -114,35 +114,35 @@ function sizeOfText(text: string): RequestSize {
   return size;
 }
 
-/** A request, as the server counted it. */
+/** A request that the server has counted. */
 interface Counted {
-  /** Of its messages. */
+  /** The texts of its messages. */
   texts: readonly string[];
   size: RequestSize;
-  /** In each way in which the server's figures can be read: most count what was in their cache, some leave it out. */
+  /** One per reading of the server's figures: most include cached tokens, some do not. */
   counts: number[];
 }
 
-/** Smaller requests and counts tell nothing: some servers count next to nothing, whatever they are sent. */
+/** Smaller requests and counts prove nothing: some servers report tiny counts whatever they are sent. */
 const LEAST_REQUEST = 1_200;
 const LEAST_COUNT = 500;
-/** A conversation that grew by so many tokens at least is looked at. */
+/** Minimum growth of a conversation, in tokens, from which its counts are compared. */
 const GROWN = 400;
-/** Of the least that was added, a server that reads all counts more than this share: no text has 33 letters a token. */
+/** A server that reads everything counts more than this share of the growth's lower bound: no text has 33 letters per token. */
 const LEAST_OF_GROWTH = 0.2;
-/** A count that stays where it is moves by no more than this. */
+/** An unchanged count varies by at most this many tokens. */
 const STANDS = 16;
-/** Each holds its last request, so that conversations are compared by what was said in them. */
+/** Maximum number of conversations whose last request is kept. */
 const MOST_CHATS = 20;
 
 /**
- * What the count of a request tells. `in part`: it is less than the request can take. `stalled`: it has hardly grown with
- * its conversation, or fallen. `stands`: it is where it was while the conversation went on.
+ * The meaning of a request's count. `in part`: below the lower bound. `stalled`: it fell or hardly grew while its conversation
+ * grew. `stands`: it did not change while the conversation grew.
  */
 export type Reading = 'whole' | 'in part' | 'stalled' | 'stands';
 
 interface CutWatch {
-  /** `chat`: whose requests may go on from each other; null where that is not known. */
+  /** `chat`: the conversation that the request continues; null if unknown. */
   reading(
     chat: string | null,
     request: Omit<Counted, 'texts'> & { messages: readonly ModelMessage[] },
@@ -150,7 +150,7 @@ interface CutWatch {
 }
 
 export function createCutWatch(): CutWatch {
-  /** In order of use. By conversation: the request that later ones are compared with. */
+  /** The request to compare with, by conversation, in order of use. */
   const before = new Map<string, Counted>();
 
   function keep(chat: string, request: Counted): void {
@@ -178,7 +178,7 @@ export function createCutWatch(): CutWatch {
       const grown = LEAST_OF_GROWTH * change.come - change.gone;
       const more = counts.map((count, n) => count - (last.counts[n] ?? 0));
       const isStalled = change.come >= GROWN && more.every((each) => each < grown);
-      // What came may not outweigh what went: then a later request shows more.
+      // Else keep the old one: if more was removed than added, a later request shows more.
       if (isStalled || (change.come >= GROWN && grown > 0)) keep(chat, request);
       if (!isStalled) return alone;
       return more.every((each) => Math.abs(each) <= STANDS) ? 'stands' : 'stalled';
@@ -187,9 +187,8 @@ export function createCutWatch(): CutWatch {
 }
 
 /**
- * What a request has beyond an earlier one, by the least that it takes, and what it no longer has, by the most. null where
- * it is not the same conversation that went on: less than half of it is there, or a picture has gone, which may have taken
- * any number.
+ * Tokens added since an earlier request (lower bound) and removed (upper bound). null if it does not continue the same
+ * conversation: less than half of it is left, or a picture, of unknown size, was removed.
  */
 function changeFrom(last: Counted, { texts, size }: Counted): { come: number; gone: number } | null {
   if (size.uncertain < last.size.uncertain) return null;
@@ -208,7 +207,7 @@ function commonLength(a: string, b: string): number {
   return length;
 }
 
-/** Of the messages from one on, without the beginning of its text. */
+/** Size of the messages from `from` on, without the first `without` characters. */
 function sizeOfRest(texts: readonly string[], from: number, without: number): RequestSize {
   const sum = { ...NOTHING };
   for (const [n, text] of texts.slice(from).entries()) {
@@ -219,8 +218,8 @@ function sizeOfRest(texts: readonly string[], from: number, without: number): Re
 }
 
 /**
- * The window behind the count of a request that was cut. Ollama keeps half of its window and two or three tokens more;
- * a count that is just above half of a round window means that one.
+ * The window inferred from the count of a cut request. Ollama keeps half of its window plus two or three tokens, so a count just
+ * above half of a round window means that window.
  */
 export function windowBehind(counted: number): number {
   const round = Math.round((2 * counted) / 1_024) * 1_024;

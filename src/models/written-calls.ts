@@ -1,60 +1,60 @@
 /**
- * Step 5, inside the model client: a tool call that a model wrote as text, because its server has no parser for it or the
- * parser missed it. The forms are those of the models' published chat templates: Hermes and Qwen (`<tool_call>`), Qwen3-Coder
- * and Llama (`<function=…>`), Mistral (`[TOOL_CALLS]`), DeepSeek and Kimi (tokens around name and JSON), Anthropic and
- * MiniMax (`<invoke>`), GLM (`<arg_key>`), Llama 3 (`<|python_tag|>`), Phi and Granite (`<|tool_call|>`), Cohere
- * (`<|START_ACTION|>`), Python (`python-calls.ts`), and a fence that says it is one. Pure; the time it takes grows with the text and not faster.
+ * Step 5, inside the model client: tool calls written as text, because the server has no parser for them or it missed them. Formats
+ * are those of published chat templates: Hermes and Qwen (`<tool_call>`), Qwen3-Coder and Llama (`<function=…>`), Mistral
+ * (`[TOOL_CALLS]`), DeepSeek and Kimi (tokens around name and JSON), Anthropic and MiniMax (`<invoke>`), GLM (`<arg_key>`), Llama 3
+ * (`<|python_tag|>`), Phi and Granite (`<|tool_call|>`), Cohere (`<|START_ACTION|>`), Python (`template-text.ts`), and labelled
+ * code fences. Pure; linear time.
  */
 import { argumentsJson, parse, record } from './json.js';
 import { type PythonCalls, pythonCallsAt } from './template-text.js';
 
-/** Arguments as JSON where the form has JSON, else as texts by name: the tool's schema says what they are. */
+/** Arguments as JSON if the format has JSON, else as strings by name, to be typed by the tool's schema. */
 export interface WrittenCall {
   name: string;
   given: { json: string } | { texts: Record<string, string> };
 }
 
 export interface WrittenBlock {
-  /** Where the text goes on behind it. */
+  /** Where the text continues. */
   end: number;
-  /** null: it cannot be read as calls. */
+  /** null if it cannot be read as calls. */
   calls: WrittenCall[] | null;
-  /** The text ended before it did. */
+  /** The text ended within the block. */
   isOpen: boolean;
 }
 
-/** The tags of the forms that stand around calls, in any of the signs that tokens have: `<`, `<|`, `<｜`. */
+/** Tags that wrap calls, with `<`, `<|` or `<｜`. */
 const WRAPPER =
   /<([|｜]?)(tool_?calls?|toolcalls?|function_?calls?|tool_use|tool_code|(?:minimax|antml|seed):(?:tool|function)_calls?|[|｜]?DSML[|｜](?:function_calls|tool_calls)|START_ACTION|tool[_▁]calls[_▁](?:section[_▁])?begin|tool[_▁]call[_▁]begin)([|｜]?)>/iuy;
 const FUNCTION = /<function=[^>\n<]{1,200}>/uy;
 const INVOKE = /<(?:[\w|｜]{1,20}[:|｜])?invoke name=["'][^"'\n<>]{1,200}["']>/uy;
 const MISTRAL = /\[TOOL_CALLS\]/uy;
 const PYTHON_TAG = /<\|python_tag\|>/uy;
-/** As the gateway itself tells a call where a server takes none: a model may go on in the same way. */
+/** Our own text form of a call (`history.ts`), which a model may imitate. */
 const RETOLD = /\[Called ([\w-]{1,64}) with (?=\{)/uy;
 
-/** With what a body begins that is a call, and no word about calls. */
+/** The beginning of a body that is a call, not a sentence about calls. */
 const BEGINS_CALL =
   /\s*(?:[{[]|```|<function=|<(?:[\w|｜]{1,20}[:|｜])?invoke name=|<[|｜]?tool[_▁]call[_▁]begin|(?:functions\.)?[\w.-]{1,64}(?::\d+)?\s*(?:\n?<arg_key>|<[|｜]tool[_▁]|\{|\n\s*\{)|call:[\w-]{1,64}\{|(?:print\s?\(\s?)?[A-Za-z_][\w.]{0,99}\(|function<[|｜]tool[_▁]sep)/uy;
 
 /** A list of calls in Python. */
 const PYTHON = /\[([A-Za-z_][\w.-]{0,99})\(/uy;
-/** The same, or one alone, as the whole of a body. */
+/** The same, or a single call, as the whole body. */
 const PYTHON_BODY = /^\[?\s{0,4}[A-Za-z_][\w.-]{0,99}\s?\(/u;
 
 /** GLM's form of a call without arguments. */
 const NAME_ALONE = /\s*([\w-]{1,64})\s*/uy;
 
-/** How much may be read again in search of the end of a block: in all, as a share of the text. */
+/** Budget for rereading in search of the end of blocks, as a multiple of the text's length. */
 const SPARE_READING = 4;
 
 export class BlockReader {
-  /** How much may still be read again in search of the end of a block. */
+  /** Characters left of that budget. */
   private spare: number;
-  /** Closing tags that stand nowhere any more. */
+  /** Closing tags that do not occur any more. */
   private readonly missing = new Set<string>();
 
-  /** `isOffered`: a name alone is a call where there is such a tool. */
+  /** `isOffered`: a bare name counts as a call only if such a tool is offered. */
   constructor(
     private readonly text: string,
     private readonly isOffered: (name: string) => boolean,
@@ -62,7 +62,7 @@ export class BlockReader {
     this.spare = text.length * SPARE_READING;
   }
 
-  /** What begins at `at`; null: no call does. */
+  /** The block that begins at `at`; null if none does. */
   read(at: number): WrittenBlock | null {
     const wrapper = matchAt(WRAPPER, this.text, at);
     if (wrapper !== null) {
@@ -88,13 +88,12 @@ export class BlockReader {
     return this.retold(at);
   }
 
-  /** Whether what begins there would be a call if it went on like one. */
+  /** Whether more text could make this a call. */
   mayBegin(at: number): boolean {
     const forms = [WRAPPER, FUNCTION, INVOKE, MISTRAL, PYTHON_TAG, RETOLD];
     return forms.some((form) => matchAt(form, this.text, at) !== null);
   }
 
-  /** A call as the gateway itself tells it. */
   private retold(at: number): WrittenBlock | null {
     const retold = matchAt(RETOLD, this.text, at);
     if (retold === null) return null;
@@ -118,7 +117,7 @@ export class BlockReader {
     return at;
   }
 
-  /** Behind the JSON that opens at `at`, read no further than `sure` and what there is to spare. */
+  /** The end of the JSON that opens at `at`, read no further than `sure` plus the remaining budget. */
   private jsonEndWithin(at: number, sure: number): number | null {
     const limit = Math.min(this.text.length, sure + Math.max(0, this.spare));
     const end = jsonEnd(this.text, at, limit);
@@ -126,7 +125,7 @@ export class BlockReader {
     return end;
   }
 
-  /** Where the closing tag stands behind a body; -1: nowhere. Inside a JSON text the tag is a word. */
+  /** The position of the closing tag after a body, or -1. Inside JSON, the tag is only text. */
   private closingAt(from: number, closing: string): number {
     const at = this.indexOf(closing, from);
     const opening = /\s*[{[]/uy;
@@ -158,7 +157,7 @@ export class BlockReader {
     return this.unclosed(bodyAt);
   }
 
-  /** Many servers cut the closing tag off, for it is a token at which the model stops. */
+  /** Many servers cut off the closing tag, because it is a stop token. */
   private unclosed(bodyAt: number): WrittenBlock {
     const json = jsonBegin(this.text, bodyAt);
     const jsonEnds = json === null ? null : jsonEnd(this.text, json, this.text.length);
@@ -175,7 +174,7 @@ function closingsOf(left: string, name: string, right: string): string[] {
   return [`<${left}/${name}${right}>`, `</${left}${name}${right}>`, `<${name}${left}>`];
 }
 
-/** Blocks of the same form that stand behind one another; null where the first has no end. */
+/** Consecutive blocks of the same form; null if the first is not closed. */
 function many(text: string, at: number, closing: string, form: RegExp): WrittenBlock | null {
   let end = -1;
   for (let next: number | null = at; next !== null; ) {
@@ -188,7 +187,7 @@ function many(text: string, at: number, closing: string, form: RegExp): WrittenB
   return end < 0 ? null : { end, calls: callsIn(text.slice(at, end)), isOpen: false };
 }
 
-/** Mistral's and Llama's forms have no end of their own: it is that of their JSON, or of the line. */
+/** Mistral's and Llama's forms have no closing tag: they end with their JSON or line. */
 function listed(text: string, from: number): WrittenBlock {
   const begin = jsonBegin(text, from);
   const end = begin === null ? null : jsonEnd(text, begin, text.length);
@@ -198,7 +197,7 @@ function listed(text: string, from: number): WrittenBlock {
   }
   const first = callsIn(text.slice(from, end));
   if (first === null) return { end, calls: null, isOpen: false };
-  // Llama writes several behind one another.
+  // Llama separates several calls with semicolons.
   const calls = [...first];
   let last = end;
   for (;;) {
@@ -211,7 +210,7 @@ function listed(text: string, from: number): WrittenBlock {
   }
 }
 
-/** null: it only looks like calls. */
+/** null if it only looks like calls. */
 function inPython(text: string, at: number): WrittenBlock | null {
   const found = pythonCallsAt(text, at);
   if (found === null) return null;
@@ -223,7 +222,7 @@ function writtenIn({ calls }: PythonCalls): WrittenCall[] {
   return calls.map(({ name, json }) => ({ name, given: { json } }));
 }
 
-/** The calls in a body, whatever stands around it; null where it is anything else. */
+/** The calls in a body, in any format; null if it is anything else. */
 export function callsIn(body: string): WrittenCall[] | null {
   const plain = unfenced(body.trim());
   if (/^<function=/u.test(plain))
@@ -290,7 +289,7 @@ function invoked(body: string): WrittenCall[] | null {
   );
 }
 
-/** The parameters of a call, each in a tag of its own; null where one is not closed. */
+/** The parameters of a call, one tag each; null if one is not closed. */
 function textsIn(inside: string, opening: RegExp, closing: string): Record<string, string> | null {
   const texts: [string, string][] = [];
   for (let match = opening.exec(inside); match !== null; match = opening.exec(inside)) {
@@ -302,7 +301,7 @@ function textsIn(inside: string, opening: RegExp, closing: string): Record<strin
   return texts.length === 0 && inside.trim() !== '' ? null : Object.fromEntries(texts);
 }
 
-/** The template puts a value on lines of its own. */
+/** Templates put values on separate lines. */
 function withoutFrame(value: string): string {
   return value.replace(/^\r?\n/u, '').replace(/\r?\n$/u, '');
 }
@@ -333,7 +332,7 @@ function keyedCall(name: string, body: string): WrittenCall {
   return { name, given: { texts: Object.fromEntries(texts) } };
 }
 
-/** One call, a list of them, or some behind one another. */
+/** One call, a list, or several in a row. */
 function inJson(body: string): WrittenCall[] | null {
   const whole = parse(body);
   const values = whole === undefined ? valuesIn(body) : Array.isArray(whole) ? whole : [whole];
@@ -353,7 +352,7 @@ function valuesIn(body: string): unknown[] | null {
   return values.flat();
 }
 
-/** Under the names that the templates use. */
+/** Accepts the field names used by the templates. */
 function callOf(value: unknown): WrittenCall | null {
   const fields = record(value);
   if (fields === null) return null;
@@ -367,7 +366,7 @@ function callOf(value: unknown): WrittenCall | null {
   return record(given) === null ? null : { name, given: { json: argumentsJson(given) } };
 }
 
-/** Without a fence around it. */
+/** Removes a surrounding code fence. */
 function unfenced(text: string): string {
   const found = /^```[a-z_]{0,20}[ \t]*\n/iu.exec(text);
   if (found === null) return text;
@@ -381,7 +380,7 @@ function jsonBegin(text: string, from: number): number | null {
   return begin.test(text) ? begin.lastIndex : null;
 }
 
-/** Behind the JSON object or list that opens at `at`; null where it does not close before `limit`. */
+/** The end of the JSON object or list that opens at `at`; null if it does not close before `limit`. */
 export function jsonEnd(text: string, at: number, limit: number): number | null {
   const sign = /["{}[\]]/gu;
   sign.lastIndex = at;
