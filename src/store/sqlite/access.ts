@@ -1,7 +1,7 @@
 /**
- * Who may talk, in addition to the configuration. Those who ask to be let in, unknown senders (who were given a code) and
- * groups that mentioned us, have one row each in `pairing`, which outlives the request: it says when a sender was answered
- * last, and where they are told of the decision. Those who were let in are in `approval`.
+ * Access granted while running, in addition to the configuration. `pairing` has one row per unknown sender (who got a
+ * code) and per group that mentioned us; the row outlives the request, because it records when a sender was last
+ * answered and where to announce the decision. `approval` holds those who were let in.
  */
 import type { AccessStore, Applicant, ApprovedKind, PairingAsk } from '../../core/access.js';
 import { type ChatId, channelOf } from '../../core/ids.js';
@@ -15,16 +15,16 @@ import { assigned, columns, insertInto, type Row } from './sql.js';
 type PairingRow = Row<typeof pairing>;
 
 const REQUEST = 'kind channel code name requestedAt expiresAt chatId address threadId speaker';
-/** Not expired; `@now`. Groups of earlier versions, which never expired, have to mention us again. */
+/** The request has not expired; `@now`. Groups from earlier versions never expired; they must mention us again. */
 const WAITS = 'expires_at > @now';
-/** A request that ended before its time expired when it was asked, so the row still says when that was; see `REFUSE`. */
+/** Ends a request early: it then expired when it was made, so the row still records when that was; see `REFUSE`. */
 const END = 'set expires_at = requested_at';
 const HOUR_MS = 3_600_000;
 
 const requestWhere = (which: string) => `select ${columns(`id ${REQUEST}`)} from pairing where ${which}`;
 const FORGET_OLD = `
   delete from pairing where kind = 'sender' and expires_at <= @now and requested_at <= @answeredBefore`;
-// A refused sender was asked when the request expired: `requested_at` is then the end of the silence.
+// For a refused sender, `expires_at` is when they asked and `requested_at` is when their silence ends.
 const OTHERS = `
   select count(*) filter (where ${WAITS}) as waiting,
     count(*) filter (where min(requested_at, expires_at) > @hourAgo) as lately
@@ -34,7 +34,7 @@ const DROP_OLDEST_GROUPS = `
     select id from pairing where kind = 'group' and channel = @channel and id <> @id
     order by expires_at desc, id limit -1 offset @others)`;
 const END_SENDER = `update pairing ${END} where id = ? and kind = 'sender' and expires_at > requested_at`;
-// A sender who was let in is no stranger: their request does not count among those of the hour.
+// An approved sender is no longer a stranger: their request leaves the hourly limit.
 const SETTLE_SENDER = `update pairing set expires_at = 0 where id = ? and kind = 'sender'`;
 const FORGET_GROUP = `delete from pairing where id = ? and kind = 'group'`;
 const REFUSE = `
@@ -46,13 +46,13 @@ const APPROVE = `
   on conflict do update set kind = excluded.kind, owner = excluded.owner, approved_at = excluded.approved_at,
     revoked_at = null`;
 const REVOKE = 'update approval set revoked_at = approved_at where id = ? and revoked_at is null';
-/** Of the chat that an id leads to: its own and all that lead to it, so that it comes in by none of them again. */
+/** All ids that lead to the same chat as `@id`, so that it cannot come back under another one. */
 const ALL_IDS = `
   with chat (id) as (select coalesce((select chat_id from alias where id = @id), @id))
   select id from chat union all select alias.id from alias join chat on alias.chat_id = chat.id`;
 const OWNERS = 'select id from approval where owner = 1 and revoked_at is null';
-// Where a chat has another id than the person in it, the author of what was written there tells whose it is. What the
-// account's own holder wrote to somebody (`quiet`) does not make that chat theirs.
+// If a chat's id differs from its person's, the author of its messages identifies the person. Messages that the
+// account's own holder wrote (`quiet`) do not count.
 const DIRECT_CHATS = `
   select ${CHAT_COLUMNS}, coalesce(
       (select author_id from message
@@ -70,7 +70,7 @@ function requestOf(db: Statements, id: string): PairingRow | undefined {
   return db.get<PairingRow>(requestWhere('id = @id'), { id });
 }
 
-/** Whether an unknown sender is to be given a code. */
+/** Whether to give an unknown sender a code. */
 function answerTo(db: Statements, ask: PairingAsk): 'ask' | 'quiet' | 'full' {
   const { channel, senderId: id, now, answerEveryMs, most, mostPerHour } = ask;
   const asked = requestOf(db, id);
@@ -98,7 +98,7 @@ function requestPairing(db: Database, request: Parameters<AccessStore['requestPa
   const { chatId, address, threadId, delivery } = answer;
   const to = { chatId, address, threadId, speaker: delivery.speaker };
   const row = { id, kind: 'sender', channel, code, name, requestedAt: now, expiresAt, ...to };
-  // Not added if the sender has an older code or, one time in 10^11, if somebody else has this one.
+  // Not added if the sender has an older code or, with odds of 1 in 10^11, if somebody else has this code.
   if (!addRequest(db, row)) {
     const taken = db.get<PairingRow>(requestWhere('code = @code'), { code });
     if (taken && taken.id !== id) return 'quiet';
@@ -115,7 +115,7 @@ function requestPairing(db: Database, request: Parameters<AccessStore['requestPa
 async function noteGroup(db: Database, group: Parameters<AccessStore['noteGroup']>[0]): Promise<boolean> {
   const { chatId: id, within = id, title: name, now, keepMs, most } = group;
   const expiresAt = now + keepMs;
-  // Mentions that follow each other change nothing worth a write.
+  // Repeated mentions within an hour are not worth a write.
   const isNoted = (row?: PairingRow) =>
     row?.name === name && row.expiresAt !== null && row.expiresAt > expiresAt - HOUR_MS;
   if (await db.withBusyRetry(() => isNoted(requestOf(db, id)))) return false;
@@ -131,7 +131,7 @@ async function noteGroup(db: Database, group: Parameters<AccessStore['noteGroup'
   });
 }
 
-/** Somebody who is to be approved, and where they are told. */
+/** A person or group to approve, and where to announce it. */
 interface FoundApplicant {
   id: ChatId;
   kind: ApprovedKind;
@@ -139,7 +139,7 @@ interface FoundApplicant {
   to: { chatId: ChatId; channel: string; address: string; threadId: string | null; speaker: string } | null;
 }
 
-/** What is known of them goes before what their id looks like. */
+/** Stored data takes precedence over guesses from the id's form. */
 function findApplicant(
   db: Statements,
   { codeOrId, looksLike, now }: Parameters<AccessStore['applicant']>[0],
@@ -150,7 +150,7 @@ function findApplicant(
   const wanted = { code: given.toUpperCase(), id, now };
   const asked = db.get<PairingRow>(requestWhere(`(code = @code or id = @id) and ${WAITS}`), wanted);
   if (asked) return { id: asked.id, kind: asked.kind, name: asked.name, to: asked };
-  // Every id contains its channel's name and an underscore; codes contain none.
+  // Every id contains its channel's name and an underscore; codes contain no underscore.
   if (!id.includes('_')) return null;
   const ownChat = `select * from (${DIRECT_CHATS}) where chatId = @id or writer = @id limit 1`;
   const own = db.get<DirectRow>(ownChat, { id });

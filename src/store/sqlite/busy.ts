@@ -1,7 +1,7 @@
 /**
- * What happens while another process holds the database, or when it fails. Reads are retried; writes wait in a queue, and
- * those requested in passes of the event loop that follow each other run in one transaction. If one of them fails, the
- * transaction is rolled back and each is run again separately.
+ * Handles a database that is locked by another process, or that fails. Reads are retried. Writes are queued, and those
+ * requested in consecutive passes of the event loop share one transaction; if one of them fails, the transaction is
+ * rolled back and each runs again in its own.
  */
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { Clock } from '../../core/clock.js';
@@ -28,13 +28,13 @@ const ADVICE: [codes: string[], advice: string][] = [
   ],
 ];
 
-/** SQLite's error as a fault that an operator can act on; codes that indicate bugs pass unchanged. */
+/** Turns SQLite errors that an operator can fix into a Fault; codes that indicate bugs pass unchanged. */
 export function storeFault(error: unknown, file: string): unknown {
   const advice = ADVICE.find(([codes]) => hasCode(error, codes))?.[1];
   return advice === undefined ? error : new Fault('store_unavailable', `${file}: ${advice}`, error);
 }
 
-/** SQLite's extended codes begin with the code that they extend. */
+/** SQLite's extended codes begin with the primary code. */
 function hasCode(error: unknown, codes: string[]): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : null;
   return typeof code === 'string' && codes.some((each) => code.startsWith(each));
@@ -53,7 +53,7 @@ function pauseAfter(tries: number): number {
   return backoff(tries, 2, 100);
 }
 
-/** Runs `work` outside a transaction, retrying while another process holds the database. */
+/** Runs `work` outside a transaction, retrying while another process holds the lock. */
 export async function withBusyRetry<T>(
   { file, clock, busyTimeoutMs, ended }: Busy,
   work: () => T,
@@ -79,14 +79,14 @@ interface Write {
   reject(error: unknown): void;
 }
 
-/** Waiting for others costs a little time where much is going on, and halves what is written there. */
+/** Waiting for more writes adds a little latency under load, and halves the number of transactions. */
 const MOST_PASSES = 4;
 
-/** The writes that wait for their transaction. `commit` runs something in a transaction. */
+/** The queue of writes. `commit` runs a function in a transaction. */
 export class WriteQueue {
   private waiting: Write[] = [];
   private isDraining = false;
-  /** The error that blocked the queue last. */
+  /** The last error that blocked the queue. */
   private blockedBy: unknown;
 
   constructor(
@@ -94,7 +94,7 @@ export class WriteQueue {
     private readonly commit: <T>(work: () => T) => T,
   ) {}
 
-  /** `work` may run more than once. `single`: it is one statement, which needs no transaction. */
+  /** `work` may run more than once. `single`: it is one statement and needs no transaction. */
   add<T>(work: () => T, single: boolean): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const giveUpAt = this.busy.clock.now() + this.busy.busyTimeoutMs;
@@ -105,7 +105,7 @@ export class WriteQueue {
     });
   }
 
-  /** Runs the waiting writes once. Those that another process blocked keep waiting. */
+  /** Runs the queued writes once. Those blocked by another process stay queued. */
   drain(): void {
     if (this.waiting.length > 0) this.waiting = this.runTogether(this.waiting);
   }
@@ -124,7 +124,7 @@ export class WriteQueue {
     this.isDraining = false;
   }
 
-  /** Resolves when a pass of the event loop has brought no further write. */
+  /** Resolves when a pass of the event loop has added no further write. */
   private async gathered(): Promise<void> {
     for (let seen = 0, pass = 0; this.waiting.length > seen && pass < MOST_PASSES; pass++) {
       seen = this.waiting.length;

@@ -1,7 +1,7 @@
 /**
- * Chats: their addresses and moves, their further ids, and what is under way in their rooms. After a move, a chat's message
- * ids start again, so every message records how often its chat had moved (`moves`); this also identifies a late message
- * from a former address.
+ * Chats: addresses, moves, aliases, and the work in progress in their rooms. Platform message ids restart after a move,
+ * so every message stores how often its chat had moved (`moves`); this also identifies a late message from a former
+ * address.
  */
 import type { ChatRecord, ChatStore } from '../../core/chat-record.js';
 import type { ChatId, PersonaId, RoomId } from '../../core/ids.js';
@@ -10,7 +10,7 @@ import type { Database, Statements } from './connection.js';
 import type { chat } from './schema.js';
 import { assigned, bound, columns, insertInto, type Row, upsert } from './sql.js';
 
-/** A chat's row, also in statements that join it with a room. */
+/** A chat's row; also used in statements that join it with a room. */
 export const CHAT_COLUMNS = `chat.id as chatId, ${columns(
   'channel account address moves kind title activePersona invited away voice',
   'chat',
@@ -35,14 +35,14 @@ export function movesAt(db: Statements, row: ChatRow | undefined, address: strin
   return row ? (leftWith(db, row, address) ?? row.moves) : 0;
 }
 
-/** Defined if this is a former address of the chat. */
+/** Undefined unless this is a former address of the chat. */
 function leftWith(db: Statements, row: ChatRow, address: string): number | undefined {
   if (address === row.address) return undefined;
   const sql = 'select moves from left_address where chat_id = ? and address = ?';
   return db.value<number>(sql, row.chatId, address);
 }
 
-/** Somebody wrote in the chat: creates it if it is new, keeps title and address current. */
+/** Called for every message and command: creates a new chat, keeps title and address current. */
 export function chatTalked(
   db: Statements,
   received: ReceiptOf<'message' | 'command'>['chat'],
@@ -65,7 +65,7 @@ function changeChat(db: Statements, names: string, values: object): void {
   db.run(`update chat set ${assigned(names)} where id = @id`, values);
 }
 
-/** The platform moved it: undelivered entries go to the new address. */
+/** The platform moved the chat: undelivered entries go to the new address. */
 export function chatMoved(db: Statements, id: ChatId, address: string): void {
   const row = findChat(db, id);
   if (!row || row.address === address) return;
@@ -80,7 +80,7 @@ export function setVoice(db: Statements, id: ChatId, voice: 'on' | 'off'): void 
   changeChat(db, 'voice', { id, voice });
 }
 
-/** Changes who takes part. */
+/** Changes which personas take part. */
 export function attend(
   db: Statements,
   id: ChatId,
@@ -92,7 +92,7 @@ export function attend(
   changeChat(db, 'activePersona invited away', bound(values));
 }
 
-// The senders of the messages that a turn answers, or that its exchange began with.
+// The senders of the messages that a turn answers, or that started its exchange.
 const askersOf = (turn: string) => `
   select distinct turn.id as turnId, turn.persona_id as personaId, author_id as asker
   from turn join message on message.id in (select value from json_each(turn.batch)) or message.id in (

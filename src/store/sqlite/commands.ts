@@ -1,6 +1,6 @@
 /**
- * The command lane: claims commands, and applies their effects on a room, its turns and a persona's view in one
- * transaction with the answer.
+ * The command lane: claims commands, and applies their effects on a room, its turns and a persona's view in the same
+ * transaction as the answer.
  */
 import { Fault } from '../../core/errors.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -145,7 +145,7 @@ const WAIT_AGAIN = `
   update message set state = 'waiting', turn_id = null
   where id in (select value from json_each(@batch)) and turn_id = @id and author_kind <> 'persona' and id > @upTo
   returning id`;
-// Messages that wait again will be heard again, perhaps by others, so their hearings are removed.
+// These messages will be heard again, perhaps by other personas, so their hearings are deleted.
 const UNHEAR = `
   delete from heard where room_id = @room and heard_after > @upTo
     and message_id in (select value from json_each(@ids))`;
@@ -160,7 +160,7 @@ const FORGET_LATE_REPLIES = `
     and message_id in (
       select message.id from message join turn on turn.id = message.turn_id
       where message.id = heard.message_id and author_kind = 'persona' and ${beganBefore('@upTo')})`;
-// What is already visible of a reply is completed instead of being left unfinished.
+// A reply that is already partly visible is completed, not cut off.
 const DROP_REPLIES = `
   update outbox set state = 'dropped', finished_at = @now, platform_message_id = ${UNKNOWN_IF_IN_DOUBT}
   where chat_id = @chatId and finished_at is null and platform_message_id is null and thread_id is @threadId
@@ -168,7 +168,7 @@ const DROP_REPLIES = `
       select 1 from turn
       where turn.id = ${turnOf('outbox.origin')} and turn.persona_id = @personaId and ${beganBefore('@upTo')})`;
 
-/** Ends a turn; its messages count as answered, except those after `upTo`, which wait again. */
+/** Ends a turn. Its messages count as answered, except those after `upTo`, which wait again. */
 function abort(
   db: Database,
   { id, roomId: room, personaId, batch }: TurnRow,
@@ -188,7 +188,7 @@ function abort(
   if (!chat) throw new Fault('internal', `room ${room} has no chat in the store`);
   const { channel, address, kind } = chat;
   stopShown(db, { id, personaId }, { chatId, channel, address, threadId, kind, now });
-  // A turn that runs beside a suspended one continues.
+  // If another turn runs beside a suspended one, it continues.
   if (db.get(RUNNING, room) === undefined) db.run(MOVE_FENCE_ON, room);
 }
 
@@ -218,10 +218,10 @@ function reset(db: Database, { room, personaId, upTo }: Effect<'reset'>, now: nu
   const current = db.get<TurnRow>(RUNNING, room);
   const aborted = current?.personaId === personaId ? current : undefined;
   if (aborted) abort(db, aborted, now, upTo);
-  // Without a turn, a run may be about to begin one over messages that are forgotten here.
+  // Without a turn, a worker may be about to start one with messages that are forgotten here.
   else if (!current) db.run(MOVE_FENCE_ON, room);
   for (const turn of db.all<TurnRow>(SUSPENDED, room)) {
-    // A suspended turn's messages count as heard: none of them waits again.
+    // A suspended turn's messages count as heard, so none of them waits again.
     if (turn.personaId === personaId) abort(db, turn, now, Number.MAX_SAFE_INTEGER);
   }
   stopTasksIn(db, room, now);
@@ -239,14 +239,14 @@ function reset(db: Database, { room, personaId, upTo }: Effect<'reset'>, now: nu
 // ── A room that turned out to belong to another chat ────────────────────────────────────────────────────────
 
 const FORGET_SNAPSHOTS = 'delete from given where room_id in (select id from room where chat_id = ?)';
-// What was to be said in it is nothing for the chat that it belonged to.
+// Messages scheduled for this room must not go to the chat that it used to belong to.
 const CANCEL_JOBS = `
   update job set state = 'cancelled', next_at = null, prompt = '', ended_at = @now
   where chat_id = @chatId and room_id = @room`;
 
 /**
- * Everybody who heard the room forgets it, as after `/reset`, and the prompt snapshots of its old chat are forgotten, too,
- * for some of them may be from there. To be called within a transaction.
+ * Makes every persona that heard the room forget it, as `/reset` does. Also deletes the old chat's prompt snapshots,
+ * because some may come from this room. To be called within a transaction.
  */
 export function splitRoom(db: Database, room: RoomId, now: number): void {
   const { chatId } = roomParts(room);

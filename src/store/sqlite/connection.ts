@@ -1,7 +1,7 @@
 /**
- * A process's only connection to its database file; every verb of the store uses it. A verb runs synchronously to its end;
- * only waiting for another process is asynchronous. Writes that are requested closely after each other share one
- * transaction (`busy.ts`), so rooms that are busy at the same time commit together.
+ * A process's only connection to its database file; all ports use it. Every verb runs synchronously; only waiting for
+ * another process is asynchronous. Writes requested close together share one transaction (`busy.ts`), so busy rooms
+ * commit together.
  */
 import { rename, rm } from 'node:fs/promises';
 import Sqlite from 'better-sqlite3';
@@ -12,7 +12,7 @@ import type { Log } from '../../core/log.js';
 import { type Busy, storeFault, WriteQueue, withBusyRetry } from './busy.js';
 import { durableIn, type Flush } from './durable.js';
 
-/** Statements, each prepared when it first runs. `values` are named ones as one object, or those of `?` in order. */
+/** Statements, prepared on first use. `values`: one object for named parameters, or a list for `?`. */
 export interface Statements {
   get<Row>(sql: string, ...values: unknown[]): Row | undefined;
   all<Row>(sql: string, ...values: unknown[]): Row[];
@@ -23,9 +23,9 @@ export interface Statements {
   run(sql: string, ...values: unknown[]): Sqlite.RunResult;
 }
 
-/** What only reads: also a file that is open beside a running gateway. */
+/** Read access; also for a file opened beside a running gateway. */
 export interface StoreReader extends Statements {
-  /** All of `work` sees one snapshot of the database. */
+  /** Everything in `work` sees the same snapshot. */
   read<T>(work: () => T): Promise<T>;
 }
 
@@ -33,35 +33,35 @@ export interface Database extends StoreReader {
   readonly file: string;
   readonly raw: Sqlite.Database;
   readonly clock: Clock;
-  /** By whose days usage is summed. */
+  /** The time zone whose days usage is summed by. */
   readonly zone: Zone;
   readonly log: Log | undefined;
-  /** Runs `work` outside a transaction, retrying while another process holds the database. */
+  /** Runs `work` outside a transaction, retrying while another process holds the lock. */
   withBusyRetry<T>(work: () => T): Promise<T>;
   /**
-   * Runs `work` atomically. The result survives a crash of the process, but not always a power cut. `work` may run more
-   * than once, so it must depend only on the database.
+   * Runs `work` atomically. The result survives a process crash, but not always a power cut. `work` may run more than
+   * once, so it must depend only on the database.
    */
   write<T>(work: () => T): Promise<T>;
-  /** As `write`, for a single statement, which needs no transaction. Returns how many rows it changed. */
+  /** Like `write`, for a single statement, which needs no transaction. Returns the number of rows changed. */
   writeOne(sql: string, ...values: unknown[]): Promise<number>;
-  /** As `write`, but on the disk when it resolves; blocks the process meanwhile. */
+  /** Like `write`, but synced to disk when it resolves; blocks the process meanwhile. */
   writeDurably<T>(work: () => T): Promise<T>;
-  /** Syncs what was committed to the disk in the background. */
+  /** Syncs commits to disk in the background. */
   readonly flush: Flush;
-  /** Calls `changed` soon after another process has written. Returns the function that stops watching. */
+  /** Calls `changed` soon after another process has written. Returns a function that stops watching. */
   watch(changed: () => void): () => void;
-  /** Of the journal and of tasks, in this process. */
+  /** Changes made by this process. */
   readonly journalChanges: Changes;
   readonly taskChanges: Changes;
-  /** Outbox entries that the journal may not have yet (`journal.ts`), and what ends the wait for more of them. */
+  /** Outbox entries that the journal may still lack (`journal.ts`), and the function that cancels their timer. */
   readonly unentered: { ids: Set<number>; stopWaiting: (() => void) | null };
-  /** Copies everything consistently into a new file while others go on writing; `change`: what is removed from the copy. */
+  /** Copies a consistent snapshot into a new file without blocking writers; `change` edits the copy. */
   copyTo(file: string, change?: (copy: Sqlite.Database) => void): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Tells watchers that something has changed: at once, or when the transaction is over and for many changes once. */
+/** Notifies watchers: at once outside a transaction, else once after it. */
 export interface Changes {
   watch(changed: () => void): () => void;
   tell(): void;
@@ -70,7 +70,7 @@ export interface Changes {
 const WATCH_EVERY_MS = 1_000;
 /** The write-ahead log is truncated to this size after a burst. */
 const JOURNAL_SIZE_LIMIT = 64 * 1024 * 1024;
-/** So much of it is copied into the database at once (16 MB): most pages change many times until then. */
+/** Pages in the log before a checkpoint (16 MB): most pages change many times until then. */
 const CHECKPOINT_PAGES = 4_000;
 
 export interface ConnectOptions {
@@ -80,11 +80,11 @@ export interface ConnectOptions {
   log?: Log | undefined;
   /** How long a verb waits for another process before it fails. */
   busyTimeoutMs: number;
-  /** The size at which the disk counts as full. */
+  /** Simulates a full disk at this size. */
   maxPages?: number | undefined;
   /** Called for every statement that runs, to count them. */
   onStatement?: (sql: string) => void;
-  /** Called once, when the file was removed, replaced or moved: what it held is saved, and nothing more is done. */
+  /** Called once, when the file was removed, replaced or moved; its data is saved and no verb works any more. */
   onDisplaced?: ((fault: Fault) => void) | undefined;
 }
 
@@ -121,7 +121,7 @@ export async function connect(options: ConnectOptions): Promise<Database> {
     writeOne: (sql, ...values) => queue.add(() => statements.run(sql, ...values).changes, true),
     writeDurably: (work) =>
       retry(() => {
-        // NORMAL does not sync at a commit: a power cut would lose what was already acknowledged to the platform.
+        // NORMAL does not sync on commit: a power cut could lose messages already acknowledged to the platform.
         raw.exec('PRAGMA synchronous = FULL');
         try {
           const result = commit(work);
@@ -147,7 +147,7 @@ export async function connect(options: ConnectOptions): Promise<Database> {
 
 function openFile(file: string, onStatement?: (sql: string) => void): Sqlite.Database {
   try {
-    // SQLite's own waiting would block the event loop: `busy.ts` waits instead.
+    // SQLite's own busy wait would block the event loop; `busy.ts` waits instead.
     const verbose = onStatement && ((sql?: unknown) => onStatement(String(sql)));
     return new Sqlite(file, { timeout: 0, verbose });
   } catch (error) {
@@ -156,11 +156,11 @@ function openFile(file: string, onStatement?: (sql: string) => void): Sqlite.Dat
 }
 
 function setUp(raw: Sqlite.Database, maxPages: number | undefined): void {
-  // A database that has tables already adopts this with its next VACUUM; until then `shrink` finds nothing to do.
+  // A database that already has tables adopts this at its next VACUUM; until then `shrink` does nothing.
   raw.exec('PRAGMA auto_vacuum = INCREMENTAL');
   raw.exec('PRAGMA journal_mode = WAL');
   raw.exec('PRAGMA synchronous = NORMAL');
-  // Forgotten text must not remain in the file: freed content is overwritten.
+  // Forgotten text must not remain in the file, so freed content is overwritten.
   raw.exec('PRAGMA secure_delete = ON');
   raw.exec(`PRAGMA journal_size_limit = ${JOURNAL_SIZE_LIMIT}`);
   raw.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
@@ -168,8 +168,8 @@ function setUp(raw: Sqlite.Database, maxPages: number | undefined): void {
 }
 
 /**
- * Each statement is kept: Node 24 aborts the process when the garbage collector finalises a native object of this binding
- * while no JavaScript is running. (`exec` creates none, `pragma` creates one each time.)
+ * Statements are cached, because Node 24 aborts the process when the garbage collector finalises a native object of
+ * this binding while no JavaScript is running. (`exec` creates no such object; `pragma` creates one per call.)
  */
 export function statementsOf(raw: Sqlite.Database): Statements {
   const whole = new Map<string, Sqlite.Statement<unknown[]>>();
@@ -201,12 +201,12 @@ function watchOthers(raw: Sqlite.Database) {
   const watchers = new Set<() => void>();
   let seen: unknown = null;
 
-  /** Changes when another connection has written; null if it cannot be read at the moment. */
+  /** A number that changes when another connection has written; null if it cannot be read now. */
   function version(): unknown {
     try {
       return dataVersion.get();
     } catch {
-      // Busy, or a passing fault of the disk: verbs that fail on it say so. A timer has nobody to tell.
+      // Busy, or a passing disk error: the next verb reports it. A timer has no caller to report to.
       return null;
     }
   }
@@ -251,7 +251,7 @@ function changesIn(raw: Sqlite.Database, how: 'at once' | 'once'): Changes {
   };
 }
 
-/** The binding's `backup` creates a native object whose collection aborts Node 24 (`statementsOf`). */
+/** Not the binding's `backup`: it creates a native object whose collection aborts Node 24 (see `statementsOf`). */
 async function copyInto(
   copy: string,
   change: ((copy: Sqlite.Database) => void) | undefined,
@@ -270,7 +270,7 @@ async function copyInto(
   }
 }
 
-/** Leaves nothing of what it removes, neither in the file nor beside it. */
+/** Deleted data must not remain in the file or in files beside it. */
 function changeCopy(file: string, change: (copy: Sqlite.Database) => void): void {
   const copy = new Sqlite(file);
   try {

@@ -1,8 +1,8 @@
 /**
- * What may be acknowledged: what is on the disk, in the file that the path names. Committed data is synced without blocking
- * the event loop: SQLite's own way (`synchronous = FULL`) blocks the process within the commit; syncing the write-ahead
- * log after the commit is just as durable (docs/decisions/0008). When somebody removes, replaces or moves the file or its
- * log, SQLite goes on writing into what nobody will open again: then everything is saved into a file that can be found.
+ * Durability: only data that is on disk, in the file at the configured path, may be acknowledged. `synchronous = FULL`
+ * would block the process in every commit; syncing the write-ahead log after the commit is equally durable
+ * (docs/decisions/0008). If the file or its log is removed, replaced or moved, SQLite keeps writing to an unlinked
+ * file, so everything is saved to a new file.
  */
 import { closeSync, mkdirSync, openSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -11,17 +11,17 @@ import type Sqlite from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 
-/** How often the file's place is checked, also when nothing is received. */
+/** How often the path is checked while nothing is received. */
 const CHECK_EVERY_MS = 2_000;
 
 export interface Durable {
-  /** Syncs what was committed to the disk in the background. */
+  /** Syncs commits to disk in the background. */
   readonly flush: Flush;
-  /** Throws where what is written would be lost, or where that cannot be seen. */
+  /** Throws if the file is no longer at its path, or if that cannot be checked. */
   stay(): void;
-  /** What `stay` threw, once everything is saved; null mostly. */
+  /** The error that `stay` threw, once the data is saved; null until then. */
   fault(): Fault | null;
-  /** Closes the database, once everything is on the disk. */
+  /** Closes the database once everything is on disk. */
   close(): Promise<void>;
 }
 
@@ -38,10 +38,10 @@ export function durableIn(
   const { logFile, displaced } = placeOf(file);
   let log: Promise<FileHandle> | undefined;
   let fault: Fault | null = null;
-  // Checked after the commit and before anybody hears of it: what is acknowledged is in the file that the path names.
+  // Checked after the commit and before the acknowledgement, so acknowledged data is in the file at the path.
   const flush = createFlush(
     async () => {
-      // SQLite does not remove or replace its log while the database is open.
+      // SQLite never removes or replaces its log while the database is open.
       log ??= open(logFile, 'r+');
       await (await log).datasync();
       stay();
@@ -55,7 +55,7 @@ export function durableIn(
     try {
       stay();
     } catch {
-      // Told already; or it cannot be seen now, which the next acknowledgement reports.
+      // Already reported, or the check failed, which the next acknowledgement reports.
     }
   }, CHECK_EVERY_MS).unref();
 
@@ -88,12 +88,12 @@ export function durableIn(
 
 export type Flush = ReturnType<typeof createFlush>;
 
-/** `rewrite` durably writes the log's content elsewhere. */
+/** `rewrite` writes the log's content elsewhere and syncs it. */
 export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<void>) {
   let last = Promise.resolve();
-  /** A sync that has not started yet covers everything committed until it does. */
+  /** A sync that has not started yet covers all commits until it does. */
   let queued = false;
-  /** An operating system reports a failed sync only once and may then treat the lost data as written. */
+  /** An operating system reports a failed sync only once, and may then treat the lost data as written. */
   let failed = false;
 
   async function flush(): Promise<void> {
@@ -107,7 +107,7 @@ export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<vo
     }
   }
 
-  /** Starts syncing what was committed so far. */
+  /** Starts a sync of all commits so far. */
   function begin(): void {
     if (queued) return;
     queued = true;
@@ -118,7 +118,7 @@ export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<vo
 
   return {
     begin,
-    /** Resolves when it is on the disk; rejects when syncing failed, and the next call tries again. */
+    /** Resolves when the data is on disk; rejects if the sync failed, and the next call retries. */
     done(): Promise<void> {
       if (failed) begin();
       return last;
@@ -128,17 +128,17 @@ export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<vo
 
 type Displaced = { part: 'database' | 'log'; how: 'removed' | 'replaced' };
 
-/** Where a database is, and whether its path still leads there. One in memory has no place to lose. */
+/** The database file, and whether its path still leads to it. An in-memory database is never displaced. */
 function placeOf(file: string): { logFile: string; displaced(): Displaced | null } {
   if (file === ':memory:') return { logFile: file, displaced: () => null };
-  // Beside the file itself, where the path is a link.
+  // If the path is a symbolic link, the log is beside its target.
   const logFile = `${realpathSync(file)}-wal`;
   const database = identityOf(file);
   let log = identityOf(logFile);
 
   return {
     logFile,
-    /** Throws where that cannot be seen. */
+    /** Throws if the file system cannot be read. */
     displaced() {
       const there = identityOf(file);
       if (there !== database) return { part: 'database', how: there === null ? 'removed' : 'replaced' };
@@ -150,32 +150,32 @@ function placeOf(file: string): { logFile: string; displaced(): Displaced | null
   };
 }
 
-/** The volume and the number of a file there; null where there is none. */
+/** Device and inode number of a file; null if it does not exist. */
 function identityOf(path: string): string | null {
   try {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });
     return found === undefined ? null : `${found.dev}:${found.ino}`;
   } catch (error) {
-    // A file stands where a folder was.
+    // A parent folder was replaced by a file.
     if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') return null;
     throw error;
   }
 }
 
 /**
- * Saves what is in an open database whose file or log is not where it was. Synchronous, so that nothing comes between, and
- * once: the process ends afterwards. Returns where everything is now; throws where it could not be saved.
+ * Saves an open database whose file or log was displaced. Synchronous, so that nothing intervenes; called once, because
+ * the process ends afterwards. Returns the path of the saved data; throws if it could not be saved.
  */
 function rescue(
   raw: Sqlite.Database,
   { file, logFile, displaced, now }: { file: string; logFile: string; displaced: Displaced; now: number },
 ): string {
   const { part, how } = displaced;
-  // Without its log, the file itself can take all of it.
+  // If only the log is gone, a checkpoint moves everything into the file.
   if (part === 'log' && how === 'removed' && emptyLog(raw)) return file;
   const copy = `${file}.rescued-${new Date(now).toISOString().replace(/[:.]/g, '-')}`;
   mkdirSync(dirname(copy), { recursive: true, mode: 0o700 });
-  // SQLite takes an empty file, and leaves its mode as it is.
+  // VACUUM INTO accepts an empty file and keeps its mode.
   closeSync(openSync(copy, 'wx', 0o600));
   try {
     raw.exec(`VACUUM INTO '${copy.replaceAll("'", "''")}'`);
@@ -183,7 +183,7 @@ function rescue(
     rmSync(copy, { force: true });
     throw error;
   }
-  // The log of the old file, beside a new one, would be read into that at its next opening.
+  // The old log beside a new file would be replayed into it at the next start.
   if (part === 'database' && how === 'replaced') {
     for (const left of [logFile, logFile.replace(/-wal$/, '-shm')]) rmSync(left, { force: true });
   }
@@ -195,7 +195,7 @@ function emptyLog(raw: Sqlite.Database): boolean {
   return told.busy === 0;
 }
 
-/** What happened, and what is to be done. `kept`: where everything is now; null where it could not be saved, and why. */
+/** `kept`: path of the saved data; null if saving failed (`cause`). */
 function displacedFault(file: string, { part, how }: Displaced, kept: string | null, cause?: unknown): Fault {
   const what = part === 'database' ? file : `the write-ahead log of ${file}`;
   const next =

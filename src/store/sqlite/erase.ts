@@ -1,7 +1,7 @@
 /**
- * Erases a phrase permanently: removes it from every row of a chat, then rewrites the file. Works in batches, each of which
- * is one transaction, so that other chats are served meanwhile; a repeated run finds what is left. A column's text is
- * plain, our own JSON (only the fields that hold text), or what models and tools wrote, which is often JSON, too.
+ * Erases a phrase permanently: removes it from every row of a chat, then rewrites the file. Each batch is one
+ * transaction, so other chats are served meanwhile, and a repeated run finds the rest. A column holds plain text, our
+ * own JSON (only some fields are text), or output of models and tools, which is often JSON too.
  */
 import { setImmediate as nextPass } from 'node:timers/promises';
 import Sqlite from 'better-sqlite3';
@@ -21,20 +21,20 @@ import { batchEnd, type KeyPath } from './sql.js';
 /** The phrase to remove, and its replacement. */
 interface Eraser {
   instead: string;
-  /** It is only looked for. */
+  /** Search only, no replacement. */
   looksOnly: boolean;
   isIn(words: string): boolean;
-  /** The identical string if the phrase does not occur. */
+  /** Returns the same string if the phrase does not occur. */
   without(words: string): string;
 }
 
-/** Removes the phrase from one column's text; the identical string if it does not occur. */
+/** Removes the phrase from one column's text; returns the same string if it does not occur. */
 type Clean = (source: string, eraser: Eraser) => string;
 
-/** Removing a phrase may join the text around it into the phrase again; more than one repetition is rare. */
+/** Removing a phrase may join the text around it into the phrase again; more than one pass is rarely needed. */
 const MOST_PASSES = 20;
 
-/** `by`: null to look for the phrase only. */
+/** `by`: the replacement; null to search only. */
 function eraserOf(phrase: Phrase, by: string | null): Eraser {
   const instead = by === null || phrase.isIn(by) ? '' : by;
   return {
@@ -53,12 +53,12 @@ function eraserOf(phrase: Phrase, by: string | null): Eraser {
 
 const plain: Clean = (source, eraser) => eraser.without(source);
 
-/** Our own JSON, as `JSON.stringify` wrote it: only the strings under these names are text. */
+/** Our own JSON, as `JSON.stringify` wrote it: only strings with these field names are text. */
 function json(fields: Record<string, Clean>): Clean {
   return (source, eraser) =>
     JSON.stringify(JSON.parse(source), (name, value: unknown) => {
       if (typeof value === 'string') return fields[name]?.(value, eraser) ?? value;
-      // What a server sent along is partly sealed: nobody can tell whether the phrase is in it, so all of it goes.
+      // The model server's payload is partly sealed and may contain the phrase, so it is dropped as a whole.
       if (name === 'echo' && (!eraser.looksOnly || fromValue(value, eraser) !== value)) return undefined;
       return isPart(value) ? withoutVoidMarks(value, eraser) : value;
     });
@@ -69,8 +69,8 @@ function isPart(value: unknown): value is Part {
 }
 
 /**
- * Marks are offsets into the text, so they are void when it changes; the gateway's note begins elsewhere then. Older
- * versions kept the Markdown of a text beside it (`source`): that goes.
+ * Marks are offsets into the text and become invalid when it changes; the offset of the gateway's note changes too.
+ * Older versions stored the Markdown of a text beside it (`source`): that is dropped.
  */
 function withoutVoidMarks(part: Part & { source?: string }, eraser: Eraser): Part {
   const { source, ...rest } = part;
@@ -81,7 +81,7 @@ function withoutVoidMarks(part: Part & { source?: string }, eraser: Eraser): Par
   return cleaned;
 }
 
-/** Text written by others. In JSON, the phrase may be escaped, or be a key or a number. */
+/** Text from models and tools. In JSON, the phrase may be escaped, or be a key or a number. */
 const foreign: Clean = (words, eraser) => {
   const value = asJson(words);
   if (value !== undefined) {
@@ -93,7 +93,7 @@ const foreign: Clean = (words, eraser) => {
   return rest.includes('\\') && eraser.isIn(withoutEscapes(rest)) ? eraser.instead : rest;
 };
 
-/** The identical value if the phrase does not occur. */
+/** Returns the same value if the phrase does not occur. */
 function fromValue(value: unknown, eraser: Eraser): unknown {
   if (typeof value === 'string') return foreign(value, eraser);
   if (Array.isArray(value)) {
@@ -109,7 +109,7 @@ function fromValue(value: unknown, eraser: Eraser): unknown {
   return eraser.isIn(String(value)) ? eraser.instead : value;
 }
 
-/** An entry of the journal: what was said and done, but not which tool it was, when, and in which chat. */
+/** A journal entry: what was said and done, without tool name, time and chat id. */
 export const entryWords: Clean = (source, eraser) => {
   const entry: Record<string, unknown> = JSON.parse(source);
   const { tool, chat_id, ...given } = Object(entry.action);
@@ -123,7 +123,7 @@ export const entryWords: Clean = (source, eraser) => {
   return JSON.stringify({ ...entry, ...without, ...(entry.action !== undefined && { action }) });
 };
 
-/** What a task was asked for. Who said a message and how far a step is are no text. */
+/** A task's request. The sender and the steps' status are not text. */
 const requestWords: Clean = (source, eraser) => {
   const request: TaskRequest = JSON.parse(source);
   const { viap, memory, plan, ...rest } = request;
@@ -143,7 +143,7 @@ function asJson(words: string): object | undefined {
   if (!/^\s*[[{]/.test(words)) return undefined;
   try {
     const value: unknown = JSON.parse(words);
-    // What is too deep to be gone through is looked at as a text.
+    // JSON nested too deeply to walk is treated as plain text.
     return typeof value === 'object' && value !== null && !isNestedDeeper(value) ? value : undefined;
   } catch {
     return undefined;
@@ -167,17 +167,17 @@ type TableRow = Record<string, unknown>;
 
 const BATCH = 1_000;
 
-/** The columns of a table that contain text. Ids, kinds, and names of people and tools are not among them. */
+/** The text columns of a table, without ids, kinds, and names of people and tools. */
 interface TextColumns {
   table: string;
   columns: Record<string, Clean>;
-  /** How `findWords` counts a row; left out for what only repeats other text: commands, and sent replies. */
+  /** How `findWords` counts a row. Absent for copies of other text: commands and sent replies. */
   counts?: 'messages' | 'others';
-  /** A row that contains the phrase is deleted as a whole. */
+  /** A row that contains the phrase is deleted. */
   whole?: true;
-  /** Only these rows. */
+  /** Restricts the rows. */
   which?: string;
-  /** What is set beside the columns. */
+  /** Additional assignments of the update. */
   also?: string;
 }
 
@@ -196,7 +196,7 @@ const MESSAGES: TextColumns = {
 const STEP = json({ text: plain, arguments: foreign, content: foreign });
 const ALL: TextColumns[] = [
   MESSAGES,
-  // A platform's refusal may quote the message.
+  // A platform's error may quote the message.
   { table: 'outbox', columns: { body: json({ text: plain, label: plain }), error: plain } },
   { table: 'version', columns: { before: plain, after: plain }, counts: 'others', whole: true },
   { table: 'step', columns: { body: STEP }, counts: 'others' },
@@ -224,20 +224,20 @@ const ALL: TextColumns[] = [
   { table: 'shown', columns: { parts: json({ text: plain }) } },
   { table: 'command', columns: { argument: plain }, which: 'finished_at is not null' },
 ];
-/** It repeats what stands elsewhere, but for what was changed there since. */
+/** Repeats text stored elsewhere, but may lag behind later edits. */
 const JOURNAL: TextColumns = {
   table: 'journal',
   columns: { entry: entryWords, results: foreign },
   also: `filed = case filed when 'log' then 'log' else 'stale' end, changed = ${NEWEST_CHANGE} + 1`,
 };
-/** The command that requested the erasure contains the phrase, and needs it until everything else is done. */
+/** The erasing command itself contains the phrase and needs it until the end, so it is cleaned last. */
 const OPEN_COMMANDS: TextColumns = {
   table: 'command',
   columns: { argument: plain },
   which: 'finished_at is null',
 };
 
-/** The key of a table's rows, the condition on the chat's (`@chat`), and the path along them. */
+/** A table's key columns, the condition for rows of the chat (`@chat`), and the path to walk. */
 interface TablePlace {
   key: string[];
   belongs: string;
@@ -249,7 +249,7 @@ function placeOf(db: Database, { table, which = 'true' }: TextColumns): TablePla
   const key = columns.filter(({ pk }) => pk > 0).sort((a, b) => a.pk - b.pk);
   const [first] = key;
   const ofItsRooms = 'room_id in (select id from room where chat_id = @chat)';
-  // The plus sign keeps SQLite from using the index on the chat, with which every batch would scan the whole chat.
+  // The plus sign keeps SQLite off the chat's index, with which every batch would scan the whole chat.
   const ofTheChat = columns.some(({ name }) => name === 'chat_id') ? '+chat_id = @chat' : ofItsRooms;
   const isBetween = (name: string) => `${name} > @after and ${name} <= @upTo`;
   const found = { key: key.map(({ name }) => name), belongs: `${which} and ${ofTheChat}`, path: null };
@@ -300,14 +300,14 @@ async function clean(db: Database, words: TextColumns, chat: ChatId, eraser: Era
         .filter((row) => row !== null);
       for (const row of changed) db.run(`${change} where ${isRow.join(' and ')}`, row);
       if (changed.length === 0) return;
-      // Cached copies of the chat's rooms become void.
+      // Invalidates cached copies of the chat's rooms.
       db.run('update room set revision = revision + 1 where chat_id = ?', chat);
       if (table === 'journal') db.journalChanges.tell();
     }),
   );
 }
 
-/** Until the checkpoint, the write-ahead log and the file still contain old versions of pages. */
+/** Until a checkpoint, the write-ahead log and the file still contain old versions of pages. */
 function emptyLog(db: Database): Promise<void> {
   return db.withBusyRetry(() => {
     if (db.get<{ busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)')?.busy !== 0) {
@@ -350,9 +350,8 @@ export function eraseStore(db: Database): EraseStore {
     async eraseWords(chatId, phrase, by) {
       const eraser = eraserOf(phrase, by);
       for (const words of [...ALL, JOURNAL]) await clean(db, words, chatId, eraser);
-      // SQLite overwrites deleted content (`secure_delete`), but not the copies it made when it moved rows of a full
-      // page to other pages: these remain until the file is rewritten. That takes about a second per 200 MB and blocks
-      // the process.
+      // `secure_delete` overwrites deleted content, but not the copies that SQLite made when it moved rows of a full
+      // page to other pages: these remain until VACUUM, which takes about 1 s per 200 MB and blocks the process.
       await db.withBusyRetry(() => void db.raw.exec('VACUUM'));
       await emptyLog(db);
     },
@@ -370,7 +369,7 @@ function filesRead(attachments: string, phrase: Phrase): string[] {
   );
 }
 
-/** The row without the phrase; null if it does not occur in it. */
+/** The cleaned row; null if the phrase does not occur in it. */
 function withoutPhrase({ columns }: TextColumns, row: TableRow, eraser: Eraser): TableRow | null {
   const next = { ...row };
   for (const [column, clean] of Object.entries(columns)) {

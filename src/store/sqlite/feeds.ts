@@ -1,6 +1,6 @@
 /**
- * The store as others read it through: recall (what each persona heard, and the final decision on what it may still see),
- * exports (a chat as people saw it), digests, and the journal, whose files and streams are made from it.
+ * Read access for other parts: recall (what each persona heard, and the final check of what it may still see), exports
+ * (a chat as people saw it), digests, and the journal that files and streams are made from.
  */
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { ChatFeed } from '../../core/chat-record.js';
@@ -20,7 +20,7 @@ import { caughtUp, writeJournal } from './journal.js';
 import { batchEnd } from './sql.js';
 import { behindReset, findView, HEARD_COLUMNS, type HeardRow, toHeard } from './transcript.js';
 
-/** The newest message that a persona of the room was made to forget. */
+/** The newest message that any persona of the room was made to forget. */
 const LAST_RESET = 'coalesce((select max(reset_at) from view where view.room_id = message.room_id), 0)';
 const NEXT_HEARER = `
   select persona_id from heard where room_id = ? and persona_id > ? order by persona_id limit 1`;
@@ -40,8 +40,8 @@ export function hearersIn(db: Statements, room: RoomId): PersonaId[] {
 }
 
 /**
- * Which messages of a room (`ids`, in order) somebody may still see: those that a persona heard that no reset has made
- * forget them. To be called within a transaction.
+ * The messages of a room (`ids`, in order) that may still be shown: those heard by a persona whose resets did not cover
+ * them. To be called within a transaction.
  */
 export function stillHeard(db: Statements, room: RoomId, ids: readonly number[]): Set<number> {
   const resets = db.all<{ personaId: PersonaId; resetAt: number }>(
@@ -61,7 +61,7 @@ export function stillHeard(db: Statements, room: RoomId, ids: readonly number[])
 
 // ── Recall ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A message is heard soon after it is received: at most this many others of its room come in between. */
+/** A message is heard soon after it is received: at most this many other messages of its room come in between. */
 const NEARBY = 500;
 const NEXT_VIEW = `
   select room_id as room, persona_id as personaId from heard
@@ -107,8 +107,8 @@ function heardSince(db: Statements, ask: Parameters<HeardFeed['heardSince']>[0])
     afterHeard: from.heardAfter,
     afterMessage: from.messageId,
   });
-  // Stops at the messages of a running turn: they, and everything after them, follow when it has ended, so that a
-  // cursor skips nothing.
+  // Stops at the messages of a running turn: they and all later ones follow when it has ended, so a cursor skips
+  // nothing.
   const taken = rows.findIndex(({ isTaken }) => isTaken === 1);
   return (taken < 0 ? rows : rows.slice(0, taken)).map(toHeard);
 }
@@ -143,7 +143,7 @@ const CHAT_BATCH = 5_000;
 interface SaidRow {
   id: number;
   room: RoomId;
-  /** A reset of its room came after it. */
+  /** The message is older than a reset of its room. */
   isOld: number;
 }
 const SAID_IN = `
@@ -168,7 +168,7 @@ function withoutForgotten(db: Statements, rows: SaidRow[]): SaidRow[] {
   return rows.filter(({ id, room, isOld }) => !isOld || heard.get(room)?.has(id));
 }
 
-/** A chat as people saw it: in batches along the ids of all messages. */
+/** A chat as people saw it, in batches by message id. */
 export function saidIn(
   db: StoreReader,
   ask: Parameters<ChatFeed['saidIn']>[0],
@@ -183,9 +183,9 @@ export function saidIn(
 
 // ── Digests ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** How many messages of all chats are looked at before other work may run. */
+/** The number of messages (all chats) examined before other work may run. */
 const SAID_AT_ONCE = 2_000;
-// The plus sign keeps the batch on the ids, whatever indexes there are on chats.
+// The plus sign keeps SQLite on the id range, whatever indexes there are on chats.
 const SAID_SINCE = `
   select chat_id as chatId, author_name as author, author_kind = 'person' as byPerson, text, sent_at as at
   from message
@@ -217,7 +217,7 @@ export function saidStore(db: Database): SaidStore {
 
 // ── The journal ─────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A row as it is read: the entry without its outcome, and that. */
+/** An entry without its outcome, and the outcome's columns. */
 export interface EntryRow {
   changed: number;
   entry: string;
@@ -247,7 +247,7 @@ const PHASES = `
       select changed as mark, 0 as isFirst, ${ENTRY_COLUMNS} from journal
       where changed > @after and changed <> n and status is not 'pending' order by changed limit (select @most)))
   order by mark limit (select @most)`;
-// What is known already is not read again.
+// Entries up to `@after` are known already, so their text is not read again.
 const UNFILED = `
   select n, changed, filed = 'stale' as isStale, status, finished_at as finishedAt,
     case when changed > @after then entry end as entry, case when changed > @after then results end as results
@@ -323,7 +323,7 @@ export function entryOf({ entry: body, status, results, finishedAt }: EntryRow):
   return withOutcome(entry, status, parsed, finishedAt);
 }
 
-/** In the order in which the seed has the fields. */
+/** Fields in the order of the seed. */
 function withOutcome(
   { id, type, agent, parent_event_id, timestamp_intent, status: _, results: __, ...rest }: MattTurn,
   status: MattTurn['status'],

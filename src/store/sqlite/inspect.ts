@@ -1,4 +1,4 @@
-/** For `doctor`, `replay` and `export`: reads a database file, whether or not a gateway is running on it. */
+/** Reads a database file for `doctor`, `replay` and `export`, whether or not a gateway is running on it. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import Sqlite from 'better-sqlite3';
@@ -23,14 +23,14 @@ const WAIT_MS = 5_000;
 
 export type SqliteInspection =
   | { kind: 'missing' }
-  /** `pending` migrations would run at the next start; `parked` replies and turns need a person's attention. */
+  /** `pending` migrations run at the next start; `parked` replies and turns need a person's attention. */
   | { kind: 'found'; pending: number; parked: number };
 
-/** Plain SQL, because the tables may be of an older version, and only these columns are needed. */
+/** Plain SQL: the tables may be of an older version, and only these columns are needed. */
 const PARKED = `
   select (select count(*) from outbox where state = 'parked') + (select count(*) from turn where state = 'parked')`;
 
-/** Throws Fault `store_newer` and `store_unavailable`, as opening it would. */
+/** Throws Fault `store_newer` or `store_unavailable`, as opening it would. */
 export async function inspectSqlite(file: string, migrationsFolder: URL): Promise<SqliteInspection> {
   if (!existsSync(file)) return { kind: 'missing' };
   return withFile(file, { readonly: true }, (raw) => {
@@ -43,15 +43,15 @@ export async function inspectSqlite(file: string, migrationsFolder: URL): Promis
   });
 }
 
-/** Traces messages beside a running gateway. Throws as above; the database must be up to date. */
+/** Traces messages beside a running gateway. Throws as above; the database must be fully migrated. */
 export function withTraces<T>(file: string, look: (traces: TraceStore) => Promise<T>): Promise<T> {
   return reading(file, (db) => look(traceStore(db)));
 }
 
-/** What `coterie replay` and `coterie export` read. */
+/** The reads of `coterie replay` and `coterie export`. */
 export type Records = ReplayStore & ChatFeed & { setting(key: string): Promise<string | null> };
 
-/** Reads beside a running gateway. null if there is no database yet; throws as above, also for one that is not up to date. */
+/** Reads beside a running gateway. null if there is no database; throws as above, and if migrations are pending. */
 export async function withRecords<T>(
   file: string,
   migrationsFolder: URL,
@@ -80,7 +80,7 @@ export async function withRecords<T>(
   );
 }
 
-/** A channel's own values, read beside a running gateway. Empty if the database does not exist yet. */
+/** A channel's state, read beside a running gateway. Empty if there is no database. */
 export async function storedChannelState(
   file: string,
   migrationsFolder: URL,
@@ -91,7 +91,7 @@ export async function storedChannelState(
   return reading(file, (db) => channelState(db, channel, names));
 }
 
-/** A stored setting, read beside a running gateway. null if there is none, or no database yet. */
+/** A setting, read beside a running gateway. null if it or the database does not exist. */
 export async function storedSetting(
   file: string,
   migrationsFolder: URL,
@@ -101,7 +101,7 @@ export async function storedSetting(
   return reading(file, (db) => findSetting(db, key));
 }
 
-/** Whether anybody was approved as owner, read beside a running gateway. null where that cannot be told yet. */
+/** Whether an owner was approved, read beside a running gateway. null if migrations are pending. */
 export async function hasApprovedOwner(file: string, migrationsFolder: URL): Promise<boolean | null> {
   const found = await inspectSqlite(file, migrationsFolder);
   if (found.kind === 'missing') return false;
@@ -110,7 +110,7 @@ export async function hasApprovedOwner(file: string, migrationsFolder: URL): Pro
   return reading(file, (db) => db.value<number>(owners) !== 0);
 }
 
-/** The only change that is made here; no gateway may be running. Nothing is written if there is no database yet. */
+/** The only write in this file; no gateway may be running. Writes nothing if there is no database. */
 export async function storeSetting(
   file: string,
   migrationsFolder: URL,
@@ -157,7 +157,7 @@ interface ReplayTurnRow extends Omit<TurnInStore, 'batch' | 'reply' | 'steps' | 
 type EntryOfTurn = EntryRow & { turnId: string | null };
 type SentRow = Omit<SentByTurn, 'by' | 'text' | 'file' | 'reaction'> & { origin: string; body: string };
 
-/** An entry's id holds its turn's, also where the entry is not kept any more. */
+/** An entry's id contains its turn's id, even after the entry was deleted. */
 const OF_TURN = /^turn-([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})-/;
 const TURN = `
   select ${columns('id personaId state startedAt finishedAt attempts crashes waitsFor waitsUntil batch', 'turn')},

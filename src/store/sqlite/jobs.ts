@@ -1,4 +1,4 @@
-/** Jobs and their runs. A slot is claimed, and becomes an event of its room, in one transaction. */
+/** Jobs and their runs. Claiming a slot and adding its event to the room is one transaction. */
 import type { ChatId } from '../../core/ids.js';
 import {
   type EndedRun,
@@ -23,12 +23,12 @@ const COLUMNS = `id chatId n personaId prompt kind value timezone followUp sende
 const SELECTED = `${columns(COLUMNS, 'job')}, job.room_id as room`;
 type JobRow = Omit<Row<typeof job>, 'roomId' | 'endedAt'> & { room: string };
 
-/** As the partial index on what is due has it. */
+/** Must match the partial index on due jobs. */
 const IS_DUE_ONCE_MORE = `state = 'active' and next_at is not null`;
 const IS_OPEN = `state in ('active', 'paused', 'parked')`;
 const IN_CHANNELS = `substr(job.chat_id, 1, instr(job.chat_id, '_') - 1) in (select value from json_each(@channels))`;
 const MOST_AT_ONCE = 100;
-/** So many runs of a job are kept. */
+/** Runs kept per job. */
 const KEPT_RUNS = 20;
 const DAY_MS = 86_400_000;
 
@@ -52,7 +52,7 @@ const COUNTED = `
     coalesce(sum(follow_up and ${IS_OPEN}), 0) as followUps,
     coalesce(sum(follow_up and created_at > @since), 0) as followUpsToday
   from job where chat_id = @chatId`;
-/** Whoever the turn answers is known by name; else as the one who set another job. */
+/** The name of the person the turn answers, else the name stored with another job of theirs. */
 const NAME_OF = `
   select coalesce(
     (select message.author_name from turn cross join json_each(turn.batch)
@@ -117,7 +117,7 @@ interface OpenRow extends JobRow {
   turnId: string | null;
   turnState: 'running' | 'suspended' | 'ready' | 'answered' | 'failed' | 'parked' | 'aborted' | null;
   endedAt: number | null;
-  /** Of its reply: what is still to be delivered, what was refused, and all. */
+  /** Parts of the run's reply: undelivered, refused, and all. */
   undelivered: number;
   refused: number;
   said: number;
@@ -153,7 +153,7 @@ function fireJob(db: Database, firing: Firing): 'fired' | 'skipped' | null {
   const eventId = jobEventId(row.id, slot, attempt);
   const outcome = isPassedOver ? 'skipped' : 'running';
   const run = { jobId: row.id, slot, attempt, firedAt: now, eventId, outcome };
-  // A clock that went back comes to the same slot again.
+  // If the clock goes back, the same slot comes up again.
   const isNew = db.run(ADD_RUN, bound({ ...run, finishedAt: isPassedOver ? now : null })).changes > 0;
   applyChange(db, row, becomes, now);
   db.run(FORGET_OLD_RUNS, { id: row.id });
@@ -182,12 +182,12 @@ function openRuns(db: Statements, channels: string[], since: number) {
   return { working, ended };
 }
 
-/** Whether it takes part in what the gateway does at once. */
+/** Whether it counts towards the limit of concurrent runs. */
 function isWorking({ messageState, turnState }: OpenRow): boolean {
   return messageState === 'waiting' || turnState === 'running' || turnState === 'ready';
 }
 
-/** null: it is under way, or its reply is. */
+/** null: the run or the delivery of its reply is still in progress. */
 function endOf(row: OpenRow): EndedRun | null {
   const outcome = outcomeOf(row);
   if (outcome === null) return null;
@@ -198,7 +198,7 @@ function endOf(row: OpenRow): EndedRun | null {
 
 function outcomeOf(row: OpenRow): EndedRun['outcome'] | null {
   const { messageId, messageState, turnId, turnState, undelivered, refused, said } = row;
-  // Nobody is going to answer it: it was forgotten, or stopped before it had a turn.
+  // Nobody will answer it: it was forgotten, or stopped before it had a turn.
   if (messageId === null) return 'skipped';
   if (messageState === 'waiting') return null;
   if (turnId === null) return 'skipped';
@@ -220,7 +220,7 @@ function endRun(db: Statements, run: Omit<EndedRun, 'endedAt'>, changed: JobChan
   const { job, slot, attempt, outcome } = run;
   if (db.run(END_RUN, { id: job.id, slot, attempt, outcome, now }).changes === 0) return false;
   const row = findRow(db, job.id);
-  // Not after it was cancelled, nor while it is paused.
+  // Not if it was cancelled or paused meanwhile.
   const isGoingOn = row?.state === 'active' || (row?.state === 'done' && row.kind === 'once');
   if (row !== undefined && isGoingOn) applyChange(db, row, changed, now);
   return true;

@@ -1,9 +1,8 @@
 /**
- * The journal, beside each step of the route: entries are added and ended within the transaction of whatever they tell of.
- * Only what personas send is added later: its intent is on the disk before anything is sent, as an entry of the outbox, and
- * its entry here is made from that when the send ends, when somebody reads the journal, or a moment later, so that no
- * reply waits for it. To be called within a transaction, except
- * `sendEnded` and `caughtUp`.
+ * Writes the journal in the same transaction as the events it records. Only sends are entered later, so that no reply
+ * waits for the journal: the outbox entry records the intent before sending, and the journal entry is derived from it
+ * when the send ends, when somebody reads the journal, or a moment later. All but `sendEnded` and `caughtUp` are to be
+ * called within a transaction.
  */
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import {
@@ -15,16 +14,16 @@ import {
 } from '../../core/journal.js';
 import type { Database, Statements } from './connection.js';
 
-/** A task of a persona that is not over: as the partial index has it. */
+/** An unfinished task of a persona; must match the partial index. */
 export const IS_DELEGATED = `task.room_id is not null and task.status in ('pending', 'running')`;
 
-/** The newest number: of an entry that was added, or of one that changed later. Only the latter are in an index of their own. */
+/** The highest number in use, by an added or a later changed entry. Only changed entries have their own index. */
 export const NEWEST_CHANGE = `max(coalesce((select max(n) from journal), 0),
   coalesce((select max(changed) from journal where changed <> n), 0))`;
-/** Each addition and each change of an entry takes the next number. */
+/** Each addition or change of an entry takes the next number. */
 const NEXT = `(${NEWEST_CHANGE} + 1)`;
 
-/** The turn behind an origin: of its answer, or of a side message (`tool:<turn>:<key>`). */
+/** The turn behind an origin: `turn:<turn>` (its reply) or `tool:<turn>:<key>` (a side message). */
 export function turnOf(origin: string): string {
   return `case
     when ${origin} like 'turn:%' then substr(${origin}, 6)
@@ -34,7 +33,7 @@ export function turnOf(origin: string): string {
 
 // ── Entries of what is sent ─────────────────────────────────────────────────────────────────────────────────
 
-/** How a send stands; `of`: the entry of the outbox. */
+/** Status of a send; `of`: alias of the outbox entry. */
 const statusOf = (of: string) => `case when ${of}.finished_at is null then 'pending'
   when ${of}.state = 'parked' then 'interrupted' else 'completed' end`;
 const resultsOf = (of: string) => `case
@@ -42,8 +41,8 @@ const resultsOf = (of: string) => `case
   when ${of}.finished_at is not null then json_object('error', coalesce(${of}.error, ${of}.state)) end`;
 
 /**
- * Adds what the journal does not have. Each takes two numbers, for one that has ended already is one that changed. What a
- * turn was caused by is the newest message that no persona wrote.
+ * Adds missing entries. Each uses two numbers, because an entry that has already ended is also a changed one. The cause
+ * of a turn is the newest message not written by a persona.
  */
 const addingSends = (of: string, { n, from }: { n: string; from: string }) => `
   insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, entry, results, at, finished_at)
@@ -74,8 +73,8 @@ const ADD_UNFINISHED_SENDS = addingThese(
 );
 
 /**
- * Whatever ends an entry of the outbox (sent, given up, dropped by a reset, parked, …) ends the message's entry with it. Of
- * this connection alone: a file with triggers in it is not restored.
+ * When an outbox entry ends in any way (sent, given up, dropped by a reset, parked, …), its journal entry ends with it.
+ * A temporary trigger, because a file with permanent triggers is refused on restore.
  */
 const SEND_ENDS = `
   create temp trigger if not exists journal_send_ends after update of finished_at on main.outbox
@@ -99,7 +98,7 @@ export async function closeJournal(db: Database): Promise<void> {
   await caughtUp(db);
 }
 
-/** These entries of the outbox are messages of a persona's turn. */
+/** Registers outbox entries that are a persona's messages in a turn. */
 export function journalSends(db: Database, ids: readonly number[]): void {
   for (const id of ids) db.unentered.ids.add(id);
   db.unentered.stopWaiting ??= db.clock.after(ENTERED_WITHIN_MS, () => {
@@ -111,13 +110,13 @@ export function journalSends(db: Database, ids: readonly number[]): void {
   db.journalChanges.tell();
 }
 
-/** The end of this one is stored, and so is its entry. */
+/** The end of this send and its entry are stored. */
 export function sendEnded(db: Database, id: number): void {
   db.unentered.ids.delete(id);
   db.journalChanges.tell();
 }
 
-/** Everything that is sent has its entry when this resolves. */
+/** When it resolves, all sends have journal entries. */
 export async function caughtUp(db: Database): Promise<void> {
   const ids = [...db.unentered.ids];
   if (ids.length === 0) return;
@@ -125,13 +124,13 @@ export async function caughtUp(db: Database): Promise<void> {
   for (const id of ids) db.unentered.ids.delete(id);
 }
 
-/** The same, within a transaction. */
+/** Like `caughtUp`, within a transaction. */
 function enterSends(db: Database): void {
   const { ids } = db.unentered;
   if (ids.size > 0) db.run(ADD_SENDS, JSON.stringify([...ids]));
 }
 
-/** What a process that died was sending is in it now. */
+/** Enters the sends that a dead process left unfinished. */
 export function enterLeftSends(db: Statements): void {
   db.run(ADD_UNFINISHED_SENDS);
 }
@@ -142,7 +141,7 @@ const ADD = `
   insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
   select next, next, @id, @chatId, @roomId, @personaId, @turnId, @status, @owner, @entry, @at
   from (select ${NEXT} as next) where true on conflict (id) do nothing`;
-/** The outcome of one that is pending. */
+/** Ends a pending entry. */
 const END_ENTRY = `
   update journal set status = @status, results = @results, finished_at = @at, changed = ${NEXT}
   where id = @id and status = 'pending'`;
@@ -190,7 +189,7 @@ function isKnown(db: Statements, id: string): boolean {
   return db.get('select 1 from journal where id = ?', id) !== undefined;
 }
 
-/** Where a person's words came in: `telegram:42`. */
+/** The source of a person's message: `telegram:42`. */
 export function sourceOf(chatId: ChatId): string {
   return chatId.replace('_', ':');
 }
@@ -207,7 +206,7 @@ export interface Happening {
   at: number;
 }
 
-/** Something was heard in a room that may wake a persona. */
+/** Records a message that may wake a persona. */
 export function journalHappened(db: Database, heard: Happening): void {
   const { messageId, room, agent, type, source, content, from, actionId, at } = heard;
   const entry: GuppiEvent = {
@@ -225,7 +224,7 @@ export function journalHappened(db: Database, heard: Happening): void {
   writeJournal(db, [{ kind: 'event', entry, chatId, room, personaId: agent, turnId: null }], null);
 }
 
-/** What a suspended turn has waited for has come: the outcome of its call, and the event that wakes its persona. */
+/** The result that a suspended turn waited for: ends its call, and adds the event that wakes its persona. */
 export function callCameBack(
   db: Database,
   call: {
@@ -241,7 +240,7 @@ export function callCameBack(
   const { room, turnId, personaId, callId, content, failed, at } = call;
   const id = callEntryId(turnId, callId);
   const results: Results = failed ? { error: content } : { output: content };
-  // Not every wait is a call that was entered.
+  // Not every wait has a call in the journal.
   endEntry(db, id, { status: 'completed', results, at });
   const entry: GuppiEvent = {
     id: `evt-${id}`,
@@ -259,10 +258,10 @@ export function callCameBack(
 
 // ── What a turn, a task or a process that is over has left, and what is forgotten ───────────────────────────
 
-/** What a file shows of it is out of date; `working.log` follows every change. */
+/** Marks archived entries as outdated in their file; `working.log` follows every change anyway. */
 const REFILED = `filed = case filed when 'log' then 'log' else 'stale' end`;
 
-/** Changes several entries, each of which gets a number of its own. */
+/** Changes several entries; each gets its own number. */
 export function changingEntries(set: string, which: string): string {
   return `
     update journal set ${set}, changed = ${NEWEST_CHANGE} + chosen.place
@@ -270,10 +269,7 @@ export function changingEntries(set: string, which: string): string {
     where journal.n = chosen.n`;
 }
 
-/**
- * Calls that wait for a person stay pending, and so do those that began a task which is not over, and what is to be sent,
- * which nobody carries out.
- */
+/** These stay pending: calls that wait for a person, calls whose task is unfinished, and sends (owner null). */
 const IS_LEFT = `status = 'pending' and not exists (
   select 1 from turn where turn.id = journal.turn_id and turn.state in ('suspended', 'ready'))
   and not exists (
@@ -281,7 +277,7 @@ const IS_LEFT = `status = 'pending' and not exists (
       and journal.id = 'turn-' || task.turn_id || '-' || task.call_id)
   and owner is not null`;
 
-/** What is left of an entry that was forgotten: that it happened, and when. */
+/** Reduces a forgotten entry to the fact that it happened, and when. */
 const WORDLESS = `entry = case when status is null then json_set(entry, '$.content', '')
     else json_remove(
       json_set(entry, '$.reasoning', '', '$.action', json_object('tool', entry->>'$.action.tool')),
@@ -291,20 +287,20 @@ const WORDLESS = `entry = case when status is null then json_set(entry, '$.conte
 const HAS_WORDS = `(entry->>'$.content' <> '' or entry->>'$.reasoning' <> ''
   or entry->'$.action' <> json_object('tool', entry->>'$.action.tool') or results not in ('{"output":""}', '{"error":""}'))`;
 
-/** What a turn or a task did; no index leads from it, but the ids begin with it: `turn-<turn>-<call>`, `turn-<task>`. */
+/** The entries of a turn or task, found by id prefix, as there is no index: `turn-<turn>-<call>`, `turn-<task>`. */
 const doneBy = (turn: string) => idsFrom(`'turn-' || ${turn}`);
-/** That, and the events that came of it. */
+/** The same, plus the events that resulted. */
 export const entriesOfTurn = (turn: string) =>
   `(${doneBy(turn)} or ${idsFrom(`'evt-turn-' || ${turn}`)} or id = 'evt-task-' || ${turn})`;
 
-/** `.` comes after `-`. */
+/** Prefix search: `.` is the character after `-`. */
 function idsFrom(beginning: string): string {
   return `(id >= ${beginning} and id < ${beginning} || '.')`;
 }
 
 const INTERRUPTED = `status = 'interrupted', results = @results, finished_at = @at`;
 const INTERRUPT_OF_TURN = changingEntries(INTERRUPTED, `${IS_LEFT} and ${doneBy('@turnId')}`);
-// What a person has allowed and nobody has begun will still run.
+// Excludes calls that a person has allowed but that have not begun: they will still run.
 const INTERRUPT_OF_OWNER = changingEntries(
   INTERRUPTED,
   `${IS_LEFT} and owner = @owner and (turn_id is null or exists (
@@ -325,13 +321,13 @@ const FORGET_MESSAGES = changingEntries(
   `id in (select 'evt-' || value from json_each(@ids)) and ${HAS_WORDS}`,
 );
 
-/** The turn is over: the calls that it left have no outcome any more. */
+/** The turn is over: its open calls will have no outcome. */
 export function interruptTurn(db: Database, turnId: string, error: string, at: number): void {
   db.run(INTERRUPT_OF_TURN, { turnId, results: JSON.stringify({ error }), at });
   db.journalChanges.tell();
 }
 
-/** A process is dead: its calls have no outcome, but for what waits for a person and what is still sent. */
+/** A process died: its open calls have no outcome, except those that wait for a person and sends. */
 export function interruptLeft(db: Database, owner: string, error: string, at: number): void {
   db.run(INTERRUPT_OF_OWNER, { owner, results: JSON.stringify({ error }), at });
   db.journalChanges.tell();
@@ -339,7 +335,7 @@ export function interruptLeft(db: Database, owner: string, error: string, at: nu
 
 const TASK_OVER = 'The task ended before the outcome of this was known.';
 
-/** A task is over: its calls have no outcome any more, and the call that gave it has this one. */
+/** A task is over: its open calls have no outcome, and the call that delegated it gets this one. */
 export function endTaskEntries(
   db: Database,
   { id: taskId, turnId, callId }: { id: string; turnId: string | null; callId: string | null },
@@ -352,14 +348,14 @@ export function endTaskEntries(
   db.journalChanges.tell();
 }
 
-/** A persona forgets what was said in a room up to a message, and what it did about it. */
+/** Makes a persona forget what was said in a room up to a message, and what it did in response. */
 export function forgetEntries(db: Database, room: RoomId, personaId: PersonaId, upTo: number): void {
   enterSends(db);
   db.run(FORGET_ROOM, { room, personaId, upTo });
   db.journalChanges.tell();
 }
 
-/** Nobody may see these messages any more. */
+/** Forgets messages that nobody may see any more. */
 export function forgetMessageEntries(db: Database, ids: readonly number[]): void {
   enterSends(db);
   db.run(FORGET_MESSAGES, { ids: JSON.stringify(ids) });

@@ -1,7 +1,7 @@
 /**
- * Beside steps 5 and 7 of the route: what is shown of a turn's reply before it is final, one record per turn. When the turn
- * ends, it passes into the outbox: to the deliveries of the same parts, or as entries that remove the shown part or
- * complete it as stopped. And which messages of a platform are known here, for a channel that looks for one of ours.
+ * Live replies, steps 5 and 7 of the route: one record per turn of the parts shown before the reply is final. When the
+ * turn ends, it moves to the outbox: into the deliveries of the same parts, or as entries that remove a shown part or
+ * mark it as stopped. Also lists the platform message ids known here, for channels that search for our messages.
  */
 import type { NewDelivery, ShownPart } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
@@ -17,11 +17,11 @@ import {
   UNKNOWN,
 } from './outbox.js';
 
-/** Appended to a stopped reply; and how long a text may be so that this still fits on any platform. */
+/** Appended to a stopped reply, and the maximum text length at which it still fits on any platform. */
 const STOPPED_MARK = ' …\n(stopped)';
 const FITS_BELOW = 1_800;
 
-/** What is shown of a turn, as stored. */
+/** The stored record. */
 interface ShownParts {
   parts: ShownPart[];
   crashes: number;
@@ -37,7 +37,7 @@ export function removeShown(db: Statements, turnId: string): void {
   db.run('delete from shown where turn_id = ?', turnId);
 }
 
-/** The turn was stopped: completes what is visible as stopped. To be called within a transaction. */
+/** The turn was stopped: marks the visible part as stopped. To be called within a transaction. */
 export function stopShown(db: Database, turn: { id: string; personaId: string }, to: SendTarget): void {
   const { parts, crashes } = shownParts(db, turn.id);
   const last = parts.at(-1);
@@ -51,12 +51,12 @@ export function stopShown(db: Database, turn: { id: string; personaId: string },
   });
   putDeliveries(db, to, entries);
   if (fits) return;
-  // A separate entry, so that a reset, which drops the turn's unsent entries, keeps it.
+  // A separate entry, because a reset drops the turn's unsent entries but must keep this one.
   const body = { text: STOPPED_MARK.trim(), marks: [] };
   putDeliveries(db, to, [{ ...entryOf(turn, last, 0), origin: `notice:${turn.id}`, body }]);
 }
 
-/** The deliveries of a turn that ends, each with what is shown of it; surplus shown parts are removed. */
+/** The deliveries of an ending turn, each with its shown part; surplus shown parts are removed. */
 export function withShown(
   turn: { id: string; personaId: string },
   { parts, crashes }: ShownParts,
@@ -87,12 +87,12 @@ function entryOf(
   return entry;
 }
 
-/** Nothing was visible of a stopped turn's reply, neither this part nor one before it, so there is nothing to complete. */
+/** Neither this nor an earlier part of a stopped turn's reply was visible, so there is nothing to complete. */
 const NOBODY_SAW_IT = `platform_message_id = '${UNKNOWN}' and exists (
   select 1 from turn where turn.id = substr(outbox.origin, 6) and turn.state = 'aborted') and not exists (
   select 1 from outbox as before where before.origin = outbox.origin and before.persona_id = outbox.persona_id
     and before.part < outbox.part and before.state in ('waiting', 'sending', 'sent'))`;
-/** Resets entries to their state before anything of them was sent. */
+/** Resets entries to their state before the first attempt. */
 const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, attempts = 0, uncertain_cuts = 0,
   uncertain_crashes = 0, lease_owner = null, mark = null,
   finished_at = case when ${NOBODY_SAW_IT} then created_at end,
@@ -124,7 +124,7 @@ const RETRACT = `
   where id in (select value from json_each(@ids)) and finished_at is null`;
 
 function show(db: Statements, turnId: string, parts: ShownPart[]): boolean {
-  // A suspended turn shows nothing more, but keeps what is known of what it has shown.
+  // A suspended turn shows nothing more, but its record is still updated.
   if (db.run(NOTE_PARTS, { turnId, parts: JSON.stringify(parts) }).changes === 1) {
     return db.get(IS_RUNNING, turnId) !== undefined;
   }
@@ -136,9 +136,9 @@ function show(db: Statements, turnId: string, parts: ShownPart[]): boolean {
   return false;
 }
 
-/** How many of a store's newest entries tell what a channel sent last. */
+/** Number of newest outbox entries searched for a channel's last sends. */
 const NEWEST_ENTRIES = 3_000;
-/** Of a chat beside the one that is asked about. */
+/** The chat asked about, or another direct chat of the same account. */
 const IN_THE_SAME_ROW = `(chat.id = @chatId or chat.kind = 'direct' and exists (
   select 1 from chat as asked where asked.id = @chatId and asked.kind = 'direct'
     and asked.channel = chat.channel and asked.account = chat.account))`;

@@ -1,6 +1,6 @@
 /**
- * What people can ask of memory: the versions of its files, which of their lines are words from outside, the memory that a
- * persona was last given, and what became of a message (`/memory why`, `coterie doctor`).
+ * The history of memory: versions of its files, lines that come from outside, the memory last given to a persona, and
+ * message traces (`/memory why`, `coterie doctor`).
  */
 import { hasMarker } from '../../core/cut.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -14,7 +14,7 @@ import { findView, MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcr
 
 // ── Lines from outside: digests of them, so that nothing of what they say is kept here ──────────────────────
 
-/** Of one file: with more of them it is from outside as a whole, for what was dropped could stand in it still. */
+/** Maximum per file. Beyond it the whole file counts as from outside, because a dropped line could still be in it. */
 const MOST_LINES = 20_000;
 const WHOLE = '';
 const MARK_LINE = `
@@ -41,7 +41,7 @@ export function originStore(db: Database): Origins {
       if (keys.size === 0) return 'inside';
       const text = await textNow();
       if (text.trim() === '') return 'inside';
-      // Of a line that was cut nobody knows whether it is one of them.
+      // For a truncated line it is unknown whether it is one of them.
       if (keys.has(WHOLE) || hasMarker(text)) return 'outside';
       return linesOfText(text).some((line) => keys.has(lineKey(line) ?? '-')) ? 'outside' : 'inside';
     },
@@ -50,9 +50,9 @@ export function originStore(db: Database): Origins {
 
 // ── Versions ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** How many changes of one persona's memory in a chat are kept and can be undone. */
+/** Versions kept (and undoable) per persona and chat. */
 const KEPT_VERSIONS = 200;
-/** Of what a persona was given for its last answer in a room. */
+/** The memory in the prompt of a persona's last answer in a room. */
 export const PROMPT_SNAPSHOT = 'memory dailyLog recalled summary';
 const VERSION = 'id chatId personaId file tier before after at cause';
 type VersionRow = Omit<Row<typeof version>, 'n' | 'undone' | 'tier'> & {
@@ -63,7 +63,7 @@ const DROP_OLDEST = `
   delete from version where chat_id = @chatId and persona_id = @personaId and n <= (
     select n from version where chat_id = @chatId and persona_id = @personaId
     order by n desc limit 1 offset ${KEPT_VERSIONS})`;
-// SQLite recompiles a statement whenever a bare LIMIT parameter is bound, but not for an expression: hence the sum.
+// SQLite recompiles a statement whenever a bare LIMIT parameter is bound, but not for an expression; hence `+ 0`.
 const newestVersions = (which: string) => `
   select ${columns(VERSION)} from version where n in (
     select n from version where chat_id = @chatId ${which} and undone = 0 order by n desc limit @most + 0)
@@ -75,7 +75,7 @@ export function versionStore(db: Database): VersionStore {
       db.write(() => {
         db.run(insertInto('version', VERSION), bound(kept));
         const { cause, chatId, personaId, file, before, after } = kept;
-        // Where the write then fails, marks of lines that stand nowhere do no harm.
+        // If the file's write then fails, marks of lines that do not exist are harmless.
         if (cause.tainted) markOutside(db, memoryPath(chatId, file), addedLines(before, after));
         db.run(DROP_OLDEST, { chatId, personaId });
       }),
@@ -100,7 +100,7 @@ export function versionStore(db: Database): VersionStore {
 
 // ── Traces ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A message to report, with the columns that are not reported. */
+/** A message to trace, with columns that the trace does not report. */
 interface TracedRow extends MessageRow {
   chatId: ChatId;
   state: 'waiting' | 'done';
@@ -134,7 +134,7 @@ const SENT_BY = `
 const REPLY_OF = traced(
   `from message where id > ? and turn_id = ? and author_kind = 'persona' order by id limit 1`,
 );
-// Any part of the reply: people who answer it need not find the one that ends with the note.
+// Any part of the reply: people may reply to a part other than the one with the note.
 const NOTED_TURN = `
   select substr(origin, 6) from outbox as sent
   where chat_id = ? and platform_message_id = ? and origin like 'turn:%' and exists (
@@ -150,7 +150,7 @@ const IN_BATCH = `
 const HEARINGS = `
   select persona_id as personaId, heard_after as heardAfter, message_id as messageId, addressed
   from heard where room_id = ? and message_id = ?`;
-// The window has not moved past an archive that is still being written.
+// An archive in state `writing` does not count: the window has not moved past it yet.
 const ARCHIVE_OF = `
   select file from archived
   where chat_id = @chatId and room_id = @room and persona_id = @personaId and state <> 'writing'
@@ -169,7 +169,7 @@ export function messagesWith(db: Statements, ids: readonly number[]): StoredMess
   return db.all<MessageRow>(IN_BATCH, JSON.stringify(ids)).map(toMessage);
 }
 
-/** The messages with this platform id, newest first: inbound ones, and replies that have a part with it. */
+/** The messages with this platform id, newest first: inbound messages, and replies with such a part. */
 function rowsCalled(db: Statements, chatId: ChatId, platformMessageId: string): TracedRow[] {
   const turns = db.all<{ turnId: string; batch: string }>(SENT_BY, chatId, platformMessageId);
   const sent = turns.flatMap(({ turnId, batch }) => {
@@ -180,7 +180,7 @@ function rowsCalled(db: Statements, chatId: ChatId, platformMessageId: string): 
   return [...said, ...sent].sort((a, b) => b.id - a.id);
 }
 
-/** What became of a message, for each persona that heard it or for one. */
+/** The fate of a message, for each persona that heard it or for one. */
 function tracesOf(db: Statements, row: TracedRow, only: PersonaId | null): Trace[] {
   const message = toMessage(row);
   const newest = new Map<PersonaId, Hearing>();
@@ -251,7 +251,7 @@ async function spokeSince(db: StoreReader, since: number): Promise<Spoke[]> {
       const key = `${roomParts(row.room).chatId}\n${row.personaId}`;
       if ((found.get(key)?.at ?? 0) < row.at) found.set(key, row);
     }
-    // Messages are in the order of their receipt, but for some that piled up while the gateway was away.
+    // Ids follow the order of receipt, except for messages that accumulated while the gateway was down.
     if (page.newest < since) break;
     below -= TRACED_AT_ONCE;
     await new Promise((resolve) => setImmediate(resolve));

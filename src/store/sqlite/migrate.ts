@@ -1,6 +1,6 @@
 /**
- * Brings a database up to this version when it is opened: all pending migrations in one transaction, after copying an
- * existing database. Refuses a database of a newer version, and one from elsewhere that is not ours.
+ * Migrates a database when it is opened: all pending migrations in one transaction, after a backup copy. Refuses
+ * databases of a newer version, and files that are not ours.
  */
 import { readFileSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { Fault } from '../../core/errors.js';
 import { storeFault } from './busy.js';
 import type { Database } from './connection.js';
 
-/** A migration is identified by the name of drizzle-kit's file: `0003_something`. */
+/** A migration is identified by its drizzle-kit file name: `0003_something`. */
 type Tag = string;
 
 const KEPT_COPIES = 3;
@@ -44,7 +44,7 @@ function apply(db: Database, folder: string, tag: Tag): void {
   try {
     db.raw.exec(statements);
   } catch (error) {
-    // A full disk or a lock is not the migration's fault and is handled (or waited for) as usual.
+    // A full disk or a lock is not the migration's fault and is handled as usual.
     if (error instanceof Error && 'code' in error && error.code !== 'SQLITE_ERROR') throw error;
     throw new Fault('store_unavailable', `${db.file}: migration ${tag} failed; nothing was changed`, error);
   }
@@ -88,9 +88,9 @@ async function removeOldCopies(file: string): Promise<void> {
 }
 
 /**
- * Before a database from elsewhere is opened as ours: whether it is one, whole, and without code of somebody else's (a
- * trigger or a view runs with the statements of whoever has the database open). Throws Fault `store_unavailable`, and
- * `store_newer` for one of a newer version.
+ * Checks a file from elsewhere before it is opened: it must be an intact coterie database without triggers or views,
+ * which could run foreign SQL within our statements. Throws Fault `store_unavailable`, or `store_newer` for a newer
+ * version.
  */
 export function refuseForeign(file: string, migrationsFolder: string): void {
   const refuse = (why: string) => new Fault('store_unavailable', `${file} cannot be used: ${why}`);

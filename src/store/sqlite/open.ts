@@ -1,4 +1,4 @@
-/** Opens the store on SQLite: one file, migrated to this version, and the ports on top of it. */
+/** Opens the store on SQLite: one file, fully migrated, and all ports on it. */
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../../core/clock.js';
@@ -35,20 +35,20 @@ export interface SqliteOptions {
   migrationsFolder: string;
   clock: Clock;
   log: Log;
-  /** By whose days usage is summed; UTC where left out. */
+  /** The time zone whose days usage is summed by. Default: UTC. */
   zone?: Zone;
   /** How long a verb waits for another process before it fails. */
   busyTimeoutMs?: number;
-  /** The size at which the disk counts as full. */
+  /** Simulates a full disk at this size. */
   maxPages?: number;
-  /** Called once, when somebody has removed, replaced or moved the file: the store is over. */
+  /** Called once, when the file was removed, replaced or moved; the store is then unusable. */
   onDisplaced?: (fault: Fault) => void;
 }
 
 /** Throws Fault `store_newer` for a file of a newer version, `store_unavailable` if it cannot be used. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const { migrationsFolder, busyTimeoutMs = BUSY_TIMEOUT_MS, ...rest } = options;
-  // Only the owner can read it: conversations are private, even on a shared machine.
+  // Only the owner can read the folder: conversations are private, even on a shared machine.
   await mkdir(dirname(options.file), { recursive: true, mode: 0o700 });
   const db = await connect({ ...rest, busyTimeoutMs });
   try {
@@ -60,7 +60,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   }
 }
 
-/** Implements the ports on a database that is up to date: the steps of the route, then what stands beside it. */
+/** All ports on a migrated database: the steps of the route, then the rest. */
 export function storeOn(db: Database): Store {
   startJournal(db);
   return {
@@ -71,7 +71,7 @@ export function storeOn(db: Database): Store {
     ...liveStore(db),
     ...outboxStore(db),
     ...commandStore(db),
-    // Beside the route
+    // Not on the route
     ...chatStore(db),
     ...accessStore(db),
     ...approvalStore(db),
@@ -93,7 +93,7 @@ export function storeOn(db: Database): Store {
     watch: db.watch,
     copyTo: (file, { logins }) => db.copyTo(file, logins ? undefined : (copy) => copy.exec(FORGET_LOGINS)),
     async close() {
-      // It fails only where the file is gone; the next process enters what is missing then.
+      // Fails only if the file is gone; the next process then enters the missing sends.
       await closeJournal(db).catch((error) =>
         db.log?.warn({ err: error }, 'the last sends could not be entered in the journal'),
       );

@@ -1,6 +1,6 @@
 /**
- * Step 7 of the route: the outbox. Entries are added by `putDeliveries` and `putDelivery` alone, and delivered in order per
- * chat; only one process at a time sends for a chat.
+ * Step 7 of the route: the outbox. Only `putDeliveries` and `putDelivery` add entries. They are delivered in order per
+ * chat, and only one process at a time sends to a chat.
  */
 import type { Delivery, NewDelivery, Post, ShownPart } from '../../core/channel.js';
 import { Fault } from '../../core/errors.js';
@@ -13,26 +13,26 @@ import type { outbox } from './schema-work.js';
 import { columns, fromJson, listed, type Row } from './sql.js';
 import { greet } from './transcript.js';
 
-/** The destination of a delivery, and when it was created. */
+/** The destination of a delivery, and its time of creation. */
 export type SendTarget = Omit<Post, 'delivery' | 'precedes'>;
 
-/** An entry as it is added; `shown`: the part that is shown already, and how often the process crashed while sending it. */
+/** An entry to add. `shown`: its part that is already shown, and the number of crashes while sending it. */
 export type NewEntry = NewDelivery & {
   shown?: { part: ShownPart; crashes: number } | undefined;
   precedes?: number | undefined;
 };
 
-/** Stored as the platform's id when a part may be shown and its id is unknown; also once it is given up. */
+/** Platform id of a part that may be shown under an unknown id; also after it was given up. */
 export const UNKNOWN = '';
 
-/** The platform's id of an entry that ends without one. */
+/** The platform id for an entry that ends unsent: `UNKNOWN` if it may have arrived. */
 export const UNKNOWN_IF_IN_DOUBT = `case when mark is null then platform_message_id
   else coalesce(platform_message_id, '${UNKNOWN}') end`;
 
 /** The body of an entry whose text was forgotten. */
 export const NO_WORDS = '{"text":"","marks":[]}';
 
-/** The order in which a chat's entries are delivered; must match the text of the index `outbox_next`. */
+/** The delivery order within a chat; must match the text of the index `outbox_next`. */
 const DELIVERY_ORDER = 'case when precedes is null then id else precedes - 0.5 end';
 
 const NEW_ENTRY = `origin personaId speaker part body face replyTo createdAt attempts uncertainCrashes state platformMessageId
@@ -42,7 +42,7 @@ const INSERT = `
   select @chatId, @channel, @address, @threadId, @kind, ${fromJson(NEW_ENTRY)}
   from json_each(@rows) where true on conflict do nothing returning id`;
 
-/** With `send`, the first is claimed, marked as being sent, and returned. To be called within a transaction. */
+/** With `send`, the first entry is claimed, marked as being sent, and returned. To be called within a transaction. */
 export function putDeliveries(
   db: Database,
   to: SendTarget,
@@ -58,7 +58,7 @@ export function putDeliveries(
   return send ? asDelivery(ids[0] ?? 0, to, first) : null;
 }
 
-/** Ignores a duplicate of (origin, persona, part): then false. To be called within a transaction. */
+/** Returns false for a duplicate of (origin, persona, part). To be called within a transaction. */
 export function putDelivery(db: Database, to: SendTarget, delivery: NewEntry): boolean {
   return insertRows(db, to, [delivery], null).length === 1;
 }
@@ -95,12 +95,12 @@ function rowOf(delivery: NewEntry, send: Attempt | null, now: number) {
   };
 }
 
-/** What a persona says in a turn, which the journal holds; a command's answer and a notice are the gateway's. */
+/** Whether a persona says it in a turn, so the journal holds it; commands' answers and notices are the gateway's. */
 function isOfTurn({ origin, personaId }: NewDelivery): boolean {
   return personaId !== null && /^(turn|tool):/.test(origin);
 }
 
-/** If it is unknown whether the part arrived, it counts as tried once, and is looked for from that time on. */
+/** If the part may have arrived, that counts as one attempt, and the channel searches for it from that time on. */
 function inDoubt(
   { shown }: NewEntry,
   now: number,
@@ -113,7 +113,7 @@ function inDoubt(
   return mark === undefined ? tried : { ...tried, mark };
 }
 
-/** The delivery's state before the attempt that begins. */
+/** The delivery as it was before the attempt that now begins. */
 function asDelivery(id: number, { now, ...to }: SendTarget, entry: NewEntry): Delivery {
   const { shown, precedes: _, ...delivery } = entry;
   const doubt = inDoubt(entry, now);
@@ -151,9 +151,9 @@ interface NextRow extends OutboxRow {
   leaseOwner: string | null;
   leaseUntil: number;
 }
-// Excludes an entry that a reset has forgotten: there is nothing left to send again.
+// Excludes entries that a reset has emptied: they cannot be sent again.
 const ONE = `select ${DELIVERY} from outbox where id = ? and body <> '${NO_WORDS}'`;
-// What another process was sending when its lease expired may have arrived.
+// Counts as a crash if another process was sending it when its lease expired: it may have arrived.
 const CLAIM = `
   update outbox set state = 'sending', attempts = attempts + 1, lease_owner = @owner, lease_until = @until, mark = @mark,
     uncertain_crashes = uncertain_crashes + (state = 'sending' and lease_owner is not @owner)

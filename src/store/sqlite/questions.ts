@@ -1,6 +1,6 @@
 /**
- * Questions that people have not answered yet, offers (options of which one may be chosen, once), and tool calls that wait
- * for a person. To be called within a transaction, except what only reads.
+ * Open questions to people, offers (buttons, one of which may be chosen, once), and tool calls that wait for a person.
+ * All writes are to be called within a transaction.
  */
 import { type NewQuestion, type Offer, type OfferedOption, offerKeyOf } from '../../core/access.js';
 import { type ChatId, type RoomId, roomParts } from '../../core/ids.js';
@@ -16,7 +16,7 @@ type OfferRow = Omit<Row<typeof offer>, 'endedAt'>;
 
 const offersWhere = (which: string) => `
   select ${columns(OFFER)} from offer where ${which} and ended_at is null order by rowid desc`;
-// What a command was to be told is not kept for longer than it can be chosen.
+// The options are deleted too: they may hold text of the commands, which is kept only while one can be chosen.
 const endOffers = (which: string) => `
   update offer set ended_at = @now, options = '[]' where ${which} and ended_at is null`;
 
@@ -25,7 +25,7 @@ export function findOffer(db: Statements, key: string): Offer | undefined {
   return row && toOffer(row);
 }
 
-/** The open ones of a room, newest first. */
+/** The open offers of a room, newest first. */
 export function offersIn(db: Statements, room: RoomId): Offer[] {
   return db.all<OfferRow>(offersWhere('room_id = ?'), room).map(toOffer);
 }
@@ -43,12 +43,12 @@ export function endOffer(db: Statements, key: string, now: number): void {
   db.run(endOffers('key = @key'), { key, now });
 }
 
-/** Those to somebody; the others are not part of the room's conversation. */
+/** Ends the offers to one person; the others are not part of the room's conversation. */
 export function endPersonalOffers(db: Statements, room: RoomId, now: number): void {
   db.run(endOffers(`room_id = @room and sender_id <> ''`), { room, now });
 }
 
-/** The option that is chosen with a value, of an offer that is open to whoever chooses it. */
+/** The option chosen by `value`, if its offer is open to the person who chose it. */
 export function chosenOption(
   db: Statements,
   { value, chatId, senderId, now }: { value: string; chatId: ChatId; senderId: ChatId; now: number },
@@ -58,7 +58,7 @@ export function chosenOption(
   if (found === undefined || found.until <= now) return 'over';
   const { room, options } = found;
   const option: OfferedOption | undefined = options[Number(number)];
-  // Who alters what a button sends may name an offer of another chat.
+  // A forged button value may name an offer of another chat.
   if (option === undefined || roomParts(room).chatId !== chatId) return 'over';
   if (found.senderId !== null && found.senderId !== senderId) return 'not yours';
   return { key, room, command: option.command };
@@ -83,17 +83,17 @@ export function askQuestion(db: Statements, effect: CommandEffect & { kind: 'ask
   db.run(sql, { room, senderId, askedBy, ...ifYes, until, key });
 }
 
-/** The key of the offer that asks the same, or null; undefined if the question had ended already. */
+/** The key of the offer with the same question, or null; undefined if the question had already ended. */
 export function endQuestion(db: Statements, id: number): string | null | undefined {
   return db.value<string | null>('delete from question where id = ? returning offer', id);
 }
 
-/** The offer that asks the same was answered. */
+/** The offer with the same question was answered. */
 export function endOfferedQuestion(db: Statements, room: RoomId, key: string): void {
   db.run('delete from question where room_id = @room and offer = @key', { room, key });
 }
 
-/** What is stored of a call that waits; it is kept only as long as it can be decided. */
+/** The columns of a waiting call; its arguments are kept only until it is decided. */
 export const ASKED_CALL =
   'id waitsFor roomId chatId personaId turnId callId tool arguments why askedAt until';
 
@@ -112,7 +112,7 @@ export function askPeople(db: Database, { call, posts, offers }: NewQuestion): v
   for (const offer of offers) addOffer(db, offer);
 }
 
-/** Its buttons are over with it, in every chat. */
+/** Also ends the call's buttons, in every chat. */
 export function endCall(
   db: Statements,
   id: string,
@@ -124,7 +124,7 @@ export function endCall(
   for (const key of db.column<string>(OFFERED, { from, upTo: `${from}~` })) endOffer(db, key, now);
 }
 
-/** Their turn, or their task, was ended. */
+/** The turn or task of these calls was ended. */
 export function endCallsOf(db: Statements, chatId: ChatId, turnId: string, now: number): void {
   for (const id of db.column<string>(OPEN_CALLS, { chatId, turnId })) {
     endCall(db, id, { decision: 'ended' }, now);

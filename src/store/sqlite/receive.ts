@@ -1,7 +1,7 @@
 /**
- * Step 1 of the route: stores a batch in one transaction, and soon syncs it to the disk. What is to be answered waits in its
- * room, whoever said it. Commands, and choices that become one, are stored beside the messages, and are known when they
- * come again.
+ * Step 1 of the route: stores a batch in one transaction and soon syncs it to disk. Messages to be answered wait in
+ * their room, whoever sent them. Commands, and choices that become commands, get their own rows, which also detect
+ * duplicates.
  */
 import type { ChoiceOutcome } from '../../core/channel.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomId, roomParts } from '../../core/ids.js';
@@ -22,7 +22,7 @@ import { resumeTurn } from './turns.js';
 
 type Batch = Parameters<ReceiveStore['receive']>[0];
 
-/** The result of one receipt; left out if it had no effect. */
+/** The result of one receipt; absent if it had no effect. */
 type Outcome =
   | { kind: 'duplicate' }
   | { kind: 'message'; room: RoomId }
@@ -109,7 +109,7 @@ function receiveMessage(db: Database, said: ReceiptOf<'message'>, batch: Batch):
     attachments && replyTo
       ? filesWith(db, attachments, { ...there, platformMessageId: replyTo.platformMessageId })
       : attachments;
-  // What nobody here has heard may be anybody's words.
+  // If nobody here has heard the quoted message, its author is unknown.
   const isTainted =
     (said.tainted ?? quote?.isTainted ?? (quote !== null && chat.kind === 'group')) ||
     files?.some(({ told }) => told) === true;
@@ -144,7 +144,7 @@ function receiveMessage(db: Database, said: ReceiptOf<'message'>, batch: Batch):
   return outcome;
 }
 
-/** Something else was said, so that what was asked is over. */
+/** Something new was said, which ends open questions and offers. */
 function talked(db: Database, said: ReceiptOf<'message'> | ReceiptOf<'command'>, batch: Batch): void {
   chatTalked(db, said.chat, batch);
   if (said.endsQuestion !== undefined) endQuestion(db, said.endsQuestion);
@@ -160,15 +160,15 @@ function receiveReaction(db: Database, receipt: ReceiptOf<'reaction'>, batch: Ba
   return addWaiting(db, room, said, { agent }) === undefined ? undefined : { kind: 'waits', room };
 }
 
-/** What an event is in the journal, by its `about`; any other is an alarm clock. */
+/** The journal's type of an event, by its `about`; all others are alarms. */
 const KINDS: Record<string, { type: Happening['type']; source: string } | undefined> = {
   digest: { type: 'SocialDigest', source: DIGESTS },
   [TASK_COMPLETED]: { type: 'TaskCompleted', source: 'GUPPI' },
 };
 
 /**
- * An event becomes a message of its room, whichever persona it is for; undefined for a duplicate, and where the chat is
- * unknown. To be called within a transaction.
+ * Adds an event as a message of its room, whichever persona it is for. Returns undefined for a duplicate or an unknown
+ * chat. To be called within a transaction.
  */
 export function receiveEvent(db: Database, event: ReceiptOf<'event'>): number | undefined {
   const { room, about, personaId, text, at, content, actionId } = event;
@@ -181,7 +181,7 @@ export function receiveEvent(db: Database, event: ReceiptOf<'event'>): number | 
   if (content) happening.content = content;
   if (actionId !== undefined) happening.actionId = actionId;
   const said: NewMessage = {
-    // Not tied to account and moves, so the same event is recognised wherever the chat is now.
+    // Not tied to account and moves, so a duplicate is recognised wherever the chat is now.
     account: '',
     moves: 0,
     authorKind: 'gateway',
@@ -224,12 +224,12 @@ const ADD_ROOM = `
   on conflict do update set newest_message = max(newest_message, excluded.newest_message),
     newest_platform_id = coalesce(excluded.newest_platform_id, newest_platform_id)`;
 
-/** Of the event that a message becomes in the journal: as far as the message does not tell it. */
+/** The fields of a message's journal event that the message does not have. */
 type SaidEvent = { agent: PersonaId } & Partial<Happening>;
 
 /**
- * Adds a message that waits to be answered. Its id, or undefined for a duplicate. `newest`: its platform id, if a person
- * wrote it last in the room.
+ * Adds a message that waits for an answer. Returns its id; undefined for a duplicate. `newest`: its platform id if a
+ * person wrote it.
  */
 function addWaiting(
   db: Database,
@@ -282,7 +282,7 @@ function receiveCommand(db: Database, said: ReceiptOf<'command'>, batch: Batch):
   return { kind: 'command', command: { id, room } };
 }
 
-/** Its id; undefined for a duplicate. Without a command there is nothing to run, but it is known when it comes again. */
+/** Returns its id; undefined for a duplicate. Without a command, the row only detects duplicates. */
 function addCommand(
   db: Database,
   room: RoomId,
@@ -313,7 +313,7 @@ function addCommand(
   return changes === 0 ? undefined : Number(lastInsertRowid);
 }
 
-/** A person used the room, other than by a message. */
+/** A person used the room other than by a message. */
 function roomUsed(db: Statements, room: RoomId, platformMessageId: string): void {
   db.run(ADD_ROOM, { room, chatId: roomParts(room).chatId, platformMessageId, id: 0 });
 }

@@ -1,6 +1,6 @@
 /**
- * Step 1 of the route: what a message replies or reacts to (one of our own, or somebody's, as it was said), and what
- * becomes of a message that its author changes or deletes. To be called within a transaction.
+ * Step 1 of the route: the message that is replied or reacted to (ours or somebody else's, as it was said), and edits
+ * and deletions. To be called within a transaction.
  */
 import type { Appearance, Part } from '../../core/channel.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId, type RoomId, roomId } from '../../core/ids.js';
@@ -16,14 +16,14 @@ import { assigned, bound, columns, insertInto, type Row } from './sql.js';
 import { IS_MESSAGE, MESSAGE, type NewMessage, reviseRoom } from './transcript.js';
 import { beganBefore } from './views.js';
 
-/** Within it, an id of the platform names one message. */
+/** The scope within which a platform id is unique. */
 interface MessagePlace {
   chatId: ChatId;
   account: string;
   moves: number;
 }
 
-/** What a message replies to; whether that is words from outside is not known of what nobody has heard. */
+/** The quoted message; `isTainted` is undefined if nobody here has heard it. */
 interface Quoted {
   reply: StoredReply;
   isTainted: boolean | undefined;
@@ -49,17 +49,17 @@ interface SentRow {
 const SENT = `
   select ${columns('personaId face origin speaker threadId body')}
   from outbox where chat_id = ? and platform_message_id = ? order by id desc limit 1`;
-/** Somebody else's; `edited`: the edit of it that became a message of its own. */
+/** Somebody else's message; `edited`: the row that an edit of it became. */
 const heardBy = (edited: 0 | 1) => `
   select ${columns('authorName text forwardedFrom tainted')} from message
   where ${IS_MESSAGE} and edited = ${edited} and platform_message_id is not null order by id desc limit 1`;
 const HEARD_EDITED = heardBy(1);
 const HEARD_FIRST = heardBy(0);
-/** The turn that said it, if a reset has forgotten what it answered. */
+/** The turn that said it, if a reset has forgotten the messages it answered. */
 const FORGOTTEN = `
   select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
   where turn.id = ${turnOf('@origin')} and ${beganBefore('view.reset_at')}`;
-/** What the turn said at its end, by what its persona heard: newest first, for people mostly reply to that. */
+/** The turn's reply, found through its persona's hearings; newest first, as people mostly reply to recent ones. */
 const REPLY_OF_TURN = `
   select message.tainted from turn
     cross join heard on heard.room_id = turn.room_id and heard.persona_id = turn.persona_id and heard.addressed = 1
@@ -85,14 +85,14 @@ function isForgotten(db: Statements, { origin }: SentRow): boolean {
   return db.get(FORGOTTEN, { origin }) !== undefined;
 }
 
-/** Whether a turn that had read words from outside said it, or one of which nothing is kept; what the gateway says did not. */
+/** Whether its turn had read words from outside or is no longer stored; false for the gateway's messages. */
 function isFromOutside(db: Statements, { origin }: SentRow): boolean {
   const turnId = db.value<string | null>(`select ${turnOf('@origin')}`, { origin }) ?? null;
   if (turnId === null) return false;
   return db.value<number>(REPLY_OF_TURN, { turnId }) !== 0;
 }
 
-/** The platform only said which message is answered. */
+/** The platform gave only the id of the message replied to. */
 function replyTold(db: Statements, platformMessageId: string, there: MessagePlace): Quoted {
   const sent = sentWith(db, there.chatId, platformMessageId);
   if (sent !== undefined) {
@@ -107,7 +107,7 @@ function replyTold(db: Statements, platformMessageId: string, there: MessagePlac
   return { reply, isTainted: taintOf(found, reply.text) };
 }
 
-/** What a message replies to, as it is told with that and as it is known here. */
+/** The message replied to, as the platform quoted it, completed with what is stored. */
 export function quoted(
   db: Statements,
   replyTo: NonNullable<ReceiptOf<'message'>['replyTo']>,
@@ -134,7 +134,7 @@ export function quoted(
   const sent = sentWith(db, there.chatId, platformMessageId);
   const saidText = sent ? asSaid(text, sent) : text;
   const reply = { senderName, text: saidText, ours, personaId: sent?.personaId || personaId };
-  // Of what is not kept any more nobody knows what led to it.
+  // If the text is no longer stored, its origin is unknown.
   return { reply, isTainted: text !== '' && (sent === undefined || isFromOutside(db, sent)) };
 }
 
@@ -144,8 +144,8 @@ function taintOf(found: RepliedRow | undefined, text: string): boolean | undefin
 }
 
 /**
- * The files that a message came with. Those of the message that it replies to may be known with that: then they are proved,
- * and if they have been fetched already, the outcome comes along.
+ * A message's files. If they match those of the message replied to, they are verified, and the outcome of an earlier
+ * download is reused.
  */
 export function filesWith(
   db: Statements,
@@ -162,7 +162,7 @@ export function filesWith(
   });
 }
 
-/** The quiet message that a reaction to a persona's message becomes; undefined where there is no such message. */
+/** The quiet message that records a reaction to a persona's message; undefined if there is no such message. */
 export function reactionTo(
   db: Statements,
   receipt: ReceiptOf<'reaction'>,
@@ -195,10 +195,7 @@ export function reactionTo(
   return undefined;
 }
 
-/**
- * What the persona said, of what a platform shows of it: without its name before it and the gateway's note below it,
- * which are not part of the text.
- */
+/** The persona's text, from what a platform shows: without its name above it and the gateway's note below it. */
 function asSaid(shown: string, { body, face }: SentRow): string {
   const appearance: Appearance | null = face === null ? null : JSON.parse(face);
   const isNamed = appearance !== null && !appearance.alone && shown.startsWith(`${appearance.name}\n`);
@@ -206,14 +203,14 @@ function asSaid(shown: string, { body, face }: SentRow): string {
   const part: Part = JSON.parse(body);
   if (part.note === undefined) return text;
   const said = part.text.slice(0, part.note).trimEnd();
-  // Somebody may have quoted a part of it only.
+  // The quote may be only a part of it.
   return text.length > said.length ? said : text;
 }
 
 // ── Edits and deletions ─────────────────────────────────────────────────────────────────────────────────────
 
 interface EditedRow extends Omit<Row<typeof message>, 'turnId'> {
-  /** Whether a running turn is answering it. */
+  /** A running turn is answering it. */
   isTaken: number;
 }
 const foundBy = (edited: 0 | 1) => `
@@ -229,12 +226,12 @@ const WITHDRAW = `
     and platform_message_id in (select value from json_each(@ids)) and edited in (0, 1)
     and state = 'waiting' and coalesce(@senderId, author_id) = author_id
   returning room_id`;
-/** The waiting messages have changed since a run may have looked at the room. */
+/** The waiting messages have changed, so the claim of a worker that is about to start a turn becomes invalid. */
 const MOVE_FENCE_ON = `
   update room set fence = fence + 1, lease_owner = null
   where id = ? and not exists (select 1 from turn where room_id = room.id and state = 'running')`;
 
-/** Returns the room in which there is now something else to answer, if any. */
+/** Returns the room in which there is now something new to answer, if any. */
 export function changeMessage(
   db: Database,
   edit: ReceiptOf<'edit'>,
@@ -246,7 +243,7 @@ export function changeMessage(
   const found = db.get<EditedRow>(FIND_EDITED, key) ?? db.get<EditedRow>(FIND_FIRST, key);
   if (!found || found.authorId !== senderId) return null;
   const { text, attachments, words, mentions } = edit;
-  // Platforms report edits for other changes, too (a link preview): the same text needs no new answer.
+  // Platforms also report other changes as edits (a link preview): the same text needs no new answer.
   if ((found.words ?? found.text) === (words ?? text)) return null;
   const { id, roomId: room } = found;
   const edited = { text, attachments, words, mentions };

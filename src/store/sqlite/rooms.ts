@@ -1,7 +1,7 @@
 /**
- * Steps 2 and 3 of the route: what there is to do in a room, claims of it, and a turn that begins there, as the room was
- * seen. A claim is held while the room has an owner and the claim's fence, which moves on with every claim and abort, and
- * when the waiting messages change. And recovery: all pending work, when a process starts or when another one has written.
+ * Steps 2 and 3 of the route: pending work of a room, its claims, and the start of a turn on the state that was read. A
+ * claim is valid while the room has an owner and the claim's fence; every claim, every abort and every change of the
+ * waiting messages moves the fence. Also recovery: all pending work, at start and after another process has written.
  */
 import { Fault } from '../../core/errors.js';
 import { channelOf, type PersonaId, type RoomId } from '../../core/ids.js';
@@ -16,11 +16,11 @@ import { columns } from './sql.js';
 import { MESSAGE_COLUMNS, type MessageRow, reviseRoom, toMessage } from './transcript.js';
 import { addUsage } from './values.js';
 
-/** The room is free, or ours, or its lease has expired; `@owner`, `@now`. */
+/** The room is unclaimed, ours, or its lease has expired; `@owner`, `@now`. */
 const IS_FREE = '(lease_owner is null or lease_owner = @owner or lease_until <= @now)';
-/** `@room` and `@fence` are a claim that is held. */
+/** `@room` and `@fence` are a valid claim. */
 export const IS_HELD = 'room.id = @room and room.fence = @fence and room.lease_owner is not null';
-/** The turn to resume in a room: it was interrupted, or the result it waited for has come. */
+/** The turn to resume in a room: an interrupted one, or one whose awaited result has come. */
 const UNFINISHED = `coalesce(
   (select id from turn where room_id = room.id and state = 'running'),
   (select id from turn where room_id = room.id and state in ('suspended', 'ready') and state = 'ready'
@@ -32,18 +32,18 @@ export function freeRoom(db: Statements, room: RoomId): void {
 
 // ── What there is to do ─────────────────────────────────────────────────────────────────────────────────────
 
-/** More messages than this would not fit a prompt; the rest goes to the next turn. */
+/** More messages would not fit a prompt; the rest goes to the next turn. */
 const MOST_WAITING = 500;
-/** An album's items come soon after each other: at most so many messages, of all rooms, between two of them. */
+/** An album's items arrive close together: at most this many messages (all rooms) lie between two of them. */
 const ALBUM_WITHIN = 500;
-/** A turn has taken others of its album. */
+/** Other items of its album are already in a turn. */
 const IS_LATE = `message.album is not null and exists (
   select 1 from message as other
   where other.id < message.id and other.id >= message.id - ${ALBUM_WITHIN} and other.room_id = message.room_id
     and other.album = message.album and other.author_id = message.author_id and other.turn_id is not null)`;
 
 type WaitingRow = MessageRow & { isLate: number };
-/** A room, with the first message that waits in it, if there is one. */
+/** A room with its first waiting message, if any. */
 type RoomRow = ChatRow & {
   fence: number;
   revision: number;
@@ -54,7 +54,7 @@ type RoomRow = ChatRow & {
   hasLater: number;
 } & (WaitingRow | { id: null });
 
-// Usually one message waits. What else does is read after the fence: later changes move that on.
+// Usually one message waits. Others are read after the fence, which any later change moves.
 const READ_ROOM = `
   select fence, revision, exchange, turns_for_bots as turnsForBots, turn.id as unfinished, turn.crashes,
     ${CHAT_COLUMNS}, ${MESSAGE_COLUMNS}, ${IS_LATE} as isLate, exists (
@@ -115,7 +115,7 @@ const HEAR = `
   select @room, value->>0, value->>1, @heardAfter, value->>2 from json_each(@rows) where true
   on conflict do nothing`;
 
-/** Claims the room for the turn, or for no longer than this takes. Returns its newest message. */
+/** Claims the room for the turn, or for the duration of the transaction. Returns the room's newest message. */
 function occupied(db: Statements, sql: string, asked: HeardNow, forBots: boolean | undefined) {
   const { room, fence } = asked.seen;
   const { owner, now, leaseMs } = asked.lease;
@@ -124,7 +124,7 @@ function occupied(db: Statements, sql: string, asked: HeardNow, forBots: boolean
   return db.value<number>(sql, { room, fence, owner, now, until: now + leaseMs, exchange, forBots: bots });
 }
 
-/** All of the messages must be waiting; everybody present hears them. */
+/** All of the messages must still be waiting; all hearers then hear them. */
 function takeAndHear(
   db: Statements,
   heardAfter: number,
@@ -169,7 +169,7 @@ function startTurn(db: Database, start: StartTurn) {
 }
 
 function markHeard(db: Database, note: HeardNow): boolean {
-  // Bots are counted by the turns that answer them.
+  // A note may reset the count of turns for bots; only a turn increases it.
   const heardAfter = occupied(db, OCCUPY_BRIEFLY, note, note.forBots === false ? false : undefined);
   if (heardAfter === undefined) return false;
   takeAndHear(db, heardAfter, note, null);
@@ -225,12 +225,12 @@ function claim(db: Statements, seen: { room: RoomId; fence: number }, lease: Lea
 
 const PROCESS_ENDED = 'The gateway ended while this ran: its outcome is unknown. It is not done again.';
 
-/** Another process holds it, and its lease is valid; `@owner`, `@now`. */
+/** Another process holds a valid lease; `@owner`, `@now`. */
 const IS_OTHERS = 'lease_owner is not null and lease_owner <> @owner and lease_until > @now';
-/** A dead process held it: an earlier one with our name, or one whose lease expired. */
+/** Left by a dead process: an earlier one with our name, or one whose lease expired. */
 const IS_LEFT = '(lease_owner = @owner or lease_until <= @now)';
 
-/** The rooms with something to do, in this order. */
+/** The rooms with pending work, in this order. */
 const PENDING_ROOMS = [
   `select room.id from turn join room on room.id = turn.room_id
     where turn.state = 'running' and not (${IS_OTHERS}) order by started_at`,

@@ -1,4 +1,4 @@
-/** The tables of the store on SQLite: work on messages, access, and small values. */
+/** The store's tables on SQLite, second part: turns, commands, the outbox, the journal, jobs and tasks. */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
 import type { Appearance, Part, ShownPart } from '../../core/channel.js';
@@ -16,7 +16,7 @@ export const turn = sqliteTable(
     id: text('id').primaryKey(),
     roomId: text('room_id').notNull(),
     personaId: text('persona_id').notNull(),
-    /** suspended: waits for an outside result; ready: the result has come, and the turn is to resume. */
+    /** suspended: waits for an external result; ready: the result has come and the turn can resume. */
     state: text('state', {
       enum: ['running', 'suspended', 'ready', 'answered', 'failed', 'parked', 'aborted'],
     }).notNull(),
@@ -27,7 +27,7 @@ export const turn = sqliteTable(
     usedTools: flag('used_tools').notNull().default(false),
     /** Oldest first. */
     batch: text('batch', { mode: 'json' }).$type<number[]>().notNull(),
-    /** Crashes not counted against it, because other turns had been answered before. */
+    /** Crashes not counted against the turn, because other turns had been answered before. */
     forgiven: integer('forgiven').notNull().default(0),
     waitsFor: text('waits_for'),
     waitsUntil: integer('waits_until'),
@@ -54,7 +54,7 @@ export const step = sqliteTable(
 export const shown = sqliteTable('shown', {
   turnId: text('turn_id').primaryKey(),
   parts: text('parts', { mode: 'json' }).$type<ShownPart[]>().notNull(),
-  /** Crashes of the process while a part was being sent. */
+  /** Process crashes while a part was being sent. */
   crashes: integer('crashes').notNull().default(0),
 });
 
@@ -78,7 +78,7 @@ export const command = sqliteTable(
     tries: integer('tries').notNull().default(0),
     finishedAt: integer('finished_at'),
     twin: text('twin'),
-    /** The persona whose own account it was sent to; null for the active persona. */
+    /** The persona whose own account received it; null for the active persona. */
     persona: text('persona'),
     crashes: integer('crashes').notNull().default(0),
     leaseOwner: text('lease_owner'),
@@ -96,7 +96,7 @@ export const outbox = sqliteTable(
   {
     id: integer('id').primaryKey(),
     origin: text('origin').notNull(),
-    /** Empty if no persona speaks: a unique index treats all nulls as different. */
+    /** Empty if no persona speaks: in a unique index, nulls are all different. */
     personaId: text('persona_id').notNull(),
     speaker: text('speaker').notNull(),
     part: integer('part').notNull(),
@@ -115,17 +115,17 @@ export const outbox = sqliteTable(
     state: text('state', {
       enum: ['waiting', 'sending', 'sent', 'refused', 'unconfirmed', 'parked', 'dropped'],
     }).notNull(),
-    /** The id of what was sent, or is shown before it is final; empty if something may be shown under an unknown id. */
+    /** Id of the sent or shown message; empty if something may be shown under an unknown id. */
     platformMessageId: text('platform_message_id'),
     finishedAt: integer('finished_at'),
     error: text('error'),
     face: text('face', { mode: 'json' }).$type<Appearance>(),
     precedes: integer('precedes'),
-    /** `SendOptions.key` of what is shown of it. */
+    /** `SendOptions.key` of the shown part. */
     shownKey: text('shown_key'),
     leaseOwner: text('lease_owner'),
     leaseUntil: integer('lease_until').notNull().default(0),
-    /** `Channel.watermark` of the newest attempt. */
+    /** `Channel.watermark` of the latest attempt. */
     mark: text('mark'),
   },
   (t) => [
@@ -140,7 +140,7 @@ export const outbox = sqliteTable(
   ],
 );
 
-/** A result that arrived before the turn that waits for it was suspended. */
+/** A result that arrived before the turn waiting for it was suspended. */
 export const earlyResult = sqliteTable('early_result', {
   waitsFor: text('waits_for').primaryKey(),
   content: text('content').notNull(),
@@ -148,13 +148,13 @@ export const earlyResult = sqliteTable('early_result', {
   at: integer('at').notNull(),
 });
 
-// Tables beside the route: the journal, calls that wait for a person, and jobs.
+// Tables off the route: the journal, calls that wait for a person, and jobs.
 
-/** The record of what personas were told and did; `data/working.log` is made from it. */
+/** The record of what personas were told and did; source of `data/working.log`. */
 export const journal = sqliteTable(
   'journal',
   {
-    /** The first value of `changed`. */
+    /** The initial value of `changed`. */
     n: integer('n').primaryKey(),
     id: text('id').notNull(),
     chatId: text('chat_id').notNull(),
@@ -162,16 +162,16 @@ export const journal = sqliteTable(
     personaId: text('persona_id').notNull(),
     turnId: text('turn_id'),
     status: text('status', { enum: ['pending', 'completed', 'interrupted'] }),
-    /** The process that carries it out; null for events. */
+    /** The process that runs the action; null for events. */
     owner: text('owner'),
-    /** Grows with every change of any entry, so that each has a number of its own. */
+    /** A new, higher number at every change of any entry; unique. */
     changed: integer('changed').notNull(),
-    /** Without what the outcome adds. */
+    /** Without the outcome's fields. */
     entry: text('entry', { mode: 'json' }).$type<JournalEntry>().notNull(),
     results: text('results', { mode: 'json' }).$type<Results>(),
     at: integer('at').notNull(),
     finishedAt: integer('finished_at'),
-    /** Where a file shows it: `log` = `working.log`; `archive`; `stale` = the archive, as it was before its last change. */
+    /** The file that shows it: `log` = `working.log`; `archive`; `stale` = the archive, in an older state. */
     filed: text('filed', { enum: ['log', 'archive', 'stale'] })
       .notNull()
       .default('log'),
@@ -185,7 +185,7 @@ export const journal = sqliteTable(
   ],
 );
 
-/** A tool call that waits, or waited, for a person. */
+/** A tool call that waits, or waited, for a person's decision. */
 export const askedCall = sqliteTable(
   'asked_call',
   {
@@ -209,7 +209,7 @@ export const askedCall = sqliteTable(
   (t) => [index('asked_call_open').on(t.chatId).where(sql`${t.decision} is null`)],
 );
 
-/** Schedules: what a persona is to be told, and when. */
+/** Schedules: what to tell a persona, and when. */
 export const job = sqliteTable(
   'job',
   {
@@ -225,17 +225,17 @@ export const job = sqliteTable(
     followUp: flag('follow_up').notNull(),
     senderId: text('sender_id').notNull(),
     createdAt: integer('created_at').notNull(),
-    /** parked: it failed too often. */
+    /** parked: failed too often. */
     state: text('state', { enum: ['active', 'paused', 'parked', 'done', 'cancelled'] }).notNull(),
     nextAt: integer('next_at'),
-    /** The slot for which it is tried again, and how often it has failed in a row. */
+    /** The slot that is retried, and the number of failures in a row. */
     retryOf: integer('retry_of'),
     failures: integer('failures').notNull().default(0),
     senderName: text('sender_name').notNull().default(''),
     tainted: flag('tainted').notNull().default(false),
     why: text('why', { enum: ['failed', 'persona', 'access'] }),
     endedAt: integer('ended_at'),
-    /** Whoever set it could be told to have access by their id, so that it is asked again when it is due. */
+    /** The access of the person who set it was decided by id, so it is checked again when the job is due. */
     guarded: flag('guarded').notNull().default(false),
   },
   (t) => [
@@ -245,7 +245,7 @@ export const job = sqliteTable(
   ],
 );
 
-/** When a job ran; at most once per slot and try. */
+/** Runs of a job; at most one per slot and attempt. */
 export const jobRun = sqliteTable(
   'job_run',
   {
@@ -253,7 +253,7 @@ export const jobRun = sqliteTable(
     slot: integer('slot').notNull(),
     attempt: integer('attempt').notNull(),
     firedAt: integer('fired_at').notNull(),
-    /** The event that it became, by its id in `receive`. */
+    /** The event's id in `receive`. */
     eventId: text('event_id').notNull(),
     outcome: text('outcome', { enum: ['running', 'answered', 'failed', 'skipped'] }).notNull(),
     finishedAt: integer('finished_at'),
@@ -265,7 +265,7 @@ export const jobRun = sqliteTable(
   ],
 );
 
-// Tables of tasks: what was asked for, what is kept of their course, and what they were told meanwhile.
+// Tables of tasks, their events, and the messages sent to them.
 
 export const task = sqliteTable(
   'task',
@@ -279,14 +279,14 @@ export const task = sqliteTable(
     createdAt: integer('created_at').notNull(),
     startedAt: integer('started_at'),
     completedAt: integer('completed_at'),
-    /** The process that runs it, and until when without a word of it. */
+    /** The process that runs it, and until when its lease lasts without renewal. */
     leaseOwner: text('lease_owner'),
     leaseUntil: integer('lease_until'),
-    /** Of whoever submitted it, with the hash of the body; null: none, or none any more. */
+    /** The submitter's idempotency key and the hash of the body; null if absent or expired. */
     idempotencyKey: text('idempotency_key'),
     idempotencyHash: text('idempotency_hash'),
     chatId: text('chat_id').notNull(),
-    /** Where a persona delegated it; null, as all that follows: a program gave it. */
+    /** The room where a persona delegated it; null, like the next five columns, for tasks submitted by programs. */
     roomId: text('room_id'),
     personaId: text('persona_id'),
     turnId: text('turn_id'),
@@ -296,7 +296,7 @@ export const task = sqliteTable(
     error: text('error'),
     goal: text('goal').notNull(),
     result: text('result', { mode: 'json' }).$type<TaskResult>(),
-    /** Last, because it may be long and a list leaves it out. */
+    /** Last, because it may be long and lists do not read it. */
     request: text('request', { mode: 'json' }).$type<TaskRequest>().notNull(),
   },
   (t) => [
@@ -310,7 +310,7 @@ export const task = sqliteTable(
   ],
 );
 
-/** The newest of each task. */
+/** The newest events of each task. */
 export const taskEvent = sqliteTable(
   'task_event',
   {
@@ -321,7 +321,7 @@ export const taskEvent = sqliteTable(
   (t) => [primaryKey({ columns: [t.task, t.n] })],
 );
 
-/** What a task was told while it was not over. */
+/** Messages sent to an unfinished task. */
 export const taskMessage = sqliteTable(
   'task_message',
   {

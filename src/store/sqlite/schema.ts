@@ -1,9 +1,9 @@
 /**
- * The tables of the store on SQLite: what was said. One transcript per room (`message`), and per persona only a view of
- * it (`view`, `heard`). The cost of a message is mostly the pages it touches, so there are indexes only where a verb of
- * the route needs them, partial ones for what is waiting, and no foreign keys. The newest row of a table with ascending
- * ids is never deleted, so no id is reused. WITHOUT ROWID is added to the migrations by hand (`heard`, `turn`, `step`,
- * `usage`, `spent`, `archived`, `shown`, `outside_line`): drizzle does not support it.
+ * The store's tables on SQLite, first part. One transcript per room (`message`); each persona has only a view of it
+ * (`view`, `heard`). The pages touched dominate the cost of a message, so there are no foreign keys, and indexes only
+ * where the route needs them, partial ones for waiting rows. The newest row of a table with ascending ids is never
+ * deleted, so no id is reused. WITHOUT ROWID is added to the migrations by hand (`heard`, `turn`, `step`, `usage`,
+ * `spent`, `archived`, `shown`, `outside_line`), because drizzle does not support it.
  */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
@@ -21,19 +21,19 @@ export const chat = sqliteTable('chat', {
   channel: text('channel').notNull(),
   account: text('account').notNull(),
   address: text('address').notNull(),
-  /** How often the platform moved it: its message ids start again each time, so they are unique per move. */
+  /** How often the platform moved the chat. Message ids restart each time, so they are unique per move. */
   moves: integer('moves').notNull().default(0),
   kind: text('kind', { enum: ['direct', 'group'] }).notNull(),
   title: text('title').notNull(),
   activePersona: text('active_persona').notNull().default('default'),
-  /** The personas invited besides the active one, and those sent away; null if there are none. */
+  /** Personas invited besides the active one, and personas sent away; null if none. */
   invited: text('invited', { mode: 'json' }).$type<PersonaId[]>(),
   away: text('away', { mode: 'json' }).$type<PersonaId[]>(),
-  /** Whether replies are spoken, too; null: as configured. */
+  /** Whether replies are also spoken; null: as configured. */
   voice: text('voice', { enum: ['on', 'off'] }),
 });
 
-/** Former addresses of a chat, so that a late message from one neither moves the chat back nor counts as new. */
+/** Former addresses of a chat: a late message from one neither moves the chat back nor counts as new. */
 export const leftAddress = sqliteTable(
   'left_address',
   {
@@ -57,17 +57,17 @@ export const room = sqliteTable(
     chatId: text('chat_id').notNull(),
     leaseOwner: text('lease_owner'),
     leaseUntil: integer('lease_until').notNull().default(0),
-    /** Fencing token: a claim with another one is lost. */
+    /** Fencing token: a claim with a different one is invalid. */
     fence: integer('fence').notNull().default(0),
     lastPersona: text('last_persona'),
     lastReplyAt: integer('last_reply_at'),
-    /** The platform id of the last message or command of a person: where catching up starts. */
+    /** Platform id of a person's last message or command: where catching up starts. */
     newestPlatformId: text('newest_platform_id'),
-    /** The current exchange between personas; null for none. */
+    /** The current exchange between personas; null if none. */
     exchange: text('exchange', { mode: 'json' }).$type<GroupRound>(),
-    /** Turns in a row that answered only bots. */
+    /** Consecutive turns that answered only bots. */
     turnsForBots: integer('turns_for_bots').notNull().default(0),
-    /** Moves on whenever something that was heard in the room changes. */
+    /** Incremented whenever something heard in the room changes. */
     revision: integer('revision').notNull().default(0),
     newestMessage: integer('newest_message').notNull().default(0),
   },
@@ -91,35 +91,35 @@ export const message = sqliteTable(
     text: text('text').notNull(),
     sentAt: integer('sent_at').notNull(),
     receivedAt: integer('received_at').notNull(),
-    /** Null for a persona's message: its parts have their ids in the outbox. */
+    /** null for a persona's message: its parts have their ids in the outbox. */
     platformMessageId: text('platform_message_id'),
     mentionsBot: flag('mentions_bot').notNull(),
     replyTo: text('reply_to'),
-    /** The new text of a message whose old text was in a turn: a waiting row of its own, under the same platform id. */
+    /** An edit of a message that was already in a turn: a waiting row of its own, with the same platform id. */
     edited: flag('edited').notNull(),
     /** waiting: to be answered or noted. */
     state: text('state', { enum: ['waiting', 'done'] }).notNull(),
-    /** The turn that answers it, or said it. While that is running, an edit becomes a message of its own. */
+    /** The turn that answers or said it. While that runs, an edit becomes a message of its own. */
     turnId: text('turn_id'),
     attachments: text('attachments'),
     /** The sender's own words if `text` also describes files; else null. */
     words: text('words'),
-    /** Heard, never answered. */
+    /** Heard, but never answered. */
     quiet: flag('quiet').notNull().default(false),
-    /** Personas whose own account or name it mentions; null for none. */
+    /** Personas whose account or name it mentions; null if none. */
     addresses: text('addresses', { mode: 'json' }).$type<PersonaId[]>(),
-    /** The same for every copy of it that arrives under other ids; null if the id suffices. */
+    /** Equal for all copies that arrive under different ids; null if the id suffices. */
     twin: text('twin'),
     bot: flag('bot').notNull().default(false),
-    /** A reaction, to a persona's message or instead of a persona's answer. */
+    /** A reaction: to a persona's message, or in place of a persona's answer. */
     reaction: flag('reaction').notNull().default(false),
-    /** Whose words a forward holds, empty if that is not known; null if it is none. */
+    /** The original author of a forward, empty if unknown; null if it is not a forward. */
     forwardedFrom: text('forwarded_from'),
-    /** The same for all items of an album; null if it is none. */
+    /** Equal for all items of an album; null if it is not in one. */
     album: text('album'),
     /** Words from outside: a forward, a file, a stranger, or an answer to such words. */
     tainted: flag('tainted').notNull().default(false),
-    /** Names in the text that are not the sender's words, and could be taken for an address; null for none. */
+    /** Names in the text that the sender did not type and that could be taken for an address; null if none. */
     mentions: text('mentions', { mode: 'json' }).$type<string[]>(),
   },
   (t) => [
@@ -135,8 +135,8 @@ export const message = sqliteTable(
 );
 
 /**
- * Which persona heard which message of a room: `addressed` for messages to it and its own. The key is the order in
- * which it heard them: what is said during a turn is heard when the next begins, after the reply.
+ * Which persona heard which message of a room; `addressed`: messages to it, and its own. The key is the order of
+ * hearing: what is said during a turn is heard when the next one begins, after the reply.
  */
 export const heard = sqliteTable(
   'heard',
@@ -144,7 +144,7 @@ export const heard = sqliteTable(
     roomId: text('room_id').notNull(),
     personaId: text('persona_id').notNull(),
     addressed: flag('addressed').notNull(),
-    /** The newest message of the room when this one was heard; for a reply, the number before its own. */
+    /** The room's newest message when this one was heard; for a reply, its own id minus one. */
     heardAfter: integer('heard_after').notNull(),
     messageId: integer('message_id').notNull(),
   },
@@ -157,25 +157,25 @@ export const view = sqliteTable(
   {
     roomId: text('room_id').notNull(),
     personaId: text('persona_id').notNull(),
-    /** Nothing up to and including this message is shown to it again. */
+    /** Messages up to and including this id are never shown to it again. */
     resetAt: integer('reset_at').notNull(),
     /** The position (in `heard`) after which its window begins. */
     windowHeard: integer('window_heard').notNull().default(0),
     windowMessage: integer('window_message').notNull().default(0),
-    /** The position up to which a finished flush has seen everything said to it. */
+    /** The position up to which a finished flush has seen all messages addressed to it. */
     flushedHeard: integer('flushed_heard').notNull().default(0),
     flushedMessage: integer('flushed_message').notNull().default(0),
     summary: text('summary'),
-    /** Tokens of its last request: as counted by the server, and as we estimated them. */
+    /** Tokens of its last request: as counted by the server, and as estimated here. */
     counted: integer('counted'),
     estimated: integer('estimated'),
-    /** Whether the summary was made from words from outside, too. */
+    /** The summary includes words from outside. */
     tainted: flag('tainted').notNull().default(false),
   },
   (t) => [primaryKey({ columns: [t.roomId, t.personaId] })],
 );
 
-/** The memory that was in the prompt of a persona's last answer in a room. */
+/** The memory in the prompt of a persona's last answer in a room. */
 export const given = sqliteTable(
   'given',
   {
@@ -189,7 +189,7 @@ export const given = sqliteTable(
   (t) => [primaryKey({ columns: [t.roomId, t.personaId] })],
 );
 
-/** Spans of a view that are in an archive file because no flush had seen them when the window moved. */
+/** Spans of a view that were archived in a file, because no flush had seen them when the window moved. */
 export const archived = sqliteTable(
   'archived',
   {
@@ -228,7 +228,7 @@ export const version = sqliteTable(
   (t) => [uniqueIndex('version_by_id').on(t.id), index('version_of').on(t.chatId, t.personaId, t.n)],
 );
 
-/** Lines of files that were written after words from outside had been read (`Origins`), by `lineKey`; '' is the whole file. */
+/** Lines of files written after words from outside had been read (`Origins`), by `lineKey`; '' is the whole file. */
 export const outsideLine = sqliteTable(
   'outside_line',
   {
@@ -242,9 +242,9 @@ export const outsideLine = sqliteTable(
 // ── Access ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Senders who were given a code, and groups that mentioned us; one row each. A sender's request that ended before its
- * time expired at `requested_at`; of one who was refused that is in `expires_at`, and `requested_at` is until when they
- * are not answered. Of one who was let in, `expires_at` is 0.
+ * Senders who got a code and groups that mentioned us, one row each. If a sender's request ended early, `expires_at` =
+ * `requested_at`. For a refused sender, `expires_at` is the time of the request and `requested_at` the end of the
+ * silence. For an approved one, `expires_at` is 0.
  */
 export const pairing = sqliteTable(
   'pairing',
@@ -258,9 +258,9 @@ export const pairing = sqliteTable(
     name: text('name').notNull(),
     requestedAt: integer('requested_at').notNull(),
     expiresAt: integer('expires_at'),
-    /** Where, and under which name, a sender is told of the approval: as for the code. */
+    /** Where, and under which name, the code was sent; the approval is announced the same way. */
     speaker: text('speaker').notNull(),
-    /** Of a group: the chat that it is part of (a Discord server), else itself. */
+    /** For a group: the chat that it is part of (a Discord server), else itself. */
     chatId: text('chat_id').notNull(),
     address: text('address').notNull(),
     threadId: text('thread_id'),
@@ -268,7 +268,7 @@ export const pairing = sqliteTable(
   (t) => [uniqueIndex('pairing_by_code').on(t.code).where(sql`${t.code} <> ''`)],
 );
 
-/** Kept when revoked. */
+/** Approvals; the row is kept when revoked. */
 export const approval = sqliteTable('approval', {
   id: text('id').primaryKey(),
   kind: text('kind', { enum: ['sender', 'group', 'unknown'] })
@@ -279,7 +279,7 @@ export const approval = sqliteTable('approval', {
   revokedAt: integer('revoked_at'),
 });
 
-/** A pending question to somebody in a room; a plain yes from them becomes the command. */
+/** An open question to a person in a room; a plain yes from them runs the command. */
 export const question = sqliteTable(
   'question',
   {
@@ -290,19 +290,19 @@ export const question = sqliteTable(
     name: text('name').notNull(),
     argument: text('argument').notNull(),
     until: integer('until').notNull(),
-    /** The buttons that ask the same; null if there are none. */
+    /** The buttons with the same question; null if none. */
     offer: text('offer'),
   },
   (t) => [uniqueIndex('question_of').on(t.roomId, t.senderId)],
 );
 
-/** Buttons below a message: one of them becomes a command, once. */
+/** Buttons below a message; one of them becomes a command, once. */
 export const offer = sqliteTable(
   'offer',
   {
     key: text('key').primaryKey(),
     roomId: text('room_id').notNull(),
-    /** For whom they are; empty: for whoever may run the command. */
+    /** The person they are for; empty: anyone who may run the command. */
     senderId: text('sender_id').notNull(),
     options: text('options', { mode: 'json' }).$type<OfferedOption[]>().notNull(),
     until: integer('until').notNull(),
@@ -318,20 +318,20 @@ export const usage = sqliteTable(
   'usage',
   {
     chatId: text('chat_id').notNull(),
-    /** A date, as its first millisecond in UTC. */
+    /** The date's first millisecond in UTC. */
     day: integer('day').notNull(),
     personaId: text('persona_id').notNull(),
     turns: integer('turns').notNull(),
     inputTokens: integer('input_tokens').notNull(),
     outputTokens: integer('output_tokens').notNull(),
     cachedTokens: integer('cached_tokens').notNull().default(0),
-    /** In millionths of the money in which prices are given. */
+    /** In millionths of the currency of the prices. */
     cost: integer('cost').notNull().default(0),
   },
   (t) => [primaryKey({ columns: [t.chatId, t.day, t.personaId] }), index('usage_day').on(t.day)],
 );
 
-/** What one person used in a day in all chats: only where there is a limit for it. */
+/** A person's usage per day across all chats; only if a limit is configured. */
 export const spent = sqliteTable(
   'spent',
   {
@@ -348,7 +348,7 @@ export const setting = sqliteTable('setting', {
   value: text('value').notNull(),
 });
 
-/** A channel's own values: credentials, session keys. */
+/** A channel's own state: credentials, session keys. */
 export const channelState = sqliteTable(
   'channel_state',
   {

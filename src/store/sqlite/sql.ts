@@ -1,18 +1,18 @@
 /**
- * The columns of tables in SQL: camelCase in the code, as in `schema.ts`, and snake_case in the database. Lists of columns
- * are written once, as names with spaces between them. And the batches in which large tables are walked through.
+ * SQL helpers: column lists, written as space-separated camelCase names as in `schema.ts` (snake_case in the database),
+ * and batched walks over large tables.
  */
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core';
 import type { Database, Statements } from './connection.js';
 
-/** A row as SQLite returns it: a flag is a number, and whatever has a structure is JSON. */
+/** A row as SQLite returns it: booleans are numbers, structured values are JSON. */
 export type Row<Table extends SQLiteTable> = {
   [Column in keyof Table['$inferSelect']]: Plain<Table['$inferSelect'][Column]>;
 };
 type Plain<Value> = Value extends boolean ? number : Value extends string | number | null ? Value : string;
 
-/** `room_id as roomId, text as text`; `of`: the table, where several have such a column. */
+/** `room_id as roomId, text as text`; `of`: the table, for joins. */
 export function columns(names: string, of?: string): string {
   const prefix = of === undefined ? '' : `${of}.`;
   return each(names, (name) => `${prefix}${column(name)} as ${name}`);
@@ -53,7 +53,7 @@ export function excluded(names: string): string {
   return each(names, (name) => `${column(name)} = excluded.${column(name)}`);
 }
 
-/** Values as SQLite takes them: a flag as a number, what has a structure as JSON, and null for what is left out. */
+/** Values to bind: booleans as numbers, structured values as JSON, undefined as null. */
 export function bound(values: object): Record<string, string | number | null> {
   const entries = Object.entries(values).map(([name, value]) => [name, toPlain(value)]);
   return Object.fromEntries(entries);
@@ -77,20 +77,20 @@ function column(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** The rows of a batch: after one key, up to another. */
+/** The key range of a batch: exclusive start, inclusive end. */
 export interface Bounds {
   after: number | string;
   upTo: number | string;
 }
 
-/** A table and its key; `first` comes before every key. */
+/** A table and its key; `first` sorts before every key. */
 export interface KeyPath {
   table: string;
   key: string;
   first: number | string;
 }
 
-/** The key with which the batch of so many rows behind `after` ends; null behind the last row. */
+/** The last key of the batch of `rows` rows after `after`; null after the last row. */
 export function batchEnd(
   db: Statements,
   { table, key }: KeyPath,
@@ -102,15 +102,15 @@ export function batchEnd(
   return db.value<Bounds['upTo'] | null>(sql, { after }) ?? null;
 }
 
-/** A walk removes or changes at most `most` rows; fewer when it has come to the end. */
+/** Removes or changes at most `most` rows; fewer once it has reached the end. */
 export type Walk<Ask> = (ask: Ask & { most: number }) => Promise<number>;
 
 /** The number of rows examined before other work may run. */
 const BATCH = 2_000;
 
 /**
- * Each call goes on where the one before stopped. `work` returns how many of at most `most` rows it has changed; nothing
- * behind a key for which `isDone` holds needs to be looked at.
+ * Each call continues where the last one stopped. `work` changes at most `most` rows and returns how many; if `isDone`
+ * holds for a key, later rows need no look.
  */
 export function walkOf<Ask extends object>(
   db: Database,
@@ -132,7 +132,7 @@ export function walkOf<Ask extends object>(
       const most = ask.most - changed;
       const now = await db.write(() => work({ ...ask, after, upTo, most }));
       changed += now;
-      // Otherwise there may be more in this batch.
+      // Otherwise this batch may hold more.
       if (now < most) after = upTo;
       await nextPass();
     }

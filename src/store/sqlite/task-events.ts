@@ -1,6 +1,6 @@
 /**
- * The rows of tasks, their events, and how they end: by their runner, by a stop, or with the conversation that gave them.
- * What is pending of a task (entries of the journal, questions to people) ends with it.
+ * Rows of tasks, their events, and how tasks end: by their runner, by a stop, or with their conversation. Pending
+ * journal entries and questions of a task end with it.
  */
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { Results } from '../../core/journal.js';
@@ -72,7 +72,7 @@ function parentIn({ chatId, roomId: room, ...row }: ListedRow): TaskParent | nul
   return { chatId, room, personaId, turnId, callId, senderId: senderId ?? '', tainted: tainted === 1 };
 }
 
-/** What is needed of a task to end it. */
+/** The columns needed to end a task. */
 export const OPEN_TASK = 'n id chatId roomId personaId turnId callId';
 export interface OpenTask {
   n: number;
@@ -100,7 +100,7 @@ export function addTaskEvent(db: Statements, task: number, event: TaskEvent): vo
   db.run('delete from task_event where task = @task and n <= @upTo', { task, upTo: n - MOST_EVENTS });
 }
 
-/** Ends it; `call`: the outcome of the call that gave it. To be called within a transaction. */
+/** Ends a task; `call`: the outcome of the call that delegated it. To be called within a transaction. */
 export function endTask(
   db: Database,
   task: OpenTask,
@@ -121,7 +121,7 @@ export function stopTask(db: Database, task: OpenTask, now: number): void {
   endTask(db, task, ended, { status: 'interrupted', results: { error: TASK_STOPPED } });
 }
 
-/** The conversation that gave them is over: nothing is told of them. */
+/** Stops the tasks of an ended conversation; nothing is reported. */
 export function stopTasksIn(db: Database, room: RoomId, now: number): void {
   for (const task of db.all<OpenTask>(OPEN_IN, room)) stopTask(db, task, now);
 }

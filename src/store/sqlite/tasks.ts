@@ -1,4 +1,4 @@
-/** Tasks: added within their bounds, claimed by one process, and ended together with what is told of it. */
+/** Tasks: added within limits, claimed by one process, and ended in one transaction with the report. */
 import type { Results } from '../../core/journal.js';
 import {
   MOST_EVENTS,
@@ -34,7 +34,7 @@ import {
 } from './task-events.js';
 import { beganBefore } from './views.js';
 
-/** So long the same key is the same task. */
+/** Lifetime of an idempotency key. */
 export const KEY_LIVES_MS = 86_400_000;
 
 const UNKNOWN_OUTCOME = 'The gateway ended while this ran: its outcome is unknown. It is not done again.';
@@ -49,12 +49,12 @@ const WAITING = `select count(*) from task where status = 'pending' and room_id 
 const DELEGATED = `
   select coalesce(sum(room_id = @room), 0) as here, count(*) as everywhere from task where ${IS_DELEGATED}`;
 const ADD = `${insertInto('task', NEW_TASK)} on conflict (id) do nothing returning n`;
-/** The turn that gave it is forgotten. */
+/** The turn that delegated it was forgotten. */
 const WAS_FORGOTTEN = `
   select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
   where turn.id = ? and ${beganBefore('view.reset_at')}`;
 
-/** The bound that it would exceed; null: none. */
+/** The limit that it would exceed; null if none. */
 function exceeded(db: Statements, { parent }: NewTask, bounds: TaskBounds): keyof TaskBounds | null {
   if (parent === null) return (db.value<number>(WAITING) ?? 0) >= bounds.waiting ? 'waiting' : null;
   const there = db.get<{ here: number; everywhere: number }>(DELEGATED, { room: parent.room });
@@ -76,7 +76,7 @@ function addTask(db: Database, task: NewTask, bounds: TaskBounds): TaskAdded {
   if (before !== null) return before;
   const full = exceeded(db, task, bounds);
   if (full !== null) return { kind: 'full', bound: full };
-  // The key of a task that was interrupted, or is older than a key lives.
+  // Frees the key of an interrupted task, or of one older than `KEY_LIVES_MS`.
   if (task.idempotency !== null) db.run(FREE_KEY, task.idempotency.key);
   const n = db.value<number>(ADD, bound(rowOf(task)));
   if (n === undefined) {
@@ -124,7 +124,7 @@ function leftTasks(db: Statements, ask: { owner: string; now: number }) {
 
 type Decision = 'approved' | 'denied' | 'expired' | 'ended';
 
-/** A question that is not kept any more cannot be decided. */
+/** A question that is no longer stored cannot be decided. */
 function taskDecision(db: Statements, askedId: string): Decision | null {
   const decided = db.value<Decision | null>('select decision from asked_call where id = ?', askedId);
   return decided === undefined ? 'ended' : decided;
@@ -137,7 +137,7 @@ const claimOldest = (oldest: string) => `
   where n = (${oldest}) returning ${columns(`n ${TASK}`)}`;
 const CLAIM_OF_PROGRAMS = claimOldest(`
   select n from task where status = 'pending' and room_id is null order by n limit 1`);
-// There are few of them, though thousands of programs' tasks may stand before.
+// These are few, even if thousands of programs' tasks are ahead of them.
 const CLAIM_DELEGATED = claimOldest(`
   select min(n) from task indexed by task_delegated where ${IS_DELEGATED} and status = 'pending'
     and substr(chat_id, 1, instr(chat_id, '_') - 1) in (select value from json_each(@channels))`);
@@ -163,7 +163,7 @@ function claimTask(db: Database, ask: Parameters<TaskStore['claimTask']>[0]): Ta
   return toTask(task);
 }
 
-/** Does something with a task that runs for this owner; false when it does not any more. */
+/** Runs `work` if the task still runs for this owner; else returns false. */
 function whileHeld(
   db: Database,
   claim: { id: string; owner: string },
@@ -176,7 +176,7 @@ function whileHeld(
   });
 }
 
-/** Does something with a task that is not over. */
+/** Runs `work` if the task is unfinished. */
 function whileOpen<Done extends string>(
   db: Database,
   id: string,
@@ -200,12 +200,12 @@ function finishTask(db: Database, end: TaskEnd, owner: string): 'finished' | 'lo
   if (status === 'completed' && db.get(hasMessage, task.n) !== undefined) return 'message';
   writeJournal(db, entries, owner);
   endTask(db, task, { status, result, error, now }, callOutcome(end));
-  // A conversation that was forgotten has stopped it.
+  // A forgotten conversation has already stopped its tasks.
   if (tell !== null) receiveEvent(db, tell);
   return 'finished';
 }
 
-/** The outcome of the call that gave a task. */
+/** The outcome of the call that delegated a task. */
 function callOutcome({ status, result, error }: TaskEnd): {
   status: 'completed' | 'interrupted';
   results: Results;

@@ -1,7 +1,6 @@
 /**
- * What was said in a room, and what of it a persona heard, in the order in which it heard it: the window, for step 4 of
- * the route, and spans, for flushes and archives. Reads only what the persona's view of the room leaves. And how a
- * persona's words are added.
+ * What was said in a room, and what a persona heard, in the order of hearing: windows (step 4 of the route) and spans
+ * (for flushes and archives). Reads only what the persona's view still includes. Also adds a persona's messages.
  */
 import type { Greeting } from '../../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -25,15 +24,15 @@ import { columns, type Row } from './sql.js';
 
 // ── Messages ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** What is stored of a message when it arrives. */
+/** The columns written when a message arrives. */
 export const MESSAGE = `roomId chatId account moves authorKind authorId authorName administrator text sentAt receivedAt
   platformMessageId mentionsBot replyTo edited state attachments words quiet addresses mentions twin bot reaction
   forwardedFrom album tainted`;
-/** A platform's message, and the edit of it that became a message of its own. */
+/** A platform's message, and the separate row of its edit, if any. */
 export const IS_MESSAGE =
   'chat_id = @chatId and account = @account and moves = @moves and platform_message_id = @platformMessageId';
 
-/** Whether the other table has the same platform message: under its id, or as another copy of it. */
+/** Whether the other table has the same platform message, by its id or as another copy of it. */
 export const isIn = (table: 'message' | 'command', which: string) => `
   exists (select 1 from ${table} where ${IS_MESSAGE} ${which})
   or @twin is not null and exists (
@@ -49,7 +48,7 @@ type Required =
   | 'text'
   | 'sentAt'
   | 'receivedAt';
-/** A message when it arrives, as its columns are: as far as it differs from what nobody typed. */
+/** A message on arrival; the optional columns have defaults. */
 export type NewMessage = { [Name in Required]: Columns[Name] } & {
   platformMessageId: string;
 } & Partial<
@@ -112,7 +111,7 @@ function authorOf(row: MessageRow): StoredMessage['author'] {
 
 // ── A persona's view of a room, apart from the messages it heard ────────────────────────────────────────────
 
-/** Something that was heard in the room changes: cached copies of its windows become void. */
+/** Something heard in the room has changed: invalidates cached windows. */
 export function reviseRoom(db: Statements, room: RoomId): void {
   db.run('update room set revision = revision + 1 where id = ?', room);
 }
@@ -142,7 +141,7 @@ function measuredIn(row: ViewRow | undefined): ViewRecord['measured'] {
 }
 
 /**
- * The position, or the reset mark if that is later. Nothing is heard before it was said, so everything that a reset
+ * The position, or the reset mark if that is later. Nothing is heard before it is said, so everything that a reset
  * forgot was heard before the mark or has a smaller id.
  */
 export function behindReset({ resetAt }: { resetAt: number }, place: Position): Position {
@@ -152,7 +151,7 @@ export function behindReset({ resetAt }: { resetAt: number }, place: Position): 
 
 // ── What it heard ───────────────────────────────────────────────────────────────────────────────────────────
 
-/** A message, and the steps of its turn if that was the persona's own and used tools: a JSON array of JSON texts. */
+/** A message; `steps`: a JSON array of JSON texts, if the persona's own turn used tools. */
 interface LineRow extends HeardRow {
   steps: string | null;
 }
@@ -164,7 +163,7 @@ const LINE_COLUMNS = `
       where turn_id = (select id from turn where turn.id = message.turn_id and used_tools = 1) order by n))
   end as steps, ${HEARD_COLUMNS}`;
 
-/** What was heard between two positions, of one kind (addressed or overheard). */
+/** The messages of one kind (addressed or overheard) heard between two positions. */
 const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) => `
   select * from (
     select room_id, heard_after, message_id, addressed from heard
@@ -197,8 +196,8 @@ function boundsOf(view: ViewRecord, after: Position, to: Position) {
   };
 }
 
-// No transaction is needed: a change by another process between the two reads also moves the room's revision on, so a
-// result built from them is not used again.
+// No transaction is needed: if another process changes something between the two reads, the room's revision moves too,
+// so the result is not used again.
 function windowOf(db: Statements, ask: WindowAsk): Span & { view: ViewRecord } {
   const { room, personaId, limit, overheard, except, after = BEGINNING } = ask;
   const view = findView(db, room, personaId);
@@ -207,7 +206,7 @@ function windowOf(db: Statements, ask: WindowAsk): Span & { view: ViewRecord } {
   const found = inOrder(db.all<LineRow>(NEWEST, { ...boundsOf(view, from, END), ...most }));
   const toIt = found.filter(({ addressed }) => addressed === 1);
   if (toIt.length <= limit) return { view, ...spanOf(found, false) };
-  // Where the limit cuts addressed messages, older overheard ones are left out, too, so that there are no gaps.
+  // If the limit cuts off addressed messages, older overheard ones are dropped too, so that there are no gaps.
   const oldest = toIt[toIt.length - limit];
   const shown = oldest
     ? found.slice(found.indexOf(oldest))
@@ -227,10 +226,10 @@ function spanBetween(db: Statements, ask: Parameters<TranscriptStore['span']>[0]
   return spanOf(inOrder([...toIt, ...aside]), more);
 }
 
-/** In order of position, each message once. */
+/** Sorted by position, without duplicates. */
 function inOrder(rows: LineRow[]): LineRow[] {
   const sorted = rows.sort((a, b) => a.heardAfter - b.heardAfter || a.id - b.id);
-  // In databases of the first version, a message that waited again after an abort was recorded twice: the later one
+  // In databases of the first version, a message that waited again after an abort was recorded twice: the later row
   // counts.
   const byId = new Map<number, LineRow>();
   for (const row of sorted) {
@@ -280,18 +279,18 @@ export interface Spoken {
   room: RoomId;
   personaId: PersonaId;
   text: string;
-  /** It is a reaction, not words. */
+  /** A reaction instead of words. */
   wordless?: boolean;
   /** It answers words from outside. */
   tainted?: boolean;
   turnId: string | null;
-  /** The other personas to whom it is addressed, and those who overhear it. */
+  /** The other personas addressed, and those that overhear it. */
   addressed: PersonaId[];
   hearers: PersonaId[];
   now: number;
 }
 
-/** Adds words of a persona: its reply, or its greeting. To be called within a transaction. Returns the message's id. */
+/** Adds a persona's reply or greeting. Returns the message's id. To be called within a transaction. */
 export function speak(db: Statements, chat: ChatRow, spoken: Spoken): number {
   const { room, personaId, text, wordless, tainted, turnId, addressed, hearers, now } = spoken;
   const { chatId, account, moves } = chat;
@@ -305,12 +304,12 @@ export function speak(db: Statements, chat: ChatRow, spoken: Spoken): number {
   return id;
 }
 
-// A persona may be greeted with before anybody has written anything in the room.
+// An upsert, because a persona may greet before anybody has written in the room.
 const NOTE_NEWEST = `
   insert into room (id, chat_id, newest_message) values (@room, @chatId, @id)
   on conflict do update set newest_message = max(newest_message, excluded.newest_message)`;
 
-/** What a persona says when it first appears: it answers nothing, so no turn has said it. */
+/** A persona's first message: it answers nothing, so it belongs to no turn. */
 export function greet(db: Statements, greeting: Greeting, now: number): void {
   const { room } = greeting;
   const { chatId } = roomParts(room);

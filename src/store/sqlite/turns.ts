@@ -1,6 +1,6 @@
 /**
- * Steps 5 and 6 of the route: the steps of a turn that runs in a claimed room, how it is suspended (for a result, or for a
- * person's decision) and goes on, and how it ends: all or nothing, with its words in the transcript and in the outbox.
+ * Steps 5 and 6 of the route: steps of a turn in a claimed room, suspension (until a result or a person's decision
+ * comes), resumption, and the atomic end, which adds the reply to the transcript and the outbox.
  */
 import { type ApprovalStore, type AskedCall, type Refusal, waitsForCall } from '../../core/access.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -22,7 +22,7 @@ import { bound, columns, excluded, insertInto, type Row, upsert } from './sql.js
 import { reviseRoom, speak } from './transcript.js';
 import { addUsage } from './values.js';
 
-/** Whether the turn runs in the room, which is claimed for it. */
+/** The turn is running, under a valid claim of its room. */
 const RUNS = `
   select used_tools as usedTools, room.lease_owner as owner from room join turn on turn.room_id = room.id
   where turn.id = @turnId and turn.state = 'running' and ${IS_HELD}`;
@@ -56,7 +56,7 @@ const SUSPENDED = `
 const LAST_STEP = 'select body from step where turn_id = ? order by n desc limit 1';
 const MAKE_READY = `update turn set state = 'ready', waits_for = null, waits_until = null where id = ?`;
 
-/** What the turn waits for has come to this step. Returns its room; null if no turn waits for it. */
+/** Ends the wait with this step. Returns the turn's room; null if no turn waits for it. */
 function goOn(db: Database, waitsFor: string, next: (callId: string) => Step, now: number): RoomId | null {
   const turn = db.get<{ id: string; room: RoomId; personaId: PersonaId }>(SUSPENDED, waitsFor);
   const last = turn && db.value<string>(LAST_STEP, turn.id);
@@ -68,7 +68,7 @@ function goOn(db: Database, waitsFor: string, next: (callId: string) => Step, no
   addStep(db, turnId, step);
   if (step.kind === 'result') callCameBack(db, { turnId, room, personaId, ...step, at: now });
   db.run(MAKE_READY, turnId);
-  // While it was suspended, copies may have rendered its messages as unanswered.
+  // While it was suspended, cached windows may have shown its messages as unanswered.
   reviseRoom(db, room);
   return room;
 }
@@ -77,7 +77,7 @@ function resultOf(content: string, failed: boolean): (callId: string) => Step {
   return (callId) => ({ kind: 'result', callId, content, failed });
 }
 
-/** The awaited result has come. Returns the room of its turn; null if no turn waits for it (yet). */
+/** The awaited result has come. Returns the turn's room; null if no turn waits for it (yet). */
 export function resumeTurn(db: Database, result: ReceiptOf<'resume'>, now: number): RoomId | null {
   const { waitsFor, content, failed, isTimeout } = result;
   const room = goOn(db, waitsFor, resultOf(content, failed), now);
@@ -88,7 +88,7 @@ export function resumeTurn(db: Database, result: ReceiptOf<'resume'>, now: numbe
   return room;
 }
 
-/** A turn was just suspended: its result may have come before. */
+/** The result may have come before the turn was suspended. */
 function resumeWithEarly(db: Database, waitsFor: string, now: number): void {
   const take = 'delete from early_result where waits_for = ? returning content, failed';
   const early = db.get<{ content: string; failed: number }>(take, waitsFor);
@@ -105,9 +105,9 @@ interface DecidedRow extends CallRow {
   isOfTask: number;
 }
 
-/** A task asked, which goes on while it waits. */
+/** The call belongs to a running task, which does not suspend. */
 const IS_OF_TASK = `exists (select 1 from task where task.id = asked_call.turn_id and task.status = 'running')`;
-/** Nobody has decided, and its turn still waits for it. */
+/** Undecided, and its turn or task still waits for it. */
 const IS_OPEN = `decision is null and until > @now and (${IS_OF_TASK} or exists (
   select 1 from turn where turn.id = asked_call.turn_id and turn.state = 'suspended'
     and turn.waits_for = asked_call.waits_for))`;
@@ -122,7 +122,7 @@ function findCall(db: Statements, id: string, now: number): DecidedRow | undefin
   return db.get<DecidedRow>(FIND_CALL, { id: id.toUpperCase(), now });
 }
 
-/** Ends the waiting with this step; a task reads what was decided by itself. */
+/** Ends the wait with this step; a task polls for the decision instead. */
 function decided(
   db: Database,
   { waitsFor, isOfTask }: DecidedRow,
@@ -206,7 +206,7 @@ interface FinishedRow extends ChatRow {
 const NO_TOKENS: Usage = { inputTokens: 0, outputTokens: 0 };
 const GIVEN_UP = 'The turn was given up before its outcome was known.';
 
-// Everything that the end of a turn needs, in one query.
+// Everything needed to end a turn, in one query.
 const FINISHED = `
   select turn.persona_id as personaId, ${CHAT_COLUMNS}, shown.parts as shown, shown.crashes as shownCrashes,
     exists (select 1 from outbox where chat_id = room.chat_id and finished_at is null) as isBusy,
@@ -220,14 +220,14 @@ const LEAVE = 'update room set exchange = @exchange, lease_owner = null where id
 const LEAVE_AFTER_WORDS = `
   update room set exchange = @exchange, lease_owner = null, last_persona = @personaId, last_reply_at = @now,
     newest_message = @id where id = @room`;
-// How large the last request was.
+// The size of the last request.
 const MEASURE = `
   insert into view (room_id, persona_id, reset_at, counted, estimated)
   values (@room, @personaId, 0, @counted, @estimated)
   on conflict do update set ${excluded('counted estimated')}`;
 const SET_SNAPSHOT = upsert('given', 'roomId personaId', PROMPT_SNAPSHOT);
 
-/** Adds the reply to the transcript and to the exchange, and leaves the room. */
+/** Adds the reply to the transcript and the exchange, and releases the room. */
 function sayAndLeave(db: Statements, row: FinishedRow, finish: Finish): void {
   const { claim, turnId, reply, exchange, now } = finish;
   const { room } = claim;
@@ -256,7 +256,7 @@ function finish(db: Database, ending: Finish): Awaited<ReturnType<TurnStore['fin
   if (!row) return 'lost';
   const { personaId, chatId, channel, address, kind } = row;
   db.run(END, { turnId, outcome, now });
-  // Only a turn that was given up leaves a call behind whose outcome it has not stored.
+  // Only a turn that was given up leaves calls without a stored outcome.
   if (outcome !== 'answered') interruptTurn(db, turnId, GIVEN_UP, now);
   sayAndLeave(db, row, ending);
   let entries = ending.deliveries;

@@ -1,6 +1,6 @@
 /**
- * Upkeep: deletes, in steps of milliseconds, what has exceeded its retention, and at any age what `/reset` made personas
- * forget and nobody else may still see. Makes a restored copy safe to start; and counts.
+ * Upkeep: deletes, in steps of milliseconds, rows past their retention, and at any age what a `/reset` forgot and
+ * nobody else may still see. Also makes a restored copy safe to start, and counts rows.
  */
 import type { RoomId } from '../../core/ids.js';
 import type { StoredAttachment } from '../../core/media.js';
@@ -23,20 +23,20 @@ const DAY_MS = 86_400_000;
 /** A table whose rows expire. */
 interface Ageing {
   path: KeyPath;
-  /** The columns that identify a row; left out: the key of the path. */
+  /** The columns that identify a row. Default: the path's key. */
   row?: string;
   isOld: string;
-  /** If rows are in the order of this time, nothing behind the first younger one is looked at. */
+  /** If rows are ordered by this time, the walk stops at the first younger one. */
   time?: string;
 }
 
-/** The newest row is kept, so that no id is reused. */
+/** Keeps the newest row, so that no id is reused. */
 function growing(table: string, time: string, isOld: string, key = 'id'): Ageing {
   const notNewest = `${key} < (select max(${key}) from ${table})`;
   return { path: { table, key, first: 0 }, isOld: `${isOld} and ${notNewest}`, time };
 }
 
-/** The steps of a turn that used tools are needed while its reply is in a window. */
+/** The steps of a turn that used tools are kept while its reply is in a window. */
 const IS_OVER = `turn.state in ('answered', 'failed', 'aborted') and turn.finished_at < @before
   and (turn.used_tools = 0 or exists (
     select 1 from view cross join message on message.id = view.window_message
@@ -58,7 +58,7 @@ const AGEING: Ageing[] = [
     isOld: `exists (select 1 from turn where turn.id = turn_id and ${IS_OVER})`,
   },
   { path: { table: 'turn', key: 'id', first: '' }, isOld: IS_OVER },
-  // In whatever zone: a day is over two days after its first millisecond in UTC.
+  // In any time zone, a day has ended two days after its first millisecond in UTC.
   {
     path: { table: 'spent', key: 'day', first: 0 },
     row: 'day, person_id',
@@ -80,7 +80,7 @@ function ageing(db: Database, { path, isOld, time, row = path.key }: Ageing): Wa
   );
 }
 
-/** A short table. */
+/** For short tables: no batches. */
 function expired(db: Database, table: string, key: string, isOld: string): Walk<Ask> {
   const remove = `
     delete from ${table} where ${key} in (select ${key} from ${table} where ${isOld} limit @most + 0)`;
@@ -91,7 +91,7 @@ const ENDED_JOBS = `
   select id from job where ended_at is not null and ended_at < @before
     and n < (select max(n) from job as other where other.chat_id = job.chat_id) limit @most + 0`;
 
-/** Jobs that have been over for long, with their runs; a chat's newest number stays, so that none is given twice. */
+/** Jobs that ended long ago, with their runs; a chat's highest job number stays, so that none is reused. */
 function endedJobs(db: Database): Walk<Ask> {
   return (ask) =>
     db.write(() => {
@@ -104,7 +104,7 @@ function endedJobs(db: Database): Walk<Ask> {
     });
 }
 
-/** A key stays as long as it lives. */
+/** A task is kept at least as long as its idempotency key. */
 const ENDED_TASKS = `
   select n from task
   where n > @after and n <= @upTo and completed_at is not null
@@ -118,11 +118,11 @@ const removeOf = (table: 'task_event' | 'task_message') => `
 const REMOVE_TASKS = [
   removeOf('task_event'),
   removeOf('task_message'),
-  // Last, so that one whose events are not yet gone is found again.
+  // Last, so that a task whose events are not all deleted yet is found again.
   'delete from task where n in (select value from json_each(@ids) limit @most + 0)',
 ];
 
-/** Tasks that have been over for long, and at any age those that were given by what a persona has forgotten. */
+/** Tasks that ended long ago, and at any age those delegated by a forgotten turn. */
 function endedTasks(db: Database): Walk<Ask> {
   return walkOf<Ask>(db, { table: 'task', key: 'n', first: 0 }, ({ most, ...ask }) =>
     runEach(db, REMOVE_TASKS, db.column<number>(ENDED_TASKS, ask), most),
@@ -152,7 +152,7 @@ const FORGOTTEN_TURNS = `
     cross join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
   where turn.id > @after and turn.id <= @upTo and turn.state not in ('running', 'suspended', 'ready')
     and ${beganBefore('view.reset_at')}`;
-// Keeps the row, so that a reply to it on the platform still addresses the persona that said it.
+// Keeps the row, so that a reply to it on the platform still addresses its persona.
 const silence = (isOf: string) => `
   update outbox set body = '${NO_WORDS}' where id in (
     select outbox.id from json_each(@ids) cross join outbox on ${isOf}
@@ -253,7 +253,7 @@ function forgottenWalks(db: Database): Walk<Ask>[] {
 
 // ── A restored copy ─────────────────────────────────────────────────────────────────────────────────────────
 
-/** What a restored copy must not do again, `@now`. */
+/** Makes a restored copy drop its unfinished work; `@now`. */
 const QUIETEN = [
   `update turn set state = 'aborted', finished_at = @now, waits_for = null, waits_until = null
     where state = 'running'`,
@@ -274,7 +274,7 @@ const QUIETEN = [
     `status = 'interrupted', results = json_object('error', 'restored from a backup'), finished_at = @now`,
     `status = 'pending'`,
   ),
-  // The files may be another machine's, or another time's: they are made anew.
+  // The journal's files may belong to another machine or time, so they are rebuilt.
   `update journal set filed = 'log' where filed <> 'log'`,
 ];
 const PARK = `
@@ -300,7 +300,7 @@ function quieten(db: Database, keepLogins: boolean): { deliveries: number; messa
 
 // ── The port ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** `auto_vacuum` of a database that returns free pages when it is told to. */
+/** The value of `auto_vacuum` with which free pages can be released on demand. */
 const INCREMENTAL = 2;
 
 async function shrink(db: Database, pages: number): Promise<boolean> {
@@ -349,7 +349,7 @@ export function upkeepStore(db: Database): UpkeepStore & OperatorStore {
     expired(db, 'asked_call', 'id', 'until < @before'),
     ...forgottenWalks(db),
   ];
-  /** Where the next call continues. */
+  /** The walk at which the next call continues. */
   let current = 0;
 
   return {

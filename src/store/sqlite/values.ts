@@ -1,4 +1,4 @@
-/** The small ports: usage totals by day, settings, and what a channel needs when it starts. */
+/** The small ports: usage per day, settings, and the state that a channel needs at start. */
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Usage } from '../../core/model.js';
 import type { Amount, ChannelStore, SettingStore, UsageStore } from '../../core/store.js';
@@ -39,12 +39,12 @@ const IN_ALL = `
   from usage where day = @day`;
 const NOTHING: Amount = { tokens: 0, cost: 0 };
 
-/** A date of the zone, as its first millisecond in UTC: days stay what they are when the zone changes. */
+/** The date in the configured zone, as its first millisecond in UTC: stored days do not shift when the zone changes. */
 function dayOf(db: Database, time: number): number {
   return Date.parse(`${db.zone.date(time)}T00:00:00Z`);
 }
 
-/** Adds turns, and requests to a model outside of turns. To be called within a transaction. */
+/** Adds turns, and model requests outside of turns. To be called within a transaction. */
 export function addUsage(
   db: Database,
   { room, personaId, personId }: { room: RoomId; personaId: PersonaId; personId?: ChatId | undefined },
@@ -111,7 +111,7 @@ const NEWEST = `
 const STATE = `
   select name, value from channel_state where channel = ? and name in (select value from json_each(?))`;
 
-/** A channel's own values, by name; also for `doctor`, beside a running gateway. */
+/** A channel's state, by name; also for `doctor`, beside a running gateway. */
 export function channelState(
   db: StoreReader,
   channel: string,

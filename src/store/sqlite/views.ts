@@ -1,7 +1,7 @@
 /**
- * Beside the route: how a persona's view of a room moves on: where its window begins, how far a flush has seen it, and the
- * archives of what no flush has seen. A finished flush moves its cursor, and only messages that the cursor has passed, or
- * that an archive contains, may leave the window: `moveWindow` is the only place where they do.
+ * How a persona's view of a room advances: where its window begins, how far a flush has seen it, and archives of
+ * unflushed spans. A finished flush moves its cursor; only messages before the cursor or in an archive may leave the
+ * window, and only `moveWindow` lets them.
  */
 import { Fault } from '../../core/errors.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -39,7 +39,7 @@ const RESET = `
 const UNFLUSHED = `
   select ${columns(SPAN)} from archived where chat_id = @chatId and ${IS_VIEW} and state = 'unflushed'`;
 
-/** Whether something addressed to the persona in a span of its view has not been seen by a flush. */
+/** Whether a span holds a message addressed to the persona that no flush has seen. */
 function owes(
   db: Statements,
   { room, personaId, resetAt, flushedTo }: ViewRecord,
@@ -49,11 +49,11 @@ function owes(
   return db.get(UNSEEN, { room, personaId, resetAt, ...ends({ after, to: span.to }) }) !== undefined;
 }
 
-/** Forgets everything up to a message; its flush is no longer pending. To be called within a transaction. */
+/** Forgets everything up to a message and cancels its flush. To be called within a transaction. */
 export function resetView(db: Statements, room: RoomId, personaId: PersonaId, upTo: number): void {
   db.run(RESET, { room, personaId, upTo });
   db.run(`delete from given where ${IS_VIEW}`, { room, personaId });
-  // Messages after the reset command may be in an archive already: their flush stays pending.
+  // An archive may hold messages after the reset command: their flush stays pending.
   const seen = findView(db, room, personaId);
   const whose = { room, personaId, chatId: roomParts(room).chatId };
   for (const row of db.all<SpanRow>(UNFLUSHED, whose)) {
@@ -93,7 +93,7 @@ const openWhere = (which: string) => `
 const OPEN_IN_CHANNELS = openWhere('channel in (select value from json_each(@channels))');
 const OPEN_OF_VIEW = openWhere(`chat_id = @chatId and ${IS_VIEW}`);
 
-/** The current view, if it is still what the caller has read. */
+/** The current view if it is unchanged since the caller read it, else null. */
 function unchanged(db: Statements, seen: SeenView): ViewRecord | null {
   const now = findView(db, seen.room, seen.personaId);
   const same =
@@ -109,14 +109,14 @@ function findArchive(db: Statements, chatId: ChatId, file: string): ArchivedSpan
   return row ? toSpan(row) : null;
 }
 
-/** The archive begun for this view, if it contains everything from the window's beginning up to `to`. */
+/** The archive being written for this view, if it covers everything from the window's start up to `to`. */
 function archiveFor(db: Statements, now: ViewRecord, file: string, to: Position): ArchivedSpan | null {
   const span = findArchive(db, roomParts(now.room).chatId, file);
   if (span?.room !== now.room || span.personaId !== now.personaId || span.state !== 'writing') return null;
   return isAfter(span.after, now.windowAfter) || isAfter(to, span.to) ? null : span;
 }
 
-/** Whether words from outside are among what leaves the window, or in the summary of what left it before. */
+/** Whether words from outside are in the messages that leave the window, or in the previous summary. */
 function summaryIsTainted(db: Statements, view: ViewRecord, to: Position): boolean {
   const { room, personaId, resetAt, windowAfter, tainted } = view;
   const span = ends({ after: windowAfter, to });
@@ -150,7 +150,7 @@ function moveWindow(db: Database, move: Parameters<ViewStore['moveWindow']>[0]):
       `the window of ${seen.personaId} in ${seen.room} would move past messages that no flush has seen and no archive holds`,
     );
   }
-  // Not `owes`: the file's front matter is set from the cursor as well, together with this.
+  // Not `owes`: the file's front matter is also derived from the cursor, and both must agree.
   if (span) setState(db, span, isAfter(span.to, current.flushedTo) ? 'unflushed' : 'settled');
   const { heardAfter, messageId } = isAfter(to, current.windowAfter) ? to : current.windowAfter;
   db.run(MOVE_WINDOW, {
@@ -158,7 +158,7 @@ function moveWindow(db: Database, move: Parameters<ViewStore['moveWindow']>[0]):
     windowHeard: heardAfter,
     windowMessage: messageId,
     summary,
-    // The count belongs to the old window: if it was wrong, it must not affect the new one.
+    // The count belongs to the old window and must not affect the new one.
     counted: null,
     estimated: null,
     tainted: summary !== null && summaryIsTainted(db, current, to) ? 1 : 0,
