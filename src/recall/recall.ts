@@ -208,7 +208,9 @@ export function createRecall(options: RecallOptions): Recall {
     start() {
       indexing.start();
       vectors?.start();
-      indexLater();
+      // With an embedding server vectors may be missing, whatever is indexed.
+      if (vectors === null) indexLater();
+      else indexing.wake();
     },
 
     async stop() {
