@@ -1,106 +1,101 @@
-/** Files that came with messages, and voice notes: where they are stored, and the ports that read and make them. */
+/** Files that came with messages, and voice notes: storage, and the ports that read and make them. */
 
 import type { Channel, OutgoingFile } from './channel.js';
 import type { ChatId } from './ids.js';
 import type { Attachment } from './message.js';
 import type { ModelImage } from './model.js';
 
-/** An attachment as stored. Without an outcome it has not been fetched yet. */
+/** Without an outcome it has not been fetched yet. */
 export interface StoredAttachment extends Attachment {
   outcome?: AttachmentOutcome;
 }
 
 export type AttachmentOutcome =
-  /** Stored in the media folder; `file` is relative to it. `read` is the text found in it. */
+  /** Stored; `file` is relative to the media folder. `read`: text found in it. */
   | { kind: 'kept'; file: string; mimeType: string; read?: string }
-  /** Not stored; the reason is for the persona: "larger than 20 MB, not taken". */
+  /** Not stored; a reason for the persona: "larger than 20 MB, not taken". */
   | { kind: 'left'; why: string };
 
-/** The files themselves, in `data/media/<chat id>/`. Names are generated here, never taken from a sender. */
+/** The files in `data/media/<chat id>/`. Names are generated, never taken from a sender. */
 export interface MediaFiles {
-  /** Writes atomically. Returns the path relative to the media folder; the extension follows from the type. */
+  /** Writes atomically. Returns the path relative to the media folder, with an extension for the type. */
   keep(chatId: ChatId, bytes: Buffer, mimeType: string): Promise<string>;
-  /** Throws if it no longer exists. */
+  /** Throws if it is missing. */
   read(file: string): Promise<Buffer>;
-  /** Does nothing if it no longer exists. */
+  /** Does nothing if it is missing. */
   remove(file: string): Promise<void>;
-  /** The absolute path. */
+  /** Absolute. */
   path(file: string): string;
 }
 
-/** Turns speech into text. Throws with the reason. */
+/** Speech to text. Throws with the reason. */
 export interface Transcriber {
   transcribe(bytes: Buffer, file: { name: string; mimeType: string; signal: AbortSignal }): Promise<string>;
 }
 
-// The port for files that came with messages: fetching them, reading them, and describing them in a message's text.
+// The port that fetches and reads the files of messages and describes them in the text.
 
 export interface Media {
-  /**
-   * A message's text as the model sees it: the sender's words, then one line per file with what is known of it. Pure.
-   */
+  /** A message's text for the model: the sender's words, then one line per file. Pure. */
   tell(words: string, attachments: StoredAttachment[]): string;
-  /** Whether a voice note that is not transcribed yet might name the message's addressee; never one that is replied to. Pure. */
+  /** Whether an untranscribed voice note might name the message's addressee; false for quoted ones. Pure. */
   mayAddress(attachments: StoredAttachment[]): boolean;
   /**
-   * Fetches and reads the files that have no outcome yet; with `only: 'voice'`, only its own voice notes. Never throws. Takes
-   * about a minute at most; the text says what was not available by then. null when `signal` aborted: nothing is
-   * decided then.
+   * Fetches and reads the files without an outcome; with `only: 'voice'`, only the message's own voice notes. Takes
+   * about a minute at most; the text says what was unavailable. null if `signal` aborted: nothing is decided. Never
+   * throws.
    */
   take(ask: TakeAsk): Promise<Taken | null>;
-  /** The images among them, for a model. Unreadable ones are left out and logged; never throws. */
+  /** The images, for a model. Logs and skips unreadable ones; never throws. */
   images(attachments: StoredAttachment[]): Promise<ModelImage[]>;
-  /** Deletes files from the disk. Throws when it cannot. */
+  /** Throws if a file cannot be deleted. */
   remove(files: string[]): Promise<void>;
 }
 
 export interface TakeAsk {
   chatId: ChatId;
-  /** What the sender wrote, without descriptions of files. */
+  /** The sender's words, without descriptions of files. */
   words: string;
   attachments: StoredAttachment[];
   only?: 'voice';
-  /** The channel's `fetch`; undefined if it has none. */
+  /** The channel's `fetch`, if it has one. */
   fetch: Channel['fetch'] | undefined;
   signal: AbortSignal;
 }
 
 export interface Taken {
-  /** The message's text with what was read. */
+  /** The message's text with descriptions of its files. */
   text: string;
-  /** With their outcomes: all attachments, or those that `only` asked for. */
+  /** With outcomes: all attachments, or those that `only` selected. */
   attachments: StoredAttachment[];
-  /** One or more plain sentences for the sender about files that could not be taken this time; null for none. */
+  /** Plain sentences for the sender about files that could not be taken; null for none. */
   notice: string | null;
 }
 
-// Replies that are spoken: the port of whoever makes voice notes, and of the server that speaks.
+// Spoken replies: the port that makes voice notes, and that of the speech server.
 
 export interface Speech {
-  /** The voice of personas that have none of their own. */
+  /** Default voice of personas. */
   readonly voice: string;
-  /** A reply that has more to be spoken stays text alone. */
+  /** A reply with more characters to speak stays text. */
   readonly maxCharacters: number;
-  /** Whether a reply to a voice note is spoken where the chat says nothing of it. */
+  /** Whether to speak replies to voice notes if the chat has no setting. */
   readonly whenSpokenTo: boolean;
-  /**
-   * A voice note with these words, within a bounded time. Of the same key and words it is the same file.
-   * Throws with the reason.
-   */
+  /** Makes a voice note within a bounded time. The same key and text give the same file. Throws with the reason. */
   make(note: VoiceNote): Promise<OutgoingFile>;
-  /** The file is not needed any more. Does nothing if there is none. */
+  /** The file is no longer needed. Does nothing if there is none. */
   discard(key: string): Promise<void>;
 }
 
 export interface VoiceNote {
-  /** The same for every attempt at this note, and for no other. */
+  /** The same for all attempts at this note, and unique to it. */
   key: string;
   text: string;
   voice: string;
   signal: AbortSignal;
 }
 
-/** Speaks a text: OGG with Opus. Throws with the reason. */
+/** Text to speech: OGG with Opus. Throws with the reason. */
 export interface Speaker {
   speak(ask: Pick<VoiceNote, 'text' | 'voice' | 'signal'>): Promise<Buffer>;
 }

@@ -1,7 +1,7 @@
 /**
- * Memory as files that operators edit: principles for all, three tiers per persona and chat, one daily log per chat. An
- * operator's edit is visible to the very next read, and every write keeps the previous version. Lengths are JavaScript
- * string lengths. Below it: its history in the store, and the daily log.
+ * Memory as files for operators: principles for all, three tiers per persona and chat, one daily log per chat. The next
+ * read sees an operator's edit, and every write keeps the previous version. Lengths in UTF-16 units. Then its history
+ * in the store, and the daily log.
  */
 
 import { cut } from './cut.js';
@@ -13,7 +13,7 @@ import type { StoredMessage } from './transcript.js';
 
 export type Tier = 1 | 2 | 3;
 
-/** On whose word tier 1 changes: of anyone, of whoever may change things in the chat, or of owners. */
+/** Who may cause a change of tier 1: anyone, people who may change things in the chat, or owners. */
 export type Tier1By = 'anyone' | 'administrators' | 'owners';
 
 /** Identifies one MEMORY.md. */
@@ -22,66 +22,66 @@ export interface MemoryOwner {
   personaId: PersonaId;
 }
 
-/** What a turn was shown of a tier: its text, or `cut` if it was shown shortened. Absent: it has not seen the tier. */
+/** A tier as a turn saw it: its text, or `cut` if shortened. Absent: not seen. */
 export type SeenTier = { text: string } | { cut: true };
 
 /** MEMORY.md as included in a prompt. */
 export interface MemorySnapshot {
-  /** Trimmed, and cut to the budget with a marker; empty when there is no text under the headings. */
+  /** Trimmed, cut to the budget with a marker; empty if there is no text below the headings. */
   text: string;
-  /** What that text shows of each tier. */
+  /** The tiers as that text shows them. */
   seen: Record<Tier, SeenTier>;
 }
 
-/** How much of memory a prompt shows, in characters, and how much of it a model may write. */
+/** Limits of memory in a prompt, in characters, and of writes by a model. */
 export interface MemoryBudgets {
   longTermMaxChars: number;
-  /** How many days of the daily log are shown. */
+  /** Number of days of the daily log that are shown. */
   dailyFiles: number;
   dailyPerDayMaxChars: number;
   dailyMaxChars: number;
-  /** What a model may write into one tier, in bytes of UTF-8. A file that an operator made larger is used as it is. */
+  /** Maximum size of a tier written by a model, in bytes (UTF-8). An operator's larger one is used as it is. */
   tierBytes: number;
 }
 
 export type TierWrite =
   | { kind: 'written'; text: string }
-  /** The tier differs from what the writer saw; `current` is its text now. Nothing was written. */
+  /** The tier differs from the one the writer saw; `current` is its text now. Nothing was written. */
   | { kind: 'changed'; current: string }
-  /** The content is not acceptable; `reason` is a sentence for the model. Nothing was written. */
+  /** Invalid content; `reason` is a sentence for the model. Nothing was written. */
   | { kind: 'refused'; reason: string };
 
-/** Who changed memory, and in which context; stored with each version. */
+/** The author and context of a change; stored with each version. */
 export interface Cause {
   kind: 'turn' | 'flush' | 'night';
   personaId: PersonaId;
   /**
-   * The turn that wrote, which leads to the messages it answered; null for a flush. For the nightly consolidation
-   * (`night`) its id, which all its versions share: they are one change.
+   * The turn that wrote, which leads to the messages it answered; null for a flush. For `night`: the id of the
+   * consolidation, shared by all its versions, which are one change.
    */
   turnId: string | null;
-  /** Words from outside stood in what the writer had read. Left out: none did. */
+  /** The writer had read untrusted text. */
   tainted?: true;
 }
 
-/** One change of a memory file: the text before and after. */
+/** A change of a memory file. */
 export interface Version {
   id: string;
   chatId: ChatId;
-  /** The owner of MEMORY.md, or the persona that wrote the line of the daily log. */
+  /** The owner of MEMORY.md, or the author of the daily log's line. */
   personaId: PersonaId;
-  /** Relative to the chat's folder, with `/`: `luna/MEMORY.md`, `memory/2026-11-22.md`. */
+  /** Relative to the chat's folder: `luna/MEMORY.md`, `memory/2026-11-22.md`. */
   file: string;
-  /** null for the daily log: then `before` is empty and `after` is the added line. */
+  /** null for the daily log: `before` is empty and `after` is the added line. */
   tier: Tier | null;
-  /** The tier's text, as `readTier` returns it. */
+  /** As returned by `readTier`. */
   before: string;
   after: string;
   at: number;
   cause: Cause;
 }
 
-/** Where versions are stored. A write stores its version first and drops it if the write fails. */
+/** Stores versions. A write stores its version first and drops it if the write fails. */
 export interface VersionKeeper extends Pick<Origins, 'originIn'> {
   keepVersion(version: Version): Promise<void>;
   dropVersion(id: string): Promise<void>;
@@ -100,38 +100,37 @@ export interface FoundLine {
   text: string;
 }
 
-/** One of the files of a persona's memory in a chat. */
 export interface MemoryFile {
   /** As in `Version`. */
   file: string;
   path: string;
 }
 
-/** What agents keep of a chat, beside the spaces and clipboards of that chat. */
+/** Files that agents keep of a chat, beyond its own spaces and clipboards. */
 export interface KeptByAgents {
-  /** Whether this file is the transcript of a task that another chat, or a program, has given. */
+  /** Whether this transcript is of a task given by another chat or by a program. */
   isOthers(transcript: string): boolean;
-  /** What an agent shares with all its tasks counts, too: an owner asks. */
+  /** Includes the files that an agent shares across all its tasks; for owners only. */
   shared: boolean;
 }
 
-/** Throws Fault `memory_unavailable` when a file cannot be read or written (a directory, a link loop, no space). */
+/** Throws Fault `memory_unavailable` if a file cannot be read or written (a directory, a link loop, no space). */
 export interface Memory {
-  /** groups/AGENTS.md, trimmed; empty if it does not exist. If unreadable, it counts as empty and that is logged. */
+  /** groups/AGENTS.md, trimmed; empty if missing. If unreadable: logged, and empty. */
   principles(): Promise<string>;
   /** The path of the principles, as shown to the model and to operators. */
   readonly principlesPath: string;
   readonly budgets: MemoryBudgets;
 
-  /** For a prompt: an unreadable file counts as empty and is logged, so that it never prevents a reply. */
+  /** For a prompt. An unreadable file is logged and counts as empty, so that it never prevents a reply. */
   snapshot(owner: MemoryOwner): Promise<MemorySnapshot>;
-  /** The whole file; empty if it does not exist. */
+  /** The whole file; empty if missing. */
   readAll(owner: MemoryOwner): Promise<string>;
-  /** One tier's text, trimmed, repeated headings joined; empty if there is none. */
+  /** A tier's text, trimmed, repeated headings joined; empty if there is none. */
   readTier(owner: MemoryOwner, tier: Tier): Promise<string>;
   /**
-   * Replaces one tier and leaves every other byte of the file as it is. Compares with `seen` while holding the file's
-   * lock. The previous text is kept as a version; a write without a change keeps none.
+   * Replaces one tier and preserves every other byte. Compares with `seen` under the file's lock. Keeps the previous
+   * text as a version, unless nothing changed.
    */
   writeTier(
     owner: MemoryOwner,
@@ -141,77 +140,70 @@ export interface Memory {
     options: WriteOptions,
   ): Promise<TierWrite>;
 
-  /**
-   * Replaces several tiers at once, all or none; each is compared with what the writer saw of it. Otherwise as
-   * `writeTier`.
-   */
+  /** As `writeTier`, for several tiers at once, all or none. */
   writeTiers(
     owner: MemoryOwner,
     tiers: { tier: Tier; content: string; seen: SeenTier | undefined }[],
     options: WriteOptions,
   ): Promise<TierWrite['kind']>;
 
-  /** The latest daily files dated today or earlier, newest first, within the budgets, with markers where cut. */
+  /** The latest daily files up to today, newest first, within the budgets, with markers where cut. */
   recentDaily(chatId: ChatId, today: string): Promise<string>;
-  /** Whether this persona's memory files contain more than a prompt shows: older days, cut text, archives. */
+  /** Whether this persona's memory contains more than the prompt shows: older days, cut text, archives. */
   holdsMore(owner: MemoryOwner, shown: { memory: string; dailyLog: string }): Promise<boolean>;
-  /** Where the text of MEMORY.md comes from, the whole of it: a prompt may show a part. */
+  /** The origin of all of MEMORY.md; a prompt may show only a part. */
   originOf(owner: MemoryOwner): Promise<Origin>;
-  /** The same of a day's log. */
+  /** The origin of a day's log. */
   originOfDay(chatId: ChatId, date: string): Promise<Origin>;
-  /** One day's log; empty if there is none. `date` is YYYY-MM-DD. */
+  /** A day's log; empty if missing. `date` is YYYY-MM-DD. */
   readDaily(chatId: ChatId, date: string): Promise<string>;
-  /**
-   * Appends one entry as one line. 'there' when that day's log already contains this very line: a flush that was
-   * interrupted and repeated writes the same things again.
-   */
+  /** Appends an entry as one line. 'there': that day's log has this exact line (an interrupted flush repeats entries). */
   appendDaily(chatId: ChatId, date: string, entry: string, options: WriteOptions): Promise<'added' | 'there'>;
 
   /**
-   * Reverts the versions of one change, newest first; those of one file all or none. 'changed' when a tier was changed
-   * again since: then its file stays as it is, and so do those after it. 'already' when everything is what it was before
-   * the change.
+   * Reverts the versions of one change, newest first; per file all or none. 'changed': a tier was changed again since,
+   * so this file and the remaining ones stay as they are. 'already': everything is as before the change.
    */
   takeBack(change: Version[], signal?: AbortSignal): Promise<'done' | 'already' | 'changed'>;
   /**
-   * The lines that contain the phrase in every MEMORY.md, daily log, archive and clipboard of a chat, and in what agents keep of
-   * it; at most `most`.
+   * At most `most` lines that contain the phrase, in every MEMORY.md, daily log, archive and clipboard of a chat, and
+   * in files that agents keep of it.
    */
   find(chatId: ChatId, phrase: Phrase, most: number, kept?: KeptByAgents): Promise<FoundLine[]>;
   /**
-   * Removes the phrase from the same files permanently, without keeping a version: in MEMORY.md and the daily log the
-   * whole line, in archives and transcripts only the words. Returns the files that changed.
+   * Removes the phrase from the same files permanently, without a version: whole lines in MEMORY.md and the daily log,
+   * only the words in archives and transcripts. Returns the changed files.
    */
   erase(chatId: ChatId, phrase: Phrase, kept?: KeptByAgents): Promise<string[]>;
-  /** What `/memory export` sends: MEMORY.md, then the daily logs and this persona's archives, newest first. */
+  /** The files of `/memory export`: MEMORY.md, then daily logs and this persona's archives, newest first. */
   files(owner: MemoryOwner): Promise<MemoryFile[]>;
 }
 
-// What the store keeps for the people whom memory is about: what the model was given, the history of changes, what
-// became of a message, and how something is erased for good.
+// Memory in the store: the memory a model was given, the history of changes, the fate of messages, and permanent
+// erasure.
 
-/** What was included in the prompt of a persona's last answer in a room, beside the conversation. */
+/** Memory in the prompt of a persona's last answer in a room. */
 export interface PromptMemory {
   /** MEMORY.md as shown. */
   memory: string;
   dailyLog: string;
   /** The recalled lines, as shown. */
   recalled: string;
-  /** The summary of what had left the window; empty if there was none. */
+  /** Summary of the text that had left the window; empty if there was none. */
   summary: string;
 }
 
-/** What has become of a message for one persona. */
+/** The state of a message for one persona. */
 export type Fate =
   /** Not answered or noted yet. */
   | { kind: 'waiting' }
-  /** In the window: every request includes it. */
+  /** In the window: part of every request. */
   | { kind: 'window'; flushed: boolean }
-  /** Left the window after a flush had seen it. */
+  /** Left the window after a flush. */
   | { kind: 'flushed' }
-  /** Left the window; verbatim in an archive, and a flush of it is pending. */
+  /** Left the window into an archive; its flush is pending. */
   | { kind: 'archived'; file: string }
-  /** Said to somebody else in its presence: needs no flush. */
+  /** Said to somebody else in its presence; needs no flush. */
   | { kind: 'overheard' }
   /** Forgotten by `/reset`, or answered without being shown to this persona. */
   | { kind: 'reset' };
@@ -228,14 +220,11 @@ export interface Spoke {
   at: number;
 }
 
-/** The versions of memory, and the memory that was in the prompt of a persona's last answer. */
+/** Versions of memory, and the memory in the prompt of a persona's last answer. */
 export interface VersionStore {
   keepVersion(version: Version): Promise<void>;
   dropVersion(id: string): Promise<void>;
-  /**
-   * The versions that were not undone, newest first: of one persona, or (null) of the whole chat; with `turnId`, only
-   * those of that turn.
-   */
+  /** Versions that were not undone, newest first. `personaId` null: of the whole chat. `turnId`: only of that turn. */
   versions(ask: {
     chatId: ChatId;
     personaId: PersonaId | null;
@@ -246,59 +235,58 @@ export interface VersionStore {
   promptMemory(room: RoomId, personaId: PersonaId): Promise<PromptMemory | null>;
 }
 
-/** What became of messages. */
 export interface TraceStore {
-  /** The turn whose reply this sent message is part of, if the reply has a note on what the turn saved. */
+  /** The turn behind this sent message, if the reply has a note about saved memory. */
   notedTurn(chatId: ChatId, platformMessageId: string): Promise<string | null>;
-  /** The personas that said something since a time, with the room and the time of the last. */
+  /** Personas that spoke since a time, with the room and time of the last message. */
   spokeSince(since: number): Promise<Spoke[]>;
-  /** The messages that a turn answered; empty for an unknown turn. */
+  /** The messages that a turn answered; empty if unknown. */
   turnMessages(turnId: string): Promise<StoredMessage[]>;
-  /** The messages with these ids, oldest first; unknown ones are left out. */
+  /** Oldest first, without unknown ids. */
   messages(ids: number[]): Promise<StoredMessage[]>;
-  /** Of messages of a chat: the newest that contain a phrase, or the one with a platform id. */
+  /** The newest messages of a chat that contain a phrase, or the one with a platform id. */
   trace(ask: {
     chatId: ChatId;
     wanted: { phrase: Phrase; personaId: PersonaId } | { platformMessageId: string };
     most: number;
   }): Promise<Trace[]>;
-  /** How many of the messages addressed to a persona in a room (null: all) are in each state. */
+  /** Number of messages addressed to a persona in a room (null: all) in each state. */
   whereabouts(
     room: RoomId | null,
     personaId: PersonaId | null,
   ): Promise<{ window: number; flushed: number; archived: number }>;
 }
 
-/** `/memory forget`: a phrase is removed from all rows of a chat. */
+/** `/memory forget`: removes a phrase from all rows of a chat. */
 export interface EraseStore {
-  /** How much contains the phrase: transcript lines, and other rows (summaries, versions, tool results). */
+  /** Number of messages, and of other rows (summaries, versions, tool results), that contain the phrase. */
   findWords(chatId: ChatId, phrase: Phrase): Promise<{ messages: number; others: number }>;
-  /** Files from messages in whose text the phrase was found; paths are relative to the media folder. */
+  /** Files of messages whose text contains the phrase, relative to the media folder. */
   filesWithWords(chatId: ChatId, phrase: Phrase): Promise<string[]>;
   /**
    * Replaces the phrase by `by`, except in unfinished commands, and overwrites the old text in the database file.
-   * Versions that contain it are removed entirely. May be repeated after a crash.
+   * Removes versions that contain it. May be repeated after a crash.
    */
   eraseWords(chatId: ChatId, phrase: Phrase, by: string): Promise<void>;
-  /** The last step: unfinished commands, and the database's log. `phrase` is null after a crash between the two steps. */
+  /** The last step: unfinished commands and the database's log. `phrase` is null after a crash between the two steps. */
   endErasing(chatId: ChatId, phrase: Phrase | null, by: string): Promise<void>;
 }
 
-// The lines by which two texts of memory differ. Pure.
+// The changed lines between two texts of memory. Pure.
 
 interface ChangedLines {
   came: string[];
   went: string[];
 }
 
-/** Trimmed, in the order of their text; both empty if only order or white space changed. */
+/** Trimmed, in text order; both empty if only order or white space changed. */
 export function changedLines(before: string, after: string): ChangedLines {
   const was = wholeLines(before);
   const is = wholeLines(after);
   return { came: without(is, was), went: without(was, is) };
 }
 
-/** Versions (newest first) as if each tier had been written once; lines of the daily log each by itself. Oldest first. */
+/** Merges versions (newest first) into one per tier; lines of the daily log stay separate. Oldest first. */
 export function netChanges(versions: Version[]): Version[] {
   const tiers = new Map<string, Version>();
   const net: Version[] = [];
@@ -328,12 +316,12 @@ function wholeLines(text: string): string[] {
     .filter((line) => line !== '');
 }
 
-// Turns an entry of the daily log into the single line that is written: used by the file and by messages about it.
+// An entry of the daily log as the single line that is written and shown.
 
-/** Every character that some program treats as a line end. */
+/** All characters that some program treats as a line end. */
 const LINE_END = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 
-/** Joins the entry's lines into one; lone surrogates, which UTF-8 cannot encode, are replaced. */
+/** Joins the entry's lines; replaces lone surrogates, which UTF-8 cannot encode. */
 export function entryLine(entry: string): string {
   return entry
     .replace(/\p{Surrogate}/gu, '\uFFFD')
@@ -343,33 +331,32 @@ export function entryLine(entry: string): string {
     .join(' ');
 }
 
-// A daily log, of a chat, of the workspace or of an agent: one file per day, one line per entry. The pure part: dates,
-// entries, what a prompt shows.
+// A daily log of a chat, the workspace or an agent: one file per day, one line per entry. Pure: dates, entries, the
+// text for a prompt.
 
-/** A day of the log, as shown in a prompt. */
+/** A day of the log, as in a prompt. */
 interface Day {
   date: string;
   text: string;
 }
 
-/** `YYYY-MM-DD`, and a day that exists in the calendar. */
+/** Whether it is `YYYY-MM-DD` and an existing day. */
 export function isDate(date: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(date)) return false;
   const time = Date.parse(`${date}T00:00:00Z`);
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(date);
 }
 
-/** Whether it is the name of a daily log file. */
 function isDailyName(name: string): boolean {
   return name.endsWith('.md') && isDate(name.slice(0, -'.md'.length));
 }
 
-/** The same, and one that was imported beside it: `2026-03-01.imported.md`. Prompts show the former alone. */
+/** Also true for an imported day, `2026-03-01.imported.md`. Prompts show only the other form. */
 export function isDayFile(name: string): boolean {
   return isDailyName(name.replace(/\.imported(?:-\d{1,9})?(?=\.md$)/, ''));
 }
 
-/** The days for which a folder has files, newest first. */
+/** Days that have a file, newest first. */
 export function datesIn(fileNames: string[]): string[] {
   return fileNames
     .filter(isDailyName)
@@ -378,10 +365,7 @@ export function datesIn(fileNames: string[]): string[] {
     .reverse();
 }
 
-/**
- * The newest days dated today or earlier that hold something; `dates` are newest first. A day without text uses none of
- * the `most` places.
- */
+/** The newest non-empty days up to today; `dates` are newest first. Empty days do not count towards `most`. */
 export async function recentDays(
   dates: readonly string[],
   { today, most }: { today: string; most: number },
@@ -397,16 +381,16 @@ export async function recentDays(
   return days;
 }
 
-/** A line that looks like the heading of a day, which the text of a day must not hold. */
+/** Text that imitates a day's heading; escaped in prompts. */
 const FORGED_DAY = /^(?=[^\S\r\n\u2028\u2029]*--- \d{4}-\d{2}-\d{2} ---[^\S\r\n\u2028\u2029]*$)/gm;
 
-/** The days as included in a prompt. `maxChars` includes headings and the markers of single days. */
+/** The days as in a prompt. `maxChars` includes headings and markers. */
 export function digest(days: Day[], maxChars: number, limit = 'daily-max-chars'): string {
   const blocks = days.map(({ date, text }) => `--- ${date} ---\n${text.replace(FORGED_DAY, '\\')}`);
   return cut(blocks.join('\n\n'), maxChars, limit).text;
 }
 
-/** The days of a digest, as it shows them. */
+/** The inverse of `digest`. */
 export function daysOf(digested: string): Day[] {
   return digested.split(/^(?=--- \d{4}-\d{2}-\d{2} ---$)/m).flatMap((block) => {
     const [, date, text = ''] = /^--- (\d{4}-\d{2}-\d{2}) ---\n?([\s\S]*)$/.exec(block) ?? [];
@@ -414,12 +398,11 @@ export function daysOf(digested: string): Day[] {
   });
 }
 
-/** Whether the file contains the entry as a line. */
+/** Whether the file has the entry as a line. */
 export function hasEntry(file: Buffer | null, line: string): boolean {
   return (file?.toString('utf8') ?? '').split(LINE_END).some((other) => other.trim() === line);
 }
 
-/** The file with the entry appended. */
 export function withEntry(file: Buffer | null, line: string): Buffer {
   const before = file ?? Buffer.alloc(0);
   const eol = before.includes('\r\n') ? '\r\n' : '\n';
@@ -427,7 +410,7 @@ export function withEntry(file: Buffer | null, line: string): Buffer {
   return Buffer.concat([before, Buffer.from(gap + line + eol, 'utf8')]);
 }
 
-/** The file without the last line that equals the entry; null if there is none. */
+/** The file without the last line equal to the entry; null if there is none. */
 export function withoutEntry(file: Buffer, line: string): Buffer | null {
   const whole = file.toString('latin1');
   const bom = whole.startsWith(BOM) ? BOM : '';

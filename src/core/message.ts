@@ -1,8 +1,8 @@
-/** Inbound events of a platform, in the form that a channel's `inbound` produces (step 1 of the route). */
+/** Inbound events of a platform, as produced by a channel's `inbound` (step 1 of the route). */
 
 import type { PersonaId } from './ids.js';
 
-/** The platform's own id of a chat or a person, as the channel needs it for sending. */
+/** The platform's own id of a chat or person, as needed for sending. */
 export type Address = string;
 
 export interface InboundMessage {
@@ -13,48 +13,41 @@ export interface InboundMessage {
   platformMessageId: string;
   sender: InboundSender & {
     name: string;
-    /** True if the message itself proves it (an anonymous administrator); otherwise the channel must be asked. */
+    /** True if the message itself proves it (an anonymous administrator); otherwise ask the channel. */
     administrator: boolean;
   };
   /**
-   * The full text; it may include the mention of our bot. Empty if there were only files. Content that is neither text
-   * nor a file (a sticker, a location) is a label in brackets.
+   * The full text, possibly with the mention of our bot; empty for files alone. Other content (a sticker, a location)
+   * is a label in brackets.
    */
   text: string;
-  /** Left out if there are none. */
   attachments?: Attachment[];
-  /** The platform's time, ms; 0 if it gives none. */
+  /** Platform time, ms; 0 if unknown. */
   sentAt: number;
-  /** Names of those who are mentioned, as they stand in `text`, as far as they could be taken for an address. Left out if there are none. */
+  /** Names of mentioned people as they appear in `text`, if they could be mistaken for an address. */
   mentions?: string[];
-  /** Our account was mentioned with the platform's own mention. */
+  /** Mentioned by the platform's own mention. */
   mentionsBot: boolean;
   /**
-   * Personas whose own account or platform name was mentioned or written to; left out if there are none. Empty if personas
-   * have accounts of their own and the one that is no persona's was called instead: who is talked about is not meant then.
+   * Personas whose own account or platform name was mentioned or written to. Empty: personas have accounts, but the one
+   * that belongs to no persona was called, so names in the text address nobody.
    */
   addresses?: PersonaId[];
-  /**
-   * The same for every copy of this message when several of our bots receive it under different ids. Left out if the
-   * message id suffices.
-   */
+  /** Dedupe key: the same for copies that several of our bots receive under different ids. Absent: the message id. */
   dedupeKey?: string;
   replyTo: ReplyTo | null;
-  /**
-   * Set for a forward, and for what a program made that somebody sends: whose words `text` holds, '' where the platform
-   * does not say. Never a command or an answer.
-   */
+  /** Author of a forward or of content made by a program; '' if unknown. Never a command or an answer. */
   forwardedFrom?: string;
-  /** The same for all items of an album, which the platform delivers one by one. Left out if it is none. */
+  /** Shared by all items of an album, which the platform delivers one by one. */
   album?: string;
 }
 
 export interface InboundChat {
   address: Address;
   kind: 'direct' | 'group';
-  /** Another address of the same chat (WhatsApp's other form). The chat keeps the id of whichever was seen first. */
+  /** Another address of this chat (WhatsApp). The address seen first determines the chat's id. */
   otherAddress?: Address;
-  /** The parent of the chat (a Discord server): if that is admitted, so is the chat. */
+  /** The parent chat (a Discord server). Admitting the parent admits this chat. */
   within?: Address;
 }
 
@@ -62,49 +55,45 @@ export interface InboundSender {
   address: Address;
   otherAddress?: Address;
   /**
-   * The owner of the account we use, on another device (WhatsApp). They may talk; outside the chat with themselves,
-   * their messages are noted and never answered.
+   * The owner of our account, on another device (WhatsApp). Admitted; outside the chat with themselves their messages
+   * are noted, never answered.
    */
   self?: true;
-  /** A bot: there is a limit to how often it is answered. */
+  /** A bot; answers to bots are limited. */
   bot?: true;
 }
 
-/** A file as a platform describes it, before it is fetched. */
+/** A file as described by the platform, before it is fetched. */
 export interface Attachment {
-  /** `voice` was spoken for this chat; `audio` is music or a recording. */
+  /** `voice`: recorded for this chat; `audio`: music or a recording. */
   kind: 'image' | 'voice' | 'audio' | 'video' | 'document';
-  /** What the channel needs to fetch it at any later time, even after a restart. Opaque to everybody else. */
+  /** Opaque; lets the channel fetch the file at any later time, even after a restart. */
   source: string;
-  /** The sender's name for it: for display only, never used as a path. */
+  /** The sender's file name: for display only, never a path. */
   name: string | null;
   mimeType: string | null;
-  /** As the platform states; null if it does not. */
+  /** As claimed by the platform; null if unknown. */
   bytes: number | null;
   seconds: number | null;
-  /** It belongs to the message that this one replies to. */
+  /** Belongs to the message that this one replies to. */
   ofReply?: true;
-  /** So only the sender's client says, as in `ReplyTo`. */
+  /** Claimed only by the sender's client, as in `ReplyTo`. */
   told?: true;
 }
 
-/** The message that this one replies to. */
 export interface ReplyTo {
   platformMessageId: string;
   senderName: string;
   text: string;
   /** As in `InboundMessage`. */
   forwardedFrom?: string;
-  /**
-   * Only the sender's client says what that message says and by whom: it is believed where the message is known here.
-   * Left out: the platform says it.
-   */
+  /** Text and author come from the sender's client; trusted only if we know the message. Absent: from the platform. */
   told?: true;
-  /** It stands in another chat, so nobody in this one has said it. */
+  /** In another chat, so nobody said it in this one. */
   elsewhere?: true;
-  /** Sent by our own account: a reply to it counts as a mention and addresses the persona that wrote it. */
+  /** Sent by our account: replying counts as a mention and addresses the persona that wrote it. */
   ours: boolean;
-  /** The persona that wrote it, if the sending account reveals that. */
+  /** The persona that wrote it, if the sending account reveals it. */
   personaId?: PersonaId;
 }
 
@@ -114,9 +103,9 @@ export interface InboundEdit {
   chat: InboundChat;
   sender: InboundSender;
   platformMessageId: string;
-  /** The complete new text, in the form of `InboundMessage.text`. */
+  /** The complete new text, as in `InboundMessage.text`. */
   text: string;
-  /** All files that it has now. */
+  /** All current files. */
   attachments?: Attachment[];
   /** As in `InboundMessage`. */
   mentions?: string[];
@@ -124,41 +113,41 @@ export interface InboundEdit {
   editedAt: number;
 }
 
-/** Messages were deleted. One that is still waiting is not answered; others are not affected. */
+/** Deleted messages. Waiting ones are not answered; others are not affected. */
 export interface InboundDeletion {
   kind: 'deleted';
   chat: InboundChat;
-  /** Who deleted them, if only the author may; left out when the platform has checked it. */
+  /** The person who deleted them, if only the author may. Absent: the platform has checked it. */
   sender?: InboundSender;
   platformMessageIds: string[];
 }
 
-/** A person reacted to a message. A reaction to one of our messages is noted and never answered; others are ignored. */
+/** A reaction. Reactions to our messages are noted, never answered; others are ignored. */
 export interface InboundReaction {
   kind: 'reaction';
   chat: InboundChat;
-  /** `name` is null if the platform does not give it. */
+  /** `name`: null if unknown. */
   sender: InboundSender & { name: string | null };
-  /** The message's id; several if it may be known under one of several. */
+  /** The message's id, or several possible ones. */
   platformMessageIds: string[];
-  /** The emoji as shown, or `:its name:`. */
+  /** The emoji, or `:its name:`. */
   sign: string;
-  /** The platform's time, ms; 0 if it gives none. */
+  /** Platform time, ms; 0 if unknown. */
   sentAt: number;
 }
 
-/** A person pressed a button that came with one of our messages. */
+/** A pressed button below one of our messages. */
 export interface InboundChoice {
   kind: 'choice';
   chat: InboundChat;
   /** As in `InboundMessage`. */
   threadId: string | null;
   sender: InboundSender & { name: string; administrator: boolean };
-  /** The id of the press itself, under which the platform may deliver it again. */
+  /** The id of the press; the platform may deliver it twice. */
   platformMessageId: string;
-  /** `Choice.value` of the button. */
+  /** `Choice.value`. */
   value: string;
-  /** The platform's time, ms; 0 if it gives none. */
+  /** Platform time, ms; 0 if unknown. */
   sentAt: number;
 }
 
@@ -169,16 +158,13 @@ export interface InboundMove {
   to: Address;
 }
 
-/**
- * A thread turned out to have other members than its chat, so that it is a chat of its own; what is stored of it as a
- * thread is not to be seen in the chat.
- */
+/** A thread has other members than its chat, so it becomes its own chat. The old chat no longer shows its messages. */
 export interface InboundApart {
   kind: 'apart';
-  /** The chat that it counted to. */
+  /** The previous chat. */
   from: Address;
   threadId: string;
-  /** The chat that it is. */
+  /** The new chat. */
   to: Address;
 }
 
@@ -191,18 +177,18 @@ export type InboundEvent =
   | InboundMove
   | InboundApart;
 
-/** What the platform delivered at once. Stored in one transaction, together with its cursor. */
+/** One delivery of the platform, stored with its cursor in one transaction. */
 export interface InboundBatch {
   channel: string;
-  /** The receiving account of the platform; message ids are unique per account. */
+  /** The receiving account; message ids are unique per account. */
   account: string;
   events: InboundEvent[];
-  /** Where to continue after a restart (Telegram's next offset); opaque to the store. */
+  /** Where to resume after a restart (Telegram's offset). Opaque to the store. */
   cursor?: string;
-  /** The owner of the cursor, if not the account: with several bots in one account, each has its own. */
+  /** Owner of the cursor, when several bots share the account. Absent: the account. */
   cursorFor?: string;
-  /** What was left out of it because the process ended each time it was read: the platform's id. */
+  /** Platform ids that were skipped because the process crashed each time it read them. */
   passedOver?: string;
-  /** It arrived while the channel was away, so its waiting time counts from when it was sent. */
+  /** Arrived while the channel was away; its waiting time counts from when it was sent. */
   piledUp?: boolean;
 }

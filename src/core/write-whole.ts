@@ -1,6 +1,6 @@
 /**
- * Writes a file whole: readers, also after a crash, find the old one or the new one. The new one is written beside it
- * (`.MEMORY.md.<process>-<number>.tmp`), synced and renamed. A crash may leave such a temporary file with its content.
+ * Writes a file atomically: readers see the old or the new one, even after a crash. The new file is written beside the
+ * old one (`.MEMORY.md.<process>-<number>.tmp`), synced and renamed. A crash may leave the temporary file.
  */
 
 import { readFileSync, renameSync } from 'node:fs';
@@ -12,12 +12,12 @@ import { codeOf, isMissing, namesIn, readIfThere, unavailable } from './file-acc
 
 type Content = string | Uint8Array | ((file: FileHandle) => Promise<void>);
 
-/** What people said is for the owner's eyes. */
+/** Conversations are private to the owner of the process. */
 export const PRIVATE = 0o600;
 
 /**
- * Replaces a link instead of following it; for a folder that may be replaced by a link meanwhile, give a path below an
- * open one (`entryOf`). `mode`: otherwise only the owner may read it. `check` may throw, after which nothing has changed.
+ * Replaces a link instead of following it. If the folder itself may be replaced by a link meanwhile, give a path below
+ * an open folder (`entryOf`). `mode` defaults to owner-only. If `check` throws, nothing has changed.
  */
 export async function writeWhole(
   path: string,
@@ -43,13 +43,13 @@ export async function writeWhole(
   await syncFolder(dirname(path));
 }
 
-/** So that a power cut does not take a new name away. */
+/** So that the new name survives a power cut. */
 export async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, 'r');
     await handle.sync().finally(() => handle.close());
   } catch (error) {
-    // Some file systems cannot sync folders, or forbid it; nothing more can be done there.
+    // Some file systems cannot sync folders, or forbid it; ignore that.
     if (!['EINVAL', 'EPERM', 'EACCES', 'EISDIR', 'ENOTSUP'].includes(codeOf(error))) throw error;
   }
 }
@@ -59,7 +59,7 @@ export interface Temporary {
   file: FileHandle;
 }
 
-/** Creates a new file, exclusive to this writer, in the folder of the file it will become. */
+/** Creates a new file for this writer only, in the folder of its target. */
 export async function openTemporary(target: string): Promise<Temporary> {
   const name = Buffer.from(basename(target)).subarray(0, LONGEST_NAME).toString();
   for (let number = 1; ; number++) {
@@ -67,16 +67,16 @@ export async function openTemporary(target: string): Promise<Temporary> {
     try {
       return { path, file: await open(path, 'wx+', PRIVATE) };
     } catch (error) {
-      // It belongs to another writer, or a crash left it.
+      // Taken by another writer, or left by a crash.
       if (codeOf(error) !== 'EEXIST') throw error;
     }
   }
 }
 
-/** Bytes of the target's name in that of the temporary file: file systems allow 255 in all. */
+/** Maximum bytes of the target's name within the temporary name: file systems allow 255 in total. */
 const LONGEST_NAME = 220;
 
-/** Removes temporary files that earlier processes left in a folder, of the files for which `isMeant` is true. */
+/** Removes temporary files of earlier processes in a folder, for targets that `isMeant` accepts. */
 export async function removeLeftOvers(folder: string, isMeant: (name: string) => boolean): Promise<void> {
   for (const name of await namesIn(folder)) {
     const target = /^\.(.+)\.\d+-\d+\.tmp$/.exec(name)?.[1];
@@ -90,29 +90,29 @@ export async function removeLeftOvers(folder: string, isMeant: (name: string) =>
   }
 }
 
-// Changes a file that others read and edit at the same time: atomically, and without overwriting anybody's change.
-// Changes of a file run one after the other; if it was edited from outside meanwhile, ours is computed again.
+// Changes a file that others edit at the same time, atomically and without losing their changes. Changes of one file
+// are serialised; if somebody edited it meanwhile, ours is computed again.
 
-/** A file's new content and a record of the change: stored just before, withdrawn if the file was not replaced. */
+/** New content, with a record that is stored first and withdrawn if the file was not replaced. */
 export interface RecordedChange {
   bytes: Buffer;
   record(): Promise<void>;
   withdraw(): Promise<void>;
 }
 
-/** Gets the current file (null: missing) and returns the new content (null: unchanged). May run repeatedly. */
+/** Gets the current file (null: missing) and returns new content (null: unchanged). May run several times. */
 type Change = (current: Buffer | null) => Buffer | RecordedChange | null;
 
 /**
- * Returns whether the file was replaced. If the signal aborts before that, throws and leaves the file unchanged. A
- * crash leaves at most a record of a change that was not made.
+ * Returns whether the file was replaced. If the signal aborts before that, throws and changes nothing. A crash may
+ * leave a record of a change that was not made.
  */
 export type UpdateFile = (path: string, change: Change, signal?: AbortSignal) => Promise<boolean>;
 
 const MAX_TRIES = 50;
 const MAX_LINKS = 40;
 
-/** Writers of the same files must share an updater, or at least its locks: one per path, by `resolve`. */
+/** Writers of the same files must share an updater, or its locks (one per `resolve`d path). */
 export function fileUpdater(exclusive: Exclusive = locks()): UpdateFile {
   return (path, change, signal) => exclusive(resolve(path), () => update(path, change, signal));
 }
@@ -138,7 +138,7 @@ async function update(path: string, change: Change, signal?: AbortSignal): Promi
         if (!renamed) await recorded?.withdraw();
       }
     } finally {
-      // After the rename, the temporary name may already belong to another writer.
+      // After the rename, the temporary name may belong to another writer.
       if (!renamed) await rm(temporary, { force: true });
     }
     if (renamed) return true;
@@ -151,7 +151,7 @@ function stopIfAborted(target: string, signal: AbortSignal | undefined): void {
     throw new Fault('memory_unavailable', `${target} was not written: the turn was aborted`);
 }
 
-/** Writes the new file beside the old one, synced; null if the folder or the old file disappeared meanwhile. */
+/** Writes the new file beside the old one, synced; null if the folder or the old file disappeared. */
 async function writeBeside(target: string, bytes: Buffer, replaces: boolean): Promise<string | null> {
   try {
     await mkdir(dirname(target), { recursive: true, mode: 0o700 });
@@ -174,7 +174,7 @@ async function writeBeside(target: string, bytes: Buffer, replaces: boolean): Pr
   }
 }
 
-/** The rename makes us the owner; mode and, where permitted, owner are copied from the old file. */
+/** The new file is ours: copy the old one's mode and, where permitted, its owner. */
 async function takeOwnerAndMode(target: string, temporary: FileHandle): Promise<void> {
   const was = await stat(target);
   const is = await temporary.stat();
@@ -186,14 +186,14 @@ async function takeOwnerAndMode(target: string, temporary: FileHandle): Promise<
   await temporary.chmod(was.mode & 0o7777);
 }
 
-/** Compares and renames synchronously, so that no other writer of this process comes in between. */
+/** Synchronous, so that no other writer of this process can interfere between comparison and rename. */
 function renameIfUnchanged(temporary: string, target: string, read: Buffer | null): boolean {
   try {
     if (!isUnchanged(target, read)) return false;
     renameSync(temporary, target);
     return true;
   } catch (error) {
-    // The folder disappeared meanwhile.
+    // The folder disappeared.
     if (isMissing(error)) return false;
     throw unavailable('write', target, error);
   }
@@ -209,7 +209,7 @@ function isUnchanged(target: string, read: Buffer | null): boolean {
   }
 }
 
-/** The final target of a path, even if it does not exist: a link to a missing file is written at its target. */
+/** The final target of a path, even if missing: a dangling link is written at its target. */
 export async function followLinks(path: string): Promise<string> {
   let at = resolve(path);
   try {
