@@ -1,6 +1,6 @@
 /**
- * The embedder over whoever makes vectors: how texts are prepared, vectors that can be compared, and a breaker. While the breaker is
- * open, callers hear so at once, and it tries in the background whether the server works again.
+ * The embedder on top of a vector source: prefixes, normalised vectors, and a circuit breaker. While the breaker is open, callers
+ * fail at once, and it retries in the background.
  */
 import type { Clock } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
@@ -9,37 +9,37 @@ import type { Log } from '../core/log.js';
 import { estimateTokens } from '../core/model.js';
 import type { Embedder } from '../core/recall.js';
 
-/** The vector as it was made, or why there is none: then it is the text's own fault, not the server's. */
+/** The vector as made, or why this text was refused; a failing server throws instead. */
 export type Outcome = { vector: number[] } | { refused: string };
 
 export interface VectorAsk {
   purpose: 'query' | 'document';
   signal: AbortSignal;
-  /** Another model than the usual one, or another length: refused where that cannot be had for certain. */
+  /** Another model or length than the usual one; refused unless the server is sure to support it. */
   as?: { model: string; dimensions: number | null };
 }
 
-/** Trying again does not help: an operator has to change something first. */
+/** A retry is useless until an operator changes something. */
 export class LastingFault extends Fault {}
 
-/** Makes vectors: an embedding server, or workers behind a queue. */
+/** An embedding server, or workers behind a queue. */
 export interface VectorSource {
-  /** Where it is, as an operator may be told. */
+  /** The address as shown to an operator. */
   readonly place: string;
-  /** An outcome for each text, in order; none of them is blank. Throws Fault `embedding_unavailable`. */
+  /** One outcome per text, in order; texts are never blank. Throws Fault `embedding_unavailable`. */
   embed(texts: string[], ask: VectorAsk): Promise<Outcome[]>;
   close(): Promise<void>;
 }
 
-/** What common models read; a little below 8,192, because it is an estimate. */
+/** A little below the usual 8,192, because it is compared with an estimate. */
 export const MOST_TOKENS = 8_000;
-/** Of one request. text-embeddings-inference takes 16,384 unless told otherwise. */
+/** Per request. text-embeddings-inference takes 16,384 by default. */
 const MOST_BATCH_TOKENS = 16_000;
 
-/** Every server that works at all has a vector for it: tells a bad text from a bad server. */
+/** Any working server embeds it: distinguishes a bad text from a bad server. */
 export const HARMLESS = 'hello';
 
-/** The beginning that fits; half a surrogate pair, which is no text, is replaced. */
+/** The prefix that fits; lone surrogates are replaced. */
 export function fitting(text: string): string {
   const wellFormed = text.replace(/\p{Surrogate}/gu, '\ufffd');
   if (estimateTokens(wellFormed) <= MOST_TOKENS) return wellFormed;
@@ -53,7 +53,7 @@ export function fitting(text: string): string {
   return cutAt(wellFormed, fits);
 }
 
-/** In their order, at most so many in each, and no more text than one request should carry. */
+/** In order, at most `most` items per batch, and no more text than fits one request. */
 export function inBatches<Item>(items: Item[], textOf: (item: Item) => string, most: number): Item[][] {
   const batches: Item[][] = [];
   let batch: Item[] = [];
@@ -71,15 +71,15 @@ export function inBatches<Item>(items: Item[], textOf: (item: Item) => string, m
   return batches;
 }
 
-/** A vector that something can be compared with: it has numbers, all finite, and not all zero. */
+/** A comparable vector: finite numbers, not all zero; else null. */
 export function asVector(value: unknown): number[] | null {
   if (!Array.isArray(value) || !value.every(Number.isFinite)) return null;
   return value.some((number) => number !== 0) ? value : null;
 }
 
 /**
- * Of length 1, so that the product of two says how alike they are, and cut to so many numbers first. Scaled: squares
- * may overflow.
+ * Cut to `most` numbers and normalised to length 1, so that a dot product measures similarity. Scaled first, because squares may
+ * overflow.
  */
 export function toUnit(whole: number[], most: number | null = null): Float32Array {
   const vector = most === null || whole.length <= most ? whole : whole.slice(0, most);
@@ -93,7 +93,7 @@ export function toUnit(whole: number[], most: number | null = null): Float32Arra
   return unit;
 }
 
-/** Python writes NaN and Infinity into its JSON; they become what they are: no number. undefined: no JSON. */
+/** Like JSON.parse, but Python's NaN and Infinity become null. undefined: not JSON. */
 export function parsed(raw: string): unknown {
   const text = raw.startsWith('\uFEFF') ? raw.slice(1) : raw;
   try {
@@ -114,17 +114,17 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 
 interface Recipe {
   model: string;
-  /** What stands before a question, and before a text that is searched. */
+  /** Prefixes for questions and for texts that are searched. */
   queryPrefix: string;
   documentPrefix: string;
-  /** null: as long as the model makes them. */
+  /** null: the model's own length. */
   dimensions: number | null;
 }
 
 const TASK = 'Given a question, retrieve what was said or noted earlier that answers it';
 const PASSAGES = 'Represent this sentence for searching relevant passages: ';
 
-/** By the models' own pages; the first that fits. Names differ from server to server: `BAAI/bge-m3`, `bge-m3:latest`. */
+/** From the models' own pages; the first match counts. Names vary by server: `BAAI/bge-m3`, `bge-m3:latest`. */
 const KNOWN: [name: RegExp, query: string, document: string][] = [
   [/nomic-embed/, 'search_query: ', 'search_document: '],
   [/e5.*instruct|e5-mistral|gte-qwen\d*.*instruct/, `Instruct: ${TASK}\nQuery: `, ''],
@@ -139,7 +139,7 @@ const KNOWN: [name: RegExp, query: string, document: string][] = [
   [/arctic-embed/, PASSAGES, ''],
 ];
 
-/** As the operator gives it; what is left out is what is known of the model. */
+/** As configured. Default: what is known of the model. */
 export interface GivenRecipe {
   model: string;
   queryPrefix?: string | null;
@@ -157,13 +157,13 @@ export function recipeOf({ model, dimensions, ...given }: GivenRecipe): Recipe {
   };
 }
 
-/** One name for all of it: vectors of another name are never compared. */
+/** Identifies a recipe: vectors under different names are never compared. */
 export function nameOf({ model, queryPrefix, documentPrefix, dimensions }: Recipe): string {
   if (queryPrefix === '' && documentPrefix === '' && dimensions === null) return model;
   return `${model}\n${JSON.stringify([queryPrefix, documentPrefix, dimensions])}`;
 }
 
-/** The recipe of a name that `nameOf` gave; null: it is none. */
+/** Parses a name made by `nameOf`; null if invalid. */
 export function readName(name: string): Recipe | null {
   const [model = '', rest] = name.split('\n');
   if (rest === undefined) return { model, queryPrefix: '', documentPrefix: '', dimensions: null };
@@ -186,7 +186,7 @@ export function createEmbedder(
   { recipe, clock, log }: { recipe: Recipe; clock: Clock; log: Log },
 ): Embedder {
   const { model, dimensions } = recipe;
-  /** Of the vectors. The first answer decides it; another length means another model. */
+  /** Length of the vectors, set by the first answer; another length means another model. */
   let length: number | null = null;
   const breaker = createBreaker(source.place, tryHarmless, clock, log);
 
@@ -243,7 +243,7 @@ export function createEmbedder(
       const before = readName(name);
       if (before === null || isBlank(text) || breaker.state().kind === 'failing') return null;
       try {
-        // Not through the breaker: that an old model is gone is no failure of the server.
+        // Bypasses the breaker: a missing old model is no failure of the server.
         const as = { model: before.model, dimensions: before.dimensions };
         const [outcome] = await source.embed([before.queryPrefix + text], { purpose: 'query', signal, as });
         return outcome !== undefined && 'vector' in outcome
@@ -272,20 +272,20 @@ function commonest(lengths: number[]): number | null {
   return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null;
 }
 
-/** A text without anything in it gets no vector, and nobody is asked for one. */
+/** Blank texts get no vector and are not sent. */
 function isBlank(text: string): boolean {
   return text.trim() === '';
 }
 
-/** In a row; a single one may be chance. */
+/** Consecutive failures that open the breaker; a single one may be chance. */
 const FAILURES = 2;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 15_000;
-/** A caller that gives up after SLOW_MS counts as a failure when nobody got an answer for SILENT_MS. */
+/** A caller that gives up after SLOW_MS counts as a failure if nobody got an answer for SILENT_MS. */
 const SLOW_MS = 500;
 const SILENT_MS = 10_000;
 
-/** `trial` is one small request; it throws when it fails. */
+/** `trial`: one small request; throws if it fails. */
 export function createBreaker(
   place: string,
   trial: (signal: AbortSignal) => Promise<void>,
@@ -316,7 +316,7 @@ export function createBreaker(
     void tryUntilItWorks();
   }
 
-  /** A server that is only busy answers others in the meantime, and that is no failure. */
+  /** A server that is only busy still answers others. */
   function gaveUpInSilence(begun: number): boolean {
     const now = clock.now();
     return now - begun >= SLOW_MS && now - lastAnswer >= SILENT_MS;
@@ -331,7 +331,7 @@ export function createBreaker(
   }
 
   return {
-    /** Throws at once while open. What `work` throws counts as a failure, unless the caller has given up. */
+    /** Throws at once while open. Errors of `work` count as failures, unless the caller has given up. */
     async pass<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
       if (closing.signal.aborted) throw fault(`${place} is not asked any more.`);
       if (open) {

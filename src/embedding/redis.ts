@@ -1,6 +1,6 @@
 /**
- * The queue in Redis: its protocol (jobs in a list, replies in the list that each job names) and the connection. Workers and
- * requesters of others speak the protocol too, so nothing may be added that they would have to know.
+ * The queue in Redis: its protocol (jobs in one list, replies in the list named by each job) and the connection. Other workers and
+ * requesters speak this protocol too, so it must not change.
  */
 import { Redis } from 'ioredis';
 import type { Clock } from '../core/clock.js';
@@ -10,71 +10,70 @@ import { asVector, isRecord, parsed } from './embedder.js';
 import { placeOf } from './server.js';
 
 export interface EmbeddingJob {
-  /** As it came; goes back as it came. */
+  /** Returned unchanged in the reply. */
   taskId: string | number;
   type: string;
-  /** null: nothing that could be embedded. */
+  /** null if there is nothing to embed. */
   content: string | null;
-  /** null: nobody waits for the reply. */
+  /** null if no reply is wanted. */
   replyTo: string | null;
 }
 
 type Reply =
   | { kind: 'vector'; taskId: string; vector: number[]; model: string | null }
-  /** `isServers`: of all texts just then, not of this one. Workers of others do not say so. */
+  /** `isServers`: the server refuses all texts at the moment. Other workers do not set it. */
   | { kind: 'error'; taskId: string; words: string; isServers: boolean };
 
-/** Who replies. */
 export interface Replier {
   worker: string;
   model: string;
 }
 
-/** Begins the error of a job whose text is not at fault. */
+/** Prefix of an error that is not the text's fault. */
 export const SERVER_FAILS = 'Not embedded just now';
 
-/** The worker lets a list of replies expire. */
+/** Expiry of reply lists, set by the worker. */
 export const REPLIES_EXPIRE_SECONDS = 300;
 
-/** What both ends of the queue count, for `/metrics`. The gateway's own Metrics fit, once they know these names. */
+/** For `/metrics`; the gateway's Metrics fit once they know these names. */
 export interface EmbeddingMetrics {
   /**
-   * `embedding_jobs_total` (worker), `outcome`: done, refused, failed (the server does not work), invalid (blank,
-   * unknown type), malformed, unaddressed, taken_back (from a worker that died), given_up. `embedding_replies_total` (gateway), `outcome`: vector, error,
-   * late (also doubled, or somebody else's), malformed.
+   * `embedding_jobs_total` (worker), `outcome`: done, refused, failed (server down), invalid (blank, unknown type), malformed,
+   * unaddressed, taken_back (from a dead worker), given_up. `embedding_replies_total` (gateway), `outcome`: vector, error, late
+   * (also duplicate or foreign), malformed.
    */
   count(
     name: 'embedding_jobs_total' | 'embedding_replies_total',
     labels: { outcome: string },
     by?: number,
   ): void;
-  /** One request of the worker to the embedding server. */
+  /** One request to the embedding server. */
   observe(name: 'embedding_seconds', seconds: number): void;
 }
 
-/** The keys of a queue in Redis. Only the queue itself belongs to the protocol; the others are the workers' own. */
+/** The keys of a queue. Only `queue` is part of the protocol; the others belong to our workers. */
 export function queueKeys(queue: string) {
   const taken = (worker: string) => `${queue}:proc:${worker}`;
   const alive = (worker: string) => `${queue}:alive:${worker}`;
   const others = {
-    /** Every worker that may have taken jobs. */
+    /** All workers that may have taken jobs. */
     workers: `${queue}:workers`,
-    /** How often a worker died that had taken the job. */
+    /** By job: how many workers died after taking it. */
     deaths: `${queue}:deaths`,
-    /** Jobs that were given up, for an operator to look at. */
+    /** Jobs given up, for an operator to inspect. */
     dead: `${queue}:dead`,
-    /** Held by the one worker that looks after those that died. */
+    /** Lock of the worker that takes over from dead ones. */
     looking: `${queue}:looking`,
   };
   const single = new Set([queue, ...Object.values(others)]);
   return {
     queue,
-    /** The jobs that a worker has taken and not yet answered. */
+    /** Jobs that a worker has taken and not answered. */
     taken,
-    /** There as long as the worker lives. */
+    /** Exists while the worker lives. */
     alive,
     ...others,
-    /** A reply there would end up among the jobs, or break what workers keep. */
+    /** Reply lists must not be one of these: a reply would become a job or corrupt the workers' data. */
     isOwn: (key: string) => single.has(key) || [taken(''), alive('')].some((start) => key.startsWith(start)),
   };
 }
@@ -85,7 +84,7 @@ export function writeJob({ taskId, content, replyTo }: { taskId: string; content
   return JSON.stringify({ task_id: taskId, type: 'embed', content, reply_to: replyTo });
 }
 
-/** null: no JSON, or no object. */
+/** null if it is not a JSON object. */
 export function readJob(text: string): EmbeddingJob | null {
   let job: unknown;
   try {
@@ -128,7 +127,7 @@ function writeReply(
   });
 }
 
-/** null: nothing that says to which job it belongs. */
+/** null if it does not name its job. */
 export function readReply(text: string): Reply | null {
   const reply = parsed(text);
   if (!isRecord(reply) || !isName(reply.task_id)) return null;
@@ -154,7 +153,7 @@ export type RedisConnection = ReturnType<typeof openRedis>;
 
 const LONGEST_RETRY_MS = 2_000;
 const CONNECT_MS = 5_000;
-/** Longer than any command blocks. A connection on which nothing comes for this long is dead. */
+/** Longer than any blocking command; a connection silent for this long is dead. */
 const SILENCE_MS = 15_000;
 const LOOK_AGAIN_MS = 100;
 
@@ -177,7 +176,7 @@ export function openRedis(url: string, name: string, clock: Clock) {
   const place = placeOf(url);
   const isReady = () => redis.status === 'ready';
 
-  /** What a failure means to whoever runs this. */
+  /** The error for an operator. */
   function fault(error: unknown = lastError): Fault {
     const words = error instanceof Error && error.message ? error.message : 'the connection was lost';
     return new Fault(
@@ -188,11 +187,11 @@ export function openRedis(url: string, name: string, clock: Clock) {
   }
 
   function begin(): void {
-    // How it went is told by the events.
+    // The outcome is reported by events.
     if (redis.status === 'wait') redis.connect().catch(() => {});
   }
 
-  /** One promise for all who wait for the attempt that is under way. */
+  /** One promise shared by all who wait for the current attempt. */
   function attempted(): Promise<void> {
     attempt ??= new Promise((resolve) => {
       const events = ['ready', 'close', 'end'] as const;
@@ -207,13 +206,13 @@ export function openRedis(url: string, name: string, clock: Clock) {
   }
 
   return {
-    /** Its commands reject at once while there is no connection; what was under way when it was lost rejects too. */
+    /** Commands reject at once while disconnected; those in flight reject when the connection breaks. */
     redis,
     place,
     isReady,
     fault,
 
-    /** Resolves when commands can be sent; throws as soon as an attempt to connect has failed. */
+    /** Resolves when commands can be sent; throws as soon as a connection attempt fails. */
     async connected(): Promise<void> {
       begin();
       if (redis.status === 'connecting' || redis.status === 'connect') await attempted();

@@ -1,6 +1,6 @@
 /**
- * `embeddings.backend: redis`: pushes jobs to the queue, takes the replies from one list of its own and matches them
- * by `task_id`. What nobody waits for any more is taken out of the queue, and its reply dropped.
+ * `embeddings.backend: redis`: pushes jobs to the queue, reads replies from its own list and matches them by `task_id`. Abandoned
+ * jobs are removed from the queue, and their replies dropped.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
@@ -20,12 +20,12 @@ import { type EmbeddingMetrics, openRedis, type RedisConnection, readReply, writ
 
 interface RequesterOptions extends GivenRecipe {
   redisUrl: string;
-  /** `queue:gpu_heavy` */
+  /** Such as `queue:gpu_heavy`. */
   queue: string;
-  /** The list for replies. No other process may use it; the same name after a restart clears what came too late. */
+  /** The list for replies, used by this process only. With the same name after a restart, late replies are cleared. */
   replyTo?: string;
   timeoutSeconds: number;
-  /** Nothing is pushed behind more jobs than this. */
+  /** Pushes fail while the queue is longer than this. */
   mostQueued?: number;
   newId: () => string;
   clock: Clock;
@@ -33,12 +33,11 @@ interface RequesterOptions extends GivenRecipe {
   metrics: EmbeddingMetrics;
 }
 
-/** One text. */
 interface VectorRequest {
   taskId: string;
   job: string;
   isDocument: boolean;
-  /** null: not yet. */
+  /** null: not yet pushed. */
   pushedAt: number | null;
   settled: boolean;
   resolve(outcome: Outcome): void;
@@ -47,7 +46,7 @@ interface VectorRequest {
 
 const MOST_QUEUED = 2_000;
 const BLOCK_SECONDS = 5;
-/** Replies read in one go: a few milliseconds of parsing JSON, in which nothing else runs. */
+/** Replies parsed per round trip: a few milliseconds that block the event loop. */
 const REPLIES_AT_ONCE = 32;
 const REFUSED_PAUSE_MS = 1_000;
 
@@ -62,15 +61,15 @@ class Requester implements VectorSource {
   private readonly replies: RedisConnection;
   private readonly closing = new AbortController();
   private readonly limit = createQueueLimit();
-  /** In the order in which they were pushed. */
+  /** In push order. */
   private readonly pushed = new Map<string, VectorRequest>();
-  /** Documents that wait for room in the queue. */
+  /** Documents waiting for room in the queue. */
   private waiting: VectorRequest[] = [];
   private reading: Promise<void> | null = null;
   private isWatching = false;
-  /** Jobs in the queue when it was last heard of. */
+  /** Last known length of the queue. */
   private queued = Number.POSITIVE_INFINITY;
-  /** What the workers call their model: the first reply says it. */
+  /** The model named in the first reply. */
   private workersModel: string | null = null;
 
   constructor(private readonly options: RequesterOptions) {
@@ -85,8 +84,8 @@ class Requester implements VectorSource {
   }
 
   /**
-   * A worker does not say whether the text is at fault or its server. So those with an error are asked for once more
-   * beside a harmless text: what fails again while that one is answered is at fault itself.
+   * A worker does not say whether the text or its server is at fault. So refused texts are sent again with a harmless one: if that
+   * succeeds, the texts are at fault.
    */
   async embed(texts: string[], ask: VectorAsk): Promise<Outcome[]> {
     const outcomes = await this.request(texts, ask);
@@ -110,7 +109,7 @@ class Requester implements VectorSource {
     this.commands.close();
   }
 
-  /** An outcome for each text. Rejects as soon as one is known to get none, and gives up the others. */
+  /** One outcome per text. Rejects as soon as one is known to fail, and abandons the others. */
   private async request(texts: string[], { purpose, signal, as }: VectorAsk): Promise<Outcome[]> {
     const { queue, model, newId } = this.options;
     if (signal.aborted || this.closing.signal.aborted) throw this.stopped();
@@ -157,7 +156,7 @@ class Requester implements VectorSource {
     const { redis } = this.commands;
     for (const request of requests) {
       request.pushedAt = clock.now();
-      // Before it is pushed: the reply may be quicker than the answer to the push.
+      // Before the push, because the reply may arrive first.
       this.pushed.set(request.taskId, request);
       if (request.isDocument) this.limit.pushed(1);
     }
@@ -178,7 +177,7 @@ class Requester implements VectorSource {
     }
   }
 
-  /** One timer for all. */
+  /** One timer for all requests. */
   private async watchTime(): Promise<void> {
     if (this.isWatching) return;
     this.isWatching = true;
@@ -188,7 +187,7 @@ class Requester implements VectorSource {
       const [oldest] = this.pushed.values();
       if (oldest === undefined) break;
       const now = clock.now();
-      // A clock that was set back must not make anybody wait longer.
+      // If the clock was set back, nobody waits longer.
       oldest.pushedAt = Math.min(oldest.pushedAt ?? now, now);
       const left = oldest.pushedAt + timeoutMs - now;
       const isOverdue = (each: VectorRequest) => (each.pushedAt ?? now) + timeoutMs <= now;
@@ -198,7 +197,7 @@ class Requester implements VectorSource {
     this.isWatching = false;
   }
 
-  /** Nobody waits for these any more. What no worker has taken yet leaves the queue. */
+  /** Rejects these, and removes jobs that no worker has taken from the queue. */
   private giveUp(requests: VectorRequest[], error: unknown): void {
     const unsettled = requests.filter(({ settled }) => !settled);
     if (unsettled.length === 0) return;
@@ -211,7 +210,7 @@ class Requester implements VectorSource {
     if (inQueue.length > 0 && this.commands.isReady()) {
       const removal = this.commands.redis.pipeline();
       for (const { job } of inQueue) removal.lrem(this.options.queue, 1, job);
-      // If that fails, the connection is lost, and a worker does these jobs for nothing.
+      // If that fails, the connection is lost, and a worker does these jobs in vain.
       removal.exec().catch(() => {});
     }
     this.pushDocuments();
@@ -229,7 +228,7 @@ class Requester implements VectorSource {
     this.giveUp([...this.pushed.values(), ...this.waiting], error);
   }
 
-  /** Goes on until it is closed, also while nothing is asked, so that late replies do not pile up in Redis. */
+  /** Runs until closed, even without requests, so that late replies do not pile up in Redis. */
   private async readReplies(): Promise<void> {
     const { signal } = this.closing;
     const { redis } = this.replies;
@@ -246,7 +245,7 @@ class Requester implements VectorSource {
       } catch (error) {
         if (signal.aborted) return;
         this.failAll(this.replies.fault(error));
-        // Redis refuses the command itself: not again at once.
+        // Redis refused the command: pause before the next try.
         if (this.replies.isReady()) await this.options.clock.sleep(REFUSED_PAUSE_MS, signal);
       }
     }
@@ -270,13 +269,13 @@ class Requester implements VectorSource {
     const otherModel = reply.kind === 'vector' ? this.checkModel(reply.model) : null;
     if (otherModel !== null) request.reject(otherModel);
     else if (reply.kind === 'vector') request.resolve({ vector: reply.vector });
-    // Of one worker's server: another worker may well answer a harmless text, and this one is not at fault.
+    // The worker's server failed: another worker might embed the harmless text, and these would wrongly count as at fault.
     else if (reply.isServers)
       request.reject(fault(`A worker behind ${this.place} answers with an error: ${reply.words}`));
     else request.resolve({ refused: reply.words });
   }
 
-  /** Vectors of two models are never compared. A worker need not say which one it uses. */
+  /** Vectors of two models are never compared. A worker need not name its model. */
   private checkModel(name: string | null): Fault | null {
     const { log, model } = this.options;
     if (name === null || name === this.workersModel) return null;
@@ -313,9 +312,8 @@ function fault(message: string): Fault {
 }
 
 /**
- * How many documents a requester may have in the queue at once. The queue is first in, first out, and somebody's
- * question stands behind all of them: so as many as come back within about a second, few from a slow GPU, many from a
- * fast one.
+ * Adapts how many documents a requester may have queued. The queue is first in, first out, and a query waits behind all of them: so
+ * only as many as are answered within about a second.
  */
 const FEWEST = 8;
 const BEGIN = 64;
@@ -326,7 +324,7 @@ const SLOW_MS = 1_000;
 export function createQueueLimit() {
   let most = BEGIN;
   let inQueue = 0;
-  /** Those that were in the queue when it was last lowered say nothing new. */
+  /** Documents queued before the last decrease; their times are outdated. */
   let stale = 0;
 
   return {
@@ -335,9 +333,9 @@ export function createQueueLimit() {
     pushed(count: number): void {
       inQueue += count;
     },
-    /** One was answered or given up after so long. */
+    /** `ms`: time until the answer or until it was given up. */
     answered(ms: number): void {
-      // More only helps when all of it was used.
+      // Raising only helps if the limit was reached.
       const full = inQueue >= most;
       inQueue -= 1;
       if (stale > 0) stale -= 1;

@@ -1,6 +1,6 @@
 /**
- * An OpenAI-compatible embedding server: called by the gateway itself, or by a worker beside the GPU. A batch that
- * is refused is sent again in halves, until the text at fault is alone.
+ * Client of an OpenAI-compatible embedding server, used by the gateway or by a worker. A refused batch is halved until the text at
+ * fault is alone.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
@@ -26,33 +26,33 @@ import {
 } from './embedder.js';
 
 export interface EmbeddingServerOptions {
-  /** `http://gpu:8080/v1`: what stands before `/embeddings`. */
+  /** `http://gpu:8080/v1`: the part before `/embeddings`. */
   baseUrl: string;
   apiKey: string | null;
   model: string;
-  /** How long vectors should be; not said to a server that refuses to be told. null: as the model makes them. */
+  /** Length of the vectors; not sent once the server has refused it. null: the model's own length. */
   dimensions?: number | null;
-  /** For one request, and for all the waiting while the server says that it is busy. */
+  /** Per request, and for all waiting while the server is busy. */
   timeoutSeconds: number;
-  /** Texts in one request; fewer, once the server has refused so many. */
+  /** Texts per request; lowered once the server refuses so many. */
   batchSize?: number;
   outward: Outward;
   clock: Clock;
 }
 
 type Answer =
-  /** One for each text, in order; null where it is none that can be used. */
+  /** One per text, in order; null if unusable. */
   | { kind: 'vectors'; vectors: (number[] | null)[]; model: string | null }
-  /** It does not accept these texts. `transient`: perhaps only this time. */
+  /** The texts are refused. `transient`: a retry may succeed. */
   | { kind: 'refused'; words: string; tooLong: boolean; transient: boolean }
-  /** It has too much to do. */
+  /** Overloaded. */
   | { kind: 'busy'; words: string; waitMs: number | null }
-  /** It does not work, whatever the texts. `lasting`: nor will it, asked the same way. */
+  /** The server fails for any text. `lasting`: a retry is useless. */
   | { kind: 'broken'; words: string; lasting?: true };
 
 type Refused = Extract<Answer, { kind: 'refused' }>;
 
-/** One call of `embed`. Until it has got a vector, a refusal may be the server's fault as well as the text's. */
+/** One call of `embed`. Until it has got a vector, a refusal may also be the server's fault. */
 interface EmbeddingCall {
   signal: AbortSignal;
   model: string;
@@ -61,12 +61,12 @@ interface EmbeddingCall {
   gotVector: boolean;
 }
 
-/** What is read of an answer: a vector of 10,000 numbers takes less, and so does what is said of an error. */
+/** Maximum size of an answer: 10,000 numbers, or an error, take less. */
 const BYTES_A_VECTOR = 250_000;
 const LEAST_BOUND = 1_000_000;
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5_000;
-/** A text shorter than this is not refused for its length. */
+/** A shorter text, in characters, is not refused for its length. */
 const SHORT = 200;
 const UNUSABLE: Refused = {
   kind: 'refused',
@@ -105,7 +105,7 @@ class EmbeddingServer implements VectorSource {
     const call: EmbeddingCall = { ...(as ?? { model, dimensions }), signal, deadline: 0, gotVector: false };
     const outcomes: Outcome[] = [];
     for (const batch of inBatches(texts.map(fitting), (text) => text, this.batchSize)) {
-      // For each batch anew: many may take longer than one request may.
+      // Per batch: many together may take longer than one request may.
       call.deadline = clock.now() + this.timeoutMs;
       outcomes.push(...(await this.embedBatch(batch, call)));
     }
@@ -134,7 +134,7 @@ class EmbeddingServer implements VectorSource {
     return outcomes;
   }
 
-  /** A text that was refused by itself: shortened, tried again, and in the end considered to be at fault. */
+  /** A text refused alone: shortened, retried, and finally considered at fault. */
   private async embedAlone(text: string, refused: Refused, call: EmbeddingCall): Promise<Outcome> {
     let words = refused.words;
     if (refused.tooLong && text.length > SHORT) {
@@ -155,7 +155,7 @@ class EmbeddingServer implements VectorSource {
     return { refused: words };
   }
 
-  /** One request, made again while the server is busy. */
+  /** One request, retried while the server is busy. */
   private async askWhileBusy(
     texts: string[],
     call: EmbeddingCall,
@@ -177,7 +177,7 @@ class EmbeddingServer implements VectorSource {
         return answer;
       }
       const wait = backoff(attempt, FIRST_WAIT_MS, LONGEST_WAIT_MS);
-      // A server that says 0 would be asked without a pause.
+      // With a server that says 0, there would be no pause.
       const waitMs = answer.waitMs === null ? wait : Math.max(answer.waitMs, wait / 5);
       if (clock.now() + waitMs >= call.deadline)
         throw this.down(`is too busy and answered with ${answer.words}`);
@@ -222,7 +222,7 @@ class EmbeddingServer implements VectorSource {
   }
 }
 
-/** OpenAI's older models, and servers whose model has one length only: the vectors are cut here then. */
+/** OpenAI's older models and single-length models refuse `dimensions`; the vectors are then cut here. */
 function isAboutDimensions(answer: Answer, { dimensions }: EmbeddingCall): boolean {
   return dimensions !== null && answer.kind === 'refused' && /dimension|matryoshka/i.test(answer.words);
 }
@@ -232,7 +232,7 @@ export function createHttpEmbedder(options: EmbeddingServerOptions & GivenRecipe
   return createEmbedder(createEmbeddingServer(options), { ...options, recipe: recipeOf(options) });
 }
 
-/** An address without what may be secret in it. */
+/** An address without login and query, which may be secret. */
 export function placeOf(url: string): string {
   const shown = URL.canParse(url) ? new URL(url) : null;
   return shown === null
@@ -240,11 +240,11 @@ export function placeOf(url: string): string {
     : `${shown.protocol}//${shown.host}${shown.pathname}`;
 }
 
-/** What servers say of a text that is longer than their model reads, some of them with status 400. */
+/** Errors for a text longer than the model takes, some with status 400. */
 const TOO_LONG =
   /context.?length|batch size|too (?:long|large|many)|maximum.{0,40}(?:token|length)|exceed|longer than/i;
 
-/** A key that is missing or wrong; an address or a model that there is not. */
+/** A missing or wrong key, address or model. */
 const LASTING = [401, 403, 404];
 
 export function readAnswer(
@@ -261,7 +261,7 @@ export function readAnswer(
   if (status === 400 || status === 422) {
     return { kind: 'refused', words, tooLong: TOO_LONG.test(text), transient: false };
   }
-  // How servers fail on a single text: Ollama with 500 when it makes NaN, text-embeddings-inference with 424.
+  // Failures on a single text: Ollama sends 500 when it computes NaN, text-embeddings-inference 424.
   if (status === 500 || status === 424) {
     return { kind: 'refused', words, tooLong: TOO_LONG.test(text), transient: true };
   }
@@ -290,7 +290,7 @@ function readVectors(text: string, count: number): Answer {
   return { kind: 'vectors', vectors, model };
 }
 
-/** Servers word their errors in different fields; of a proxy's HTML page the text is left. */
+/** Servers use different fields for the error; of a proxy's HTML page, the text is kept. */
 function reasonIn(text: string): string {
   const body = parsed(text);
   const found = [body, isRecord(body) ? body.error : undefined].filter(isRecord);
@@ -301,7 +301,7 @@ function reasonIn(text: string): string {
   return String(words).replace(/\s+/g, ' ').trim().slice(0, 300) || 'no reason given';
 }
 
-/** Seconds or a date. */
+/** Parses seconds or a date; in ms. */
 function waitOf(retryAfter: string | null, now: number): number | null {
   if (retryAfter === null) return null;
   const ms = /^\s*\d+(\.\d+)?\s*$/.test(retryAfter)

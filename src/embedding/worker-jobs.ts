@@ -1,6 +1,6 @@
 /**
- * The jobs of a worker: embedded a batch at a time, and answered. A job leaves the list of those taken in the same transaction that
- * pushes its reply. Jobs of workers that died go back to the queue, in their old order; one that ended several workers is parked.
+ * A worker's jobs: embedded in batches and answered. A job is removed from the taken list in the transaction that pushes its reply.
+ * Jobs of dead workers return to the queue in order; a job that killed several workers is parked.
  */
 import { createHash } from 'node:crypto';
 import type { ChainableCommander, Redis } from 'ioredis';
@@ -22,7 +22,7 @@ import {
   writeVector,
 } from './redis.js';
 
-/** How often `show` and `takeOver` are due. With the time a worker counts as alive: well below 15 s. */
+/** How often `show` and `takeOver` run. With ALIVE_MS, a death is noticed well within 15 s. */
 export const SHOW_EVERY_MS = 2_000;
 const ALIVE_MS = 8_000;
 const LOOKING_MS = 5_000;
@@ -38,7 +38,7 @@ export function createWorkerPresence(
 ) {
   const { worker } = replier;
 
-  /** The jobs of workers that died go back to the queue. */
+  /** Returns the jobs of dead workers to the queue. */
   async function takeOver(): Promise<void> {
     const others = (await redis.smembers(keys.workers)).filter((name) => name !== worker);
     if (others.length === 0) return;
@@ -83,7 +83,7 @@ export function createWorkerPresence(
     log.error({ task_id: job?.taskId, list: keys.dead }, 'embedding workers died of a job; job parked');
   }
 
-  /** What this worker has taken goes back to the queue. */
+  /** Returns this worker's jobs to the queue. */
   async function giveBack(): Promise<number> {
     const list = keys.taken(worker);
     const jobs = await redis.llen(list);
@@ -109,12 +109,12 @@ export function createWorkerPresence(
   };
 }
 
-/** To the front of the queue, in their old order; in one transaction, because other workers wait there. */
+/** To the front of the queue, in order; in one transaction, because other workers wait there. */
 function moveBack(change: ChainableCommander, list: string, queue: string, jobs: number): void {
   for (let n = 0; n < jobs; n++) change.lmove(list, queue, 'RIGHT', 'LEFT');
 }
 
-/** Of these jobs, those that a worker had taken when it died. */
+/** Those of `jobs` that a worker had taken when it died. */
 async function jobsWithDeaths<Job extends { text: string }>(
   redis: Redis,
   keys: QueueKeys,
@@ -125,7 +125,7 @@ async function jobsWithDeaths<Job extends { text: string }>(
   return new Set(jobs.filter((_, n) => deaths[n] !== null));
 }
 
-/** Names a job where deaths are counted: ids may be missing, or used twice. */
+/** Identifies a job in the count of deaths: ids may be missing or used twice. */
 export function digest(text: string): string {
   return createHash('sha1').update(text).digest('base64');
 }
@@ -136,18 +136,18 @@ interface WorkerJobsOptions {
   server: VectorSource;
   replier: Replier;
   batchSize: number;
-  /** No new tries: what is not answered stays taken, to be given back. */
+  /** No new attempts: unanswered jobs stay taken, to be returned. */
   stopping: AbortSignal;
-  /** What is under way is cut off, too. */
+  /** Also aborts requests in flight. */
   cutOff: AbortSignal;
-  /** A job for which the server has no answer by then, from when it was taken, is answered with why. */
+  /** From taking a job until it is answered with the server's error. */
   timeoutSeconds: number;
   clock: Clock;
   log: Log;
   metrics: EmbeddingMetrics;
 }
 
-/** A job that asks for a vector, with the text that it came as. */
+/** A valid job, with its original text. */
 interface WantedVectors {
   text: string;
   content: string;
@@ -155,7 +155,7 @@ interface WantedVectors {
   replyTo: string;
 }
 
-/** A job that needs nothing more but its reply. */
+/** A job that needs only its reply. */
 interface Done {
   text: string;
   outcome: 'done' | 'refused' | 'failed' | 'invalid' | 'malformed' | 'unaddressed';
@@ -170,14 +170,14 @@ function pauseAfter(failures: number): number {
 }
 
 export class WorkerJobs {
-  /** Why the server fails; null: it works. */
+  /** Why the server fails; null while it works. */
   private failing: string | null = null;
-  /** How many times all that was taken has been answered with that. */
+  /** How many times in a row all taken jobs were answered with that error. */
   private inVain = 0;
 
   constructor(private readonly options: WorkerJobsOptions) {}
 
-  /** Resolves when all is answered, or when the worker stops. */
+  /** Resolves when all jobs are answered, or the worker stops. */
   async work(texts: string[]): Promise<void> {
     const { connection, keys, batchSize, stopping, clock, log, timeoutSeconds } = this.options;
     const timeoutMs = timeoutSeconds * 1000;
@@ -189,7 +189,7 @@ export class WorkerJobs {
       log.warn({ queue: keys.queue, length: text.length }, 'embedding job was no JSON; dropped');
     }
     await this.answer(done);
-    // One that may have killed a worker is embedded alone.
+    // A job that may have killed a worker is embedded alone.
     const suspects = await this.whenRedisWorks(() => jobsWithDeaths(connection.redis, keys, wanted));
     const others = wanted.filter((job) => !suspects?.has(job));
     for (const batch of inBatches(others, ({ content }) => content, batchSize)) {
@@ -197,7 +197,7 @@ export class WorkerJobs {
     }
     for (const job of suspects ?? []) await this.embed([job], 0, until);
     this.inVain = this.failing === null ? 0 : this.inVain + 1;
-    // Jobs are left to workers whose server works; but whoever waits for this one's answer hears it in time.
+    // Leaves jobs to workers whose server works, but not so long that requesters time out.
     if (this.inVain > 0) await clock.sleep(Math.min(pauseAfter(this.inVain), timeoutMs / 3), stopping);
   }
 
@@ -218,10 +218,7 @@ export class WorkerJobs {
     return { text, outcome: 'invalid', reply: { to: replyTo, body: writeError(taskId, words, replier) } };
   }
 
-  /**
-   * Tries again while the server is down, as long as there is time. If it works, but fails on these, they are tried in
-   * halves.
-   */
+  /** Retries while the server is down and time is left. If it works but fails on this batch, the batch is halved. */
   private async embed(batch: WantedVectors[], failuresBefore: number, until: number): Promise<void> {
     const { server, stopping, cutOff, clock, log, metrics } = this.options;
     for (let failures = failuresBefore + 1; !stopping.aborted; failures++) {
@@ -270,7 +267,7 @@ export class WorkerJobs {
       if (does) this.works();
       return does;
     } catch {
-      // That it fails is the answer; why, the caller knows already.
+      // The caller already knows the reason.
       return false;
     }
   }
@@ -317,7 +314,7 @@ export class WorkerJobs {
     if (undelivered) log.warn({ err: undelivered }, 'pushing a reply to the list of its job failed; dropped');
   }
 
-  /** undefined: the worker stops, and Redis still does not answer. */
+  /** undefined: the worker stops before Redis answers. */
   private async whenRedisWorks<Result>(run: () => Promise<Result>): Promise<Result | undefined> {
     const { connection, stopping, clock, log } = this.options;
     for (let failures = 1; ; failures++) {

@@ -1,6 +1,6 @@
 /**
- * `coterie worker`: runs beside the GPU, takes jobs from the queue in Redis, has them embedded a batch at a time, and
- * pushes the replies. Several may work on one queue. A job is kept in a list of its own until it is answered.
+ * `coterie worker`: runs beside the GPU, takes jobs from the queue in Redis, embeds them in batches and pushes the replies. Several
+ * workers may share a queue. Each job stays in the worker's own list until it is answered.
  */
 import { hostname } from 'node:os';
 import { OVER } from '../core/clock.js';
@@ -20,25 +20,25 @@ import { createWorkerPresence, SHOW_EVERY_MS, WorkerJobs } from './worker-jobs.j
 
 export interface WorkerOptions extends EmbeddingServerOptions {
   redisUrl: string;
-  /** `queue:gpu_heavy` */
+  /** Such as `queue:gpu_heavy`. */
   queue: string;
   batchSize: number;
   batchWindowMs: number;
-  /** After `signal`, for the batches under way to be finished; what is not goes back to the queue. */
+  /** Time after `signal` to finish batches; unfinished jobs return to the queue. */
   shutdownSeconds: number;
   newId: () => string;
   log: Log;
   metrics: EmbeddingMetrics;
 }
 
-/** Batches at the server at once: one is computed while the next is on its way. */
+/** Concurrent batches: one is computed while the next is sent. */
 const BATCHES_AT_ONCE = 2;
-/** Nothing else ends a wait for jobs, so this is how long a worker without any takes to stop. */
+/** A blocked wait cannot be cancelled, so an idle worker takes this long to stop. */
 const BLOCK_SECONDS = 0.25;
 const PAUSE_AFTER_TROUBLE_MS = 500;
 const TELL_PROGRESS_EVERY_MS = 60_000;
 
-/** Takes up to so many more, in order, in one round trip. */
+/** Takes up to ARGV[1] more jobs, in order, in one round trip. */
 const TAKE = `local jobs = {}
 for n = 1, tonumber(ARGV[1]) do
   local job = redis.call('LMOVE', KEYS[1], KEYS[2], 'LEFT', 'RIGHT')
@@ -47,7 +47,7 @@ for n = 1, tonumber(ARGV[1]) do
 end
 return jobs`;
 
-/** Works until the signal aborts. Throws Fault when it can never work: a Redis that is too old. */
+/** Works until the signal aborts. Throws Fault if it can never work (Redis too old). */
 export async function runWorker(options: WorkerOptions, signal: AbortSignal): Promise<void> {
   await new Worker(options).run(signal);
 }
@@ -67,7 +67,7 @@ class Worker {
   /** In the last minute. */
   private done = 0;
   private others = 0;
-  /** Taking was cut off: our list may hold jobs that we never received. */
+  /** Taking was interrupted: our list may hold jobs that we never received. */
   private mayHaveLost = false;
 
   constructor(private readonly options: WorkerOptions) {
@@ -149,7 +149,7 @@ class Worker {
     const batch = this.jobs
       .work(taken)
       .catch((error: unknown) => {
-        // Only a defect ends here. The worker stops; as after any death, others take over its jobs and count it.
+        // Only a defect gets here. The worker stops; others take over its jobs and count it as a death.
         this.crashes.push(error);
         this.stop.abort(OVER);
       })
@@ -180,8 +180,8 @@ class Worker {
   }
 
   /**
-   * Runs it again and again until the worker stops, or once until it succeeds (null). Trouble is waited out, and told
-   * when it begins and when it ends. Throws only Fault `configuration`.
+   * Runs it repeatedly until the worker stops, or once successfully (null). Retries on errors, and logs when they begin and end.
+   * Throws only Fault `configuration`.
    */
   private async repeat(what: string, everyMs: number | null, run: () => Promise<void>): Promise<void> {
     const { clock, log } = this.options;
@@ -226,7 +226,7 @@ class Worker {
     stopTimer();
     const mayLeave = this.commands.isReady() && this.crashes.length === 0;
     const left = mayLeave ? await this.presence.leave().catch(() => null) : null;
-    // Otherwise another worker finds them when it sees that this one is gone.
+    // Otherwise another worker takes them over.
     if (left !== null) log.info({ given_back: left }, 'embedding worker stopped');
     else
       log.warn(
@@ -239,10 +239,10 @@ class Worker {
   }
 }
 
-/** Before it takes a job. BLMOVE and LMOVE came with 6.2. */
+/** BLMOVE and LMOVE came with 6.2. */
 async function refuseOldRedis({ redis, place, isReady }: RedisConnection): Promise<void> {
   const info = await redis.info('server').catch((error: unknown) => {
-    // Where asking is not allowed, the first job will tell.
+    // INFO may be forbidden; the first job will show.
     if (isReady()) return '';
     throw error;
   });

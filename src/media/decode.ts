@@ -1,7 +1,6 @@
 /**
- * A picture as models take it: as it came where it is small, upright and of a form that every model reads, else made
- * anew as a JPEG. What is looked at is decoded in full first: a damaged one would make a whole request fail. This is
- * the part that runs in a process of its own (`image-process.ts`).
+ * Prepares a picture for models: unchanged if small, upright and of a common type, else as a JPEG. Every picture is decoded in full
+ * first, because a damaged one would make the whole request fail. Runs in its own process (`image-process.ts`).
  */
 import type { Metadata, Sharp, SharpOptions } from 'sharp';
 import { describe } from '../core/errors.js';
@@ -11,19 +10,19 @@ export type Prepared = { kind: 'image'; image: ModelImage } | { kind: 'unreadabl
 
 type SharpFactory = (bytes: Buffer, options: SharpOptions) => Sharp;
 
-/** What is larger is made lighter: ten of them go with a request, each a third larger there, and in memory twice. */
+/** Larger pictures are recompressed: a request holds up to ten, each a third larger as base64 and twice in memory. */
 const MOST_BYTES = 1_000_000;
-/** Without the library nothing can be made lighter; more than this no model takes. */
+/** Limit without sharp, which is needed to shrink; no model takes more. */
 const MOST_BYTES_UNCHANGED = 4_000_000;
 const LONGEST_SIDE = 2_048;
 const QUALITY = 85;
-/** For what is nothing but noise: no photograph needs them. */
+/** For pure noise; no photograph needs them. */
 const LOWER_QUALITIES = [60, 30];
 
 const MILLION = 1_000_000;
 /**
- * A phone's largest pictures. More is mostly a bomb: a few kilobytes that unfold into gigabytes. Forms that libvips
- * cannot read line by line need their pixels in memory several times over, AVIF 20 bytes for each (measured).
+ * Enough for a phone's largest pictures; more is mostly a decompression bomb. Types that libvips cannot decode line by line need
+ * several times their pixels in memory, AVIF 20 bytes per pixel (measured).
  */
 const MOST_PIXELS: Record<string, number> = {
   'image/jpeg': 64 * MILLION,
@@ -35,7 +34,7 @@ const MOST_PIXELS: Record<string, number> = {
 };
 const MOST_PIXELS_OF_OTHERS = 12 * MILLION;
 
-/** `type` is what the bytes begin like. Never throws. */
+/** `type`: as detected from the bytes. Never throws. */
 export async function decode(sharp: SharpFactory, bytes: Buffer, type: string): Promise<Prepared> {
   try {
     return { kind: 'image', image: await prepared(sharp, bytes, type) };
@@ -44,7 +43,7 @@ export async function decode(sharp: SharpFactory, bytes: Buffer, type: string): 
   }
 }
 
-/** Where the library cannot be loaded. */
+/** Used if sharp cannot be loaded. */
 export function unchanged(bytes: Buffer, type: string): Prepared {
   if (!isModelType(type)) return unreadable(`${type} cannot be made into another form without sharp`);
   if (bytes.length > MOST_BYTES_UNCHANGED) {
@@ -61,7 +60,7 @@ async function prepared(sharp: SharpFactory, bytes: Buffer, type: string): Promi
   const limitInputPixels = MOST_PIXELS[type] ?? MOST_PIXELS_OF_OTHERS;
   const open = () => sharp(bytes, { limitInputPixels, failOn: 'error' });
   if (isModelType(type) && fits(bytes, await open().metadata())) {
-    // The pixels are not needed; that they can be decoded is the proof.
+    // Only to prove that the pixels can be decoded.
     await open().raw().toBuffer();
     return { mimeType: type, bytes };
   }
@@ -77,7 +76,7 @@ async function prepared(sharp: SharpFactory, bytes: Buffer, type: string): Promi
   return { mimeType: 'image/jpeg', bytes: jpeg };
 }
 
-/** Of moving pictures models take the first one, if any; and not all of them turn a picture as its camera says. */
+/** Of animations, models take the first frame at most, and not all apply the EXIF orientation. */
 function fits(bytes: Buffer, { width, height, pages = 1, orientation = 1, space }: Metadata): boolean {
   return (
     bytes.length <= MOST_BYTES &&
@@ -94,7 +93,7 @@ function isModelType(type: string): type is ModelImage['mimeType'] {
 
 export async function loadSharp(): Promise<{ default: SharpFactory }> {
   const module = await import('sharp');
-  // Every picture is another one: what it would keep of the last is never used again.
+  // Every picture is different, so a cache is useless.
   module.default.cache(false);
   module.default.concurrency(1);
   return module;

@@ -1,8 +1,10 @@
-/** Which documents are text, and what they say: told by their bytes alone, because names and types are wrong too often. Pure. */
+/**
+ * Decides which documents are text, and decodes them. Goes by the bytes alone, because names and types are too often wrong. Pure.
+ */
 import { cutWithMarker } from '../core/cut.js';
 
 const MOST_CHARS = 20_000;
-/** No character takes more bytes, so that a longer document is longer than the limit, too. */
+/** A character takes at most 4 bytes, so a longer document is always recognised as too long. */
 const HEAD_BYTES = 4 * (MOST_CHARS + 1);
 
 export type DocumentRead = { kind: 'text'; text: string } | { kind: 'other' };
@@ -13,19 +15,19 @@ export function readDocument(bytes: Buffer): DocumentRead {
   return { kind: 'text', text: cutWithMarker(text, MOST_CHARS, 'document-max-chars') };
 }
 
-/** PDF, PostScript and RTF may be written in plain letters, and yet nobody reads them so. */
+/** PDF, PostScript and RTF may be plain ASCII, but are not readable as text. */
 function isPrintFormat(bytes: Buffer): boolean {
   return /^(%PDF-|%!PS|\{\\rtf)/.test(bytes.toString('latin1', 0, 5));
 }
 
-/** null for what is no text. */
+/** null if it is not text. */
 function decode(head: Buffer): string | null {
   const marked = byteOrderMark(head);
   if (marked === null && head.includes(0)) return null;
   const text = decoded(head, marked ?? 'utf-8');
   if (text !== null) return !text.includes('\0') && share(text, CONTROLS) <= MOST_CONTROLS ? text : null;
   if (marked !== null) return null;
-  // Any bytes at all are windows-1252: words in it are plain letters, with one from beyond here and there.
+  // Any bytes are valid windows-1252: require mostly ASCII.
   const western = fromWestern(head);
   return share(western, CONTROLS) === 0 && share(western, NOT_ASCII) <= MOST_NOT_ASCII ? western : null;
 }
@@ -37,7 +39,7 @@ function byteOrderMark(head: Buffer): string | null {
   return mark.startsWith('\xfe\xff') ? 'utf-16be' : null;
 }
 
-/** The mark at the beginning is left out, and a character that the end of the head halves. */
+/** Drops the byte order mark, and a character cut by the end of the head. */
 function decoded(head: Buffer, encoding: string): string | null {
   try {
     return new TextDecoder(encoding, { fatal: true }).decode(head, { stream: true });
@@ -46,23 +48,23 @@ function decoded(head: Buffer, encoding: string): string | null {
   }
 }
 
-/** What windows-1252 has from 0x80 on, where Latin-1 has control characters; five places are empty in both. */
+/** windows-1252 from 0x80 on, where Latin-1 has control characters; five positions are unassigned. */
 const WESTERN = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
 
-/** By hand: some versions of Node take the one for the other. */
+/** Some versions of Node decode windows-1252 as Latin-1. */
 function fromWestern(head: Buffer): string {
   return head
     .toString('latin1')
     .replace(/[\x80-\x9f]/g, (character) => WESTERN[character.charCodeAt(0) - 0x80] ?? character);
 }
 
-/** Which no text has; but terminals leave escapes in what they log. */
+/** Text has none, except escape sequences in terminal logs. */
 const CONTROLS = /(?!\s)\p{Cc}/gu;
 const MOST_CONTROLS = 0.1;
 const NOT_ASCII = /\P{ASCII}/gu;
 const MOST_NOT_ASCII = 0.3;
 
-/** The share of all characters. */
+/** As a share of all characters. */
 function share(text: string, characters: RegExp): number {
   return (text.match(characters)?.length ?? 0) / Math.max(1, text.length);
 }

@@ -1,13 +1,13 @@
 /**
- * Files of messages on the disk: `<folder>/<chat id>/<new id>.<extension>`. No part of a path is a sender's: the name is new, the
- * extension follows from the type. When there are too many bytes, the oldest go first.
+ * Files of messages on disk: `<folder>/<chat id>/<new id>.<extension>`. No part of a path comes from the sender: the name is new,
+ * the extension follows from the type. Above the size limits, the oldest are removed first.
  */
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MediaFiles } from '../core/media.js';
 import { writeWhole } from '../core/write-whole.js';
 
-/** Every extension that a file in the media folder may have, beside `bin`: subtypes, and `=` where they differ. */
+/** All extensions in the media folder besides `bin`: subtypes, with `=` if the extension differs. */
 const EXTENSIONS = extensions({
   image: 'jpeg=jpg png gif webp avif heic tiff bmp svg+xml=svg',
   audio: 'ogg opus mpeg=mp3 mp4=m4a x-m4a=m4a aac wav x-wav=wav flac x-flac=flac webm 3gpp=3gp amr',
@@ -32,13 +32,13 @@ function extensions(table: Record<string, string>): Map<string, string> {
   return new Map(rows);
 }
 
-/** `audio/ogg; codecs=opus` is `ogg`, like `audio/ogg`. */
+/** Ignores parameters: `audio/ogg; codecs=opus` is `ogg`. */
 export function extensionOf(mimeType: string | null): string {
   const [type = ''] = (mimeType ?? '').split(';', 1);
   return EXTENSIONS.get(type.trim().toLowerCase()) ?? 'bin';
 }
 
-/** The type of a picture; null for what is none, or one whose form can refer to something outside of it (SVG). */
+/** A picture's type from its bytes; null if it is none, or may refer to external content (SVG). */
 export function pictureType(bytes: Buffer): string | null {
   const at = (from: number, to: number) => bytes.toString('latin1', from, to);
   if (at(0, 3) === '\xff\xd8\xff') return 'image/jpeg';
@@ -48,7 +48,7 @@ export function pictureType(bytes: Buffer): string | null {
   if (at(0, 4) === 'II*\0' || at(0, 4) === 'MM\0*') return 'image/tiff';
   if (/^ftypavi[fs]/.test(at(4, 12))) return 'image/avif';
   if (/^ftyp(?:hei[cx]|hevc|mif1|msf1)/.test(at(4, 12))) return 'image/heic';
-  // A bitmap's own header says how long it is: two letters alone would be any text.
+  // Two letters alone could be any text, so the header's reserved zeros are checked too.
   if (at(0, 2) === 'BM' && at(6, 10) === '\0\0\0\0') return 'image/bmp';
   return null;
 }
@@ -67,7 +67,7 @@ export function createMediaFiles({ folder, newId }: { folder: string; newId: () 
   };
 }
 
-/** Two names, neither of which leads elsewhere. Throws for anything else: then the store was tampered with. */
+/** Throws unless it is two plain names: then the store was tampered with. */
 function pathOf(folder: string, file: string): string {
   if (!/^[^./\\\0][^/\\\0]*\/[^./\\\0][^/\\\0]*$/.test(file)) {
     throw new Error(`${JSON.stringify(file)} names no file of the media folder`);
@@ -92,16 +92,16 @@ interface KeptFile {
   at: number;
 }
 
-/** What came so recently stays beyond any limit: somebody may be waiting for an answer about it. */
+/** Recent files are kept beyond any limit: somebody may be waiting for an answer about them. */
 const RECENT_MS = 3_600_000;
 
-/** How much there is below the media folder. */
+/** Total size of the media folder. */
 export async function mediaBytes(folder: string): Promise<number> {
   const files = await list(folder);
   return files.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** Removes what is beyond the limits; ends early when the signal aborts. */
+/** Removes files beyond the limits; stops when the signal aborts. */
 export async function trimMedia(
   folder: string,
   limits: MediaLimits,
@@ -114,7 +114,7 @@ export async function trimMedia(
   const removed = { files: 0, bytes: 0 };
   for (const { chatId, path, bytes, at } of newestFirst) {
     if (signal.aborted) break;
-    // Once a limit was passed, whatever is older goes, small as it may be.
+    // Once a limit is exceeded, all older files are removed, even small ones.
     const ofChat = (perChat.get(chatId) ?? 0) + bytes;
     perChat.set(chatId, ofChat > limits.bytesPerChat ? Number.POSITIVE_INFINITY : ofChat);
     if (ofChat <= limits.bytesPerChat) all += bytes;
@@ -133,7 +133,7 @@ async function list(folder: string, signal?: AbortSignal): Promise<KeptFile[]> {
     for (const name of await namesIn(join(folder, chatId))) {
       if (signal?.aborted) return [];
       const path = join(folder, chatId, name);
-      // It may have gone meanwhile.
+      // It may have been removed meanwhile.
       const entry = await stat(path).catch(() => null);
       if (entry?.isFile()) found.push({ chatId, path, bytes: entry.size, at: entry.mtimeMs });
     }

@@ -1,20 +1,20 @@
 /**
- * The process that decodes pictures, one at a time, and nothing else: the decoders are native code that reads what
- * strangers send. `images.ts` starts it, and ends it when it takes too long.
+ * The process that decodes pictures, one at a time, and does nothing else: the decoders are native code that reads untrusted input.
+ * `images.ts` starts it, and kills it if it takes too long.
  */
 import { describe } from '../core/errors.js';
 import { decode, loadSharp, type Prepared, unchanged } from './decode.js';
 
 export interface ImageRequest {
   bytes: Buffer;
-  /** What it begins like. */
+  /** As detected from the bytes. */
   type: string;
 }
 
-/** The outcome, without the bytes of a picture that stays as it came. */
+/** Omits the bytes of an unchanged picture. */
 export interface ImageAnswer {
   prepared: Prepared | { kind: 'as it came' };
-  /** Why the library could not be loaded; each picture is told. */
+  /** Why sharp could not be loaded; sent with every answer. */
   missing?: string;
 }
 

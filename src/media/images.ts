@@ -1,6 +1,6 @@
 /**
- * Pictures for models, decoded in a process of its own: one at a time, within a time and an amount of memory, so that a picture can
- * cost its sender an answer and nobody else anything. Those of the last requests stay in memory.
+ * Pictures for models, decoded in a separate process: one at a time, with limits of time and memory, so that a bad picture harms
+ * only its sender. Recently used ones are cached in memory.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -15,26 +15,26 @@ import { pictureType } from './files.js';
 import type { ImageAnswer, ImageRequest } from './image-process.js';
 
 interface ImageDecoder {
-  /** `type` is what the bytes begin like. Never throws. `missing`: why the library could not be loaded. */
+  /** `type`: as detected from the bytes. Never throws. `missing`: why sharp could not be loaded. */
   decode(bytes: Buffer, type: string): Promise<{ prepared: Prepared; missing?: string }>;
 }
 
 interface ImageLimits {
-  /** For one picture. */
+  /** Time-out per picture. */
   ms: number;
   megabytes: number;
-  /** An idle process is ended: it holds some 60 MB. */
+  /** An idle process, which holds some 60 MB, is killed after this time. */
   idleMs: number;
 }
 
 const LIMITS: ImageLimits = { ms: 15_000, megabytes: 500, idleMs: 60_000 };
 const SHELL = '/bin/sh';
-/** What Node reserves before it does anything, and counts, too: 570 MB from version 24 on, below 100 before (measured). */
+/** Reserved by Node itself and counted against the limit: 570 MB from version 24 on, below 100 before (measured). */
 const NODE_MEGABYTES = Number(process.versions.node.split('.')[0]) >= 24 ? 600 : 100;
-/** Pictures lie outside of the heap. */
+/** Pictures are stored outside the heap. */
 const NODE_OPTIONS = ['--max-old-space-size=64'];
 
-/** `entry` is `image-process.js`, which lies beside the compiled gateway. */
+/** `entry`: `image-process.js`, next to the compiled gateway. */
 export function createImageDecoder(
   clock: Clock,
   entry = new URL('./image-process.js', import.meta.url),
@@ -60,7 +60,7 @@ export function createImageDecoder(
       function settle(answer: Awaited<ReturnType<ImageDecoder['decode']>>): void {
         stopWaiting();
         running.off('message', onMessage).off('exit', onEnd).off('error', onEnd);
-        // A decoder that ran out of memory may have come back without it: the next picture is not to pay for that.
+        // A decoder that ran out of memory may have survived; the next picture gets a fresh process.
         if (answer.prepared.kind === 'unreadable') end(running);
         else rest(running);
         resolve(answer);
@@ -68,12 +68,12 @@ export function createImageDecoder(
       running.on('message', onMessage).on('exit', onEnd).on('error', onEnd);
       running.ref();
       running.channel?.ref();
-      // A process that has just ended takes nothing; its end says so.
+      // Sending to a process that has just exited fails; its exit event settles the request.
       running.send(question, () => {});
     });
   }
 
-  /** It keeps nobody from ending the gateway. */
+  /** An idle process does not keep the gateway alive. */
   function rest(idle: ChildProcess): void {
     idle.unref();
     idle.channel?.unref();
@@ -95,15 +95,15 @@ export function createImageDecoder(
 }
 
 /**
- * The limit holds for what a process writes to (RLIMIT_DATA), which counts on Linux alone; elsewhere the numbers of
- * pixels in `decode.ts` have to do. It is set by a shell, since Node has no call for it.
+ * The memory limit is RLIMIT_DATA, which is effective only on Linux; elsewhere only the pixel limits of `decode.ts` apply. A shell
+ * sets it, because Node has no call for it.
  */
 function start(entry: string, megabytes: number): ChildProcess {
   const command = [...NODE_OPTIONS, entry];
   const options = {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'] as ('ignore' | 'ipc')[],
     serialization: 'advanced' as const,
-    // Nothing of the gateway's environment: its secrets stand there.
+    // No environment of the gateway: it may hold secrets.
     env: { PATH: process.env.PATH ?? '' },
   };
   if (!existsSync(SHELL)) return spawn(process.execPath, command, options);
@@ -111,7 +111,7 @@ function start(entry: string, megabytes: number): ChildProcess {
   return spawn(SHELL, ['-c', limited, process.execPath, ...command], options);
 }
 
-/** With the bytes that were not sent back; structured clones turn a Buffer into plain bytes. */
+/** Adds the bytes that were not sent back; structured clone turns a Buffer into a Uint8Array. */
 function completed(prepared: ImageAnswer['prepared'], { bytes, type }: ImageRequest): Prepared {
   if (prepared.kind === 'unreadable') return prepared;
   if (prepared.kind === 'as it came') return unchanged(bytes, type);
@@ -146,7 +146,7 @@ export function createImages({ log, decoder }: { log: Log; decoder: ImageDecoder
 const MOST_BYTES_IN_MEMORY = 8_000_000;
 
 export function createModelImages(files: MediaFiles, images: Images, log: Log) {
-  /** By file; what was asked for last stands last. */
+  /** By file, in order of use. */
   const prepared = new Map<string, ModelImage>();
 
   async function load(file: string): Promise<ModelImage | null> {

@@ -1,6 +1,6 @@
 /**
- * Files that came with messages: fetched within their limits, examined, stored, and put into words. Whatever goes wrong becomes an
- * outcome that says so. Between steps 2 and 4.
+ * Files that came with messages: fetched within limits, examined, stored, and put into words. Every failure becomes an outcome with
+ * its reason. Between steps 2 and 4.
  */
 import type { FetchResult } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
@@ -29,19 +29,19 @@ import {
 } from './words.js';
 
 interface ByteGate {
-  /** Resolves with what gives the bytes back; null as soon as the signal aborts. What is small never waits. */
+  /** Resolves with a function that releases the bytes; null as soon as the signal aborts. Small files never wait. */
   enter(bytes: number, signal: AbortSignal): Promise<(() => void) | null>;
 }
 
-/** So much, every file may take. */
+/** Up to this size, in bytes, a file need not wait. */
 const SMALL_BYTES = 1_000_000;
 
-/** `freed` hears of everything that was given back. */
+/** `freed` is called after each release. */
 export function createByteGate(most: number, freed: (bytes: number) => void): ByteGate {
   let held = 0;
   const queue: { bytes: number; admit(): void }[] = [];
 
-  /** One that is larger than everything passes alone. */
+  /** A file larger than the whole limit passes alone. */
   function admitNext(): void {
     for (let next = queue[0]; next && (held === 0 || held + next.bytes <= most); next = queue[0]) {
       queue.shift();
@@ -85,7 +85,7 @@ export function createByteGate(most: number, freed: (bytes: number) => void): By
 interface TakeOptions {
   files: MediaFiles;
   images: Images;
-  /** null where none is configured. */
+  /** null if none is configured. */
   transcriber: Transcriber | null;
   maxBytes: number;
   clock: Clock;
@@ -97,7 +97,7 @@ interface TakeOne {
   fetch:
     | ((attachment: Attachment, ask: { maxBytes: number; signal: AbortSignal }) => Promise<FetchResult>)
     | undefined;
-  /** Aborts when nobody waits any more, or the time is over. */
+  /** Aborts if the caller gives up or the time is over. */
   signal: AbortSignal;
 }
 
@@ -107,17 +107,17 @@ interface TakenOne {
   notice: string | null;
 }
 
-/** What a file turned out to be, and the words in it. */
+/** A file's detected type and its text. */
 interface Contents {
   mimeType: string;
   read?: string;
 }
 
-/** A connection that broke is tried again. */
+/** Waits before retries after a broken connection. */
 const WAITS_MS = [1_000, 4_000];
-/** Recordings are transcribed up to this length; music and lectures are not what was said here. */
+/** Longer recordings are not transcribed: music and lectures were not said in the chat. */
 const MOST_SECONDS = 600;
-/** What transcription servers take. */
+/** The limit of transcription servers. */
 const MOST_TRANSCRIBED_BYTES = 25_000_000;
 const MOST_TRANSCRIPT_CHARS = 20_000;
 
@@ -141,11 +141,11 @@ async function takeOne(
     leave();
   }
   if (most === maxBytes) return refused(file, tooLarge(maxBytes));
-  // Its sender said how large it is, and that was not so.
+  // The sender's size was wrong: again with the full limit.
   return takeOne(options, gate, { ...file, bytes: null }, ask);
 }
 
-/** `more`: it is larger than `most`. */
+/** `more`: the file exceeds `most`. */
 async function fetchAndKeep(
   options: TakeOptions,
   file: StoredAttachment,
@@ -206,16 +206,16 @@ async function examine(
   ask: TakeOne,
 ): Promise<Contents | MediaRefusal> {
   if (file.kind === 'image') {
-    // It is prepared for a model once, to know that it can be; what is stored is what came.
+    // Prepared once to prove that it can be; the original is stored.
     const prepared = await options.images.prepare(bytes);
     if (prepared.kind === 'image') return { mimeType: pictureType(bytes) ?? prepared.image.mimeType };
-    // A drawing in XML is called a picture, too.
+    // An SVG drawing counts as a picture, too.
     if (readDocument(bytes).kind === 'text') return documentIn(file, bytes);
     options.log.info({ chat: ask.chatId, reason: prepared.reason }, 'picture is unreadable; not taken');
     return UNREADABLE;
   }
   if (file.kind === 'voice' || file.kind === 'audio') {
-    // What was spoken for this chat is of no use without its words; a recording of another kind is stored all the same.
+    // A voice note is useless without its words; other recordings are stored anyway.
     const isVoice = file.kind === 'voice';
     const mimeType = file.mimeType ?? (isVoice ? 'audio/ogg' : 'audio/mpeg');
     const heard = await transcribe(options, file, mimeType, bytes, ask);
@@ -225,14 +225,14 @@ async function examine(
   return documentIn(file, bytes);
 }
 
-/** A text is read, whatever it came as; anything else is only stored, for tools. */
+/** Text is read, whatever its type; anything else is only stored, for tools. */
 function documentIn(file: StoredAttachment, bytes: Buffer): Contents {
   const found = readDocument(bytes);
   const mimeType = file.mimeType ?? 'application/octet-stream';
   return found.kind === 'text' ? { mimeType, read: found.text } : { mimeType };
 }
 
-/** What was said in a recording, or why there are no words. Never throws. */
+/** The words of a recording, or why there are none. Never throws. */
 async function transcribe(
   { transcriber, log }: TakeOptions,
   { kind, seconds }: StoredAttachment,
@@ -259,7 +259,7 @@ function refused(file: StoredAttachment, { why, notice }: MediaRefusal): TakenOn
   return { attachment: { ...file, outcome: { kind: 'left', why } }, notice: notice?.(file) ?? null };
 }
 
-/** null as soon as the signal aborts: what hangs is not waited for, and what it throws later is ignored. */
+/** null as soon as the signal aborts; later results and errors of `work` are ignored. */
 function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
   return new Promise((resolve, reject) => {
     const abort = () => resolve(null);
@@ -272,9 +272,9 @@ function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> 
 const MOST_BYTES_AT_ONCE = 48_000_000;
 
 interface MediaOptions extends TakeOptions {
-  /** Hears how much memory large files gave back. */
+  /** Called with the size of each large file released from memory. */
   freed(bytes: number): void;
-  /** How long all files of a message may take together; a minute. */
+  /** Time limit for all files of a message, in ms. Default: one minute. */
   deadlineMs?: number;
 }
 
@@ -307,7 +307,7 @@ export function createMedia(options: MediaOptions): Media {
             })
           : { attachment, notice: null };
         attachments.push(taken.attachment);
-        // Of somebody else's file, the persona itself says what came of it.
+        // For other people's files, the persona itself explains.
         const notice = attachment.ofReply ? null : taken.notice;
         if (notice !== null && !notices.includes(notice)) notices.push(notice);
       }

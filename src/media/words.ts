@@ -1,6 +1,6 @@
 /**
- * How a message with files reads, and what its sender hears of a file that was not taken. What files are called comes from
- * strangers, and stands inside brackets as nothing but a name. Pure.
+ * The text of messages with files, and the notices to senders about files not taken. File names come from strangers and appear only
+ * as names in brackets. Pure.
  */
 import { cutAt, sizeInWords } from '../core/cut.js';
 import type { StoredAttachment } from '../core/media.js';
@@ -19,7 +19,7 @@ export function textWithAttachments(words: string, attachments: StoredAttachment
 }
 
 function partOf(attachment: StoredAttachment): string {
-  // Somebody else sent it, not the sender of this message.
+  // Sent by somebody else, not by the sender of this message.
   const proof = attachment.told ? ', as the sender tells it' : '';
   const where = attachment.ofReply ? `In the message replied to${proof}: ` : '';
   const line = `${where}${tellAttachment(attachment)}`;
@@ -30,7 +30,7 @@ function partOf(attachment: StoredAttachment): string {
     : `${line}\n${fenced(outcome.read)}`;
 }
 
-/** One line in brackets: what it is, and why nothing came of it where that is so. */
+/** One line in brackets: the file, and why it was not taken. */
 export function tellAttachment(attachment: StoredAttachment): string {
   const { kind, name, bytes, seconds, outcome } = attachment;
   const called = kind === 'voice' ? null : shownName(name);
@@ -43,7 +43,7 @@ export function tellAttachment(attachment: StoredAttachment): string {
   return `[${facts.join(', ')}${why}]`;
 }
 
-/** How an attachment is called in a sentence to its sender. */
+/** The attachment's name in a sentence to its sender. */
 function titleOf({ kind, name }: StoredAttachment): string {
   const called = kind === 'voice' ? null : shownName(name)?.replaceAll('`', "'");
   return called ? `\`${called}\`` : `the ${KINDS[kind]}`;
@@ -51,10 +51,10 @@ function titleOf({ kind, name }: StoredAttachment): string {
 
 const MOST_NAME_CHARS = 80;
 const NAME_END_CHARS = 12;
-/** Marks that turn the direction of writing, and so the look of all that follows. */
+/** Marks that change the direction of the text that follows. */
 const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
 
-/** null where nothing is left. Of a path only its last part; a long one keeps its beginning and its end. */
+/** The last part of the path, shortened in the middle; null if nothing is left. */
 function shownName(name: string | null): string | null {
   const line = (name ?? '')
     .replace(/\p{Surrogate}/gu, '\ufffd')
@@ -75,7 +75,7 @@ function lasting(seconds: number): string {
   return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
-/** A fence that nothing in the text can end. */
+/** In a fence longer than any in the text. */
 function fenced(text: string): string {
   const longest = Math.max(2, ...[...text.matchAll(/`{3,}/g)].map(([run]) => run.length));
   const fence = '`'.repeat(longest + 1);
@@ -83,9 +83,9 @@ function fenced(text: string): string {
 }
 
 export interface MediaRefusal {
-  /** Goes on a line in brackets: "larger than 20 MB, not taken". */
+  /** Continues the line in brackets: "larger than 20 MB, not taken". */
   why: string;
-  /** null where there is nothing that a sender could do. */
+  /** null if the sender can do nothing about it. */
   notice: ((attachment: StoredAttachment) => string) | null;
 }
 
@@ -132,12 +132,12 @@ export const UNHEARD: MediaRefusal = {
   notice: () => 'I could not listen to your recording just now. Please send it again, or write it.',
 };
 
-/** The persona can say so itself, where it is asked. */
+/** No notice: the persona can say so itself if asked. */
 export const SILENT: MediaRefusal = { why: 'no words could be made out in it', notice: null };
 export const NO_TRANSCRIBER: MediaRefusal = { why: 'cannot be listened to here', notice: null };
 export const NO_FETCHING: MediaRefusal = { why: 'cannot be fetched here', notice: null };
 
-/** 20,000,000 is 20 MB, without a point where none is needed. */
+/** 20,000,000 becomes 20 MB, not 20.0 MB. */
 function limit(bytes: number): string {
   return sizeInWords(bytes).replace('.0 MB', ' MB');
 }

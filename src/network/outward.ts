@@ -1,4 +1,4 @@
-/** Connections to servers, for all who make some: through the proxy that the rules name, or straight there. */
+/** All outgoing connections: through the proxy that the rules choose, or direct. */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { isIP, type LookupFunction, connect as plainConnect, type Socket } from 'node:net';
@@ -9,10 +9,10 @@ import { type Destination, type LookupFor, MOST_DOCUMENT_BYTES, type Outward } f
 import { type Proxies, proxyFor, shownProxy } from './rules.js';
 import { tunnel } from './tunnel.js';
 
-/** Without a proxy, where the name cannot be looked up there is nothing to connect to. */
+/** Without a proxy, a failed DNS look-up is final. */
 const UNKNOWN_HERE = ['ENOTFOUND', 'EAI_AGAIN'];
 
-/** As both agents of Node are told of a connection. */
+/** The options that both of Node's agents pass to createConnection. */
 interface Wanted extends ConnectionOptions {
   lookup?: LookupFunction;
 }
@@ -20,17 +20,17 @@ interface Wanted extends ConnectionOptions {
 type Made = (error: Error | null, socket?: Duplex) => void;
 
 export function createOutward(proxies: Proxies): Outward {
-  /** null: straight there. */
+  /** null: connect directly. */
   function throughProxy(to: Destination, signal?: AbortSignal): Promise<Socket> | null {
     const proxy = proxyFor(proxies, to);
     if (proxy === null) return null;
     return targetOf(to).then((host) => tunnel(proxy, { host, port: to.port }, signal));
   }
 
-  /** For an agent; resolves when TLS stands, too. */
+  /** For an agent; with TLS, resolves after the handshake. */
   async function made(secure: boolean, wanted: Wanted, raw: Promise<Socket>): Promise<Socket> {
     const socket = await raw;
-    // As Node does with its own: small pieces do not wait for more.
+    // Node does the same on its own sockets: small writes are sent at once.
     socket.setNoDelay(true);
     return secure ? encrypted(socket, wanted) : socket;
   }
@@ -92,7 +92,7 @@ export function createOutward(proxies: Proxies): Outward {
 function encrypted(socket: Socket, wanted: Wanted): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const { servername, ...options } = wanted;
-    // An address is no name that a server could be asked for.
+    // SNI allows no IP addresses.
     const named = servername !== undefined && isIP(servername) === 0 ? { servername } : {};
     const secure = secureConnect({ ...options, ...named, socket });
     const failed = (error: Error) => {
@@ -107,13 +107,13 @@ function encrypted(socket: Socket, wanted: Wanted): Promise<Socket> {
   });
 }
 
-/** What the proxy is told. */
+/** The host that the proxy is given: the name, or an address already looked up. */
 async function targetOf({ host, secure, lookup }: Destination): Promise<string> {
   if (lookup === undefined || isIP(host) !== 0) return host;
   const found = await new Promise<string | null>((resolve, reject) => {
     lookup(host, { all: false }, (error, address) => {
       if (error === null) resolve(typeof address === 'string' ? address : (address[0]?.address ?? null));
-      // Behind some proxies no name can be looked up; the certificate still proves who is there.
+      // Behind some proxies DNS does not work; the certificate still proves the host.
       else if (secure && UNKNOWN_HERE.includes(error.code ?? '')) resolve(null);
       else reject(error);
     });
@@ -124,7 +124,7 @@ async function targetOf({ host, secure, lookup }: Destination): Promise<string> 
 type Connect = (to: Destination, signal: AbortSignal) => Promise<Socket>;
 type Done = (error: Error | null, socket: Socket | null) => void;
 
-/** For undici, the library that Node's own `fetch` is made of; it is loaded when it is used. */
+/** For undici, the library behind Node's `fetch`; loaded on first use. */
 function createDispatcher(
   connect: Connect,
   limits: { maxResponseSize?: number; headersTimeout?: number; bodyTimeout?: number },
@@ -150,7 +150,7 @@ function createDispatcher(
   };
 }
 
-/** Callers bound what they read, and how long they wait. */
+/** Without limits: callers limit size and time themselves. */
 function createFetch(connect: Connect): typeof fetch {
   const dispatcher = createDispatcher(connect, { headersTimeout: 0, bodyTimeout: 0 });
   const ask = async (input: unknown, init: unknown) => {
@@ -160,7 +160,7 @@ function createFetch(connect: Connect): typeof fetch {
   return ask as unknown as typeof fetch;
 }
 
-/** The library writes at once. */
+/** undici writes immediately, so the socket must be open. */
 function whenOpen(socket: Socket, secure: boolean, done: Done): void {
   const failed = (error: Error) => done(error, null);
   const open = () => {

@@ -1,30 +1,30 @@
 /**
- * Which proxy a connection takes: `network.proxy` for all, else what the environment says for the kind of address, as curl
- * reads it. Pure.
+ * Chooses the proxy of a connection: `network.proxy` for all, else the environment's variable for the scheme, as curl reads it.
+ * Pure.
  */
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { isLocalName, reachedBy } from '../core/network.js';
 
 export interface NamedProxy {
-  /** Of the proxy itself: whether it is spoken to over TLS, or by SOCKS 5. */
+  /** The protocol spoken with the proxy itself. */
   kind: 'http' | 'https' | 'socks5';
   host: string;
   port: number;
   user: string;
   password: string;
-  /** The key or the variable that names it. */
+  /** The configuration key or variable that it comes from. */
   source: string;
-  /** Its whole address, login included, as it was written. */
+  /** As it was written, including the login. */
   address: string;
 }
 
-/** null: none. */
+/** null: no proxy. */
 export interface Proxies {
   plain: NamedProxy | null;
   secure: NamedProxy | null;
-  /** Hosts that are connected to without one. */
+  /** Hosts connected to directly. */
   except: readonly string[];
-  /** Where that list is from. */
+  /** The source of that list. */
   exceptFrom: string;
 }
 
@@ -45,7 +45,7 @@ const KINDS: Record<string, { kind: NamedProxy['kind']; port: number }> = {
   'socks5h:': { kind: 'socks5', port: 1080 },
 };
 
-/** null where it is none. Without a scheme it means HTTP, as everywhere. */
+/** null if it is not a proxy's address. Without a scheme it means HTTP. */
 export function proxyOf(written: string, source: string): NamedProxy | null {
   const address = written.trim();
   const url = /^[a-z][a-z\d+.-]*:\/\//i.test(address) ? address : `http://${address}`;
@@ -56,7 +56,7 @@ export function proxyOf(written: string, source: string): NamedProxy | null {
   const login = [username, password].map(decoded);
   if (known === undefined || hostname === '' || !isBare || port === '0' || login.includes(null)) return null;
   const [user, secret] = login as [string, string];
-  // What goes beyond a byte for its length cannot be said in SOCKS.
+  // SOCKS stores lengths in one byte.
   if (known.kind === 'socks5' && login.some((each) => Buffer.byteLength(each ?? '') > 255)) return null;
   const host = hostname.replace(/^\[|\]$/g, '');
   return {
@@ -78,7 +78,7 @@ function decoded(part: string): string | null {
   }
 }
 
-/** `proxy`: the key, as it is written; `off` means none at all. Throws with the variable that names no proxy. */
+/** `proxy`: the configuration key; `off` disables proxies. Throws a fault naming the variable that is invalid. */
 export function proxiesOf(
   { proxy, no_proxy }: { proxy: string | null; no_proxy: readonly string[] | null },
   environment: Environment,
@@ -109,7 +109,7 @@ export function proxiesOf(
   return { plain: from('http_proxy', 'all_proxy'), secure: from('https_proxy', 'all_proxy'), ...hosts };
 }
 
-/** Its name as it is written, and its value; an empty one is none. The one in small letters comes first. */
+/** A variable's name as found, and its value; empty counts as unset. Lower case comes first. */
 function variable(environment: Environment, name: string): [string, string] | null {
   for (const each of [name, name.toUpperCase()]) {
     const value = environment[each]?.trim();
@@ -118,10 +118,7 @@ function variable(environment: Environment, name: string): [string, string] | nu
   return null;
 }
 
-/**
- * This machine itself is reached without a proxy, as no other one would find what stands here; but a proxy that stands here,
- * too, is asked for it.
- */
+/** This machine is reached without a proxy, because a remote proxy could not reach it; a proxy on this machine is used. */
 export function proxyFor(proxies: Proxies, { host, port, secure }: Server): NamedProxy | null {
   const proxy = secure ? proxies.secure : proxies.plain;
   if (proxy === null || (isHere(host) && !isHere(proxy.host))) return null;
@@ -135,7 +132,7 @@ function isHere(host: string): boolean {
   return isLocalName(host.toLowerCase()) || address === '::1' || address.startsWith('127.');
 }
 
-/** `*`, `host`, `.host`, `*.host`, `host:port`, `10.0.0.0/8`; a host stands for all below it. */
+/** `*`, `host`, `.host`, `*.host`, `host:port`, `10.0.0.0/8`; a host includes its subdomains. */
 function isNamed(entry: string, host: string, port: number): boolean {
   if (entry === '*') return true;
   const [, bracketed, name = '', only] =
@@ -159,7 +156,7 @@ function holds(listed: string, address: string): boolean {
   return list.check(address, family);
 }
 
-/** For people: without the login. */
+/** Without the login. */
 export function shownProxy({ kind, host, port }: NamedProxy): string {
   return `${kind}://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }

@@ -1,6 +1,6 @@
 /**
- * A connection through a proxy: `CONNECT` of HTTP (RFC 9110, 9.3.6) for whatever is said in it, or SOCKS 5 (RFC 1928, with
- * the login of RFC 1929). The proxy is told a name, so that it may look it up where we cannot.
+ * Opens a connection through a proxy: HTTP `CONNECT` (RFC 9110, 9.3.6) for any protocol, or SOCKS 5 (RFC 1928, login of RFC 1929).
+ * The proxy gets the host's name, so that it can look it up if we cannot.
  */
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -8,10 +8,10 @@ import { isIP, connect as plainConnect, type Socket } from 'node:net';
 import { ProxyRefusal } from '../core/network.js';
 import { type NamedProxy, shownProxy } from './rules.js';
 
-/** A proxy that has not connected by then does not do it any more. */
+/** Time-out for connecting, in ms. */
 const PATIENCE_MS = 30_000;
 
-/** Rejects with ProxyRefusal, also where the proxy itself cannot be reached. */
+/** Rejects with ProxyRefusal, also if the proxy cannot be reached. */
 export async function tunnel(
   proxy: NamedProxy,
   { host, port }: { host: string; port: number },
@@ -62,7 +62,7 @@ function throughHttp(
         return;
       }
       socket.setTimeout(0);
-      // What the server says first may have come with the proxy's own answer.
+      // The server's first bytes may have come with the proxy's answer.
       if (head.length > 0) socket.unshift(head);
       resolve(socket);
     });
@@ -102,10 +102,10 @@ async function throughSocks(
     const [, answer = 255, , kind = 0] = await read(4);
     if (answer !== 0)
       throw new Error(`it refuses ${host}:${port}: ${SOCKS_ANSWERS[answer] ?? `answer ${answer}`}`);
-    // The address from which it connects; of no use here.
+    // The proxy's own outgoing address; unused.
     const length = kind === 1 ? 4 : kind === 4 ? 16 : ((await read(1))[0] ?? 0);
     await read(length + 2);
-    // Whoever has it now reads it in another way.
+    // The new owner reads the socket with its own listeners.
     release();
     socket.setTimeout(0, late);
     return socket;
@@ -144,7 +144,7 @@ function addressBytes(host: string): Buffer {
   ]);
 }
 
-/** Reads as many bytes as are asked for and leaves what follows in the socket. */
+/** Reads exactly as many bytes as asked for and leaves the rest in the socket. */
 function reader(socket: Socket) {
   let failed: Error | null = null;
   let wake = () => {};

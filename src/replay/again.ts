@@ -1,6 +1,6 @@
 /**
- * Asks a model once more what it was asked in a turn: each request as it was sent, with the results that its calls had
- * then. Nothing that it answers is carried out. And compares what it answers now with what it answered then.
+ * Repeats a recorded turn's requests to a model, with the results its calls had then, and compares the answers. No call is carried
+ * out.
  */
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
@@ -11,11 +11,11 @@ import { endOf, type RecordedEnd, type RecordedMessage, type RecordedRequest } f
 export interface AskedAgain {
   end: RecordedEnd;
   ms: number;
-  /** Of whoever answered; left out where none are known. */
+  /** Prices of the model that answered. Absent if unknown. */
   prices?: Prices;
 }
 
-/** `steps`: those of the turn, which have what the server wants back unread. */
+/** `steps`: of the turn; they hold the fields to return to the server. */
 export async function askAgain(
   { model, clock }: { model: ModelClient; clock: Clock },
   request: RecordedRequest,
@@ -45,14 +45,14 @@ function echoOf(callId: string | undefined, steps: readonly Step[]): Echo | unde
   return callId !== undefined && answer?.kind === 'answer' ? answer.echo : undefined;
 }
 
-/** What an answer came to, as lines that can be compared: its words, then its calls without the ids that change. */
+/** An answer as comparable lines: its text, then its calls without ids, which vary. */
 export function comparable(end: RecordedEnd): string {
   if (end.kind === 'failed') return `(failed: ${end.why})`;
   const calls = end.calls.map(({ name, arguments: given }) => `calls ${name} ${laidOut(given)}`);
   return [end.text.trim(), ...calls].filter((part) => part !== '').join('\n');
 }
 
-/** A line for each argument, where they are JSON. */
+/** Indented JSON with one argument per line, if it is JSON. */
 function laidOut(given: string): string {
   try {
     return JSON.stringify(JSON.parse(given || '{}'), null, 2);
@@ -61,11 +61,11 @@ function laidOut(given: string): string {
   }
 }
 
-/** What the requests took together. */
+/** Sum over all requests. */
 export function usedBy(asked: readonly AskedAgain[]): {
   input: number;
   output: number;
-  /** Left out where no price is known. */
+  /** Absent if no price is known. */
   cost?: number;
 } {
   let [input, output, cost] = [0, 0, 0];
@@ -92,12 +92,12 @@ interface DiffLine {
   line: string;
 }
 
-/** Beyond this product of their lengths the middle of two texts is given as a whole: it would take too long. */
+/** If the product of both lengths exceeds this, the middle counts as wholly changed: a diff would take too long. */
 const MOST_CELLS = 4_000_000;
-/** How many equal lines are shown before and after those that differ. */
+/** Unchanged lines shown before and after a change. */
 const AROUND = 3;
 
-/** All lines of both, in order; those that are in one alone are signed. */
+/** All lines of both texts in order; lines in only one are signed. */
 export function diffOf(before: string, after: string): DiffLine[] {
   const was = before.split('\n');
   const is = after.split('\n');
@@ -114,7 +114,7 @@ export function diffOf(before: string, after: string): DiffLine[] {
   return [...signed(' ', was.slice(0, start)), ...middle, ...signed(' ', was.slice(was.length - end))];
 }
 
-/** Only what differs, with some lines around; `…` stands for those between. Empty if nothing differs. */
+/** Only changes with lines around them; `…` replaces the rest. Empty if nothing differs. */
 export function shownDiff(lines: readonly DiffLine[]): string[] {
   if (lines.every(({ sign }) => sign === ' ')) return [];
   const isNear = (n: number) =>
@@ -131,7 +131,7 @@ export function shownDiff(lines: readonly DiffLine[]): string[] {
 
 function changed(was: string[], is: string[]): DiffLine[] {
   if (was.length * is.length > MOST_CELLS) return [...signed('-', was), ...signed('+', is)];
-  // `common[i][j]`: how many lines the rests of both texts from there on have in common.
+  // `common[i][j]`: length of the longest common subsequence of the lines from i and from j.
   const width = is.length + 1;
   const common = new Uint32Array((was.length + 1) * width);
   const at = (i: number, j: number) => common[i * width + j] ?? 0;

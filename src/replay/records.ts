@@ -1,7 +1,7 @@
 /**
- * Records what turns saw and did, for `coterie replay`: beside the route, one compressed JSON file for each run of a turn,
- * `data/replay/<chat_id>/<persona_id>/<when it began>-<turn_id>.json.gz`. Where the disk does not keep up or is full, records are
- * left out, never turns.
+ * Records turns for `coterie replay`, outside the route: one compressed JSON file per run of a turn,
+ * `data/replay/<chat_id>/<persona_id>/<start time>-<turn_id>.json.gz`. If the disk is slow or full, records are dropped; turns are
+ * not affected.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
@@ -44,7 +44,7 @@ export interface RecordedRequest extends Omit<ModelRequest, 'messages' | 'tools'
   end: RecordedEnd;
 }
 
-/** Without what a server wants back unread, which the store has, and without pictures. */
+/** Without the fields returned to the server, which are in the store, and without pictures. */
 export type RecordedMessage =
   | { role: 'system'; content: string }
   | { role: 'user'; content: string; images?: { mimeType: string; bytes: number }[] }
@@ -66,7 +66,7 @@ export type RecordedEnd =
 
 type EndEvent = ModelEvent & { kind: 'done' | 'failed' };
 
-/** A run as it is held until it is written: with the requests themselves, which never change. */
+/** A run in memory until it is written, with its original, immutable requests. */
 interface RecordedRun extends Omit<TurnRecord, 'requests'> {
   requests: SentRequest[];
 }
@@ -74,7 +74,7 @@ interface RecordedRun extends Omit<TurnRecord, 'requests'> {
 interface Recording {
   chatId: ChatId;
   personaId: PersonaId;
-  /** null once it is not to be written any more. */
+  /** null once it must not be written. */
   run: RecordedRun | null;
 }
 
@@ -87,24 +87,24 @@ interface SentRequest {
 
 const ENDING = '.json.gz';
 const VERSION = 2;
-/** Conversations stand in them. */
+/** Records contain conversations. */
 const PRIVATE_FOLDER = 0o700;
 const PRIVATE_FILE = 0o600;
-/** More than these wait only for a disk that is stuck. */
+/** Only a stuck disk lets so many pile up. */
 const MOST_WAITING = 500;
 const DAY_MS = 86_400_000;
-/** By then the record of a turn that is over is on the disk. */
+/** Time after the end of a turn within which its record is written. */
 export const WRITTEN_WITHIN_MS = 10_000;
 const LAST_WRITES_MS = 2_000;
-/** The same fault is told once in this time. */
+/** The same fault is logged at most once in this time. */
 const SILENT_MS = 600_000;
 
 const compressed = promisify(gzip);
 const uncompressed = promisify(gunzip);
 
-/** `bytes`: how much is kept; 0: nothing is recorded. `clean`: takes secrets out of a text. */
+/** `bytes`: limit of all records; 0 disables recording. `clean`: redacts secrets in a text. */
 export class Records implements TurnRecords {
-  /** Runs that are under way, or have ended and are not written yet. */
+  /** Runs in progress, or ended but not written yet. */
   private readonly pending = new Set<Recording>();
   private readonly inTurn = createMutex();
   private waiting = 0;
@@ -150,12 +150,12 @@ export class Records implements TurnRecords {
     return this.inTurn(() => rm(place(), { recursive: true, force: true }));
   }
 
-  /** Removes what is too old, or beyond the limit. */
+  /** Removes records that are too old or beyond the limit. */
   trim(signal: AbortSignal): Promise<void> {
     return this.inTurn(() => this.trimNow(signal));
   }
 
-  /** Resolves when everything is written, or the disk is stuck. */
+  /** Resolves when everything is written, or after two seconds. */
   async idle(): Promise<void> {
     const patience = new AbortController();
     await Promise.race([this.writing, this.options.clock.sleep(LAST_WRITES_MS, patience.signal)]);
@@ -169,7 +169,7 @@ export class Records implements TurnRecords {
       return;
     }
     this.waiting++;
-    // What the turn says goes out first.
+    // The turn's replies are sent first.
     this.writing = nextPass()
       .then(() => this.inTurn(() => this.write(recording)))
       .finally(() => {
@@ -184,18 +184,18 @@ export class Records implements TurnRecords {
     if (run === null) return;
     try {
       const text = clean(JSON.stringify({ v: VERSION, ...run, requests: run.requests.map(recorded) }));
-      // Without the secrets in it, it may be no JSON any more.
+      // Redacting may have broken the JSON.
       JSON.parse(text);
       const packed = await compressed(text, { level: 1 });
       const place = folderOf(folder, chatId, personaId);
       const time = new Date(run.startedAt).toISOString().replaceAll(/[-:Z]/g, '');
-      // At once: the threads that wait for disks would cost the processor ten times as much.
+      // Synchronous: the thread pool would cost ten times as much CPU.
       mkdirSync(place, { recursive: true, mode: PRIVATE_FOLDER });
       writeFileSync(join(place, `${time}${endingOf(run.turnId)}`), packed, { mode: PRIVATE_FILE });
       this.writtenSinceTrim += packed.length;
       if (this.writtenSinceTrim > bytes / 10) await this.trimNow(new AbortController().signal);
     } catch (error) {
-      // A record is not worth the process.
+      // A failed record must not end the process.
       this.tell('recording a turn for coterie replay failed; the turn goes on without', error);
     }
   }
@@ -215,7 +215,7 @@ export class Records implements TurnRecords {
   }
 }
 
-/** The same model, each request to which is noted. */
+/** Wraps a model so that each request is noted. */
 function watched(model: ModelClient, asked: SentRequest[], clock: Clock): ModelClient {
   async function* stream(...[request, signal]: Parameters<ModelClient['stream']>) {
     const at = clock.now();
@@ -251,7 +251,7 @@ export function endOf(end: EndEvent): RecordedEnd {
   return { kind, text, calls, usage, further, model, truncated, cut };
 }
 
-/** Throws for what is no name of a folder: then the store was tampered with. */
+/** Throws for an invalid folder name: then the store was tampered with. */
 function folderOf(folder: string, chatId: ChatId, personaId: PersonaId | null): string {
   const names = personaId === null ? [chatId] : [chatId, personaId];
   const wrong = names.find((name) => !/^[^./\\\0][^/\\\0]*$/u.test(name));
@@ -264,7 +264,7 @@ function endingOf(turnId: string): string {
   return `-${encodeURIComponent(turnId)}${ENDING}`;
 }
 
-/** The records of a turn, oldest first; `torn`: how many of its files could not be read. */
+/** A turn's records, oldest first; `torn`: number of unreadable files. */
 export async function recordsOf(
   folder: string,
   { chatId, personaId, turnId }: { chatId: ChatId; personaId: PersonaId; turnId: string },
@@ -276,7 +276,7 @@ export async function recordsOf(
   return { records, torn: found.filter((record) => record === null).length };
 }
 
-/** null for what is none, or of another version. */
+/** null if unreadable or of another version. */
 async function recordIn(path: string): Promise<TurnRecord | null> {
   try {
     const text = (await uncompressed(await readFile(path))).toString('utf8');
@@ -290,7 +290,7 @@ async function recordIn(path: string): Promise<TurnRecord | null> {
   }
 }
 
-/** Removes what is older than `before`, and the oldest beyond so many bytes. */
+/** Removes records older than `before`, and the oldest beyond `bytes`. */
 async function trimRecords(
   folder: string,
   { before, bytes }: { before: number; bytes: number },
@@ -312,7 +312,7 @@ async function filesBelow(folder: string, signal: AbortSignal) {
       for (const name of await namesIn(join(folder, chat, persona))) {
         if (signal.aborted) return [];
         const path = join(folder, chat, persona, name);
-        // It may have gone meanwhile.
+        // It may have been removed meanwhile.
         const entry = await stat(path).catch(() => null);
         if (entry?.isFile()) files.push({ path, size: entry.size, at: entry.mtimeMs });
       }

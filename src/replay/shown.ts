@@ -1,4 +1,4 @@
-/** What `coterie replay` says of a turn, as text for a terminal, from the store's rows and the record. Pure. */
+/** The output of `coterie replay`: a turn as text for a terminal, from the store and its records. Pure. */
 
 import { printable, printableLine } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
@@ -18,7 +18,7 @@ export interface ShownTurn {
   turn: TurnInStore;
   entries: readonly JournalEntry[];
   records: readonly TurnRecord[];
-  /** Files of records that could not be read to their end. */
+  /** Number of unreadable record files. */
   torn: number;
 }
 
@@ -49,7 +49,7 @@ export function shownTurn(told: ShownTurn, zone: Zone): string {
   ]);
 }
 
-/** Entries that belong to no turn, as those of a memory flush. */
+/** Entries of no turn, such as those of a memory flush. */
 export function shownEntries(entries: readonly JournalEntry[]): string {
   const title =
     'This is of no turn that answered somebody (a memory flush, say): only the journal tells of it.';
@@ -238,7 +238,7 @@ function shownEntry(entry: JournalEntry): string {
 
 function timeOf(at: number, zone: Zone): string {
   if (!Number.isFinite(at)) return 'at no time';
-  // Every zone is whole minutes away from UTC.
+  // Every zone's offset is in whole minutes.
   return `${zone.time(at)}:${new Date(at).toISOString().slice(17, 19)}`;
 }
 
@@ -263,13 +263,13 @@ function indented(text: string): string {
 }
 
 export interface Redacting {
-  /** Takes the secrets out of a text. */
+  /** Redacts secrets in a text. */
   clean(text: string): string;
-  /** What the journal shows of a call's arguments, as a model wrote them; `name`: '' where only the arguments are told. */
+  /** A call's arguments as the journal shows them; `name`: '' if unknown. */
   argumentsOf(name: string, given: string): string;
 }
 
-/** The same value, each text in it cleaned; of calls (what has `arguments`) the arguments first. */
+/** A copy with all strings redacted; arguments of calls first. */
 export function redacted<Value>(value: Value, by: Redacting): Value {
   return cleaned(value, by) as Value;
 }

@@ -1,6 +1,6 @@
 /**
- * Makes the voice notes of replies that are spoken, and keeps each file until it was sent, so that a retry sends the same one.
- * Nothing of it stays behind: what was said is in the text.
+ * Makes voice notes for spoken replies, and keeps each file until it is sent, so that a retry sends the same one. Files are removed
+ * afterwards; the text has the words.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
@@ -13,9 +13,9 @@ import { writeWhole } from '../core/write-whole.js';
 
 const PAGE_HEADER_BYTES = 27;
 const OPUS_HEAD = 'OpusHead';
-/** Of a page on which no packet ends. */
+/** Position of a page on which no packet ends. */
 const NO_POSITION = 0xffff_ffff_ffff_ffffn;
-/** Positions count samples at this rate, whatever the recording's own. */
+/** Positions count samples at this rate, whatever the recording's rate (RFC 7845). */
 const SAMPLES_PER_SECOND = 48_000;
 
 interface Page {
@@ -24,7 +24,7 @@ interface Page {
   body: Buffer;
 }
 
-/** null for what is no OGG with Opus, or holds no sound. */
+/** Duration; null if it is not OGG with Opus, or has no sound. */
 export function oggSeconds(bytes: Buffer): number | null {
   let opus: { serial: number; skipped: number } | null = null;
   let last: bigint | null = null;
@@ -41,10 +41,10 @@ export function oggSeconds(bytes: Buffer): number | null {
   return seconds > 0 && seconds < LONGEST_SECONDS ? seconds : null;
 }
 
-/** No voice note lasts a day; a position beyond that is nonsense. */
+/** A longer duration means that the position is nonsense. */
 const LONGEST_SECONDS = 86_400;
 
-/** The whole pages at the beginning; what follows something else is left out. */
+/** The complete pages at the beginning; stops at anything else. */
 function* pagesOf(bytes: Buffer): Generator<Page> {
   let at = 0;
   while (at + PAGE_HEADER_BYTES <= bytes.length) {
@@ -66,18 +66,18 @@ function* pagesOf(bytes: Buffer): Generator<Page> {
 interface SpeechParts {
   speaker: Speaker;
   options: Pick<Speech, 'voice' | 'maxCharacters' | 'whenSpokenTo'> & { timeoutSeconds: number };
-  /** For nothing but these files. */
+  /** Used only for these files. */
   folder: string;
   clock: Clock;
   log: Log;
 }
 
-/** A server that has not answered in time is left alone for a while: else every reply would wait for it. */
+/** Pause after a time-out, in ms: else every reply would wait for the server. */
 const AWAY_MS = 60_000;
-/** What is older was left behind by an entry that has gone meanwhile. */
+/** Older files belong to outbox entries that no longer exist. */
 const LEFT_BEHIND_MS = 86_400_000;
 
-/** `tidy` removes what earlier runs have left behind; it never rejects. */
+/** `tidy` removes files left by earlier runs; never rejects. */
 export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<void> } {
   const { speaker, folder, clock, log } = parts;
   const { timeoutSeconds, ...options } = parts.options;
@@ -117,7 +117,7 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
   const placeOf = (key: string) => join(folder, digest(key));
 
   async function write(place: string, path: string, bytes: Buffer): Promise<void> {
-    // Words that were forgotten meanwhile are not to stay in an older one.
+    // Removes older recordings, whose words may have been forgotten since.
     await rm(place, { recursive: true, force: true });
     await mkdir(place, { recursive: true });
     await writeWhole(path, bytes);
