@@ -1,4 +1,4 @@
-/** The audit log of a configuration, and `coterie audit`, which shows it, filtered, and verifies it. */
+/** Opens the audit log, records each start in it, and implements `coterie audit`, which filters, shows and verifies it. */
 import { type Config, commandConfig, type LoadedConfig } from './config.js';
 import { ACCESS, configKeys } from './config-keys.js';
 import { systemClock } from './core/clock.js';
@@ -39,7 +39,7 @@ export async function audit(
   { json = false, verify = false, ...wishes }: AuditOptions,
 ): Promise<void> {
   const { config } = await commandConfig(configFile);
-  // Whoever reads only the beginning (`head`) has read enough.
+  // A reader such as `head` may close the pipe early.
   process.stdout.on('error', () => process.exit(0));
   const zone = createZone(config.timezone);
   const { matches, most } = parseFilter(wishes, zone, Date.now());
@@ -74,11 +74,10 @@ function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-// What a process that serves people enters in the audit log when it begins: its version, the configuration (what differs
-// from the defaults and from the last start, and all of `access`), and which logins and keys it uses. Secrets stand there
-// as fingerprints, from which nothing can be had but that one was changed.
+// Recorded at each start: version, configuration (differences from the defaults and from the last start, and all of
+// `access`) and the credentials in use. Secrets appear as fingerprints, which show only whether they changed.
 
-/** How far back the last start is looked for: a start may not take long. */
+/** Bytes of the log that are searched for the previous start, so that starting stays fast. */
 const MOST_BYTES = 20_000_000;
 const MOST_CHARS = 10_000;
 
@@ -96,7 +95,7 @@ export async function appendStart(
   const whole = { ...keys, access: { ...ACCESS, ...keys.access } };
   const settings = settingsOf(whole, createRedactor(hiddenInLogs(config)), variableKeys);
   const details = noteworthy(settings);
-  // What cannot be read is told when it is written to.
+  // A read error shows up when the log is written to.
   const isConfiguration = ({ kind }: AuditEntry) => kind === 'configuration';
   const known = await newestEntries(config.dataDir, isConfiguration, 1, MOST_BYTES).catch(() => null);
   const before = known?.lines[0]?.details;
@@ -123,8 +122,8 @@ export async function appendStart(
 }
 
 /**
- * Every key by its path, as in config.yaml. `clean` cuts out what is secret in a value that is none as a whole. What holds
- * something of the environment is shown like a secret: nobody knows what it is.
+ * Flattens config.yaml to dotted keys. `clean` redacts secrets inside other values. A value taken from the environment
+ * is treated as a secret.
  */
 function settingsOf(
   keys: object,
@@ -158,7 +157,7 @@ function isPlain(value: unknown): boolean {
   return typeof value !== 'object' || value === null;
 }
 
-/** What is not as it would be without a file, and what says who may talk. */
+/** Settings that differ from the defaults, and all of `access`. */
 function noteworthy(settings: Map<string, Setting>): Record<string, string> {
   const defaults = settingsOf(configKeys.parse({}, ONCE));
   const told = [...settings].filter(

@@ -1,4 +1,4 @@
-/** What runs behind the messages: the HTTP listener, tasks, jobs, the nightly upkeep, digests, the journal, recall. */
+/** The background work of a gateway: HTTP listener, tasks, jobs, nightly upkeep, digests, journal, recall index. */
 import { isOwner } from './conversation/access.js';
 import type { Conversation } from './conversation/conversation.js';
 import { announceCommands } from './conversation/receive/commands.js';
@@ -19,10 +19,10 @@ import { artifactsFolderOf, mediaFolderOf, workFolderOf } from './paths.js';
 
 const DAY_MS = 24 * 60 * 60_000;
 
-/** Starts something; returns how to end it. */
+/** Starts something and returns the function that stops it. */
 type Background = () => Promise<() => Promise<void>>;
 
-/** In the order in which they start. */
+/** In start order. */
 export function backgroundOf(parts: Parts, conversation: Conversation, tasks: TaskWiring): Background[] {
   const { config, options, mcp, chatFiles, speech, journal, recall, embedder, records, channels } = parts;
   const names = [...channels.keys()];
@@ -72,7 +72,7 @@ async function startListener(parts: Parts, tasks: TaskWiring): Promise<() => Pro
   const { startBoard } = await import('./board/listener.js');
   const listener = await startBoard({
     ...config.board,
-    // The terminal's end does not make the gateway unready.
+    // Only platforms count: closing the terminal does not make the gateway unready.
     ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
     metrics: async () => ({
       body: await metrics.render([...sizeGauges(await sizes()), jobGauge(await store.jobStates())]),
@@ -120,13 +120,13 @@ async function startDigests(
   };
 }
 
-/** `6h` */
+/** Parses `30m`, `6h` or `1d`. */
 function durationMs(duration: string): number {
   const minutes = { m: 1, h: 60, d: 24 * 60 }[duration.slice(-1)] ?? 1;
   return Number.parseInt(duration, 10) * minutes * 60_000;
 }
 
-/** How personas give tasks: they are stored, and the runner finds them there. Loaded when it is first used. */
+/** Lets personas delegate: a task is stored, then claimed by the runner. Loaded on first use. */
 export function createDelegating(parts: Parts): Delegation {
   const load = once(async () => (await import('./delegation/spawn.js')).createDelegation(parts));
   return {
@@ -136,13 +136,13 @@ export function createDelegating(parts: Parts): Delegation {
 }
 
 export interface TaskWiring {
-  /** How programs give tasks. */
+  /** The interface for programs (HTTP). */
   forPrograms(): Promise<Tasks>;
   start(): Promise<void>;
   stop(withinMs: number): Promise<void>;
 }
 
-/** The runner of tasks, loaded after the first messages. */
+/** The task runner, loaded after the first messages. */
 export function createTaskWiring(parts: Parts, conversation: Conversation, toolsFor: ToolsFor): TaskWiring {
   const { config, options, channels } = parts;
   const { tasksWaiting: mostWaiting } = config.limits;
@@ -184,12 +184,12 @@ export function createTaskWiring(parts: Parts, conversation: Conversation, tools
   };
 }
 
-/** A program has the token of the board, so it is an owner. */
+/** A program holds the board's token, so it counts as an owner. */
 async function whoGave({ store, rulesFor }: Parts, { parent }: Task): Promise<TaskGiver> {
   if (parent === null) return { isOwner: true, isAmongOwners: true };
   const { chatId, senderId, tainted } = parent;
   const rules = rulesFor(channelOf(chatId));
-  // Words from outside may have led to it.
+  // Untrusted content may have led to the task.
   if (senderId === '' || tainted) return { isOwner: false, isAmongOwners: false };
   const owns = isOwner(rules, senderId, await store.approvalOf({ chatId, senderId }));
   return { isOwner: owns, isAmongOwners: owns && rules.controlChats.includes(chatId) };

@@ -27,7 +27,7 @@ for (const [name, description, isDefault] of [
   ['worker', 'compute embeddings beside a GPU, for the queue in Redis', false],
 ] as const) {
   withOptions(program.command(name, { isDefault }), description).action(async (...given) => {
-    // Signals count from the first moment on: loading the code takes longer than some supervisors wait.
+    // Signals are handled before the code is loaded, which takes longer than some supervisors wait.
     const stop = stopSignal();
     const run = await import('./run.js');
     await run[name](configOf(given), version, stop);
@@ -100,7 +100,7 @@ withOptions(program.command('audit'), 'show who changed what, when and on whose 
   .option('--verify', 'check the whole chain over all files; exit code 1 if it is broken')
   .action(async (options: AuditOptions, ...given) => (await commands()).audit(configOf(given), options));
 
-/** Every command takes `--config`, `--version` and `--help`. */
+/** Adds `--config`, `--version` and `--help`. */
 function withOptions(command: Command, description: string): Command {
   return command
     .description(description)
@@ -109,7 +109,7 @@ function withOptions(command: Command, description: string): Command {
     .exitOverride();
 }
 
-/** `--config` may stand before or behind the command's name. */
+/** `--config` may come before or after the command's name. */
 function configOf(given: unknown[]): string | undefined {
   const command = given.at(-1) as Command;
   return command.optsWithGlobals<{ config?: string }>().config;
@@ -122,7 +122,7 @@ function stopSignal(): AbortSignal {
   return stop.signal;
 }
 
-/** The default command would take an unknown word for an argument of its own. */
+/** The default command would take an unknown word as its own argument. */
 function refuseUnknown(command: Command, given: string[], before: string[] = []): void {
   if (command.commands.length === 0) return;
   const { operands, unknown } = command.parseOptions(given);
@@ -159,5 +159,5 @@ async function main(): Promise<void> {
 }
 
 await main();
-// A start that failed may have left a socket or a timer behind.
+// A failed start may have left a socket or a timer open.
 if (process.exitCode) process.exit();

@@ -1,6 +1,6 @@
 /**
- * Every command but those that run for long, in one place: a process needs one of them and loads all. Were each loaded by
- * itself, the build would cut what a start shares with it into files of their own, some twenty that every start opens.
+ * All short-lived commands in one bundle. With one bundle each, the bundler would split the code they share with
+ * `start` into some twenty files, all of which every start would have to open.
  */
 export { audit } from './audit.js';
 export { doctor } from './doctor.js';

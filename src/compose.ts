@@ -1,4 +1,4 @@
-/** Joins the parts of a gateway: the route of a message, its tools, tasks, and what runs in the background. */
+/** Joins the parts of a gateway: message route, tools, tasks and background work. */
 import { backgroundOf, createDelegating, createTaskWiring } from './background.js';
 import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
@@ -36,7 +36,7 @@ export async function compose(options: GatewayOptions): Promise<Gateway> {
     ...parts,
     conversation,
     tasks,
-    // Describing the tools to a model takes time once; the set is kept.
+    // Describing tools to a model is slow the first time; the set is cached.
     prepare: serving.map(({ name }) => () => {
       const direct = { chatKind: 'direct' as const, chatId: '', personaId: DEFAULT_PERSONA, senderId: '' };
       toolsFor({ kind: 'answer', channel: name, allowed: null, ...direct });

@@ -1,6 +1,6 @@
 /**
- * Every key of config.yaml: its type, its default, and what is said to be expected where a value is wrong.
- * A channel's own options live with the channel; `config.example.yaml` explains each key to operators.
+ * Every key of config.yaml: its type, default and the expectation that error messages name. Channels define their own
+ * options; `config.example.yaml` explains each key to operators.
  */
 import * as z from 'zod';
 import { isLoopback } from './board/guard.js';
@@ -30,10 +30,10 @@ import {
 import { PROXY_FORM, proxyOf } from './network/rules.js';
 import { allowedHost } from './tools/web/request.js';
 
-/** Of `tools.web.allow_hosts`. */
+/** For `tools.web.allow_hosts`. */
 const HOST = 'a host, with or without a port, like nas.lan:8080';
 
-/** Without defaults: what is left out is looked for in the next section, and at last in `ACCESS`. */
+/** No defaults: an absent key is looked up in the next section, finally in `ACCESS`. */
 const access = {
   direct: choice('pairing', 'open', 'closed').optional(),
   groups: choice('listed', 'open', 'closed').optional(),
@@ -51,7 +51,7 @@ const QUIET_HOURS = /^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$/;
 const DURATION = 'a number of minutes, hours or days, like 30m, 6h or 1d';
 const DAYS = 'a whole number of 1 or more, or never';
 
-/** `access` where nobody says otherwise. */
+/** The defaults of `access`. */
 export const ACCESS = {
   direct: 'pairing',
   groups: 'listed',
@@ -61,13 +61,13 @@ export const ACCESS = {
   require_mention: true,
 } as const;
 
-/** What every channel has: answers of its own to some questions of `access`, and how replies are seen growing. */
+/** Options of every channel: overrides of `access`, and how live replies are shown. */
 const common = (ways: readonly [Streaming, ...Streaming[]]) => ({
   access: section(access),
   streaming: streaming(ways),
 });
 
-/** What every platform has besides: whether its servers may fetch the links in a reply, to show what is there. */
+/** Options of every platform: whether its servers may fetch the links in a reply for a preview. */
 const ofPlatforms = { link_previews: truth().default(false) };
 
 type Descriptor = (typeof CHANNELS)[number];
@@ -86,7 +86,7 @@ const platforms = Object.fromEntries(
   >;
 };
 
-/** What requests to one model server hold beside the conversation. */
+/** Request parameters of a model server. */
 const serverWishes = {
   temperature: amount(TEMPERATURE, 0)
     .refine((value) => value <= 2, expected(TEMPERATURE))
@@ -110,7 +110,7 @@ const modelServer = z.strictObject({
   ...serverWishes,
 });
 
-/** A name alone, or with what is known of the model. */
+/** The name alone, or an object with the name and properties of the model. */
 const modelChoice = z.preprocess(
   (value) => (typeof value === 'string' ? { name: value } : value),
   z.strictObject(
@@ -372,5 +372,5 @@ export const configKeys = z.strictObject({
   access: section(access),
 });
 
-/** Documented for the product as a whole, but not built yet: said so, instead of being called unknown. */
+/** Documented but not built yet: reported as such instead of as unknown. */
 export const laterKeys: readonly string[] = ['store'];

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { amount, expected, text, webAddress } from './channels/kit/descriptor.js';
 import { TOOL_GROUPS } from './core/tool.js';
 
-/** Rules are checked whenever their own keys are right, also where another one is at fault; not where there are no keys. */
+/** A rule runs if its own keys are valid, even if other keys are not, but never on a value that is not an object. */
 export function section<Shape extends z.ZodRawShape>(
   shape: Shape,
   ...rules: ValueRule<z.output<z.ZodObject<Shape>>>[]
@@ -24,12 +24,12 @@ export function toolGroups() {
   return z.array(z.enum(TOOL_GROUPS, expected(what)), expected(what));
 }
 
-/** Which tools there are in one chat, or in one channel. */
+/** The tool groups allowed in one chat or channel. */
 export function allowance() {
   return z.strictObject({ allow: toolGroups() }, expected('allow, with a list of groups of tools'));
 }
 
-/** A server of tools (Model Context Protocol): a process of ours, or an address. */
+/** An MCP server: a child process or an address. */
 export function mcpServer() {
   const names = () => z.array(text('the name of a tool'), expected('a list of names of tools'));
   const either = 'either command, with args, env and cwd, or url, with headers and oauth';
@@ -104,10 +104,10 @@ export function isZone(name: string): boolean {
   }
 }
 
-/** What the gateway itself puts into a request: an operator's field of that name would break every one. */
+/** Request fields that the gateway sets: an operator's field of the same name would break every request. */
 export const OWN_FIELDS: readonly string[] = ['model', 'messages', 'input', 'tools', 'stream'];
 
-/** Without these being right, no request arrives. */
+/** Headers without whose right values no request arrives. */
 export const OWN_HEADERS: readonly string[] = [
   'content-length',
   'content-type',
@@ -117,8 +117,8 @@ export const OWN_HEADERS: readonly string[] = [
 ];
 
 /**
- * What keys of a section demand of each other, where they are written: a default gives way (`config.ts`). The first of
- * `keys` is the one at fault.
+ * A constraint on keys of a section that are set explicitly; a default adapts instead (`config.ts`). The first of
+ * `keys` is reported as wrong.
  */
 export interface ValueRule<Section> {
   keys: [string, ...string[]];

@@ -1,6 +1,6 @@
 /**
- * The configuration: found, read, checked as a whole and resolved, before anything else starts. Every fault is
- * reported at once, with file, line, key and what was expected. `config-keys.ts` has the keys.
+ * Finds, reads, checks and resolves the configuration before anything else starts. All faults are reported together,
+ * with file, line, key and expectation. `config-keys.ts` has the keys.
  */
 import { access, readFile } from 'node:fs/promises';
 import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
@@ -21,16 +21,16 @@ import { databaseProblem } from './premises.js';
 
 type ConfigKeys = z.output<typeof configKeys>;
 
-/** Keys as in config.yaml, in camel case; paths are absolute, defaults filled in. */
+/** The keys of config.yaml in camel case, with absolute paths and defaults filled in. */
 export type Config = ReturnType<typeof resolveConfig>;
 
-/** What a value was taken from by `${file:PATH}`, and its text. */
+/** The file behind `${file:PATH}`, and its text. */
 interface SecretFile {
   path: string;
   text: string;
 }
 
-/** What does not stand in the file itself. */
+/** Values from outside the file. */
 interface Elsewhere {
   secretFiles: SecretFile[];
   variables: readonly { name: string; value: string; path: string[] }[];
@@ -42,18 +42,18 @@ interface From {
   argumentPath?: string | undefined;
   environment: Record<string, string | undefined>;
   workingDirectory: string;
-  /** Whether a person reads the log, for the default of `log.format`. */
+  /** Whether a person reads the log; decides the default of `log.format`. */
   terminal?: boolean;
 }
 
 export interface LoadedConfig {
   config: Config;
-  /** The same with the keys of config.yaml, its secrets included. */
+  /** The same under the keys of config.yaml, including secrets. */
   keys: ConfigKeys;
   warnings: string[];
-  /** The keys, `model.name`, that hold something of the environment; of a list, its places, too. */
+  /** Dotted keys (`model.name`) whose values contain environment variables; in a list, also the index. */
   variableKeys: string[];
-  /** Where it was read from; null when there is no file and everything is default. */
+  /** The file's path; null if there is no file and all values are defaults. */
   file: string | null;
 }
 
@@ -68,7 +68,7 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
     const message = `The configuration file ${file} cannot be read: ${describe(error)}`;
     throw new Fault('configuration', message, error);
   });
-  // Only here, so that a start without a file does not pay for the parser.
+  // Imported here, so that a start without a file does not load the parser.
   const { readYaml } = await import('./operating/yaml.js');
   const secretFiles: SecretFile[] = [];
   const yaml = readYaml(source, {
@@ -96,7 +96,7 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
   const unread = new Set(yaml.faults.map(({ path }) => path.join('.')));
   const faults = [
     ...yaml.faults.map(({ path, message, line, guessed }) =>
-      // What stands where a key should may be anything, also a secret.
+      // In a malformed file anything may be in the place of a key, even a secret.
       say(guessed ? knownPart(configKeys, path) : path, message, line),
     ),
     ...unknown.filter(isUnderAccess).map(sayUnknown),
@@ -136,19 +136,19 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
   };
 }
 
-/** As `loadConfig`, for the process that runs. */
+/** Like `loadConfig`, but also applies process-wide settings. */
 export async function processConfig(
   argumentPath: string | undefined,
   terminal = false,
 ): Promise<LoadedConfig> {
   const from = { argumentPath, environment: process.env, workingDirectory: process.cwd(), terminal };
   const loaded = await loadConfig(from);
-  // Of every connection of the process: Node gives each address of a name a quarter of a second, also the last one.
+  // Process-wide. By default Node gives each address of a host, even the last, only 250 ms.
   setDefaultAutoSelectFamilyAttemptTimeout(loaded.config.network.attemptMs);
   return loaded;
 }
 
-/** The same for a command that answers and ends, and keeps no log of its own that its warnings could stand in. */
+/** The same for short-lived commands: without a log of their own, they print the warnings to standard error. */
 export async function commandConfig(argumentPath: string | undefined): Promise<LoadedConfig> {
   const loaded = await processConfig(argumentPath);
   const problem = databaseProblem();
@@ -157,7 +157,7 @@ export async function commandConfig(argumentPath: string | undefined): Promise<L
   return loaded;
 }
 
-/** --config, else COTERIE_CONFIG, else ./config.yaml; a file that was named must be there. */
+/** --config, else COTERIE_CONFIG, else ./config.yaml. A file named explicitly must exist. */
 async function findFile({ argumentPath, environment, workingDirectory }: From): Promise<string | null> {
   const named = argumentPath ?? (environment.COTERIE_CONFIG || undefined);
   const file = resolve(workingDirectory, named ?? 'config.yaml');
@@ -187,15 +187,15 @@ function resolveConfig(
   return {
     dataDir: resolve(workingDirectory, base, keys.data_dir),
     groupsDir: resolve(workingDirectory, base, keys.groups_dir),
-    /** IANA name; null: the system's. */
+    /** IANA name; null: the system's time zone. */
     timezone: keys.timezone ?? null,
     shutdownSeconds: keys.shutdown_seconds,
     log: { level: keys.log.level, format: keys.log.format ?? (terminal ? 'pretty' : 'json') },
     model: {
       ...camel(model),
-      // Of a small window an answer takes no more than its share, anyway.
+      // With a small window, an answer is limited to its share of it anyway.
       maxOutputTokens: model.max_output_tokens ?? MOST_OUTPUT_TOKENS,
-      /** null: no model is named, and the offline model answers. */
+      /** null: no model is configured, and the offline model answers. */
       server:
         name !== null && base_url !== null ? { baseUrl: base_url, apiKey: api_key, name, ...wishes } : null,
       fallbacks: fallbacks.map(camel),
@@ -221,7 +221,7 @@ function resolveConfig(
       proxies: proxiesOf(keys.network, environment, (message) => new Fault('configuration', message)),
       attemptMs: Math.round(keys.network.connect_attempt_seconds * 1000),
     },
-    /** null: the journal goes to no stream. */
+    /** null: the journal is not streamed. */
     redisUrl: keys.redis.url,
     media: camel(keys.media),
     retention: camel(keys.retention),
@@ -233,7 +233,7 @@ function resolveConfig(
     embeddings: camel(keys.embeddings),
     channels: {
       ...resolvePlatforms(keys),
-      // Whoever sits at the terminal has the files as well: an owner, who need not be let in.
+      // A terminal user can read the files anyway: always an owner, never paired.
       terminal: {
         streaming: channels.terminal.streaming,
         access: rules(
@@ -245,7 +245,7 @@ function resolveConfig(
     },
     board: keys.board,
     secretFiles,
-    /** What was taken from the environment. */
+    /** Values taken from the environment. */
     variables: variables.map(({ name, value }) => ({ name, value })),
   };
 }
@@ -260,7 +260,7 @@ const MOST_OUTPUT_TOKENS = 4096;
 const COMPACT_AFTER = 200;
 const KEEP_RECENT = 80;
 
-/** Of which one is written, the other's default gives way: at most two fifths of a window stay. */
+/** If only one is set, the other's default adapts: at most two fifths of a window are kept. */
 function windowOf({ compact_after_messages, keep_recent_messages }: ConfigKeys['conversation']) {
   const compactAfterMessages =
     compact_after_messages ??
@@ -271,7 +271,7 @@ function windowOf({ compact_after_messages, keep_recent_messages }: ConfigKeys['
   return { compactAfterMessages, keepRecentMessages };
 }
 
-/** In the order in which they are written. What is relative in a command is so to the configuration file. */
+/** In config order. Relative paths in a command start at the configuration file. */
 function toolServers(servers: ConfigKeys['mcp']['servers'], folder: string): ServerSettings[] {
   return Object.entries(servers).map(([name, { tools, safe, timeout_seconds, ...server }]) => {
     const common = { name, tools, safe, timeoutMs: timeout_seconds * 1000 };
@@ -300,7 +300,7 @@ function resolvePlatforms({ channels, access }: ConfigKeys) {
   };
 }
 
-/** Later rules take the place of earlier ones. zod leaves out what is not there, so no rule becomes undefined. */
+/** Later rules override earlier ones. zod omits absent keys, so no rule becomes undefined. */
 function rules(...sections: ConfigKeys['access'][]): AccessRules {
   return camel({ ...ACCESS, ...Object.assign({}, ...sections) }) as AccessRules;
 }
@@ -313,12 +313,12 @@ export function camel<Section extends object>(section: Section): Camel<Section> 
   return Object.fromEntries(entries) as Camel<Section>;
 }
 
-/** In `access` and `channels.<name>.access` a rule that is misspelt must not be passed over. */
+/** A misspelt rule in `access` or `channels.<name>.access` must not be ignored. */
 function isUnderAccess([first, second, third, fourth]: string[]): boolean {
   return first === 'access' ? second !== undefined : third === 'access' && fourth !== undefined;
 }
 
-// What the route is told of the configuration.
+// The configuration in the form that the message route needs.
 
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
@@ -335,9 +335,9 @@ export function settingsOf(config: Config): Settings {
     caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
     limits: config.limits,
     announce: config.memory.announce ?? null,
-    // In a direct chat, whoever writes there may change what an administrator may in a group.
+    // In a direct chat, its person may change whatever an administrator may in a group.
     tier1By: config.memory.tier1By ?? ('administrators' as const),
-    // The offline model could only spoil it.
+    // The offline model would only damage memory.
     consolidation:
       config.memory.consolidate && config.model.server !== null
         ? { tokens: config.memory.consolidateTokens, memoryChars: config.memory.longTermMaxChars }
@@ -351,7 +351,7 @@ type ChannelSettings = Pick<Services, 'rulesFor' | 'labelOf' | 'streams'>;
 export function channelSettingsOf({ channels }: Config): ChannelSettings {
   const configured: Record<string, (typeof channels)[keyof typeof channels] | undefined> = { ...channels };
 
-  /** Without access rules of its own, a channel would admit nobody. */
+  /** Throws for an unconfigured channel: without access rules, it would admit nobody. */
   function optionsOf(name: string) {
     const options = configured[name];
     if (!options)
@@ -366,7 +366,7 @@ export function channelSettingsOf({ channels }: Config): ChannelSettings {
   };
 }
 
-/** The models that a persona's file for another program may name; left out where none is asked. */
+/** The models that a persona's file for another program may name; absent without a model server. */
 export function modelsFor({ model }: Config): { models?: string[] } {
   if (!model.server) return {};
   return { models: [model.server.name, ...model.choices.map(({ name }) => name)] };

@@ -1,4 +1,4 @@
-/** What `coterie doctor` says about security: each way in that the configuration leaves open, and how to close it. Pure. */
+/** Findings of `coterie doctor`: security, file access, colliding file names, persona files, the route of one message. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
@@ -18,7 +18,7 @@ import { secretsOf } from './secrets.js';
 import { hasApprovedOwner, withTraces } from './store/sqlite/inspect.js';
 import { bubblewrapFault } from './tools/shell/bubblewrap.js';
 
-/** A file or folder that others than its owner can get at: the bits of its mode that they have, as in chmod. */
+/** A path that users other than its owner can access; `bits`: their permission bits, as in chmod. */
 interface OpenAccess {
   path: string;
   bits: number;
@@ -26,29 +26,29 @@ interface OpenAccess {
 
 export interface SecurityFacts {
   config: Config;
-  /** Of whoever runs this; null where the system has no such number. */
+  /** The current user's ID; null where the system has none. */
   uid: number | null;
-  /** Whether somebody was approved as owner; null where that is not known. */
+  /** Whether an owner has been approved; null if unknown. */
   ownerApproved: boolean | null;
-  /** What lies in data_dir, and the folder itself. */
+  /** data_dir itself and its entries. */
   data: OpenAccess[];
   groups: OpenAccess | null;
-  /** The configuration file, if others can read it; whether secrets stand in it as they are. */
+  /** The configuration file, if others can read it; `holdsSecrets`: it contains secrets in plain text. */
   configFile: (OpenAccess & { holdsSecrets: boolean }) | null;
   secretFiles: OpenAccess[];
-  /** Why commands cannot be run in a sandbox; null: they can. */
+  /** Why the command sandbox does not work; null if it does. */
   sandboxFault: string | null;
 }
 
 const READABLE = 0o044;
 const WRITABLE_BY_ALL = 0o002;
 const READABLE_BY_ALL = 0o004;
-/** A token that is guessed by nobody: `openssl rand -hex 16` has 32. */
+/** Minimum length of a token; `openssl rand -hex 16` prints 32 characters. */
 const FEWEST_CHARACTERS = 24;
 const FEWEST_DIFFERENT = 8;
 const SERVED = /(^|[/\\])(public_html|htdocs|wwwroot)([/\\]|$)|^\/(var\/www|srv\/(www|http))(\/|$)/;
 
-/** One line each. */
+/** One line per finding. */
 export function securityFindings(facts: SecurityFacts): string[] {
   const { config } = facts;
   return [
@@ -96,7 +96,7 @@ function said(bits: number): string {
   return bits & 0o022 ? `can be changed by ${who}` : `can be read by ${who}`;
 }
 
-/** Servers that get what people said, or a secret, over a line that others may listen to. */
+/** Servers that receive messages or secrets over an unencrypted connection, or without a password. */
 function addressesOf({ model, transcription, speech, embeddings, channels }: Config): string[] {
   const asked: [key: string, address: string | null | undefined][] = [
     ['model.base_url', model.server?.baseUrl],
@@ -127,7 +127,7 @@ function addressesOf({ model, transcription, speech, embeddings, channels }: Con
   return found;
 }
 
-/** The texts that stand in the channels' sections, by key. */
+/** The channels' string options, by key. */
 function optionsOf(channels: Config['channels']): [key: string, value: string][] {
   return PLATFORMS.flatMap((name) =>
     Object.entries(channels[name] ?? {}).flatMap(([key, value]): [string, string][] =>
@@ -138,7 +138,7 @@ function optionsOf(channels: Config['channels']): [key: string, value: string][]
   );
 }
 
-/** This machine or its network, as far as a name tells: it is not looked up. */
+/** Whether a host is this machine or on its network, judged by its name alone (no DNS look-up). */
 function isNear(host: string): boolean {
   const name = host.toLowerCase().replace(/^\[|\]$|\.$/g, '');
   if (isLoopback(name)) return true;
@@ -196,7 +196,7 @@ function accessOf({ config, ownerApproved }: SecurityFacts): string[] {
   return found;
 }
 
-/** Where personas may run commands, with an owner's yes. */
+/** Where personas may run commands, each after an owner's approval. */
 function shellOf({ config: { tools }, sandboxFault }: SecurityFacts): string[] {
   const where = [tools, ...Object.values(tools.chats), ...Object.values(tools.channels)];
   if (!where.some(({ allow }) => allow.includes('shell'))) return [];
@@ -218,7 +218,7 @@ function shellOf({ config: { tools }, sandboxFault }: SecurityFacts): string[] {
     : [];
 }
 
-/** By what one person, or everybody together, may use. */
+/** Whether usage is limited, per person or in total. */
 function isLimited({ limits }: Config): boolean {
   const { messagesPerMinute, tokensPerPerson, tokensPerDay, moneyPerPerson, moneyPerDay } = limits;
   return [messagesPerMinute, tokensPerPerson, tokensPerDay, moneyPerPerson, moneyPerDay].some(
@@ -226,12 +226,12 @@ function isLimited({ limits }: Config): boolean {
   );
 }
 
-// What `doctor-findings.ts` judges: who can get at which file, and who runs this. Changes nothing.
+// The facts for `securityFindings`: who can access which file, and which user runs this. Read-only.
 
-/** In data_dir: what is ours, copies of it, and backups that somebody left there. */
+/** In data_dir: our files, copies of them, and backups left there. */
 const HELD =
   /^(coterie\.db|recall\.db|terminal-history|audit|media$|speech$|work$)|\.(tar\.gz|tgz|age)$|\.before-/;
-/** What a container is handed as secrets can be read by all who are in it, and there is nobody else. */
+/** Secrets mounted into a container are readable by all its users, but it has only one. */
 const HANDED = /^\/(var\/)?run\//;
 
 export async function securityFacts(
@@ -243,7 +243,7 @@ export async function securityFacts(
   const names = (await readdir(dataDir).catch(() => [])).filter((name) => HELD.test(name)).sort();
   const configFile = file === null ? null : await openTo(file);
   const source = configFile && (await readFile(configFile.path, 'utf8'));
-  // Shorter ones would be found in ordinary words.
+  // Shorter secrets would match ordinary words.
   const plain = secretsOf(config).filter((secret) => secret.length >= 4);
   return {
     config,
@@ -265,13 +265,13 @@ async function opened(paths: string[]): Promise<OpenAccess[]> {
   return found.filter((each) => each !== null);
 }
 
-/** null where nobody but its owner can get at it, by its own mode or by that of a folder above it. */
+/** null if only the owner has access, by the path's own mode or by that of a folder above it. */
 async function openTo(path: string): Promise<OpenAccess | null> {
   const found = await stat(path).catch(() => null);
   let bits = (found?.mode ?? 0) & 0o077;
   for (let above = dirname(resolve(path)); bits !== 0; above = dirname(above)) {
     const mode = (await stat(above).catch(() => null))?.mode ?? 0;
-    // Without the right to pass through, nothing below can be reached.
+    // Without execute permission on the folder, nothing below it can be reached.
     if ((mode & 0o001) === 0) bits &= ~0o007;
     if ((mode & 0o011) === 0) bits &= ~0o070;
     if (above === dirname(above)) break;
@@ -279,16 +279,16 @@ async function openTo(path: string): Promise<OpenAccess | null> {
   return bits === 0 ? null : { path, bits };
 }
 
-// Files and folders that are two by their bytes and one by their letters: only one of them is found by its name.
+// File names that look the same but differ in bytes (Unicode composition): only one of the files is found by its name.
 
 const MOST_ENTRIES = 50_000;
 const MOST_NAMES_TOLD = 20;
 
-/** A sentence for each such pair below the folders. */
+/** One sentence per collision below the folders. */
 export async function nameFindings(folders: readonly string[]): Promise<string[]> {
   const findings: string[] = [];
   for (const folder of folders) {
-    // A folder that is not there, or cannot be read, is told of by others.
+    // Other checks report missing and unreadable folders.
     for (const [one = '', ...others] of await pairsBelow(folder).catch(() => [])) {
       findings.push(
         `${folder}: ${one} stands there ${others.length + 1} times, in letters that look the same (composed and ` +
@@ -314,11 +314,11 @@ async function pairsBelow(root: string): Promise<string[][]> {
   return [...names.values()].flatMap(sameNames);
 }
 
-// What the files of personas say that cannot be used: of the library, and of every chat.
+// Unusable entries in persona files, of the library and of every chat.
 
 const MOST_TOLD = 50;
 
-/** Sentences, each behind its file; `personas`: how many there are. */
+/** One sentence per fault, after its file's name; `personas`: the number of personas. */
 export async function personaFindings(
   config: Config,
   log: Log,
@@ -345,12 +345,9 @@ export async function personaFindings(
   };
 }
 
-// `coterie doctor --message`: where one message went, for each persona that heard it.
+// `coterie doctor --message`: the route of one message, for each persona that received it.
 
-/**
- * `telegram_123/45`: a chat's id and the platform's id of a message in it. One line each; throws Fault where there is
- * none.
- */
+/** `wanted`: `telegram_123/45`, a chat ID and the platform's message ID. Returns lines; throws Fault if there is none. */
 export async function whereItWent(database: string, wanted: string): Promise<string[]> {
   const slash = wanted.indexOf('/');
   if (slash < 0) {

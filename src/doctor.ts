@@ -1,4 +1,4 @@
-/** `coterie doctor`: checks what the configuration names, one line each: ok, warning or failed, and what to do. */
+/** `coterie doctor`: checks everything the configuration names. One line each: ok, warning or failed, with advice. */
 import { randomUUID } from 'node:crypto';
 import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -41,19 +41,19 @@ import { leftOutOf } from './turn-tools.js';
 
 type Finding = { state: 'ok' | 'warning' | 'failed'; text: string };
 
-/** The findings are the log. */
+/** Silent: the findings are the output. */
 const log = createLog({ level: 'silent', format: 'json', secrets: [] });
-/** A check that hangs is a finding, too. */
+/** After this time a check counts as failed. */
 const PATIENCE_MS = 60_000;
-/** Less than this is too little for long. */
+/** Free disk space below which a warning is given. */
 const SCARCE_BYTES = 1_000_000_000;
 const SCARCE_SHARE = 0.05;
 const MIGRATIONS = new URL('../migrations/sqlite', import.meta.url);
 
 export interface DoctorOptions {
-  /** Where one message went, too: `telegram_123/45`. */
+  /** Also show the route of one message: `telegram_123/45`. */
   message?: string;
-  /** Nothing but what the configuration leaves open. */
+  /** Only show what the configuration leaves open. */
   security?: boolean;
 }
 
@@ -64,7 +64,7 @@ export async function doctor(configFile: string | undefined, wishes: DoctorOptio
   let failed = false;
   const report = (what: string, { state, text }: Finding) => {
     failed ||= state === 'failed';
-    // What servers say may have lines of its own, that look like those of other checks.
+    // A server's message may contain line breaks and imitate the lines of other checks.
     process.stdout.write(`${printableLine(clean(`${state.padEnd(7)} ${what}: ${text}`))}\n`);
   };
   const check = async (what: string, look: () => Promise<Finding[]>) => {
@@ -80,7 +80,7 @@ export async function doctor(configFile: string | undefined, wishes: DoctorOptio
   report('configuration', ok(file ?? 'no file, everything is default'));
   for (const text of warnings) report('configuration', { state: 'warning', text });
   await check('native modules', checkNative);
-  // Nothing else can be looked at.
+  // No other check works without the database module.
   if (databaseProblem() !== null) {
     process.exitCode = 1;
     return;
@@ -99,8 +99,8 @@ export async function doctor(configFile: string | undefined, wishes: DoctorOptio
   if (message !== undefined) {
     await check('message', async () => (await whereItWent(databaseOf(config), message)).map(ok));
   }
-  // Logins and models are asked with what the store remembers of them. What is forgotten and learnt anew of a model is
-  // stored, also while a gateway runs, which reads it again; of all else a running gateway knows better.
+  // Logins and models are tested with the stored state. While a gateway runs, only what is learnt of model servers is
+  // stored, since it reads that again; it knows everything else better.
   const empty = await openStore(config, log, ':memory:');
   const channelState: Store['channelState'] = (channel, names) =>
     storedChannelState(databaseOf(config), MIGRATIONS, channel, names);
@@ -132,13 +132,13 @@ async function checkSecurity(config: Config, file: string | null): Promise<Findi
   return findings.map((text) => ({ state: 'warning', text }));
 }
 
-/** Only where there is something to say. */
+/** Reports only problems. */
 async function checkNative(): Promise<Finding[]> {
   const problems = [databaseProblem(), await picturesProblem()].filter((text) => text !== null);
   return problems.map((text) => ({ state: 'failed', text }));
 }
 
-/** Whether it works is seen by the servers that are asked through it. */
+/** Does not test the connection: the checks of the servers behind the proxy do. */
 function checkProxy({ network }: Config): Finding[] {
   const { plain, secure, except, exceptFrom } = network.proxies;
   const saidOf = (proxy: NamedProxy | null) =>
@@ -169,14 +169,14 @@ async function checkFolders(config: Config): Promise<Finding[]> {
   return findings;
 }
 
-/** Only where there is something to say: it takes two systems to make such names. */
+/** Reports only problems: such names arise only when files move between systems. */
 async function checkNames(config: Config): Promise<Finding[]> {
   const places = [skillsFolderOf, workspaceFolderOf, agentsFolderOf, workFolderOf, mediaFolderOf];
   const findings = await nameFindings([config.groupsDir, ...places.map((folderOf) => folderOf(config))]);
   return findings.map((text) => ({ state: 'warning', text }));
 }
 
-/** Only where there is something to say: hardly anybody ever restores. */
+/** Reports only an interrupted restore. */
 async function checkRestore({ dataDir }: Config): Promise<Finding[]> {
   if (!(await isHalfRestored(dataDir))) return [];
   const text =
@@ -207,7 +207,7 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
   ];
 }
 
-/** How much is kept, and whether there is room for more. */
+/** The size of the stored data, and the free disk space. */
 async function checkDisk(config: Config): Promise<Finding[]> {
   const database = await Promise.all(['', '-wal'].map((end) => bytesOf(`${databaseOf(config)}${end}`)));
   const stored = database.reduce((sum, bytes) => sum + bytes, 0);
@@ -223,12 +223,12 @@ async function checkDisk(config: Config): Promise<Finding[]> {
   ];
 }
 
-/** 0 where there is no such file. */
+/** 0 if the file is missing. */
 async function bytesOf(file: string): Promise<number> {
   return (await stat(file).catch(() => null))?.size ?? 0;
 }
 
-/** Nothing that was said to a persona may be lost to it: it is in its window, was flushed, or is still owed a flush. */
+/** Checks that no message is lost to memory: each is in the window, was flushed, or is due for a flush. */
 async function checkMemory(config: Config): Promise<Finding[]> {
   const file = databaseOf(config);
   const found = await inspectSqlite(file, MIGRATIONS);
@@ -260,7 +260,7 @@ async function checkSkills(config: Config): Promise<Finding[]> {
   ];
 }
 
-/** Each file is read for every task, so a fault in one shows only when somebody wants that agent. */
+/** Agent files are read per task, so a fault would otherwise show only when the agent is used. */
 async function checkAgents(config: Config): Promise<Finding[]> {
   const { agentFindings } = await import('./workspace/agent-file.js');
   const { ids, findings } = await agentFindings(agentsFolderOf(config));
@@ -305,7 +305,7 @@ async function checkModel(config: Config, store: Store): Promise<Finding[]> {
   return [ok(text), ...warnings.map((text): Finding => ({ state: 'warning', text }))];
 }
 
-/** A word, in the voice of personas that have none of their own. */
+/** Speaks one word in the default voice. */
 async function checkSpeech(config: Config): Promise<Finding[]> {
   const speech = await createSpeechOf(config, log);
   if (!speech || !config.speech) return [ok('not configured: replies are not spoken')];
@@ -332,7 +332,7 @@ async function checkEmbeddings(config: Config): Promise<Finding[]> {
   }
 }
 
-/** Only where there is something to say. */
+/** Reports only problems. */
 function checkOffered({ tools }: Config, names: readonly string[]): Finding[] {
   const leftOut = leftOutOf(tools, names);
   if (leftOut.length === 0) return [];
@@ -342,7 +342,7 @@ function checkOffered({ tools }: Config, names: readonly string[]): Finding[] {
   return [{ state: 'warning', text }];
 }
 
-/** `offered`: the names of tools of all servers, to which those of this one are added. */
+/** `offered`: the tool names of all servers; this server's are added. */
 async function checkMcp(server: ServerSettings, config: Config, offered: string[]): Promise<Finding[]> {
   const { checkServer } = await import('./mcp/connection.js');
   const redact = createRedactor(secretsOf(config));

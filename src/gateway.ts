@@ -1,6 +1,6 @@
 /**
- * The order in which a gateway starts and stops. Unfinished work in the store is resumed before any channel accepts more. At
- * the end intake stops first, then turns, then sends; unfinished work stays in the store.
+ * Start and stop order of a gateway. Unfinished work in the store is resumed before any channel accepts more. On stop,
+ * intake ends first, then turns, then sends; unfinished work stays in the store.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Conversation } from './conversation/conversation.js';
@@ -12,13 +12,13 @@ import type { Store } from './core/store.js';
 
 export interface GatewayParts {
   store: Pick<Store, 'recover' | 'pending' | 'watch' | 'close'>;
-  /** The lease owner name in the store. */
+  /** The lease owner in the store. */
   owner: string;
   channels: ReadonlyMap<string, Channel>;
   conversation: Pick<Conversation, 'takeUp' | 'receive' | 'idle' | 'stop'>;
   /** Runs tasks; started last. */
   tasks: { start(): Promise<void>; stop(withinMs: number): Promise<void> };
-  /** Work of milliseconds that the first reply needs; done while the platforms have yet to answer. */
+  /** Milliseconds of work that the first reply needs, done while the platforms connect. */
   prepare: readonly (() => void)[];
   /** Started after the first messages: the HTTP listener, command menus. */
   background: (() => Promise<() => Promise<void>>)[];
@@ -29,16 +29,16 @@ export interface GatewayParts {
 
 export interface Gateway {
   start(): Promise<void>;
-  /** Handles an uncaught error: true if a channel recognises it as its library's; the channel then reconnects. */
+  /** Handles an uncaught error. True if it comes from a channel's library; that channel then reconnects. */
   survives(error: unknown): boolean;
-  /** Ends within `shutdown_seconds`, or the time given, and a moment. May be called twice. */
+  /** Ends shortly after `shutdown_seconds` or `withinMs`. May be called twice. */
   stop(withinMs?: number): Promise<void>;
 }
 
-/** By then a channel has received the messages that were waiting for it. */
+/** By then a channel has received the messages waiting for it. */
 const FIRST_MESSAGES_MS = 250;
 const BACKGROUND_WITHIN_MS = 1_000;
-/** The duration of a lease: then the work of a dead process can be taken over. */
+/** The duration of a lease, after which the work of a dead process can be taken over. */
 const LOOK_EVERY_MS = 60_000;
 
 export function createGateway(parts: GatewayParts): Gateway {
@@ -59,11 +59,11 @@ export function createGateway(parts: GatewayParts): Gateway {
     );
     const firstMessages = clock.sleep(FIRST_MESSAGES_MS);
     for (const prepare of parts.prepare) {
-      // Pending sends and arrivals go first.
+      // Pending sends and incoming messages go first.
       await setImmediate();
       prepare();
     }
-    // Starting the rest blocks the event loop for tens of milliseconds, so replies and acknowledgements go first.
+    // Starting the rest blocks the event loop for tens of milliseconds: replies and acknowledgements go first.
     await firstMessages;
     const patience = new AbortController();
     const idle = Promise.all(names.map(conversation.idle));
@@ -77,11 +77,11 @@ export function createGateway(parts: GatewayParts): Gateway {
     }
     if (intake.signal.aborted) return;
     log.info({ channels: names }, 'coterie is up');
-    // Loads their code: nobody waits for it.
+    // Loads the code of tasks, which nothing waits for.
     await tasks.start();
   }
 
-  /** Resumes work that another process has stored or left, and work that failed before. */
+  /** Resumes work that another process has stored or abandoned, and work that failed before. */
   function lookAround(): void {
     store
       .pending({ owner, channels: names, now: clock.now() })

@@ -1,4 +1,4 @@
-/** `coterie pair`: who may talk. Works on the store, also while the gateway runs; that one notices by itself. */
+/** `coterie pair`: approves people and groups. It works on the store; a running gateway notices the change. */
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { openAudit } from './audit.js';
@@ -20,7 +20,7 @@ import { enterData } from './paths.js';
 import { PLATFORMS, stateOf, userName } from './platforms.js';
 import { hiddenInLogs } from './secrets.js';
 
-/** Asks whoever sits at the terminal; null where nobody does. */
+/** Asks the person at the terminal; null without a terminal. */
 export type Prompt = ((question: string) => Promise<string>) | null;
 
 const BY_OPERATOR = { who: OPERATOR, where: null, word: null };
@@ -41,7 +41,7 @@ export async function list(configFile: string | undefined): Promise<void> {
   });
 }
 
-/** `asOwner`: said on the command line; else it is asked, where nobody is an owner yet. */
+/** `asOwner`: `--owner` was given. Otherwise the operator is asked, if there is no owner yet. */
 export async function approve(
   configFile: string | undefined,
   codeOrId: string,
@@ -86,7 +86,7 @@ export async function remove(configFile: string | undefined, given: string): Pro
   });
 }
 
-/** Links WhatsApp without a QR code: a code is typed on the phone. The gateway must not run: it has the same link. */
+/** Links WhatsApp by a code typed on the phone instead of a QR code. The gateway must be stopped: it uses the same link. */
 export async function linkWhatsApp(configFile: string | undefined, phone: string): Promise<void> {
   const { config } = await commandConfig(configFile);
   const options = config.channels.whatsapp;
@@ -130,7 +130,7 @@ export async function linkWhatsApp(configFile: string | undefined, phone: string
     data.release();
     lock.release();
   }
-  // A timer inside the library would keep a process that is done for half a minute.
+  // A timer in the library would keep the finished process alive for half a minute.
   process.exit(0);
 }
 
@@ -150,14 +150,14 @@ async function withStore(
   }
 }
 
-/** Somebody at the terminal is asked with this; null where nobody is. */
+/** null without a terminal. */
 export function terminalAsk(): Prompt {
   const { stdin: input, stdout: output } = process;
   if (!input.isTTY || !output.isTTY) return null;
   return async (question) => {
     const ending = new AbortController();
     const lines = createInterface({ input, output });
-    // Ctrl-C and Ctrl-D: the one who was asked has gone.
+    // Ctrl-C and Ctrl-D cancel the question.
     lines.once('close', () => ending.abort());
     try {
       return await lines.question(question, { signal: ending.signal });
@@ -194,13 +194,13 @@ async function hasOwner(store: Store, config: Config): Promise<boolean> {
   return listedOwners(config).length > 0 || (await store.owners()).length > 0;
 }
 
-/** Without whoever sits at the terminal, who is an owner anyway. */
+/** Without the terminal's user, who is always an owner. */
 function listedOwners({ channels }: Config): string[] {
   const rules = [...PLATFORMS.map((name) => channels[name]?.access), channels.terminal.access];
   return rules.flatMap((each) => each?.owners ?? []).filter((id) => id !== 'terminal_local');
 }
 
-/** What an id's form tells; null for a code, and for what is no id of any channel. */
+/** The kind of an ID, judged by its form; null for a code and for anything that is no channel's ID. */
 function looksLike(codeOrId: string): ApprovedKind | null {
   const { channel, address } = partsOf(codeOrId);
   return CHANNELS.find(({ name }) => name === channel)?.ids.kindOf(address) ?? null;
@@ -226,12 +226,12 @@ function partsOf(codeOrId: string): { id: string; channel: string | null; addres
   return { id, channel, address };
 }
 
-/** What strangers call themselves, so that it does nothing to a terminal. */
+/** A stranger's name, safe to print to a terminal. */
 function shown(name: string): string {
   return oneLine(name, NAME_CHARS) || '?';
 }
 
-/** It may enter by the configuration by now, or what it is part of may. */
+/** Whether the configuration already admits this group, or the community or server it is part of. */
 function isListed({ channels }: Config, { kind, id, within }: PairingRequest): boolean {
   const name = PLATFORMS.find((each) => each === channelOf(id));
   const rules = name === undefined ? undefined : channels[name]?.access;

@@ -1,6 +1,6 @@
 /**
- * Makes the parts of a gateway in the order in which they need each other: store, files, servers, channels. What a run does
- * not need is not loaded, so that a gateway can answer its first message half a second after its start.
+ * Creates the parts of a gateway in dependency order: store, files, servers, channels. Unused parts are not loaded, so
+ * that a gateway can answer its first message half a second after its start.
  */
 
 import { randomInt, randomUUID } from 'node:crypto';
@@ -70,20 +70,20 @@ const CODE_LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZ';
 
 export interface GatewayOptions {
   config: Config;
-  /** Where it was read from; null: everything is default. */
+  /** The configuration file's path; null: all defaults. */
   configFile: string | null;
   audit: Audit;
   log: Log;
   version: string;
   /** null: no terminal chat. */
   terminal: TerminalSettings | null;
-  /** Prints something to the terminal: a QR code. */
+  /** Prints to the terminal, for example a QR code. */
   show(picture: string): void;
-  /** Run the configured platforms and the HTTP listener, or only the terminal chat. */
+  /** True: the configured platforms and the HTTP listener; false: only the terminal chat. */
   platforms: boolean;
-  /** The lease owner name in the store. It belongs to the lock this process holds, so no other living process has it. */
+  /** The lease owner in the store. It belongs to this process's lock, so no other living process has it. */
   owner: string;
-  /** The database was moved away, and its content is saved: this run has to end. */
+  /** The database file was moved away. Its content is saved; the run has to end. */
   onDisplaced(fault: Fault): void;
 }
 
@@ -135,7 +135,7 @@ export async function createParts(options: GatewayOptions) {
   const { rulesFor, labelOf, streams } = channelSettingsOf(config);
   const jobRules = {
     ...config.schedules,
-    // A zone without a name of its own may change while we run.
+    // The system's time zone may change while the gateway runs.
     get timezone() {
       return zone.name;
     },
@@ -158,7 +158,7 @@ export async function createParts(options: GatewayOptions) {
     newCallCode,
     metrics,
     redact: clean,
-    /** The channels of platforms; `channels` has the terminal, too. */
+    /** Platforms only; `channels` also has the terminal. */
     serving,
     channels,
     rulesFor,
@@ -216,7 +216,7 @@ async function createJournalOf(config: Config, store: Store, redact: (text: stri
   });
 }
 
-/** The files that people and agents keep. */
+/** The files of people and agents. */
 function createFiles(
   config: Config,
   store: Store,
@@ -263,12 +263,12 @@ function createFiles(
   };
 }
 
-/** 8 upper-case letters without I and O, which look like digits. */
+/** 8 upper-case letters, without I and O, which look like digits. */
 function newPairingCode(): string {
   return randomOf(CODE_LETTERS, 8);
 }
 
-/** No two signs of it look alike; a letter comes first, because a number alone may be meant for something else. */
+/** Has no look-alike characters, and begins with a letter: a bare number may mean something else. */
 function newCallCode(): string {
   const letters = CODE_LETTERS.replaceAll(/[BGLQSZ]/g, '');
   return randomOf(letters, 1) + randomOf(`${letters}34679`, 5);

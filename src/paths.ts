@@ -1,4 +1,4 @@
-/** Where things lie below `data_dir`, and how a command enters it. */
+/** Paths below `data_dir`, and how a command enters it. */
 import { join } from 'node:path';
 import type { Config } from './config.js';
 import { type Clock, systemClock } from './core/clock.js';
@@ -7,17 +7,17 @@ import type { Log } from './core/log.js';
 import { closeToOthers, type DataLock, shareLock, takeLock } from './operating/lock.js';
 import { type DataFolders, finishRestore, isHalfRestored } from './operating/restore-plan.js';
 
-/** Files that people sent: a folder for each chat. */
+/** Files that people sent, one folder per chat. */
 export function mediaFolderOf({ dataDir }: Config): string {
   return join(dataDir, 'media');
 }
 
-/** Working folders of personas: a folder for each chat, in it one for each persona. */
+/** Working folders of personas, one per chat and persona. */
 export function workFolderOf({ dataDir }: Config): string {
   return join(dataDir, 'work');
 }
 
-/** What turns saw, for `coterie replay`. */
+/** Recorded turns, for `coterie replay`. */
 export function recordsFolderOf({ dataDir }: Config): string {
   return join(dataDir, 'replay');
 }
@@ -26,44 +26,44 @@ export function clipboardFolderOf({ dataDir }: Config): string {
   return join(dataDir, 'clipboard');
 }
 
-/** Chats that were exported and wait to be sent. */
+/** Exported chats waiting to be sent. */
 export function exportsFolderOf({ dataDir }: Config): string {
   return join(dataDir, 'exports');
 }
 
-/** The owner's: the plan, memory, and the files that tell an agent whom it works for. */
+/** The owner's plan and memory, and the files that tell agents about the owner. */
 export function workspaceFolderOf({ dataDir }: Config): string {
   return join(dataDir, 'workspace');
 }
 
-/** Files of agents, and a folder for each with its internal space and its transcripts. */
+/** Agent files, and one folder per agent for its internal space and transcripts. */
 export function agentsFolderOf({ dataDir }: Config): string {
   return join(dataDir, 'agents');
 }
 
-/** What came out of tasks and turns: a folder for each. */
+/** Results of tasks and turns, one folder each. */
 export function artifactsFolderOf({ dataDir }: Config): string {
   return join(dataDir, 'artifacts');
 }
 
-/** Bundles of instructions that operators put there. */
+/** Instruction bundles, put there by operators. */
 export function skillsFolderOf({ dataDir }: Config): string {
   return join(dataDir, 'skills');
 }
 
-/** What no command of a persona's may see, should it lie among the system's programs. */
+/** Paths that commands of personas must not see, even if they lie among the system's programs. */
 export function hiddenFrom({ dataDir, groupsDir, secretFiles }: Config, configFile: string | null): string[] {
   const files = [configFile, ...secretFiles.map(({ path }) => path)].filter((file) => file !== null);
   return [dataDir, groupsDir, ...files];
 }
 
-/** Two that start together finish a broken restore one after the other; a new restore takes longer than this. */
+/** Two commands that start together finish an interrupted restore one after the other; a new restore takes longer. */
 const TRIES = 20;
 const PAUSE_MS = 100;
 
 /**
- * For every command that opens the data folder: finishes a restore that was broken off, closes what others could read,
- * and keeps a restore from beginning until the lock is released. Throws Fault while a restore is at work.
+ * For every command that opens the data folder: finishes an interrupted restore, closes files that others could read,
+ * and keeps restores from starting until the lock is released. Throws Fault while a restore runs.
  */
 export async function enterData(
   folders: DataFolders,
@@ -85,7 +85,7 @@ export async function enterData(
   throw new Fault('already_running', `A restore is at work on ${dataDir}; try again when it is done.`);
 }
 
-/** For a restore: no other command is in the data folder, or comes in. Throws Fault where one is. */
+/** For a restore: keeps all other commands out of the data folder. Throws Fault if one is using it. */
 export async function aloneInData(folders: DataFolders, log: Log): Promise<DataLock> {
   for (;;) {
     const alone = await takeLock(restoreLockOf(folders));
@@ -94,7 +94,7 @@ export async function aloneInData(folders: DataFolders, log: Log): Promise<DataL
       throw new Fault('already_running', what);
     }
     if (!(await isHalfRestored(folders.dataDir))) return alone;
-    // The folder with the lock may be another one afterwards.
+    // This may replace the folder that holds the lock, so the lock is taken again.
     await finishBroken(folders, log).finally(() => alone.release());
   }
 }

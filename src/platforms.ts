@@ -1,4 +1,4 @@
-/** The platforms that are configured. Each one's library is loaded only when its channel is created. */
+/** Creates the channels of the configured platforms and of the terminal. Each library is loaded only with its channel. */
 import { randomUUID } from 'node:crypto';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ interface Lent {
   personas: Personas;
   audit: Pick<Audit, 'note'>;
   log: Log;
-  /** Shows a picture made of characters to whoever looks at the terminal. */
+  /** Prints a picture made of characters (a QR code) to the terminal. */
   show(picture: string): void;
 }
 
@@ -32,7 +32,7 @@ export function hasPlatforms({ channels }: Config): boolean {
   return PLATFORMS.some((name) => channels[name] !== null);
 }
 
-/** All that are configured, in the order in which they start. */
+/** All configured platforms, in start order. */
 export async function createPlatforms(config: Config, lent: Lent): Promise<Channel[]> {
   const channels: Channel[] = [];
   for (const name of PLATFORMS) {
@@ -42,7 +42,7 @@ export async function createPlatforms(config: Config, lent: Lent): Promise<Chann
   return channels;
 }
 
-/** null where it is not configured. */
+/** null if it is not configured. */
 export async function createPlatform(
   platform: PlatformName,
   { channels, network }: Config,
@@ -65,7 +65,7 @@ function hostFor(
     recorded: async () => [...(await store.newest(channel)), ...(await store.newestSent(channel))],
     async sentPart(key) {
       const sent = await store.delivery(Number(key));
-      // The file of a voice note is gone, and a reaction is no message.
+      // The file of a voice note is deleted by now, and a reaction is not a message.
       if (sent?.body.speech || sent?.body.reaction) return null;
       return sent === null
         ? null
@@ -86,7 +86,7 @@ function hostFor(
   };
 }
 
-/** What a channel keeps in the store. */
+/** A channel's state in the store. */
 export function stateOf(store: Store, channel: string): ChannelState {
   return {
     get: (names) => store.channelState(channel, names),
@@ -95,16 +95,16 @@ export function stateOf(store: Store, channel: string): ChannelState {
   };
 }
 
-// The terminal chat of a run: its channel on this process's own input and output.
+// The terminal chat: a channel on this process's stdin and stdout.
 
 export interface TerminalSettings {
   interactive: boolean;
   onEnd(failure: unknown): void;
-  /** Lets the prompt take over log output, so that log lines do not disturb what is being typed. */
+  /** Lets the prompt write the log, so that log lines do not disturb what is being typed. */
   lendTo(interject: (write: () => void) => void): void;
 }
 
-/** Its library is loaded only where there is one. */
+/** Its library is loaded only if it is used. */
 export async function createTerminalChannel(
   config: Config,
   wishes: TerminalSettings,
@@ -127,7 +127,7 @@ export async function createTerminalChannel(
   return terminal;
 }
 
-/** A container may run as a user without a name. */
+/** A container's user may have no name. */
 export function userName(): string {
   try {
     return userInfo().username;

@@ -1,4 +1,4 @@
-/** What has to be there before anything begins, and is said first where it is not: modules for this Node, folders to write in. */
+/** Checked before anything starts: the native modules fit this Node, and the folders are writable. */
 import { constants } from 'node:fs';
 import { access, mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -13,13 +13,13 @@ interface PremisesFolders {
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** Throws Fault `configuration`, before anything is opened or made but the folders themselves. */
+/** Throws Fault `configuration`. Creates nothing but the two folders. */
 export async function checkPremises(config: PremisesFolders): Promise<void> {
   const problems = [databaseProblem(), ...(await folderProblems(config))].filter((each) => each !== null);
   if (problems.length > 0) throw new Fault('configuration', problems.join('\n'));
 }
 
-/** null: SQLite's binding can be loaded. */
+/** null if SQLite's binding loads. */
 export function databaseProblem(): string | null {
   try {
     const database = new Database(':memory:');
@@ -31,7 +31,7 @@ export function databaseProblem(): string | null {
   }
 }
 
-/** null: pictures can be decoded. */
+/** null if pictures can be decoded. */
 export async function picturesProblem(): Promise<string | null> {
   try {
     await import('sharp');
@@ -41,7 +41,7 @@ export async function picturesProblem(): Promise<string | null> {
   }
 }
 
-/** Node gives the versions of its binary interface that module and process have, as numbers. */
+/** Node's message has the NODE_MODULE_VERSION of the module and that of the process. */
 function nativeProblem(name: string, error: unknown): string {
   const words = describe(error);
   const [built, wanted] = [...words.matchAll(/NODE_MODULE_VERSION (\d+)/g)].map(([, number]) => number);
@@ -56,7 +56,7 @@ function firstLine(words: string): string {
   return words.split('\n', 1)[0] ?? '';
 }
 
-/** Those of `data_dir` and `groups_dir` that cannot be used, each in a sentence. They are made where they are not there. */
+/** One sentence for each of `data_dir` and `groups_dir` that cannot be used. Missing folders are created. */
 export async function folderProblems({ dataDir, groupsDir }: PremisesFolders): Promise<string[]> {
   const found = await Promise.all([
     folderProblem('data_dir', dataDir),

@@ -1,4 +1,4 @@
-/** `coterie replay`: everything that a turn saw and did; and what the model answers if it is asked again. */
+/** `coterie replay`: shows everything a turn saw and did, and asks the model again on request. */
 import { join } from 'node:path';
 import { type Config, commandConfig } from './config.js';
 import { systemClock } from './core/clock.js';
@@ -30,7 +30,7 @@ export interface ReplayOptions {
   json?: boolean;
 }
 
-/** Each look reads all files of the persona. */
+/** Between two reads of all the persona's files. */
 const LOOK_AGAIN_MS = 500;
 const MIGRATIONS = new URL('../migrations/sqlite/', import.meta.url);
 
@@ -41,7 +41,7 @@ export async function replay(
 ): Promise<void> {
   const { config } = await commandConfig(configFile);
   const log = createLog({ ...config.log, level: 'warn', secrets: hiddenInLogs(config) });
-  // Whoever reads only the beginning (`head`) has read enough.
+  // A reader such as `head` may close the pipe early.
   process.stdout.on('error', () => process.exit(0));
   const database = join(config.dataDir, 'coterie.db');
   const isKnown = await withRecords(database, MIGRATIONS, (store) =>
@@ -50,7 +50,7 @@ export async function replay(
   if (!isKnown) throw new Fault('internal', `There is no turn ${called(id)}, and no entry of one.`);
 }
 
-/** False where there is nothing. */
+/** False if there is no such turn. */
 async function replayFrom(
   store: Records,
   config: Config,
@@ -97,7 +97,7 @@ function redactingFor(config: Config): Redacting {
   };
 }
 
-/** Of a turn that has just ended, a running gateway may still have to write them. */
+/** A running gateway may not have written the records of a turn that has just ended. */
 async function recordsOnceWritten(config: Config, turn: TurnInStore) {
   const { chatId, personaId, id: turnId, state } = turn;
   const isRecorded = config.retention.replayBytes > 0 && (state === 'answered' || state === 'failed');
@@ -120,7 +120,7 @@ async function askedAgain(
   if (requests.length === 0) {
     throw new Fault('internal', `There is no record of what the model was sent in the turn ${turn.id}.`);
   }
-  // What a server turns out to be like is learnt by gateways alone.
+  // Only gateways store what is learnt of a server.
   const settings = { setting: store.setting, setSetting: async () => {} };
   const model = await createModel(config, settings, log);
   const again: AskedAgain[] = [];

@@ -16,7 +16,7 @@ import { hasPlatforms, type TerminalSettings } from './platforms.js';
 import { checkPremises } from './premises.js';
 import { hiddenInLogs } from './secrets.js';
 
-/** A run whose configuration is read and whose log is open. */
+/** A run with its configuration read and its log open. */
 interface OpenedRun {
   loaded: LoadedConfig;
   config: Config;
@@ -24,16 +24,16 @@ interface OpenedRun {
   version: string;
   /** Aborts when the process is to end. */
   stop: AbortSignal;
-  /** Prints something to the terminal: a QR code. */
+  /** Prints to the terminal, for example a QR code. */
   show(picture: string): void;
-  /** Lets the prompt take over log output. */
+  /** Lets the prompt write the log. */
   lendTo: TerminalSettings['lendTo'];
 }
 
-/** Who takes part in a run, and the locks that it holds. */
+/** The lease owner of a run and the locks it holds. */
 interface Roles {
   locks: (DataLock | null)[];
-  /** The lease owner name in the store; it belongs to the locks. */
+  /** The lease owner in the store; it belongs to the locks. */
   owner: string;
   platforms: boolean;
   terminal: Omit<TerminalSettings, 'onEnd' | 'lendTo'> | null;
@@ -60,7 +60,7 @@ export async function start(file: string | undefined, version: string, stop: Abo
     owner: 'gateway',
     platforms: true,
     terminal: terminalLock && { interactive: true },
-    // With platforms, the end of the prompt does not stop the gateway.
+    // With platforms, closing the prompt does not stop the gateway.
     endsWithTerminal: !hasPlatforms(config),
   });
 }
@@ -84,7 +84,7 @@ export async function chat(file: string | undefined, version: string, stop: Abor
   });
 }
 
-/** Makes vectors beside the GPU, for gateways, through the queue in Redis. */
+/** Computes embeddings for gateways near the GPU, through the queue in Redis. */
 export async function worker(file: string | undefined, version: string, stop: AbortSignal): Promise<void> {
   const { config, log, loaded } = await open(file, version, stop);
   const { redisUrl, baseUrl, model } = config.embeddings;
@@ -107,7 +107,7 @@ export async function worker(file: string | undefined, version: string, stop: Ab
     metrics: async () => ({ body: await metrics.render(), contentType: metrics.contentType }),
     log,
   }).catch((error) => {
-    // A gateway on the same machine may have the port.
+    // A gateway on the same machine may be using the port.
     log.warn({ why: describe(error) }, 'worker shows no /metrics; set board.port to a free one');
     return null;
   });
@@ -122,7 +122,7 @@ export async function worker(file: string | undefined, version: string, stop: Ab
 async function open(file: string | undefined, version: string, stop: AbortSignal): Promise<OpenedRun> {
   const loaded = await processConfig(file, process.stderr.isTTY === true);
   const { config } = loaded;
-  // At a prompt, log lines go through it, so that they do not disturb what is being typed.
+  // The prompt writes the log, so that log lines do not disturb what is being typed.
   const stderr = standardError();
   let interject = (write: () => void) => write();
   const log = createLog({
@@ -137,7 +137,7 @@ async function open(file: string | undefined, version: string, stop: AbortSignal
     log,
     version,
     stop,
-    // The log of a container is read, too.
+    // To standard error, so that a container's log shows it.
     show: (picture) => interject(() => stderr.write(`\n${picture}\n`)),
     lendTo(lent) {
       interject = lent;
@@ -148,8 +148,8 @@ async function open(file: string | undefined, version: string, stop: AbortSignal
 async function runGateway(run: OpenedRun, roles: Roles): Promise<void> {
   const { loaded, config, log, version, stop, show, lendTo } = run;
   const { platforms, owner, endsWithTerminal } = roles;
-  // A library may throw in a listener of its own, which must not end the process. After any other uncaught error the
-  // state is unknown: the process exits, and the next start takes up everything that was accepted.
+  // A library may throw in its own listener, which must not end the process. After any other uncaught error the state
+  // is unknown: the process exits, and the next start resumes all accepted work.
   let survives: (error: unknown) => boolean = () => false;
   const uncaught = (err: unknown) => {
     if (survives(err)) return log.error({ err }, 'channel library failed');
@@ -173,7 +173,7 @@ async function runGateway(run: OpenedRun, roles: Roles): Promise<void> {
   };
   const locks = roles.locks.filter((lock) => lock !== null);
   const audit = openAudit(config, log);
-  // The audit log has the start before anything is taken in.
+  // The start is in the audit log before any message is accepted.
   const [appended, composed] = await Promise.allSettled([
     appendStart(audit, loaded, version, owner),
     compose({
@@ -203,7 +203,7 @@ async function runGateway(run: OpenedRun, roles: Roles): Promise<void> {
     throw error;
   }
   const code = await ended;
-  // Without its files, a run cannot store what is under way.
+  // Without its files, a run cannot store its work, so it stops at once.
   await gateway.stop(hasLost ? 0 : undefined);
   unwatchLocks();
   for (const lock of locks) lock.release();

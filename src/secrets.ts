@@ -2,23 +2,20 @@ import { CHANNELS } from './channels/list.js';
 import { type Config, camel } from './config.js';
 import { isSecretName, secretsIn } from './models/redact.js';
 
-/** Whether a key of config.yaml is a secret: an option, or what stands below it or in headers and fields. */
+/** Whether a key of config.yaml is a secret: an option, or a free name in headers, fields or variables. */
 export function isSecretOption(name: string, [...above]: string[]): boolean {
   const option = Object.keys(camel({ [name]: null }))[0] ?? '';
   const isNamedFreely = above.some((each) => ['headers', 'extra', 'env'].includes(each));
   return SECRETS.has(option) || (isNamedFreely && isSecretName(name));
 }
 
-/**
- * Everything that may be seen by nobody: the secret options, headers, fields and variables, passwords in addresses, and what
- * was taken from files.
- */
+/** All secrets: secret options, headers, fields and variables, passwords in addresses, and texts taken from files. */
 export function secretsOf(config: Config): string[] {
   const secretVariables = config.variables.filter(({ name }) => isSecretName(name));
   const found = [...config.secretFiles.map(({ text }) => text), ...secretVariables.map(({ value }) => value)];
   collect(config, false);
   for (const proxy of [config.network.proxies.plain, config.network.proxies.secure]) {
-    // A login of one word is a key.
+    // A user name without a password is a key.
     if (proxy?.password === '') found.push(proxy.user, new URL(proxy.address).username);
   }
   return found.filter((each) => each !== '');
@@ -35,29 +32,29 @@ export function secretsOf(config: Config): string[] {
   }
 }
 
-/** What no line of a log holds: the secrets, and whatever was taken from the environment, as nobody knows what it is. */
+/** Everything redacted from logs: secrets, and all values from the environment, as any of them may be secret. */
 export function hiddenInLogs(config: Config): string[] {
   const values = config.variables.flatMap(({ value }) => [value, ...asAddress(value)]);
   return [...secretsOf(config), ...values.filter(({ length }) => length >= SHORTEST_HIDDEN)];
 }
 
-/** Shorter ones (`info`, `8420`) are words of their own, and would be cut out of others. */
+/** Shorter values (`info`, `8420`) are ordinary words and would be cut out of other text. */
 export const SHORTEST_HIDDEN = 6;
 
-/** As addresses are shown: names of hosts in small letters, nothing behind the path. */
+/** In the form in which errors show addresses: lower-case host, no trailing slash. */
 export function asAddress(value: string): string[] {
   return URL.canParse(value) ? [new URL(value).href.replace(/\/$/, '')] : [];
 }
 
-/** Of headers and variables. */
+/** The secret values of headers or variables. */
 export function secretNamed(values: Record<string, string>): string[] {
   return Object.entries(values).flatMap(([name, value]) =>
-    // The key alone, too, without the word before it that says what it is.
+    // Also the key without its scheme (`Bearer`).
     isSecretName(name) ? [value, value.replace(/^\w+ /, '')] : [],
   );
 }
 
-/** Of `https://user:password@host?token=key`, as they are written there and decoded. */
+/** The secrets of `https://user:password@host?token=key`, both as written and decoded. */
 export function secretsInAddress(text: string): string[] {
   if (!URL.canParse(text)) return [];
   const { password, searchParams } = new URL(text);
@@ -66,12 +63,12 @@ export function secretsInAddress(text: string): string[] {
   try {
     return [...keys, password, decodeURIComponent(password)];
   } catch {
-    // It holds a lone %, so it is not encoded.
+    // A lone % means that it is not encoded.
     return [...keys, password];
   }
 }
 
-/** Options that are secrets wherever they are, and those that the channels name. */
+/** Options that are always secret, and those that channels declare. */
 export const SECRETS = new Set<string>([
   'apiKey',
   'token',

@@ -1,6 +1,6 @@
 /**
- * The servers that the configuration names: the model with its fallbacks, speech, transcription, embeddings, tools, Redis.
- * Nothing is loaded for what is not named.
+ * Clients of the configured servers: model with fallbacks, speech, transcription, embeddings, tools, Redis. The code
+ * for a server that is not configured is not loaded.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import { createOutward } from './network/outward.js';
 import { createRedactor } from './operating/log.js';
 import { secretsOf } from './secrets.js';
 
-/** The setting in which what was learnt of model servers is stored. */
+/** The setting that stores what is learnt of model servers. */
 export const SERVER_WAYS = 'model.servers';
 
 export async function createModel(config: Config, store: SettingStore, log: Log): Promise<ModelClient> {
@@ -53,7 +53,7 @@ export async function createModel(config: Config, store: SettingStore, log: Log)
   const choice = (name: string) => choices.find((each) => each.name === name);
   const first = client(server, {
     contextTokens: (name) => choice(name)?.contextTokens ?? config.model.contextTokens,
-    // A model without prices is not free.
+    // A model without prices of its own is not free: it costs what the main model does.
     prices: (name) => pricesOf(choice(name) ?? {}) ?? pricesOf(config.model),
   });
   const others = fallbacks.map((each) =>
@@ -62,7 +62,7 @@ export async function createModel(config: Config, store: SettingStore, log: Log)
   return withFallbacks(first, others, log);
 }
 
-/** null where none is set; where only one is, the other is 0. */
+/** null if neither is set; if only one is, the other is 0. */
 function pricesOf(set: { inputPrice?: number | undefined; outputPrice?: number | undefined }): Prices | null {
   const { inputPrice, outputPrice } = set;
   if (inputPrice === undefined && outputPrice === undefined) return null;
@@ -119,7 +119,7 @@ export async function createEmbedder(config: Config, metrics: Metrics, log: Log)
   return null;
 }
 
-/** Where the journal goes beside its file; null: nowhere. */
+/** Where the journal is streamed besides its file; null: nowhere. */
 export async function createStream(
   { redisUrl: url }: Config,
   store: Store,
@@ -140,7 +140,7 @@ export async function createMcp(config: Config, version: string, log: Log): Prom
   return createMcpServers(settings, { version, outward, reach, clock: systemClock, log, redact });
 }
 
-/** MCP servers may lead us where `web_fetch` may go. */
+/** An address that an MCP server names is subject to the same rules as in `web_fetch`. */
 export async function createReachOf({ tools, network }: Config) {
   const { systemNetwork } = await import('./tools/web/request.js');
   const { createReach } = await import('./tools/web/request.js');

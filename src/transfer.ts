@@ -1,4 +1,4 @@
-/** `coterie backup`, `restore`, `export` and `import`: what leaves the gateway as files, and what comes in as files. */
+/** `coterie backup`, `restore`, `export` and `import`. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
@@ -31,7 +31,7 @@ import { hiddenInLogs } from './secrets.js';
 import { withRecords } from './store/sqlite/inspect.js';
 import { refuseForeign } from './store/sqlite/migrate.js';
 
-/** Stays free after a restore: the database may grow when it is migrated. */
+/** Kept free after a restore: a migration may enlarge the database. */
 const RESERVE_BYTES = 100_000_000;
 const MIGRATIONS = new URL('../migrations/sqlite', import.meta.url);
 const FROM_OPERATOR = { who: OPERATOR, where: null, word: null };
@@ -53,7 +53,7 @@ export async function backUp(
   const audit = openAudit(config, log);
   const secret = encrypt ? { passphrase: await askPassphrase(true) } : null;
   const by = `to ${resolve(file)}, by the user ${userName()}`;
-  // The logins let anybody write as the account, so such a backup needs its entry.
+  // Anyone with the logins can write as the account, so such a backup must be in the audit log.
   if (withCredentials) {
     const what = `a backup with the logins of platforms ${by}`;
     await audit.record({ ...FROM_OPERATOR, kind: 'credentials', what });
@@ -90,7 +90,7 @@ export async function restoreFrom(configFile: string | undefined, file: string):
       throw new Fault('already_running', `A coterie runs on ${dataDir}; stop it before you restore.`);
     }
     const hash = await hashOfFile(file);
-    // What is no file, or cannot be read, is refused below.
+    // Anything but a readable file is refused below.
     if (hash !== null) {
       const what = `a restore from ${resolve(file)} (sha256 ${hash}), by the user ${userName()}`;
       await openAudit(config, log).record({ ...FROM_OPERATOR, kind: 'restore', what });
@@ -116,7 +116,7 @@ export async function restoreFrom(configFile: string | undefined, file: string):
   }
 }
 
-/** null where it is no file (a pipe would keep us waiting), or cannot be read. */
+/** null if it is not a file (reading a pipe would block) or cannot be read. */
 async function hashOfFile(file: string): Promise<string | null> {
   if (!(await stat(file).catch(() => null))?.isFile()) return null;
   const hash = createHash('sha256');
@@ -177,7 +177,7 @@ function wrongOption(option: string, given: string, expected: string): Fault {
 }
 
 async function print({ pieces }: Export): Promise<void> {
-  // A reader such as `head` may end early.
+  // A reader such as `head` may close the pipe early.
   process.stdout.on('error', () => process.exit(0));
   for await (const piece of pieces()) {
     if (!process.stdout.write(piece)) await once(process.stdout, 'drain');
@@ -194,7 +194,7 @@ async function write({ pieces, messages }: Export, output: string): Promise<void
   say(`${file}: ${messages} ${messages === 1 ? 'message' : 'messages'}.`);
 }
 
-/** Of an OpenClaw or MicroClaw folder. The gateway may run: no file is changed, and every new one appears whole. */
+/** Imports an OpenClaw or MicroClaw folder. Safe while the gateway runs: it only adds files, each at once. */
 export async function importFolder(
   configFile: string | undefined,
   given: string,

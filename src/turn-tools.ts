@@ -1,4 +1,4 @@
-/** What a model may do in a turn: every tool there is, in groups, and which turns have which. */
+/** The tools of a turn: every tool in its group, and which turns have which groups. */
 import type { Config } from './config.js';
 import type { Deliver, Services } from './conversation/services.js';
 import { toolSet } from './conversation/turn/call.js';
@@ -48,29 +48,29 @@ interface ToolParts extends Pick<Services, Used | 'zone' | 'clock' | 'jobs'> {
   mediaFolder: string;
   /** `data/work`. */
   workFolder: string;
-  /** Marks files that a prompt shows. */
+  /** Marks files shown in a prompt. */
   promptFiles: PromptFiles;
   /** `data/workspace`. */
   workspaceFolder: string;
   /** `data/skills`. */
   skillsFolder: string;
   agents: Pick<Agents, 'read' | 'append'>;
-  /** Paths that no command may see. */
+  /** Paths hidden from commands. */
   hidden: readonly string[];
   environment: Record<string, string | undefined>;
   newId: () => string;
-  /** The compiled `search-worker.js`, if it is not beside this module. */
+  /** The compiled `search-worker.js`; default: the one beside this module. */
   searchWorker?: URL;
-  /** null: no server is configured. */
+  /** null: no MCP server is configured. */
   mcp: Pick<McpServers, 'tools'> | null;
-  /** Left out: there are no agents. */
+  /** Absent: there are no agents. */
   delegation?: Delegation;
 }
 
-/** At once: each is a thread that may keep a processor busy. */
+/** Concurrent searches; each is a thread that may use a whole CPU core. */
 const MOST_SEARCHES = 8;
 
-/** A group's tools as they are now, beside other groups: the same list as long as they are the same. */
+/** The current tools of a group, given the turn's other groups. Returns the same array until they change. */
 type Groups = Partial<Record<ToolGroup, (beside: readonly ToolGroup[]) => readonly AnyTool[]>>;
 
 const NONE: readonly AnyTool[] = [];
@@ -83,7 +83,7 @@ export function createToolsFor(parts: ToolParts): ToolsFor {
   const setOf = keptSets({ ...groups, memory: () => forFiles }, maxOffered);
   const ofItself = agentMemoryTools(parts);
   const ofBoth = [readTieredMemory(parts.memory), ...ofItself];
-  // An agent's result refers to its artifacts; nobody is sent one.
+  // An agent's artifacts are only referred to in its result, never sent.
   const kept = [keepArtifact(parts)];
   const ofAgents = { ...groups, artifacts: () => kept };
   const setOfSubAgent = keptSets({ ...ofAgents, memory: () => ofBoth }, maxOffered);
@@ -92,7 +92,7 @@ export function createToolsFor(parts: ToolParts): ToolsFor {
   const mayReact = reactionsIn(parts);
   return (turn) => {
     if (turn.draft) return toolSet(draftTools(turn.draft, settings.tier1By));
-    // A memory flush is the gateway's own affair, whatever the persona may do otherwise.
+    // A memory flush is internal, so the persona's restrictions do not apply.
     if (turn.kind === 'flush') return setOf(['memory']);
     const allowed = allowedGroups(config.tools, turn);
     if (turn.kind === 'agent') {
@@ -108,8 +108,8 @@ export function createToolsFor(parts: ToolParts): ToolsFor {
 }
 
 /**
- * An agent works on its task and speaks with nobody, gives no work to others, and changes nobody's memory (its own stands
- * in the place of that group).
+ * An agent only works on its task: it writes to nobody, delegates nothing and changes nobody's memory (its own takes
+ * the place of that group).
  */
 const NOT_FOR_AGENTS: ReadonlySet<ToolGroup> = new Set([
   ...(['memory', 'agents', 'send', 'schedules', 'reactions', 'export'] as const),
@@ -181,14 +181,14 @@ function groupsOf(parts: ToolParts): Groups {
   };
 }
 
-/** Waits for MCP servers that a turn is to call. */
+/** Waits for the MCP servers if the turn may call them. */
 export function createToolsReady(tools: Config['tools'], mcp: Pick<McpServers, 'ready'>): ToolsReady {
   return async (turn, wanted, signal) => {
     if (allowedGroups(tools, turn).includes('mcp')) await mcp.ready(wanted, signal);
   };
 }
 
-/** The groups that a turn has: those of its chat, else of its channel, else of all; as far as its persona goes along. */
+/** The groups of a turn: those of its chat, else of its channel, else the general ones, if its persona allows them. */
 function allowedGroups(
   { allow, chats, channels }: Pick<Config['tools'], 'allow' | 'chats' | 'channels'>,
   { chatId, channel, allowed }: Pick<TurnKind, 'chatId' | 'channel' | 'allowed'>,
@@ -203,7 +203,7 @@ function reactionsIn({ channels, config: { tools } }: ToolParts) {
     (tools.reactions === 'everywhere' || (tools.reactions === 'groups' && chatKind === 'group'));
 }
 
-/** Sets are kept, for describing tools takes time; a group whose list is another one makes a new set. */
+/** Caches sets, since describing tools is slow; a new set is made when a group's list changes. */
 function keptSets(groups: Groups, maxOffered: number): (names: readonly ToolGroup[]) => ToolSet {
   const kept = new Map<string, { lists: (readonly AnyTool[])[]; set: ToolSet }>();
   return (names) => {
@@ -221,7 +221,7 @@ function keptSets(groups: Groups, maxOffered: number): (names: readonly ToolGrou
   };
 }
 
-/** How many tools of the gateway's own each group has, for `doctor`, which makes none of them. */
+/** The number of built-in tools per group, for `doctor`, which creates none. */
 const OWN_TOOLS: Record<ToolGroup, number> = {
   memory: 4,
   search: 1,
@@ -239,7 +239,7 @@ const OWN_TOOLS: Record<ToolGroup, number> = {
   skills: 1,
 };
 
-/** Of the tools of servers, in their order, those that have no place in a request of any chat that has them. */
+/** The tools of MCP servers, in order, that exceed `tools.max_offered` in some chat that has them. */
 export function leftOutOf(
   { allow, chats, channels, maxOffered }: Config['tools'],
   names: readonly string[],
@@ -251,7 +251,7 @@ export function leftOutOf(
 
 function ownTools(allow: readonly ToolGroup[]): number {
   const groups = new Set(allow);
-  // Files of skills are read by a tool of the group itself where there is none for files.
+  // Without the group `files`, `skills` has its own tool to read files.
   const reading = groups.has('skills') && !groups.has('files') ? 1 : 0;
   return [...groups].reduce((sum, group) => sum + OWN_TOOLS[group], reading);
 }
