@@ -2,14 +2,14 @@
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../core/clock.js';
 
-/** Runs `act` when the signal aborts, at once if it has already. Returns what stops listening. */
+/** Runs `act` when the signal aborts; at once if it already has. Returns a function that unsubscribes. */
 export function onAbort(signal: AbortSignal | undefined, act: () => void): () => void {
   if (signal === undefined) return () => {};
   if (signal.aborted) {
     act();
     return () => {};
   }
-  // As many calls as are under way listen to one signal of the caller: no leak, so Node need not warn of one.
+  // One caller's signal has a listener per call under way: no leak, so Node need not warn.
   setMaxListeners(0, signal);
   signal.addEventListener('abort', act, { once: true });
   return () => signal.removeEventListener('abort', act);

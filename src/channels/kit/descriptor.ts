@@ -1,12 +1,12 @@
 /**
- * What describes a channel before its library is loaded, and types of options. An error never quotes the value, which may be
- * a secret. Each type has its checks at once, because every method of zod copies the schema at each start.
+ * Describes a channel before its library is loaded, with types for options. Errors never quote a value, which
+ * may be secret. Each type gets its checks at once: zod's methods copy the schema at each start.
  */
 import * as z from 'zod';
 import type { ApprovedKind } from '../../core/access.js';
 import type { Channel, ChannelHost } from '../../core/channel.js';
 
-/** `snake_case` keys of one level as `camelCase`: the options of config.yaml as the code has them. */
+/** Converts one level of `snake_case` keys, as in config.yaml, to `camelCase`, as in the code. */
 export type Camel<Section> = {
   [Key in keyof Section as Key extends string ? CamelWord<Key> : Key]: Section[Key];
 };
@@ -14,18 +14,15 @@ type CamelWord<Word extends string> = Word extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelWord<Tail>>}`
   : Word;
 
-/** The options of a channel's section as its code has them, with those of every channel. */
+/** The options of a channel's section as its code sees them, including those common to all channels. */
 export type OptionsOf<Schema extends z.ZodObject> = Camel<z.output<Schema>> & {
   access: { groups: 'listed' | 'open' | 'closed' };
   streaming: Streaming;
-  /** Whether the platform may fetch the links in what is sent. */
+  /** Whether the platform may fetch links in sent messages. */
   linkPreviews: boolean;
 };
 
-/**
- * How a reply is seen growing: in a message that is edited, or in what the platform itself has for words that are no
- * message yet.
- */
+/** How a growing reply is shown: by editing a message, or by the platform's own drafts. */
 export type Streaming = 'edit' | 'draft' | 'off';
 
 export function expected(what: string) {
@@ -51,7 +48,7 @@ export function truth() {
   );
 }
 
-/** `true` and `false` are what it was before there were several ways. */
+/** `true` and `false` are the former values. */
 export function streaming([usual, ...others]: readonly [Streaming, ...Streaming[]]) {
   const named = new Map<unknown, Streaming>([
     [true, 'edit'],
@@ -66,7 +63,7 @@ export function streaming([usual, ...others]: readonly [Streaming, ...Streaming[
 export function whole(least: number, most = Number.MAX_SAFE_INTEGER) {
   const range = most === Number.MAX_SAFE_INTEGER ? `of ${least} or more` : `from ${least} to ${most}`;
   const words = expected(`a whole number ${range}`);
-  // An int of zod is one that a number can hold, anyway.
+  // zod's int is already limited to safe integers.
   const end = most === Number.MAX_SAFE_INTEGER ? [] : [z.lte(most, words)];
   return number(z.int(words).check(z.gte(least, words), ...end));
 }
@@ -76,13 +73,13 @@ export function amount(what: string, least: number) {
   return number(z.number(words).min(least, words));
 }
 
-/** Messages a second, or at once. */
+/** Messages per second, or at once. */
 export function rate() {
   const words = expected('a number of messages above 0');
   return number(z.number(words).positive(words));
 }
 
-/** A value from the environment is always text, so a number may stand there as text. */
+/** Values from the environment are always text, so a number may be given as text. */
 function number(schema: z.ZodNumber) {
   return z.preprocess(
     (value) => (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value),
@@ -98,7 +95,7 @@ export function address(what: string, protocol: RegExp) {
   return z.url({ protocol, ...expected(what) });
 }
 
-/** The address of an API, to which paths are added: without a slash at its end. */
+/** Base URL of an API: no trailing slash. */
 export function apiAddress(what: string, standard: string) {
   return webAddress(`${what}, like ${standard}`)
     .transform((root) => root.replace(/(?<!\/)\/+$/, ''))
@@ -106,27 +103,27 @@ export function apiAddress(what: string, standard: string) {
 }
 
 export interface ChannelDescriptor<Name extends string = string, Schema extends z.ZodObject = z.ZodObject> {
-  /** Letters only: the key below `channels` in config.yaml, and the first part of every id of this channel. */
+  /** Letters only: the key below `channels` in config.yaml, and the first part of the channel's ids. */
   name: Name;
-  /** As people read it. */
+  /** Display name. */
   label: string;
   /**
-   * The keys of its section that only this channel has; `access`, `streaming` and `link_previews` are there for every
-   * channel. With a key `enabled`, the section alone does not configure the channel.
+   * The keys of its section that only this channel has; all have `access`, `streaming` and `link_previews`.
+   * If there is a key `enabled`, the section alone does not configure the channel.
    */
   options: Schema;
-  /** Which of the options, in camel case, are never shown in a log; of a record, all its values. */
+  /** Options, in camel case, that are never logged; for a record, all its values. */
   secrets: readonly (keyof Camel<z.output<Schema>> & string)[];
-  /** The ways in which replies can be shown while they are written; the first stands where the section says nothing. */
+  /** Ways to show replies as they are written; the first is the default. */
   streaming: readonly [Streaming, ...Streaming[]];
   ids: IdForms;
   /** Replaces the common section `access` for this channel. */
   access?: { direct: 'open' | 'closed' | 'pairing'; groups: 'open' | 'closed' | 'listed' };
-  /** Loads the platform's library. Connects to nothing yet. */
+  /** Loads the platform's library, but does not connect yet. */
   create(host: ChannelHost<OptionsOf<Schema>>): Promise<Channel>;
 }
 
-/** What the platform's own ids tell by their form, before anything was heard under them. Pure. */
+/** What the form of the platform's ids tells, even for an id never seen before. Pure. */
 export interface IdForms {
   /** `address`: an id without the channel's name and the `_`. null: not an id of the platform. */
   kindOf(address: string): ApprovedKind | null;
@@ -134,7 +131,7 @@ export interface IdForms {
   expected: string;
 }
 
-/** The descriptor itself; its types are inferred. */
+/** Identity function that infers the descriptor's types. */
 export function describeChannel<const Name extends string, Schema extends z.ZodObject>(
   descriptor: ChannelDescriptor<Name, Schema>,
 ): ChannelDescriptor<Name, Schema> {

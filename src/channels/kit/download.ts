@@ -1,6 +1,6 @@
 /**
- * Downloads a file over HTTP: never more of it than was asked for, never waiting for a silent server, and from public servers
- * alone, wherever a link or a redirect leads; but for the server that the configuration names.
+ * Downloads a file over HTTP, with a size limit and a time-out for silent servers. Only public servers are
+ * contacted, wherever a link or redirect leads, except for the server named in the configuration.
  */
 import { lookup } from 'node:dns';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -11,12 +11,12 @@ import type { Clock } from '../../core/clock.js';
 import { isPublicAddress, type Outward, PRIVATE, refusalOf } from '../../core/network.js';
 import { onAbort } from './abort.js';
 
-/** A link that is not followed, and never will be. Its message says why, without the link. */
+/** A link that must not be followed. The message gives the reason, without the link. */
 class NotFollowed extends Error {}
 
 /**
- * Gives only addresses of public servers. The socket itself asks, so the address that was checked is the one that is connected
- * to. `resolve`: the system's.
+ * Resolves only to public addresses. The socket itself calls this, so the address checked is the address
+ * connected to. `resolve`: the system's lookup.
  */
 export function publicLookup(resolve: typeof lookup = lookup): LookupFunction {
   return (name, options, done) => {
@@ -31,23 +31,23 @@ export function publicLookup(resolve: typeof lookup = lookup): LookupFunction {
   };
 }
 
-/** No `reason` holds the address, in which there may be a token. `gone`: the link is not one that is followed. */
+/** `reason` never contains the address, which may hold a token. `gone`: the link must not be followed. */
 type Download =
   | FetchResult
-  /** The server answered with an HTTP status that is no success. */
+  /** The server answered with an error status. */
   | { kind: 'refused'; status: number; reason: string };
 
 export interface DownloadAsk {
-  /** The server as an operator knows it: "Telegram's file server". */
+  /** The server's name for operators: "Telegram's file server". */
   server: string;
   maxBytes: number;
   outward: Outward;
-  /** Ends it: whoever asks has a deadline for the whole. */
+  /** Ends the download: the caller sets the overall deadline. */
   signal: AbortSignal;
   headers?: Record<string, string>;
-  /** How long the server may send nothing, before its answer and within it. */
+  /** How long the server may stay silent, before and during its answer. */
   silence?: { ms: number; clock: Clock };
-  /** Origins that the configuration names: they may be anywhere, and without https. */
+  /** Origins from the configuration: may be private, and without https. */
   trusted?: readonly string[];
 }
 
@@ -81,12 +81,12 @@ export async function download(address: string, ask: DownloadAsk): Promise<Downl
   } finally {
     cancelSilence?.();
     unlisten();
-    // What was not read is not wanted: the connection need not bring it.
+    // Closes the connection instead of reading the rest.
     over.abort();
   }
 }
 
-/** The first answer that sends nobody on. */
+/** The first response that is no redirect. */
 async function followed(address: string, ask: DownloadAsk, signal: AbortSignal): Promise<IncomingMessage> {
   let url = parsed(address);
   for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects++) {
@@ -117,7 +117,7 @@ function open(url: URL, { headers = {}, trusted = [], outward }: DownloadAsk, si
     });
     sent.on('error', reject);
     sent.on('response', (response) => {
-      // Whoever reads gets the error, too; without a listener, one that nobody reads would end the process.
+      // Readers get the error, too; without a listener, an error with no reader would end the process.
       response.on('error', () => {});
       resolve(response);
     });
@@ -140,7 +140,7 @@ async function read(
   }
   const declared = Number(length ?? 0);
   if (declared > maxBytes) return { kind: 'too large' };
-  // Into one piece of memory: pieces that are joined at the end take twice as much.
+  // Into a single buffer: joining pieces at the end would take twice the memory.
   let bytes: Buffer = Buffer.allocUnsafeSlow(declared || FIRST_BYTES);
   let size = 0;
   heard();

@@ -1,20 +1,20 @@
 /**
- * Bounds and forms of what comes in. Platforms have limits of their own (Telegram 32,768 characters, Discord 4,000 and 6,000
- * of embeds, WhatsApp 65,536), but a stranger's client or a bridge need not keep them: nothing longer is read.
+ * Limits and forms of incoming data. Platforms have limits (Telegram 32,768 characters, Discord 4,000 and
+ * 6,000 of embeds, WhatsApp 65,536), but clients and bridges may exceed them: longer values are cut.
  */
 import { cutAt, cutWithMarker } from '../../core/cut.js';
 import type { InboundEvent } from '../../core/message.js';
 
-/** Characters of a message, or of a field of a payload. */
+/** Characters of a message, or of a payload's field. */
 const MOST_CHARS = 65_536;
-/** Characters of what somebody calls themselves or a chat. */
+/** Characters of a person's or a chat's name. */
 const MOST_OF_A_NAME = 256;
 
 export function boundedText(text: string): string {
   return cutWithMarker(text, MOST_CHARS, 'message-max-chars');
 }
 
-/** A field of a payload as text; undefined where it has another form. */
+/** A payload's field as text; undefined if it is of another type. */
 export function text(value: unknown): string | undefined {
   return typeof value === 'string' ? boundedText(value) : undefined;
 }
@@ -23,7 +23,7 @@ export function decimal(value: unknown): number | undefined {
   return Number.isFinite(value) ? (value as number) : undefined;
 }
 
-/** Its words and names, cut where they are longer than any platform lets them be. */
+/** Cuts its words and names to the limits. */
 export function boundedEvent<Event extends InboundEvent>(event: Event): Event;
 export function boundedEvent(event: InboundEvent): InboundEvent {
   switch (event.kind) {
@@ -60,7 +60,7 @@ function boundedName(name: string): string {
   return name.length <= MOST_OF_A_NAME ? name : `${cutAt(name, MOST_OF_A_NAME - 1)}…`;
 }
 
-/** `what` may hold anything: it ends neither the line nor the bracket. */
+/** `what` may hold anything: it cannot end the line or the bracket. */
 export function bracketed(what: string): string {
   const line = what
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
@@ -69,7 +69,7 @@ export function bracketed(what: string): string {
   return `[${line.trim()}]`;
 }
 
-/** Only such a name could be taken for an address. */
+/** Only such a name could be mistaken for an address. */
 const LIKE_AN_ADDRESS = /[.:]/;
 
 export function mentioning(names: Iterable<string>): { mentions?: string[] } {

@@ -1,5 +1,5 @@
 /**
- * A cache of what a platform was asked, by key: who is in a group, who manages it. One request at a time for each key.
+ * A cache of look-ups at a platform (a group's members, its administrators): one request at a time per key.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -25,7 +25,7 @@ export function createLookupCache<Answer>(
     return answer;
   }
 
-  /** The remembered answer, if it is no older than that. */
+  /** The cached answer, if it is not older than that. */
   function known(key: string, maxAgeMs: number): Answer | undefined {
     const kept = answers.get(key);
     return kept !== undefined && clock.now() - kept.askedAt < maxAgeMs ? kept.answer : undefined;
@@ -33,7 +33,7 @@ export function createLookupCache<Answer>(
 
   return {
     known,
-    /** The same, or else the platform is asked. Rejects when it cannot be. */
+    /** The cached answer, else asks the platform. Rejects when the platform cannot be asked. */
     async get(key: string, maxAgeMs: number): Promise<Answer> {
       const answer = known(key, maxAgeMs);
       if (answer !== undefined) return answer;

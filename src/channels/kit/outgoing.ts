@@ -1,4 +1,4 @@
-/** What goes out: files read from the disk, the speaker's name, labels of buttons, answers to presses. */
+/** Outgoing content: files read from disk, the speaker's name, button labels, answers to presses. */
 import { readFile, stat } from 'node:fs/promises';
 import type { Appearance, ChoiceOutcome, OutgoingFile, Part, SendResult } from '../../core/channel.js';
 import { once } from '../../core/concurrency.js';
@@ -7,19 +7,19 @@ import { describe } from '../../core/errors.js';
 
 type NotSent = Extract<SendResult, { kind: 'refused' | 'unreachable' }>;
 
-/** What a platform takes at most. */
+/** Upload limit of a platform. */
 type Limit = { bytes: number; platform: string };
 
-/** Errors that pass by themselves: too much is open just now. */
+/** Transient errors: too many open files, for example. */
 const PASSING = new Set(['EMFILE', 'ENFILE', 'EBUSY', 'EAGAIN', 'ENOMEM', 'ABORT_ERR']);
 
-/** For a channel that only says where the file is. */
+/** For a channel that only shows a file's path. */
 export async function findFile(file: OutgoingFile): Promise<{ kind: 'found' } | NotSent> {
   const size = await sizeOf(file);
   return typeof size === 'number' ? { kind: 'found' } : size;
 }
 
-/** The whole file, read once. An empty one is read, too. */
+/** Reads the whole file once, even an empty one. */
 export async function readOutgoing(
   file: OutgoingFile,
   limit: Limit,
@@ -37,7 +37,7 @@ export async function readOutgoing(
   }
 }
 
-/** Replaces an empty file, which platforms refuse. */
+/** A note in place of an empty file, which platforms refuse. */
 export function withEmptyNote(text: string, { name }: OutgoingFile): string {
   const note = `(The file ${name} is empty, so it is not attached.)`;
   return text.trim() === '' ? note : `${text}\n\n${note}`;
@@ -77,12 +77,12 @@ function words({ name, path }: OutgoingFile, what: string): string {
   return `the file ${JSON.stringify(name)} (${path}) ${what}`;
 }
 
-/** Between the name and the text; `compose` keeps room for both. */
+/** Between the name and the text; `compose` reserves room for both. */
 const BREAK = '\n';
 
 /**
- * For platforms that cannot show another name and picture: the speaker's name in bold before the text of the first part,
- * where several may speak.
+ * For platforms that cannot show another name and picture: prefixes the first part with the speaker's name in
+ * bold, where several may speak.
  */
 export function withSpeakerName(
   part: Part,
@@ -103,7 +103,7 @@ export function withSpeakerName(
 
 const characters = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));
 
-/** The label of a button: one line of at most so many UTF-16 units, cut between graphemes. */
+/** A button's label: one line of at most `most` UTF-16 units, cut between graphemes. */
 export function buttonLabel(text: string, most: number): string {
   const line = text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
   if (line.length <= most) return line;
@@ -115,7 +115,7 @@ export function buttonLabel(text: string, most: number): string {
   return `${cut.trimEnd()}…`;
 }
 
-/** What the person who pressed a button is told; null: nothing, because what follows says it. */
+/** Reply to the person who pressed a button; null: none, because the next message says it. */
 export const PRESS_ANSWERS: Readonly<Record<ChoiceOutcome, string | null>> = {
   taken: null,
   over: 'This is over.',

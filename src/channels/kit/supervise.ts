@@ -1,4 +1,4 @@
-/** Keeps a channel connected, and tells its status: connected or not, since when, and what was wrong last. */
+/** Keeps a channel connected, and tracks its status: connected or not, since when, and the last error. */
 
 import type { ChannelStatus } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
@@ -16,7 +16,7 @@ export function createState(clock: Clock) {
 
   return {
     up: () => become(true, status.lastError),
-    /** null: nothing was wrong. */
+    /** null: no error. */
     down: (reason: string | null) => become(false, reason),
     status: (): ChannelStatus => status,
   };
@@ -25,28 +25,28 @@ export function createState(clock: Clock) {
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
-/** 1 second, then twice as long each time, up to a minute. `failures`: how many there were in a row before. */
+/** 1 s, doubled each time, up to a minute. `failures`: earlier failures in a row. */
 export function backoffMs(failures: number): number {
   return backoff(failures + 1, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
 }
 
-/** Why a round of the work ended. */
+/** Why a round ended. */
 export interface Setback {
   reason: string;
-  /** All went well in between: pauses begin with the shortest again. */
+  /** Everything worked in between: the back-off is reset. */
   first?: boolean;
-  /** Instead of the usual pause; 0 begins anew at once. */
+  /** Replaces the usual pause; 0 retries at once. */
   pauseMs?: number | ((failures: number) => number);
 }
 
 /**
- * Runs rounds of work until the signal aborts, with exponential back-off after failures. An outage, a refused token and
- * another program on the same account never end it. Never rejects.
+ * Runs rounds of work until the signal aborts, with exponential back-off. Never gives up, even after an
+ * outage, a refused token or a clash with another program on the same account. Never rejects.
  */
 export async function supervise<Ended extends Setback>(parts: {
-  /** Works until something is wrong, and says what; null when nothing is. Never rejects. */
+  /** Works until a failure and returns it; null if there was none. Never rejects. */
   round(failures: number): Promise<Ended | null>;
-  /** Tells the operator. `failures` counts this one, too. */
+  /** Tells the operator. `failures` includes this one. */
   log(setback: Ended, told: { reason: string; failures: number; pauseMs: number }): void;
   state: State;
   clock: Clock;

@@ -1,6 +1,6 @@
 /**
  * The terminal as a channel, the reference for all others: one direct chat, `terminal_local`, at a prompt or
- * through a pipe. Steps 1 and 7 of the route meet it here.
+ * through a pipe. Takes part in steps 1 and 7 of the route.
  */
 import { resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
@@ -19,29 +19,29 @@ import { columnsOf, createPrompt } from './prompt.js';
 export interface TerminalOptions {
   input: Readable;
   output: Writable;
-  /** A person at a prompt; else one message a line. */
+  /** A person at a prompt; else one message per line. */
   interactive: boolean;
   /** Whether a prompt may use colours. */
   colours: boolean;
-  /** The person's name, mostly that of the operating system's user. */
+  /** The person's name, usually that of the operating system's user. */
   userName: string;
-  /** Keeps the lines that were typed; null keeps none. */
+  /** File for the input history; null: none. */
   historyFile: string | null;
   clock: Clock;
   newId(): string;
   log: Log;
-  /** The person left, the input ended, or nobody reads the output. Called once, and not after an abort. */
+  /** The person left, the input ended, or the output was closed. Called once, and not after an abort. */
   onEnd(failure: unknown): void;
 }
 
 export interface Terminal extends Channel {
-  /** Lets a log write to the same terminal, without tearing what is being typed. */
+  /** Lets a log write to the same terminal without garbling the input line. */
   interject(write: () => void): void;
 }
 
 const ADDRESS = 'local';
 
-/** Nobody throttles a terminal. */
+/** A terminal has no rate limit. */
 const UNLIMITED = 1000;
 
 export function createTerminal(options: TerminalOptions): Terminal {
@@ -62,7 +62,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
     if (!ended.signal.aborted) options.onEnd(failure);
   }
 
-  // Without a listener, a reader that went away (`| head`) would end the process.
+  // Without a listener, a closed reader (`| head`) would end the process.
   output.on('error', (error: NodeJS.ErrnoException) => finish(error.code === 'EPIPE' ? null : error));
 
   async function converse(receive: Receive, signal: AbortSignal): Promise<void> {
@@ -88,7 +88,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
     messagesPerSecond: UNLIMITED,
     perChatBurst: UNLIMITED,
     perChatPerSecond: { direct: UNLIMITED, group: UNLIMITED },
-    // A line of a pipe waits for the reply to the one before, so it never comes in a burst.
+    // A pipe sends its next line only after the reply, so never in bursts.
     ...(interactive ? {} : { debounceMs: 0 }),
   };
 
@@ -97,7 +97,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
     limits,
     compose(markdown) {
       if (markdown.trim() === '') return [];
-      // Programs, and terminals that can show no styles, get the Markdown as the model wrote it.
+      // Programs, and terminals without styles, get the model's Markdown unchanged.
       if (!interactive || !colours) return [{ text: markdown, marks: [] }];
       return [parse(markdown, { tableWidth: columnsOf(output) })];
     },
@@ -140,7 +140,7 @@ function batchOf(line: string, { userName, newId, clock }: TerminalOptions): Par
     events: [
       {
         kind: 'message',
-        // As on every platform, a chat with one person has that person's name.
+        // As on every platform, a direct chat has the other person's name.
         chat: { address: ADDRESS, kind: 'direct', title: userName },
         threadId: null,
         platformMessageId: newId(),
@@ -155,8 +155,8 @@ function batchOf(line: string, { userName, newId, clock }: TerminalOptions): Par
 }
 
 /**
- * The part as text alone: a file is on this machine already, so it is said where. In its name, what would steer the
- * terminal or begin a line becomes a `?`.
+ * The part as plain text: a file is already on this machine, so its path is shown. In its name, characters
+ * that would control the terminal or begin a line become `?`.
  */
 function asText({ text, marks, file }: Part): Part {
   if (file === undefined) return { text, marks };

@@ -1,20 +1,20 @@
 /**
- * The terminal chat without a terminal: one message a line, the next after the reply to the one before, and
- * `<persona>: <text>` as replies. Programs read what it writes, so it is the model's Markdown as it is.
+ * The terminal chat through a pipe: one message per line, each after the reply to the last, and replies as
+ * `<persona>: <text>`. Programs read the output, so it is the model's Markdown unchanged.
  */
 import type { Readable, Writable } from 'node:stream';
 import type { Part, Reception } from '../../core/channel.js';
 import { withoutControls } from '../markdown/terminal.js';
 
-/** What the terminal channel reads from and writes to: a pipe, or a prompt with a person at it. */
+/** Input and output of the terminal channel: a pipe, or a person's prompt. */
 export interface Dialogue {
-  /** Hands over every line that is not blank, until the input ends or `signal` aborts. */
+  /** Passes on every non-blank line, until the input ends or `signal` aborts. */
   read(take: (line: string) => Promise<Reception>, signal: AbortSignal): Promise<void>;
-  /** Resolves when the output has taken it, rejects when it cannot. */
+  /** Resolves when the output has accepted it; rejects if it cannot. */
   show(name: string, part: Part): Promise<void>;
-  /** Shows for some seconds that a reply is being made, and what is written of it, where that is given. */
+  /** Shows for some seconds that a reply is being made and, if given, its text so far. */
   thinking?(written?: string): void;
-  /** Lets something else write to the same terminal, without tearing what is being typed. */
+  /** Lets something else write to the same terminal without garbling the input line. */
   interject(write: () => void): void;
   close(): Promise<void>;
 }
@@ -48,12 +48,12 @@ export function createPipe({ input, output }: { input: Readable; output: Writabl
   };
 }
 
-/** What a stream says that was destroyed while somebody read it: our own doing, after an abort. */
+/** The error of a stream destroyed while being read: caused by our own abort. */
 function isCutShort(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE';
 }
 
-/** Lines end with `\n` or `\r\n` and nothing else; a last one without an end is a line, too. */
+/** Only `\n` and `\r\n` end lines; a last line without an end counts, too. */
 async function* linesOf(input: Readable): AsyncGenerator<string> {
   input.setEncoding('utf8');
   let rest = '';

@@ -1,7 +1,7 @@
 /**
- * The terminal chat for a person: a prompt that keeps what is being typed while replies and log lines appear above it, line
- * history, colours where the terminal has them, and, while the model works, a spinner with the end of what it has written so
- * far. What is printed cannot be taken back, so the reply itself comes when it is final.
+ * The terminal chat for a person: a prompt that keeps its input while replies and log lines appear above,
+ * with history, colours if the terminal has them, and a spinner with the end of the text being written.
+ * Printed text cannot be taken back, so a reply is printed when it is final.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -12,12 +12,12 @@ import { phraseOf } from '../../core/phrase.js';
 import { styled, terminalText, withoutControls } from '../markdown/terminal.js';
 import type { Dialogue } from './pipe.js';
 
-/** The lines that were typed are kept in a file for the next chat: one a line, oldest first. */
+/** Lines of input kept in a file for the next chat: one per line, oldest first. */
 const MOST_LINES = 500;
-/** Pasted documents are not what somebody looks for with the arrow keys. */
+/** In characters. Nobody looks for a pasted document with the arrow keys. */
 const LONGEST = 2000;
 
-/** Newest first, as readline has it. A file that cannot be read is an empty history. */
+/** Newest first, as readline expects. An unreadable file is an empty history. */
 export async function loadHistory(file: string): Promise<string[]> {
   const text = await readFile(file, 'utf8').catch(() => '');
   return text
@@ -35,7 +35,7 @@ export async function saveHistory(file: string, newestFirst: string[]): Promise<
   await writeFile(file, `${lines.reverse().join('\n')}\n`, { mode: 0o600 });
 }
 
-/** What somebody wanted forgotten may be in the history, too, not least in the command that named it. */
+/** Text to be forgotten may be in the history, too, not least in the command that named it. */
 function withoutForgotten(lines: string[]): string[] {
   const phrases = lines.flatMap((line) => {
     const named = /^\s*\/memory\s+(?:forget|yes)\s+(.*\S)/i.exec(line)?.[1]?.replace(/^["“„']|["”“']$/g, '');
@@ -46,7 +46,7 @@ function withoutForgotten(lines: string[]): string[] {
 
 const FRAMES = [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'];
 const FRAME_MS = 120;
-/** Typing is announced again every few seconds; a spinner that is not renewed goes out. */
+/** Typing is renewed every few seconds; without renewal the spinner disappears. */
 const THINKING_MS = 6000;
 
 export function createPrompt({
@@ -62,7 +62,7 @@ export function createPrompt({
   colours: boolean;
   historyFile: string | null;
   clock: { now(): number };
-  /** Told of what goes wrong while the chat goes on. */
+  /** Reports errors that do not end the chat. */
   warn(error: unknown, message: string): void;
 }): Dialogue {
   const styles = (...codes: string[]) => (colours ? codes : []);
@@ -72,7 +72,7 @@ export function createPrompt({
   let saving: Promise<void> = Promise.resolve();
   let taking: Promise<void> = Promise.resolve();
 
-  /** Takes the prompt away, lets `write` write in its place, and draws it anew below, with what was typed. */
+  /** Hides the prompt, lets `write` write in its place, and redraws it with its input below. */
   function above(write: () => void): void {
     if (!line) {
       write();
@@ -82,7 +82,7 @@ export function createPrompt({
     cursorTo(output, 0);
     clearScreenDown(output);
     write();
-    // readline goes up by the rows that it remembers (wrongly, after a paste); we are at the top already.
+    // readline moves up by the rows it remembers (wrongly, after a paste); we are at the top already.
     Object.assign(line, { prevRows: 0 });
     line.setPrompt(promptNow());
     line.prompt(true);
@@ -174,7 +174,7 @@ export function createPrompt({
   };
 }
 
-/** Shows that the model works, for some seconds after each call of `start`. */
+/** Shows for some seconds after each `start` that the model is working. */
 function createSpinner(clock: { now(): number }, redraw: () => void) {
   let until = 0;
   let written = '';
@@ -195,7 +195,7 @@ function createSpinner(clock: { now(): number }, redraw: () => void) {
       animation ??= setInterval(redraw, FRAME_MS).unref();
       redraw();
     },
-    /** null when it is out. */
+    /** null while it is off. */
     now(): { frame: string; written: string } | null {
       if (clock.now() >= until) {
         stop();
@@ -210,7 +210,7 @@ export function columnsOf(output: Writable): number {
   return 'columns' in output && typeof output.columns === 'number' ? output.columns : 80;
 }
 
-/** The last characters of a text, in one line. */
+/** The last characters of a text, on one line. */
 function endOf(text: string, most: number): string {
   const characters = [...withoutControls(text).replace(/\s+/g, ' ').trim()];
   return characters.length <= most ? characters.join('') : `…${characters.slice(-most).join('')}`;

@@ -1,4 +1,4 @@
-/** WhatsApp, as a linked device of a person's phone: joins the parts, and holds no rule of its own. */
+/** WhatsApp, as a linked device of a person's phone: connects the modules, without rules of its own. */
 import type { proto } from '@whiskeysockets/baileys';
 import { LRUCache } from 'lru-cache';
 import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
@@ -20,7 +20,7 @@ import { reactionTo, type SendContext, send } from './send.js';
 
 export type WhatsApp = ReturnType<typeof createWhatsApp>;
 
-/** How many sent messages are remembered, beside those in the store. */
+/** Size of the cache of sent messages, in addition to those in the store. */
 const MOST_SENT = 500;
 
 export function createWhatsApp(host: WhatsAppHost) {
@@ -28,7 +28,7 @@ export function createWhatsApp(host: WhatsAppHost) {
   const status = createState(clock);
   const stopping = new AbortController();
   let takesIn = true;
-  /** The account's own name, as far as it was known at the newest login. */
+  /** The account's own name, as of the last login. */
   let name: string | null = null;
   let running: Promise<unknown> = Promise.resolve();
   let unsilence = () => {};
@@ -151,7 +151,7 @@ async function sendOver(
 
 function survives(error: unknown, renew: (reason: Error) => void): boolean {
   if (!isOfLibrary(error)) return false;
-  // An error that is left over from a connection that ended is no reason to end the one after it.
+  // An error left over from an ended connection must not end the next one.
   if (!isEndOfConnection(error)) renew(new Error(`a fault inside the library: ${describe(error)}`));
   return true;
 }

@@ -1,4 +1,4 @@
-/** One connection to WhatsApp, from its opening to the reason for its end; after it a new one is made. */
+/** One connection to WhatsApp, from its opening to the reason for its end; the next one is a new object. */
 import { randomBytes } from 'node:crypto';
 import type { Agent as HttpsAgent } from 'node:https';
 import {
@@ -33,7 +33,7 @@ export interface WhatsAppConnection {
 
 export function connect(parts: {
   options: WhatsAppOptions;
-  /** Of WhatsApp Web, as which it logs in. */
+  /** Version of WhatsApp Web to log in as. */
   version: WAVersion;
   credentials: Credentials;
   outward: Outward;
@@ -42,18 +42,17 @@ export function connect(parts: {
   /** The library's callbacks. */
   hooks: Partial<SocketConfig>;
   onQr(text: string): void;
-  /** The phone has linked us; WhatsApp ends the connection after that. */
+  /** The phone has linked us; WhatsApp then ends the connection. */
   onPaired(): void;
-  /** Logged in. */
   onOpen(): void;
-  /** WhatsApp lets the account begin no chats until then (ms); null: it may again. */
+  /** Until then (ms) WhatsApp forbids the account to begin chats; null: no restriction. */
   onRestriction?(until: number | null): void;
 }): WhatsAppConnection {
   const { options, credentials, outward, log } = parts;
   const acks = createAcks();
   // For a server without TLS (a fake one) the library takes an agent of that kind, too.
   const agentFor = (secure: boolean) => outward.agent(secure) as HttpsAgent;
-  // An option that is set to undefined would override its default.
+  // An option set to undefined would override its default.
   const socket = makeWASocket({
     auth: credentials.auth,
     logger: libraryLog(log),
@@ -63,8 +62,8 @@ export function connect(parts: {
     fetchAgent: agentFor(true),
     ...parts.hooks,
     syncFullHistory: false,
-    // Earlier conversations are none of the gateway's business. But with the first part of the history come the tokens
-    // without which WhatsApp refuses messages to old chats (463); the library keeps these and hands out nothing else.
+    // Earlier conversations are not wanted. But the first part of the history brings the tokens without which
+    // WhatsApp refuses messages to old chats (463); the library keeps these and emits nothing else.
     shouldSyncHistoryMessage: ({ syncType }) => syncType === INITIAL_BOOTSTRAP,
     markOnlineOnConnect: false,
     emitOwnEvents: false,
@@ -97,7 +96,7 @@ export function connect(parts: {
 
   function end(reason: Error): void {
     finish(reason);
-    // The library does not expose its socket, and waits half a minute for the server to close its side.
+    // The library hides its socket, and waits half a minute for the server to close its side.
     const { socket: open } = socket.ws as unknown as { socket: { terminate(): void } | null };
     const cancel = parts.clock.after(CLOSE_WITHIN_MS, () => open?.terminate());
     void socket
@@ -109,9 +108,9 @@ export function connect(parts: {
 }
 
 /**
- * While a linked device counts as online, the owner's phone does not ring. At login the library says that it is not, but
- * only where it knows the account's name; it learns the name soon after linking, and tells it in a way that counts as
- * being online (WhiskeySockets/Baileys#299, #2553).
+ * While a linked device counts as online, the owner's phone does not ring. At login the library reports
+ * itself offline, but only if it knows the account's name; it learns the name soon after linking, and then
+ * reports it in a way that counts as online (WhiskeySockets/Baileys#299, #2553).
  */
 function stayUnseen(socket: WASocket, log: Log): void {
   let isOpen = false;
@@ -127,8 +126,8 @@ function stayUnseen(socket: WASocket, log: Log): void {
 }
 
 /**
- * WhatsApp may retire the secret that stands in the QR codes. Browsers then make a new one and draw the code on the
- * screen anew; the library does not (WhiskeySockets/Baileys#2765).
+ * WhatsApp may retire the secret in the QR codes. Browsers then make a new one and redraw the code; the
+ * library does not (WhiskeySockets/Baileys#2765).
  */
 function withCurrentSecret(socket: WASocket, creds: AuthenticationCreds, show: (qr: string) => void) {
   let shown: string | null = null;
@@ -149,7 +148,7 @@ function withCurrentSecret(socket: WASocket, creds: AuthenticationCreds, show: (
 export type Ack = { kind: 'taken' } | { kind: 'refused'; code: number } | { kind: 'cut off' };
 type Acks = ReturnType<typeof createAcks>;
 
-/** WhatsApp's acknowledgements: the library calls a message sent once it is written, not once WhatsApp has it. */
+/** WhatsApp's acks: the library calls a message sent once it is written, not once WhatsApp has it. */
 export function createAcks() {
   /** Two tries of one message may wait for the same ack. */
   const waiting = new Map<string, Set<(ack: Ack) => void>>();
@@ -161,7 +160,7 @@ export function createAcks() {
   }
 
   return {
-    /** To be called before the message is written, since its ack may come at once. Await it, or `forget` it. */
+    /** Call before the message is written, since its ack may come at once. Await it, or `forget` it. */
     expect(id: string): { ack: Promise<Ack>; forget(): void } {
       let tell: (ack: Ack) => void = () => {};
       const ack = new Promise<Ack>((resolve) => {
@@ -175,10 +174,10 @@ export function createAcks() {
       };
       return { ack, forget };
     },
-    /** WhatsApp answered. `code` is null for a message that it took. */
+    /** WhatsApp answered. `code` is null if it accepted the message. */
     came: (id: string, code: number | null) =>
       settle(id, code === null ? { kind: 'taken' } : { kind: 'refused', code }),
-    /** The connection is gone: there will be no more answers. */
+    /** The connection is gone: no more answers will come. */
     cutOff(): void {
       for (const id of [...waiting.keys()]) settle(id, { kind: 'cut off' });
     },
@@ -190,7 +189,7 @@ const PASSKEY =
 const DEVICES =
   'remove one of its linked devices (four at most), update WhatsApp on the phone, and try again after some hours';
 
-/** Why codes were shown and no link came of them. */
+/** Why codes were shown without a link. */
 export const UNLINKED = {
   unscanned: `not linked: no phone was linked while the last QR codes were shown. If one was scanned, and the phone asked for a passkey or said "Continue on WhatsApp Web", ${PASSKEY}. If it said "Couldn't link device", ${DEVICES}, or link with a code: coterie pair whatsapp --phone NUMBER`,
   untyped: 'nobody typed the code in time',
@@ -202,19 +201,19 @@ export const UNLINKED = {
 
 const MINUTE = 60_000;
 
-/** How connections end: the pauses before the next ones, and how long one must last to begin with the first pause again. */
+/** How connections end: the pauses before reconnecting, and how long one must last to reset the pauses. */
 const CLOSINGS = {
-  /** WhatsApp asks for a new connection, as it does after each linking. */
+  /** WhatsApp asks for a new connection, as after each linking. */
   restart: { pauses: [0, 0, 1_000, 10_000, MINUTE], goodAfterMs: MINUTE },
-  /** Codes were shown in vain. A person who comes later to scan one starts the gateway again. */
+  /** Nobody scanned the codes. A person who wants to scan one later restarts the gateway. */
   unlinked: { pauses: [MINUTE, 5 * MINUTE, 10 * MINUTE], goodAfterMs: Number.POSITIVE_INFINITY },
-  /** The owner took the gateway out of the linked devices: its credentials are worthless. */
+  /** The owner removed the gateway from the linked devices: its credentials are worthless. */
   'logged out': { pauses: [0, 5_000, MINUTE], goodAfterMs: MINUTE },
-  /** Another program is logged in with the same credentials, and comes back as soon as we do. */
+  /** Another program uses the same credentials, and reconnects as soon as we do. */
   replaced: { pauses: [MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE], goodAfterMs: 10 * MINUTE },
   /** WhatsApp has retired our version of WhatsApp Web. */
   outdated: { pauses: [MINUTE, 10 * MINUTE, 60 * MINUTE], goodAfterMs: MINUTE },
-  /** WhatsApp does not let this account, or this client, in. */
+  /** WhatsApp refuses this account, or this client. */
   refused: { pauses: [MINUTE, 10 * MINUTE, 60 * MINUTE], goodAfterMs: MINUTE },
   interrupted: { pauses: null, goodAfterMs: MINUTE },
 } satisfies Record<string, { pauses: number[] | null; goodAfterMs: number }>;
@@ -247,13 +246,13 @@ const CODES: Record<number, [Closing['kind'], string]> = {
   515: ['restart', 'WhatsApp asked for a new connection'],
 };
 
-/** `before`: how many connections in a row ended badly before this one. */
+/** `before`: earlier connections in a row that ended badly. */
 export function pauseAfter({ kind }: Closing, before: number): number {
   const { pauses } = CLOSINGS[kind];
   return pauses === null ? backoffMs(before) : (pauses[Math.min(before, pauses.length - 1)] ?? 0);
 }
 
-/** Whether a connection that ended in this way had gone well until then. */
+/** Whether a connection that ended this way counts as successful. */
 export function wasGood({ kind }: Closing, lastedMs: number): boolean {
   return lastedMs >= CLOSINGS[kind].goodAfterMs;
 }
@@ -266,13 +265,13 @@ export function closingOf(error: unknown): Closing {
   return { kind, reason: kind === 'interrupted' ? `${reason}: ${words}` : reason };
 }
 
-/** The code in an error of the library. */
+/** The status code in an error of the library. */
 export function statusOf(error: unknown): number | null {
   const { output } = (error ?? {}) as { output?: { statusCode?: unknown } | null };
   return typeof output?.statusCode === 'number' ? output.statusCode : null;
 }
 
-/** The error of a request that was under way when a connection ended: closed, lost, or without an answer in time. */
+/** The error of a request cut off by the connection's end: closed, lost, or timed out. */
 export function isEndOfConnection(error: unknown): boolean {
   return [408, 428].includes(statusOf(error) ?? 0);
 }
@@ -281,7 +280,7 @@ const MODULES = /[\\/]node_modules[\\/]/;
 const LIBRARY = /[\\/]node_modules[\\/](@whiskeysockets[\\/]baileys|libsignal|whatsapp-rust-bridge)[\\/]/;
 const LIBSIGNAL = /[\\/]node_modules[\\/](libsignal|@whiskeysockets[\\/]baileys)[\\/]/;
 
-/** Whether an error was thrown inside the library: its stack frames stand before any of ours. */
+/** Whether an error was thrown inside the library: its stack frames come before any of ours. */
 export function isOfLibrary(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
@@ -291,8 +290,8 @@ export function isOfLibrary(error: unknown): boolean {
 }
 
 /**
- * The library's log in ours, at debug. It logs whole objects, keys and messages among them: only its sentences and the
- * messages of errors are passed on.
+ * The library's log in ours, at debug. It logs whole objects, including keys and messages: only its sentences
+ * and error messages are passed on.
  */
 export function libraryLog(log: Log): SocketConfig['logger'] {
   const say = (level: string) => (about: unknown, sentence?: string) => {
@@ -316,9 +315,9 @@ export function libraryLog(log: Log): SocketConfig['logger'] {
 }
 
 /**
- * libsignal writes whole sessions, private keys among them, to the console. It takes no logger, so the console itself is
- * filtered until the returned function is called: the log has a line whenever libsignal writes, without its contents; what
- * others write goes through. A call costs one short stack trace.
+ * libsignal writes whole sessions, including private keys, to the console. It takes no logger, so the console
+ * itself is filtered until the returned function is called: libsignal's output becomes a log line without its
+ * contents; other output goes through. Costs a short stack trace per call.
  */
 export function silenceLibsignal(log: Log): () => void {
   const shared = globalThis.console;
@@ -337,7 +336,7 @@ export function silenceLibsignal(log: Log): () => void {
     }
     shared[method] = filtered;
     return () => {
-      // A function that has replaced ours since may still call it: then everything goes through.
+      // A later wrapper may still call this function: then everything goes through.
       if (shared[method] === filtered) shared[method] = original;
     };
   });

@@ -1,6 +1,6 @@
 /**
- * A message's content as words and files; whatever else people send becomes a line in brackets. Pure, and total: strangers
- * fill in every field, so one of another form than the library declares counts as absent, and nothing throws.
+ * A message's content as words and files; anything else becomes a line in brackets. Pure and total: strangers
+ * fill in every field, so one of the wrong type counts as absent, and nothing throws.
  */
 import { normalizeMessageContent, proto } from '@whiskeysockets/baileys';
 import { bracketed, decimal, text } from '../kit/incoming.js';
@@ -15,7 +15,7 @@ const SECOND_FILES: ReadonlySet<unknown> = new Set([
 
 export type WhatsAppContent = proto.IMessage;
 export type MessageContext = proto.IContextInfo;
-/** The fields of all kinds of files. */
+/** The fields that all kinds of files share. */
 export type MediaMessage = proto.Message.IImageMessage &
   proto.Message.IVideoMessage &
   proto.Message.IAudioMessage &
@@ -36,7 +36,7 @@ export function bytesIn(value: unknown): Uint8Array | undefined {
   return value instanceof Uint8Array && value.length > 0 ? value : undefined;
 }
 
-/** A whole number, which comes as a number, as text, or as a pair of halves. */
+/** A whole number, given as a number, as text, or as two halves. */
 export function countIn(value: unknown): number | undefined {
   let number = value;
   if (typeof value === 'object' && value !== null && 'low' in value && 'high' in value) {
@@ -46,13 +46,13 @@ export function countIn(value: unknown): number | undefined {
 }
 
 type Line = string | null | undefined;
-/** The words of each kind of content. */
+/** The words for each kind of content. */
 type Kinds = { [Kind in keyof WhatsAppContent]?: (part: NonNullable<WhatsAppContent[Kind]>) => Line };
 
 const KINDS: Kinds = {
   conversation: (words) => words,
   extendedTextMessage: (part) => part.text,
-  // Choices among the buttons and lines of another account, and the text of a business beside them.
+  // Choices among another account's buttons and lines, and the text of a business next to them.
   buttonsResponseMessage: (part) => part.selectedDisplayText,
   templateButtonReplyMessage: (part) => part.selectedDisplayText,
   listResponseMessage: (part) => part.title,
@@ -96,7 +96,7 @@ const KINDS: Kinds = {
   stickerPackMessage: () => '[pack of stickers]',
 };
 
-/** Kinds of content that no chat shows, that change other messages, or that are read elsewhere. */
+/** Kinds that no chat shows, that change other messages, or that are handled elsewhere. */
 const WITHOUT_WORDS: ReadonlySet<string> = new Set([
   ...['imageMessage', 'videoMessage', 'ptvMessage', 'audioMessage', 'documentMessage'],
   ...['groupMentionedMessage', 'botForwardedMessage', 'questionMessage', 'pollCreationMessageV4'],
@@ -119,12 +119,12 @@ const WITHOUT_WORDS: ReadonlySet<string> = new Set([
   ...['statusStickerInteractionMessage', 'stickerSyncRmrMessage'],
 ]);
 
-/** So that its sender still gets an answer. */
+/** Ensures that its sender still gets an answer. */
 const UNKNOWN = '[message of a kind that I cannot read]';
-/** Linked devices are told only that there is one. */
+/** Linked devices are only told that such a message exists. */
 const VIEW_ONCE = '[message to be viewed once: only the phone can open it]';
 
-/** The content, without the wrappers that make it disappear or be seen only once. null where there is none. */
+/** The content without its disappearing and view-once wrappers; null if empty. */
 export function contentOf(message: unknown): WhatsAppContent | null {
   const content = unwrapped(message);
   const wrapper =
@@ -146,7 +146,7 @@ function unwrapped(message: unknown): WhatsAppContent | null {
 /** null for content that no chat shows: reactions, votes, calls, messages between devices. */
 export function saidIn(content: WhatsAppContent): ReadContent | null {
   const file = fileIn(content);
-  // A file to be viewed once comes without its key.
+  // A view-once file comes without its key.
   const isWithheld = file?.media.viewOnce === true && bytesIn(file.media.mediaKey) === undefined;
   if (file !== null && !isWithheld) {
     return { words: text(file.media.caption) ?? '', files: [file], context: contextOf(content) };
@@ -155,13 +155,13 @@ export function saidIn(content: WhatsAppContent): ReadContent | null {
   return words.trim() === '' ? null : { words, files: [], context: contextOf(content) };
 }
 
-/** The id of the message that announced the album of this one; null if it stands in none. */
+/** Id of the message that announced this one's album; null outside of albums. */
 export function albumOf({ messageContextInfo }: WhatsAppContent): string | null {
   const { associationType, parentMessageKey } = messageContextInfo?.messageAssociation ?? {};
   return associationType === AssociationType.MEDIA_ALBUM ? (text(parentMessageKey?.id) ?? null) : null;
 }
 
-/** A second file of a message that is there already: the same picture or film in a better form. */
+/** A second file for an earlier message: the same picture or film in better quality. */
 export function isSecondFile({ messageContextInfo }: WhatsAppContent): boolean {
   return SECOND_FILES.has(messageContextInfo?.messageAssociation?.associationType);
 }
@@ -173,7 +173,7 @@ export function labelOf(content: WhatsAppContent): string {
   return said?.words || (kind === undefined ? '' : `[${kind === 'voice' ? 'voice message' : kind}]`);
 }
 
-/** Whether it was chosen among what another account offered: then it is that account's words. */
+/** Whether it was chosen from another account's options: then that account wrote the words. */
 export function isChosen(content: WhatsAppContent): boolean {
   return Boolean(
     content.buttonsResponseMessage ??
@@ -225,7 +225,7 @@ function contactIn({ displayName, vcard }: proto.Message.IContactMessage): strin
 
 const MOST_NUMBERS = 5;
 
-/** `item1.TEL;waid=4917…:+49 17…`: a property, its parameters, and behind the colon its value (RFC 6350). */
+/** `item1.TEL;waid=4917…:+49 17…`: a property, its parameters, and its value after the colon (RFC 6350). */
 function numbersIn(vcard: string): string[] {
   const numbers: string[] = [];
   for (const each of vcard.split('\n')) {

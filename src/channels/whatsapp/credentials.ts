@@ -1,6 +1,6 @@
 /**
- * Our identity as a linked device: the credentials under one name, each key of the Signal protocol under `<type>-<id>`, and
- * since when we are linked. Only what is on the disk counts; nothing is cached but what the library holds.
+ * Our identity as a linked device: the credentials under one name, each Signal key under `<type>-<id>`, and
+ * the time of linking. Only the disk counts; nothing is cached except in the library.
  */
 import {
   type AuthenticationCreds,
@@ -18,20 +18,20 @@ import { alertsIn } from './restrictions.js';
 
 export interface Credentials {
   auth: AuthenticationState;
-  /** Since when this gateway is linked, ms; 0 until then. */
+  /** Time of linking, ms; 0 before. */
   pairedAt(): number;
   linked(at: number): void;
-  /** Saves `auth.creds`; at most one write waits behind the one that runs. */
+  /** Saves `auth.creds`; at most one write is queued behind the running one. */
   save(): void;
-  /** Resolves when everything is on the disk; rejects when it could not be written. */
+  /** Resolves when everything is on disk; rejects if a write failed. */
   settled(): Promise<void>;
-  /** From now on nothing is written any more. */
+  /** Stops all further writes. */
   retire(): void;
 }
 
 const CREDS = 'creds';
 const PAIRED_AT = 'paired-at';
-/** The version of WhatsApp Web that was looked up. It is kept when a link is forgotten. */
+/** The WhatsApp Web version that was looked up. Survives the end of a link. */
 export const VERSION = 'version';
 
 export async function openCredentials(state: ChannelState): Promise<Credentials> {
@@ -61,7 +61,7 @@ export async function openCredentials(state: ChannelState): Promise<Credentials>
         [PAIRED_AT, String(pairedAt)],
       ]);
     });
-    // The library takes no failure; `settled` tells of it.
+    // The library ignores failures; `settled` reports them.
     saved.catch(() => {});
   }
 
@@ -93,17 +93,17 @@ export async function openCredentials(state: ChannelState): Promise<Credentials>
   };
 }
 
-/** Whether this gateway was linked: a pairing that was only begun leaves a number, but no account. */
+/** Whether the gateway is linked: an unfinished pairing leaves a number, but no account. */
 export function isLinked(creds: AuthenticationCreds): boolean {
   return creds.account !== undefined && creds.me !== undefined;
 }
 
-/** A pairing is through, but no login has followed: keys are handed to WhatsApp only then. */
+/** Paired, but never logged in: only a login hands keys to WhatsApp. */
 export function isUnused(creds: AuthenticationCreds): boolean {
   return isLinked(creds) && creds.nextPreKeyId === 1;
 }
 
-/** Forgets the link, with all that belongs to it. */
+/** Forgets the link and everything that belongs to it. */
 export async function forgetLink(state: ChannelState): Promise<void> {
   const kept = await state.get([VERSION]);
   await state.clear();
@@ -137,10 +137,10 @@ function decode<T>(text: string | undefined): T | null {
   return text === undefined ? null : (JSON.parse(text, BufferJSON.reviver) as T);
 }
 
-/** The library's name for people whose name it does not know. */
+/** The library's placeholder for an unknown name. */
 const NO_NAME = '~';
 
-/** The linked account; null until this gateway is linked. */
+/** The linked account; null until linked. */
 export function meIn(creds: AuthenticationCreds): OwnAccount | null {
   const { phone, lid } = personOf(creds.me?.id, creds.me?.lid);
   if (!isLinked(creds) || phone === null) return null;
@@ -148,12 +148,12 @@ export function meIn(creds: AuthenticationCreds): OwnAccount | null {
   return { phone, lid, name: name && name !== NO_NAME ? name : null };
 }
 
-/** The name of the account in the store: its number. */
+/** The account's name in the store: its number. */
 export function accountOf({ phone }: OwnAccount): string {
   return userOf(phone);
 }
 
-/** For `doctor`. It does not log in: that would end the connection of a running gateway. */
+/** For `doctor`. Does not log in: that would end the connection of a running gateway. */
 export async function check(state: ChannelState): Promise<{ identity: string; warnings: string[] }> {
   const creds = decode<AuthenticationCreds>((await state.get([CREDS])).get(CREDS));
   const me = creds && meIn(creds);

@@ -1,4 +1,4 @@
-/** WhatsApp, for the list of channels; and the QR code that links it. */
+/** WhatsApp's entry in the list of channels, and the QR code that links it. */
 import type { Log } from '../../core/log.js';
 import { describeChannel } from '../kit/descriptor.js';
 import { whatsappIds } from './ids.js';
@@ -10,9 +10,9 @@ export const whatsapp = describeChannel({
   options: whatsappOptions,
   secrets: [],
   ids: whatsappIds,
-  // Replies are sent as whole messages.
+  // Default: replies are sent whole.
   streaming: ['off', 'edit'],
-  // The number is mostly a person's own, so unknown senders are let in only where its section says so.
+  // The number is usually a person's own, so unknown senders are let in only if the section says so.
   access: { direct: 'closed', groups: 'listed' },
   async create(host) {
     const { createWhatsApp } = await import('./channel.js');
@@ -24,7 +24,7 @@ async function showQr(text: string, show: (drawn: string) => void, log: Log): Pr
   log.info({ channel: 'whatsapp' }, `whatsapp qr: ${text}`);
   try {
     const { default: qrcode } = await import('qrcode');
-    // A terminal gets black on white; logs, read on a dark ground, light blocks without control characters.
+    // A terminal gets black on white; logs, usually on a dark ground, light blocks without control codes.
     const drawn =
       process.stderr.isTTY === true
         ? qrcode.toString(text, { type: 'terminal', small: true })

@@ -1,6 +1,6 @@
 /**
- * The people, groups and messages that the channel has met: in memory, but for the secrets of messages, which edits are
- * encrypted with.
+ * The people, groups and messages that the channel has met: in memory, except for the message secrets that
+ * edits are encrypted with.
  */
 import { createHash } from 'node:crypto';
 import type { GroupMetadata, WAMessageKey } from '@whiskeysockets/baileys';
@@ -18,7 +18,7 @@ const MOST_PEOPLE = 5_000;
 const MOST_MESSAGES = 2_000;
 const LONGEST_QUOTE = 1_000;
 
-/** A message as a reply can quote it. */
+/** A message in the form in which replies quote it. */
 export interface Quotable {
   key: WAMessageKey;
   text: string;
@@ -27,7 +27,7 @@ export interface Quotable {
 
 export type Directory = ReturnType<typeof createDirectory>;
 
-/** Names, addresses and messages of people. Chats are named by all addresses that they have. */
+/** People's names, addresses and messages. A chat is found by any of its addresses. */
 export function createDirectory() {
   const names = new LRUCache<string, string>({ max: MOST_PEOPLE });
   const forms = new LRUCache<string, string>({ max: 2 * MOST_PEOPLE });
@@ -44,7 +44,7 @@ export function createDirectory() {
       for (const jid of [phone, lid]) if (jid !== null && name?.trim()) names.set(jid, name.trim());
     },
     nameOf: (jid: string): string | null => names.get(jid) ?? null,
-    /** The other address of a person. */
+    /** A person's other address. */
     otherForm: (jid: string): string | null => forms.get(jid) ?? null,
     noteMessage(chats: string[], { key, text, author }: Quotable): void {
       const kept = { key, author, text: cutAt(text, LONGEST_QUOTE) };
@@ -52,7 +52,7 @@ export function createDirectory() {
     },
     quotable,
     authorOf: (chat: string, id: string): string | null => quotable(chat, id)?.author ?? null,
-    /** For how many seconds messages of a chat stay there ("disappearing messages"); 0: no limit. */
+    /** Lifetime of messages in a chat ("disappearing messages"), in seconds; 0: no limit. */
     noteLifetime(chats: string[], seconds: number): void {
       for (const chat of chats) {
         if (seconds > 0) lifetimes.set(chat, seconds);
@@ -66,12 +66,12 @@ export function createDirectory() {
 const MOST_TITLES = 2_000;
 const MOST_GROUPS = 200;
 const METADATA_KEPT_MS = 600_000;
-/** How long no group is asked about again after a lookup that failed. */
+/** Pause after a failed lookup before any group is asked about again. */
 const RETRY_AFTER_MS = 60_000;
 
 export type GroupDirectory = ReturnType<typeof createGroups>;
 
-/** Titles, members and administrators of groups: asked of WhatsApp once, and kept until they change. */
+/** Titles, members and administrators of groups: looked up once, and cached until they change. */
 export function createGroups(
   ask: (group: string) => Promise<GroupMetadata>,
   directory: Directory,
@@ -98,7 +98,7 @@ export function createGroups(
   }
 
   return {
-    /** null until it is known; WhatsApp is then being asked. */
+    /** null until known; this starts a lookup. */
     titleOf(group: string): string | null {
       const title = titles.get(group);
       const failed = failedAt.get(group);
@@ -115,7 +115,7 @@ export function createGroups(
     /** Rejects when WhatsApp cannot be asked. */
     isAdministrator: (group: string, sender: string) =>
       isAdministrator(groups, group, (metadata) => isAdministratorOf(metadata, sender)),
-    /** Whether a person is an administrator, as far as that is known now. */
+    /** Whether a person is an administrator, as far as is known now. */
     manages(group: string, { phone, lid }: Person): boolean {
       const metadata = groups.known(group, Number.POSITIVE_INFINITY);
       const isOne = (jid: string | null) => jid !== null && metadata && isAdministratorOf(metadata, jid);
@@ -129,7 +129,7 @@ export function createGroups(
       }
     },
     membersChanged: groups.forget,
-    /** Changes may have been missed: everything is asked anew. */
+    /** Changes may have been missed: clears the cache. */
     wasAway: groups.forgetAll,
   };
 }
@@ -143,7 +143,7 @@ function isAdministratorOf({ participants }: GroupMetadata, sender: string): boo
 
 const SECRET_KEPT_MS = 3_600_000;
 const PRUNE_EVERY_MS = 1_800_000;
-/** By its id, a message has its secret on one of these; each is one value of the channel's state. */
+/** A message's id selects the shelf of its secret; each shelf is one value of the channel's state. */
 const SHELVES = 256;
 const MOST_ON_SHELF = 16;
 const ALL_SHELVES = Array.from({ length: SHELVES }, (_, number) => `secrets-${number}`);
@@ -162,14 +162,14 @@ export interface MessageSecret {
 export type Secrets = ReturnType<typeof createSecrets>;
 
 /**
- * The secrets of the latest messages: since May 2026 an edit is encrypted with that of the message it changes. Kept for an
- * hour (people may edit for a quarter of one), on the disk for one and a half at most, also over a restart, and in a space
- * that does not grow.
+ * Secrets of recent messages: since May 2026 an edit is encrypted with that of the message it changes. Kept
+ * for an hour (edits are possible for 15 minutes), on disk for 90 minutes at most, across restarts, and in
+ * bounded space.
  */
 export function createSecrets(state: ChannelState, clock: Clock) {
   const shelves = new Map<string, Shelf>();
 
-  /** Shelves are read at their first use. */
+  /** Shelves are read on first use. */
   async function load(names: readonly string[]): Promise<void> {
     const unread = names.filter((name) => !shelves.has(name));
     const found = unread.length === 0 ? new Map() : await state.get(unread);
@@ -191,7 +191,7 @@ export function createSecrets(state: ChannelState, clock: Clock) {
   }
 
   return {
-    /** Resolves when it is on the disk. */
+    /** Resolves when it is on disk. */
     async keep(id: string, { author, bytes }: MessageSecret): Promise<void> {
       const name = shelfOf(id);
       await load([name]);
@@ -206,7 +206,7 @@ export function createSecrets(state: ChannelState, clock: Clock) {
       const found = youngOn(name).filter((each) => each.id === id);
       return found.map(({ author, secret }) => ({ author, bytes: Buffer.from(secret, 'base64') }));
     },
-    /** Removes the old ones from the disk, again and again, until the signal aborts. Never rejects. */
+    /** Keeps removing old secrets from the disk until the signal aborts. Never rejects. */
     async prune(log: Log, signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         try {

@@ -1,6 +1,4 @@
-/**
- * WhatsApp’s ids: addresses of people and groups (JIDs), the ids of our own messages, and what an id tells by its form. Pure.
- */
+/** WhatsApp's ids: addresses (JIDs), our own messages' ids, and what the form of an id tells. Pure. */
 import { createHash } from 'node:crypto';
 import type { IdForms } from '../kit/descriptor.js';
 
@@ -10,16 +8,16 @@ const SERVERS: Record<string, string> = {
   hosted: 's.whatsapp.net',
   'hosted.lid': 'lid',
 };
-/** WhatsApp itself, announcing something. */
+/** WhatsApp itself, for announcements. */
 const WHATSAPP = '0@s.whatsapp.net';
 
-/** One person, by whichever of the two forms are known. */
+/** One person, by one or both forms of the address. */
 export interface Person {
   phone: string | null;
   lid: string | null;
 }
 
-/** Without the device; null for whatever is neither a person nor a group: broadcasts, channels, assistants. */
+/** Without the device; null if neither a person nor a group: broadcasts, channels, assistants. */
 export function plainJid(jid: unknown): string | null {
   const [, user, server] = (typeof jid === 'string' && ADDRESS.exec(jid)) || [];
   if (user === undefined || server === undefined) return null;
@@ -31,7 +29,7 @@ export function isGroup(jid: string): boolean {
   return jid.endsWith('@g.us');
 }
 
-/** A broadcast list: each of its people gets a message of their own. The status broadcast does not count. */
+/** A broadcast list: each of its people gets a copy. The status broadcast does not count. */
 export function isList(jid: string): boolean {
   return /^\d{1,30}@broadcast$/.test(jid);
 }
@@ -54,7 +52,7 @@ export function personOf(...jids: (string | null | undefined)[]): Person {
   return { phone: known.find((jid) => !isLid(jid)) ?? null, lid: known.find(isLid) ?? null };
 }
 
-/** As the core wants it: first the phone form where it is known, then the other one. */
+/** In the core's form: the phone address first if known, then the other one. */
 export function addressesOf({ phone, lid }: Person): { address: string; otherAddress?: string } | null {
   const address = phone ?? lid;
   if (address === null) return null;
@@ -70,14 +68,14 @@ export function numberOf({ phone, lid }: Person): string {
   return phone === null ? userOf(lid ?? '') : `+${userOf(phone)}`;
 }
 
-// The ids of our own messages are made from the key by which the core knows a message: one that is sent again has the same id
-// and is the same message to WhatsApp, and a message that a peer asks for again can be found. The mark in them tells our
-// messages from those of the account's other devices; it comes from a key that is new with each link.
+// The ids of our messages are made from the core's key of the message: a resend has the same id, so WhatsApp
+// sees the same message, and a message that a peer asks for again can be found. The mark in them, new with
+// each link, tells our messages from those of the account's other devices.
 
-/** The ids of web clients begin with this. */
+/** Prefix of the ids of web clients. */
 const WEB = '3EB0';
 const MARK_LENGTH = 8;
-/** 22 characters in all, as usual; enough for numbers up to a million million. */
+/** 22 characters in all, as usual; enough for numbers up to 10¹². */
 const NUMBER_LENGTH = 10;
 
 export function markOf(identityKey: Uint8Array): string {
@@ -109,14 +107,14 @@ export function keyOf(mark: string, id: string): string | null {
 
 /** A group is `1203…@g.us`, an older one `<phone>-<time>@g.us`. */
 const GROUP = /^\d{5,25}(-\d{5,15})?@g\.us$/;
-/** A phone number has at most 15 digits (ITU-T E.164); the other numbers are not longer. */
+/** A phone number has at most 15 digits (ITU-T E.164); other numbers are not longer. */
 const PERSON = /^\d{3,20}@(s\.whatsapp\.net|lid)$/;
 
-/** From `src/WABinary/jid-utils.ts` of Baileys, which knows people by phone number or by `@lid`, and groups. */
+/** From `src/WABinary/jid-utils.ts` of Baileys: people by phone number or by `@lid`, and groups. */
 export const whatsappIds: IdForms = {
   expected: 'whatsapp_491701234567@s.whatsapp.net (or …@lid) for a person, whatsapp_1203…@g.us for a group',
   kindOf(address) {
-    // Only in the form that the channel itself writes: any other would match no chat.
+    // Only the form that the channel itself writes: any other would match no chat.
     if (plainJid(address) !== address) return null;
     if (isGroup(address)) return GROUP.test(address) ? 'group' : null;
     return PERSON.test(address) ? 'sender' : null;

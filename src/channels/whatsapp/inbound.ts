@@ -1,6 +1,6 @@
 /**
- * WhatsApp's messages as the gateway's events. Pure, and total: whatever a message holds, it becomes an event or nothing.
- * Service messages, what we sent ourselves, and whatever stands in no chat with people become nothing.
+ * WhatsApp's messages as events. Pure and total: any message becomes an event or nothing. Service messages,
+ * our own messages, and anything outside a chat with people become nothing.
  */
 import { aesDecryptGCM, hkdf, proto } from '@whiskeysockets/baileys';
 import type { Attachment, InboundChat, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
@@ -35,29 +35,29 @@ import { type MessageKey, sourceOf } from './media.js';
 const { REVOKE, MESSAGE_EDIT } = proto.Message.ProtocolMessage.Type;
 const SEALED_EDIT = proto.Message.SecretEncryptedMessage.SecretEncType.MESSAGE_EDIT;
 
-/** The account that we are linked to. */
+/** The linked account. */
 export interface OwnAccount extends Person {
   phone: string;
   name: string | null;
 }
 
-/** What is known apart from the message itself. */
+/** Context from outside the message. */
 export interface KnownContext {
   me: OwnAccount;
-  /** Whether a message with this id was sent by us, not by another device of the account. */
+  /** Whether we sent the message with this id, not another device of the account. */
   sentByUs(id: string): boolean;
-  /** The other address of a person. */
+  /** A person's other address. */
   otherForm(jid: string): string | null;
-  /** A person's name for themselves. */
+  /** The name that a person gave themselves. */
   nameOf(jid: string): string | null;
   titleOf(group: string): string | null;
-  /** Who wrote a message in a chat; null where it is not remembered. */
+  /** Author of a message in a chat; null if not remembered. */
   authorOf(chat: string, id: string): string | null;
-  /** Whether they may delete what others wrote in a group. */
+  /** Whether the person may delete other people's messages in a group. */
   manages(group: string, person: Person): boolean;
 }
 
-/** Who wrote where, and when. */
+/** Author, chat and time of a message. */
 interface MessageOrigin {
   key: MessageKey;
   chat: InboundChat;
@@ -86,7 +86,7 @@ function bounded(event: InboundEvent | null): InboundEvent | null {
   return event && boundedEvent(event);
 }
 
-/** When a message was sent, ms; 0 where it does not say. */
+/** When a message was sent, ms; 0 if absent. */
 export function sentAtOf(message: { messageTimestamp?: unknown }): number {
   return (countIn(message.messageTimestamp) ?? 0) * 1000;
 }
@@ -137,8 +137,8 @@ function keyIn(value: unknown): MessageKey | null {
 }
 
 /**
- * A message to a list of people is read in the direct chat with its sender; the list itself is no chat. The addressees of
- * our own account's are not told.
+ * A message to a broadcast list is read in the direct chat with its sender; the list itself is no chat. For
+ * our own account's lists the recipients are not told.
  */
 function whereRead(key: MessageKey): MessageKey {
   const { remoteJid, fromMe, participant, participantAlt } = key;
@@ -146,7 +146,7 @@ function whereRead(key: MessageKey): MessageKey {
   return { ...key, remoteJid: participant, remoteJidAlt: participantAlt };
 }
 
-/** The other person of a direct chat. In what our account sent, the second address may be our own. */
+/** The other person of a direct chat. In messages from our account, the second address may be our own. */
 function chatPersonOf(remote: string, alternative: string | undefined, known: KnownContext): Person {
   const { me } = known;
   if (isSamePerson(me, remote)) return me;
@@ -189,7 +189,7 @@ function messageOf(said: ReadContent, origin: MessageOrigin, known: KnownContext
     sentAt,
     mentionsBot: !isForward && mentionsUs(said, known),
     replyTo: isForward ? null : replyOf(context, person, known),
-    // WhatsApp does not say whose words they were.
+    // WhatsApp does not tell the author of a forward.
     ...(isForward ? { forwardedFrom: '' } : {}),
   };
 }
@@ -198,7 +198,7 @@ function isForwarded({ isForwarded, forwardingScore }: MessageContext): boolean 
   return isForwarded === true || (countIn(forwardingScore) ?? 0) > 0;
 }
 
-/** The files of the message that this one replies to; the quotation holds all that is needed to fetch them. */
+/** Files of the message that this one replies to; the quotation has all data to fetch them. */
 function quotedFiles(context: MessageContext, { remoteJid }: MessageKey, known: KnownContext): Attachment[] {
   const stanzaId = text(context.stanzaId);
   const quoted = contentOf(context.quotedMessage);
@@ -243,7 +243,7 @@ function changeIn(
   };
 }
 
-/** Without an emoji, a reaction was taken away. */
+/** Without an emoji, the reaction was removed. */
 function reactionOf(
   reaction: proto.Message.IReactionMessage,
   { chat, sender, sentAt }: MessageOrigin,
@@ -262,7 +262,7 @@ function mentionedIn({ mentionedJid }: MessageContext): string[] {
   return Array.isArray(mentionedJid) ? mentionedJid.map(plainJid).filter((jid) => jid !== null) : [];
 }
 
-/** By the platform's mention, or by `@` and one of our two numbers, typed as it is. */
+/** By the platform's mention, or by `@` and one of our two numbers as typed text. */
 function mentionsUs({ words, context }: ReadContent, { me }: KnownContext): boolean {
   if (mentionedIn(context).some((jid) => isSamePerson(me, jid))) return true;
   const own = numbersOf(me);
@@ -292,8 +292,8 @@ function withNames(
 }
 
 /**
- * Ours is what we sent, not what the owner of the account typed on the phone: ids of the phone look different. (What we
- * sent through an earlier link has another mark in its id, but the same beginning.)
+ * Ours are the messages that we sent, not those that the owner typed on the phone: the phone's ids look
+ * different. (An earlier link's ids have another mark, but the same prefix.)
  */
 function replyOf(context: MessageContext, writer: Person, known: KnownContext): ReplyTo | null {
   const stanzaId = text(context.stanzaId);
@@ -309,7 +309,7 @@ function replyOf(context: MessageContext, writer: Person, known: KnownContext): 
     senderName: name ?? '',
     text: quoted === null ? '' : labelOf(quoted),
     ...(quoted !== null && isForwarded(saidIn(quoted)?.context ?? {}) ? { forwardedFrom: '' } : {}),
-    // Name and text are written by the sender's client.
+    // The sender's client writes name and text.
     told: true,
     ours: known.sentByUs(stanzaId) || (isOfAccount && !isOwn && stanzaId.startsWith('3EB0')),
   };
@@ -327,8 +327,8 @@ function attachmentOf({ kind, media }: MessageFile, key: MessageKey): Attachment
 }
 
 /**
- * Edits come since May 2026 encrypted with the secret of the message that they change. The same edit in its former form;
- * null where it cannot be read, or does not come from the author.
+ * Since May 2026 an edit is encrypted with the secret of the message it changes. Returns it in the former
+ * form; null if it cannot be read, or is not by the author.
  */
 export function openEdit(
   { secretEncType, targetMessageKey, encPayload, encIv }: proto.Message.ISecretEncryptedMessage,
@@ -342,12 +342,12 @@ export function openEdit(
   const forms = [editor.lid, editor.phone].filter((form) => form !== null);
   // Everybody in a group has the secret; only the author may change the message.
   for (const { bytes } of secrets.filter(({ author }) => isSamePerson(editor, author))) {
-    // The author stands in it twice, as author and as editor, each time in either form of the address.
+    // The author occurs in it twice, as author and as editor, each in either form of the address.
     for (const who of forms.flatMap((author) => forms.map((form) => `${author}${form}`))) {
       const key = hkdf(bytes, 32, { info: `${id}${who}Message Edit` });
       const message = decrypted(payload, iv, key);
       if (message === null) continue;
-      // The envelope names the message that is changed: its secret opened the edit.
+      // The envelope names the changed message: its secret opened the edit.
       const change = contentOf(message)?.protocolMessage;
       const edit = { type: MESSAGE_EDIT, editedMessage: change?.editedMessage ?? message };
       const timestampMs = countIn(change?.timestampMs) ?? null;

@@ -1,6 +1,6 @@
 /**
- * Takes in messages. A decrypted message is stored before the library goes on and WhatsApp hears that it arrived (see
- * `signal.ts`). A message that the library hands out in other ways comes too late for that, and is stored at once.
+ * Takes in messages. A decrypted message is stored before the library goes on and acknowledges it (see
+ * `signal.ts`). A message that the library emits another way is too late for that, and is stored at once.
  */
 import {
   type BinaryNode,
@@ -22,11 +22,11 @@ import type { Directory, GroupDirectory, Secrets } from './directory.js';
 import { isGroup, isList, isOwnId, personOf, plainJid, userOf } from './ids.js';
 import { inbound, type KnownContext, type OwnAccount, openEdit, originOf, sentAtOf } from './inbound.js';
 
-/** How many messages are remembered as taken in. */
+/** How many taken messages are remembered. */
 const MOST_TAKEN = 2_000;
 /**
- * A late message that is older than what is stored already is history. One that could not be decrypted is asked for again
- * and comes with its old time, so there is some tolerance.
+ * A late message older than what is already stored is history. One that could not be decrypted is requested
+ * again and keeps its old time, hence this tolerance.
  */
 const LATE_BY_MS = 600_000;
 
@@ -34,11 +34,11 @@ const LATE_BY_MS = 600_000;
 export interface Login {
   me(): OwnAccount | null;
   mark: string;
-  /** Up to when everything is stored or history, ms. */
+  /** Everything up to here is stored or history, ms. */
   since: number;
 }
 
-/** Reads a value that the library keeps in the store. */
+/** Reads values of the library from the store. */
 type Lookup = (names: string[]) => Promise<Record<string, string>>;
 
 export type WhatsAppIntake = ReturnType<typeof createIntake>;
@@ -77,7 +77,7 @@ export function createIntake(
     const event = inbound(await readable(message, known, secrets, log), known);
     if (event === null) return;
     remember(directory, event, message);
-    // A sender's clock must not move the cursor into the future: late messages until then would count as history.
+    // A sender's clock must not move the cursor into the future: messages until then would be history.
     const cursor = Math.max(newest, to.since, Math.min(sentAt, clock.now()));
     const batch = { channel: 'whatsapp', account: accountOf(me), events: [event], cursor: String(cursor) };
     const reception = await receive(isLate ? { ...batch, piledUp: true } : batch);
@@ -95,7 +95,7 @@ export function createIntake(
       receive = to;
     },
 
-    /** A message as it was decrypted, in the stanza it came in. */
+    /** A decrypted message, in the stanza it came in. */
     async decrypted(stanza: BinaryNode, plaintext: Uint8Array, to: Login, lookup: Lookup): Promise<void> {
       const me = to.me();
       const message = me && messageIn(stanza, plaintext, me);
@@ -105,7 +105,7 @@ export function createIntake(
       taken.set(nameOf(message), true);
     },
 
-    /** A message that is to be viewed once, of which linked devices hear only that there is one. */
+    /** A view-once message: linked devices only learn that it exists. */
     async withheld(stanza: BinaryNode, to: Login): Promise<void> {
       const me = to.me();
       if (me === null) return;
@@ -113,7 +113,7 @@ export function createIntake(
       await take({ ...fullMessage, message: WITHHELD }, Boolean(stanza.attrs.offline), to);
     },
 
-    /** A message as the library hands it out. */
+    /** A message as the library emits it. */
     async handedOut(message: WAMessage, isLate: boolean, to: Login): Promise<void> {
       if (!taken.get(nameOf(message))) await take(message, isLate, to);
     },
@@ -124,7 +124,7 @@ export function createIntake(
   };
 }
 
-/** An edit that is encrypted with the secret of its message, decrypted where that is possible. */
+/** Decrypts an edit with the secret of its message, if possible. */
 async function readable(
   message: WAMessage,
   known: KnownContext,
@@ -152,7 +152,7 @@ function remember(directory: Directory, event: InboundEvent, message: WAMessage)
   const content = contentOf(message.message);
   const text = event.text || (content ? labelOf(content) : '');
   directory.notePerson(personOf(sender.address, sender.otherAddress), sender.name);
-  // A message to a list of people is answered in the chat with its sender.
+  // A message to a broadcast list is answered in the chat with its sender.
   const isListed = isList(message.key.remoteJid ?? '');
   const key = isListed ? { remoteJid: chat.address, fromMe: false, id } : message.key;
   directory.noteMessage(chats, { key, text, author: sender.address });
@@ -160,7 +160,7 @@ function remember(directory: Directory, event: InboundEvent, message: WAMessage)
   directory.noteLifetime(chats, countIn(context?.expiration) ?? 0);
 }
 
-/** Looks up the sender's other address, where the message does not have it. */
+/** Looks up the sender's other address, if the message lacks it. */
 async function lookUpSender(directory: Directory, { key }: WAMessage, lookup: Lookup): Promise<void> {
   const jid = plainJid(key.participant || key.remoteJid);
   if (jid === null || isGroup(jid) || directory.otherForm(jid) !== null) return;
@@ -173,8 +173,8 @@ async function lookUpSender(directory: Directory, { key }: WAMessage, lookup: Lo
 }
 
 /**
- * A message as it was decrypted, with what stands on its envelope, in the library's form. null for one that cannot be
- * read: the library notices that, too, and asks for it again.
+ * A decrypted message with the data of its envelope, in the library's form. null if unreadable: the library
+ * notices that, too, and requests it again.
  */
 function messageIn(stanza: BinaryNode, plaintext: Uint8Array, me: OwnAccount): WAMessage | null {
   try {
@@ -188,7 +188,7 @@ function messageIn(stanza: BinaryNode, plaintext: Uint8Array, me: OwnAccount): W
   }
 }
 
-/** What our own phone sent is in one more wrapper; the message's secret may stand inside or beside it. */
+/** Messages from our own phone have one more wrapper; the message's secret may be inside or next to it. */
 function outOfOwnWrapper({ deviceSentMessage, ...outside }: proto.IMessage): proto.IMessage {
   const said = deviceSentMessage?.message;
   if (!said) return outside;
@@ -198,17 +198,17 @@ function outOfOwnWrapper({ deviceSentMessage, ...outside }: proto.IMessage): pro
 
 const WITHHELD = { viewOnceMessage: { message: { imageMessage: { viewOnce: true } } } };
 
-/** Stands in the place of a content that is newer than the library. */
+/** Placeholder for content newer than the library. */
 const OF_LATER_KIND = { messageOfLaterKind: {} };
 
-/** Whether people see something that the library does not know: all that it could read is empty. */
+/** Whether people see content unknown to the library: all that it could read is empty. */
 function isOfLaterKind(said: proto.IMessage, bytes: Uint8Array, { attrs }: BinaryNode): boolean {
   const isSeen = attrs.category !== 'peer' && attrs.type !== 'reaction';
   const isEmpty = Object.keys(said).every((kind) => kind === 'messageContextInfo');
   return isSeen && isEmpty && proto.Message.encode(said).finish().length < bytes.length;
 }
 
-/** In what our own account sent, the library mistakes the sender's other address for that of the chat. */
+/** In messages of our own account, the library mistakes the sender's other address for the chat's. */
 function otherAddressOf({ attrs }: BinaryNode, { key }: WAMessage): { remoteJidAlt?: string } {
   if (!key.fromMe || !attrs.recipient) return {};
   const other =
@@ -216,12 +216,12 @@ function otherAddressOf({ attrs }: BinaryNode, { key }: WAMessage): { remoteJidA
   return other === undefined ? {} : { remoteJidAlt: other };
 }
 
-/** Receipts for a burst of messages go together. */
+/** Read receipts within this time are sent together. */
 const GATHER_MS = 500;
 
 export type ReadReceipts = ReturnType<typeof createReadReceipts>;
 
-/** Read receipts (the blue ticks), for messages that were let in; best effort. */
+/** Read receipts (blue ticks) for messages that were let in; best effort. */
 export function createReadReceipts(tell: (keys: WAMessageKey[]) => Promise<void>, clock: Clock, log: Log) {
   let keys: WAMessageKey[] = [];
   let cancel: (() => void) | null = null;

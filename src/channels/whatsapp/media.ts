@@ -1,8 +1,8 @@
 /**
- * Files of messages. A `source` holds what is needed to fetch one later, also after a restart: where it is, its key, and the
- * message by which it can be asked for again. WhatsApp's media servers keep a file, encrypted, for some weeks; after that
- * its sender's phone may upload it once more. The library downloads without a limit, cannot be stopped, asks any server
- * that a sender names and does not check that the file is whole, so we download it ourselves.
+ * Files of messages. A `source` holds what a later download needs, even after a restart: the file's location
+ * and key, and the message by which to request it again. WhatsApp's media servers keep a file, encrypted, for
+ * some weeks; after that the sender's phone may upload it again. Downloads do not use the library: it has no
+ * size limit, cannot abort, accepts any server named by a sender, and does not check completeness.
  */
 
 import { createDecipheriv, createHash, createHmac, timingSafeEqual } from 'node:crypto';
@@ -18,12 +18,12 @@ import { isGroup, plainJid } from './ids.js';
 
 const MEDIA_HOST = 'mmg.whatsapp.net';
 const MAC_BYTES = 10;
-/** Padding and the code at the end. */
+/** Padding and the authentication code at the end. */
 const OVERHEAD = 16 + MAC_BYTES;
-/** Until the server answers, and then for each piece. */
+/** Time-out for the server's answer, and then for each piece. */
 const SILENT_MS = 20_000;
 const REUPLOAD_MS = 20_000;
-/** The media servers' answers for a file that they no longer have. */
+/** The media servers' answers for a deleted file. */
 const GONE = [403, 404, 410];
 
 export interface MessageKey {
@@ -58,7 +58,7 @@ export function sourceOf(kind: MessageFile['kind'], media: MediaMessage, key: Me
     path: text(media.directPath),
     url: text(media.url),
     sha256: base64(media.fileSha256),
-    // The same for a message and its quotation, which has no device, and names the author in direct chats, too.
+    // The same for a message and its quotation, which lacks a device, and always names the author.
     message: {
       remoteJid,
       id,
@@ -69,7 +69,7 @@ export function sourceOf(kind: MessageFile['kind'], media: MediaMessage, key: Me
   return JSON.stringify(source);
 }
 
-/** null for anything that `sourceOf` did not write. */
+/** null for anything not written by `sourceOf`. */
 export function readSource(written: string): Source | null {
   try {
     return sourceSchema.parse(JSON.parse(written));
@@ -87,7 +87,7 @@ interface MediaRequest {
   source: string;
   maxBytes: number;
   signal: AbortSignal;
-  /** Where we are logged in; null elsewhere. */
+  /** The socket that is logged in, else null. */
   socket: WASocket | null;
   outward: Outward;
   clock: Clock;
@@ -124,7 +124,7 @@ async function attempt(source: Source, { maxBytes, signal, outward, clock }: Med
   return { kind: status < 500 && status !== 429 ? 'gone' : 'unreachable', reason };
 }
 
-/** A sender could name any server; where none of WhatsApp's is named, its usual one has the file. */
+/** A sender could name any server; if none of WhatsApp's is named, the usual one has the file. */
 function addressOf({ path, url }: Source): string | null {
   const named = url !== undefined && URL.canParse(url) ? new URL(url) : null;
   const trusted = named?.protocol === 'https:' && /(^|\.)whatsapp\.net$/.test(named.hostname) ? named : null;
@@ -150,7 +150,7 @@ async function decrypted(encrypted: Buffer, source: Source, maxBytes: number): P
   }
 }
 
-/** Asks the sender's phone to upload the file again. Its new path; null where there is none in time. */
+/** Asks the sender's phone to upload the file again. Returns the new path; null on time-out. */
 async function uploadedAgain({ type, key, path, url, message }: Source, options: MediaRequest) {
   const { socket, clock, signal } = options;
   if (socket === null) return null;

@@ -1,4 +1,4 @@
-/** The keys below `channels.whatsapp` of config.yaml, and what a channel of WhatsApp is created with. */
+/** The keys of `channels.whatsapp` in config.yaml, and what a WhatsApp channel is created with. */
 import * as z from 'zod';
 import type { ChannelHost } from '../../core/channel.js';
 import { address, type Camel, expected, rate, truth } from '../kit/descriptor.js';
@@ -12,7 +12,7 @@ export const whatsappOptions = z.object(
     web_socket_url: address('the address of a WhatsApp server, like wss://web.whatsapp.com/ws/chat', /^wss?$/)
       .nullable()
       .default(null),
-    // null: the library's, and once WhatsApp has retired that, the newest, which is looked up.
+    // null: the library's; once WhatsApp has retired that, the newest, which is looked up.
     version: z
       .string(version)
       .trim()
@@ -31,6 +31,6 @@ export type WhatsAppHost = Pick<
   ChannelHost<WhatsAppOptions>,
   'options' | 'state' | 'cursor' | 'sentPart' | 'noteLink' | 'outward' | 'clock' | 'log'
 > & {
-  /** Shows a code that the phone can scan. */
+  /** Shows a code for the phone to scan. */
   onQr(text: string): void;
 };

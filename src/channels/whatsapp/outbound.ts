@@ -35,18 +35,18 @@ const MIME_TYPES: Record<string, string> = {
   '.zip': 'application/zip',
 };
 
-/** With room for a name of `spare` characters, in bold, before each part: each of them may need an escape. */
+/** Leaves room before each part for a bold name of `spare` characters, each of which may need an escape. */
 export function compose(markdown: string, spare = 0): Part[] {
   const styled = parse(markdown, { tableWidth: TABLE_WIDTH });
   const limit = MAX_TEXT - (spare === 0 ? 0 : 2 * spare + BOLD_MARKERS);
   return cut(styled, { limit, measure: (part) => whatsappText(part).length });
 }
 
-/** The text below a file may be empty, that of a message may not. */
+/** A file's caption may be empty, a message's text may not. */
 export function messageContent(part: Part, bytes: Buffer | null): AnyMessageContent {
   const words = whatsappText(part);
   const { file } = part;
-  // Without a preview: the gateway does not open addresses that a model wrote.
+  // No preview: the gateway does not open addresses that a model wrote.
   if (file === undefined || bytes === null) return { text: words, linkPreview: null };
   if (file.voiceSeconds !== undefined && bytes.length > 0) return voiceNote(bytes, file.voiceSeconds);
   if (bytes.length === 0) return { text: withEmptyNote(words, file), linkPreview: null };
@@ -60,10 +60,10 @@ export function messageContent(part: Part, bytes: Buffer | null): AnyMessageCont
   return { document: bytes, fileName: file.name, mimetype, ...caption };
 }
 
-/** How loud it was is not known: a line of one height, of up to 100. */
+/** The loudness is unknown: a flat line, of values up to 100. */
 const WAVEFORM = new Uint8Array(64).fill(30);
 
-/** In the format in which phones record, so that they play it as a voice note. It has no words below it. */
+/** In the format of phone recordings, so that phones play it as a voice note. It has no caption. */
 function voiceNote(audio: Buffer, voiceSeconds: number): AnyMessageContent {
   const mimetype = 'audio/ogg; codecs=opus';
   const seconds = Math.max(1, Math.round(voiceSeconds));

@@ -1,6 +1,6 @@
 /**
- * Linking by a code that is typed on the phone, while the gateway does not run. The previous link stays until the new one
- * is there.
+ * Links by a code typed on the phone, while the gateway is not running. The previous link stays until the new
+ * one is complete.
  */
 import { type BinaryNode, getBinaryNodeChild, type WASocket, type WAVersion } from '@whiskeysockets/baileys';
 import type { ChannelState } from '../../core/channel.js';
@@ -16,7 +16,7 @@ import type { WhatsAppOptions } from './options.js';
 import { createVersions } from './reconnect.js';
 import { storingFirst } from './signal.js';
 
-/** How often a connection that fails is tried again in vain. */
+/** Maximum number of retries of a failing connection. */
 const TRIES = 10;
 const PAUSE_MS = 2_000;
 
@@ -28,12 +28,12 @@ export interface Pairing {
   log: Log;
   /** With the country code. */
   phone: string;
-  /** Shows a code, which makes an older one worthless. */
+  /** Shows a code, which invalidates the one before. */
   show(code: string): void;
   signal: AbortSignal;
 }
 
-/** Throws when it is given up, or does not work. */
+/** Throws when cancelled or when linking fails. */
 export async function pairByPhone(pairing: Pairing): Promise<{ number: string }> {
   const digits = pairing.phone.replace(/\D/g, '').replace(/^00/, '');
   if (!/^\d{6,15}$/.test(digits)) {
@@ -57,7 +57,7 @@ async function untilLinked(pairing: Pairing, digits: string): Promise<{ number: 
     const version = await versions.current();
     const outcome = await connectOnce(pairing, credentials, version, digits, staged.commit);
     await credentials.settled();
-    // The store is closed soon, and the next connection begins with what is in it now.
+    // The store is closed soon, and the next connection starts from its current content.
     credentials.retire();
     if (outcome.kind === 'linked') return { number: outcome.number };
     if (outcome.kind === 'unlinkable') throw notLinked(outcome.reason);
@@ -65,7 +65,7 @@ async function untilLinked(pairing: Pairing, digits: string): Promise<{ number: 
     if (closing.kind === 'outdated') closing = await versions.refused();
     if (closing.kind === 'refused') throw notLinked(closing.reason);
     reason = closing.kind === 'unlinked' ? UNLINKED.untyped : closing.reason;
-    // The shown code is worthless now, and so is the pairing that began with it.
+    // The shown code is now invalid, and so is the pairing that began with it.
     if (!staged.committed() && closing.kind !== 'restart') staged.clear();
     if (closing.kind === 'logged out') {
       if (!staged.committed()) throw notLinked(UNLINKED.refused);
@@ -86,7 +86,7 @@ function notLinked(reason: string): Fault {
 type Outcome =
   | { kind: 'linked'; number: string }
   | { kind: 'ended'; reason: unknown }
-  /** Another try would end in the same way. */
+  /** A retry would end the same way. */
   | { kind: 'unlinkable'; reason: string };
 
 async function connectOnce(
@@ -103,7 +103,7 @@ async function connectOnce(
     opened = () => resolve(null);
   });
   const end = (error: unknown) => connection.end(error instanceof Error ? error : new Error(String(error)));
-  // Messages that come already are for the gateway: they stay with WhatsApp until it runs.
+  // Messages that already arrive are for the gateway: they stay with WhatsApp until it runs.
   const mayTakeIn = () => new Promise<void>(() => {});
   const connection: WhatsAppConnection = connect({
     options,
@@ -142,7 +142,7 @@ async function connectOnce(
   }
 }
 
-/** Why a phone cannot be linked, however often it is tried. */
+/** A phone cannot be linked, and a retry would not help. */
 class Unlinkable extends Error {}
 
 function refusalOf(code: number): string {
@@ -153,8 +153,8 @@ function refusalOf(code: number): string {
 }
 
 /**
- * Asks for a code to be typed on the phone. The library hands out its code before WhatsApp has answered; here it counts
- * only after that (WhiskeySockets/Baileys#2737). Throws `Unlinkable` when WhatsApp refuses.
+ * Requests a code to type on the phone. The library emits its code before WhatsApp has answered; here it
+ * counts only afterwards (WhiskeySockets/Baileys#2737). Throws `Unlinkable` if WhatsApp refuses.
  */
 async function askForCode(socket: WASocket, digits: string): Promise<string> {
   const answered = new Promise<void>((resolve, reject) => {
@@ -175,8 +175,8 @@ const NEEDED = [
 ];
 
 /**
- * Calls `taken` when the code was typed on the phone, and `refused` when the answer lacks parts: the account has to prove a
- * passkey (WhiskeySockets/Baileys#2694).
+ * Calls `taken` when the code was typed on the phone, and `refused` when the answer lacks parts: the account
+ * has to prove a passkey (WhiskeySockets/Baileys#2694).
  */
 function onCodeTyped(socket: WASocket, refused: (why: Unlinkable) => void, taken: () => void): void {
   socket.ws.on('CB:notification,type:link_code_companion_reg', (notification: BinaryNode) => {
@@ -186,7 +186,7 @@ function onCodeTyped(socket: WASocket, refused: (why: Unlinkable) => void, taken
   });
 }
 
-/** Holds in memory what a pairing writes, until there is a link; from then on it is the state itself. */
+/** Holds a pairing's writes in memory until the link is complete; from then on it is the state itself. */
 function staging(state: ChannelState) {
   const held = new Map<string, string>();
   let committing: Promise<void> | null = null;

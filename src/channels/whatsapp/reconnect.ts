@@ -1,6 +1,6 @@
 /**
- * Keeps connected: a connection that ends is followed by a new one, at once or after a pause, without an end. That no phone
- * has linked us yet, that the phone removed us, and that WhatsApp is not there are states to recover from.
+ * Keeps WhatsApp connected: each ended connection is followed by a new one, at once or after a pause,
+ * indefinitely. Not being linked yet, being unlinked by the phone, and an outage are states to recover from.
  */
 import {
   type BinaryNode,
@@ -44,7 +44,7 @@ import { createAlert } from './restrictions.js';
 import { resending, type SendContext } from './send.js';
 import { storingFirst } from './signal.js';
 
-/** Credentials that cannot be saved are the only copy. */
+/** Credentials that cannot be saved are the only copy: the write is retried. */
 const SAVE_AGAIN_MS = 5_000;
 
 interface ReconnectParts {
@@ -92,7 +92,7 @@ export function createReconnecting(parts: ReconnectParts) {
       unlisten();
       const { closing, isLost } = closingOfLink(error, credentials);
       if (!isLost) await save(credentials);
-      // What the library still does for this connection must not undo what the next one writes.
+      // Late work of the library for this connection must not overwrite the next one's.
       credentials.retire();
       if (isLost) await forgetLink(state);
       return closing.kind === 'outdated' ? await versions.refused() : closing;
@@ -126,7 +126,7 @@ export function createReconnecting(parts: ReconnectParts) {
     open: (): WhatsAppConnection | null => (isOpen ? current : null),
     /** Ends the present connection; a new one follows. */
     renew: (reason: Error): void => current?.end(reason),
-    /** Ends when the signal aborts and the last connection is over. Never rejects. */
+    /** Ends when the signal has aborted and the last connection is closed. Never rejects. */
     async run(): Promise<void> {
       await supervise({ round, log: tell, state: status, clock, signal });
       await alert.settled();
@@ -148,7 +148,7 @@ const ENDED: { [Kind in Closing['kind']]?: ['debug' | 'warn' | 'error', string] 
   interrupted: ['warn', 'the connection to WhatsApp failed; reconnecting'],
 };
 
-/** "Logged out" may also mean that WhatsApp refuses to link us, or that it took a link back before it was used. */
+/** "Logged out" may also mean that WhatsApp refuses to link us, or withdrew a link before its first use. */
 function closingOfLink(error: unknown, { auth }: Credentials): { closing: Closing; isLost: boolean } {
   const closing = closingOf(error);
   if (closing.kind !== 'logged out') return { closing, isLost: false };
@@ -157,7 +157,7 @@ function closingOfLink(error: unknown, { auth }: Credentials): { closing: Closin
   return { closing: { kind: 'unlinked', reason: isLost ? UNLINKED.takenBack : UNLINKED.refused }, isLost };
 }
 
-/** One login: a connection, with its messages handed to the intake and the library's questions answered. */
+/** One login: a connection whose messages go to the intake, with the library's questions answered. */
 async function logIn(
   { host, intake, groups, sender, takesIn, signal, status }: ReconnectParts,
   version: WAVersion,
@@ -174,10 +174,10 @@ async function logIn(
     since: Math.max(credentials.pairedAt(), Number(stored ?? 0)),
   };
   const ownNumber = () => numberOf({ phone: login.me()?.phone ?? null, lid: null });
-  /** The stanza in which a ciphertext came: the library hands over the ciphertext alone. */
+  /** The stanza of each ciphertext: the library passes only the ciphertext. */
   const stanzas = new WeakMap<Uint8Array, BinaryNode>();
   const beforeUse = {
-    // A message that comes when no more are taken in stays with WhatsApp.
+    // A message that arrives after intake has stopped stays with WhatsApp.
     mayTakeIn: () => (takesIn() ? Promise.resolve() : new Promise<void>(() => {})),
     async decrypted(ciphertext, plaintext, keys) {
       const stanza = stanzas.get(ciphertext);
@@ -185,7 +185,7 @@ async function logIn(
       try {
         await intake.decrypted(stanza, plaintext, login, async (names) => keys.get('lid-mapping', names));
       } catch (error) {
-        // It is still with WhatsApp, which gives it to the next connection.
+        // WhatsApp still has it, and delivers it to the next connection.
         connection.end(new Error(`what came from WhatsApp could not be stored: ${describe(error)}`));
         throw error;
       }
@@ -250,7 +250,7 @@ function listen(
     for (const { content } of parts) if (content instanceof Uint8Array) stanzas.set(content, stanza);
     if (isWithheld(parts)) void store(() => intake.withheld(stanza, login));
   });
-  // A person gives the token without which WhatsApp may refuse messages to them.
+  // A person provides the token without which WhatsApp may refuse messages to them.
   ws.on('CB:notification,type:privacy_token', async ({ attrs }: BinaryNode) => {
     const { phone, lid } = await whose(attrs.from);
     for (const chat of [phone, lid]) if (chat !== null) sender.restrictions.opened(chat);
@@ -263,7 +263,7 @@ function listen(
   ev.on('group-participants.update', ({ id }) => groups.membersChanged(id));
 }
 
-/** A message to be viewed once comes without its content. */
+/** A view-once message comes without its content. */
 function isWithheld(parts: BinaryNode[]): boolean {
   const isUnavailable = ({ tag, attrs }: BinaryNode) =>
     tag === 'unavailable' && attrs.type?.startsWith('view_once');
@@ -273,7 +273,7 @@ function isWithheld(parts: BinaryNode[]): boolean {
 const LOOK_UP_EVERY_MS = 6 * 3_600_000;
 const LOOK_UP_TIMEOUT_MS = 15_000;
 const MOST_BYTES = 5_000_000;
-/** Without these, WhatsApp's servers answer with a page for browsers that are too old. */
+/** Without these, WhatsApp's servers answer with a page for outdated browsers. */
 const HEADERS = {
   'sec-fetch-site': 'none',
   'user-agent':
@@ -291,8 +291,8 @@ interface VersionHost {
 }
 
 /**
- * Which version of WhatsApp Web the gateway says it is. WhatsApp retires old ones and then closes with 405 before anything
- * else; so that a gateway comes back without a release, the newest is looked up then, where a browser finds it.
+ * The version of WhatsApp Web to log in as. WhatsApp retires old ones and then closes with 405 before
+ * anything else; to recover without a release, the newest is then looked up where a browser finds it.
  */
 export function createVersions({ options, state, outward, clock, log }: VersionHost, signal: AbortSignal) {
   async function remembered(): Promise<z.output<typeof rememberedSchema>> {
@@ -304,7 +304,7 @@ export function createVersions({ options, state, outward, clock, log }: VersionH
     if (options.version !== null) return numbersOf(options.version);
     const { version } = await remembered();
     const own = DEFAULT_CONNECTION_CONFIG.version;
-    // After an update, the library's may be the newer one.
+    // After an update, the library's may be newer.
     return version !== null && isNewer(numbersOf(version), own) ? numbersOf(version) : own;
   }
 
@@ -331,7 +331,7 @@ export function createVersions({ options, state, outward, clock, log }: VersionH
     return [2, 3000, Number(revision)];
   }
 
-  /** WhatsApp refused the current version as too old. A restart where there is another now; else what to do. */
+  /** WhatsApp refused the version as too old. Returns a restart if there is another now; else what to do. */
   async function refused(): Promise<Closing> {
     const old = await current();
     const told = `WhatsApp refuses the version of its client that the gateway says it is, ${old.join('.')}, as too old (405)`;
@@ -343,7 +343,7 @@ export function createVersions({ options, state, outward, clock, log }: VersionH
     const { version, lookedUpAt } = await remembered();
     if (clock.now() - lookedUpAt < LOOK_UP_EVERY_MS)
       return stuck(`a newer one was looked up lately: ${remedy}`);
-    // Stored before the look-up: a gateway that is restarted again and again does not ask again and again.
+    // Stored before the lookup: a gateway in a restart loop does not repeat it each time.
     const store = (found: string | null) =>
       state.set(new Map([[VERSION, JSON.stringify({ version: found, lookedUpAt: clock.now() })]]));
     await store(version);

@@ -1,8 +1,8 @@
 /**
- * Chats that WhatsApp does not let this account write into just now (463): the account may begin no chats for some time, or
- * the token is missing that a person's phone gives to those it trusts. Each further try counts against the account, so such
- * a chat pauses, each time for longer, while other chats go on; it is tried at once when what was missing has come. The
- * pauses are kept in the channel's state, since a restart is no reason to try.
+ * Chats into which WhatsApp currently forbids this account to write (463): the account may not begin chats
+ * for some time, or lacks the token that a person's phone gives to those it trusts. Each further try counts
+ * against the account, so such a chat backs off, while other chats go on; it is retried at once when the
+ * obstacle is gone. The pauses are in the channel's state, and survive a restart.
  */
 import * as z from 'zod';
 import type { ChannelState } from '../../core/channel.js';
@@ -12,7 +12,7 @@ import type { Log } from '../../core/log.js';
 
 const ALERTS = ['trouble', 'restriction'] as const;
 
-/** A problem in words for an operator, kept in the channel's state until it is over, for `doctor`: another process. */
+/** A problem for an operator, kept in the channel's state until it is over: `doctor` is another process. */
 export function createAlert(name: (typeof ALERTS)[number], state: ChannelState, log: Log) {
   let current: string | null | undefined;
   let writing = Promise.resolve();
@@ -29,7 +29,7 @@ export function createAlert(name: (typeof ALERTS)[number], state: ChannelState, 
           log.debug({ channel: 'whatsapp', reason: describe(error) }, 'storing an alert for doctor failed'),
         );
     },
-    /** Resolves when it is on the disk. */
+    /** Resolves when it is on disk. */
     settled: () => writing,
   };
 }
@@ -44,7 +44,7 @@ const PAUSES = [10 * MINUTE, 60 * MINUTE, 4 * 60 * MINUTE];
 const LONGEST_PAUSE = 12 * 60 * MINUTE;
 
 const NAME = 'holds';
-/** A waiting message is tried within this time after the pause; where none was tried, none waits. */
+/** A waiting message is retried within this time after the pause; if none was, none is waiting. */
 const TRIED_WITHIN_MS = 60 * MINUTE;
 /** How long a chat's refusals are remembered after its pause. */
 const FORGOTTEN_AFTER_MS = 7 * 24 * 60 * MINUTE;
@@ -89,12 +89,12 @@ export function createRestrictions(state: ChannelState, clock: Clock, log: Log) 
       if (kept) alert.set(reason());
     },
 
-    /** Resolves when everything is on the disk. */
+    /** Resolves when everything is on disk. */
     settled: () => writing,
-    /** How long no message may go to this chat, ms; 0 if it may. */
+    /** Remaining pause of this chat, ms; 0 if there is none. */
     leftFor: (chat: string): number => Math.max(0, (paused.get(chat)?.until ?? 0) - clock.now()),
 
-    /** WhatsApp refused a message to this chat. How long the chat pauses now, ms. */
+    /** WhatsApp refused a message to this chat. Returns the new pause, ms. */
     refused(chat: string): number {
       const refusals = (paused.get(chat)?.refusals ?? 0) + 1;
       const until = Math.max(clock.now() + (PAUSES[refusals - 1] ?? LONGEST_PAUSE), restrictedUntil);
@@ -105,7 +105,7 @@ export function createRestrictions(state: ChannelState, clock: Clock, log: Log) 
       return until - clock.now();
     },
 
-    /** The missing token came: the chat may be tried again. */
+    /** The missing token came: the chat may be retried. */
     opened(chat: string): void {
       const pause = paused.get(chat);
       if (pause === undefined) return;
@@ -113,13 +113,13 @@ export function createRestrictions(state: ChannelState, clock: Clock, log: Log) 
       save();
     },
 
-    /** WhatsApp took a message. */
+    /** WhatsApp accepted a message. */
     taken(chat: string): void {
       if (paused.delete(chat)) changed();
       else alert.set(reason());
     },
 
-    /** The account may begin no chats until then (ms); null: it may again. */
+    /** Until then (ms) the account may not begin chats; null: no restriction. */
     restricted(until: number | null): void {
       restrictedUntil = until ?? 0;
       if (until === null)
@@ -132,7 +132,7 @@ export function createRestrictions(state: ChannelState, clock: Clock, log: Log) 
       }
     },
 
-    /** For an operator; null where all is well. */
+    /** For an operator; null if all is well. */
     reason,
   };
 }

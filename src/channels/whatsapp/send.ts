@@ -1,6 +1,6 @@
 /**
- * Sends messages and reactions and waits until WhatsApp has them; and sends again what a peer could not decrypt. A message
- * has the same id at each try, so that it arrives only once.
+ * Sends messages and reactions and waits for WhatsApp's ack; resends messages that a peer could not decrypt.
+ * A message has the same id on each try, so that it arrives only once.
  */
 import {
   generateWAMessageContent,
@@ -23,24 +23,24 @@ import { keyOf } from './ids.js';
 import { messageContent } from './outbound.js';
 import type { Restrictions } from './restrictions.js';
 
-/** WhatsApp takes larger documents, but nobody wants to wait for them on a phone. */
+/** WhatsApp takes larger documents, but they would be slow on a phone. */
 const UPLOADS = { bytes: 100_000_000, platform: 'WhatsApp' };
 const ACK_TIMEOUT_MS = 45_000;
 /** A file has to be uploaded first. */
 const UPLOAD_TIMEOUT_MS = 300_000;
-/** An upload that makes no progress for so long is given up. */
+/** An upload without progress for so long is aborted. */
 const UPLOAD_STALLED_MS = 60_000;
 
-/** Refusals that are final: we are not in the group, the number does not exist, it is not allowed. */
+/** Final refusals: not in the group, no such number, not allowed. */
 const FINAL = new Set([400, 401, 403, 404, 405, 406, 410]);
 /** The account may not write into this chat. */
 const RESTRICTED = 463;
-/** A paused chat may be opened earlier. Until then a try ends here, and WhatsApp hears nothing of it. */
+/** A paused chat may be opened earlier. Until then a try ends here, without reaching WhatsApp. */
 const LOOK_AGAIN_MS = 600_000;
 
 export interface SendContext {
   directory: Directory;
-  /** The messages sent last, by id: a peer that could not decrypt one asks for it again. */
+  /** Recently sent messages, by id: a peer that could not decrypt one asks for it again. */
   sent: LRUCache<string, proto.IMessage>;
   restrictions: Restrictions;
   clock: Clock;
@@ -55,7 +55,7 @@ export async function send(
   options: {
     id: string;
     replyTo: string | null;
-    /** Sent as it is, instead of the part. */
+    /** Sent unchanged, instead of the part. */
     content?: proto.IMessage | undefined;
     signal: AbortSignal;
   },
@@ -80,8 +80,8 @@ export async function send(
   }
   try {
     const timeout = bytes === null ? ACK_TIMEOUT_MS : UPLOAD_TIMEOUT_MS;
-    // When a connection ends, the library still waits for its answers; we do not. A try that goes on does no harm: with
-    // the same id it is the same message.
+    // When a connection ends, the library still waits for its answers; we do not. A try that goes on does no
+    // harm: with the same id it is the same message.
     const work = Promise.race([write(), ack]);
     const outcome = await within(sender.clock, timeout, signal, work);
     if (typeof outcome === 'string') return unreachable(outcome);
@@ -102,7 +102,7 @@ export async function send(
   }
 }
 
-/** The content of a message for the library's protocol; files are uploaded for it. */
+/** The content of a message for the library's protocol; uploads its files. */
 function protocolContent(
   log: Log,
   socket: WASocket,
@@ -136,7 +136,7 @@ function messageOf(
   return message ?? content;
 }
 
-/** Waits for the work no longer than `ms`; the work itself goes on. Else the reason. */
+/** Waits at most `ms` for the work, which itself goes on; returns the reason otherwise. */
 async function within(
   clock: Clock,
   ms: number,
@@ -163,7 +163,7 @@ function refused(sender: SendContext, { address }: Recipient, code: number, reas
   return FINAL.has(code) ? { kind: 'refused', reason } : unreachable(reason);
 }
 
-/** The owners hear of it once a day. */
+/** The owners are told once a day. */
 function paused({ restrictions, clock }: SendContext, pause: number): SendResult {
   const text = restrictions.reason();
   const key = `whatsapp.restricted.${new Date(clock.now()).toISOString().slice(0, 10)}`;
@@ -174,12 +174,12 @@ function paused({ restrictions, clock }: SendContext, pause: number): SendResult
   };
 }
 
-/** `taken: 'no'`, because a resend is never shown twice: WhatsApp recognises it by its id. */
+/** `taken: 'no'`, because a resend is never shown twice: WhatsApp recognises its id. */
 function unreachable(reason: string): Extract<SendResult, { kind: 'unreachable' }> {
   return { kind: 'unreachable', reason, taken: 'no' };
 }
 
-/** Our reaction to a message, which is a message of its own; null where the other is not known any more. */
+/** Our reaction, a message of its own; null if the message it is for is no longer known. */
 export function reactionTo(
   directory: Directory,
   { address, kind }: Recipient,
@@ -188,7 +188,7 @@ export function reactionTo(
   senderTimestampMs: number,
 ): proto.IMessage | null {
   const known = directory.quotable(address, id)?.key;
-  // In a group the key holds the author, too, so only a message that came since the start can be named there.
+  // In a group the key needs the author, so only a message received since the start can be named.
   const key = known ?? (kind === 'direct' ? { remoteJid: address, fromMe: false, id } : null);
   if (key === null) return null;
   return {
@@ -197,8 +197,8 @@ export function reactionTo(
 }
 
 /**
- * Finds what we sent, for a peer whose phone could not decrypt it and asks again: the library encrypts it anew. It comes from
- * memory, else from the store, by the key in the message's id. Never rejects: a message that is not found is not resent.
+ * Finds a sent message that a peer's phone could not decrypt and requests again; the library re-encrypts it.
+ * Looks in memory, then in the store, by the key in its id. Never rejects: if absent, it is not resent.
  */
 export function resending(
   { sent, log }: SendContext,

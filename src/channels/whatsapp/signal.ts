@@ -1,12 +1,12 @@
 /**
- * The library's encryption, in an order that survives `kill -9`. By itself the library advances a session before the message
- * is stored, acknowledges the message to WhatsApp, and only then hands it out; and it writes a message to the wire before the
- * session that encrypted it is on the disk. Here
- *   - a decrypted message is stored in the same transaction, before the session advances: if that is cut off, the message comes
- *     again and can be decrypted again; a stored one is recognised by its id;
- *   - an encrypted message is on the disk before it is on the wire: no key of the session is ever used twice;
- *   - one operation runs at a time: two that read the same session would each undo the other's writes;
- *   - a message advances the session that decrypted it, and no other (`restoreUnused`).
+ * The library's encryption, in an order that survives `kill -9`. The library alone would advance a session
+ * before the message is stored, acknowledge it to WhatsApp, and only then emit it; and it would send a
+ * message before the session that encrypted it is on disk. Here:
+ * - a decrypted message is stored in the same transaction, before the session advances: after a crash it
+ * comes again and can be decrypted again; a stored one is recognised by its id;
+ * - an encrypted message is on disk before it is sent: no key of the session is ever used twice;
+ * - one operation runs at a time: two that read the same session would undo each other's writes;
+ * - a message advances the session that decrypted it, and no other (`restoreUnused`).
  */
 import { AsyncResource } from 'node:async_hooks';
 import { DEFAULT_CONNECTION_CONFIG, type SignalDataSet, type SocketConfig } from '@whiskeysockets/baileys';
@@ -17,16 +17,16 @@ type Auth = Parameters<MakeRepository>[0];
 type Keys = Extract<Auth['keys'], { transaction: unknown }>;
 
 export interface BeforeUse {
-  /** Resolves when messages may be taken in. One that waits for this counts as not received, and comes again. */
+  /** Resolves when messages may be taken in. Until then they count as not received, and come again. */
   mayTakeIn(): Promise<void>;
-  /** Stores what was decrypted. When it rejects, the session does not advance. */
+  /** Stores a decrypted message. When it rejects, the session does not advance. */
   decrypted(ciphertext: Uint8Array, plaintext: Uint8Array, keys: Keys): Promise<void>;
 }
 
 export function storingFirst(before: BeforeUse): MakeRepository {
   return (auth, logger, pnToLid) => {
     const keys = withTransactions(auth.keys);
-    /** A message on an existing session is being decrypted; nothing else happens at the same time. */
+    /** A message on an existing session is being decrypted; nothing else runs at the same time. */
     let isDecrypting = false;
     const set = async (data: SignalDataSet) =>
       keys.set(isDecrypting ? await withUnusedRestored(keys, data) : data);
@@ -36,8 +36,8 @@ export function storingFirst(before: BeforeUse): MakeRepository {
       pnToLid,
     );
     const alone = createMutex();
-    // The library finds the transaction it is in through the async context. Out here there is none, so an operation
-    // inside a send commits by itself, and not when the send is over.
+    // The library finds its transaction through the async context. Outside there is none, so an operation
+    // within a send commits at once, and not when the send is over.
     const outside = new AsyncResource('whatsapp-signal');
     const runAlone = <T>(work: () => Promise<T>) => outside.runInAsyncScope(() => alone(work));
 
@@ -52,7 +52,7 @@ export function storingFirst(before: BeforeUse): MakeRepository {
       );
     }
 
-    // A person's first messages would overtake each other while their two addresses are being noted.
+    // A person's first messages could overtake each other while their two addresses are being stored.
     const { lidMapping } = inner;
     const note = lidMapping.storeLIDPNMappings.bind(lidMapping);
     const inTurn = createMutex();
@@ -100,16 +100,16 @@ interface Written {
 }
 
 /**
- * `after`, but with every session that did not decrypt the message as it was `before`. A person's record holds several
- * sessions: a new one begins with the first send of a process, and messages from before still come on an older one. libsignal
- * tries one after the other and also changes those that fail: the open session would move to a ratchet that nobody else knows,
- * and none of our messages could be read any more.
+ * `after`, but with every session that did not decrypt the message restored from `before`. A person's record
+ * holds several sessions: a process's first send begins a new one, and earlier messages still come on an
+ * older one. libsignal tries each in turn and also changes those that fail: the open session would move to a
+ * ratchet that nobody else knows, and our messages would become unreadable.
  */
 export function restoreUnused(before: unknown, after: unknown): unknown {
   if (!isWritten(before) || !isWritten(after)) return after;
   const sessions = Object.entries(after._sessions).map(([key, session]) => {
     const earlier = before._sessions[key];
-    // libsignal counts up the one that decrypted it.
+    // libsignal increments the counter of the one that decrypted it.
     return [key, earlier?.indexInfo.used === session.indexInfo.used ? earlier : session] as const;
   });
   return { ...after, _sessions: Object.fromEntries(sessions) };
