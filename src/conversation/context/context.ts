@@ -1,6 +1,6 @@
 /**
- * Step 4 of the route: builds the model request of a turn from what the persona knows, the summary of what left its window,
- * the window, and the messages to be answered.
+ * Step 4 of the route: builds the model request of a turn from the persona's knowledge, the summary of earlier conversation, the
+ * window, and the messages to answer.
  */
 import type { ChatRecord } from '../../core/chat-record.js';
 import { cutWithMarker } from '../../core/cut.js';
@@ -24,23 +24,23 @@ import type { AskedMessage, RenderedEntry, WindowCache, WindowContent } from './
 
 export interface TurnContext {
   persona: Persona;
-  /** System prompt, history, and finally the batch. */
+  /** System prompt, history and, at the end, the batch. */
   messages: ModelMessage[];
-  /** What the prompt shows of this persona's tiers; writes compare with it. */
+  /** The persona's tiers as shown in the prompt; writes compare with them. */
   seen: Map<string, SeenTier>;
   /** The memory in the prompt; null if it is the same as for the last answer, which the store has. */
   promptMemory: PromptMemory | null;
   view: ViewRecord;
   /** The recalled lines, as shown. */
   recalled: string[];
-  /** Whether it holds words from outside, and what people named. */
+  /** Whether it holds untrusted text, and which hosts people named. */
   trust: Trust;
   /** Messages whose files belong to the question and were not fetched yet. */
   unread: StoredMessage[];
   sizes: WindowSize;
   /** Our estimate of this request, without the steps of its turn. */
   requestTokens: number;
-  /** Our estimate of the tokens that are left for the turn's own calls and results. */
+  /** Our estimate of the tokens left for the turn's own calls and results. */
   stepTokens: number;
 }
 
@@ -54,18 +54,18 @@ export interface ContextRequest {
   personas: Persona[];
   batch: StoredMessage[];
   tools: ToolSet;
-  /** Whose words led to the turn, which says what it may see. */
+  /** The rights of the people whose words led to the turn; decides what it may see. */
   authorisation: Authorisation;
   now: number;
-  /** How long the oldest message of the batch waited; null unless the reply has to mention it. */
+  /** Waiting time of the batch's oldest message; null unless the reply has to mention it. */
   lateByHours: number | null;
 }
 
-/** A safety limit: windows are compacted long before; a longer one is cut for this request. */
+/** Safety limit: windows are compacted long before; a longer one is cut for this request. */
 const ROWS_PER_WINDOW = 4;
-/** The share of the remaining space that loaded skills may take. */
+/** Share of the remaining space for loaded skills. */
 const SKILLS_SHARE = 0.5;
-/** The share of the remaining space that the messages to be answered may take. */
+/** Share of the remaining space for the messages to answer. */
 const ASKED_SHARE = 0.9;
 
 export async function buildContext(
@@ -139,14 +139,14 @@ export async function buildContext(
     stepTokens: roomForSteps(most, used),
     sizes: {
       estimated: fixedTokens + besideTokens + tokensIn(entries),
-      // The batch, and the reply to it.
+      // The batch and the reply to it.
       messages: window.addressed + batch.length + 1,
       overfull: window.overfull,
     },
   };
 }
 
-/** Neither file is needed for an answer, so a folder that cannot be written does not prevent one. */
+/** Neither file is needed for an answer, so an unwritable folder does not prevent one. */
 async function prepareFiles(services: Services, { chat, personaId }: ContextRequest): Promise<void> {
   const warn = (text: string) => (error: unknown) => services.log.warn({ err: error, chat: chat.id }, text);
   await services.personas
@@ -173,7 +173,7 @@ function readWindow(
   });
 }
 
-/** null where there is nothing to recall beyond what the prompt shows; a young chat usually has nothing. */
+/** null if the prompt already shows everything there is to recall, as usual in a young chat. */
 async function recalledFor(
   services: Services,
   { chat, room, personaId, batch, now }: ContextRequest,
@@ -193,7 +193,7 @@ async function recalledFor(
   return recollect(services, scope, batch, history, inPrompt, { now, except });
 }
 
-/** The instructions of skills that people loaded with `/skill`, as far as they fit; empty: none. */
+/** Instructions of skills loaded by people with `/skill`, as far as they fit; empty if there are none. */
 async function skillsLoaded(
   { skills }: Services,
   { batch, tools }: ContextRequest,
@@ -206,7 +206,7 @@ async function skillsLoaded(
   const loaded: string[] = [];
   for (const { name } of asked) {
     const found = await skills.load(name, { by: 'people', paths: 'placed' });
-    // It may have gone since it was listed.
+    // It may be gone since it was listed.
     if (!found.ok) continue;
     const shown = cutWithMarker(found.text, charsWithin(found.text, share), 'skill-max-chars');
     loaded.push(`${SKILL_NOTE}\n${fenced(shown)}\n`);
@@ -217,7 +217,7 @@ async function skillsLoaded(
 const SKILL_NOTE =
   '(Instructions of a skill, which a person has asked for with /skill: follow them for what is said there.)';
 
-/** A model wrote it from what people said, so it is marked as information, not instructions. */
+/** A model wrote the summary from people's words, so it is marked as information, not instructions. */
 export function summaryMessage(summary: string, isTainted: boolean): ModelMessage {
   return {
     role: 'user',
@@ -227,7 +227,7 @@ export function summaryMessage(summary: string, isTainted: boolean): ModelMessag
   };
 }
 
-/** Recalled lines depend on the batch, so they stand with it: the prompt before it stays the same from turn to turn. */
+/** Recalled lines depend on the batch, so they are placed with it: the prompt before it stays the same from turn to turn. */
 function recalledText(recollection: Recollection | null): string {
   if (recollection === null || recollection.lines.length === 0) return '';
   const { lines, isFromOutside } = recollection;
@@ -235,8 +235,8 @@ function recalledText(recollection: Recollection | null): string {
 }
 
 /**
- * The messages to be answered, with those overheard between and behind them. A message longer than its share is cut, with
- * a marker; overheard messages that do not fit are left out.
+ * The messages to answer, with those overheard between and after them. A message longer than its share is cut with a marker;
+ * overheard messages that do not fit are dropped.
  */
 function askedText(
   { room, lateByHours }: ContextRequest,
@@ -268,7 +268,7 @@ function askedText(
   return late + topic + kept.join('\n');
 }
 
-/** The newest entries that fit; older ones are left out of this request entirely. */
+/** The newest entries that fit; older ones are dropped from this request. */
 function newestWithin(entries: RenderedEntry[], most: number): RenderedEntry[] {
   let tokens = 0;
   let from = entries.length;

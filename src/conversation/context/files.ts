@@ -1,6 +1,6 @@
 /**
- * Steps 3 and 4 of the route: files that came with messages. Voice notes that may name their addressee are transcribed in
- * step 3; everything else is fetched and read when its message is answered.
+ * Steps 3 and 4 of the route: files that came with messages. Voice notes that may name their addressee are transcribed in step 3;
+ * everything else is fetched and read when its message is answered.
  */
 
 import type { Channel } from '../../core/channel.js';
@@ -23,11 +23,11 @@ export interface FilesRequest {
 export interface FilesRead {
   /** The same messages with their updated text. */
   messages: StoredMessage[];
-  /** What to tell the senders, by message. */
+  /** Notices to the senders, by message. */
   notices: { message: StoredMessage; text: string }[];
 }
 
-/** An album's files are fetched side by side; more at once would fill the memory. */
+/** Files of an album are fetched concurrently; more at once would fill the memory. */
 const AT_ONCE = 5;
 
 /** Transcribes voice notes that may name the message's addressee. */
@@ -39,7 +39,7 @@ export function mayAddress(media: Media, { attachments = [], quiet, forwardedFro
   return quiet !== true && forwardedFrom === undefined && media.mayAddress(attachments);
 }
 
-/** Reads all files that have no outcome yet. null when aborted, or when the claim is lost. */
+/** Reads all files that have no outcome yet. null if aborted or the claim is lost. */
 export function readFiles(services: Services, request: FilesRequest): Promise<FilesRead | null> {
   return read(services, request, (message) => isUnread(message) || isUntold(services.media, message));
 }
@@ -48,7 +48,7 @@ export function isUnread({ attachments = [] }: StoredMessage): boolean {
   return attachments.some(({ outcome }) => outcome === undefined);
 }
 
-/** The outcome of a file that is replied to may be known from its own message already. */
+/** The outcome of a file that is replied to may already be known from its own message. */
 function isUntold(media: Media, { attachments = [], words = '', text }: StoredMessage): boolean {
   return attachments.some(({ ofReply }) => ofReply) && media.tell(words, attachments) !== text;
 }
@@ -98,7 +98,7 @@ async function readOne(
   return isKept ? { message: { ...message, ...changed }, notice } : null;
 }
 
-/** The words in a document or picture are from outside; a voice note is the sender's own. */
+/** The text of a document or picture is untrusted; a voice note is the sender's own words. */
 function bringsWords(attachments: StoredMessage['attachments'] = []): boolean {
   return attachments.some(
     ({ kind, outcome }) =>
@@ -106,23 +106,23 @@ function bringsWords(attachments: StoredMessage['attachments'] = []): boolean {
   );
 }
 
-/** How far apart a file and the question about it may be. */
+/** Maximum time between a file and the question about it. */
 const WITHIN_MS = 2 * 60_000;
 const FILES_IN_ALBUM = 10;
 const MOST_IMAGES = 4;
-/** Images are looked for only among this many of the newest messages. */
+/** Images are searched only among this many of the newest messages. */
 const WITHIN_MESSAGES = 20;
 
 /**
- * The files that a request shows. People send a picture and ask about it in the next message, so what a sender sent just
- * before or after belongs to the question. Images of the question come first, then the newest few others.
+ * The files that a request shows. People send a picture and ask about it in the next message, so files a sender sent just before or
+ * after belong to the question. Its images come first, then the newest few others.
  */
 export async function shownFiles(
   media: Media,
   { heard, history, asked }: WindowContent,
   batch: readonly StoredMessage[],
 ): Promise<{
-  /** The messages with files, oldest first, that belong to the question. */
+  /** The messages with files that belong to the question, oldest first. */
   beside: StoredMessage[];
   /** By the id of the message that they are shown with. */
   images: ReadonlyMap<number, ModelImage[]>;

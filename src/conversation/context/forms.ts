@@ -1,10 +1,10 @@
-/** The words by which step 4 of the route tells what form a message has, language by language. Data alone. */
+/** The words by which step 4 of the route classifies a message's form, per language. Data alone. */
 import type { Language } from '../../core/phrase.js';
 
 /**
- * `asks`: for a fact. `exclaims`: opens what is no question although it begins like one. `told`: about what somebody said
- * or knows. `own`: the speaker's own affairs, which can have been told. `moment`: you, us, now. `phatic`: greetings,
- * thanks, laughter. `and`, `them`: goes on from what was said before.
+ * `asks`: for a fact. `exclaims`: opens an exclamation that begins like a question. `told`: about what somebody said or knows.
+ * `own`: the speaker's own affairs, which they may have told. `moment`: you, us, now. `phatic`: greetings, thanks, laughter. `and`,
+ * `them`: continue from what was said before.
  */
 export type Form = 'asks' | 'exclaims' | 'told' | 'own' | 'moment' | 'phatic' | 'and' | 'them';
 
@@ -118,7 +118,7 @@ export const FORMS: Record<Language, Record<Form, ReadonlySet<string>>> = {
   },
 };
 
-/** The same in Japanese, Chinese and Korean, whose words are not separated: parts of a text. */
+/** The same for Japanese, Chinese and Korean, which do not separate words: parts of a text. */
 export const UNSPACED_FORMS: Record<Form, readonly string[]> = {
   asks: split(
     '何 なに なん 誰 だれ どこ いつ どれ どの どんな いくら いくつ は? は？ 什么 什麼 哪 谁 多少 多大 多久 几 幾 何时 怎么 뭐 무엇 누구 어디 언제 얼마 몇',

@@ -1,6 +1,6 @@
 /**
- * Step 4 of the route: renders what a persona heard as messages for a model. The items of an album are stored as separate
- * messages, and shown as the one message that people see. Pure.
+ * Step 4 of the route: renders a persona's heard messages for a model. The items of an album are stored separately and shown as the
+ * one message that people see. Pure.
  */
 import { cutAt, cutMarker } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
@@ -21,17 +21,17 @@ import { stepMessages } from '../turn/steps.js';
 /** Inserted where a turn ended without an answer. */
 const UNANSWERED = '(I gave no answer to this.)';
 
-/** Tool results in the history are shortened, so that they do not crowd out the conversation. */
+/** Tool results in the history are shortened so that they do not crowd out the conversation. */
 const OLD_RESULT_CHARS = 2_000;
 
-/** How many of the following messages are checked to tell whether a message was answered. */
+/** Number of following messages checked to tell whether a message was answered. */
 const LOOK_AHEAD = 20;
 
 /** The persona from whose perspective a transcript is rendered. */
 export interface Perspective {
   personaId: PersonaId;
   zone: Zone;
-  /** Whether it may point to messages of people: then they are named by their ids. */
+  /** Whether messages of people carry their ids, so that the persona can refer to them. */
   namesIds: boolean;
   /** The names of other personas. */
   nameOf(personaId: PersonaId): string;
@@ -40,7 +40,7 @@ export interface Perspective {
 /** The model messages for one message of the window; kept or dropped together when the window is cut. */
 export type RenderedMessages = ModelMessage[];
 
-/** How much of a person's text is shown, and the setting or rule that says so. */
+/** The shown length of a person's text, and the setting or rule behind it. */
 export interface Shortening {
   mostOf(text: string): number;
   limit: string;
@@ -77,7 +77,7 @@ export function entryOf(
     shortening = WHOLE,
   }: {
     perspective: Perspective;
-    /** Of the persona's own turn, if it used tools. */
+    /** Steps of the persona's own turn, if it used tools. */
     steps: Step[] | undefined;
     images?: ModelImage[] | undefined;
     isUnanswered: boolean;
@@ -86,7 +86,7 @@ export function entryOf(
 ): RenderedMessages {
   if (message.author.kind === 'persona' && message.author.id === perspective.personaId) {
     const worked = steps ? earlierSteps(steps) : [];
-    // A reaction alone: as words of its own, the model would write such a line instead of reacting.
+    // Only a reaction: as words of its own, the model would write such a line instead of reacting.
     if (message.reaction) return worked.length > 0 ? worked : [reactionLine(message.text)];
     return [...worked, { role: 'assistant', content: escaped(message.text), calls: [] }];
   }
@@ -98,7 +98,7 @@ export function entryOf(
 
 type AnswerStep = Step & { kind: 'answer' };
 
-/** What a call of each of these tools came to, in a few words. */
+/** The outcome of a call of each of these tools, in a few words. */
 const TOLD_IN_A_LINE: Record<string, (asked: Record<string, unknown>) => string> = {
   read_tiered_memory: ({ tier }) => `read ${tierOf(tier)}`,
   write_tiered_memory: ({ tier }) => `wrote ${tierOf(tier)}`,
@@ -108,9 +108,8 @@ const TOLD_IN_A_LINE: Record<string, (asked: Record<string, unknown>) => string>
 };
 
 /**
- * The tool calls of an earlier turn. Reactions and calls of the memory tools become one line each: what they read or wrote
- * stands in the memory of every prompt, and an older copy would contradict it. The line is a note beside the persona's
- * words, because a model repeats the form of what it has said.
+ * The tool calls of an earlier turn. Reactions and memory calls become one line each: every prompt shows the current memory, and an
+ * older copy would contradict it. The line is a note beside the persona's words, because a model repeats the form of its own words.
  */
 function earlierSteps(steps: Step[]): ModelMessage[] {
   const inALine = (step: Step): step is AnswerStep =>
@@ -125,13 +124,13 @@ function earlierSteps(steps: Step[]): ModelMessage[] {
   );
   if (calls.length === 0) return others;
   const lines = calls.map((call) => callLine(call, steps));
-  // Before the other calls, because some servers refuse a user's message right behind a tool's result.
+  // Before the other calls, because some servers refuse a user message right after a tool result.
   return [{ role: 'user', content: lines.join('\n') }, ...others];
 }
 
 const REACTION = 'your reaction';
 
-/** A reaction whose call is not kept any more. */
+/** A reaction whose call is no longer kept. */
 function reactionLine(text: string): ModelMessage {
   return { role: 'user', content: element('event', { about: REACTION }, text) };
 }
@@ -181,7 +180,7 @@ export function isUnanswered(
   for (const { author, turnId: other } of messages.slice(n + 1, n + 1 + LOOK_AHEAD)) {
     // With several personas, another may have answered it, or this one in a different turn.
     if (author.kind === 'persona') return false;
-    // Overheard messages stand between those of a turn.
+    // Overheard messages may lie between those of a turn.
     if (other !== null) return other !== turnId;
   }
   return true;
@@ -208,7 +207,7 @@ export function joinNeighbours(messages: ModelMessage[]): ModelMessage[] {
 
 const BEGUN: ModelMessage = { role: 'user', content: '(The conversation, as far as you see it:)' };
 
-/** Words alone, which nothing is bound to. */
+/** Text alone, with no calls or metadata attached. */
 function isPlain(message: ModelMessage | undefined): message is ModelMessage & { role: 'assistant' } {
   return message?.role === 'assistant' && message.calls.length === 0 && message.echo === undefined;
 }
@@ -218,8 +217,8 @@ export function userMessage(content: string, images: ModelImage[] = []): ModelMe
 }
 
 /**
- * `<user_message sender="NAME" at="TIME">…</user_message>`: exactly what somebody said. A quote of the message that it replies to
- * comes before it; a forward has an element of its own, because it is somebody else's words.
+ * `<user_message sender="NAME" at="TIME">…</user_message>`: exactly what somebody said. A quote of the message it replies to comes
+ * before it; a forward has its own element, because the words are somebody else's.
  */
 export function userLine(message: StoredMessage, perspective: Perspective): string {
   const { author, replyTo } = message;
@@ -232,13 +231,13 @@ export function userLine(message: StoredMessage, perspective: Perspective): stri
     : '';
   const id = perspective.namesIds && isOfPerson(message) ? { id: String(message.id) } : {};
   const edited = message.edited ? { changes: 'an earlier message' } : {};
-  // Of a forward the element inside says so.
+  // A forward is marked by its own element inside.
   const trust = message.tainted && message.forwardedFrom === undefined ? UNTRUSTED : {};
   const attributes = { sender, at, ...id, ...edited, ...trust };
   return `${quoted}${elementAround('user_message', attributes, insideOf(message))}`;
 }
 
-/** What an agent reports is told in an element of its own: it may hold words from outside. */
+/** An agent's report has an element of its own, as it may contain untrusted text. */
 function eventLine({ text, tainted }: StoredMessage, about: string, at: string): string {
   const trust = tainted ? UNTRUSTED : {};
   if (about !== TASK_COMPLETED) return element('event', { about, at, ...trust }, text);
@@ -275,8 +274,8 @@ function quote(words: string): string {
 type Placed = StoredMessage & { position?: Position };
 
 /**
- * Groups neighbours that are shown as one message, and parts of a paste even with other messages in between. Only messages
- * that were heard together are grouped: a late item changes nothing that was shown before.
+ * Groups neighbours that are shown as one message, and parts of a paste even with other messages in between. Only messages heard
+ * together are grouped: a late item changes nothing that was shown before.
  */
 export function albumsOf<M extends Placed>(messages: readonly M[]): M[][] {
   const groups: M[][] = [];
@@ -289,10 +288,10 @@ export function albumsOf<M extends Placed>(messages: readonly M[]): M[][] {
   return groups;
 }
 
-/** How many messages are looked back on for a part. */
+/** Number of preceding messages searched for the earlier parts. */
 const BETWEEN_PARTS = 10;
 
-/** Its captions first, then a line for each file, in the order in which they came. */
+/** Its captions first, then a line for each file, in order of arrival. */
 export function asOne<M extends Placed>(items: readonly M[]): M {
   const [first, ...others] = items;
   if (first === undefined) throw new Error('an album without items');

@@ -1,7 +1,7 @@
 /**
- * Step 4 of the route, and memory flushes: what a persona knows before the conversation. Model servers cache what they have
- * read as long as a request begins as the last one did (docs/decisions/0020), so memory stands in the system prompt as it was
- * when the window began, and later changes are told at the end of the request.
+ * Step 4 of the route, and memory flushes: a persona's knowledge before the conversation. Servers cache a request's prefix while it
+ * is the same as in the last one (docs/decisions/0020), so the system prompt keeps memory as it was when the window began, and
+ * later changes are placed at the end of the request.
  */
 import type { ChatRecord } from '../../core/chat-record.js';
 import { weekday } from '../../core/dates.js';
@@ -23,14 +23,14 @@ import type { Services } from '../services.js';
 import type { Perspective } from './history.js';
 import { promptFrame, type ShownMemory, systemPrompt } from './prompt.js';
 
-/** What the requests of a window begin with. */
+/** The prefix of a window's requests. */
 export interface PromptPrefix {
   /** The system prompt up to the memory. */
   frame: string;
   /** The persona's own model, which reads it. */
   model: string | null;
   shown: ShownMemory;
-  /** When the last request was made. */
+  /** Time of the last request. */
   usedAt: number;
 }
 
@@ -41,11 +41,11 @@ export interface Knowledge {
   /** Of `system` and `memoryNow`. */
   origin: Origin;
   prefix: PromptPrefix;
-  /** For the last user message: what has changed in memory since `prefix`; empty if nothing has. */
+  /** For the last user message: changes in memory since `prefix`; empty if there are none. */
   memoryNow: string;
-  /** What the prompt shows of this persona's tiers; writes compare with it. */
+  /** The persona's tiers as shown in the prompt; writes compare with them. */
   seen: Map<string, SeenTier>;
-  /** The memory that the prompt contains, with what has changed. */
+  /** The memory in the prompt, including the changes. */
   promptMemory: PromptMemory;
 }
 
@@ -63,7 +63,7 @@ export async function gatherKnowledge(
     /** The chat's personas, freshly read. */
     personas: Persona[];
     now: number;
-    /** Those of an answer, for a flush too, so that its prompt begins with the same words. */
+    /** The tools of an answer, also for a flush, so that its prompt has the same prefix. */
     tools: ToolSet;
     seesWorkspace: boolean;
     /** Of the window's last request. */
@@ -162,7 +162,7 @@ function withoutFile(id: PersonaId): Persona {
   };
 }
 
-/** What has changed in memory; null when the request should begin anew instead. */
+/** The changes in memory; null if the request should begin anew instead. */
 function changesSince(before: PromptPrefix | null, now: PromptPrefix, dailyMaxChars: number): string | null {
   // With another frame or model, or after a pause, the server reads everything anew in any case.
   if (before === null || before.frame !== now.frame || before.model !== now.model) return null;
@@ -171,7 +171,7 @@ function changesSince(before: PromptPrefix | null, now: PromptPrefix, dailyMaxCh
   const days = changedDays(before.shown.dailyLog, now.shown.dailyLog, dailyMaxChars);
   if (tiers === null || days === null) return null;
   const changes = [...tiers, ...days].join('\n\n');
-  // The end of a request is read anew each time: beyond this size a new beginning costs less.
+  // The end of a request is read anew each time: beyond this size a new prefix costs less.
   const prefixChars = before.frame.length + before.shown.memory.text.length + before.shown.dailyLog.length;
   return changes.length > prefixChars ? null : changes;
 }
@@ -184,7 +184,7 @@ function memoryNow(changes: string): string {
   );
 }
 
-/** Each changed tier in full; null when it cannot be told by tiers. */
+/** Each changed tier in full; null if the change cannot be expressed by tiers. */
 function changedTiers(before: MemorySnapshot, now: MemorySnapshot): string[] | null {
   if (before.text === now.text) return [];
   const rest = besideTiers(now);
@@ -196,7 +196,7 @@ function changedTiers(before: MemorySnapshot, now: MemorySnapshot): string[] | n
   });
 }
 
-/** The text of the file around its tiers; null when a tier is cut, or not where it is expected. */
+/** The text of the file around its tiers; null if a tier is cut or not where it is expected. */
 function besideTiers({ text, seen }: MemorySnapshot): string | null {
   const pieces: string[] = [];
   let from = 0;
@@ -216,12 +216,12 @@ function besideTiers({ text, seen }: MemorySnapshot): string | null {
     .join('\n');
 }
 
-/** null: it is cut. */
+/** null if it is cut. */
 function textOf(seen: SeenTier): string | null {
   return 'text' in seen ? seen.text : null;
 }
 
-/** The new lines of each day; a day that was changed otherwise, whole. null when a day is gone, or all is too much. */
+/** The new lines of each day, or the whole day if it changed otherwise. null if a day is gone, or it is too much in all. */
 function changedDays(before: string, now: string, most: number): string[] | null {
   if (before === now) return [];
   const known = daysByDate(before);

@@ -1,7 +1,7 @@
 /**
  * Step 4 of the route: the system prompt, section by section. Text that changes from turn to turn is placed at the end of the
- * request instead, so that a server can cache the long prefix. Our own words are ASCII: one other character would make
- * the whole request twice as large in memory.
+ * request, so that a server can cache the long prefix. Our own words are ASCII: one other character would make the whole request
+ * twice as large in memory.
  */
 
 import type { ChatId } from '../../core/ids.js';
@@ -26,7 +26,7 @@ export interface ShownMemory {
 
 export interface FrameOptions {
   persona: Persona;
-  /** The name under which people see the bot; null if it is not known. `default` goes by it. */
+  /** The bot's displayed name, which `default` uses; null if unknown. */
   botName: string | null;
   /** The value of `{{user}}` in the persona's text; null in a group. */
   user: string | null;
@@ -59,7 +59,7 @@ export function promptFrame(options: FrameOptions): string {
     .join('\n\n');
 }
 
-/** The whole system prompt, in order. What changes more often than memory comes after it (docs/decisions/0038, 0048). */
+/** The whole system prompt, in order. Parts that change more often than memory come after it (docs/decisions/0038, 0048). */
 export function systemPrompt(
   frame: string,
   shown: ShownMemory,
@@ -135,7 +135,7 @@ function whoYouAre({ persona, botName, user }: FrameOptions): string {
   return `${who}\n\n${knowsItsName ? '' : `Your name here is ${nameInPrompt(name)}. `}`;
 }
 
-/** Of a persona about which nothing is written down. */
+/** For a persona without a description. */
 const COMPANION =
   'You are a companion in this chat: warm, curious and straightforward, with a sense of humour and a mind of your own.';
 

@@ -1,6 +1,6 @@
 /**
- * Step 4 of the route: what a turn recalls by itself: a few lines that were said or noted long ago, found by the words of the
- * batch. The form of a message (question, remark, small talk) decides how relevant a line must be.
+ * Step 4 of the route: automatic recall of a few earlier lines for a turn, searched by the words of the batch. The form of a
+ * message (question, remark, small talk) decides how relevant a line must be.
  */
 import { describe } from '../../core/errors.js';
 import { functionWordsIn, languagesOf, withoutUnspacedFrames } from '../../core/phrase.js';
@@ -15,17 +15,17 @@ const MOST_LINES = 8;
 /** More than needed, because some hits are skipped. */
 const MOST_HITS = 2 * MOST_LINES;
 /**
- * Minimum relevance; lines below it distract more than they help. Low for a question, because a forgetful persona is
- * worse than a superfluous line; high for a remark, which wants an answer and no memories. docs/recall.md has the figures.
+ * Minimum relevance; lines below it distract more than they help. Low for a question, because forgetting is worse than a
+ * superfluous line; high for a remark, which needs no memories. docs/recall.md has the figures.
  */
 const FLOORS: Record<Exclude<MessageForm, 'small talk'>, number> = {
   question: 0.2,
   perhaps: 0.35,
   remark: 0.9,
-  /** About the present moment, memories do not help. */
+  /** Memories do not help with the present moment. */
   moment: Number.POSITIVE_INFINITY,
 };
-/** Below the floor, this many hits of rarely mentioned things are recalled all the same. */
+/** Number of hits about rarely mentioned things recalled even below the floor. */
 const MOST_RARE = 2;
 /** A question gets its best hits even below the floor, down to this. */
 const LEAST = 0.02;
@@ -33,21 +33,21 @@ const LEAST = 0.02;
 const NEAR_BEST = 0.5;
 /** The beginning of a long text usually says what it is about. */
 const QUERY_CHARS = 2_000;
-/** How much of the preceding messages is searched with a question that goes on from them. */
+/** How much of the preceding messages is searched with a question that continues from them. */
 const BEFORE_MESSAGES = 3;
 const BEFORE_CHARS = 300;
 
 export interface Recollection {
   lines: string[];
-  /** Words from outside are among them. */
+  /** Some of them are untrusted. */
   isFromOutside: boolean;
 }
 
 const NOTHING: Recollection = { lines: [], isFromOutside: false };
 
 /**
- * The lines, in order of time; empty when nothing relevant was found. An error in recall never prevents a reply. `before`: the
- * messages before the batch, oldest first; `shown`: the memory that the prompt contains anyway.
+ * Returns the lines in order of time; empty if nothing relevant was found. An error in recall never prevents a reply. `before`: the
+ * messages before the batch, oldest first; `shown`: the memory already in the prompt.
  */
 export async function recollect(
   { recall, zone, log }: Services,
@@ -123,7 +123,7 @@ function lastOf(before: readonly StoredMessage[]): string {
     .join('\n');
 }
 
-/** The words alone, without capitals, spacing and punctuation. */
+/** The words alone, lower-case, without extra spaces and punctuation. */
 function wordsOf(text: string): string {
   return text
     .toLowerCase()
@@ -132,8 +132,8 @@ function wordsOf(text: string): string {
 }
 
 /**
- * `question`: asks for something that somebody may have said. `perhaps`: is marked as a question that is hard to classify.
- * `moment`: is about the persona, or the present. `small talk`: greetings and the like. `remark`: anything else.
+ * `question`: asks for something that somebody may have said. `perhaps`: has a question mark but is hard to classify. `moment`:
+ * about the persona or the present. `small talk`: greetings and the like. `remark`: anything else.
  */
 export type MessageForm = 'question' | 'perhaps' | 'remark' | 'moment' | 'small talk';
 
@@ -146,8 +146,8 @@ export function formOf(message: string): MessageForm {
   const has = kindsIn(text);
   if (has('told')) return 'question';
   if (!has('own') && (has('phatic') || has('moment')) && !hasContent(text)) return 'small talk';
-  // Without a mark only what begins like a question, or asks of one's own before it says more: "c'est quand mon train".
-  // "You won't believe how tired I am" says it.
+  // Without a question mark, only text that begins like a question or asks about the speaker's own affairs early ("c'est quand mon
+  // train"), unlike "You won't believe how tired I am".
   const opening = runsOf(text.split(/[,.;:!]/, 1)[0] ?? '').slice(0, OPENING_WORDS);
   const asksOfOwn = has('own') && kindsIn(opening.join(' '))('asks');
   const isClear =
@@ -159,10 +159,10 @@ export function formOf(message: string): MessageForm {
   return has('own') ? 'question' : 'perhaps';
 }
 
-/** A question without a mark asks by then. */
+/** A question without a mark has its question word among these. */
 const OPENING_WORDS = 3;
 
-/** Words too few to say what a question is about, apart from those that only ask. */
+/** Below this length a question does not say what it is about. */
 const SHORT_WORDS = 5;
 const SHORT_CHARS = 10;
 
@@ -190,7 +190,7 @@ function kindsIn(text: string): (kind: Form) => boolean {
     runs.some((run) => isOf(run, kind)) || UNSPACED_FORMS[kind].some((part) => text.includes(part));
 }
 
-/** A message of no known function word can be in any language. */
+/** A message without a known function word can be in any language. */
 function formsOf(runs: string[]): (run: string, kind: Form) => boolean {
   const spoken = languagesOf(runs);
   const forms = Object.entries(FORMS).filter(
@@ -199,7 +199,7 @@ function formsOf(runs: string[]): (run: string, kind: Form) => boolean {
   return (run, kind) => forms.some(([, form]) => form[kind].has(run));
 }
 
-/** After what only joins it to what was said before. */
+/** Tests the first word after greetings and conjunctions. */
 function opensWith(text: string, kind: Form): boolean {
   const runs = runsOf(text);
   const isOf = formsOf(runs);
@@ -207,12 +207,12 @@ function opensWith(text: string, kind: Form): boolean {
   if (opening === undefined) return false;
   if (kind !== 'exclaims')
     return isOf(opening, kind) || UNSPACED_FORMS[kind].some((part) => text.startsWith(part));
-  // "What a day", "was für ein Tag", "quelle belle journée": the language says how.
+  // "What a day", "was für ein Tag", "quelle belle journée": it takes one or two words, depending on the language.
   const next = runs[runs.indexOf(opening) + 1] ?? '';
   return isOf(`${opening} ${next}`, kind) || isOf(opening, kind);
 }
 
-/** Whether a word is left that says what it is about. */
+/** Whether a word is left that says what the message is about. */
 function hasContent(text: string): boolean {
   if (UNSPACED.test(text)) {
     const parts = [...UNSPACED_FORMS.phatic, ...UNSPACED_FORMS.moment].sort((a, b) => b.length - a.length);

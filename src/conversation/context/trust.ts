@@ -1,6 +1,6 @@
 /**
- * Step 4 of the route: whether words from outside are among what a request shows, and which hosts people named in words of
- * their own, written as an address. Files, versions and names of people are not addresses. Pure.
+ * Step 4 of the route: whether a request shows untrusted text, and which hosts people named in their own words, written as an
+ * address. Files, versions and names of people are not addresses. Pure.
  */
 import type { StoredMessage, ViewRecord } from '../../core/transcript.js';
 import type { Trust } from '../turn/taint.js';
@@ -23,20 +23,19 @@ function hostsNamedIn({ author, words, text, mentions, tainted }: StoredMessage)
 /** A quick test that most texts fail. */
 const MAY_NAME = /[^\s.]\.[^\s.]|\/\//;
 const URL_LIKE = /https?:\/\/[^\s<>"'`)\]}“”„«»‘’‚「」『』（）【】《》]+/gi;
-/** Also marks of emphasis. */
+/** Also emphasis marks. */
 const ENDS_SENTENCE = '.,;:!?…。，、！？*_~';
-/** `example.com`, `münchen.de:8080`, `www.example.museum/path`: as a word of its own. */
+/** `example.com`, `münchen.de:8080`, `www.example.museum/path`: as a separate word. */
 const DOMAIN =
   /(?<![\p{L}\p{N}\p{M}_@/\\.~#$&=+%-])[\p{L}\p{N}](?:[\p{L}\p{N}\p{M}-]*[\p{L}\p{N}\p{M}])?(?:\.[\p{L}\p{N}](?:[\p{L}\p{N}\p{M}-]*[\p{L}\p{N}\p{M}])?)+(?![\p{L}\p{N}\p{M}_@\\(-]|\.[\p{L}\p{N}])/gu;
-/** The longest name of a host, and of one of its labels (RFC 1035). */
+/** Maximum length of a host name and of one label (RFC 1035). */
 const LONGEST_HOST = 253;
 const LONGEST_LABEL = 63;
 
 /**
- * Top-level domains by which a bare name is taken for an address: those of countries (ISO 3166-1 as delegated by IANA),
- * the usual others, and those that RFC 2606 and RFC 6762 reserve for examples and home networks. Left out are those better known
- * as the end of a file's name: ac, ai, am, as, bz, cc, cl, do, la, md, mk, ml, mm, pl, pm, ps, py, rs, sh, so, st, sv, tf,
- * app, mov, name, zip.
+ * Top-level domains by which a bare name counts as an address: countries (ISO 3166-1 as delegated by IANA), the usual others, and
+ * those RFC 2606 and RFC 6762 reserve for examples and home networks. Excluded are those better known as file extensions: ac, ai,
+ * am, as, bz, cc, cl, do, la, md, mk, ml, mm, pl, pm, ps, py, rs, sh, so, st, sv, tf, app, mov, name, zip.
  */
 const TOP_LEVEL = new Set(
   `ad ae af ag al ao aq ar at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs bt bw by ca cd cf cg ch ci ck cm cn co
@@ -61,7 +60,7 @@ export function hostsIn(text: string, except: readonly string[] = []): string[] 
   return [...urls, ...bare].flatMap((address) => hostOf(address) ?? []);
 }
 
-/** The sentence around an address may end with it. */
+/** Strips the punctuation of the surrounding sentence. */
 function withoutEnd(url: string): string {
   let end = url.length;
   while (ENDS_SENTENCE.includes(url[end - 1] ?? ' ')) end--;
@@ -83,13 +82,13 @@ function isAddress(name: string): boolean {
   const labels = name.toLowerCase().split('.');
   if (name.length > LONGEST_HOST || labels.some(({ length }) => length > LONGEST_LABEL)) return false;
   const [top = '', second = ''] = labels.toReversed();
-  // Where the blank behind a sentence is missing: `Wait.Is it so?`
+  // A missing space after a sentence: `Wait.Is it so?`
   if (/^\p{Lu}\p{Ll}/u.test(name.slice(-top.length))) return false;
   if (labels[0] === 'www' && labels.length > 2) return /^\p{L}{2,}$/u.test(top);
   return TOP_LEVEL.has(top) && /\p{L}/u.test(second);
 }
 
-/** As a URL names it: lower case, without a port, in ASCII. */
+/** The host as in a URL: lower case, without a port, in ASCII. */
 export function hostOf(address: string): string | null {
   const url = /^https?:\/\//i.test(address) ? address : `http://${address}`;
   try {

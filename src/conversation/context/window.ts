@@ -1,5 +1,5 @@
 /**
- * Step 4 of the route: what a persona's window holds, read from the store in each turn. Rendered messages are cached by
+ * Step 4 of the route: the contents of a persona's window, read from the store in each turn. Rendered messages are cached by
  * message and by the room's revision, which rises with every change of an earlier message.
  */
 
@@ -27,7 +27,7 @@ export interface WindowRequest {
   /** The room's revision when the turn began. */
   revision: number;
   perspective: Perspective;
-  /** The personas' names as one text; they stand in rendered messages. */
+  /** The personas' names as one text, part of the cache key because rendered messages contain them. */
   names: string;
   limit: number;
   overheard: number;
@@ -44,14 +44,14 @@ export interface WindowContent {
   view: ViewRecord;
   /** There were more addressed messages than a request may contain. */
   overfull: boolean;
-  /** The number of messages of each kind, without the batch. */
+  /** Number of messages of each kind, without the batch. */
   addressed: number;
   overheard: number;
-  /** The messages before the batch; an album is one. */
+  /** The messages before the batch; an album counts as one. */
   history: HeardMessage[];
-  /** All messages as they are stored, with the batch. */
+  /** All messages as stored, including the batch. */
   heard: HeardMessage[];
-  /** The batch, and what was overheard since its first message, in the order in which it was said; an album is one. */
+  /** The batch and messages overheard since its first message, in order; an album counts as one. */
   asked: AskedMessage[];
   /** Of the window and the batch. */
   trust: Trust;
@@ -62,11 +62,11 @@ export interface WindowContent {
 /** A message at the end of a request. */
 export interface AskedMessage {
   message: StoredMessage;
-  /** False: it was only overheard. */
+  /** False if it was only overheard. */
   answered: boolean;
 }
 
-/** What the last request of a view held; null before the first. */
+/** The state of a view's last request; null before the first. */
 export interface LastRequest {
   prefix: PromptPrefix | null;
   /** The memory given to the last answer, as stored. */
@@ -77,7 +77,7 @@ type ViewState = Pick<ViewRecord, 'room' | 'personaId'> & { revision: number };
 
 export interface WindowCache {
   read(request: WindowRequest): Promise<WindowContent>;
-  /** Empty when the room's revision has changed since. */
+  /** Empty if the room's revision has changed since. */
   last(view: ViewState): LastRequest;
   keep(view: ViewState, changed: Partial<LastRequest>): void;
 }
@@ -85,7 +85,7 @@ export interface WindowCache {
 /** The limits of the two caches, in characters: some tens of megabytes together. */
 const MOST_RENDERED = 16_000_000;
 const MOST_KEPT = 8_000_000;
-/** Roughly what an entry's objects take beside its text. */
+/** Approximate size of an entry's objects besides its text. */
 const OVERHEAD = 400;
 const NO_REQUEST: LastRequest = { prefix: null, memory: null };
 
@@ -167,7 +167,7 @@ function sizeOf(memory: PromptMemory | null): number {
   return memory === null ? 0 : Object.values(memory).join('').length;
 }
 
-/** A message that was heard as it is shown, and as it is stored: several of an album. */
+/** A heard message as it is shown, and as stored: an album has several. */
 interface HeardEntry {
   message: HeardMessage;
   items: HeardMessage[];
@@ -179,15 +179,15 @@ function isAmong(batch: readonly StoredMessage[]): (heard: HeardEntry) => boolea
 }
 
 /**
- * The index from which on messages stand with the batch. Overheard messages between and behind the batch stay where they were
- * said: "should I delete it?", "wait, not that one", "so?".
+ * Index from which messages are placed with the batch. Overheard messages between and after the batch stay in place: "should I
+ * delete it?", "wait, not that one", "so?".
  */
 function endOfHistory(
   heard: HeardEntry[],
   isOfBatch: (heard: HeardEntry) => boolean,
   own: PersonaId,
 ): number {
-  // A resumed turn goes on at the end, behind what was answered meanwhile.
+  // A resumed turn continues at the end, after everything answered meanwhile.
   const closed = heard.findLastIndex((each) => {
     const { author, turnId } = each.message;
     if (isOfBatch(each)) return false;
@@ -197,7 +197,7 @@ function endOfHistory(
   return first < 0 ? heard.length : first;
 }
 
-/** The whole batch, also messages that the window does not hold, and the others in their order. */
+/** The whole batch, including messages the window does not hold, and the others in their order. */
 function askedMessages(
   heard: HeardEntry[],
   batch: readonly StoredMessage[],

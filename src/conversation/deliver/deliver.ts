@@ -1,9 +1,8 @@
 /**
- * Step 7 of the route: sends the outbox, the only way out. Per chat in order, within the account's rate limit, with retries; a
- * sent entry is marked and never sent again. If it is unknown whether the platform accepted a message (the connection broke
- * after the request was written, or the process ended), the platform is asked. Where it cannot tell, the message is sent once
- * more and then given up; after a crash up to a few times, because losing it would be worse (docs/decisions/0003). A reply that
- * was shown while it was written (`live.ts`) is edited to its final text here (docs/decisions/0015).
+ * Step 7 of the route: sends the outbox, the only way out. In order per chat, within the account's rate limit, with retries; a sent
+ * entry is never sent again. If a send's outcome is unknown (broken connection, end of the process), the platform is asked. If it
+ * cannot tell, the message is sent once more and then given up; after a crash up to a few times, because losing it would be worse
+ * (docs/decisions/0003). A reply shown while it was written (`live.ts`) is edited to its final text here (docs/decisions/0015).
  */
 import { setMaxListeners } from 'node:events';
 import type { Delivery, Greeting, NewDelivery } from '../../core/channel.js';

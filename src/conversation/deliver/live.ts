@@ -1,7 +1,7 @@
 /**
- * Beside step 5 of the route: shows a reply while the model writes it. A quick answer is simply sent; a longer one
- * appears after a second and then grows: one change at a time per turn, one per second and chat, and only from spare
- * slots. What is shown is recorded with the turn; the final reply takes it over (`send.ts`, docs/decisions/0015).
+ * Beside step 5 of the route: shows a reply while the model writes it. A quick answer is simply sent; a longer one appears after a
+ * second and then grows, with one change at a time per turn, one per second and chat, and only from spare slots. Shown parts are
+ * recorded with the turn, and the final reply takes them over (`send.ts`, docs/decisions/0015).
  */
 import { createHash } from 'node:crypto';
 import type { Delivery, NewDelivery, Part, SendOptions, SendResult, ShownPart } from '../../core/channel.js';
@@ -20,13 +20,13 @@ export interface LiveReplies {
   /** Whether exactly this is known to be shown. */
   isShown(entry: Delivery): boolean;
   forget(entry: Delivery): void;
-  /** No change is running, in one channel or in all. */
+  /** Whether no change is running, in one channel or in all. */
   isIdle(channel?: string): boolean;
 }
 
 interface LiveServices extends BaseServices {
   limiterOf(channel: string): RateLimiter | undefined;
-  /** Takes a chat's delivery lane and returns how to leave it; null when it is taken. */
+  /** Takes a chat's delivery lane and returns the function that leaves it; null if it is taken. */
   takeLane(chatId: ChatId): (() => void) | null;
   stopping: AbortSignal;
   cuttingOff: AbortSignal;
@@ -38,34 +38,33 @@ const FIRST_AFTER_MS = 1_000;
 const EVERY_MS = 1_000;
 /** The shortest lifetime of a preview on any platform is 30 s. */
 const REFRESH_MS = 20_000;
-/** The pause after a failure that names no retry time. */
+/** Pause after a failure without a retry time. */
 const PAUSE_MS = 5_000;
-/** How long a final reply waits for a running change; and, once that is cut off, for it to settle. */
+/** Time a final reply waits for a running change, and then for it to settle after the cut-off. */
 const PATIENCE_MS = 2_000;
 const REST_MS = 500;
 const MOST_CHATS = 1_000;
 
-/** A reply that is being written, and what is shown of it. */
+/** A reply that is being written, and the parts shown of it. */
 interface Growing extends UnfinishedReply {
   latest: string;
   isOver: boolean;
-  /** In chats with previews: the last one and its time. `none`: no previews here; null: not known yet. */
+  /** In chats with previews, the last one and its time. `none`: no previews here; null: not known yet. */
   preview: 'none' | { part: Part; at: number } | null;
-  /** By part: what is certainly shown now; undefined when unknown. */
+  /** By part: the content certainly shown now; undefined if unknown. */
   certain: (Part | undefined)[];
 }
 
-/** One change of what is shown. Resolves with the wait before the next, ms; null when nothing more can be shown. */
+/** One change of the shown reply. Resolves with the wait before the next, in ms; null if nothing more can be shown. */
 type Change = (signal: AbortSignal) => Promise<number | null>;
 
 export function createLiveReplies(services: LiveServices): LiveReplies {
   const { clock, log } = services;
   const underWay = new Map<string, { channel: string; done: Promise<unknown>; cutOff(): void }>();
-  /** By part's key: what is certainly shown, for when the reply becomes final. */
+  /** By part key: the content certainly shown, for when the reply becomes final. */
   const certain = new Map<string, Part>();
   const lastChange = new Map<ChatId, number>();
 
-  /** Makes one change if due. */
   async function changeIfDue(growing: Growing): Promise<number | null> {
     if (growing.isOver || services.stopping.aborted) return null;
     const deliveries = growing.deliveriesOf(growing.latest);
@@ -185,7 +184,7 @@ async function showPreview(
   const options = { ...speaker, key, earlierTries: 0, createdAt: now, replyTo: null, signal };
   const isShown = await growing.channel.preview?.(growing.to, delivery.body, options);
   if (isShown) growing.preview = { part: delivery.body, at: now };
-  // After a preview that failed in between, no message is sent as well: the same text would be shown twice.
+  // After a failed preview that followed others, no message is sent: the same text would appear twice.
   if (isShown || growing.preview !== null) return EVERY_MS;
   growing.preview = 'none';
   return 0;
@@ -223,7 +222,7 @@ async function sendPart(
       certain.set(part.key, body);
       return (await store.show(turnId, shown)) ? EVERY_MS : null;
     }
-    // Unknown whether it is shown: sending the final text finds out.
+    // It may be shown or not; sending the final text finds out.
     if (result.kind === 'unreachable' && result.taken === 'unknown') return null;
     shown.pop();
     return (await store.show(turnId, shown)) ? pauseAfter(result) : null;

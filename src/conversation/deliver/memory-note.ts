@@ -1,7 +1,6 @@
 /**
- * Step 6 of the route: the small line under a reply that says what the persona saved during the answer
- * (`memory.announce`). It is in the sent message and never in the transcript, so that no model imitates it. A reply of `undo` to
- * that message takes the change back.
+ * Step 6 of the route: the line under a reply about what the persona saved during the answer (`memory.announce`). It is in the sent
+ * message but never in the transcript, so that no model imitates it. Replying `undo` to that message reverts the change.
  */
 
 import type { Part } from '../../core/channel.js';
@@ -12,15 +11,15 @@ import { changedLines, netChanges, type Version } from '../../core/memory.js';
 import type { StoredTurn } from '../../core/store.js';
 import type { BaseServices } from '../services.js';
 
-/** For `quiet`: of each line, and of the whole. */
+/** `quiet`: maximum length of each line and of the whole. */
 const LINE_CHARS = 80;
 const QUIET_CHARS = 160;
-/** For `full`: of each line, and of the whole. With escapes it must fit beside some text into Discord's 2,000 characters. */
+/** `full`: maximum length of each line and of the whole, which must fit with escapes into Discord's 2,000 characters. */
 const FULL_LINE_CHARS = 120;
 const FULL_CHARS = 400;
 const MOST_VERSIONS = 100;
 
-/** The line of a turn that called tools, or null if nothing was saved or the chat is not to see it. */
+/** The line of a turn that called tools; null if nothing was saved or the chat does not show it. */
 export async function savedNote(
   { store, memory, settings, log }: BaseServices,
   { id: chatId, kind }: ChatRecord,
@@ -39,7 +38,7 @@ export async function savedNote(
   return how === 'quiet' ? quietly(saved) : inFull(saved);
 }
 
-/** A version is stored before its file is written: after a crash in between, it tells of nothing. */
+/** A version is stored before its file is written, so after a crash in between the file may lack it. */
 async function stands(
   memory: BaseServices['memory'],
   { chatId, file, tier, after }: Version,
@@ -50,7 +49,7 @@ async function stands(
   return log.split('\n').some((line) => line.trim() === after);
 }
 
-/** `— remembered: likes roses; planted a rose (+2)`. */
+/** Example: `— remembered: likes roses; planted a rose (+2)`. */
 function quietly(saved: Version[]): string | null {
   const changes = saved.map(({ before, after }) => changedLines(before, after));
   const came = worded(changes.flatMap(({ came }) => came));
@@ -69,7 +68,7 @@ function quietly(saved: Version[]): string | null {
   return `— ${verb}: ${shown.join('; ')}${rest}`;
 }
 
-/** Each file with the lines that were added and removed. */
+/** Each file with its added and removed lines. */
 function inFull(saved: Version[]): string | null {
   const lines: string[] = [];
   for (const { file, tier, before, after } of saved) {
@@ -102,7 +101,7 @@ function shortened(line: string, most: number): string {
   return line.length <= most ? line : `${cutAt(line, most - 1).trimEnd()}…`;
 }
 
-/** The parts of a reply, the last of them with the note below its text. */
+/** The parts of a reply, with the note below the text of the last one. */
 export function withNote(parts: Part[], note: string): Part[] {
   const last = parts.at(-1) ?? { text: '', marks: [] };
   const gap = last.text === '' ? '' : '\n\n';
@@ -116,7 +115,7 @@ export function withNote(parts: Part[], note: string): Part[] {
   return [...parts.slice(0, -1), noted];
 }
 
-/** The characters to keep free for it in a part. */
+/** Characters to keep free for it in a part. */
 export function roomForNote(note: string): number {
   return note.length + 4;
 }

@@ -1,6 +1,6 @@
 /**
- * Step 7 of the route: messages that belong to no turn go into the outbox, like everything that is said: a persona's message or
- * reaction through a tool, and words of the gateway itself. Posting one twice has no effect.
+ * Step 7 of the route: messages outside a turn's reply also go through the outbox: a persona's message or reaction through a tool,
+ * and the gateway's own words. Posting is idempotent.
  */
 import type { Delivery, Greeting, NewDelivery } from '../../core/channel.js';
 import { roomParts } from '../../core/ids.js';
@@ -14,7 +14,7 @@ import { deliveriesOf } from './reply.js';
 
 const HOUR_MS = 3_600_000;
 
-/** Returns whether any of them is new. `greeting`: what the first of them adds to the transcript. */
+/** Returns whether any of them is new. `greeting`: added to the transcript with the first of them. */
 export async function post(
   { store, clock }: BaseServices,
   { chat, threadId }: ChatPlace,
@@ -31,7 +31,7 @@ export async function post(
   return isNew;
 }
 
-/** A message of the gateway itself; none where the chat's channel does not run. Only in a group it is shown as a reply. */
+/** A message of the gateway itself; empty if the chat's channel is not running. Shown as a reply only in a group. */
 export function gatewaySays(
   { channels }: BaseServices,
   { chat }: ChatPlace,
@@ -101,8 +101,8 @@ export async function reaction(
 }
 
 /**
- * Posts a notice before an entry that has waited too long, once for a text. True when the notice goes first.
- * Voice notes and reactions follow a text, which has its own notice.
+ * Posts a notice before an entry that has waited too long, once per text. True if the notice goes first. Voice notes and reactions
+ * follow a text, which has its own notice.
  */
 export async function postLateNotice(
   { store, settings, clock }: BaseServices,
@@ -119,7 +119,7 @@ export async function postLateNotice(
 
 const MOST_NAMED = 40;
 
-/** The same tools, of which those that are left out are told. */
+/** Wraps `toolsFor` to tell owners which tools are left out. */
 export function toolsTelling(toolsFor: ToolsFor, { tellOwners }: Deliver): ToolsFor {
   return (turn) => {
     const set = toolsFor(turn);
@@ -138,11 +138,11 @@ function wordsOf(names: readonly string[], offered: number): string {
   );
 }
 
-/** Tells a thing once, however often it is told. Never rejects. */
+/** Tells owners each notice once. Never rejects. */
 export function createOwnerNotices(services: BaseServices, say: Deliver['say']): Deliver['tellOwners'] {
   const { store, clock, log } = services;
   const told = new Set<string>();
-  /** In the log once in each life of the process. */
+  /** Each notice is logged once per process. */
   const logged = new Set<string>();
   return async ({ key, text }) => {
     if (told.has(key)) return;

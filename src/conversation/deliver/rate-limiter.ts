@@ -1,17 +1,17 @@
 /**
- * Step 7 of the route: the outbound rate limits of one account. A limit on messages per second in all, and per chat a
- * burst that refills slowly. Replies reserve a slot and wait for it; typing indicators only use free slots.
+ * Step 7 of the route: the outbound rate limits of one account: messages per second in total, and per chat a burst that refills
+ * slowly. Replies reserve a slot and wait for it; typing indicators only use free slots.
  */
 import type { ChannelLimits } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
 
 export interface RateLimiter {
   /**
-   * Reserves one message of a chat's budget and returns the wait in ms. Call `reserveAccount` only after that wait: a
-   * slot of the account held for a slow chat would delay all others.
+   * Reserves one message of a chat's budget and returns the wait in ms. Call `reserveAccount` only after that wait: an account slot
+   * held for a slow chat would delay all others.
    */
   reserveChat(chat: ChatId, kind: 'direct' | 'group', now: number): number;
-  /** Reserves one message of the account's budget; first come, first served. */
+  /** Reserves one message of the account's budget; first come, first served. Returns the wait in ms. */
   reserveAccount(now: number): number;
   /** Takes a slot if one is free right now and no reply is waiting; otherwise false. */
   takeLeftOver(chat: ChatId, kind: 'direct' | 'group', now: number): boolean;
@@ -19,7 +19,7 @@ export interface RateLimiter {
   takeSpare(chat: ChatId, kind: 'direct' | 'group', now: number): boolean;
 }
 
-/** Above this many chats, those with a full bucket are dropped; a new bucket is full, too. */
+/** Above this many chats, full buckets are dropped; a new bucket is full, too. */
 const FORGET_ABOVE = 5_000;
 
 export function createRateLimiter(limits: ChannelLimits): RateLimiter {
@@ -53,15 +53,15 @@ export function createRateLimiter(limits: ChannelLimits): RateLimiter {
 
 interface Bucket {
   wait(now: number): number;
-  /** The wait until one can go and half of the burst is still left. */
+  /** The wait until one can go with half of the burst left. */
   waitForSpare(now: number): number;
   reserve(now: number): number;
   isFull(now: number): boolean;
 }
 
 /**
- * A token bucket kept as one number (the generic cell rate algorithm): the time at which it will be full again. A
- * reservation moves that time by one interval and waits for the part beyond the burst.
+ * A token bucket kept as one number (generic cell rate algorithm): the time at which it will be full again. A reservation moves
+ * that time by one interval and waits for the part beyond the burst.
  */
 function createBucket(burst: number, perSecond: number): Bucket {
   const interval = 1000 / perSecond;

@@ -1,6 +1,6 @@
 /**
- * Steps 5 to 7 of the route: turns what a persona says into deliveries for its channel: the parts, what they reply to,
- * and the appearance. Used for final replies, for replies still being written, and for side messages. Pure.
+ * Steps 5 to 7 of the route: turns a persona's words into deliveries for its channel, with parts, reply reference and appearance.
+ * Used for final replies, replies still being written, and side messages. Pure.
  */
 
 import type { Offer, OfferedOption } from '../../core/access.js';
@@ -11,11 +11,11 @@ import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { roomForNote, withNote } from './memory-note.js';
 
-/** Some twenty messages, where one takes four thousand. */
+/** About twenty messages on a platform that takes four thousand characters each. */
 const MOST_CHARS = 64_000;
-/** A text full of marks takes more messages than its length would need. */
+/** A text with much markup takes more messages than its length suggests. */
 const MOST_PARTS = 30;
-/** The last paragraph or line is looked for within so many characters. */
+/** The last paragraph or line break is searched within this many characters. */
 const LOOK_BACK = 4_000;
 
 const LONGER =
@@ -25,13 +25,13 @@ export interface ReplyInfo {
   turnId: string;
   personaId: PersonaId;
   speaker: string;
-  /** Set when replies must show which of several personas is speaking. */
+  /** Set if replies must show which of several personas is speaking. */
   appearance: Appearance | undefined;
   kind: 'direct' | 'group';
   /** The messages it answers. */
   batch: StoredMessage[];
   lateByHours: number | null;
-  /** The gateway's own line below it, on what the answer saved; null for none. */
+  /** The gateway's own line below the reply, on what it saved; null for none. */
   note: string | null;
 }
 
@@ -45,7 +45,7 @@ export function replyOf(channel: Channel, ask: ReplyInfo, text: string): NewDeli
 }
 
 /**
- * Files that are part of a reply, behind its words, or alone. An origin of their own: parts of the words may have been
+ * Files that belong to a reply, after its words or alone. They have their own origin, because parts of the words may have been
  * shown while they were written, and these never were.
  */
 export function filesOfReply(
@@ -60,15 +60,15 @@ export function filesOfReply(
 }
 
 function speaking(channel: Channel, { personaId, speaker, kind, batch, appearance }: ReplyInfo) {
-  // In a group the reply shows which message it answers; in a direct chat that would be noise. A native command waits
-  // for its answer everywhere.
+  // In a group the reply shows which message it answers; in a direct chat that would be noise. A native command waits for its
+  // answer everywhere.
   const answered = asked(batch);
   const isWaiting = answered !== null && channel.awaitsAnswer?.(answered) === true;
   const replyTo = kind === 'group' || isWaiting ? answered : null;
   return { personaId, speaker, replyTo, ...(appearance === undefined ? {} : { appearance }) };
 }
 
-/** Where a room's replies and typing indicators go. */
+/** Recipient of a room's replies and typing indicators. */
 export function recipientIn({ address, kind }: ChatRecord, room: RoomId): Recipient {
   return { address, kind, threadId: roomParts(room).threadId };
 }
@@ -89,8 +89,8 @@ function entriesOf(parts: Part[], from: Omit<NewDelivery, 'part' | 'body'>): New
 }
 
 /**
- * Space for the speaker's name, which a channel that cannot show an appearance puts on a line before the text; also where
- * it stands alone, so that what was cut does not depend on it.
+ * Space for the speaker's name, which a channel that cannot show an appearance puts on a line before the text. Always reserved, so
+ * that the split does not depend on the channel.
  */
 function spareFor(appearance: Appearance | undefined): number {
   return appearance === undefined ? 0 : appearance.name.length + 1;
@@ -106,10 +106,9 @@ function lateNotice(hours: number): string {
 }
 
 /**
- * A text as the parts that its channel can show, with `spare` characters kept free in each, and no more of them than people
- * read and a chat's budget carries: five hundred messages would keep a group waiting for half an hour. Of a longer text only
- * the beginning is sent, and that there is more is said. Only that beginning is composed, also each second while a reply is
- * shown; what is kept of a reply is shorter still (`turn/bounds.ts`).
+ * Splits a text into parts its channel can show, keeping `spare` characters free in each. The number is limited to what people read
+ * and a chat's rate limit allows: five hundred messages would block a group for half an hour. For a longer text only the beginning
+ * is composed and sent, also for the live view, with a note that there is more.
  */
 export function partsOf(channel: Pick<Channel, 'compose'>, markdown: string, spare: number): Part[] {
   const parts = channel.compose(isLong(markdown) ? beginningOf(markdown) : markdown, spare);
@@ -130,8 +129,8 @@ function beginningOf(markdown: string): string {
 }
 
 /**
- * On a channel without buttons, the text says what to answer. A number alone may be meant for something else: for what
- * whoever may can decide, the code stands behind it.
+ * Without buttons, the text explains how to answer. A number alone may mean something else, so an offer that anybody with the right
+ * can decide also asks for its code.
  */
 export function withNumbers(channel: Channel, markdown: string, { options, senderId }: Offer): string {
   if (channel.buttons) return markdown;
@@ -141,12 +140,12 @@ export function withNumbers(channel: Channel, markdown: string, { options, sende
   return `${markdown}\n\n${numbered}\n\n${how}`;
 }
 
-/** What tells an option's command from others of its kind: the last word of its argument. */
+/** The last word of a command's argument, which identifies it among others of its kind. */
 export function codeOf({ command }: OfferedOption): string {
   return command?.argument.split(' ').at(-1) ?? '';
 }
 
-/** On a channel with buttons, these stand below the last message that is no file. */
+/** On a channel with buttons, they are attached to the last message that is not a file. */
 export function withButtons(
   channel: Channel,
   deliveries: NewDelivery[],

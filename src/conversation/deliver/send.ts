@@ -1,6 +1,6 @@
 /**
- * Within step 7 of the route: sends one entry of the outbox, or edits what is already shown of it, and stores the outcome, which
- * decides whether it is retried.
+ * Step 7 of the route: sends one outbox entry, or edits the part of it already shown, and stores the outcome, which decides about a
+ * retry.
  */
 import type {
   Channel,
@@ -27,26 +27,26 @@ export interface OutboxSender extends BaseServices {
   limiterOf(channel: string): RateLimiter | undefined;
   /** Aborted when nothing is to be waited for any more. */
   draining: AbortSignal;
-  /** Aborted when nothing further is to be sent. */
+  /** Aborted when nothing more is to be sent. */
   stopping: AbortSignal;
   /** Aborted at shutdown, to cut off sends in flight. */
   cuttingOff: AbortSignal;
 }
 
-/** The most attempts with an unknown outcome: after a broken connection, and after a crash. */
+/** Maximum attempts with an unknown outcome, after a broken connection and after a crash. */
 const UNCERTAIN_CUTS = 2;
 const UNCERTAIN_CRASHES = 5;
-/** The same where nothing is shown twice: the platform deduplicates resends, or says that none has arrived. */
+/** The same if nothing is shown twice: the platform deduplicates resends, or says that none has arrived. */
 const CERTAIN_CUTS = 5;
 /** Only a message that keeps crashing the process has to be given up. */
 const CERTAIN_CRASHES = 30;
 const FIRST_BACKOFF_MS = 1_000;
 const LONGEST_BACKOFF_MS = 60_000;
 const ASK_AGAIN_MS = 5_000;
-/** Sent where something may be shown that is to go: the platform says what it has, and then that is removed. */
+/** Sent if an unwanted message may be shown: the platform returns the existing one, which is then removed. */
 const PLACEHOLDER: Part = { text: '…', marks: [] };
 
-/** Sends the chat's oldest undelivered entry. False when there is none, or none that may go now. */
+/** Sends the chat's oldest undelivered entry. False if there is none, or none that may go now. */
 export async function deliverNext(sender: OutboxSender, chatId: ChatId, channel: Channel): Promise<boolean> {
   const { store, owner, clock, log, live, draining, stopping } = sender;
   const delivery = await store.nextDelivery(chatId, owner, clock.now());
@@ -54,7 +54,7 @@ export async function deliverNext(sender: OutboxSender, chatId: ChatId, channel:
   const { id, notBefore, origin, shown, body, attempts } = delivery;
   if (notBefore > clock.now()) {
     await clock.sleep(notBefore - clock.now(), draining);
-    // Meanwhile it may have been dropped, or words of it erased: it is read again.
+    // Read the entry again: meanwhile it may have been dropped, or words of it erased.
     return !draining.aborted || notBefore <= clock.now();
   }
   await live.rest(origin);
@@ -80,7 +80,7 @@ export async function deliverNext(sender: OutboxSender, chatId: ChatId, channel:
   const ready = await withVoiceNote(sender, delivery, draining);
   if (ready === null) return !draining.aborted;
   await waitForSlot(sender, delivery, channel);
-  // The inbox must be on the disk before an answer leaves: after a power cut, a lost message would be answered again.
+  // The inbox must be on disk before an answer leaves: after a power cut, a lost message would be answered again.
   await store.durable();
   const begun = isSeen ? leaseOf(sender) : attemptOf(sender, channel, recipientOf(delivery));
   if (stopping.aborted) return true;
@@ -91,7 +91,7 @@ export async function deliverNext(sender: OutboxSender, chatId: ChatId, channel:
   return true;
 }
 
-/** Sends an entry that was claimed when it was stored. False when it has to be tried again. */
+/** Sends an entry that was claimed when it was stored. False if it has to be retried. */
 export async function sendClaimed(
   sender: OutboxSender,
   delivery: Delivery,
@@ -101,12 +101,12 @@ export async function sendClaimed(
   if (delivery.mark !== undefined) return false;
   if (delivery.shown) await sender.live.rest(delivery.origin);
   if (sender.live.isShown(delivery)) return markShownAsSent(sender, delivery);
-  // The inbox must be on the disk before an answer leaves.
+  // The inbox must be on disk before an answer leaves.
   await sender.store.durable();
   return sendOne(sender, delivery, channel);
 }
 
-/** What an attempt begins with that sends something new. */
+/** The start of an attempt that sends something new. */
 export function attemptOf(services: BaseServices, channel: Channel, to: Recipient): Attempt {
   return { ...leaseOf(services), mark: channel.watermark?.(to) ?? null };
 }
@@ -150,7 +150,7 @@ function optionsOf({ cuttingOff }: OutboxSender, entry: Delivery): SendOptions {
   };
 }
 
-/** Whether the entry is finished; false when it has to be tried again. */
+/** Whether the entry is finished; false if it has to be retried. */
 async function sendOne(sender: OutboxSender, delivery: Delivery, channel: Channel): Promise<boolean> {
   const { shown, body } = delivery;
   const to = recipientOf(delivery);
@@ -162,7 +162,7 @@ async function sendOne(sender: OutboxSender, delivery: Delivery, channel: Channe
       kind: 'refused',
       reason,
     };
-    // A reaction is no message: it has no id that anybody could answer.
+    // A reaction is not a message: it has no id to reply to.
     const isSent = result.kind === 'sent';
     return settle(sender, delivery, isSent ? { ...result, platformMessageId: '' } : repeatable(result));
   }
@@ -171,8 +171,8 @@ async function sendOne(sender: OutboxSender, delivery: Delivery, channel: Channe
   }
   sender.live.forget(delivery);
   const result = await channel.send(to, isBlank(body) ? PLACEHOLDER : body, options);
-  // A platform that recognises resends may have returned an earlier message, whose text was not final yet. Elsewhere this
-  // text was sent just now.
+  // A platform that recognises resends may have returned an earlier message, whose text was not final. Otherwise this text was sent
+  // just now.
   if (channel.recognisesResends && channel.edit && shown && result.kind === 'sent') {
     return complete(sender, delivery, result.platformMessageId, channel);
   }
@@ -184,7 +184,7 @@ function repeatable(result: SendResult): SendResult {
   return result.kind === 'unreachable' ? { ...result, taken: 'no' } : result;
 }
 
-/** Edits what is already shown to the final text. */
+/** Edits the shown message to the final text. */
 async function complete(
   sender: OutboxSender,
   delivery: Delivery,
@@ -211,8 +211,8 @@ async function complete(
 }
 
 /**
- * Deletes this part and the shown parts after it, to send them again in order. A part that may be shown is found first; while that
- * is not possible, all of it waits.
+ * Deletes this part and the shown parts after it, to send them again in order. A part that may be shown has to be found first;
+ * until then, all of it waits.
  */
 async function sendAnew(sender: OutboxSender, delivery: Delivery, channel: Channel): Promise<void> {
   const { store, clock, live } = sender;
@@ -232,7 +232,7 @@ async function sendAnew(sender: OutboxSender, delivery: Delivery, channel: Chann
   await insist(sender, () => store.retract(ids, clock.now()));
 }
 
-/** The id of the message that shows this entry; null if there is none, or nobody can tell. */
+/** The id of the message that shows this entry; null if there is none, or it cannot be determined. */
 async function findShown(
   sender: OutboxSender,
   entry: Delivery,
@@ -252,19 +252,19 @@ async function findShown(
   return result.kind === 'refused' ? null : 'later';
 }
 
-/** An empty part: what was shown of it has to be removed. */
+/** An empty part: a message shown for it has to be removed. */
 function isBlank({ text, file, speech, reaction }: Part): boolean {
   return text === '' && file === undefined && speech === undefined && reaction === undefined;
 }
 
-/** Whether sending it again tells what may be shown of it already. */
+/** Whether resending it returns the message that may be shown already. */
 function tellsOnResend({ shown }: Delivery, channel: Channel): boolean {
   return shown !== undefined && channel.recognisesResends === true && channel.remove !== undefined;
 }
 
 /**
- * Asks the platform whether an entry has arrived whose last attempt has an unknown outcome, where that is possible without
- * anybody seeing it (docs/decisions/0026). Stores what follows. `stored`: nothing is to be sent now.
+ * Asks the platform, where that is possible unseen, whether an entry with an unknown outcome has arrived (docs/decisions/0026), and
+ * stores the result. `stored`: nothing is to be sent now.
  */
 async function checkDelivered(
   sender: OutboxSender,
@@ -292,15 +292,15 @@ async function checkDelivered(
   }
 }
 
-/** `later`: what is needed to ask again is stored. */
+/** `later`: the retry is stored. */
 async function askPlatform(sender: OutboxSender, delivery: Delivery, channel: Channel): Promise<Delivered> {
   const { store, clock, log, metrics, stopping } = sender;
   const { id, chatId, body, mark: watermark } = delivery;
-  // A reaction that is repeated changes nothing.
+  // Repeating a reaction changes nothing.
   if (!channel.wasDelivered || watermark === undefined || body.reaction !== undefined)
     return { kind: 'unknown' };
   let uncertain = 0;
-  /** Each question takes as much of the rate limit as a message, and need not ask about what was heard meanwhile. */
+  /** Each question costs as much of the rate limit as a message, and need not ask about messages heard meanwhile. */
   async function beforeAsking(): Promise<ReadonlySet<string> | null> {
     await waitForSlot(sender, delivery, channel);
     if (stopping.aborted) return null;
@@ -319,7 +319,7 @@ async function askPlatform(sender: OutboxSender, delivery: Delivery, channel: Ch
     await store.retry(id, { notBefore, uncertain: false, error: reason, mark: watermark });
     return found;
   }
-  // Where another entry of this chat is uncertain, too, the message may be that one.
+  // If another entry of this chat is uncertain too, the message may be that one.
   const isAnybodys = found.kind === 'found' && uncertain > 1 && !delivery.shown;
   const answer: Delivered = isAnybodys ? { kind: 'unknown' } : found;
   metrics.count('uncertain_sends_total', { channel: channel.name, outcome: answer.kind });
@@ -337,7 +337,7 @@ function markShownAsSent(sender: OutboxSender, delivery: Delivery): Promise<bool
   });
 }
 
-/** The outcome of a send is known: if storing it fails, only storing is repeated, never the send. False when cut off. */
+/** Stores the known outcome of a send. If storing fails, only storing is retried, never the send. False if cut off. */
 async function insist(
   { clock, log, cuttingOff }: OutboxSender,
   store: () => Promise<void>,

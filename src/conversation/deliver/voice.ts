@@ -1,6 +1,6 @@
 /**
- * Within step 7 of the route: spoken replies. A voice note is made when it is its turn in the outbox, before the attempt is
- * recorded, so a crash meanwhile leaves nothing in doubt. If it cannot be made it is dropped: the person has the text.
+ * Step 7 of the route: spoken replies. A voice note is made when its turn comes in the outbox, before the attempt is recorded, so a
+ * crash leaves nothing uncertain. If it cannot be made it is dropped: the person has the text.
  */
 import type { Channel, Delivery, NewDelivery, Part } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
@@ -13,7 +13,7 @@ import type { StoredMessage } from '../../core/transcript.js';
 import type { BaseServices } from '../services.js';
 import { isLong } from './reply.js';
 
-/** Whose reply it is, and to what. */
+/** The reply's turn, and the messages it answers. */
 interface Replying {
   chat: ChatRecord;
   channel: Channel;
@@ -22,7 +22,7 @@ interface Replying {
   batch: readonly StoredMessage[];
 }
 
-/** The voice note behind the text of a reply, if it is spoken, on a channel that takes them. */
+/** The voice note after a reply's text, if the reply is spoken. For channels that accept voice notes. */
 export function spokenReply(
   speech: Speech,
   { chat, channel, personas, turn, batch }: Replying,
@@ -35,14 +35,11 @@ export function spokenReply(
   if (words === null) return [];
   const voice = personas.find(({ id }) => id === turn.personaId)?.voice ?? speech.voice;
   const body = { text: '', marks: [], speech: { text: words, voice } };
-  // An origin of its own: parts of the text may have been shown while they were written, and this never was.
+  // Its own origin, because parts of the text may have been shown while they were written, and the note never was.
   return [{ ...first, origin: `tool:${turn.id}:voice`, part: 0, body, replyTo: null }];
 }
 
-/**
- * The entry with its file; null where it was given up, or nobody waits for it any more. What is no voice note stays as it
- * is.
- */
+/** The entry with its file; null if it was dropped or the sender is draining. Entries without speech are returned unchanged. */
 export async function withVoiceNote(
   services: BaseServices,
   delivery: Delivery,
@@ -57,7 +54,7 @@ export async function withVoiceNote(
     metrics.count('voice_notes_total', { outcome: 'made' });
     return { ...delivery, body: { ...body, file } };
   } catch (error) {
-    // At a stop it stays in the outbox, for the next start.
+    // During a stop it stays in the outbox for the next start.
     if (signal.aborted) return null;
     const reason = describe(error);
     log.warn(
@@ -66,13 +63,13 @@ export async function withVoiceNote(
     );
     metrics.count('voice_notes_total', { outcome: 'failed' });
     await store.giveUp(delivery.id, 'dropped', reason, clock.now());
-    // An earlier try may have left one.
+    // An earlier try may have left a file.
     await discardVoiceNote(services, delivery);
     return null;
   }
 }
 
-/** Its file is not needed any more. */
+/** Removes the file of a finished entry. */
 export async function discardVoiceNote({ speech, log }: BaseServices, delivery: Delivery): Promise<void> {
   if (delivery.body.speech === undefined) return;
   await speech?.discard(keyOf(delivery)).catch((error: unknown) => {
@@ -84,7 +81,7 @@ function keyOf({ origin, personaId, part }: Delivery): string {
   return `${origin} ${personaId} ${part}`;
 }
 
-/** What a chat was told comes first; else a reply to a voice note is spoken where that is configured. */
+/** The chat's own setting takes precedence; otherwise replies to voice notes are spoken if that is configured. */
 function isSpoken({ voice }: ChatRecord, batch: readonly StoredMessage[], { whenSpokenTo }: Speech): boolean {
   if (voice !== undefined) return voice === 'on';
   return whenSpokenTo && batch.some(isVoiceNote);
@@ -94,7 +91,7 @@ function isVoiceNote({ attachments = [] }: StoredMessage): boolean {
   return attachments.some(({ kind, ofReply }) => kind === 'voice' && !ofReply);
 }
 
-/** The words of a reply to be spoken; null where there are none, or more than `most` characters of them. */
+/** The words of a reply to be spoken; null if there are none or more than `most` characters. */
 export function wordsToSpeak(parts: readonly Part[], most: number): string | null {
   const words = parts
     .map(withoutCode)
@@ -112,13 +109,13 @@ export function wordsToSpeak(parts: readonly Part[], most: number): string | nul
 
 /** `https://www.example.org/a?b=c` is heard as `example.org`. */
 const ADDRESS = /\bhttps?:\/\/(?:www\.)?([^\s/?#:]+)(?:[^\s)\]>]*[^\s)\]>.,;:!?])?/giu;
-/** Not as a literal: the compiler takes this flag only for a later target. */
+/** Not as a literal: the compiler accepts this flag only for a later target. */
 const SETS = 'v';
-/** Signs with the marks that shape them, flags and keycaps; digits and ordinary signs stay. */
+/** Emoji with their modifiers, flags and keycaps; digits and ordinary signs stay. */
 const emoji = once(
   () => new RegExp('\\p{RGI_Emoji}|\\p{Extended_Pictographic}[\\ufe0f\\u200d\\p{EMod}]*', `g${SETS}`),
 );
-/** What stands before the items of a list, and lines that are only drawn. */
+/** List markers, and lines that are only drawn. */
 const LIST_SIGN = /^[^\S\r\n\u2028\u2029]*(?:[•◦▪‣·*–—-](?=\s)|[─━—_*-]{3,}[^\S\r\n\u2028\u2029]*$)/gmu;
 
 function withoutCode({ text, marks }: Part): string {

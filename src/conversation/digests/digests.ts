@@ -1,6 +1,6 @@
 /**
- * Social digests (`digests`): once in a period, the conversations that the control chats follow are summed up and told there.
- * The period that was covered is kept in the store, and the event has an id of its own, so a restart tells nothing twice.
+ * Social digests (`digests`): once per period, summarises the conversations that the control chats follow and sends the summary
+ * there. The covered period is stored and the event has its own id, so a restart repeats nothing.
  */
 import { describe } from '../../core/errors.js';
 import { type ChatId, DEFAULT_PERSONA, type RoomId } from '../../core/ids.js';
@@ -16,7 +16,7 @@ export interface DigestPlan {
   chats: readonly ChatId[];
 }
 
-/** As `Conversation.tell`, with what the journal says of it. */
+/** Like `Conversation.tell`, with content for the journal. */
 export type TellDigest = (digest: {
   id: string;
   room: RoomId;
@@ -27,7 +27,7 @@ export type TellDigest = (digest: {
   tainted: true;
 }) => Promise<void>;
 
-/** Survives a restart, as JSON in one setting: until when everything is covered, and the last message by then. */
+/** Stored as JSON in one setting: the time and the last message up to which everything is covered. */
 interface Covered {
   at: number;
   upTo: number;
@@ -52,7 +52,7 @@ export async function keepDigests(
       const covered = await load(services);
       await clock.sleep(covered.at + plan.everyMs - clock.now(), signal);
       if (signal.aborted) return;
-      // After the clock was set back, it waits on.
+      // The clock was set back: keep waiting.
       if (clock.now() < covered.at + plan.everyMs) continue;
       await digest(services, plan, covered, tell, signal);
     } catch (error) {
@@ -66,7 +66,7 @@ export async function keepDigests(
 async function load({ store, clock }: Services): Promise<Covered> {
   const stored = await store.setting(SETTING);
   if (stored !== null) return JSON.parse(stored);
-  // Messages from before digests were configured are left out.
+  // Skip messages from before digests were configured.
   const first = { at: clock.now(), upTo: await store.newestSaid() };
   await store.setSetting(SETTING, JSON.stringify(first));
   return first;
@@ -103,7 +103,7 @@ async function digest(
   await store.setSetting(SETTING, JSON.stringify({ at: now, upTo }));
 }
 
-/** In the control chats; without any, in the journal alone. */
+/** Sends it to the control chats; without any, only to the journal. */
 async function tellAll(
   services: Services,
   firstChat: ChatId,
@@ -164,7 +164,7 @@ async function summaryOf(
   throw new Error('the model gave no summary');
 }
 
-/** The newest lines that fit a request, with the number of those left out. */
+/** The newest lines that fit a request, with the number of omitted ones. */
 function newestWithin(services: Services, lines: string[]): string {
   let tokens = requestTokens(services, null) - ANSWER_TOKENS;
   let first = lines.length;

@@ -1,7 +1,4 @@
-/**
- * Within step 1 of the route: what somebody chose of what they were offered: by a button, or, where there are none, by
- * a message that is its number.
- */
+/** Step 1 of the route: choices among offered options, by a button or, where there are none, by a message with the number. */
 import type { Offer, OfferedOption } from '../../core/access.js';
 import { type ChatId, roomId } from '../../core/ids.js';
 import type { InboundChoice, InboundMessage } from '../../core/message.js';
@@ -14,7 +11,7 @@ import { type Actor, rightsOf } from '../rights.js';
 import type { Services } from '../services.js';
 import { refusalOf } from './commands.js';
 
-/** A button was pressed. Who may not talk here was offered nothing. */
+/** A button was pressed. People who may not talk here were offered nothing. */
 export async function choiceReceipt(
   services: Services,
   channel: string,
@@ -33,8 +30,8 @@ export async function choiceReceipt(
 }
 
 /**
- * Where there are no buttons: the choice that a message is, or the keys of the offers that it ends by being something else, so
- * that a number later on is only a number. null where nothing was offered.
+ * Without buttons: the choice that a message makes, or the keys of the offers that it ends by being something else, so that a later
+ * number is only a number. null if nothing was offered.
  */
 export async function chosenInWords(
   services: Services,
@@ -77,8 +74,8 @@ function senderOf(
 }
 
 /**
- * The newest offer to oneself is taken by its number alone, one for anybody with the right to it only with its code. A picture
- * with a number below it is no answer, nor is a forward.
+ * The newest personal offer is taken by its number alone, an offer to anybody with the right only with its code as well. A picture
+ * captioned with a number is no answer, nor is a forward.
  */
 function takenOf(
   offers: readonly Offer[],
@@ -100,7 +97,7 @@ function takenOf(
   return { offer: newest, number };
 }
 
-/** An offer to anybody with the right to its commands can be taken only by them, so that nobody else ends it. */
+/** Only people with the right to an open offer's commands can take it, so that nobody else ends it. */
 async function mayTake(
   services: Services,
   actor: Actor,

@@ -1,6 +1,6 @@
 /**
- * Commands, beside the route: run at once, in order within a room, without debounce or lease, each once per message id. A hung
- * turn cannot delay them; they can end it. A failing command does not block the next: it stays stored and is retried.
+ * Commands, beside the route: run at once, in order within a room, without debounce or lease, once per message id. A hung turn
+ * cannot delay them, and they can end it. A failed command does not block the next: it stays stored and is retried.
  */
 import { createHash } from 'node:crypto';
 import type { Offer } from '../../core/access.js';
@@ -42,7 +42,7 @@ export function createCommandLane(services: Services, scheduler: Scheduler) {
     const finish = { id, now: clock.now(), effects, deliveries };
     const { abortedTurn } = await insist(() => store.finishCommand(finish));
     if (abortedTurn) scheduler.abort(room, abortedTurn);
-    // Nor may the room answer messages for which it has not begun a turn yet.
+    // Also abort a run that has not begun a turn yet.
     if (effects.some(({ kind }) => kind === 'suppress' || kind === 'reset')) scheduler.abort(room, null);
     for (const effect of effects) if (effect.kind === 'reset') await forgetAgain(effect);
     services.metrics.count('commands_total', { command: command.name });
@@ -51,7 +51,7 @@ export function createCommandLane(services: Services, scheduler: Scheduler) {
     if (answer.resumes !== undefined) scheduler.wake(answer.resumes, 'settled');
   }
 
-  /** Forgets what a turn has recorded that began or ended while the command ran. */
+  /** Removes what a turn recorded that began or ended while the command ran. */
   async function forgetAgain({ room, personaId }: CommandEffect & { kind: 'reset' }): Promise<void> {
     await forgetCopies(services, roomParts(room).chatId, personaId).catch((error) => {
       log.error({ err: error, room }, 'records of a reset conversation could not be removed');
@@ -130,8 +130,8 @@ async function answerTo(
 }
 
 /**
- * The command with the persona that it means where it names none: the one whose own account it was sent to, else the active one.
- * If an operator has removed its PERSONA.md, `default` answers.
+ * Fills in the persona of a command that names none: the one whose account it was sent to, else the active one. If an operator has
+ * removed its PERSONA.md, `default` answers.
  */
 async function asAddressed(
   { personas }: Services,
@@ -163,7 +163,7 @@ async function runCommand(
   return found.run({ command, ...rights, interruptTurns }, { ...services, commands: COMMANDS });
 }
 
-/** Why they may not give this command: one sentence for the chat; null where they may. */
+/** The refusal for this sender, as one sentence; null if the command is allowed. */
 export async function refusalOf(
   { ownersOnly, changes }: ChatCommand,
   argument: string,
@@ -177,7 +177,7 @@ export async function refusalOf(
   return permission === 'no' ? 'Only owners and administrators of this group can do that.' : null;
 }
 
-/** Before it runs. Rejects where an owners' command cannot be entered: then it is not run. */
+/** Runs before the command. Rejects if an owners' command cannot be entered, so that it does not run. */
 async function auditCommand(
   { audit }: Services,
   { name, ownersOnly, changes, audited }: ChatCommand,
@@ -196,13 +196,13 @@ function offerOf(
 ): Offer | null {
   if (choices === undefined || choices.options.length === 0) return null;
   const { options, forAnybody, forMs } = choices;
-  // Who asks in the group's own name presses in theirs.
+  // Somebody who writes in the group's name presses buttons in their own.
   const isInTheirName = chat.kind === 'direct' || sender.id !== chat.id;
   const senderId = forAnybody || !isInTheirName ? null : sender.id;
   return { key: newId(), room, senderId, options, until: clock.now() + forMs };
 }
 
-/** The effects of an answer that offers something. */
+/** The effects of an answer with an offer. */
 function offering(offer: Offer, effects: CommandEffect[] = []): CommandEffect[] {
   const linked = effects.map((each) => (each.kind === 'ask' ? { ...each, offer: offer.key } : each));
   return [...linked, { kind: 'offer', ...offer }];
@@ -232,14 +232,14 @@ async function deliveriesFor(
 const FIRST_RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 600_000;
 
-/** The setting in which `doctor` finds why a channel's command menu could not be set; empty when it is set. */
+/** Setting with the reason why a channel's command menu could not be set, for `doctor`; empty if it is set. */
 export function refusalKey(channel: string): string {
   return `${channel}.commands.refused`;
 }
 
 /**
- * Registers the commands in each platform's own menu if they have changed, with retries until it succeeds. Returns at once, with
- * what ends it.
+ * Registers changed commands in each platform's own menu, with retries until it succeeds. Returns at once, with a function that
+ * ends it.
  */
 export function announceCommands({
   channels,

@@ -1,10 +1,8 @@
 /**
- * Within step 1 of the route: how many messages of one person are answered in a minute (`limits.messages_per_minute`), over
- * all chats of a channel. Further ones are stored as heard and not answered; the person is told once, until a minute has
- * passed without another one. Counted in memory only.
- *
- * Commands and owners are not counted. In a group where the bot must be called, only messages that may call it count. An album
- * is one message; an edit is none.
+ * Step 1 of the route: the rate limit per person (`limits.messages_per_minute`) over all chats of a channel, in memory only.
+ * Messages beyond it are stored as heard but not answered; the person is told once, until a minute has passed without another one.
+ * Commands and owners are not counted; in a group where the bot must be called, only messages that may call it are. An album counts
+ * as one message, an edit as none.
  */
 import { LRUCache } from 'lru-cache';
 import type { ChatId } from '../../core/ids.js';
@@ -14,7 +12,7 @@ import { calledOf, fold } from '../rooms/names.js';
 import type { Services } from '../services.js';
 
 export interface Pace {
-  /** Counts a message; `id` is the same for everything that counts as one. */
+  /** Counts a message; everything with the same `id` counts as one. */
   count(personId: ChatId, id: string, at: number): 'in time' | 'too much' | 'too much, for the first time';
 }
 
@@ -24,10 +22,10 @@ const MOST_PEOPLE = 10_000;
 const SENTENCE =
   'That is more than I may answer in one minute. I hear what you write until then, but do not answer it.';
 
-/** `most` is null without a limit. */
+/** `most`: null without a limit. */
 export function createPace(most: number | null): Pace | null {
   if (most === null) return null;
-  /** By person: the messages of the last minute with their times, and the last one that was too much. */
+  /** By person: the messages of the last minute with their times, and the last one over the limit. */
   const people = new LRUCache<
     ChatId,
     { taken: Map<string, number>; refused: { id: string; at: number } | null }
@@ -55,7 +53,7 @@ function isWithin(then: number, at: number): boolean {
   return Math.abs(at - then) < MINUTE_MS;
 }
 
-/** Whether a message is heard, but not answered. Tells the person once. */
+/** Whether a message is only heard, not answered. Tells the person once. */
 export async function isTooMuch(
   services: Services,
   pace: Pace,

@@ -1,7 +1,7 @@
 /**
- * Step 1 of the route: turns a channel's batch into receipts and stores them with its cursor in one transaction. Only
- * when that is on disk does the channel acknowledge it, and step 7 answer it. Commands are recognised here and go to
- * their lane at once; everything else waits in the inbox.
+ * Step 1 of the route: turns a channel's batch into receipts and stores them with its cursor in one transaction. Only once that is
+ * on disk does the channel acknowledge it and step 7 answer it. Commands go to their lane at once; everything else waits in the
+ * inbox.
  */
 import type { ChoiceOutcome, Reception } from '../../core/channel.js';
 import { platformId, type RoomId, roomId } from '../../core/ids.js';
@@ -38,11 +38,11 @@ import { splitReceipt } from './split.js';
 /** The result of a batch, and what to wake. */
 export interface Accepted extends Received {
   rejected: Reception['rejected'];
-  /** Rooms in which items of an album came: more of them may follow. */
+  /** Rooms that received album items; more may follow. */
   albums: RoomId[];
 }
 
-/** What step 1 knows beside the store, and of the batch that it reads. */
+/** State of step 1 while it reads one batch. */
 interface BatchReading {
   batch: InboundBatch;
   now: number;
@@ -50,9 +50,9 @@ interface BatchReading {
   pace: Pace | null;
   rejections: RejectionLog;
   rejected: Reception['rejected'];
-  /** Pending questions and offers that its messages end: later messages of the same batch do not answer them. */
+  /** Pending questions and offers ended by its messages: later messages of the same batch do not answer them. */
   ended: Set<number | string>;
-  /** Presses by those who may not choose. */
+  /** Presses by people who may not choose. */
   refused: [string, ChoiceOutcome][];
 }
 
@@ -63,7 +63,7 @@ export function createReceive(services: Services) {
   const pace = createPace(settings.limits.messagesPerMinute);
   const pastes = createPastes();
 
-  /** Resolves when the batch is stored, possibly before it is on the disk. */
+  /** Resolves when the batch is stored, possibly before it is on disk. */
   async function receive(batch: InboundBatch): Promise<Accepted> {
     const { channel, account, cursor, cursorFor } = batch;
     const now = clock.now();
@@ -182,11 +182,11 @@ async function acceptedMessage(
   if (isStranger || forwardedFrom !== undefined) said.tainted = true;
   if (sender.self && !isWithThemselves(message)) {
     delete said.addresses;
-    // What the account's owner writes to somebody else is heard, but never answered or obeyed.
+    // The account owner's messages to others are heard, but never answered or obeyed.
     return { ...said, mentionsBot: false, quiet: true };
   }
 
-  // Whatever the message is, it ends the pending question.
+  // Any message ends the pending question.
   const asked = await store.question({ room: roomId(chatId, threadId), senderId, now });
   const isOver = asked === null || asked.askedBy === platformMessageId || ended.has(asked.id);
   const question = isOver ? null : asked;
@@ -199,7 +199,7 @@ async function acceptedMessage(
     : await chosenInWords(services, batch.channel, message, chatId, senderId, now, ended);
   if (offered !== null && 'kind' in offered) return { ...offered, ...ends };
   Object.assign(ends, offered);
-  // Words that somebody else wrote order nothing, answer nothing and call nobody.
+  // Forwarded words give no orders or answers, and call nobody.
   if (forwardedFrom !== undefined) {
     if (message.chat.kind === 'group') delete said.addresses;
     return { ...said, mentionsBot: false, ...ends };
@@ -228,7 +228,7 @@ async function acceptedMessage(
   return { ...said, ...ends };
 }
 
-/** The text that the persona reads, with files listed even before they are fetched. */
+/** The text for the persona, with files listed even before they are fetched. */
 function worded(
   { media }: Services,
   text: string,
@@ -238,7 +238,7 @@ function worded(
   return { text: media.tell(text, attachments), words: text, attachments };
 }
 
-/** Only those who may talk may edit. */
+/** Only people who may talk here may edit. */
 async function editReceipt(services: Services, channel: string, edit: InboundEdit): Promise<Receipt | null> {
   const { entry, chatId, senderId } = await checkAccess(services, channel, edit);
   if (entry !== 'enter') return null;
@@ -246,7 +246,7 @@ async function editReceipt(services: Services, channel: string, edit: InboundEdi
   return { ...rest, ...worded(services, edit.text, attachments), chatId, senderId };
 }
 
-/** Deleting one's own message needs no permission: if the message was not admitted, there is nothing to delete. */
+/** Deleting one's own message needs no permission: if it was not admitted, there is nothing to delete. */
 async function deletionReceipt(
   services: Services,
   channel: string,
@@ -281,21 +281,21 @@ async function moveReceipt(services: Services, channel: string, event: InboundMo
   return { kind: 'moved', chatId, address: event.to };
 }
 
-/** Until the next part of a paste comes. A platform's own times may be whole seconds. */
+/** Maximum time between parts of a paste. Platform times may be whole seconds. */
 const MOST_APART_MS = 2_000;
-/** Clients cut where a word ends: a part has at least so much of what fits. */
+/** Clients cut at word ends, so a part has at least this share of the limit. */
 const LEAST_OF_A_PART = 0.9;
 
 /**
- * A client cuts a text that is too long for one message into several, and sends them one by one. They get an album of their
- * own, so that they are waited for, are for the same persona, and are shown as one.
+ * A client splits a text that is too long for one message. The parts get an album of their own, so that they are waited for, have
+ * the same addressee, and are shown as one.
  */
 export function createPastes() {
-  /** By room and person: the album that their next message may go on with. */
+  /** By room and person: the album that their next message may continue. */
   const begun = new Map<string, { album: string; at: number }>();
 
   return {
-    /** `fits`: how many characters clients of this platform send in one message. */
+    /** `fits`: maximum characters per message in this platform's clients. */
     noted(receipt: Receipt, now: number, fits: readonly number[] = []): Receipt {
       if (receipt.kind !== 'message' || fits.length === 0) return receipt;
       const { chat, threadId, sender, platformMessageId, text } = receipt;

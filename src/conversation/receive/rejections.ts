@@ -1,7 +1,7 @@
 /**
- * Within step 1 of the route: people and groups that may not talk here. Only what an operator needs to admit them is stored, and
- * said in the log or to owners. Anybody may write to a bot, so this is bounded: of a flood, the log names the first and then
- * counts, a line a minute.
+ * Step 1 of the route: people and groups that may not talk here. Stores, logs and reports to owners only what is needed to admit
+ * them. Anybody may write to a bot, so this is bounded: in a flood, the log names the first few and then counts, one line per
+ * minute.
  */
 import { LRUCache } from 'lru-cache';
 import type { Announcement } from '../../core/access.js';
@@ -16,27 +16,27 @@ import type { BaseServices, ChatPlace, Services } from '../services.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** A sender is answered once an hour. Per channel, so many codes may be pending, and so many are given in an hour. */
+/** A sender is answered once an hour; per channel, `most` codes may be pending and `mostPerHour` are given per hour. */
 const CODES = { answerEveryMs: HOUR_MS, most: 3, mostPerHour: 10 };
-/** So many groups of a channel wait for approval, each for this long after its last mention. */
+/** Groups awaiting approval per channel, each kept for this long after its last mention. */
 const GROUPS = { keepMs: 7 * 24 * HOUR_MS, most: 50 };
-/** How many ids are remembered of a kind, and how many of them a line names. */
+/** Maximum number of ids remembered per kind, and named per log line. */
 const MOST_KNOWN = 1_000;
 const MOST_NAMED = 10;
-/** How many people or groups are named before they are only counted. */
+/** Number of people or groups that are named before they are only counted. */
 const AT_ONCE = 10;
 
 const WHY = { pair: 'unknown sender', unlisted: 'unlisted group', 'stay-out': 'closed' } as const;
 
-/** What the log says of rejections. */
+/** Log lines about rejections. */
 export interface RejectionLog {
-  /** An unknown sender got no code, because the channel has given as many as it may. Nothing of them is kept. */
+  /** An unknown sender got no code because the channel's limit is reached. Nothing about them is kept. */
   noCode(channel: string, sender: ChatId): void;
-  /** Somebody may not talk here, and is told nothing. Named once per sender. */
+  /** Somebody may not talk here and is told nothing. Named once per sender. */
   keptOut(channel: string, chat: ChatId, sender: ChatId, name: string): void;
   /** A group that is not listed waits for approval. */
   groupWaits(channel: string, chat: ChatId, title: string): void;
-  /** Logs what was counted since the last line, and counts no more. */
+  /** Logs the pending counts and stops counting. */
   stop(): void;
 }
 
@@ -46,7 +46,7 @@ export function createRejectionLog({ clock, log }: BaseServices): RejectionLog {
   const tallies = new Map<string, { spare: number; counted: Set<ChatId>; end(): void }>();
   let stopped = false;
 
-  /** Whether there is a line to spare for it. Otherwise it is counted, and `sum` logs the count within a minute. */
+  /** Whether it gets a line of its own. Otherwise it is counted, and `sum` logs the count within a minute. */
   function mayName(key: string, id: ChatId, atOnce: number, sum: (ids: ChatId[], count: string) => void) {
     const tally = tallies.get(key) ?? begin(key, atOnce, sum);
     if (tally.spare > 0) {
@@ -150,7 +150,7 @@ async function offerPairing(
 ): Promise<void> {
   const { store, labelOf, newPairingCode, deliver, log } = services;
   const ask = { channel, senderId, now, ...CODES };
-  // Asked before anything is prepared: of a flood, hardly anybody is answered.
+  // Checked before anything is prepared: in a flood, hardly anybody is answered.
   const may = await store.mayAskToPair(ask);
   if (may === 'full') rejections.noCode(channel, senderId);
   if (may !== 'ask') return;
@@ -181,7 +181,7 @@ async function offerPairing(
   for (const posted of [answer, ...announcements.map(({ post }) => post)]) deliver.wake(posted.chatId);
 }
 
-/** Asks in an owner's chat whether to let somebody in. Their code tells them from anybody else of that name. */
+/** Asks in an owner's chat whether to let somebody in. The code distinguishes people of the same name. */
 function announcementTo(
   services: Services,
   place: ChatPlace,
@@ -203,7 +203,7 @@ function announcementTo(
   return { post: { ...post, delivery }, offer };
 }
 
-/** null where the chat's channel does not run. */
+/** null if the chat's channel is not running. */
 function postTo(
   { channels, newId }: Services,
   { chat, threadId }: ChatPlace,

@@ -1,6 +1,6 @@
 /**
- * Within step 1 of the route: a thread turned out to be a chat of its own. The new chat gets an archive of what was said in the
- * thread; the old chat forgets it: in windows, flushes, summaries, recall and the outbox.
+ * Step 1 of the route: a thread turned out to be a chat of its own. The new chat gets an archive of the thread's messages; the old
+ * chat forgets them in windows, flushes, summaries, recall and the outbox.
  */
 import { type PersonaId, type RoomId, roomId } from '../../core/ids.js';
 import type { InboundApart } from '../../core/message.js';
@@ -13,7 +13,7 @@ import { forgetCopies, type Services } from '../services.js';
 
 const MOST_PERSONAS = 100;
 
-/** null where nothing was ever said in it as a thread. */
+/** null if nothing was ever said in it as a thread. */
 export async function splitReceipt(
   services: Services,
   channel: string,

@@ -1,4 +1,4 @@
-/** Steps 4 to 6 of the route for one turn: read its files, prepare the request, build a context that fits, ask, finish. */
+/** Steps 4 to 6 of the route for one turn: reads files, builds a request and context that fit, asks the model, finishes. */
 import { createHash } from 'node:crypto';
 import type { AskedCall, NewQuestion } from '../../core/access.js';
 import { wordsSoFar } from '../../core/artifacts.js';
@@ -50,12 +50,12 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     return end;
   } finally {
     record.end();
-    // Stores what a turn has used that was aborted, or waits.
+    // Also stores the usage of a turn that was aborted or waits.
     await meter.settle();
   }
 }
 
-/** The tools of the turn, and what its calls are allowed. */
+/** The turn's tools and the rights of its calls. */
 async function prepare(
   services: RoomServices,
   { chat, room, revision, personas, turn, batch, exchange }: Turn,
@@ -97,7 +97,7 @@ async function prepare(
   };
 }
 
-/** null when the turn was aborted meanwhile or the claim was lost. */
+/** null if the turn was aborted or the claim was lost. */
 async function contextThatFits(
   services: RoomServices,
   { channel, claim, turn }: Turn,
@@ -115,13 +115,13 @@ async function contextThatFits(
   }
   const { unread } = context;
   if (unread.length > 0) {
-    // They were only overheard, so nobody is told of files that could not be fetched.
+    // These messages were only overheard, so nobody is told about files that could not be fetched.
     const read = await readFiles(services, { claim, channel, signal, chatId: chat.id, messages: unread });
     if (read === null) return null;
     request.revision += unread.length;
     context = await buildContext(services, request);
   }
-  // A persona that has said nothing here yet greets a person first, and is to know that it did.
+  // A persona new to this room first greets the person; its context must show that it did.
   const isFirst = context.sizes.messages <= batch.length + 1 && turn.steps.length === 0;
   if (
     isFirst &&
@@ -137,7 +137,7 @@ async function contextThatFits(
   return context;
 }
 
-/** Shows the reply while it is written. A request that does not fit is made shorter and asked once more. */
+/** Shows the reply while it is written. A request that does not fit is shortened and sent once more. */
 async function ask(
   services: RoomServices,
   work: Turn,
@@ -259,12 +259,12 @@ async function endTurn(
   return finished;
 }
 
-/** Blocks of artifacts in an answer become files where its tools could make them. */
+/** Artifact blocks in an answer become files only if the turn's tools could make them. */
 function mayMake({ artifacts }: RoomServices, { tools }: ContextRequest): boolean {
   return artifacts !== undefined && tools.tools.some(({ name }) => name === 'write_artifact');
 }
 
-/** If the channel can show a reply while it is written, and the configuration allows it. */
+/** Requires a channel that can show a reply while it is written, and a configuration that allows it. */
 function liveReply(services: RoomServices, work: Turn, request: ContextRequest, speaker: string): LiveReply {
   const { chat, room, channel, turn } = work;
   const canShow =
@@ -282,23 +282,23 @@ function liveReply(services: RoomServices, work: Turn, request: ContextRequest, 
   });
 }
 
-/** The reason why there is no reply; null when there is one. */
+/** Why there is no reply; null if there is one. */
 function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }): Fault | null {
   if (outcome.kind === 'failed') return outcome.fault;
   const isSilent = outcome.text === '' && outcome.wordless === undefined;
   return isSilent ? new Fault('model_empty', 'no words') : null;
 }
 
-/** The server's token count for the turn's last request, next to our estimate of the same request. */
+/** The server's token count for the turn's last request, next to our estimate of it. */
 function measuredOf(outcome: TurnOutcome, context: TurnContext, steps: Step[]): Measured | null {
   if (outcome.kind !== 'answered' || !outcome.last || outcome.last.inputTokens <= 0) return null;
-  // The count of a request that the server has cut says nothing about its size.
+  // The count of a request that the server cut says nothing about its size.
   if (outcome.cut) return null;
   const estimated = context.requestTokens + tokensOf(stepMessages(steps));
   return { counted: outcome.last.inputTokens, estimated };
 }
 
-/** Stores a step, and with a call that needs a person's yes the question to people. False when the claim is lost. */
+/** Stores a step and, if its call needs approval, the question to people. False if the claim is lost. */
 async function saveStep(
   services: RoomServices,
   work: Turn,
@@ -324,8 +324,8 @@ function questionOf(services: RoomServices, work: Turn, call: AskedCall): Promis
 }
 
 /**
- * Calls that were running when the turn was interrupted are not run again, so the chat is told, once for a turn: somebody there
- * may know whether they were done.
+ * Calls that were running when the turn was interrupted are not repeated, so the chat is told once per turn: somebody there may
+ * know the outcome.
  */
 export async function tellCutOff(services: RoomServices, { chat, room, turn }: Turn): Promise<void> {
   const calls = cutOffCalls(turn.steps);

@@ -1,6 +1,6 @@
 /**
- * Step 3 of the route, with `personas.natural`: asks the model in one small request who answers when nobody was named.
- * It returns at most one name. If there is no answer in time, the active persona answers.
+ * Step 3 of the route, with `personas.natural`: if nobody was named, asks the model in one small request who answers. It picks at
+ * most one persona; without an answer in time, the active persona answers.
  */
 import { cutAt } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
@@ -25,13 +25,13 @@ interface SpeakerChoice {
 const PATIENCE_MS = 10_000;
 /** Leaves room for a model that reasons before it gives the name. */
 const MOST_TOKENS = 1_000;
-/** How much of the messages, and of each persona's character, the question contains, in characters. */
+/** Maximum length of the messages and of each persona's character in the question. */
 const MESSAGE_CHARS = 2_000;
 const CHARACTER_CHARS = 300;
 
 /**
- * One of the candidates; null for nobody. Never rejects. `present`: the candidates, the active persona first. `last`: the persona
- * who spoke last. `sure`: somebody must answer. `model`: asked within the daily limits.
+ * Returns one of the candidates; null for nobody. Never rejects. `present`: the candidates, the active persona first. `last`: the
+ * persona who spoke last. `sure`: somebody must answer. `model`: charges the daily limits.
  */
 export async function chooseSpeaker(
   services: Services,
@@ -100,7 +100,7 @@ function questionOf({ present, batch, last, sure }: SpeakerChoice, zone: Zone) {
   ];
 }
 
-/** The newest messages that there is room for, in their elements; the last is cut rather than left out. */
+/** The newest messages that fit, in their elements; the last one is cut rather than dropped. */
 function newest(batch: StoredMessage[], perspective: Perspective): string {
   const lines: string[] = [];
   let left = MESSAGE_CHARS;

@@ -1,6 +1,6 @@
 /**
- * Step 6 of the route: how a turn ends. What it said, or one plain sentence about why it said nothing, goes into the
- * transcript and the outbox.
+ * Step 6 of the route: ends a turn. Its answer, or one plain sentence on why there is none, goes into the transcript and the
+ * outbox.
  */
 
 import { type ArtifactDelta, deltasIn } from '../../core/artifacts.js';
@@ -33,23 +33,23 @@ export type Finished =
 export interface Ending extends Partial<Made> {
   promptMemory: TurnContext['promptMemory'];
   outcome: 'answered' | 'failed' | 'parked';
-  /** What the persona said, or the error sentence of a turn that failed. */
+  /** The persona's answer, or the error sentence of a failed turn. */
   text: string;
-  /** What it did instead of saying anything; null if it spoke. */
+  /** The action that replaced words; null if it spoke. */
   wordless: string | null;
   speaker: string;
   lateByHours: number | null;
-  /** What it has used; null: nothing. */
+  /** Meters the turn's usage; null if there is none. */
   meter: MeteredModel | null;
   /** Size of the turn's last request, if the server counted it. */
   measured: Measured | null;
-  /** It answers words from outside, or was given some. */
+  /** It answers untrusted text or was given some. */
   tainted?: boolean;
 }
 
 /**
- * One transaction: marks the messages as answered, adds the reply to the transcript and the outbox, makes the
- * personas it addresses the next speakers, and releases the room. This is the only place that decides what is delivered.
+ * In one transaction, marks the messages as answered, adds the reply to the transcript and the outbox, makes the addressed personas
+ * the next speakers, and releases the room. The only place that decides what is delivered.
  */
 export async function finish(services: RoomServices, work: Turn, ending: Ending): Promise<Finished> {
   const { store, deliver, speech, clock, metrics } = services;
@@ -104,7 +104,7 @@ export async function finish(services: RoomServices, work: Turn, ending: Ending)
 
 const UNANSWERED = { wordless: null, lateByHours: null, measured: null, promptMemory: null };
 
-/** Gives up on a turn: its messages count as answered, and the chat gets one plain sentence about the failure. */
+/** Gives up on a turn: its messages count as answered, and the chat gets one sentence about the failure. */
 export async function park(services: RoomServices, work: Turn): Promise<void> {
   const { id, personaId, crashes, attempts } = work.turn;
   services.log.error(
@@ -120,14 +120,14 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
   });
 }
 
-/** At a daily limit: the messages count as answered, and what was done stays. */
+/** A daily limit is reached: the messages count as answered, and completed work stays. */
 export async function refuse(
   services: RoomServices,
   work: Turn,
   limit: LimitStatus,
   meter: MeteredModel | null,
 ): Promise<Finished> {
-  // First, so that a crash in between says it, too.
+  // Before `finish`, so that the chat is told even after a crash in between.
   await tellLimit(services, work, limit);
   return finish(services, work, {
     outcome: 'failed',
@@ -138,7 +138,7 @@ export async function refuse(
   });
 }
 
-/** Empty for a turn of schedules alone, which are retried. The outcome of a task is told in any case. */
+/** Empty for a turn of schedules alone, which are retried. The outcome of a task is reported in any case. */
 export function failureIn({ batch }: Turn, sentence: string): string {
   if (batch.every(({ platformMessageId }) => jobOfEvent(platformMessageId) !== null)) return '';
   return [taskEndsIn(batch), sentence].filter((part) => part !== '').join('\n\n');
@@ -150,7 +150,7 @@ function taskEndsIn(batch: readonly StoredMessage[]): string {
   return ends.map(({ text }) => headOfTaskEnd(text)).join('\n\n');
 }
 
-/** What a reply carries besides its text, while it is written and when it is final. */
+/** The data a reply carries besides its text, both while it is written and when it is final. */
 export function saidBy(
   { chat, channel, personas, turn, batch }: Turn,
   speaker: string,
@@ -161,18 +161,18 @@ export function saidBy(
   return { turnId, personaId, speaker, appearance, kind: chat.kind, batch, lateByHours, note: null };
 }
 
-/** Which of the other personas present the reply addresses. */
+/** The other personas present that the reply addresses. */
 function othersCalled({ chat, personas, turn }: Turn, reply: string): PersonaId[] {
   const others = presentIn(chat, personas).filter((id) => id !== turn.personaId);
   if (others.length === 0) return [];
   return turnedTo(reply, personas.filter(({ id }) => others.includes(id)).map(calledOf));
 }
 
-/** The artifacts that an answer holds in blocks (`core/artifacts.ts`), as files. */
+/** An answer's artifact blocks (`core/artifacts.ts`), as files. */
 interface Made {
-  /** What people are told in words. */
+  /** The text people see. */
   text: string;
-  /** What the transcript keeps: the words, and what was made, without its content. */
+  /** The text kept in the transcript: the words, and a note per artifact without its content. */
   kept: string;
   files: OutgoingFile[];
 }
@@ -180,8 +180,8 @@ interface Made {
 const MOST_TITLE = 100;
 
 /**
- * Writes the artifacts of an answer before the transaction that ends the turn: after a crash in between, the next run writes them
- * again. null: aborted.
+ * Writes an answer's artifacts before the transaction that ends the turn; after a crash in between, the next run writes them again.
+ * null: aborted.
  */
 export async function madeIn(
   services: RoomServices,
@@ -231,7 +231,7 @@ async function outcomeOf(
   if (artifacts === undefined) return { words: '' };
   try {
     if (content === undefined) {
-      // What a tool of this very turn has made is here already.
+      // Artifacts that a tool of this turn made exist already.
       const known = await artifacts.find(turn.id, id);
       if (known !== null) return { file: null, note: noteOf(known.name, called) };
       const where = ref === undefined ? [] : [oneLine(ref, 2_000)];
@@ -264,9 +264,7 @@ function noteOf(name: string, title: string): string {
 
 const NAME_CHARS = 60;
 
-/**
- * Tells the chat and the owners once a day that a daily limit is reached. Both go through the outbox under an origin of the day.
- */
+/** Tells the chat and the owners once a day that a daily limit is reached. The outbox origin contains the day. */
 async function tellLimit(services: RoomServices, turn: Turn, limit: LimitStatus): Promise<void> {
   const { clock, zone, log, metrics, deliver } = services;
   const { chat, room, batch } = turn;
@@ -299,7 +297,7 @@ async function tellLimit(services: RoomServices, turn: Turn, limit: LimitStatus)
   }
 }
 
-/** Names are anybody's words: quoted, on one line. */
+/** Names are user input: quoted, on one line. */
 function wordsForOwners({ chat, batch }: Turn, payer: Payer, limit: LimitStatus, zone: string): string {
   const name = (text: string) => quoted(oneLine(text, NAME_CHARS));
   const author = batch.findLast(({ author: by }) => by.kind === 'person')?.author;

@@ -1,7 +1,7 @@
 /**
- * Step 3 of the route, pure: who speaks now, and who speaks next. Usually that is the one persona addressed. With
- * several present it goes in rounds: everybody addressed speaks once, and whom they address speaks in the next round.
- * Rounds and replies are capped, and a new message from a person ends what only personas have asked of each other.
+ * Step 3 of the route, pure: who speaks now and next, usually the one persona addressed. With several present there are rounds:
+ * everybody addressed speaks once, and the personas they address speak in the next round. Rounds and replies are capped, and a new
+ * message from a person ends exchanges that only personas started.
  */
 
 import type { PersonaId } from '../../core/ids.js';
@@ -16,7 +16,7 @@ export interface NextTurn {
   turn: { personaId: PersonaId; batch: number[]; taken: number[]; addressed: PersonaId[] } | null;
   noted: number[];
   exchange: GroupRound | null;
-  /** Left out when there was no new message. */
+  /** Absent if there was no new message. */
   forBots?: boolean;
 }
 
@@ -62,12 +62,12 @@ function isBots({ author }: StoredMessage): boolean {
 }
 
 export interface Caps {
-  /** The most rounds, and the most replies in all, that follow one human message. */
+  /** Maximum number of rounds, and of replies in all, after one human message. */
   rounds: number;
   replies: number;
 }
 
-/** The next speaker, the messages it answers (ids, oldest first), and the round as it continues after it. */
+/** The next speaker, the messages it answers (ids, oldest first), and the round that remains afterwards. */
 export interface NextSpeaker {
   speaker: PersonaId;
   batch: number[];
@@ -75,8 +75,8 @@ export interface NextSpeaker {
 }
 
 /**
- * Opens a round for a message that addresses `to`. From the previous round, only personas whom a person
- * addressed are kept; they speak first, and hear what was said meanwhile.
+ * Opens a round for a message that addresses `to`. From the previous round, only personas addressed by a person are kept; they
+ * speak first and hear what was said meanwhile.
  */
 export function openRound(
   to: readonly PersonaId[],
@@ -98,12 +98,12 @@ export function openRound(
   };
 }
 
-/** What is left of the round when people talked to nobody in particular. */
+/** The rest of the round after people said something to nobody in particular. */
 export function interruptRound(exchange: GroupRound): GroupRound | null {
   return exchange.round === 1 && exchange.due.length > 0 ? { ...exchange, next: [] } : null;
 }
 
-/** Picks the first who is due, may speak and has heard something new since it last spoke; null when there is none. */
+/** Picks the first who is due, may speak and has heard something new since it last spoke; null if there is none. */
 export function nextSpeaker(exchange: GroupRound, maySpeak: (id: PersonaId) => boolean): NextSpeaker | null {
   const { due } = exchange;
   const at = due.findIndex((id) => maySpeak(id) && newTo(id, exchange).length > 0);
@@ -112,7 +112,7 @@ export function nextSpeaker(exchange: GroupRound, maySpeak: (id: PersonaId) => b
   return { speaker, batch: newTo(speaker, exchange), exchange: { ...exchange, due: due.slice(at + 1) } };
 }
 
-/** The round after a reply that addressed `to` (other participants). null when nobody is left to speak. */
+/** The round after a reply that addressed `to` (other participants); null if nobody is left to speak. */
 export function roundAfterReply(
   exchange: GroupRound,
   to: readonly PersonaId[],
@@ -128,7 +128,7 @@ export function roundAfterReply(
   return { ...exchange, due: next, next: [], party, replies, round: round + 1 };
 }
 
-/** What was said since it last spoke. */
+/** The messages since it last spoke. */
 function newTo(speaker: PersonaId, { said }: GroupRound): number[] {
   const last = said.findLastIndex(({ by }) => by === speaker);
   return said.slice(last + 1).map(({ id }) => id);

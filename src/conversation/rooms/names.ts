@@ -1,12 +1,12 @@
 /**
- * Step 3 of the route: which personas a text addresses by name. Pure. People are informal: where several personas are
- * present, a name anywhere in a person's message counts. Personas mention each other all the time, so in a persona's
- * reply only an explicit address counts.
+ * Step 3 of the route: which personas a text addresses by name. Pure. People are informal: with several personas present, a name
+ * anywhere in a person's message counts. Personas mention each other all the time, so in their replies only an explicit address
+ * counts.
  */
 import { DEFAULT_PERSONA, type PersonaId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 
-/** A persona and the names it answers to, normalised for comparison. */
+/** A persona and its names, normalised for comparison. */
 export interface Called {
   id: PersonaId;
   names: string[];
@@ -28,7 +28,7 @@ export function calledAloud(words: string, personas: readonly Called[]): Persona
   return inOrder(personas, ({ names }) => first(names.map((name) => callOut(text, name))));
 }
 
-/** Everybody whose name appears anywhere, except `default`, which is too common a word. */
+/** All personas whose name appears anywhere, except `default`, which is too common a word. */
 export function named(words: string, personas: readonly Called[]): PersonaId[] {
   const text = fold(words);
   return inOrder(personas, ({ names }) =>
@@ -36,10 +36,7 @@ export function named(words: string, personas: readonly Called[]): PersonaId[] {
   );
 }
 
-/**
- * The personas addressed explicitly, together with those joined to them in a list: `@Luna and Max, …`. Names elsewhere
- * in the text are ignored.
- */
+/** The personas addressed explicitly, and those listed with them: `@Luna and Max, …`. Names elsewhere in the text are ignored. */
 export function calledTogether(words: string, present: readonly Called[]): PersonaId[] {
   const text = fold(words);
   const places = present.flatMap(({ id, names }) =>
@@ -64,7 +61,7 @@ export function calledTogether(words: string, present: readonly Called[]): Perso
   );
 }
 
-/** Whom a persona's reply addresses: `@Name` anywhere, or a name set off by a comma or a colon. */
+/** The personas that a persona's reply addresses: `@Name` anywhere, or a name set off by a comma or a colon. */
 export function turnedTo(words: string, present: readonly Called[]): PersonaId[] {
   const text = fold(words);
   return inOrder(present, ({ names }) =>
@@ -109,7 +106,7 @@ function callOut(text: string, name: string): number {
   return isCalled ? 0 : -1;
 }
 
-/** At the beginning of a line or sentence, before a comma or a colon; or after a comma, at the end of a sentence. */
+/** At the start of a line or sentence before a comma or colon; or after a comma at the end of a sentence. */
 function vocative(text: string, name: string): number {
   for (const at of occurrences(text, name)) {
     const before = text.slice(0, at).trimEnd();
@@ -120,14 +117,14 @@ function vocative(text: string, name: string): number {
   return -1;
 }
 
-/** Whether what follows begins a line or a sentence; `last` is the character just before it. */
+/** Whether the next character begins a line or a sentence; `last` is the one just before it. */
 function begins(before: string, last: string | undefined): boolean {
   return before === '' || /[.!?…。！？؟\n*_"“]$/u.test(before) || last === '\n';
 }
 
 /**
- * Index of the first occurrence of a name as a whole word; -1 when there is none. An `@` that follows a word character
- * is part of an e-mail address and does not count.
+ * Index of the first occurrence of a name as a whole word, or -1. An `@` after a word character belongs to an e-mail address and
+ * does not count.
  */
 function standsAlone(text: string, name: string): number {
   return occurrences(text, name)[0] ?? -1;
@@ -149,7 +146,7 @@ function occurrences(text: string, name: string): number[] {
 const MOST_OCCURRENCES = 20;
 
 const WORD = /[\p{L}\p{N}_]/u;
-/** Scripts written without spaces between words: any adjacent character may belong to the next word. */
+/** Scripts without spaces between words: an adjacent character may belong to the next word. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
 
@@ -162,7 +159,7 @@ export function fold(text: string): string {
   return text.normalize('NFKC').toLowerCase();
 }
 
-/** What people say before a name when they call somebody; in small letters. */
+/** Words people say before a name when they call somebody, in lower case. */
 const GREETING_WORDS = [
   'hey|hi|hello|hiya|yo|ok|okay|dear|good (?:morning|afternoon|evening|night)',
   'hallo|moin|servus|guten (?:morgen|tag|abend)|salut|coucou|bonjour|bonsoir|dis|hola|oye|buen(?:os|as) \\p{L}+',
@@ -176,13 +173,13 @@ const GREETING = new RegExp(
 );
 /** Longer than any greeting. */
 const GREETING_CHARS = 40;
-/** What polite people put behind a name, as a part of it. */
+/** Suffixes that polite people append to a name. */
 const HONORIFIC = '\\s?(?:さん|ちゃん|くん|君|様|さま|先生|님|씨|아|야|जी)|-(?:san|chan|kun|ji)';
 
 /**
- * Whether a text calls the bot by the name that people see. That name may be any word ("Assistant"), and people also talk about
- * it, so only these count: `@Nova`, `Nova, …`, `hey Nova`, `…, Nova?`, or the name alone. `aloud`: the words are a transcript of
- * speech, in which the first word counts, too.
+ * Whether a text calls the bot by its displayed name. That name may be any word ("Assistant"), and people also talk about it, so
+ * only these count: `@Nova`, `Nova, …`, `hey Nova`, `…, Nova?`, or the name alone. `aloud`: the text is transcribed speech, where
+ * the first word counts, too.
  */
 export function callsBot(words: string, names: readonly string[], aloud?: 'aloud'): boolean {
   const said = fold(words);
@@ -201,7 +198,7 @@ function isGreeted(text: string, at: number): boolean {
   return greeting.index === 0 || begins(earlier.trimEnd(), earlier.at(-1));
 }
 
-/** Signs and spaces may stand before it. */
+/** Signs and spaces may precede it. */
 function isFirst(text: string, at: number): boolean {
   return !/[\p{L}\p{N}]/u.test(text.slice(0, at));
 }
@@ -211,7 +208,7 @@ function isNothingBut(text: string, name: string): boolean {
   return text.length <= most && withoutSigns(text) === withoutSigns(name);
 }
 
-/** As people say them: without emoji and brackets, and without what only says that it is a bot. */
+/** The names as people say them: without emoji, brackets, and a suffix such as "bot". */
 function callable(names: readonly string[]): string[] {
   const found = names.flatMap((each) => {
     const plain = withoutSigns(each.replaceAll(/\([^()]*\)|\[[^[\]]*\]/gu, ' '));
@@ -221,7 +218,7 @@ function callable(names: readonly string[]): string[] {
   return [...new Set(found)].filter((name) => /[\p{L}\p{N}]/u.test(name));
 }
 
-/** Without what is no letter around it. */
+/** Strips leading and trailing characters that are not letters or digits. */
 function withoutSigns(text: string): string {
   return text.replace(/^[^\p{L}\p{N}]+/u, '').replace(/[^\p{L}\p{N}\p{M}]+$/u, '');
 }

@@ -1,6 +1,6 @@
 /**
- * Steps 2 to 6 of the route for one room, from top to bottom: read what is waiting, decide whom it is for, begin or resume a
- * turn, answer, finish. The room is claimed only when there is something to do. A run does one turn; the next run does the rest.
+ * Steps 2 to 6 of the route for one room: reads waiting messages, decides whom they address, begins or resumes a turn, answers,
+ * finishes. The room is claimed only if there is work. A run does one turn; the next run does the rest.
  */
 import type { Channel } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
@@ -68,7 +68,7 @@ export async function runRoom(services: RoomServices, run: RoomRun): Promise<Run
     const end = await answer(services, begun, run.signal);
     if (end.kind === 'dropped') return DONE;
     if (end.kind === 'suspended') return end.alarm ? { ...AGAIN, alarm: end.alarm } : AGAIN;
-    // Messages that arrive meanwhile wake the room themselves; this checks for those that were there before.
+    // Messages that arrive meanwhile wake the room themselves; this checks for earlier ones.
     const isMoreLeft = seen.unfinished !== null || end.isSomebodyNext || isMoreWaiting(seen, begun.settled);
     return isMoreLeft ? AGAIN : DONE;
   } catch (error) {
@@ -79,7 +79,7 @@ export async function runRoom(services: RoomServices, run: RoomRun): Promise<Run
   }
 }
 
-/** Resumes a turn that was interrupted by a crash or restart, or whose awaited result has come. */
+/** Resumes a turn that a crash or restart interrupted, or whose awaited result has come. */
 async function resumeTurn(
   services: RoomServices,
   run: RoomRun,
@@ -111,7 +111,7 @@ async function resumeTurn(
   return resumed;
 }
 
-/** Decides who answers what, and begins that turn. Messages for nobody are marked as heard in the same transaction. */
+/** Decides who answers which messages, and begins that turn. Messages for nobody are marked as heard in the same transaction. */
 async function beginTurn(
   services: RoomServices,
   run: RoomRun,
@@ -161,7 +161,7 @@ async function beginTurn(
   run.claim = claim;
   run.turnId = id;
   const batch = await batchOf(services, id, turn.batch, waiting);
-  // Only those about this turn's messages: in a group, nobody is told about a failed voice note that was not for us.
+  // Only notices about this turn's messages: in a group, nobody is told about a failed voice note that was not for us.
   const ours = notices.filter(({ message }) => turn.batch.includes(message.id));
   if (ours.length > 0) await tellFileNotices(services, chat, room, ours);
   const { personaId } = turn;
@@ -210,7 +210,7 @@ async function personasIn({ personas, log }: RoomServices, { chat, waiting }: Ro
   return isNew ? personas.list(chat.id) : there;
 }
 
-/** With `personas.natural`, the model is asked if nobody was named and several could answer. null: look again. */
+/** With `personas.natural`, asks the model if nobody was named and several could answer. null: look again. */
 async function chooseWhoAnswers(
   services: RoomServices,
   run: RoomRun,
@@ -239,7 +239,7 @@ async function chooseWhoAnswers(
   return { routing: { turn: null, noted }, meter };
 }
 
-/** An internal error: the turn is tried three times, then parked. */
+/** After an internal error, the turn is tried three times, then parked. */
 async function afterFault(services: RoomServices, { turn, claim }: Turn, error: unknown): Promise<RunEnd> {
   const { store, log } = services;
   log.error(
@@ -251,7 +251,7 @@ async function afterFault(services: RoomServices, { turn, claim }: Turn, error: 
   return { kind: 'again', afterMs: backoff(attempts, FIRST_RETRY_MS, LONGEST_RETRY_MS) };
 }
 
-/** Whether messages that were waiting are left for another turn. */
+/** Whether waiting messages are left for another turn. */
 function isMoreWaiting({ waiting, more }: RoomState, settled: number): boolean {
   return more || waiting.length > settled;
 }

@@ -1,6 +1,6 @@
 /**
- * Step 3 of the route, pure: decides for each waiting message whom it addresses, and whether it is answered or only
- * noted. Returns the room's next turn: who speaks, in order, and the messages it answers.
+ * Step 3 of the route, pure: decides for each waiting message whom it addresses, and whether it is answered or only noted. Returns
+ * the room's next turn: its speakers, in order, and the messages it answers.
  */
 import { DEFAULT_PERSONA, type PersonaId } from '../../core/ids.js';
 import type { StoredAttachment } from '../../core/media.js';
@@ -19,14 +19,14 @@ import {
 } from './names.js';
 
 export interface Routing {
-  /** null when every waiting message is only noted. */
+  /** null if every waiting message is only noted. */
   turn: {
     personaId: PersonaId;
-    /** The others who are addressed; they speak after it, in this order. */
+    /** The other addressees, in the order in which they speak afterwards. */
     also: PersonaId[];
     /**
-     * Set when nobody was named and several personas could answer. `sure`: the message is for us, so one of them must
-     * answer; `unsure`: all of them may stay silent.
+     * Set if nobody was named and several personas could answer. `sure`: the message is for us, so one must answer; `unsure`: all
+     * may stay silent.
      */
     open: 'sure' | 'unsure' | null;
     batch: StoredMessage[];
@@ -43,15 +43,15 @@ export interface RoutingRules {
   away?: PersonaId[];
   /** The names under which people see the bot. */
   botNames?: readonly string[];
-  /** Other bots have had as many answers in a row, without a message from a person, as they may have. */
+  /** Other bots have had the maximum number of answers in a row without a message from a person. */
   botLimitReached?: boolean;
 }
 
-/** Whom one message is for; `to` is empty when it is for nobody. */
+/** The addressees of one message; `to` is empty if it is for nobody. */
 interface Addressed {
   to: PersonaId[];
   open: 'sure' | 'unsure' | null;
-  /** It was called, not only spoken to. */
+  /** Called by name, not only spoken to. */
   byName?: true;
 }
 
@@ -61,15 +61,15 @@ interface RoutingRoom {
   here: Called[];
   present: PersonaId[];
   rules: RoutingRules;
-  /** By which people may call the bot, and nobody who is here. */
+  /** The names that call the bot and none of the personas here. */
   botNames: readonly string[];
-  /** Who is called by the name of the bot; null: nobody in particular. */
+  /** The persona called by the bot's name; null: nobody in particular. */
   namedAsBot: PersonaId | null;
 }
 
 /**
- * Takes messages from the front until one addresses somebody else; that one and the rest wait for the next turn. An
- * album is one message: it is for whom one of its items is for.
+ * Takes messages from the front until one addresses somebody else; that one and the rest wait for the next turn. An album counts as
+ * one message, for the addressees of one of its items.
  */
 export function route(waiting: StoredMessage[], personas: Persona[], rules: RoutingRules): Routing {
   const here = personas.filter(({ id }) => !rules.away?.includes(id)).map(calledOf);
@@ -101,21 +101,21 @@ function isSame(one: Addressed, other: Addressed): boolean {
   return one.open === other.open && one.to.join('\n') === other.to.join('\n');
 }
 
-/** In a direct chat nobody need be called; and where a persona has the bot's name for its own, it is that persona's. */
+/** Empty in a direct chat, where nobody need be called, and if a persona's own name is the bot's. */
 function botNamesIn(here: Called[], { kind, botNames = [] }: RoutingRules): readonly string[] {
   if (kind === 'direct' || botNames.length === 0) return [];
   const names = here.flatMap((persona) => persona.names);
   return names.some((name) => callsBot(name, botNames)) ? [] : botNames;
 }
 
-/** The first of its album's items that is for somebody says whom all of them are for. */
+/** All items of an album have the addressees of its first item that is for somebody. */
 function ofAlbum(
   message: StoredMessage,
   waiting: readonly StoredMessage[],
   known: Map<string, Addressed>,
   room: RoutingRoom,
 ): Addressed {
-  // What comes after the others were answered is heard; only words of its own may ask for another answer.
+  // Late items, after the others were answered, are only heard; their own words may still ask for another answer.
   if (message.late && wordsOf(message).trim() === '') return NOBODY;
   const key = albumOf(message);
   if (key === null) return addressedBy(message, room);
@@ -126,12 +126,12 @@ function ofAlbum(
   return found;
 }
 
-/** null for a message that is no item of an album. Ids of albums are the platform's, and may be anybody's. */
+/** null if the message is no item of an album. Album ids come from the platform, so they are combined with the author. */
 function albumOf({ album, author }: StoredMessage): string | null {
   return album === undefined || author.kind !== 'person' ? null : `${author.id}\n${album}`;
 }
 
-/** An item without a caption is for whoever all messages are for; a caption may say more. */
+/** An item without a caption is for the addressee of all messages; a caption may be more specific. */
 function mostPlainly(items: Addressed[]): Addressed {
   const called = items.filter(({ to }) => to.length > 0);
   return (
@@ -139,7 +139,7 @@ function mostPlainly(items: Addressed[]): Addressed {
   );
 }
 
-/** What the sender wrote, without what is told of files. */
+/** The sender's own words, without the description of files. */
 function wordsOf({ words, text }: StoredMessage): string {
   return words ?? text;
 }
@@ -171,7 +171,7 @@ function addressedBy(message: StoredMessage, room: RoutingRoom): Addressed {
   return { to: active, open: isForUs ? 'sure' : 'unsure' };
 }
 
-/** The personas that a message calls by name or through their own account; `isBotCalled`: the bot by its name as well. */
+/** The personas a message calls by name or through their own account. `isBotCalled`: it also calls the bot by name. */
 function calledIn(
   message: StoredMessage,
   { here, present, rules }: RoutingRoom,
@@ -198,8 +198,8 @@ function calledIn(
 const OPENING_MENTION = /^[^@]{0,40}@\S+\s*/u;
 
 /**
- * Whether the account was called that is no persona's, where personas have accounts of their own. Then whoever is talked
- * about, or whose words are answered, has not been called, unless somebody turns to them.
+ * Whether a message calls the account that belongs to no persona, where personas have their own. Then mentioning a persona or
+ * replying to it does not call it; only turning to it does.
  */
 function callsNobodysAccount({ author, addresses }: StoredMessage): boolean {
   return author.kind === 'person' && addresses?.length === 0;
@@ -218,7 +218,7 @@ function callsUs(message: StoredMessage, names: readonly string[]): boolean {
   );
 }
 
-/** What was spoken for this chat, not in a message that this one replies to. */
+/** Words spoken for this chat, not in a message that this one replies to. */
 function spokenIn({ kind, outcome, ofReply }: StoredAttachment): string[] {
   return kind === 'voice' && !ofReply && outcome?.kind === 'kept' && outcome.read ? [outcome.read] : [];
 }

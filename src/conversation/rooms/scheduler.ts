@@ -1,7 +1,7 @@
 /**
- * Step 2 of the route: decides which rooms may run now. One run per room at a time and a limited number in all;
- * debounces bursts; lets commands that came earlier go first. Holds what ends a run: its abort signal and the lease
- * that it renews. All state is derived: waiting messages are in the store.
+ * Step 2 of the route: decides which rooms may run. One run per room at a time and a limited total; debounces bursts and lets
+ * earlier commands go first. Owns what ends a run: its abort signal and the lease it renews. All state is derived, as waiting
+ * messages are in the store.
  */
 import { setMaxListeners } from 'node:events';
 import { OVER } from '../../core/clock.js';
@@ -14,14 +14,14 @@ import { type BaseServices, LEASE_MS } from '../services.js';
 /** The result of a run. */
 export type RoomEnd = { kind: 'done' } | { kind: 'again'; afterMs: number };
 
-/** One run of a room, as the room itself sees it. */
+/** One run of a room, as the room sees it. */
 export interface RoomRun {
   readonly room: RoomId;
-  /** Aborted by `/stop` and `/reset`, by a lost lease, when the run is cut off, and at shutdown. */
+  /** Aborted by `/stop` and `/reset`, a lost lease, a cut-off, and shutdown. */
   readonly signal: AbortSignal;
-  /** Set by the run: its turn, null before one has begun. */
+  /** Set by the run: its turn; null before one has begun. */
   turnId: string | null;
-  /** Set by the run: its claim. It is renewed until the run ends, and released if the run is cut off. */
+  /** Set by the run: its claim, renewed until the run ends and released if the run is cut off. */
   claim: Claim | null;
 }
 
@@ -29,36 +29,33 @@ export type Burst = 'fresh' | 'album' | 'settled';
 
 export interface Scheduler {
   /**
-   * Something is waiting in this room. `album`: an item of an album, whose others may still come; `settled`: it needs no
-   * debounce because it waited before.
+   * Messages are waiting in this room. `album`: an item of an album, others may follow; `settled`: no debounce, because it waited
+   * before.
    */
   wake(room: RoomId, burst: Burst): void;
   /** Starts nothing in the room until `work` is over. Never rejects. */
   holdBack(room: RoomId, work: Promise<void>): void;
-  /**
-   * Aborts the run that works on this turn, or (null) on none yet. The caller has already ended the turn in the store.
-   */
+  /** Aborts the run that works on this turn, or (null) on none yet. The caller has already ended the turn in the store. */
   abort(room: RoomId, turnId: string | null): void;
-  /** Cuts off the runs of a chat, to be resumed later. Once it resolves, they write nothing more. */
+  /** Cuts off a chat's runs, to be resumed later. Once it resolves, they write nothing more. */
   interrupt(chatId: ChatId): Promise<void>;
   /** Resolves when nothing is waiting or running in rooms of this channel. */
   idle(channel: string): Promise<void>;
   /**
-   * Starts no more runs; `done` resolves when the current ones are over. `force` cuts them off and leaves their turns
-   * unfinished.
+   * Starts no more runs; `done` resolves when the current ones are over. `force` cuts them off and leaves their turns unfinished.
    */
   stop(): { done: Promise<void>; force(): void };
 }
 
 /** Concurrent runs: enough for every active chat, few enough for a model server to cope after an outage. */
 const MOST_RUNS = 100;
-/** An album's items come one by one, within a second or two of each other, and nothing says which is the last. */
+/** An album's items arrive a second or two apart, and nothing marks the last one. */
 const ALBUM_MS = 2_000;
-/** A burst is answered after this many debounce times, even if it goes on. */
+/** A burst that goes on is answered after this many debounce times. */
 const LONGEST_BURST = 10;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
-/** A run that was cut off settles within this time, or hangs on a socket, where it can write nothing. */
+/** A run that was cut off settles within this time, or hangs on a socket where it can write nothing. */
 const REST_MS = 2_000;
 
 interface ScheduledRoom {
@@ -140,7 +137,7 @@ export function createScheduler(
   }
 
   async function runOnce(run: ScheduledRun, room: ScheduledRoom): Promise<RoomEnd> {
-    // Meanwhile further commands may come, before the messages that this run is to answer.
+    // Meanwhile, more commands may arrive that precede the messages of this run.
     let held: Promise<void>;
     do {
       held = room.heldBack;
@@ -148,8 +145,7 @@ export function createScheduler(
     } while (held !== room.heldBack);
     const leave = await slots.enter();
     try {
-      // Starts one run per pass of the event loop, so that platform responses are read in between when many rooms start
-      // together.
+      // One run starts per pass of the event loop, so that platform responses are still read when many rooms start together.
       await nextPass();
       if (stopping) return { kind: 'done' };
       const stopRenewing = keepRenewing(services, run);
@@ -218,7 +214,7 @@ function newRun(room: RoomId): ScheduledRun {
   return { room, signal, abort, turnId: null, claim: null, cutOff: false, rested: Promise.resolve() };
 }
 
-/** Renews the run's lease; aborts the run when the lease is lost. */
+/** Renews the run's lease; aborts the run if the lease is lost. */
 function keepRenewing({ store, clock, log }: BaseServices, run: ScheduledRun): () => void {
   let over = false;
   let cancel = clock.after(LEASE_MS / 3, renew);
@@ -230,7 +226,7 @@ function keepRenewing({ store, clock, log }: BaseServices, run: ScheduledRun): (
         log.warn({ err: error, room: run.room }, 'the lease of a room could not be renewed; retrying');
         return true;
       }));
-    // Meanwhile the run may have taken a new claim; then the old result does not matter.
+    // The run may have taken a new claim meanwhile; the old result then does not matter.
     if (!isHeld && run.claim === claim) run.abort.abort();
     if (!over) cancel = clock.after(LEASE_MS / 3, renew);
   }

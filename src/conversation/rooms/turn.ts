@@ -1,4 +1,4 @@
-/** The turn that a run of a room works on (steps 3 to 6), and what the messages that it answers say about it. */
+/** The turn that a run of a room works on (steps 3 to 6 of the route), and facts about the messages it answers. */
 import type { Channel } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { type ChatId, type RoomId, roomParts } from '../../core/ids.js';
@@ -29,30 +29,29 @@ export interface Turn {
   turn: StoredTurn;
   /** The messages it answers, oldest first. */
   batch: StoredMessage[];
-  /** Who set the schedules that it answers, if nobody has said anything, and is charged. null: nobody. */
+  /** The person charged if the batch has only schedules: whoever set them. null: nobody. */
   scheduledBy: ChatId | null;
-  /** How many waiting messages it took or marked as heard; a group round also answers earlier ones. */
+  /** Number of waiting messages it took or marked as heard; a group round also answers earlier ones. */
   settled: number;
   /** The group round that continues after this turn; null for none. */
   exchange: GroupRound | null;
 }
 
-/** The sender of the last message by a person; empty when the batch has only events from the gateway. */
+/** The sender of the last message by a person; empty if the batch has only events from the gateway. */
 export function senderOf(batch: readonly StoredMessage[]): ChatId {
   const last = batch.findLast(({ author }) => author.kind === 'person')?.author;
   return last?.kind === 'person' ? last.id : '';
 }
 
 /**
- * What personas say to each other is charged to the person whose words they answer; what a schedule has them do, to whoever
- * set it.
+ * Replies between personas are charged to the person whose words they answer; scheduled work, to the person who set the schedule.
  */
 export function payerOf({ room, turn, batch, exchange, scheduledBy }: Turn): Payer {
   const personId = senderOf(batch) || (exchange?.personId ?? scheduledBy);
   return { room, personaId: turn.personaId, personId };
 }
 
-/** Who set the newest schedule among these messages, also one that words from outside may have led to. */
+/** The person who set the newest schedule among these messages, even if untrusted text may have led to it. */
 export async function schedulerOf(
   { store }: Services,
   batch: readonly StoredMessage[],
@@ -65,14 +64,14 @@ export async function schedulerOf(
   return null;
 }
 
-/** Before it is known which persona answers these messages. */
+/** The payer before it is known which persona answers. */
 export function payerIn({ room, chat }: RoomState, messages: StoredMessage[]): Payer {
   return { room, personaId: chat.activePersona, personId: senderOf(messages) || null, undecided: true };
 }
 
 /**
- * Claims the room when there is slow work before a turn, so that nobody else does the same. null when another process was
- * faster, or something else came in.
+ * Claims the room before slow work that precedes a turn, so that no other process does the same. null if another process was faster
+ * or something else came in.
  */
 export async function claimRoom(
   services: Services,
@@ -83,7 +82,7 @@ export async function claimRoom(
   return run.claim;
 }
 
-/** Adds what the batch's files contain. null when the turn was aborted meanwhile or the claim was lost. */
+/** Adds the contents of the batch's files. null if the turn was aborted or the claim was lost. */
 export async function withFiles(
   services: Services,
   turn: Turn,
@@ -96,7 +95,7 @@ export async function withFiles(
   return read.messages;
 }
 
-/** Tells senders about files that were not taken, independently of the model. */
+/** Tells senders about files that were not accepted, independently of the model. */
 export async function tellFileNotices(
   { deliver }: Services,
   chat: ChatRecord,
@@ -110,8 +109,8 @@ export async function tellFileNotices(
 }
 
 /**
- * Transcribes voice notes before the addressees are decided, because one may name them. Returns the room's state after that, and
- * notices about those that could not be transcribed; null when aborted.
+ * Transcribes voice notes before the addressees are decided, because a note may name them. Returns the room's new state, and
+ * notices about notes that could not be transcribed; null if aborted.
  */
 export async function withSpokenWords(
   services: Services,
@@ -122,12 +121,11 @@ export async function withSpokenWords(
   const { chat, waiting } = seen;
   const nothing = { seen, notices: [] };
   if (!waiting.some((message) => mayAddress(services.media, message))) return nothing;
-  // Nobody would be answered.
+  // Over the limit, nobody would be answered.
   if (await services.dailyLimits.reached(payerIn(seen, waiting))) return nothing;
   const claim = await claimRoom(services, run, seen);
   if (claim === null) return null;
-  // In a direct chat the typing indicator shows that the bot is listening; in a group it is not yet known whether
-  // anybody will answer.
+  // In a direct chat, typing shows that the bot listens; in a group it is not yet known whether anybody will answer.
   const isDirect = chat.kind === 'direct';
   const to = recipientIn(chat, run.room);
   const stopTyping = isDirect ? services.deliver.typing(channel, chat.id, to, chat.activePersona) : () => {};

@@ -1,6 +1,6 @@
 /**
- * Step 5 of the route: limits on what a model does in one turn: which calls are not run, and when it has to answer without
- * further calls. Everything is counted from the stored steps, so a resumed turn goes on counting. Pure.
+ * Step 5 of the route: limits on the calls of one turn, and when the model has to answer without further calls. Counts come from
+ * the stored steps, so they survive a resume. Pure.
  */
 import { cutAt, cutWithMarker } from '../../core/cut.js';
 import { estimateTokens, type ToolCall } from '../../core/model.js';
@@ -10,15 +10,15 @@ import type { Step } from '../../core/transcript.js';
 import type { CallLimits } from '../services.js';
 
 export interface TurnBounds extends CallLimits {
-  /** What the turn's own calls and results may take of a request, in tokens, by our estimate. */
+  /** Budget for the turn's own calls and results, in estimated tokens. */
   tokens: number;
 }
 
-/** Further calls of one answer are dropped silently. */
+/** Calls beyond this number in one answer are dropped silently. */
 const MOST_CALLS_KEPT = 1_000;
-/** The share of a request that a turn's own steps may take even where the conversation leaves less: it is compacted then. */
+/** Minimum share of a request for a turn's own steps; if the conversation leaves less, it is compacted. */
 const LEAST_SHARE = 0.25;
-/** Below this many characters, a part of a result would not be worth reading. */
+/** A shorter part of a result would not be worth reading. */
 const LEAST_RESULT_CHARS = 200;
 
 const SAME_CALL = 'Not run: you have made this same call';
@@ -30,12 +30,11 @@ export const UNREADABLE =
 export const TOO_DEEP = `The arguments were nested more than ${MOST_LEVELS} levels deep, so nothing was done. Call again with flatter ones.`;
 
 /**
- * A longer answer is cut: nobody reads on, no later request could hold it, and everything that reads the
- * transcript would carry it.
+ * Longer answers are cut: nobody reads on, no later request could hold them, and every reader of the transcript would pay for them.
  */
 const MOST_REPLY_CHARS = 60_000;
 
-/** Ends a reply that is cut. */
+/** Appended to a reply that is cut. */
 const CUT_OFF = ' …\n\n(This is cut off: it grew longer than I may write at once. Ask me to go on.)';
 
 export function replyIn(text: string, isTruncated: boolean): string {
@@ -43,7 +42,7 @@ export function replyIn(text: string, isTruncated: boolean): string {
   return isTruncated ? text + CUT_OFF : text;
 }
 
-/** `most` is what a request may hold, `used` what this one holds without the turn's steps, in tokens. */
+/** `most`: capacity of a request. `used`: size of this one without the turn's steps. Both in tokens. */
 export function roomForSteps(most: number, used: number): number {
   return Math.max(most - used, most * LEAST_SHARE);
 }
@@ -53,14 +52,14 @@ export function callsKept(calls: readonly ToolCall[]): readonly ToolCall[] {
 }
 
 /**
- * False when the model must answer without further calls: it went on although it was told that its arguments were no JSON
- * or that it had made the same call before, or there is no room for another result.
+ * False if the model must answer without further calls: it repeated unreadable arguments or the same call after being told, or
+ * there is no room for another result.
  */
 export function mayCallAgain(steps: Step[], bounds: TurnBounds): boolean {
   return unreadableCalls(steps) < 2 && repeatingAnswers(steps) < 2 && !isFull(steps, bounds);
 }
 
-/** Why the call, the `n`th of its answer, is not run; null if it is. */
+/** The refusal for the `n`th call of its answer; null if it may run. */
 export function refusalOf(
   call: ToolCall,
   n: number,
@@ -94,7 +93,7 @@ export function refusalOf(
   );
 }
 
-/** The result as far as there is room for it. Nothing runs after one that was cut, so nothing is overwritten unseen. */
+/** Cuts the result to the space left. Nothing runs after a cut result, so nothing is overwritten unseen. */
 export function fitted<Result extends { content: string }>(
   result: Result,
   steps: Step[],
@@ -108,7 +107,7 @@ export function fitted<Result extends { content: string }>(
 }
 
 const MARKER = 'turn-max-chars';
-/** As `cutWithMarker` ends a text, behind an empty line, which no words of people in a result have before them. */
+/** The marker of `cutWithMarker` after an empty line, which people's words in a result never have in front of them. */
 const IS_CUT = new RegExp(`\\n\\n<<truncated due to ${MARKER}=\\d+>>$`);
 
 function isFull(steps: Step[], { tokens }: TurnBounds): boolean {
@@ -127,20 +126,19 @@ function tokensIn(steps: Step[]): number {
   }, 0);
 }
 
-/** The calls that were begun, in order. */
 function begunCalls(steps: Step[]): ToolCall[] {
   const begun = new Set(steps.flatMap((step) => (step.kind === 'call' ? [step.callId] : [])));
   const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
   return calls.filter(({ id }) => begun.has(id));
 }
 
-/** After one round of arguments that were not JSON, or too deep, the model may try again. */
+/** The model gets a second try after one round of arguments that were invalid JSON or too deep. */
 function unreadableCalls(steps: Step[]): number {
   return steps.filter((step) => step.kind === 'result' && [UNREADABLE, TOO_DEEP].includes(step.content))
     .length;
 }
 
-/** How many answers have made a call again that had been made too often. */
+/** Number of answers that repeated a call after the limit for it. */
 function repeatingAnswers(steps: Step[]): number {
   const repeated = new Set(
     steps.flatMap((step) =>
@@ -151,7 +149,7 @@ function repeatingAnswers(steps: Step[]): number {
     .length;
 }
 
-/** The arguments of a call as a model wrote them. */
+/** A call's arguments as the model wrote them. */
 export type CallArguments =
   | { kind: 'object'; given: Record<string, unknown> }
   | { kind: 'too deep' }
@@ -170,12 +168,12 @@ export function readArguments(written: string): CallArguments {
   return { kind: 'object', given: parsed as Record<string, unknown> };
 }
 
-/** Whether two calls ask for the same, however they are written. */
+/** Whether two calls are the same, regardless of how they are written. */
 export function isSameCall(a: ToolCall, b: ToolCall): boolean {
   return a.name === b.name && keyOf(a) === keyOf(b);
 }
 
-/** Equal for equivalent arguments: in any order, with or without blanks, null as left out. */
+/** Equal for equivalent arguments: order and blanks do not matter, and null equals absent. */
 function keyOf({ arguments: given }: ToolCall): string {
   const read = readArguments(given);
   return read.kind === 'object' ? JSON.stringify(read.given, sorted) : given;

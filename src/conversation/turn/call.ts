@@ -1,6 +1,5 @@
 /**
- * Step 5 of the route: one call of a tool: how tools are described to the model, whether a call's arguments fit, and what
- * comes of it within its time limit.
+ * Step 5 of the route: one tool call: describes tools to the model, validates arguments, and runs the call within its time limit.
  */
 
 import { createHash } from 'node:crypto';
@@ -16,7 +15,7 @@ import { isTainted, type TurnRequest } from './steps.js';
 import { reasonToAsk, withheldText } from './taint.js';
 
 export interface CallResult extends ToolResult {
-  /** It was abandoned: its outcome is unknown. */
+  /** The call was abandoned, so its outcome is unknown. */
   unknown?: true;
 }
 
@@ -29,9 +28,9 @@ export interface ReadyCall {
 }
 
 const DEFAULT_MS = 120_000;
-/** How long an aborted call may take to end before it is abandoned. */
+/** Time an aborted call gets to end before it is abandoned. */
 const GRACE_MS = 5_000;
-/** How many unknown arguments are named to the model, and how much of each name. */
+/** Number of unknown arguments named to the model, and the length of each name. */
 const MOST_NAMED = 5;
 const NAMED_CHARS = 60;
 
@@ -42,12 +41,12 @@ export function toolSet(tools: readonly AnyTool[]): ToolSet {
 
 function describeTool({ name, description, parameters }: AnyTool): ToolDescription {
   if (!(parameters instanceof ZodType)) return { name, description, parameters };
-  // `additionalProperties: false` goes without saying, and would be sent with every request.
+  // `additionalProperties: false` is implied and would only cost tokens in every request.
   const { $schema: _, additionalProperties: __, ...schema } = toJSONSchema(parameters);
   return { name, description, parameters: schema };
 }
 
-/** A hash of a tool's description: an approval holds only while it stays the same. */
+/** Hash of a tool's description; an approval holds only while it is unchanged. */
 export function toolHash(tool: AnyTool): string {
   return createHash('sha256')
     .update(JSON.stringify(describeTool(tool)))
@@ -55,7 +54,7 @@ export function toolHash(tool: AnyTool): string {
     .slice(0, 32);
 }
 
-/** `call` holds the arguments that a person has approved, if one had to. */
+/** `call` holds the arguments a person approved, if approval was needed. */
 export function prepare(
   request: TurnRequest,
   call: ToolCall,
@@ -78,7 +77,7 @@ export function prepare(
   const read = readArguments(call.arguments);
   if (read.kind === 'unreadable') return unfit(UNREADABLE);
   if (read.kind === 'too deep') return unfit(TOO_DEEP);
-  // Many models write null for an argument that they leave out.
+  // Many models write null for an argument they omit.
   const given = Object.fromEntries(Object.entries(read.given).filter(([, value]) => value !== null));
   const checked = checkArguments(tool, given);
   if (!checked.ok) return unfit(checked.faults);
@@ -86,7 +85,7 @@ export function prepare(
   return inVain === null ? { kind: 'ready', call, tool, given: checked.value } : unfit(inVain);
 }
 
-/** The validated arguments, or a message for the model about the faults. */
+/** The validated arguments, or a message to the model about what is wrong with them. */
 export function checkArguments(
   { name, parameters }: AnyTool,
   given: Record<string, unknown>,
@@ -104,7 +103,7 @@ export function checkArguments(
   return { ok: false, faults: `These arguments do not fit ${name}: ${faults.join('; ')}` };
 }
 
-/** Models also write `"5"` for a number, and `"true"` for a boolean. */
+/** Models also write `"5"` for a number and `"true"` for a boolean. */
 function withoutQuotes(given: Record<string, unknown>, issues: readonly z.core.$ZodIssue[]) {
   const plain = { ...given };
   for (const issue of issues) {
@@ -120,8 +119,8 @@ function withoutQuotes(given: Record<string, unknown>, issues: readonly z.core.$
 }
 
 /**
- * A message about arguments that the tool does not know, or null. A call that runs by itself ignores them; a person who
- * is asked must not be shown arguments that have no effect.
+ * A message about arguments the tool does not know, or null. Calls that need no approval ignore them, but a person must not be
+ * asked about arguments that have no effect.
  */
 export function unknownArguments({ tool, call }: ReadyCall): string | null {
   const read = readArguments(call.arguments);
@@ -133,7 +132,7 @@ export function unknownArguments({ tool, call }: ReadyCall): string | null {
   return `Not run, and nobody was asked: ${tool.name} has no argument ${shown.join(', ')}. Call it again without.`;
 }
 
-/** null: any. */
+/** null: any argument is allowed. */
 function knownArguments(schema: unknown): Set<string> | null {
   const { properties, patternProperties, additionalProperties, $ref, anyOf, oneOf, allOf } = Object(schema);
   const isOpen = additionalProperties === true || typeof additionalProperties === 'object';
@@ -147,7 +146,7 @@ function knownArguments(schema: unknown): Set<string> | null {
   return names.size === 0 && additionalProperties !== false ? null : names;
 }
 
-/** Why a person has to allow the call first; null: nobody has to. */
+/** Why a person has to approve the call first; null if nobody has to. */
 export async function approvalReason(
   services: Services,
   request: TurnRequest,
@@ -165,7 +164,7 @@ export async function approvalReason(
   }
 }
 
-/** null: it was aborted, and its outcome is unknown. */
+/** null: the call was aborted and its outcome is unknown. */
 export async function runCall(
   services: Services,
   request: TurnRequest,
@@ -202,7 +201,7 @@ export async function runCall(
     result = ended;
   }
   const { agent } = request.authorisation;
-  // A command may have left a secret of its agent's task anywhere; no tool shows it to the model.
+  // A command may have left a secret of its agent's task anywhere, so the results of all tools are redacted.
   if (agent) result = { ...result, content: redactor(agent.env)(result.content) };
   metrics.count('tool_calls_total', { tool: tool.name, failed: String(result.failed) });
   return tool.isFromOutside && result.inside === undefined ? { ...result, outside: true } : result;
@@ -226,7 +225,7 @@ function failureOf(
   return { content: `${name} failed: ${reason}. Nothing is known to have been changed.`, failed: true };
 }
 
-/** The outcome of a call that a crash cut off, if its tool can tell; null: unknown. */
+/** The outcome of a call that a crash cut off, if its tool knows it; null: unknown. */
 export async function outcomeAfterCrash(
   services: Services,
   request: TurnRequest,
@@ -261,8 +260,8 @@ function contextOf(
 }
 
 /**
- * A call that writes or sends enters the audit log first; one that reaches another chat, or runs foreign code, is refused
- * where it cannot be entered.
+ * Writes and sends are entered in the audit log first. Calls that reach another chat or run foreign code are refused if the entry
+ * fails.
  */
 async function execute(
   { audit }: Services,
@@ -271,7 +270,7 @@ async function execute(
   context: ToolContext,
 ): Promise<ToolResult | Wait> {
   const { authorisation, cause } = context;
-  // A night writes a draft, which is entered as a whole.
+  // A night run writes a draft, which gets one entry as a whole.
   if (tool.risk !== 'low' && cause.kind !== 'night' && authorisation !== undefined) {
     const { chatId, personaId, senderId } = authorisation;
     // The meaning of a foreign tool's arguments is unknown.

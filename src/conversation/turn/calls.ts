@@ -1,8 +1,7 @@
 /**
- * Step 5 of the route: runs the calls of an answer. Each is stored with its intent before it runs and with its outcome
- * after it, so none runs twice: a call that had begun when the process ended is told to the model as interrupted, unless
- * its tool knows the outcome. Reads that stand side by side run side by side; other calls run in order. A call that
- * needs a person's approval suspends the turn.
+ * Step 5 of the route: runs the calls of an answer. The intent is stored before a call runs and the outcome after it, so no call
+ * runs twice: after a crash, a call that had begun is reported to the model as interrupted unless its tool knows the outcome.
+ * Adjacent reads run concurrently, other calls in order. A call that needs a person's approval suspends the turn.
  */
 import { WHOLE_RUN, waitsForCall } from '../../core/access.js';
 import { createMutex } from '../../core/concurrency.js';
@@ -26,7 +25,7 @@ import {
 import { type CallsEnd, hasResult, INTERRUPTED, isCutOff, keep, stepOf, type TurnRequest } from './steps.js';
 import { needsApprovalText, runApprovalFor, wasRefused } from './taint.js';
 
-/** A call, and its place in its answer. */
+/** A call and its index in its answer. */
 type Numbered = readonly [n: number, call: ToolCall];
 
 const AT_ONCE = 8;
@@ -39,7 +38,7 @@ const REFUSED_BEFORE =
 const TWO_WAITS =
   'Not waited for: this turn waits for something else already. Make the call again when that has come.';
 
-/** Runs every call of the last answer that has no result yet. Returns what ends or suspends the turn. */
+/** Runs every call of the last answer that has no result yet. Returns what ends or suspends the turn, or null. */
 export async function finishCalls(services: Services, request: TurnRequest): Promise<CallsEnd | null> {
   const answer = request.steps.findLast((step) => step.kind === 'answer');
   for (;;) {
@@ -51,7 +50,7 @@ export async function finishCalls(services: Services, request: TurnRequest): Pro
   }
 }
 
-/** The reads up to the first other call; else one call. */
+/** The reads before the first other call or, if there are none, one call. */
 function nextOf({ tools, steps }: TurnRequest, open: Numbered[]): Numbered[] {
   const reads = ([, { id, name }]: Numbered) =>
     tools.tools.some((tool) => tool.name === name && tool.risk === 'low') &&
@@ -60,7 +59,7 @@ function nextOf({ tools, steps }: TurnRequest, open: Numbered[]): Numbered[] {
   return other < 0 ? open : open.slice(0, Math.max(1, other));
 }
 
-/** Results are stored as they come, one after the other; when one cannot be stored, the other calls are aborted. */
+/** Stores results one by one as they come. If one cannot be stored, the other calls are aborted. */
 async function runTogether(
   services: Services,
   request: TurnRequest,
@@ -116,7 +115,7 @@ async function runTogether(
       if (next === 'settled') continue;
       if (next === 'dropped') return { kind: 'dropped' };
       if (next.kind === 'suspended') return next;
-      // The call that waits must be the turn's last step.
+      // The waiting call must be the turn's last step.
       if ('why' in next) return (await settled()) ?? (await askPeople(services, request, next));
       const work = run(next)
         .catch((error: unknown) => {
@@ -133,7 +132,7 @@ async function runTogether(
   }
 }
 
-/** Decides about a call: run it, ask people, wait, or nothing, because its result is stored. */
+/** Decides about a call: run it, ask people, wait, or nothing because its result is stored. */
 async function begin(
   services: Services,
   request: TurnRequest,
@@ -158,7 +157,7 @@ async function begin(
   if (waits?.kind === 'waiting' && !approved) {
     return { kind: 'suspended', waitsFor: waits.waitsFor, until: waits.until };
   }
-  // Exactly what was approved runs.
+  // Run exactly what was approved.
   const call = approved?.kind === 'approved' ? { ...asked, arguments: approved.arguments } : asked;
   const refusal = approved ? null : refusalOf(call, n, request.tools.tools, steps, bounds);
   if (refusal !== null) return settle(refusal, []);
@@ -193,7 +192,7 @@ async function begin(
   return settle(next.result);
 }
 
-/** Suspends the turn until a person has decided, or the time for it is over. */
+/** Suspends the turn until a person decides or the request expires. */
 async function askPeople(
   services: Services,
   request: TurnRequest,
@@ -240,7 +239,7 @@ async function askPeople(
 
 type JournalledTurn = Pick<TurnRequest, 'turnId' | 'record' | 'authorisation' | 'steps' | 'tools'>;
 
-/** The journal's entry of a call before it runs. Already there if the call has waited for a person. */
+/** The journal entry of a call before it runs. It exists already if the call waited for a person. */
 function intentOf(request: JournalledTurn, call: ToolCall, now: number): JournalWrite {
   const answer = request.steps.find(
     (step) => step.kind === 'answer' && step.calls.some(({ id }) => id === call.id),
@@ -263,8 +262,8 @@ function intentOf(request: JournalledTurn, call: ToolCall, now: number): Journal
 }
 
 /**
- * The outcome of a call; where the call had to wait for a person, with the event that wakes the conversation. Nothing yet
- * for a call that has begun work which outlives the turn.
+ * The journal entries for the outcome of a call, with the event that wakes the conversation if the call waited for a person. Empty
+ * if the call began work that outlives the turn.
  */
 export function outcomesOf(
   request: JournalledTurn,
@@ -315,7 +314,7 @@ function placeOf({ record, authorisation: { chatId, personaId } }: JournalledTur
   return { chatId, room: record.room, personaId, turnId: record.turnId };
 }
 
-/** An argument called `tool` would hide the name of the tool: it gets a further `_`, as does `tool_`. */
+/** An argument called `tool` would hide the tool's name, so it gets another `_`, as does `tool_`. */
 function journalledArguments(
   { tools }: JournalledTurn,
   { name, arguments: written }: ToolCall,

@@ -1,7 +1,7 @@
 /**
- * Step 5 of the route: which calls need a person's approval. Words from outside (a page, a file, a stranger) may say anything,
- * and a model may obey them: in a tainted turn a call that reaches beyond the chat is asked about. An agent needs an owner's
- * approval once, for its whole run, before it runs foreign commands or leaves the machine. Pure.
+ * Step 5 of the route: which calls need approval. A model may obey untrusted text (a page, a file, a stranger), so in a tainted
+ * turn a call that reaches beyond the chat needs approval. An agent needs an owner's approval once per run before it runs foreign
+ * commands or leaves the machine. Pure.
  */
 import { askedCallIn } from '../../core/access.js';
 import type { ToolCall } from '../../core/model.js';
@@ -12,15 +12,15 @@ import { code, oneLine } from '../quoting.js';
 
 const CHAT_CHARS = 120;
 
-/** What the model is shown of words from outside. */
+/** Untrusted text in the model's view. */
 export interface Trust {
-  /** They stand in the window, in its summary, or in the messages to be answered. */
+  /** The window, its summary or the messages to answer contain untrusted text. */
   isTainted: boolean;
-  /** Whether a person named this host in words of their own. */
+  /** Whether a person named this host in their own words. */
   isNamed(host: string): boolean;
 }
 
-/** Why a person has to allow this call, a sentence for that person; null: nobody has to. */
+/** A sentence on why a person has to approve this call; null if nobody has to. */
 export async function reasonToAsk(
   tool: AnyTool,
   given: unknown,
@@ -37,14 +37,14 @@ export async function reasonToAsk(
   return `${outside}; it reaches ${reach.host}, which nobody named in this conversation.`;
 }
 
-/** It is an argument of the call, and may be anything. */
+/** The id is an argument of the call and may be any text. */
 function chatNamed(id: string): string {
   return /^[\w.@%-]{1,120}$/.test(id) ? id : code(oneLine(id, CHAT_CHARS));
 }
 
 async function reachOf(tool: AnyTool, given: unknown, context: ToolContext): Promise<Reach | null> {
   if (tool.reachesOut) return tool.reachesOut(given as never, context);
-  // Whatever writes or sends may name another chat; only what the authorisation could allow is worth a question.
+  // Any tool that writes or sends may name another chat. Ask only if the authorisation could allow it.
   const { chat_id } = given as { chat_id?: unknown };
   const { authorisation } = context;
   if (tool.risk === 'low' || typeof chat_id !== 'string' || chat_id === '' || !authorisation) return null;
@@ -52,7 +52,7 @@ async function reachOf(tool: AnyTool, given: unknown, context: ToolContext): Pro
   return { kind: 'chat', chatId: chat_id };
 }
 
-/** Whether people have refused the same call in this turn, or did not decide about it in time. */
+/** Whether the same call was refused, or its approval expired, in this turn. */
 export function wasRefused(
   steps: readonly Step[],
   call: ToolCall,
@@ -93,7 +93,7 @@ export function runApprovalFor(run: RunApproval | undefined, tool: AnyTool): Run
   return run === 'nobody' || tool.isExternal ? 'refused' : 'as usual';
 }
 
-/** For a call that was refused; `run` as it is by then. */
+/** The result of a refused call; `run`: the decision by then. */
 export function needsApprovalText({ name, isExternal }: AnyTool, run: RunApproval | undefined): string {
   const what = isExternal ? 'it leaves this machine' : 'it runs what nobody has looked at';
   const whose =
@@ -103,7 +103,7 @@ export function needsApprovalText({ name, isExternal }: AnyTool, run: RunApprova
   return refusal(name, what, whose);
 }
 
-/** For an external tool that no agent on this task has. */
+/** The result for an external tool that no agent has on this task. */
 export function withheldText({ name }: AnyTool): string {
   return refusal(name, 'it leaves this machine', 'you do not have it on this task');
 }

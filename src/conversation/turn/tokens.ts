@@ -1,18 +1,15 @@
-/**
- * Counting tokens: how many messages take, by our estimate; how many requests took, by the server's count; and how full that
- * makes a persona's window.
- */
+/** Token counts: our estimate for messages, the server's count for requests, and how full they make a persona's window. */
 import type { Metrics } from '../../core/log.js';
 import { estimateTokens, type ModelEvent, type ModelMessage, type Usage } from '../../core/model.js';
 import type { Measured } from '../../core/transcript.js';
 import type { WindowSize } from '../services.js';
 
-/** The order of magnitude that models charge for an image of the size we send. */
+/** Typical charge of models for an image of the size we send. */
 const TOKENS_PER_IMAGE = 1_000;
 /** Per message. */
 const OVERHEAD = 4;
 
-/** By our estimate, for where no server has counted. */
+/** Our estimate, for use where no server has counted. */
 export function tokensOf(messages: readonly ModelMessage[]): number {
   return messages.reduce((sum, message) => sum + tokensOfOne(message), 0);
 }
@@ -24,7 +21,7 @@ function tokensOfOne(message: ModelMessage): number {
   return estimateTokens(message.content) + estimateTokens(calls) + images + OVERHEAD;
 }
 
-/** Sums the usage of several requests; those without a count are left out. */
+/** Sums the usage of several requests, ignoring those without a count. */
 export function addedUsage(a: Usage | null, b: Usage | null): Usage | null {
   if (!a || !b) return a ?? b;
   const sum = { ...a };
@@ -33,7 +30,7 @@ export function addedUsage(a: Usage | null, b: Usage | null): Usage | null {
   return sum;
 }
 
-/** What an answer took in all. */
+/** Total usage of an answer. */
 export function spentOn({ usage, further }: ModelEvent & { kind: 'done' }): Usage | null {
   return addedUsage(usage, further ?? null);
 }
@@ -42,13 +39,13 @@ export function countTokens(metrics: Metrics, usage: Usage | null): void {
   if (!usage) return;
   metrics.count('model_tokens_total', { direction: 'input' }, usage.inputTokens);
   metrics.count('model_tokens_total', { direction: 'output' }, usage.outputTokens);
-  // Of the input.
+  // Part of the input.
   metrics.count('model_tokens_total', { direction: 'cached' }, usage.cachedTokens ?? 0);
   metrics.count('model_tokens_total', { direction: 'cache_write' }, usage.cacheWriteTokens ?? 0);
 }
 
 export interface SizeLimits {
-  /** The tokens available for a request: the model's window minus what is reserved for the answer. */
+  /** Tokens available for a request: the model's window minus the reserve for the answer. */
   tokens: number;
   /** `conversation.compact_after_messages`. */
   messages: number;
@@ -61,15 +58,15 @@ export type Pressure =
   /** The next request would not fit. */
   | 'now';
 
-/** How full a window is when background compaction starts. */
+/** Share of a window at which background compaction starts. */
 const BEGIN_AT = 0.75;
 /**
- * A server that counts less than this share of our estimate miscounts: no alphabet takes so few. One that cut the request
- * is noticed by the model client, and its count does not come here.
+ * A count below this share of our estimate is a miscount, as no alphabet takes so few tokens. Requests that a server cut are
+ * detected by the model client, and their counts do not come here.
  */
 const LEAST_CREDIBLE = 0.25;
 
-/** How many real tokens one estimated token stands for. */
+/** Real tokens per estimated token. */
 export function tokensPerEstimated(measured: Measured | null): number {
   if (!measured || measured.estimated <= 0) return 1;
   const ratio = measured.counted / measured.estimated;
@@ -88,7 +85,7 @@ export function pressureOf(sizes: WindowSize, measured: Measured | null, limits:
   return 'none';
 }
 
-/** How many characters of a text fit into so many tokens, approximately; its whole length if all of it fits. */
+/** Approximate number of characters that fit into so many tokens; the whole length if all of it fits. */
 export function charsWithin(words: string, tokens: number): number {
   if (words.length <= tokens || estimateTokens(words) <= tokens) return words.length;
   let chars = tokens;

@@ -1,7 +1,7 @@
 /**
- * Step 5 of the route: the model and its tools, in rounds, until there is an answer. Every answer with tool calls is stored,
- * and every call before and after it runs (`calls.ts`), so that after a crash the turn resumes from its last stored step.
- * A call that waits for a person or an outside result suspends the turn.
+ * Step 5 of the route: rounds of model and tools until there is an answer. Answers with tool calls are stored, and each call is
+ * stored before and after it runs (`calls.ts`), so a crashed turn resumes from its last stored step. A call that waits for a person
+ * or an outside result suspends the turn.
  */
 import { createHash } from 'node:crypto';
 import { Fault } from '../../core/errors.js';
@@ -21,11 +21,11 @@ import {
 import { addedUsage, countTokens, spentOn } from './tokens.js';
 
 export type TurnOutcome =
-  /** `cut`: a request of it was read only in part by the model server. */
+  /** `cut`: the model server read one of the requests only in part. */
   | {
       kind: 'answered';
       text: string;
-      /** For an answer without words: the action instead of it, such as a reaction. */
+      /** The action that replaces words, such as a reaction. */
       wordless?: string;
       usage: Usage | null;
       last: Usage | null;
@@ -60,19 +60,19 @@ export async function runTurn(services: Services, request: TurnRequest): Promise
     const seed = request.callSeed ?? request.turnId;
     const calls = kept.map((call, n) => ({ ...call, id: callIdOf(seed, rounds, n) }));
     const { text } = event;
-    // Provider metadata belongs to the calls by their place, so only a whole answer keeps it.
+    // Provider metadata is matched to calls by position, so it is kept only with a complete answer.
     const echo = kept.length === event.calls.length && event.echo;
     const isKept = await keep(request, { kind: 'answer', text, calls, ...(echo && { echo }) });
     if (!isKept) return { kind: 'dropped' };
   }
 }
 
-/** A model that calls although it may not, and says nothing else, is asked once more without any tools. */
+/** A model that only makes calls although it must not is asked once more without tools. */
 function isOnlyCalls({ calls, text }: ModelEvent & { kind: 'done' }): boolean {
   return calls.length > 0 && text.trim() === '';
 }
 
-/** Its calls could replace memory that it has not seen. */
+/** The calls could overwrite memory that the model has not seen. */
 const CALLS_UNSEEN =
   'The model server read only a part of the request, and the model called tools after it; they were not run.';
 
@@ -98,7 +98,7 @@ function answered(
 async function askModel(
   { model, clock, metrics }: Services,
   request: TurnRequest,
-  /** The last round sends the same tools as those before it, so that the server's prompt cache holds. */
+  /** The last round sends the same tools as earlier ones so that the server's prompt cache holds. */
   tools: 'may call' | 'may not call' | 'without tools',
 ): Promise<ModelEvent & { kind: 'done' | 'failed' }> {
   const started = clock.now();
@@ -108,11 +108,11 @@ async function askModel(
     messages: [...messages, ...stepMessages(steps)],
     tools: tools === 'without tools' ? [] : request.tools.descriptions,
     ...(tools === 'may not call' && { mayCall: false }),
-    // The next request renders the last message anew: without what was recalled, and its calls in fewer words.
+    // The next request renders the last message differently: without recalled text, and with shorter calls.
     stableThrough: Math.max(0, messages.length - 2),
     ...(persona.model !== null && { model: persona.model }),
     ...(persona.temperature !== null && { temperature: persona.temperature }),
-    // The same for all requests of a persona in a room, or of a task; a hash, because it is not for the server to know.
+    // The same for all requests of a persona in a room, or of a task. Hashed so that the server does not learn the ids.
     cacheKey: createHash('sha256').update(`${room} ${whose}`).digest('hex').slice(0, 32),
     ...(mayBeEmpty(request) && { mayBeEmpty: true }),
   };
@@ -140,8 +140,8 @@ function mayBeEmpty({ steps, isUnread }: TurnRequest): boolean {
 }
 
 /**
- * Servers number calls in their own ways, some from zero in every answer. Our ids are unique, stable when a turn is
- * resumed, and in the one form that every server accepts: nine letters and digits.
+ * Servers number calls in different ways, some from zero in every answer. Our ids are unique, stable when a turn resumes, and in
+ * the only form every server accepts: nine letters and digits.
  */
 function callIdOf(seed: string, round: number, n: number): string {
   const digest = createHash('sha1').update(`${seed} ${round} ${n}`).digest('hex');

@@ -1,4 +1,4 @@
-/** The messages of a task, from request to request, and its events. Pure. */
+/** Builds the messages and events of a task. Pure. */
 import { cutWithMarker } from '../../core/cut.js';
 import type { ModelMessage } from '../../core/model.js';
 import { elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
@@ -14,12 +14,12 @@ const NOT_BEGUN = 'Not run: what you were doing was ended before it came to this
 
 const LEFT_OUT =
   'Left out: there is no room any more for this result of an earlier request. Call again if you need it.';
-/** What is shorter stays. */
+/** Results up to this length are never shortened. */
 const SHORT_CHARS = 400;
 
 const OUTSIDE = elementAround('tool_result', UNTRUSTED, '').replace(/<\/tool_result>$/, '');
 
-/** `answer`: null where there is none. */
+/** `answer`: null if the request ended without one. */
 export function saidIn(
   messages: readonly ModelMessage[],
   steps: Step[],
@@ -30,7 +30,7 @@ export function saidIn(
   return [...messages, ...stepMessages(steps), ...last];
 }
 
-/** Results for calls that an abort has left without one. */
+/** Results for calls that an abort left without one. */
 export function cutOffSteps(steps: readonly Step[]): (Step & { kind: 'result' })[] {
   const hasResult = (id: string) => steps.some((step) => step.kind === 'result' && step.callId === id);
   const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
@@ -39,7 +39,7 @@ export function cutOffSteps(steps: readonly Step[]): (Step & { kind: 'result' })
     .map((call) => stepOf(call, { content: isCutOff(steps, call.id) ? CUT_OFF : NOT_BEGUN, failed: true }));
 }
 
-/** The same messages without long results of earlier requests; null if there are none. */
+/** The same messages without the long results of earlier requests; null if there are none. */
 export function shortened(messages: readonly ModelMessage[]): ModelMessage[] | null {
   const isLong = (message: ModelMessage) => message.role === 'tool' && message.content.length > SHORT_CHARS;
   if (!messages.some(isLong)) return null;
@@ -54,8 +54,8 @@ export function shortened(messages: readonly ModelMessage[]): ModelMessage[] | n
 }
 
 /**
- * What the model is shown of words from outside: from the turn that gave the task, or an earlier request of it. A host counts
- * as named where the request names it, unless words from outside may have led to that.
+ * Trust in the task: untrusted text may come from the turn that delegated it or from an earlier request. A host counts as named if
+ * the request names it, unless untrusted text may have led to the request.
  */
 export function trustIn(
   { goal, request, parent }: Task,
@@ -78,7 +78,7 @@ export function trustIn(
   };
 }
 
-/** All texts in it, each by itself. */
+/** All strings in it, at any depth. */
 function stringsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];
@@ -90,10 +90,10 @@ function isOutside({ role, content }: ModelMessage): boolean {
 }
 
 const MOST_CHARS = 2_000;
-/** A model may make up a name of any length. */
+/** A model may invent a tool name of any length. */
 const MOST_NAME_CHARS = 100;
 
-/** What task events say of a step. `before`: the earlier steps. Secrets are redacted before anything is cut. */
+/** The task events of one step. `before`: the earlier steps. Secrets are redacted before texts are cut. */
 export function eventsOf(
   step: Step,
   before: readonly Step[],
@@ -116,7 +116,7 @@ export function eventsOf(
   return events;
 }
 
-/** It runs, or waits for a person first. */
+/** The call runs, or waits for a person. */
 function isBeginning(step: Step): step is Step & { kind: 'call' | 'waiting' } {
   return step.kind === 'call' || step.kind === 'waiting';
 }

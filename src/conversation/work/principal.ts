@@ -1,6 +1,6 @@
 /**
- * For whom an agent works: the chat and the persona that delegated the task, or a program. They are charged, and the agent may do
- * what they may. Owners are asked about its calls, and the run waits for what they decide.
+ * The principal of an agent: the chat and persona that delegated its task, or a program. It pays, and the agent has its rights.
+ * Owners are asked about the agent's calls, and the run waits for their decision.
  */
 import { type AskedCall, isAboutRun, type NewQuestion } from '../../core/access.js';
 import type { ChatRecord } from '../../core/chat-record.js';
@@ -20,7 +20,7 @@ export interface Principal extends Asking {
   asker: Asker;
 }
 
-/** Programs have no chat: nothing is sent there. */
+/** Programs have no chat; nothing is sent to this one. */
 const BOARD: ChatRecord = {
   id: BOARD_CHAT,
   channel: channelOf(BOARD_CHAT),
@@ -31,14 +31,14 @@ const BOARD: ChatRecord = {
   activePersona: DEFAULT_PERSONA,
 };
 
-/** The board's token makes its holder an owner. */
+/** The holder of the board's token counts as an owner. */
 const OPERATOR: Asker = {
   senders: async () => [],
   isOwner: async () => true,
   mayChange: async () => 'yes',
 };
 
-/** Throws if the chat that delegated the task is not known any more. */
+/** Throws if the chat that delegated the task no longer exists. */
 export async function principalOf(services: Services, { parent }: Task): Promise<Principal> {
   if (parent === null) {
     const controlChats = [...services.channels.keys()].flatMap(
@@ -54,7 +54,7 @@ export async function principalOf(services: Services, { parent }: Task): Promise
   return { chat, room, personaId, senderId, controlChats, asker: askerOfParent(services, chat, parent) };
 }
 
-/** With their present rights. Nobody, if words from outside may have led to the task. */
+/** Checks the person's current rights. Nobody counts as the asker if untrusted text may have led to the task. */
 function askerOfParent(services: Services, chat: ChatRecord, { senderId, tainted }: TaskParent): Asker {
   if (senderId === '' || tainted) return askerOf(services, chat, async () => []);
   const author = { kind: 'person', id: senderId, name: '', administrator: false } as const;
@@ -75,13 +75,13 @@ export function authorisationFor(
     senderId,
     channel: chat.channel,
     asker,
-    // A program acts for the board alone, which cannot reach other chats.
+    // A program may use the board only, which cannot reach other chats.
     controlChats: task.parent === null ? [] : controlChats,
     agent: place,
   };
 }
 
-/** Whether anybody could decide about a call: in a control chat, or where there are none an owner in the chat itself. */
+/** Whether anybody could approve a call: in a control chat or, without control chats, an owner in the chat itself. */
 export async function isSomebodyThere(services: Services, whose: Principal): Promise<boolean> {
   const { chat, controlChats, asker } = whose;
   if (reachable(controlChats, services).length > 0) return true;
@@ -97,7 +97,7 @@ export async function isSomebodyThere(services: Services, whose: Principal): Pro
 const TITLE_CHARS = 200;
 const PATH_CHARS = 300;
 
-/** About the whole run, or if owners refused that, about this call. */
+/** Asks about the whole run or, once owners have refused that, about this call. */
 export async function questionOf(
   services: Services,
   whose: Principal,
@@ -128,7 +128,7 @@ async function giverOf(
 /** `ended`: the task is over. */
 type Decision = 'approved' | 'denied' | 'expired' | 'ended';
 
-/** Resolves when it is decided, has expired, or the signal has aborted, which makes it expire. */
+/** Resolves once the call is decided or has expired. An abort makes it expire. */
 export async function decisionOn(
   services: Services,
   { id, until }: AskedCall,
@@ -163,7 +163,7 @@ export async function decisionOn(
   }
 }
 
-/** Its buttons are over. No chat is told: the task's outcome says it. Whoever decided just before counts. */
+/** Ends the buttons. The chat gets no message, because the task's outcome reports it. An earlier decision takes precedence. */
 async function expire({ store, clock, audit }: Services, id: string): Promise<Decision> {
   const now = clock.now();
   const call = await store.askedCall(id, now);

@@ -1,7 +1,7 @@
 /**
- * One request to an agent, from top to bottom: what it may use, model and tools (step 5 of the route, the same loop as a
- * persona's turn), waiting for owners where it has to, and what came of it. Steps are kept in memory, because a task is not
- * taken up again after a crash; what it does is on record first all the same.
+ * Runs one request to an agent: rights, the loop of model and tools (step 5 of the route, as in a persona's turn), approval by
+ * owners, and the outcome. Steps stay in memory because a task is not resumed after a crash, but every call is journalled before it
+ * runs.
  */
 import { type AskedCall, isAboutRun } from '../../core/access.js';
 import { describe, Fault } from '../../core/errors.js';
@@ -29,28 +29,27 @@ import {
   questionOf,
 } from './principal.js';
 
-/** A request that is under way. */
 interface AgentRequest {
   ask: WorkAsk;
   signal: AbortSignal;
   whose: Principal;
   tools: ToolSet;
-  /** What was said before, as it is sent. */
+  /** The earlier messages, as they are sent. */
   messages: ModelMessage[];
   steps: Step[];
-  /** What owners have said of the run so far. */
+  /** The owners' decision about this run so far. */
   word: RunApproval;
-  /** The call that owners are asked about. */
+  /** The call that owners are being asked about. */
   asked: AskedCall | null;
 }
 
-/** What owners have said is kept for so many tasks; of an older one they would be asked again. */
+/** Number of tasks whose approval is remembered; for older ones, owners are asked again. */
 const MOST_WORDS = 1_000;
 
 const NOT_WAITED_FOR = 'Not waited for: in a task nothing can be waited for. Go on without it.';
 
 export function createWork(services: Services): Work {
-  /** What owners have said of a whole run, by its task. */
+  /** The owners' decisions about whole runs, by task. */
   const words = new Map<string, RunApproval>();
 
   return {
@@ -63,7 +62,7 @@ export function createWork(services: Services): Work {
       const paying = { ...services, model: meter.model };
       const end = await answered(paying, request)
         .catch((error: unknown) => failed(request, faultOf(services, ask, error)))
-        // What a request has used that was dropped is paid, too.
+        // The usage of a dropped request is charged as well.
         .finally(meter.settle);
       if (request.word === 'allowed' || request.word === 'refused') words.set(ask.task.id, request.word);
       const [oldest] = words.keys();
@@ -91,7 +90,7 @@ async function begun(
   return { ask, signal, whose, tools, messages: ask.messages, steps: [], word, asked: null };
 }
 
-/** `services.model` pays. */
+/** `services.model` charges the payer. */
 async function answered(services: Services, request: AgentRequest): Promise<WorkEnd> {
   const { ask, signal, tools } = request;
   const most = requestTokens(services, ask.agent.model);
@@ -146,7 +145,7 @@ function actingIn({ ask, whose, steps, tools }: AgentRequest) {
   return { turnId, record, authorisation: authorisationFor(whose, ask), steps, tools };
 }
 
-/** On record before it runs, and with what came of it. */
+/** Journals a call before it runs and its outcome afterwards. */
 async function save(
   services: Services,
   request: AgentRequest,
@@ -167,7 +166,7 @@ async function save(
   return true;
 }
 
-/** Waits for what owners decide, and for nothing else. False: the request is over. */
+/** Waits for the owners' decision. False if the request is over. */
 async function goesOn(services: Services, request: AgentRequest): Promise<boolean> {
   const { ask, asked, steps, signal, tools } = request;
   request.asked = null;
@@ -179,7 +178,7 @@ async function goesOn(services: Services, request: AgentRequest): Promise<boolea
   if (isAboutRun(asked)) request.word = isYes ? 'allowed' : 'refused';
   const { callId, arguments: given } = asked;
   if (isYes) {
-    // The store knows who it was.
+    // The store knows who approved it.
     steps.push({ kind: 'approved', callId, arguments: given, by: '' });
     return true;
   }
@@ -188,7 +187,7 @@ async function goesOn(services: Services, request: AgentRequest): Promise<boolea
   return settle(services, request, callId, content);
 }
 
-/** A tool has told the turn to wait. */
+/** A tool asked the turn to wait. */
 async function settleWait(services: Services, request: AgentRequest): Promise<boolean> {
   const step = request.steps.at(-1);
   return step?.kind === 'waiting' && settle(services, request, step.callId, NOT_WAITED_FOR);
@@ -213,7 +212,7 @@ async function settle(
   return true;
 }
 
-/** False: nothing is left that could be left out. */
+/** False if nothing is left to shorten. */
 function shorten(request: AgentRequest): boolean {
   const shorter = shortened(request.messages);
   if (shorter !== null) request.messages = shorter;
@@ -224,7 +223,7 @@ function failed(request: AgentRequest, fault: Fault): WorkEnd {
   return { kind: 'failed', fault, ...doneIn(request, null) };
 }
 
-/** Every call that was cut off has a result that says so, and an outcome in the journal, as far as the task is not over. */
+/** Gives every interrupted call a result that says so and, unless the task is over, an outcome in the journal. */
 async function dropped(services: Services, request: AgentRequest): Promise<WorkEnd> {
   const { ask, steps } = request;
   const now = services.clock.now();
@@ -253,7 +252,7 @@ function doneIn({ ask, messages, steps, tools }: AgentRequest, answer: string | 
     step.outside === undefined &&
     step.content.startsWith(NEEDS_INSTRUCTION) &&
     calls.some(({ id, name }) => id === step.callId && external.has(name));
-  // A call that a fault has left without a result has one here.
+  // Adds a result for each call that a fault left without one.
   const whole = [...steps, ...cutOffSteps(steps)];
   return {
     messages: saidIn(messages, whole, answer),
@@ -263,7 +262,7 @@ function doneIn({ ask, messages, steps, tools }: AgentRequest, answer: string | 
   };
 }
 
-/** Of one that has not begun. */
+/** For a request that has not begun. */
 function doneOf({ task, messages, isTainted: wasTainted }: WorkAsk): WorkDone {
   const { isTainted: tainted } = trustIn(task, messages, wasTainted);
   return { messages, steps: [], tainted, wasExternalRefused: false };
