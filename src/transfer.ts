@@ -194,7 +194,7 @@ async function write({ pieces, messages }: Export, output: string): Promise<void
   say(`${file}: ${messages} ${messages === 1 ? 'message' : 'messages'}.`);
 }
 
-/** Imports an OpenClaw or MicroClaw folder. Safe while the gateway runs: it only adds files, each at once. */
+/** Imports an OpenClaw or MicroClaw folder. The gateway may run: no file is changed, and each new one appears whole. */
 export async function importFolder(
   configFile: string | undefined,
   given: string,

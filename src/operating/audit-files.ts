@@ -1,7 +1,7 @@
 /**
  * The files of the audit log in `data_dir`: `audit.jsonl`, older files named by the number of their first entry, and
- * `audit.head`, which says how far the log had come, so that a cut tail is noticed. A line is JSON whose last field is the
- * SHA-256 of everything before it, and names the hash of the line before.
+ * `audit.head`, the last known end of the log, which reveals a cut tail. A line is JSON with the hash of the line
+ * before; its last field is the SHA-256 of everything before that field.
  */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -12,18 +12,18 @@ import { AUDIT_KINDS, type AuditEntry } from '../core/journal.js';
 import { giveToOwner } from './lock.js';
 
 export interface AuditLine extends AuditEntry {
-  /** 1, 2, 3, … over all files. */
+  /** 1, 2, 3, … across all files. */
   n: number;
   /** ISO 8601. */
   at: string;
-  /** Of kind `torn`: what a crash left before this line. */
+  /** Of kind `torn`: the remains of a crash before this line. */
   torn?: { bytes: number; hash: string };
   /** The hash of the line before. */
   before: string;
   hash: string;
 }
 
-/** A line that is to be written. */
+/** A line yet to be written. */
 export type Draft = Omit<AuditLine, 'n' | 'before' | 'hash'>;
 
 /** The end of the chain. */
@@ -36,7 +36,7 @@ export interface Head extends Link {
   /** The length of `audit.jsonl`, and the number of its first entry. */
   bytes: number;
   from: number;
-  /** The end of the chain before the oldest file that is kept. */
+  /** The end of the chain before the oldest remaining file. */
   begins: Link;
 }
 
@@ -72,7 +72,7 @@ export function lineOf(draft: Draft, { n, hash: before }: Link): { text: string;
   return { text: `${fields.slice(0, -1)},"hash":"${hash}"}\n`, link: { n: n + 1, hash } };
 }
 
-/** null for a line that is not ours. `intact`: it is as it was written. */
+/** null if it is not an entry. `intact`: unchanged since it was written. */
 export function readLine(bytes: Buffer): { line: AuditLine; intact: boolean } | null {
   const text = bytes.toString('utf8');
   const [, fields, hash] = /^(\{.*),"hash":"([0-9a-f]{64})"\}$/s.exec(text) ?? [];
@@ -80,7 +80,7 @@ export function readLine(bytes: Buffer): { line: AuditLine; intact: boolean } | 
   try {
     const line = JSON.parse(text) as AuditLine;
     if (!isLine(line)) return null;
-    // Bytes that are no UTF-8 read the same as others.
+    // Invalid UTF-8 decodes to the same text as other bytes, so bytes are compared.
     return { line, intact: hashOf(`${fields}}`) === hash && Buffer.from(text).equals(bytes) };
   } catch {
     return null;
@@ -97,7 +97,7 @@ function isLine({ n, at, kind, who, where, what, word, before, details, torn }: 
   );
 }
 
-/** On one line, without control characters and marks that hide or turn the writing; the joiners of emoji and scripts stay. */
+/** One line without control, invisible and bidirectional characters; the joiners of emoji and scripts stay. */
 export function plain(text: string, most: number): string {
   const safe = text.replace(/(?:(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029])+/gu, ' ').trim();
   return safe.length <= most ? safe : `${cutAt(safe, most)} … (${safe.length} characters)`;
@@ -108,12 +108,12 @@ export function hashOf(data: string | Buffer): string {
 }
 
 export interface Piece {
-  /** Without the line end. */
+  /** Without the newline. */
   bytes: Buffer;
   start: number;
-  /** Behind the line end. */
+  /** Offset after the newline. */
   end: number;
-  /** False for a last line without a line end. */
+  /** False for a last line without a newline. */
   isWhole: boolean;
 }
 
@@ -144,7 +144,7 @@ export async function olderFiles(folder: string): Promise<{ name: string; from: 
   return found.sort((a, b) => a.from - b.from);
 }
 
-/** Each file as it is now. The current one is read before the others are listed, so that a rename meanwhile loses none. */
+/** Yields each file. The current one is read before the others are listed, so that a concurrent rename loses none. */
 export async function* filesIn(
   folder: string,
   order: 'oldest first' | 'newest first',
@@ -167,7 +167,7 @@ export async function* filesIn(
   if (current !== null && isCurrentDue) yield { name: CURRENT, from: null, bytes: current.bytes };
 }
 
-/** From a position on. `isUnended`: the file does not end with a line end. */
+/** Reads from an offset on. `isUnended`: the file does not end with a newline. */
 export async function readIfThere(
   path: string,
   from = 0,
@@ -176,7 +176,7 @@ export async function readIfThere(
   if (file === null) return null;
   try {
     const { ino, size } = await file.stat();
-    // With the byte before, which may be the last one.
+    // One byte more before the offset: it may be the file's last one.
     const start = Math.max(0, Math.min(from, size) - 1);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(size - start), 0, size - start, start);
     const read = buffer.subarray(0, bytesRead);
@@ -187,7 +187,7 @@ export async function readIfThere(
   }
 }
 
-/** Throws for a pipe, which would keep the reader waiting, and for a device, which has no end. */
+/** Throws for a pipe, which would block, and for a device, which is endless. */
 export async function openFile(path: string, flags: number = constants.O_RDONLY): Promise<FileHandle> {
   const file = await open(path, flags | constants.O_NONBLOCK, 0o600);
   if (!(await file.stat()).isFile()) {
@@ -222,7 +222,7 @@ export async function readHead(folder: string): Promise<Head | 'gone' | 'unreada
   }
 }
 
-/** On the disk, whole, when it resolves. */
+/** When it resolves, the head is on disk, replaced atomically. */
 export async function writeHead(folder: string, head: Head): Promise<void> {
   const beside = join(folder, `${HEAD}.new`);
   const file = await openFile(beside, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC);

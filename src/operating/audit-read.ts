@@ -1,4 +1,4 @@
-/** Reads the audit log, while others write: the newest entries, filtered, and the check of the whole chain. */
+/** Reads the audit log while others write to it: the newest entries, filtered, and the verification of the whole chain. */
 
 import { A_TIME, momentsOf, type Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
@@ -67,7 +67,7 @@ function refusal(option: string, given: string, expected: string): Fault {
   return new Fault('configuration', `--${option} ${plain(given, 60)}: expected ${expected}`);
 }
 
-/** Safe for a terminal, even where somebody else wrote into the file. */
+/** Safe for a terminal, even if the file was manipulated. */
 export function shownLine(
   { n, at, kind, who, where, what, word, details = {} }: AuditLine,
   zone: Zone,
@@ -80,7 +80,7 @@ export function shownLine(
   return [plain(line, 4_000), ...more].join('');
 }
 
-/** Oldest first; `strange`: how many lines on the way are not as they were written. */
+/** Oldest first; `strange`: the number of manipulated lines on the way. */
 export async function newestEntries(
   folder: string,
   matches: (line: AuditLine) => boolean,
@@ -104,11 +104,11 @@ export async function newestEntries(
 
 export interface Verdict {
   entries: number;
-  /** The number of the oldest entry; null: there is none. */
+  /** The number of the oldest entry; null if there is none. */
   first: number | null;
-  /** The last entry that holds. */
+  /** The last valid entry. */
   last: Link | null;
-  /** The first line that does not verify; 0: the end of the file. */
+  /** The first line that fails verification; line 0: the end of the file. */
   broken: { file: string; line: number; what: string } | null;
 }
 
@@ -117,7 +117,7 @@ export async function verifyAudit(folder: string): Promise<Verdict> {
     const head = await readHead(folder);
     const verdict = await verifyFrom(folder, head);
     if (verdict.broken === null) return verdict;
-    // The oldest file may have been removed meanwhile.
+    // The oldest file may have been removed while it was verified.
     const now = await readHead(folder);
     if (beginningOf(now) === beginningOf(head)) return verdict;
   }
@@ -143,10 +143,10 @@ async function verifyFrom(folder: string, head: Head | 'gone' | 'unreadable'): P
     broken,
   });
   for await (const { name, from, bytes } of filesIn(folder, 'oldest first')) {
-    // It was to be removed, and the process ended before.
+    // A process ended before it could remove this file.
     if (from !== null && from <= head.begins.n) continue;
     let number = 0;
-    /** The first line that does not go on from the one before: what a crash left, if a `torn` line behind it says so. */
+    /** The first line that breaks the chain; allowed if a later `torn` line declares it the remains of a crash. */
     let left: { line: number; what: string; start: number } | null = null;
     let isUnended = false;
     for (const { bytes: line, start, isWhole } of linesOf(bytes)) {
@@ -169,7 +169,7 @@ async function verifyFrom(folder: string, head: Head | 'gone' | 'unreadable'): P
       link = { n, hash };
       entries += 1;
     }
-    // A last half line is being written, or was left by a crash: the next write says which.
+    // An incomplete last line is being written, or a crash left it: the next write declares it.
     const isUnfinished = left?.line === number && isUnended && link.n >= head.n;
     if (left !== null && !isUnfinished) return verdict({ file: name, line: left.line, what: left.what });
   }
@@ -181,7 +181,7 @@ function isTorn(line: AuditLine | undefined, left: Buffer): boolean {
   return line?.kind === 'torn' && line.torn?.bytes === left.length && line.torn.hash === hashOf(left);
 }
 
-/** null where the line goes on from the one before. */
+/** null if the line continues the chain. */
 function wrongWith(read: ReturnType<typeof readLine>, link: Link): string | null {
   if (read === null) return 'this is no entry';
   const { line, intact } = read;

@@ -1,7 +1,7 @@
 /**
- * Writes the audit log: `audit.jsonl` in `data_dir`, append-only, each line chained to the one before. A process holds the
- * log's lock for one write; entries that come meanwhile go into the next, in order. The chain goes on from the head, never
- * from a file, so that whatever somebody changed in a file stays visible to `coterie audit --verify`.
+ * Writes the audit log: `audit.jsonl` in `data_dir`, append-only, each line chained to the one before. A process holds
+ * the log's lock for one write, which takes all waiting entries in order. The chain continues from `audit.head`, never
+ * from a file, so that `coterie audit --verify` reveals any change to a file.
  */
 
 import { constants } from 'node:fs';
@@ -35,9 +35,9 @@ import { type DataLock, takeLock } from './lock.js';
 
 interface AuditLogOptions {
   folder: string;
-  /** `audit.jsonl` becomes an older file before it would grow beyond this. */
+  /** Rotation: `audit.jsonl` becomes an older file before it would exceed this. */
   fileBytes?: number;
-  /** The oldest files are removed when all together would take more. */
+  /** The oldest files are removed when the total would exceed this. */
   keepBytes: number;
   redact(text: string): string;
   clock: Clock;
@@ -46,16 +46,16 @@ interface AuditLogOptions {
 
 interface WaitingEntry {
   draft: Draft;
-  /** The thing is done even if this cannot be written. */
+  /** The recorded action happens even if this entry cannot be written. */
   goesOn: boolean;
   resolve(): void;
   reject(error: Fault): void;
 }
 
 const FILE_BYTES = 10_000_000;
-/** In one write, so that a crash leaves little unfinished. */
+/** Entries per write: a crash leaves little unfinished. */
 const MOST_AT_ONCE = 200;
-/** Attempts to get the lock, which takes about ten seconds; counted, because a clock may jump. */
+/** Attempts to get the lock, about ten seconds in all. Attempts are counted because a clock may jump. */
 const TRIES = 2_000;
 const SAY_EVERY_MS = 60_000;
 
@@ -69,7 +69,7 @@ export function createAudit({
 }: AuditLogOptions): Audit {
   const waiting: WaitingEntry[] = [];
   let isWriting = false;
-  /** Entries that could not be written since the last one that could. */
+  /** Entries lost since the last successful write. */
   let missed: { count: number; since: string } | null = null;
   let saidAt: number | null = null;
 
@@ -87,7 +87,7 @@ export function createAudit({
   async function write(): Promise<void> {
     isWriting = true;
     while (waiting.length > 0) {
-      // Entries of the same moment go into one write.
+      // Entries of the same tick share a write.
       await null;
       const batch = waiting.splice(0, MOST_AT_ONCE);
       const drafts = batch.map(({ draft }) => draft);
@@ -152,15 +152,15 @@ interface Limits {
   keepBytes: number;
 }
 
-/** All of them are on the disk when it resolves; where it rejects, none is in the log. */
+/** When it resolves, all entries are on disk; if it rejects, none is in the log. */
 async function appendLines(folder: string, drafts: Draft[], limits: Limits): Promise<void> {
   const found = await findEnd(folder, limits.at);
   let { head } = found;
   const added = found.notes;
-  // Lines are a little longer than what they are made of.
+  // An estimate: a line is a little longer than its draft.
   const size = Buffer.byteLength(JSON.stringify(drafts)) + drafts.length * 250;
   const isFull = head.bytes > 0 && head.bytes + size > limits.fileBytes;
-  // A note about a file stands in that file.
+  // A note about a file belongs in that file, so it is not rotated first.
   if (isFull && added.length === 0 && (await rotate(folder, head))) {
     head = { ...head, bytes: 0, from: head.n + 1 };
     await writeHead(folder, head);
@@ -185,7 +185,7 @@ async function appendLines(folder: string, drafts: Draft[], limits: Limits): Pro
       if (before === 0) await syncFolder(folder);
       await writeHead(folder, { ...head, ...link, bytes: before + Buffer.byteLength(text) });
     } catch (error) {
-      // Where even that fails, the next write finds it behind the head.
+      // If that fails, too, the next write finds the rest behind the head.
       await file.truncate(before).catch(() => {});
       throw error;
     }
@@ -196,18 +196,18 @@ async function appendLines(folder: string, drafts: Draft[], limits: Limits): Pro
 
 interface AuditEnd {
   head: Head;
-  /** Entries about the log itself that come first. */
+  /** Entries about the log itself, written first. */
   notes: Draft[];
-  /** The file does not end with a line end. */
+  /** The file does not end with a newline. */
   isUnended: boolean;
 }
 
-/** The head, moved on over whole lines behind it: a process ended before it could move the head. */
+/** The head, advanced over complete lines that a process wrote before it crashed. */
 async function findEnd(folder: string, at: string): Promise<AuditEnd> {
   const head = await readHead(folder);
   if (typeof head === 'string') return withoutHead(folder, head, at);
   const tail = await readIfThere(join(folder, CURRENT), head.bytes);
-  // It was renamed before the head could say so, or somebody took it away.
+  // The file was renamed before the head was updated, or somebody removed it.
   if (tail === null && head.bytes > 0) {
     return { head: { ...head, bytes: 0, from: head.n + 1 }, notes: [], isUnended: false };
   }
@@ -229,7 +229,7 @@ async function findEnd(folder: string, at: string): Promise<AuditEnd> {
   return { head: reached, notes: [{ at, ...ownEntry('torn', what), torn }], isUnended };
 }
 
-/** The head is written before the first entry, so somebody took it away, unless there is nothing yet. */
+/** The head is written before the first entry, so unless the log is empty, somebody removed it. */
 async function withoutHead(folder: string, state: 'gone' | 'unreadable', at: string): Promise<AuditEnd> {
   let begins: Link | null = null;
   let end: Link = BEGINNING;
@@ -266,7 +266,7 @@ async function withoutHead(folder: string, state: 'gone' | 'unreadable', at: str
   return { head, notes: [{ at, ...ownEntry('broken', what) }], isUnended };
 }
 
-/** False where the name of the older file is taken: nothing is ever written over. */
+/** False if the older file's name is taken: nothing is ever overwritten. */
 async function rotate(folder: string, { from }: Head): Promise<boolean> {
   const older = join(folder, olderName(from));
   if (await stat(older).catch(() => null)) return false;
@@ -275,7 +275,7 @@ async function rotate(folder: string, { from }: Head): Promise<boolean> {
   return true;
 }
 
-/** The head knows first: a file that it no longer expects may be removed. */
+/** The head is updated before a file is removed, so that a crash in between does not break the chain. */
 async function removeOldest(
   folder: string,
   given: Head,

@@ -1,7 +1,7 @@
 /**
- * A backup: one .tar.gz with a manifest, a consistent copy of the database, `groups/`, and clipboards, workspace, agents,
- * artifacts and skills of the data folder, made while the gateway runs. Logins of platforms and people's files are in it
- * only on request. It is put together beside its target and appears there whole, or not at all.
+ * A backup: one .tar.gz with a manifest, a consistent copy of the database, `groups/`, and the data folder's
+ * clipboards, workspace, agents, artifacts and skills. Made while the gateway runs. Platform logins and people's files
+ * only on request. Written beside its target and renamed, so it appears there whole or not at all.
  */
 import { createWriteStream } from 'node:fs';
 import * as fs from 'node:fs/promises';
@@ -13,33 +13,33 @@ import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
 import { encrypt, type Secret } from './encryption.js';
 
-/** The names in the archive, and the version of their arrangement. */
+/** Names in the archive, and the version of its layout. */
 export const ARCHIVE = {
   format: 'coterie-backup',
-  /** 2 has files that people sent, 3 also those of personas, or clipboards, 4 the other folders of `IN_DATA`. */
+  /** 2 added files that people sent, 3 files of personas or clipboards, 4 the other folders of `IN_DATA`. */
   version: 4,
   manifest: 'manifest.json',
   database: 'coterie.db',
 };
 
-/** Folders of the data folder that are in every backup, and those that are in it on request. */
+/** Parts of the data folder that are always in a backup, and those on request. */
 const IN_DATA = ['clipboard', 'workspace', 'agents', 'artifacts', 'skills'] as const;
 const ON_REQUEST = ['media', 'work'] as const;
 export const FOLDERS = ['groups', ...ON_REQUEST, ...IN_DATA] as const;
-/** Folders that only people fill: links in them are followed. */
+/** Folders that only people fill: symbolic links in them are followed. */
 const OF_PEOPLE: readonly string[] = ['groups', 'media', 'clipboard', 'skills'];
 
-/** A restore keeps what was there before in such a folder, where it cannot keep it beside. No backup holds it. */
+/** If a folder cannot be renamed, a restore keeps its old content in such a subfolder. Never in a backup. */
 export const INSIDE = '.kept-';
 
 export interface Manifest {
   format: string;
   version: number;
-  /** The version of coterie that made it. */
+  /** The version of coterie. */
   madeBy: string;
   /** ISO 8601. */
   madeAt: string;
-  /** The logins of platforms are in it. */
+  /** It contains platform logins. */
   logins?: boolean;
 }
 
@@ -48,9 +48,9 @@ export interface BackupSummary {
   bytes: number;
   groupFiles: number;
   mediaFiles: number;
-  /** In working folders of personas. */
+  /** Files in the working folders of personas. */
   workFiles: number;
-  /** Files that could not be read, with the reason. */
+  /** Unreadable files, with the reason. */
   skipped: string[];
 }
 
@@ -72,7 +72,7 @@ export async function backup(
     const what = `data_dir and groups_dir are one folder (${data}); set another data_dir`;
     throw new Fault('configuration', what);
   }
-  // Private from its first byte: it holds conversations.
+  // Readable by its owner only, from the start: it holds conversations.
   const staging = await fs.mkdtemp(join(dirname(file), `.${basename(file)}-`));
   try {
     await store.copyTo(join(staging, ARCHIVE.database), { logins });
@@ -82,13 +82,13 @@ export async function backup(
       if (!withMedia && (ON_REQUEST as readonly string[]).includes(name)) continue;
       const from = name === 'groups' ? groupsDir : join(dataDir, name);
       const copied: Copied = { files: 0, skipped };
-      // A data_dir within groups_dir is no part of the groups.
+      // A data_dir inside groups_dir is not one of the groups.
       if (OF_PEOPLE.includes(name)) await copyTree(from, join(staging, name), [data], copied);
       else await copyPlain(from, join(staging, name), copied);
       if (copied.files > 0 || name === 'groups') files.set(name, copied.files);
     }
     const has = (names: readonly string[]) => names.some((name) => files.has(name));
-    // An older coterie takes a backup of which it knows all parts.
+    // The lowest version that covers the content, so that an older coterie accepts it if it can.
     const version = has(IN_DATA.slice(1)) ? 4 : has(['work', 'clipboard']) ? 3 : withMedia ? 2 : 1;
     const manifest: Manifest = {
       format: ARCHIVE.format,
@@ -139,14 +139,14 @@ interface Copied {
   skipped: string[];
 }
 
-/** Follows links, so that a backup is whole without its surroundings. `above`: real folders that are left out. */
+/** Follows symbolic links, so that a backup is self-contained. `above`: real paths of folders to leave out. */
 async function copyTree(from: string, to: string, above: string[], copied: Copied): Promise<void> {
   await fs.mkdir(to, { recursive: true });
   let names: string[];
   let folder: string;
   try {
     folder = await fs.realpath(from);
-    // A circle of links ends.
+    // Ends a cycle of links.
     if (above.includes(folder)) return;
     names = await fs.readdir(from);
   } catch (error) {
@@ -167,9 +167,9 @@ async function copyTree(from: string, to: string, above: string[], copied: Copie
   }
 }
 
-/** Follows no links: in what personas and agents made, a link may lead anywhere. */
+/** Follows no symbolic links: those of personas and agents may lead anywhere. */
 async function copyPlain(from: string, to: string, copied: Copied): Promise<void> {
-  // The folder itself may be an operator's link.
+  // The folder itself may be a link of the operator's.
   const root = await fs.realpath(from).catch(() => null);
   if (root === null) return;
   await within(root, [], async (folder) => {
@@ -194,7 +194,7 @@ async function copyPlain(from: string, to: string, copied: Copied): Promise<void
   });
 }
 
-/** A file that vanished is no fault; a full disk ends the backup. */
+/** A vanished file is not an error; a full disk ends the backup. */
 function skip(path: string, error: unknown, copied: Copied): void {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code === 'ENOENT') return;
@@ -202,7 +202,7 @@ function skip(path: string, error: unknown, copied: Copied): void {
   copied.skipped.push(`${path}: ${describe(error)}`);
 }
 
-/** On the disk before it gets its name. */
+/** Flushes to disk before the file gets its name. */
 async function syncedSize(file: string): Promise<number> {
   const handle = await fs.open(file, 'r+');
   try {

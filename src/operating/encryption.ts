@@ -1,13 +1,10 @@
-/**
- * Files encrypted with a passphrase, in age's format (age-encryption.org/v1), which `age -d` reads, too. They pass
- * through piece by piece, so that their size does not matter.
- */
+/** Streaming encryption of files with a passphrase, in the format of age (age-encryption.org/v1), which `age -d` reads. */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { Readable, Writable } from 'node:stream';
 import { Fault } from '../core/errors.js';
 
-/** Only tests ask for less work. */
+/** `workFactor` is for tests. */
 export interface Secret {
   passphrase: string;
   workFactor?: number;
@@ -15,7 +12,7 @@ export interface Secret {
 
 const BEGINNING = 'age-encryption.org/';
 
-/** Of scrypt, as a power of two: what age itself uses, about a second and 256 MB for each try at a passphrase. */
+/** The scrypt work factor, log2, as in age: about a second and 256 MB per attempt at a passphrase. */
 const WORK_FACTOR = 18;
 
 export async function encrypt(
@@ -30,7 +27,7 @@ export async function encrypt(
   await pour(await encrypter.encrypt(bytesOf(from)), to);
 }
 
-/** What it holds, while it is read. Throws Fault where the passphrase is wrong or the file damaged, also half-way. */
+/** Streams the plaintext. Throws Fault, possibly half-way, if the passphrase is wrong or the file damaged. */
 export async function* decrypted(file: string, passphrase: string): AsyncGenerator<Uint8Array> {
   const { Decrypter } = await import('age-encryption');
   const decrypter = new Decrypter();
@@ -64,7 +61,7 @@ async function pour(bytes: ReadableStream<Uint8Array>, file: string): Promise<vo
   await bytes.pipeTo(Writable.toWeb(createWriteStream(file, { mode: 0o600 })) as WritableStream<Uint8Array>);
 }
 
-// The passphrase of an encrypted backup: from the environment, or asked at the terminal without showing it.
+// The passphrase of an encrypted backup: from the environment, or typed at the terminal without echo.
 
 const VARIABLE = 'COTERIE_PASSPHRASE';
 const FEWEST_CHARACTERS = 8;
@@ -73,7 +70,7 @@ const CTRL_C = '\u0003';
 const CTRL_D = '\u0004';
 const DELETE = ['\u007f', '\b'];
 
-/** `again`: it is new, and asked twice. Throws Fault where there is none, or a short one. */
+/** `again`: a new passphrase, asked for twice. Throws Fault if there is none or it is too short. */
 export async function askPassphrase(again: boolean, input = process.stdin): Promise<string> {
   const given = process.env[VARIABLE];
   if (given !== undefined && given !== '') return longEnough(given);

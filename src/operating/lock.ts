@@ -1,7 +1,7 @@
 /**
- * Locks on files of the data folder, and their modes. A lock is an exclusive transaction on a small SQLite database: the
- * operating system frees it with the process, so that no stale lock is left behind. It is on a file, not on its name: a
- * process that removes the file lets another one in, which is watched for.
+ * Locks on files of the data folder, and their modes. A lock is an exclusive transaction on a small SQLite database:
+ * the operating system frees it with the process, so no stale lock remains. It holds the file, not its name: if the
+ * file is removed, another process can lock a new one, so `watchLocks` checks for that.
  */
 import { lchownSync, statSync } from 'node:fs';
 import { chmod, mkdir, readdir, stat } from 'node:fs/promises';
@@ -12,17 +12,17 @@ import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { keepHandle } from './v8.js';
 
-/** Names below data_dir that are ours; others may lie there, too. */
+/** Our names below data_dir; other files may be there, too. */
 const OURS =
   /^(coterie\.db|recall\.db|terminal-history|.*\.lock$|media$|speech$|work$|clipboard$|workspace$|agents$|artifacts$|skills$|replay$|exports$|audit)/;
 
-/** Group and everybody else. */
+/** Group and others. */
 const OTHERS = 0o077;
 
-/** Lets only the owner read the data folder. Returns a line for each path that could not be closed. */
+/** Restricts the data folder to its owner. Returns one line per path whose mode could not be changed. */
 export async function closeToOthers(dataDir: string, groupsDir: string, change = chmod): Promise<string[]> {
   const names = (await readdir(dataDir)).filter((name) => OURS.test(name));
-  // People who edit groups must get through.
+  // A groups folder inside data_dir must stay reachable for the people who edit it.
   const groupsWithin = !relative(resolve(dataDir), resolve(groupsDir)).startsWith('..');
   const paths = [...(groupsWithin ? [] : [dataDir]), ...names.map((name) => join(dataDir, name))];
   const faults: string[] = [];
@@ -33,11 +33,11 @@ export async function closeToOthers(dataDir: string, groupsDir: string, change =
   return faults;
 }
 
-/** Gives a file that root made to the owner of its folder, as whom the gateway runs. */
+/** Gives a file created by root to the owner of its folder, the gateway's user. */
 export function giveToOwner(path: string): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(dirname(path));
-  // Never the target of a link.
+  // `lchown`: never the target of a link.
   if (uid !== 0) lchownSync(path, uid, gid);
 }
 
@@ -49,7 +49,7 @@ async function close(path: string, change: typeof chmod): Promise<string | null>
     if (((await stat(path)).mode & OTHERS) === 0) return null;
     return `others can read ${path}, and its disk does not allow a change of mode`;
   } catch (error) {
-    // SQLite's files beside a database come and go.
+    // SQLite creates and deletes files beside a database.
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
     return `others may be able to read ${path}: ${describe(error)}`;
   }
@@ -57,23 +57,23 @@ async function close(path: string, change: typeof chmod): Promise<string | null>
 
 export interface DataLock {
   readonly file: string;
-  /** Locks the file that has the name now; null when another process holds it. */
+  /** Locks the file that now has the name; null if another process holds it. */
   again(): Promise<DataLock | null>;
-  /** Whether the name still leads to the locked file. */
+  /** Whether the name still refers to the locked file. */
   isInPlace(): boolean;
   release(): void;
 }
 
 const LOOK_EVERY_MS = 2_000;
 
-/** null when another process (or another part of this one) holds it. */
+/** null if another process (or another part of this one) holds it. */
 export function takeLock(file: string): Promise<DataLock | null> {
   return begin(file, 'BEGIN EXCLUSIVE');
 }
 
-/** Shared with other holders, against `takeLock`; null while somebody holds it alone. */
+/** A shared lock, exclusive with `takeLock`; null if that is held. */
 export function shareLock(file: string): Promise<DataLock | null> {
-  // A read locks until the transaction ends.
+  // A read holds the lock until the transaction ends.
   return begin(file, 'BEGIN; SELECT name FROM sqlite_master');
 }
 
@@ -106,7 +106,7 @@ async function begin(file: string, transaction: string): Promise<DataLock | null
 }
 
 /**
- * Takes a lock again whose file was removed; calls `lost`, once, where another process was faster or the folder is gone.
+ * Retakes a lock whose file was removed. Calls `lost`, once, if another process was faster or the folder is gone.
  * Returns the function that stops watching.
  */
 export function watchLocks(
@@ -128,7 +128,7 @@ export function watchLocks(
         return lost(`${lock.file} was removed or replaced, and another process may hold it now`);
       }
       log.warn({ file: lock.file }, 'lock file was removed; taken again');
-      // The old one is kept, too: it keeps out processes that had opened it before.
+      // The old lock is kept, too: it blocks processes that opened the old file earlier.
       held[place] = again;
     }
     if (!over) cancel = clock.after(LOOK_EVERY_MS, () => void look().catch(failed));
@@ -146,7 +146,7 @@ export function watchLocks(
   };
 }
 
-/** The volume and the number of a file; null where there is none. */
+/** A file's device and inode; null if it does not exist. */
 function identityOf(file: string): string | null {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false });
   return found === undefined ? null : `${found.dev}:${found.ino}`;

@@ -1,6 +1,6 @@
 /**
- * The operator's log, and the redaction of secrets: those we know, and whatever looks like one. Matches that overlap are
- * cut out together, so that no half of a secret stays. No expression here backtracks over more than some characters.
+ * The operator's log, and the redaction of secrets: known ones, and anything that looks like one. Overlapping matches
+ * are cut as one, so that no half of a secret stays. No pattern backtracks over more than a few characters.
  */
 import { createRequire } from 'node:module';
 import { destination as openDestination, pino, stdTimeFunctions } from 'pino';
@@ -9,8 +9,8 @@ import type { Log } from '../core/log.js';
 const CUT = '[redacted]';
 
 /**
- * How a secret begins, and the characters that follow: bot tokens of Telegram, keys of model servers, authorisation headers.
- * The first group stays. No expression is endless: one that matches megabytes overflows V8's stack.
+ * How a secret begins, and the characters that follow: Telegram bot tokens, keys of model servers, authorisation
+ * headers. The first group is kept. No pattern is endless: one that matches megabytes overflows V8's stack.
  */
 const LOOKS_SECRET: readonly { begins: RegExp; goesOn: RegExp }[] = [
   { begins: /()\d{6,12}(?::|%3A)[A-Za-z0-9_-]{30}/gi, goesOn: /[A-Za-z0-9_-]/ },
@@ -22,7 +22,7 @@ const LOOKS_SECRET: readonly { begins: RegExp; goesOn: RegExp }[] = [
   },
 ];
 
-/** Shorter secrets would cut up ordinary words. */
+/** Shorter secrets would match inside ordinary words. */
 const SHORTEST = 4;
 const SHORTEST_IN_BASE64 = 8;
 
@@ -35,7 +35,7 @@ export function redact(text: string, secrets: readonly string[]): string {
   return createRedactor(secrets)(text);
 }
 
-/** For many texts: the forms of the secrets are computed once. */
+/** Reusable: the forms of each secret are computed once. */
 export function createRedactor(secrets: readonly string[]): (text: string) => string {
   const known = [...new Set(secrets.filter(({ length }) => length >= SHORTEST).flatMap(formsOf))];
   return (text) => {
@@ -46,7 +46,7 @@ export function createRedactor(secrets: readonly string[]): (text: string) => st
   };
 }
 
-/** As it is, in JSON (also JSON in JSON), in a URL, and in base64, as a password goes with a name. */
+/** A secret's forms: as it is, in JSON (also nested), in a URL, and in base64, as in basic authentication. */
 function formsOf(secret: string): string[] {
   const inJson = JSON.stringify(secret).slice(1, -1);
   const whole = Buffer.from(secret).toString();
@@ -59,7 +59,7 @@ function formsOf(secret: string): string[] {
   return [secret, inJson, JSON.stringify(inJson).slice(1, -1), ...inUrls, ...small, ...inBase64(secret)];
 }
 
-/** Behind any number of other bytes; without the characters at its ends that also hold bits of these. */
+/** At each of the three alignments, without the first and last characters that also encode neighbouring bytes. */
 function inBase64(secret: string): string[] {
   return [0, 1, 2].flatMap((before) => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(secret)]);
@@ -92,7 +92,7 @@ function placesThatLook({ begins, goesOn }: (typeof LOOKS_SECRET)[number], text:
   return places;
 }
 
-/** A number that may be a whole value of JSON becomes a number. */
+/** A number that may be a whole JSON value is replaced by a number. */
 function inPlaceOf(text: string, from: number, to: number): string {
   const mayBeValue = /[:,[]/.test(text.charAt(from - 1)) && /[,}\]]/.test(text.charAt(to));
   return mayBeValue && /^\d+$/.test(text.slice(from, to)) ? '0' : CUT;
@@ -109,15 +109,15 @@ function without(text: string, found: SecretSpan[]): string {
   return [...kept, text.slice(end)].join('');
 }
 
-// The log: pino to standard error (standard output belongs to the terminal chat), written at once so that
-// nothing is lost when the process ends, and every line freed on its way out of secrets, and of signs that steer a terminal:
-// names, titles and the errors of servers are what strangers wrote.
+// The log: pino to standard error (standard output belongs to the terminal chat), synchronous, so that nothing is lost
+// at exit. Each line is redacted and its control characters escaped: names, titles and server errors are written by
+// strangers.
 
 export interface LogOptions {
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   format: 'pretty' | 'json';
   secrets: string[];
-  /** Takes whole lines; standard error by default. */
+  /** Receives whole lines; default: standard error. */
   destination?: { write(line: string): unknown };
   colours?: boolean;
 }
@@ -143,18 +143,18 @@ export function createLog(options: LogOptions): Log {
   );
 }
 
-/** Writes before it returns, and tries again where a full pipe does not take it at once. */
+/** Synchronous; retries if a pipe is full. */
 export function standardError(): { write(line: string): unknown } {
   return openDestination({ fd: 2, sync: true });
 }
 
 /**
- * Control characters that JSON leaves as they are, signs that turn the writing or that nobody sees, ends of lines; not the
- * joiners that many scripts and emoji are written with.
+ * Control characters that JSON leaves as they are, bidirectional and invisible characters, line separators; not the
+ * joiners of scripts and emoji.
  */
 const STEERING = /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
-/** A line of JSON with these as the escapes of JSON: what it says stays the same. */
+/** Replaces these by JSON escapes: the meaning of the line stays the same. */
 function asEscapes(line: string): string {
   return line.replace(STEERING, escapeOf);
 }
@@ -166,7 +166,7 @@ function escapeOf(character: string): string {
   }).join('');
 }
 
-/** For the pretty form, which shows texts as they are: no text holds such a sign, nor a line that is not of a stack. */
+/** For the pretty format, which prints texts raw: escapes these characters, and newlines outside of stack traces. */
 function forPeople(line: string): string {
   return JSON.stringify(visible(JSON.parse(line)));
 }
@@ -182,7 +182,7 @@ function stderrHasColours(): boolean {
   return process.stderr.isTTY === true && process.stderr.hasColors();
 }
 
-/** Loaded only for people who read along: a gateway that logs JSON never pays for it. */
+/** Loaded only for the pretty format: a gateway that logs JSON does not pay for it. */
 function prettyPrinter(colours: boolean): (line: string) => string {
   const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty');
   return prettyFactory({
@@ -198,12 +198,12 @@ function withPlainErrors(fields: Record<string, unknown>): Record<string, unknow
   return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, plainError(value)]));
 }
 
-/** How deep causes are followed: further down there is nothing to learn, and a circle ends. */
+/** Depth to which causes are followed; also ends cycles. */
 const DEEPEST = 5;
 
 /**
- * An error as plain data with everything below it: its cause, grammY's inner `error`, the errors of an
- * AggregateError. Other fields are left out, because libraries hang whole requests on their errors.
+ * An error as plain data, with its cause, grammY's inner `error`, and the errors of an AggregateError. Other fields are
+ * omitted, because libraries attach whole requests to their errors.
  */
 function plainError(value: unknown, depth = 0): unknown {
   if (!(value instanceof Error)) return value;

@@ -1,6 +1,6 @@
 /**
- * Metrics for `/metrics`, and how much is stored, for `/status` too. Counters and histograms are plain numbers, written out
- * here; the Prometheus client adds those of the process, and is loaded by the first look.
+ * Metrics for `/metrics`, and the size of the stored data, also for `/status`. Counters and histograms are plain
+ * numbers, formatted here; the Prometheus client adds the process metrics and is loaded on first use.
  */
 import type { Registry } from 'prom-client';
 import type { Clock } from '../core/clock.js';
@@ -8,7 +8,7 @@ import type { CounterName, HistogramName, Metrics } from '../core/log.js';
 import type { Sizes, UpkeepStore } from '../core/store.js';
 
 interface RenderedMetrics extends Metrics {
-  /** All metrics in Prometheus's text format. */
+  /** All metrics in Prometheus text format. */
   render(gauges?: Gauge[]): Promise<string>;
   readonly contentType: string;
 }
@@ -19,7 +19,7 @@ interface Gauge {
   values: { labels?: Record<string, string>; value: number }[];
 }
 
-/** Help and labels; other labels are dropped. */
+/** Help text and labels; other labels are dropped. */
 const COUNTERS: Record<CounterName, [help: string, ...labels: string[]]> = {
   messages_received_total: ['Messages accepted from a platform', 'channel'],
   duplicates_total: ['Messages that a platform delivered again', 'channel'],
@@ -45,7 +45,7 @@ const COUNTERS: Record<CounterName, [help: string, ...labels: string[]]> = {
   ],
 };
 
-/** Help, and the first and the last bucket in seconds. */
+/** Help text, first and last bucket in seconds. */
 const HISTOGRAMS: Record<HistogramName, [help: string, from: number, to: number]> = {
   turn_seconds: ['From claiming a room to its reply', 0.01, 600],
   model_seconds: ['One answer of the model', 0.01, 600],
@@ -56,13 +56,13 @@ const HISTOGRAMS: Record<HistogramName, [help: string, from: number, to: number]
 
 interface Histogram {
   limits: number[];
-  /** One more than there are limits. */
+  /** One more than there are limits: the last one is +Inf. */
   counts: number[];
   sum: number;
 }
 
 export function createMetrics(): RenderedMetrics {
-  /** By their labels, written out. */
+  /** Keyed by the formatted labels. */
   const counters = new Map<CounterName, Map<string, number>>();
   const histograms = new Map<string, Histogram>();
   for (const [name, [, from, to]] of Object.entries(HISTOGRAMS)) {
@@ -75,7 +75,7 @@ export function createMetrics(): RenderedMetrics {
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
 
     count(name, labels = {}, by = 1) {
-      // Prometheus's counters only grow.
+      // A Prometheus counter never decreases.
       if (!(by >= 0 && by < Number.POSITIVE_INFINITY)) return;
       const [, ...allowed] = COUNTERS[name];
       const values = counters.get(name) ?? new Map<string, number>();
@@ -122,14 +122,14 @@ export function createMetrics(): RenderedMetrics {
 }
 
 async function processMetrics(): Promise<Registry> {
-  // CommonJS: bundled, it has only its default export.
+  // A CommonJS module: when bundled, it has only a default export.
   const { default: prometheus } = await import('prom-client');
   const registry = new prometheus.Registry();
   prometheus.collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
   return registry;
 }
 
-/** `lines`: what follows the name. */
+/** `lines`: the samples, without the metric's name. */
 function metricText(name: string, help: string, type: string, lines: string[]): string {
   const head = [`# HELP coterie_${name} ${help}`, `# TYPE coterie_${name} ${type}`];
   return [...head, ...lines.map((line) => `coterie_${name}${line}`)].join('\n');
@@ -168,7 +168,7 @@ function bucketLimits(from: number, to: number): number[] {
 
 const FRESH_MS = 60_000;
 
-/** Measured at most once a minute, since that looks at every file. */
+/** Measures at most once a minute, since that looks at every file. */
 export function createSizes(
   store: UpkeepStore,
   mediaBytes: () => Promise<number>,
@@ -186,7 +186,7 @@ export function createSizes(
     if (latest !== null && now - latest.at < FRESH_MS) return latest.sizes;
     const measured = { at: now, sizes: measure() };
     latest = measured;
-    // A failure is not kept.
+    // A failure is not cached.
     measured.sizes.catch(() => {
       if (latest === measured) latest = null;
     });

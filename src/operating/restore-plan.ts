@@ -1,6 +1,6 @@
 /**
- * The end of a restore: a plan of renames, written to the disk before the first one, so that the next command can go on
- * with it after a crash. First the old folders are put aside, then the new ones take their place.
+ * The last phase of a restore: a plan of renames, written to disk before the first one, so that the next command can
+ * finish it after a crash. First the old folders move aside, then the new ones take their place.
  */
 import * as fs from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -15,9 +15,9 @@ export interface DataFolders {
 export type Rename = (from: string, to: string) => Promise<void>;
 
 export interface RestorePlan {
-  /** Done where `to` is there. */
+  /** Already done if `to` exists. */
   aside: Move[];
-  /** Done where `from` is gone. */
+  /** Already done if `from` is gone. */
   place: Move[];
   kept: string[];
   stages: string[];
@@ -30,16 +30,16 @@ interface Move {
 
 const STAGE = 'restoring';
 export const PLAN = 'plan.json';
-/** Locks are held on files, whatever their folder is called. */
+/** Locks are on files, and survive a rename of their folder. */
 export const LOCK = /\.lock(-\w+)?$/;
 
-/** Whether a restore was broken off. */
+/** Whether a restore was interrupted. */
 export async function isHalfRestored(dataDir: string): Promise<boolean> {
   const stages = await Promise.all(stagesOf(await realPath(dataDir)).map(exists));
   return stages.includes(true);
 }
 
-/** Finishes a restore that was broken off, or removes what it had unpacked; returns where the old folders are. */
+/** Finishes an interrupted restore, or removes what it had unpacked. Returns the paths of the old folders. */
 export async function finishRestore({ dataDir, groupsDir }: DataFolders, rename?: Rename): Promise<string[]> {
   const [data, groups] = [await realPath(dataDir), await realPath(groupsDir)];
   const stages = [...stagesOf(data), ...stagesOf(groups)];
@@ -87,7 +87,7 @@ export async function carryOut(
   }
 }
 
-/** An empty folder, or one in which a command has only taken its locks, is no loss. */
+/** An empty folder, or one with nothing but a command's locks, may go. */
 async function makeWay(path: string): Promise<void> {
   const found = await fs.lstat(path).catch(() => null);
   if (found === null) return;
@@ -96,12 +96,12 @@ async function makeWay(path: string): Promise<void> {
   await fs.rm(path, { recursive: true });
 }
 
-/** Beside the folder, or in it. */
+/** The two possible staging folders: beside the folder, or in it. */
 export function stagesOf(at: string): [string, string] {
   return [join(dirname(at), `.${basename(at)}.${STAGE}`), join(at, `.${STAGE}`)];
 }
 
-/** Follows links; a path that does not exist keeps its name below the real folder around it. */
+/** Resolves links; for a missing path, those of its nearest existing parent. */
 export async function realPath(path: string): Promise<string> {
   const whole = resolve(path);
   const found = await fs.realpath(whole).catch(() => null);
@@ -110,7 +110,7 @@ export async function realPath(path: string): Promise<string> {
   return above === whole ? whole : join(await realPath(above), basename(whole));
 }
 
-/** Also a link that leads nowhere. */
+/** True also for a dangling link. */
 export async function exists(path: string): Promise<boolean> {
   return fs.lstat(path).then(
     () => true,

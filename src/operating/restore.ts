@@ -1,8 +1,8 @@
 /**
- * A restore: the archive is unpacked beside the data folder and `groups/`, on the disk of each; the database in it is
- * opened and made quiet (nothing old is sent or answered). Then the old folders are put aside by one rename each
- * (`data.before-<time>`), and the new ones take their place. A plan of these renames is on the disk before the first one:
- * after a crash the next command goes on with it (`finishRestore`). The caller holds the data folder for itself.
+ * A restore: the archive is unpacked beside the data folder and `groups/`, on the disk of each, and its database opened
+ * and quietened (nothing old is sent or answered). Then each old folder is renamed (`data.before-<time>`) and the new
+ * one takes its place. This plan is on disk first: after a crash the next command finishes it (`finishRestore`). The
+ * caller holds the data folder's lock.
  */
 import { closeSync, createReadStream, mkdirSync, openSync, writeFileSync } from 'node:fs';
 import * as fs from 'node:fs/promises';
@@ -31,37 +31,37 @@ import {
 export interface RestoreSummary {
   madeAt: string;
   madeBy: string;
-  /** The logins of platforms were put back. */
+  /** Platform logins were restored. */
   logins: boolean;
-  /** Where the old folders are. */
+  /** Paths of the old folders. */
   kept: string[];
-  /** Parked deliveries and messages that count as answered. */
+  /** Parked deliveries, and messages that are treated as answered. */
   deliveries: number;
   messages: number;
 }
 
 interface Host {
-  /** Asked for where the backup is encrypted. */
+  /** Called if the backup is encrypted. */
   passphrase(): Promise<string>;
-  /** Opens and migrates a database; refuses a foreign one, or one of a newer version. */
+  /** Opens and migrates a database; rejects a foreign or newer one. */
   openStore(file: string): Promise<Pick<Store, 'quieten' | 'close'>>;
-  /** Bytes that may be written to the disk of a folder. */
+  /** Free bytes on the disk of a folder. */
   freeBytes(folder: string): Promise<number>;
   now: number;
-  /** For tests of a restore that is broken off. */
+  /** For tests of interrupted restores. */
   rename?: Rename;
 }
 
-/** A folder that is replaced. */
+/** A folder to replace. */
 interface Target {
   at: string;
-  /** Holds what is unpacked until it is in place. */
+  /** Holds the unpacked files until they are in place. */
   stage: string;
-  /** In it, the new folder. */
+  /** The new folder, inside `stage`. */
   fresh: string;
-  /** Where the old folder goes. */
+  /** The old folder's new path. */
   before: string;
-  /** It cannot be renamed (a mount, a parent folder that is not ours): then what is in it is. */
+  /** It cannot be renamed (a mount, or a parent folder that is not ours): its entries are renamed instead. */
   isFixed: boolean;
 }
 
@@ -171,7 +171,7 @@ async function makeStage(at: string, stamp: string): Promise<Target> {
   return target(inside, join(at, `${INSIDE}${kept}`), true);
 }
 
-/** Asks the system by a rename that it refuses, because the other folder is not empty: it names that reason last. */
+/** Tries a rename onto a non-empty folder, which always fails; ENOTEMPTY or EEXIST: nothing else forbids it. */
 async function canBeRenamed(folder: string, filled: string): Promise<boolean> {
   const code = await fs.rename(folder, filled).then(
     () => 'done',
@@ -186,7 +186,7 @@ async function refuseMount(path: string, stage: string): Promise<void> {
   throw new Fault('configuration', what);
 }
 
-/** For the names of the old folders. */
+/** A timestamp that no old folder has in its name yet. */
 async function unusedStamp(folders: string[], now: number): Promise<string> {
   const time = new Date(now).toISOString().replace(/[-:]|\.\d+/g, '');
   for (let n = 1; ; n++) {
@@ -201,7 +201,7 @@ async function unusedStamp(folders: string[], now: number): Promise<string> {
   }
 }
 
-/** Folders on one disk share its space. */
+/** Folders on the same disk share one object. */
 async function spacesOf(targets: Target[], host: Host): Promise<DiskSpace[]> {
   const spaces = new Map<number, DiskSpace>();
   const found: DiskSpace[] = [];
@@ -225,16 +225,16 @@ async function syncTree(folder: string): Promise<void> {
   await syncFolder(folder);
 }
 
-/** A million files are more than anybody has here, and still end within minutes. */
+/** More files than any installation has, yet processed within minutes. */
 const MOST_ENTRIES = 1_000_000;
 const MANIFEST_BYTES = 64_000;
-/** Headers and padding of an archive beside what is in it: in all, and for each entry. */
+/** Bytes of headers and padding in an archive: in all, and per entry. */
 const OVERHEAD_BYTES = 16_000_000;
 const OVERHEAD_PER_ENTRY = 4096;
-/** A file takes whole blocks. */
+/** Bytes of a disk block; files occupy whole blocks. */
 const BLOCK = 4096;
 
-/** Of one disk. */
+/** The free space of one disk. */
 export interface DiskSpace {
   folder: string;
   left: number;
@@ -246,7 +246,7 @@ export function refusal(file: string, why: string): Fault {
   return new Fault('configuration', `${file} cannot be restored: ${why}`);
 }
 
-/** `bytes`: decrypted. `placeOf`: where the parts of a path go. `folders`: those of which there is something in it. */
+/** `bytes`: the decrypted archive. `placeOf`: the target of a path. `folders`: those that the archive has entries for. */
 export async function unpack(
   archive: string,
   bytes: AsyncIterable<Uint8Array>,
@@ -263,12 +263,12 @@ export async function unpack(
   parser.on('error', (error) => {
     trouble ??= noArchive(archive, error);
   });
-  // Of a name that is too long for any file.
+  // Emitted for a name that is too long for any file.
   parser.on('ignoredEntry', () => {
     trouble ??= refusal(archive, 'it holds a name that is too long');
   });
 
-  /** Nothing may be thrown through the parser: it would go on in a state of its own. */
+  /** Catches everything: after an exception the parser would continue in an undefined state. */
   function attempt(work: () => void): void {
     if (trouble !== null) return;
     try {
@@ -343,7 +343,7 @@ export async function unpack(
       if (trouble !== null) throw trouble;
     });
   } catch (error) {
-    // What was refused here comes back as the abortion of what was being read.
+    // A refusal above resurfaces as an aborted read.
     const why = trouble ?? error;
     throw isOfArchive(why) ? noArchive(archive, why) : why;
   }
@@ -355,12 +355,12 @@ function noArchive(archive: string, why: unknown): Fault {
   return refusal(archive, `it is no whole .tar.gz archive (${describe(why)})`);
 }
 
-/** What zlib says of bytes that are none of its own. */
+/** zlib's errors for data that is not gzip. */
 function isOfArchive(error: unknown): boolean {
   return error instanceof Error && 'code' in error && /^Z_/.test(String(error.code));
 }
 
-/** A name that somebody else chose, for one line of text. */
+/** A name from the archive, safe in one line of text. */
 function shown(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
 }
@@ -379,7 +379,7 @@ function folderOf(name: string | undefined): Folder | null {
   return FOLDERS.find((folder) => folder === name) ?? null;
 }
 
-/** A new file, to be written to and closed; null for a folder. Private, and never one that is there already. */
+/** Creates a new private file and returns its descriptor; null for a folder. Never opens an existing file. */
 function make(archive: string, path: string, at: string, isFolder: boolean): number | null {
   try {
     mkdirSync(isFolder ? at : dirname(at), { recursive: true, mode: 0o700 });

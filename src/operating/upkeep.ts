@@ -1,6 +1,6 @@
 /**
- * The nightly upkeep: removes what is kept too long and what `/reset` forgot, in steps of milliseconds with pauses, so that
- * nobody waits for it. A missed night is made up for after the start.
+ * The nightly upkeep: removes expired data and what `/reset` forgot, in steps of milliseconds with pauses, so that it
+ * delays nobody. A missed night is made up for after the next start.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
@@ -9,15 +9,15 @@ import { FORGOTTEN_FILES, type SettingStore, type UpkeepStore } from '../core/st
 
 export interface UpkeepParts {
   store: UpkeepStore & SettingStore;
-  /** How long delivered, finished and superseded things are kept, days. */
+  /** Retention of delivered, finished and superseded rows, in days. */
   days: number | 'never';
-  /** Removes these files; none is missed where it is gone already. */
+  /** Removes these files; a missing one is not an error. */
   removeFiles(files: string[]): Promise<void>;
-  /** Removes files that are beyond the limits. */
+  /** Removes files beyond the size limits. */
   trimMedia(signal: AbortSignal): Promise<{ files: number; bytes: number }>;
-  /** Removes what is beyond the limits of what lies beside the store: records of turns, files that were exported. */
+  /** Removes expired files beside the store: recorded turns, exported chats. */
   trimCopies(signal: AbortSignal): Promise<void>;
-  /** Puts memory in order, where that is configured. */
+  /** Consolidates memory, if that is configured. */
   consolidate(signal: AbortSignal): Promise<void>;
   zone: Zone;
   clock: Clock;
@@ -26,18 +26,18 @@ export interface UpkeepParts {
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** The hour of the night, in the configured zone. */
+/** Hour of the day, in the configured time zone. */
 const HOUR = 4;
-/** After a start there are other things to do first. */
+/** Delay after a start, which has more urgent work. */
 const FIRST_AFTER_MS = 10 * 60_000;
-/** Where the store could not be read, it is tried again so soon. */
+/** If the store cannot be read. */
 const RETRY_MS = HOUR_MS;
 const ROWS_A_STEP = 200;
 const PAGES_A_STEP = 100;
 const PAUSE_MS = 50;
 const LAST_KEY = 'upkeep.last';
 
-/** Begins waiting for the night; returns how to end it. */
+/** Schedules the upkeep; returns the function that stops it. */
 export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
   const over = new AbortController();
   const running = everyNight(parts, over.signal);
@@ -64,7 +64,7 @@ async function everyNight(parts: UpkeepParts, signal: AbortSignal): Promise<void
   }
 }
 
-/** One whole upkeep. Ends early when the signal aborts; the next one does what is left. */
+/** One whole upkeep. Ends early when the signal aborts; the next one continues. */
 async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
   const { store, clock, log, days } = parts;
   const now = clock.now();
@@ -85,7 +85,7 @@ async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
   log.info({ rows, files: media.files, bytes: media.bytes }, 'nightly upkeep finished');
 }
 
-/** Those that an earlier upkeep did not get to are among them. */
+/** Includes files that an earlier upkeep did not get to. */
 async function removeForgottenFiles({ store, removeFiles }: UpkeepParts): Promise<void> {
   const files: string[] = JSON.parse((await store.setting(FORGOTTEN_FILES)) ?? '[]');
   if (files.length === 0) return;
@@ -93,12 +93,12 @@ async function removeForgottenFiles({ store, removeFiles }: UpkeepParts): Promis
   await store.setSetting(FORGOTTEN_FILES, '[]');
 }
 
-/** How long until the next night, ms; soon, where more than a day has gone by without one. */
+/** Milliseconds until the next night; shorter if the last upkeep is more than a day ago. */
 function untilNext({ zone, clock }: Pick<UpkeepParts, 'zone' | 'clock'>, last: number): number {
   const now = clock.now();
   if (now - last > DAY_MS + HOUR_MS) return FIRST_AFTER_MS;
   const [hour = 0, minute = 0] = zone.time(now).slice(11).split(':').map(Number);
   const minutes = (HOUR * 60 - hour * 60 - minute + 24 * 60) % (24 * 60);
-  // At the very minute it has just been done.
+  // Within this very minute the upkeep has just been done.
   return (minutes === 0 ? 24 * 60 : minutes) * 60_000;
 }

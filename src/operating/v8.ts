@@ -1,6 +1,6 @@
 /**
- * Settings and workarounds of V8. By default it lets the heap grow to several times what is in use: with a hundred busy
- * chats, by a hundred megabytes.
+ * V8 settings and workarounds. By default the heap grows to several times what is in use: 100 MB more with a hundred
+ * busy chats.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -8,18 +8,18 @@ import { runInNewContext } from 'node:vm';
 const GROWING_PERCENT = 40;
 
 /**
- * Collects sooner until the returned function is called. Not during start and end: cached code is only valid under the flags
- * under which it was cached.
+ * Collects garbage sooner until the returned function is called. Not during start and stop: cached code is only valid
+ * under the V8 flags with which it was cached.
  */
 export function collectSooner(): () => void {
   setFlagsFromString(`--heap-growing-percent=${GROWING_PERCENT}`);
   return () => setFlagsFromString('--heap-growing-percent=0');
 }
 
-/** Unused bytes outside of the heap that are tolerated. */
+/** Bytes of freed off-heap memory after which garbage is collected. */
 const COLLECTED_BYTES = 12_000_000;
 
-/** Called with bytes outside of the heap that were freed: V8 hardly counts them. Collecting takes some 50 ms. */
+/** Takes the bytes freed off the heap, which V8 hardly counts. A collection takes some 50 ms. */
 export function createCollector(): (freed: number) => void {
   let collect: (() => void) | null = null;
   let unused = 0;
@@ -27,9 +27,9 @@ export function createCollector(): (freed: number) => void {
     unused += freed;
     if (unused < COLLECTED_BYTES) return;
     unused = 0;
-    // Late, because this flag, too, invalidates cached code.
+    // Not earlier, because this flag invalidates cached code, too.
     collect ??= collectorOf();
-    // The caller may still hold them on the stack.
+    // The caller may still have references on its stack.
     setImmediate(collect);
   };
 }
@@ -40,8 +40,8 @@ function collectorOf(): () => void {
 }
 
 /**
- * Keeps closed databases in memory (a kilobyte each): from version 24.21 on, Node crashes when V8 collects an object of a
- * native add-on while no script runs (`RemoveEnvironmentCleanupHook`, `env != nullptr`).
+ * Keeps closed databases in memory (1 kB each): from Node 24.21 on, V8 crashes when it collects an object of a native
+ * add-on while no script runs (`RemoveEnvironmentCleanupHook`, `env != nullptr`).
  */
 const ENDS_THE_PROCESS = Number(process.versions.node.split('.')[0]) >= 24;
 

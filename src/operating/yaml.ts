@@ -1,6 +1,6 @@
 /**
- * What is wrong with a file that is no YAML, in words of our own: those of the library quote the file, and secrets
- * stand in it. And where it is wrong: at which key.
+ * Our own messages for YAML errors, with the key at fault. The library's messages quote the file, and so may reveal
+ * secrets.
  */
 
 import { readFileSync, statSync } from 'node:fs';
@@ -54,32 +54,32 @@ const WORDS: Record<YAMLError['code'], string> = {
 const UNKNOWN_ALIAS = `an alias (*) stands for no anchor (&) above it; ${QUOTES}`;
 const CIRCLE = 'an alias (*) stands within what it stands for; write the value out';
 const NO_MERGE = 'what is merged with << must be keys and values, or aliases (*) of such';
-/** Of what cannot be laid to one of them, as where they stand for millions of values. */
+/** For a fault that cannot be traced to one alias, such as an expansion to millions of values. */
 const ALIASES = 'its anchors (&) and aliases (*) cannot be resolved; write the values out';
 
 function wordsOf(problem: YAMLError): string {
   return WORDS[problem.code];
 }
 
-/** A key, or an item of a list. */
+/** A key with its value, or a list item. */
 interface YamlPlace {
   path: string[];
   begins: number;
   /** The end of the value. */
   ends: number;
-  /** null: an item has none. */
+  /** null for a list item. */
   key: unknown;
   value: unknown;
-  /** The nodes above, from the outermost on. */
+  /** The parent nodes, outermost first. */
   within: unknown[];
 }
 
-/** In the order in which they stand there. */
+/** In document order. */
 function placesIn(document: Document): YamlPlace[] {
   return below(document.contents, [], []);
 }
 
-/** The aliases that make it impossible to use what is YAML so far. */
+/** Aliases that make valid YAML unusable. */
 function strangeAliases(document: Document): (YamlPlace & { message: string })[] {
   const anchored = new Map<string, unknown>();
   const anchor = (node: unknown) => {
@@ -95,7 +95,7 @@ function strangeAliases(document: Document): (YamlPlace & { message: string })[]
     return merged.every((source) => isMap(resolved(source))) ? null : NO_MERGE;
   };
   anchor(document.contents);
-  // An alias stands for what has the anchor last before it.
+  // An alias refers to the latest anchor of that name before it.
   return placesIn(document).flatMap((place) => {
     anchor(place.key);
     const message = wrongWith(place);
@@ -128,17 +128,17 @@ function rangeOf(node: unknown) {
   return isMap(node) || isSeq(node) || isScalar(node) || isAlias(node) ? node.range : null;
 }
 
-// A YAML file as plain data for the configuration: `${NAME}` is taken from the environment, `${file:PATH}` from another
-// file, and every fault is told with its line. The text of the file is never quoted: secrets stand in it.
+// Reads a YAML file as plain data for the configuration: replaces `${NAME}` by environment variables and `${file:PATH}`
+// by files, and reports every fault with its line. Never quotes the file, because it may contain secrets.
 
 interface YamlFile {
-  /** Empty where the file is not YAML at all. null: a key without a value, also where that is a variable that is set to nothing. */
+  /** Empty if the file is not YAML. null: a key without a value, or with an empty variable. */
   data: Record<string, unknown>;
-  /** `path`: the keys down to the value; empty for the file itself. */
+  /** `path`: the keys down to the value; empty for the whole file. */
   faults: Fault[];
-  /** What was taken from the environment, and the keys down to the value that it is part of. */
+  /** The environment variables used, and the keys down to the value that contains them. */
   variables: Variable[];
-  /** Where the value of a key begins, or that of the nearest key above it. */
+  /** The start of a key's value, or of its nearest existing parent's. */
   positionOf(path: readonly PropertyKey[]): { offset: number; line: number } | null;
 }
 
@@ -152,20 +152,20 @@ interface Fault {
   line: number | null;
   path: string[];
   message: string;
-  /** The file is not YAML as it stands, so that anything may have been taken for a key. */
+  /** The YAML is malformed, so `path` may hold anything, even a secret. */
   guessed?: true;
 }
 
-/** Where values come from that do not stand in the file itself. */
+/** Sources of values from outside the file. */
 interface Sources {
   environment: Record<string, string | undefined>;
-  /** The text of a file, by its path as it is written. Throws an Error that says what was expected. */
+  /** Reads a file, given its path as written. Throws an Error that says what was expected. */
   fileText(path: string): string;
 }
 
 export function readYaml(source: string, sources: Sources): YamlFile {
   const lines = new LineCounter();
-  // Keys that are no text would be told of with what they hold.
+  // Keys that are not strings are rejected: error messages would quote their content.
   const document = parseDocument(source, {
     lineCounter: lines,
     prettyErrors: false,
@@ -213,7 +213,7 @@ export function readYaml(source: string, sources: Sources): YamlFile {
   try {
     if (!isEmpty && faults.length === 0) data = resolved(document.toJS(), []) as Record<string, unknown>;
   } catch {
-    // What has been found on the way may have been found many times.
+    // Faults found so far may be multiplied by aliases.
     faults.splice(0, faults.length, ...aliasesIn(document, lineAt));
   }
   return { data, faults, variables, positionOf };
@@ -228,11 +228,11 @@ function problemsIn(document: Document.Parsed, source: string, lineAt: (offset: 
     const place = places.findLast(
       ({ begins, ends }) => begins <= offset && (offset < ends || lineAt(begins) === lineAt(offset)),
     );
-    // What is not closed ends with the file, and is better told where it begins.
+    // An unclosed value ends with the file; its beginning is the better place to report.
     const line = lineAt(isAtEnd && place ? place.begins : offset);
     return { line, path: place?.path ?? [], message: wordsOf(problem), guessed: true };
   });
-  // One sign at the wrong place makes several of what is behind it.
+  // One wrong character may cause several follow-up errors.
   return faults.filter(
     ({ line, message }, n) =>
       faults.findIndex((fault) => fault.line === line && fault.message === message) === n,
@@ -251,7 +251,7 @@ interface Told {
   variable(name: string, value: string): void;
 }
 
-/** Replaces `${NAME}` and `${file:PATH}`; `$${` stands for a literal `${`. What is put in is not looked at again. */
+/** Replaces `${NAME}` and `${file:PATH}`; `$${` is an escaped `${`. Not recursive. */
 function substituted(text: string, sources: Sources, told: Told): string {
   const { fault } = told;
   return text.replace(/\$\$\{|\$\{([^}]*)\}?/g, (found, name: string | undefined) => {
@@ -281,12 +281,12 @@ function fromFile(path: string, { fileText }: Sources, fault: (message: string) 
   }
 }
 
-// A secret that the configuration takes from a file (`${file:PATH}`), as containers and systemd hand them out.
+// Secrets in files (`${file:PATH}`), as containers and systemd provide them.
 
-/** More is no token, key or password. */
+/** Larger files are not a token, key or password. */
 const MOST_BYTES = 64_000;
 
-/** Its text, without the line end that editors add. Throws an Error that says what was expected, never what is in it. */
+/** The text without its final newline. Throws an Error that says what was expected, never the content. */
 export function readSecretFile(path: string): string {
   const bytes = bytesOf(path);
   const text = new TextDecoder('utf-8').decode(bytes).replace(/(?<![\r\n])[\r\n]+$/, '');
@@ -298,7 +298,7 @@ export function readSecretFile(path: string): string {
 function bytesOf(path: string): Buffer {
   let bytes: Buffer;
   try {
-    // A pipe would keep the start waiting for ever.
+    // Reading a pipe would block the start for ever.
     if (!statSync(path).isFile()) throw new Error(`expected a file at ${path}, but it is none`);
     if (statSync(path).size > MOST_BYTES) throw tooLarge(path);
     bytes = readFileSync(path);
