@@ -1,7 +1,6 @@
 /**
- * Fires jobs when they are due, with one timer. It looks at least once a minute (once a second while runs are under way),
- * because the time may jump and other processes write to the store. Of many that are due at once only some run at a time, so
- * that messages find their way between them.
+ * Fires jobs when they are due, with a single timer. Checks at least once a minute (once a second during runs), because the clock
+ * may jump and other processes write to the store. Limits concurrent runs, so that messages are answered in between.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
@@ -16,7 +15,7 @@ export interface ClockParts {
   rooms: JobRooms;
   door: JobAccess;
   personas: { get(chatId: ChatId, personaId: PersonaId): Promise<unknown> };
-  /** Only in chats of these. */
+  /** Only chats of these channels are served. */
   channels: string[];
   rules: Rules;
   alarm: JobAlarm;
@@ -25,27 +24,27 @@ export interface ClockParts {
   metrics: Metrics;
 }
 
-/** Wakes the clock: what is due next may have changed. */
+/** Wakes the clock when the next due time may have changed. */
 export interface JobAlarm {
   look(): void;
-  /** Resolves when it is to be looked, or so much time has passed. */
+  /** Resolves when woken or after `ms`. */
   wait(clock: Clock, ms: number, signal: AbortSignal): Promise<void>;
 }
 
 const LOOK_EVERY_MS = 60_000;
-/** While more is due than may work at once; and while no more may. */
+/** Pause while more jobs are due than may run at once; LONG_PAUSE_MS while the limit is reached. */
 const PAUSE_MS = 100;
 const LONG_PAUSE_MS = 500;
-/** While runs are under way: how they end is to be counted, and told by `history`. */
+/** Check interval during runs, whose outcome must be counted and shown by `history`. */
 const RUNNING_MS = 1_000;
-/** Half of the rooms that may work at once: the others are for people. */
+/** Half of the rooms that may work at once; the rest are for people. */
 const MOST_WORKING = 50;
 const MOST_A_STEP = 20;
-/** A run of longer ago takes nobody's place: its channel may be gone. */
+/** Older runs do not count against the limit: their channel may be gone. */
 const FORGET_AFTER_MS = 3_600_000;
-/** What was due so shortly before the start is not called missed. */
+/** A job due so shortly before the start does not count as missed. */
 const GRACE_MS = 1_000;
-/** Timers come late under load; later than this, the machine slept, or its clock was set. */
+/** Timers are late under load; beyond this, the machine slept or its clock was set. */
 const LATE_MS = 30_000;
 
 export function createAlarm(): JobAlarm {
@@ -75,7 +74,7 @@ export function createAlarm(): JobAlarm {
   };
 }
 
-/** Begins; returns how to end it. `startedAt`: what was due before was missed. */
+/** Returns a function that stops it. `startedAt`: earlier slots count as missed. */
 export function startJobs(parts: ClockParts, startedAt: number): () => Promise<void> {
   const over = new AbortController();
   const running = keepLooking(parts, startedAt, over.signal);
@@ -87,7 +86,7 @@ export function startJobs(parts: ClockParts, startedAt: number): () => Promise<v
 
 async function keepLooking(parts: ClockParts, startedAt: number, signal: AbortSignal): Promise<void> {
   const { clock, log, alarm } = parts;
-  /** Since when somebody has looked without a gap. */
+  /** Start of the current time without gaps. */
   let awakeSince = startedAt;
   let expected = startedAt;
   while (!signal.aborted) {
@@ -104,7 +103,7 @@ async function keepLooking(parts: ClockParts, startedAt: number, signal: AbortSi
   }
 }
 
-/** Counts what has ended, fires some of what is due; says for how long there is nothing to do. */
+/** Settles ended runs and fires due jobs. Resolves with the time until the next check, in ms. */
 export async function look(parts: ClockParts, awakeSince: number, signal: AbortSignal): Promise<number> {
   const { store, clock, channels, rooms, log } = parts;
   const now = clock.now();
@@ -115,7 +114,7 @@ export async function look(parts: ClockParts, awakeSince: number, signal: AbortS
   const most = Math.min(MOST_A_STEP, MOST_WORKING - open.working);
   const due = most > 0 ? await store.dueJobs({ channels, now, most }) : [];
   const fired: Job[] = [];
-  // Those of one step share one transaction, as far as nothing is asked in between.
+  // In parallel, so that their writes share a transaction.
   await Promise.all(
     due.map(async (job) => {
       if (signal.aborted) return;
@@ -126,7 +125,7 @@ export async function look(parts: ClockParts, awakeSince: number, signal: AbortS
           { err: error, chat: job.chatId, task: job.n },
           'starting a scheduled task failed; retrying in a minute',
         );
-        // The others are not to wait for it.
+        // Postponed, so that it does not block the others.
         await store.changeJob(job.id, ['active'], { nextAt: now + LOOK_EVERY_MS }, now);
       }
     }),
@@ -157,7 +156,7 @@ async function isFired(
   return became === 'fired';
 }
 
-/** What is to become of a job that is due. */
+/** How to fire a due job, or until when to postpone it. */
 export function firingOf(
   job: Job,
   { rules, now, awakeSince }: { rules: Rules; now: number; awakeSince: number },
@@ -174,14 +173,14 @@ export function firingOf(
   return { seen: job, slot, attempt, head, becomes: { state, nextAt, retryOf: null }, now };
 }
 
-/** What cannot be said to anybody, or by nobody, waits for a person. */
+/** Parks a job whose requester lost access or whose persona is gone. Resolves with whether it did. */
 async function parkedInstead(parts: ClockParts, job: Job): Promise<boolean> {
   const { store, rooms, door, personas, clock, log } = parts;
   const isAdmitted = !job.guarded || (await door.admits(job));
   const why = !isAdmitted ? 'access' : (await isHere(personas, job)) ? null : 'persona';
   if (why === null) return false;
   log.warn({ chat: job.chatId, task: job.n, why }, 'scheduled task parked');
-  // To somebody who may not talk here nothing is said, either.
+  // Without access, no message is sent either.
   if (why === 'persona') {
     await rooms.say({ room: job.room, origin: `job:${job.id}:${job.nextAt}`, text: parkedWords(job, why) });
   }
@@ -216,7 +215,7 @@ async function settle(parts: ClockParts, run: EndedRun): Promise<void> {
   }
 }
 
-/** Jobs that fired ahead of time are due again when it comes; no slot is claimed a second time. */
+/** After the clock went back, jobs fired ahead of time are planned again; no slot is claimed twice. */
 async function afterClockWentBack({ store, channels, rules, log }: ClockParts, now: number): Promise<void> {
   const ahead = await store.jobsAhead({ channels, now });
   for (const job of ahead) {
@@ -227,7 +226,7 @@ async function afterClockWentBack({ store, channels, rules, log }: ClockParts, n
   if (ahead.length > 0) log.warn({ tasks: ahead.length }, 'clock went back; scheduled tasks planned again');
 }
 
-/** What stands before the prompt, so that it is not taken for what somebody says now. */
+/** Precedes the prompt, so that it is not taken for something said now. */
 export function headOf(
   job: Job,
   { slot, attempt, now }: { slot: number; attempt: number; now: number },
@@ -248,7 +247,7 @@ export function headOf(
   );
 }
 
-/** Said once to its room. */
+/** Sent once to the room. */
 export function parkedWords(job: Job, why: ParkedFor): string {
   const { n, prompt, personaId } = job;
   const what = `Scheduled task ${n} (“${shortened(prompt, 200)}”)`;

@@ -1,4 +1,4 @@
-/** Jobs as tools and commands use them: set, listed, paused, resumed, cancelled. Whoever calls says who may. */
+/** Jobs for tools and commands: add, list, pause, resume, cancel. The caller checks permissions. */
 import type { Clock } from '../core/clock.js';
 import type {
   Job,
@@ -12,7 +12,7 @@ import type {
 } from '../core/jobs.js';
 import { firstOf, nextOf, type Rules, timeWithZone } from './plan.js';
 
-/** Enough for a family, and no chat fills the database. */
+/** Enough for a family, and small enough for the database. */
 export const BOUNDS: JobBounds = { open: 50, followUps: 5, followUpsADay: 5 };
 
 const REFUSED = {
@@ -28,7 +28,7 @@ interface JobServices {
   rules: Rules;
   clock: Clock;
   newId(): string;
-  /** Called when another job may be due next. */
+  /** Called when the next due time may have changed. */
   alarm: { look(): void };
 }
 
@@ -64,7 +64,7 @@ export function createJobs({ store, door, rules, clock, newId, alarm }: JobServi
 
     resume(job) {
       const now = clock.now();
-      // A time that has passed meanwhile is made up for at once.
+      // A time that has passed meanwhile is run at once.
       const nextAt =
         job.kind === 'cron'
           ? nextOf(job, rules, now)
@@ -82,7 +82,7 @@ export function createJobs({ store, door, rules, clock, newId, alarm }: JobServi
   };
 }
 
-/** Why it cannot be changed as asked. */
+/** The reason why the change is impossible. */
 function stateOf({ n, state, nextAt, timezone }: Job): string {
   const when = nextAt === null ? '' : ` and runs next at ${timeWithZone(nextAt, timezone)}`;
   if (state === 'active') return `Task ${n} is active${when}.`;

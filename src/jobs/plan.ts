@@ -1,4 +1,4 @@
-/** When a job is due: first, next, and again after a failure. Pure. */
+/** When a job is due: first, next, and after a failure. Pure. */
 import { cutAt } from '../core/cut.js';
 import { createZone } from '../core/dates.js';
 import type { Job, JobChange, JobWish } from '../core/jobs.js';
@@ -16,21 +16,21 @@ import {
 } from './times.js';
 
 export interface Rules {
-  /** What becomes of slots that fell while no gateway ran. */
+  /** For slots that passed while no gateway ran. */
   missed: 'once' | 'skip';
-  /** `"22:00-08:00"`; null: none. */
+  /** `"22:00-08:00"`; null if none. */
   quietHours: string | null;
-  /** Where a job names none. */
+  /** Default for jobs without one. */
   timezone: string;
 }
 
 type Timing = Pick<Job, 'kind' | 'value' | 'timezone' | 'followUp'>;
 
 export const LONGEST_PROMPT = 4_000;
-/** Behind the first failure, the second and the third; the fourth parks the job. */
+/** Waits after the first three failures; the fourth parks the job. */
 const BACK_OFF_MS = [MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS];
 
-/** When it is due first; or a sentence on why it cannot be kept. */
+/** The first due time, or why the wish is refused. */
 export function firstOf(
   wish: Pick<JobWish, 'prompt' | 'kind' | 'value' | 'timezone' | 'followUp'>,
   rules: Rules,
@@ -66,24 +66,24 @@ export function firstOf(
   return { ok: true, timing, at: outOfQuiet(at, timing, rules) };
 }
 
-/** The next time after this one; null: there is none. */
+/** The next due time after `after`; null if none. */
 export function nextOf(timing: Timing, rules: Pick<Rules, 'quietHours'>, after: number): number | null {
   if (timing.kind === 'once') return null;
   const at = nextSlot(timing.value, timing.timezone, after);
   return at === null ? null : outOfQuiet(at, timing, rules);
 }
 
-/** The same time, or for what nobody asked for the end of the quiet hours. */
+/** The same time; for follow-ups in quiet hours, their end. */
 export function outOfQuiet(at: number, timing: Timing, { quietHours }: Pick<Rules, 'quietHours'>): number {
   return timing.followUp ? afterQuiet(at, quietHours, timing.timezone) : at;
 }
 
-/** Of the slots from the one that is due up to now, the last: the others are over. */
+/** The latest slot up to `now`; earlier ones are dropped. */
 export function latestOf({ kind, value, timezone }: Timing, from: number, now: number): number {
   return kind === 'once' ? from : lastSlot(value, timezone, { from, now });
 }
 
-/** What becomes of a job whose run failed at a time. */
+/** The change after a failed run; `at`: when it failed. */
 export function afterFailure(
   job: Job,
   { slot, at, now }: { slot: number; at: number; now: number },
@@ -95,7 +95,7 @@ export function afterFailure(
   const soonest = at + MINUTE_MS;
   const next =
     job.nextAt !== null && job.nextAt < soonest ? nextSlot(job.value, job.timezone, soonest - 1) : job.nextAt;
-  // The next slot is as good as another try of this one.
+  // The next slot comes soon enough to replace the retry.
   if (next !== null && next <= again) return { state: 'active', nextAt: next, retryOf: null, failures };
   return { state: 'active', nextAt: again, retryOf: slot, failures };
 }
@@ -109,12 +109,11 @@ export function timeWithZone(at: number, timezone: string): string {
   return `${createZone(timezone).time(at)} (${timezone})`;
 }
 
-/** As somebody wrote it, cut. */
 function quoted(text: string): string {
   return JSON.stringify(text.length > 60 ? `${cutAt(text, 60)}…` : text);
 }
 
-/** `"22:00-08:00"`, also across midnight: the time itself, or the end of the quiet time that it falls into. */
+/** `"22:00-08:00"`, also across midnight: the time itself, or the end of the quiet hours it falls into. */
 export function afterQuiet(at: number, quiet: string | null, zone: string): number {
   if (quiet === null) return at;
   const [begin = 0, end = 0] = quiet.split('-').map(minutesOf);

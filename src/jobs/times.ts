@@ -1,13 +1,13 @@
 /**
- * Times of day in a zone, the instants that they are, and when cron lines are due. A time of day that daylight saving skips is
- * due when the clocks go forward; one that it doubles, the first time only. What repeats (every 30 minutes) goes on. Pure.
+ * Local times in a zone, their instants, and the slots of cron lines. A local time skipped by daylight saving is due when the
+ * clocks go forward; a doubled one, only the first time. Repeated slots (every 30 minutes) continue. Pure.
  */
 import { Cron } from 'croner';
 
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
 
-/** Whether it is the name of a zone; an offset is none. */
+/** Whether it is a zone's name; offsets are not. */
 export function isZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false;
   try {
@@ -19,8 +19,8 @@ export function isZone(name: string): boolean {
 }
 
 /**
- * The instant at which clocks in a zone show this (`local`: as if it were UTC). What they show twice, when daylight saving
- * ends, is the first; what they skip, when it begins, is as much later as they skip: 02:30 becomes 03:30.
+ * The instant of a local time (`local`: as if UTC). At the end of daylight saving, the first of two; at its start, a skipped time
+ * moves by the gap: 02:30 becomes 03:30.
  */
 export function instantOf(local: number, zone: string): number {
   const showing = clockOf(zone);
@@ -30,7 +30,7 @@ export function instantOf(local: number, zone: string): number {
   return fitting.length > 0 ? Math.min(...fitting) : local - before;
 }
 
-/** What clocks in a zone show, as if it were UTC; to the second. */
+/** The local time in a zone, as if UTC; to the second. */
 export function clockOf(zone: string): (at: number) => number {
   const format = new Intl.DateTimeFormat('sv-SE', {
     timeZone: zone,
@@ -43,11 +43,11 @@ export function clockOf(zone: string): (at: number) => number {
 const ISO =
   /^(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,]\d{1,9})?)?\s*(Z|[+-]\d\d(?::?\d\d)?)?$/i;
 
-/** An ISO 8601 time, in the zone where it has no offset of its own; null if it is none. */
+/** Parses ISO 8601, in `zone` if it has no offset; null if invalid. */
 export function timeIn(text: string, zone: string): number | null {
   const parts = ISO.exec(text.trim());
   if (parts === null) return null;
-  // A date that the calendar does not have would become another one.
+  // Date.parse would accept a date such as 31 February as another one.
   const written = `${parts[1]}-${parts[2]}-${parts[3]}T${parts[4]}:${parts[5]}:${parts[6] ?? '00'}.000Z`;
   const local = Date.parse(written);
   if (!Number.isFinite(local) || new Date(local).toISOString() !== written) return null;
@@ -57,7 +57,7 @@ export function timeIn(text: string, zone: string): number | null {
   return ms === null ? null : local - ms;
 }
 
-/** null for what no zone of the world has. */
+/** In ms; null if no zone has such an offset. */
 function offsetOf(text: string): number | null {
   if (/^z$/i.test(text)) return 0;
   const [, sign, hours, minutes] = /^([+-])(\d\d):?(\d\d)?$/.exec(text) ?? [];
@@ -68,7 +68,7 @@ function offsetOf(text: string): number | null {
 
 const LONGEST_LINE = 200;
 
-/** Why a cron line is refused; null if it is fine. */
+/** The reason why a cron line is refused; null if valid. */
 export function cronFault(line: string, zone: string, now: number): string | null {
   if (line.length > LONGEST_LINE) return `A cron line has at most ${LONGEST_LINE} characters.`;
   const fields = line.trim().split(/\s+/).length;
@@ -86,20 +86,20 @@ export function cronFault(line: string, zone: string, now: number): string | nul
   }
 }
 
-/** The first slot after a time; null if there is none any more. */
+/** The first slot after a time; null if none. */
 export function nextSlot(line: string, zone: string, after: number): number | null {
   return compiled(line, zone).nextRun(new Date(after))?.getTime() ?? null;
 }
 
-/** The last slot up to now, from the slot `from` on. */
+/** The last slot from `from` up to `now`. */
 export function lastSlot(line: string, zone: string, { from, now }: { from: number; now: number }): number {
-  // The library looks before a time, to the second.
+  // The library searches strictly before a time, to the second.
   const [last] = compiled(line, zone).previousRuns(1, new Date(Math.floor(now / 1000) * 1000 + 1000));
   const at = last?.getTime() ?? from;
   return at > from && at <= now ? at : from;
 }
 
-/** How long there is at least between two slots, as far as the next ones show. */
+/** Minimum gap between the next slots, in ms. */
 export function shortestGap(line: string, zone: string, now: number): number {
   const cron = compiled(line, zone);
   const slots = cron.nextRuns(8, new Date(now)).map((at) => at.getTime());

@@ -1,6 +1,4 @@
-/**
- * Decides which documents are text, and decodes them. Goes by the bytes alone, because names and types are too often wrong. Pure.
- */
+/** Recognises text documents by their bytes, because names and types are too often wrong, and decodes them. Pure. */
 import { cutWithMarker } from '../core/cut.js';
 
 const MOST_CHARS = 20_000;

@@ -1,7 +1,6 @@
 /**
- * The chunks in the index: how files become chunks (lines of MEMORY.md and daily logs, messages of archives), and every
- * change to them. Each belongs to an origin (a room or a file) of a scope; removed ones are hidden at once and cleared in
- * small steps.
+ * The index's chunks: splits files into them (lines of MEMORY.md and daily logs, messages of archives), and makes all changes. Each
+ * belongs to an origin (a room or file) of a scope; removed ones are hidden at once and cleared in small steps.
  */
 import { piecesOf } from '../core/cut.js';
 import { localMidnight, type Zone } from '../core/dates.js';
@@ -15,17 +14,17 @@ export interface FileChunk {
   line: number;
   tier: 1 | 2 | 3 | null;
   at: number | null;
-  /** For an archived message: its author, and its id in the store. */
+  /** For an archived message: its author and its id in the store. */
   author: string;
   message: number | null;
 }
 
 const NOON_MS = 12 * 3_600_000;
 const HEADING = /^## (.*) · (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d) <!-- m(\d+) -->\s*$/;
-/** Of a conversation that another program wrote down, in the name of the archive alone. */
+/** Conversations of other programs have their time only in the archive's name. */
 const BEGUN = /^archive\/(\d{4})-(\d\d)-(\d\d)T(\d\d)-(\d\d)-\d\d/;
 const FOREIGN_HEADING = /^## (.*\S)\s*$/;
-/** An imported day may stand beside one that was there. */
+/** An imported day may exist next to our own. */
 const DAY = /(?:^|\/)memory\/(\d{4})-(\d\d)-(\d\d)(?:\.imported(?:-\d+)?)?\.md$/;
 const TIER = /^#{1,2}\s+Tier\s+([123])\b/i;
 
@@ -74,7 +73,7 @@ function hasOwnHeading(text: string): boolean {
   return false;
 }
 
-/** As MicroClaw keeps conversations: a heading with whoever speaks, and no times. */
+/** MicroClaw's format: headings with the author, and no times. */
 function* foreignChunks(file: string, text: string, zone: Zone): Generator<FileChunk> {
   const [year, month, date, hour, minute] = (BEGUN.exec(file) ?? []).slice(1).map(Number);
   const midnight =
@@ -136,9 +135,9 @@ export interface NewChunk {
   heardAfter: number;
 }
 
-/** How many are cleared in one step: a search may have to wait for it. */
+/** Chunks cleared per step, which a search may have to wait for. */
 const CLEARED_AT_ONCE = 500;
-/** Pages of the full-text index that are merged in one step. */
+/** Pages of the full-text index merged per step. */
 const MERGED_AT_ONCE = 200;
 const PURGE = 'purge';
 
@@ -188,14 +187,14 @@ export class Chunks {
       { text: null, line: null, tier: null, message: null, ...file, ...chunk },
     );
     if (added.changes === 0) {
-      // A removed chunk with the same number may not be cleared yet, because the store can reuse numbers.
+      // The store can reuse ids, so a removed chunk with the same id may not be cleared yet.
       const sql = `SELECT 1 FROM chunk JOIN origin ON origin.number = chunk.origin
                    WHERE chunk.id = ? AND origin.state = ${DEAD}`;
       if (this.db.row(sql, chunk.id) === undefined) return false;
       this.clearChunk(chunk.id);
       return this.addChunk(chunk, terms, file);
     }
-    // Every term is prefixed with its scope, so that a search reads the entries of one scope only.
+    // Prefixed with the scope, so that a search reads the entries of one scope only.
     const text = terms.map((term) => `${chunk.scope}x${term}`).join(' ');
     this.db.change('INSERT INTO words (rowid, terms) VALUES (CAST(? AS INTEGER), ?)', chunk.id, text);
     return true;
@@ -205,7 +204,7 @@ export class Chunks {
     this.db.change(`UPDATE origin SET state = ${DEAD}, chunks = 0 WHERE number = ?`, origin.number);
   }
 
-  /** Whether the store's message with this id and minute is in the index itself. */
+  /** Whether the store's message with this id and minute is indexed itself. */
   private isIndexed(scope: number, message: number, at: number | null): boolean {
     if (message >= FIRST_LINE) return false;
     const found = this.db.row<{ at: number }>(
@@ -269,24 +268,24 @@ export class Chunks {
     return found === undefined ? null : { messageId: found.id - origin.scope * SCOPE_SPAN, at: found.at };
   }
 
-  /** A line of a file, by its number in the index. */
+  /** A file's line, by its chunk id. */
   line(id: number): (FileChunk & { file: string }) | null {
     const sql = `SELECT text, line, tier, at, author, name AS file
                  FROM chunk JOIN origin ON origin.number = chunk.origin WHERE id = ? AND text IS NOT NULL`;
     return this.db.row<FileChunk & { file: string }>(sql, id) ?? null;
   }
 
-  /** The number of chunks that can be found. */
+  /** Number of chunks that a search can find. */
   count() {
     return this.db.number(`SELECT coalesce(sum(chunks), 0) AS n FROM origin WHERE state = ${WHOLE}`);
   }
 
-  /** The file is read again, as if it had changed. */
+  /** Makes the file be read again. */
   markStale(origin: ChunkOrigin): void {
     this.db.change("UPDATE origin SET version = '' WHERE number = ?", origin.number);
   }
 
-  /** How far the view is indexed; if it was reset since, its chunks are dropped. */
+  /** How far the view is indexed; drops its chunks if it was reset since. */
   view(scope: Scope, room: string, resetAt: number): { view: IndexedView; dropped: ChunkOrigin | null } {
     return this.db.write(() => {
       const number = this.scopeFor(scope);
@@ -304,7 +303,7 @@ export class Chunks {
     });
   }
 
-  /** null: the index has moved on since, and the page was not added. */
+  /** null: the index has moved on since the page was read, so it was not added. */
   addMessages(page: MessagePage): NewChunk[] | null {
     return this.db.write(() => {
       const scope = this.scopeNumber(page.scope);
@@ -357,7 +356,7 @@ export class Chunks {
         const terms = indexTerms(file.text);
         const id = scope * SCOPE_SPAN + FIRST_LINE + line;
         const { at, author } = file;
-        // A note is about somebody, although it is not told in the first person.
+        // Notes are personal, although not in the first person.
         const traits = traitsOf(file.text) | (author === '' ? PERSONAL : 0);
         const chunk = {
           id,
@@ -375,7 +374,7 @@ export class Chunks {
     });
   }
 
-  /** Replaces the old text by the new; false if a newer one has been started. */
+  /** Replaces the old version; false if a newer one has been started. */
   finishFile(origin: ChunkOrigin): boolean {
     return this.db.write(() => {
       if (!this.isBuilding(origin)) return false;
@@ -393,7 +392,7 @@ export class Chunks {
     });
   }
 
-  /** Clears some of what was removed; false when nothing is left. */
+  /** Clears some removed chunks; false when nothing is left. */
   clear(): boolean {
     return this.db.write(() => {
       const dead = this.db.row<{ number: number }>(`SELECT number FROM origin WHERE state = ${DEAD} LIMIT 1`);

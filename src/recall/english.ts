@@ -1,9 +1,9 @@
 /**
- * A stemmer for English: "paintings", "painted" and "painter" become one term. It is rough and uses no dictionary; a
- * wrong stem does no harm as long as it is always the same. Pure.
+ * A stemmer for English: "paintings", "painted" and "painter" become one term. Rough and without a dictionary; a wrong stem is
+ * harmless if it is always the same. Pure.
  */
 
-/** Too frequent to distinguish messages; includes the remnants of words split at an apostrophe. */
+/** Too frequent to distinguish messages; includes the rest of words split at an apostrophe. */
 const STOP_WORDS = new Set(
   `a about after all also am an and any are as at be because been before being but by can could did do does doing
   done for from had has have having he her here hers him his how i if in into is it its itself just like ll m may me
@@ -29,7 +29,7 @@ const IRREGULAR = table(`
   life lives|knife knives|leaf leaves|half halves|shelf shelves|self selves|die died dying dies|lie lied lying
   tie tied tying ties|good better best|bad worse worst`);
 
-/** Synonyms that people use when they ask about something later. Deliberately short: only undisputed ones. */
+/** Synonyms people use when they ask about something later. Deliberately few and undisputed. */
 const SAME = table(`
   mother mom mum mommy|father dad daddy|child kid|picture photo pic photograph image|movie film|bike bicycle
   television tv|grandmother grandma granny|grandfather grandpa|begin start|buy purchase|job work occupation career
@@ -53,7 +53,7 @@ export function isStopWord(word: string): boolean {
   return STOP_WORDS.has(word);
 }
 
-/** `word` in lower case, letters a to z. */
+/** `word`: lower case, a to z. */
 export function stem(word: string): string {
   const plain = IRREGULAR.get(word) ?? word;
   const singular = withoutPlural(plain);
@@ -79,7 +79,7 @@ function withoutDouble(word: string): string {
   return /([bdgkmnprt])\1$/.test(word) ? word.slice(0, -1) : word;
 }
 
-/** At most one of these is removed, and only if enough is left to tell words apart. */
+/** At most one is removed, and only if enough is left to tell words apart. */
 const SUFFIX =
   /^(.{3,})(?:ational|fulness|ousness|iveness|ement|ments?|ness|ances?|ences?|able|ible|ists?|isms?|fully|ful|less|ity|ally|ly|al|ers?|ors?|est|ship|ion)$/;
 

@@ -1,16 +1,16 @@
 /**
- * The index's database file. Everything in it is derived: a file that is unreadable or of another version is deleted
- * and rebuilt. Chunks are numbered by scope, so that a scope's chunks are adjacent in every sort order.
+ * The index's database file. All of it is derived: an unreadable or outdated file is deleted and rebuilt. Chunk ids are grouped by
+ * scope, so that a scope's chunks are adjacent.
  */
 import { rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 
 export type IndexDatabase = ReturnType<typeof open>;
 
-/** Increases with every change of the tables, and of how text becomes terms. */
+/** Increases with every change of the tables or of how text becomes terms. */
 export const VERSION = 4;
 
-/** A scope's chunks are numbered from its number times this: messages by their ids, then lines of files. */
+/** Chunk id = scope * SCOPE_SPAN + message id, or + FIRST_LINE + n for a file's line. */
 export const SCOPE_SPAN = 2 ** 32;
 export const FIRST_LINE = 2 ** 31;
 
@@ -67,9 +67,8 @@ const TABLES = `
 `;
 
 /**
- * `removed` is called with the reason when a file had to be deleted. Throws when the folder is not writable. Objects
- * added to `held` must stay there for the life of the thread: Node 24 aborts when the garbage collector finalises a
- * statement, even of a closed database.
+ * `removed` is called with the reason if a file was deleted. Throws if the folder is not writable. Objects added to `held` must
+ * stay there for the life of the thread: Node 24 aborts when a statement is garbage-collected, even of a closed database.
  */
 export function openIndex(file: string, held: unknown[], removed: (reason: string) => void): IndexDatabase {
   try {
@@ -86,7 +85,7 @@ export function removeIndex(file: string): void {
   for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(file + suffix, { force: true });
 }
 
-/** Whether the file itself is at fault, not the disk or a lock. */
+/** Whether the file itself is broken or outdated, rather than the disk or a lock. */
 export function isUnusable(error: unknown): boolean {
   if (error instanceof OtherVersion) return true;
   const code = error instanceof Database.SqliteError ? error.code : '';
@@ -100,7 +99,7 @@ function open(file: string, held: unknown[]) {
   const statements = new Map<string, Database.Statement>();
   held.push(raw, statements);
 
-  /** Each statement is prepared once and kept. */
+  /** Prepares each statement once. */
   function prepare(sql: string): Database.Statement {
     const statement = statements.get(sql) ?? raw.prepare(sql);
     statements.set(sql, statement);
@@ -111,10 +110,10 @@ function open(file: string, held: unknown[]) {
   const change = (sql: string, ...values: unknown[]) => prepare(sql).run(...values);
   const number = (sql: string, ...values: unknown[]) => row<{ n: number }>(sql, ...values)?.n ?? 0;
   const transaction = raw.transaction((work: () => unknown) => work());
-  /** Runs `work` atomically; waits for another process that is writing. */
+  /** Runs `work` in a transaction; waits for other processes that write. */
   const write = <T>(work: () => T) => transaction.immediate(work) as T;
   const version = () => number('SELECT user_version AS n FROM pragma_user_version');
-  /** The data version last seen, by the object that caches something. */
+  /** Data version last seen, by the object that caches. */
   const seen = new WeakMap<object, number>();
 
   try {
@@ -148,7 +147,7 @@ function open(file: string, held: unknown[]) {
       write,
       /** Whether the path still leads to the open file. */
       inPlace: () => statSync(file, { throwIfNoEntry: false })?.ino === opened,
-      /** Whether another process has written since this keeper last asked: then nothing it has cached is certain. */
+      /** Whether another process has written since `keeper` last asked, so that its cache may be outdated. */
       writtenElsewhere(keeper: object): boolean {
         const now = number('SELECT data_version AS n FROM pragma_data_version');
         const before = seen.get(keeper);

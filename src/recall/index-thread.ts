@@ -1,6 +1,6 @@
 /**
- * The indexing thread, as the gateway sees it: every call returns a promise. The first call starts the thread; it ends when
- * idle. After that, or after a crash, the next call starts it again.
+ * The gateway's side of the indexing thread: every call returns a promise. The thread starts with the first call, ends when idle,
+ * and restarts with the next call, also after a crash.
  */
 
 import { statSync } from 'node:fs';
@@ -22,7 +22,7 @@ export interface MessagePage {
   room: RoomId;
   resetAt: number;
   addressed: boolean;
-  /** How far the view was indexed when the page was read; if the index has moved on since, the page is not added. */
+  /** Position of the index when the page was read; if it has moved on since, the page is not added. */
   after: Position;
   messages: { id: number; heardAfter: number; at: number; author: string; text: string }[];
 }
@@ -36,48 +36,48 @@ interface FileText {
 
 /** A hit before the store has confirmed that it may be seen. */
 export type Ranked =
-  /** `before`: the message before it in its room. */
+  /** `before`: the preceding message in its room. */
   | { kind: 'message'; messageId: number; before: number | null; relevance: number; rare: boolean }
   | { kind: 'line'; recalled: Recalled };
 
 export interface WaitingChunk {
   chunk: number;
   scope: Scope;
-  /** Either the id of the message with this text, or the text itself. */
+  /** The id of the message with this text; null if `text` has it. */
   messageId: number | null;
   text: string | null;
   author: string;
 }
 
 export interface IndexPort {
-  /** How far each view is indexed. Views that are unknown or were reset since start at the beginning. */
+  /** How far each view is indexed; unknown or reset views start at the beginning. */
   views(views: { room: RoomId; scope: Scope; resetAt: number }[]): IndexedView[];
-  /** The store no longer has what the index holds of this view: drops it. */
+  /** Drops a view that the store no longer has. */
   dropView(scope: Scope, room: RoomId): void;
   /** Drops views and scopes that are not listed. */
   keepOnly(views: { chatId: ChatId; personaId: PersonaId; room: RoomId }[], scopes: Scope[]): void;
   /** The newest indexed message of each view. */
   newest(views: { room: RoomId; scope: Scope }[]): ({ messageId: number; at: number } | null)[];
-  /** For each page: false if the index has moved on since it was read, and it was not added. */
+  /** Per page: false if it was not added, because the index has moved on since it was read. */
   addMessages(pages: MessagePage[]): boolean[];
   /** Name and stamp of every indexed file of the scope. */
   files(scope: Scope): { file: string; stamp: string }[];
   dropFile(scope: Scope, file: string): void;
-  /** Resolves when the whole file is indexed; until then its old text is found. False: it was dropped. */
+  /** Resolves when the whole file is indexed; until then its old version is found. False: it was dropped. */
   addFile(file: FileText): Promise<boolean>;
   search(ask: {
     scope: Scope;
     query: RecallQuery;
     most: number;
-    /** Of the question, by each model whose vectors may answer; the first that has nearly all of the scope does. */
+    /** The query's vectors; the first model with nearly all of the scope's chunks is used. */
     vectors: { model: string; value: Float32Array }[];
   }): { ranked: Ranked[]; byVectors: boolean };
   forget(chatId: ChatId): void;
   /** Chunks without a vector of this model. */
   withoutVector(model: string, most: number): WaitingChunk[];
-  /** A null value means that the chunk will never have a vector. */
+  /** null: the chunk will never have a vector. */
   addVectors(model: string, vectors: { chunk: number; value: Float32Array | null }[]): void;
-  /** `former`: the model whose vectors answer until those of this one are complete. */
+  /** `former`: the model used until this one's vectors are complete. */
   counts(model: string | null): { indexed: number; vectorsWaiting: number; former: string | null };
   close(): void;
 }
@@ -103,7 +103,7 @@ export type RemoteIndex = {
     ...values: Parameters<IndexPort[Name]>
   ) => Promise<Awaited<ReturnType<IndexPort[Name]>>>;
 } & {
-  /** Whether the thread is running; if not, a call has to wait for its start. */
+  /** If false, a call has to wait for the thread's start. */
   isRunning(): boolean;
 };
 
@@ -111,10 +111,10 @@ const NAMES = [
   ...['views', 'dropView', 'keepOnly', 'newest', 'addMessages', 'files', 'dropFile', 'addFile'],
   ...['search', 'forget', 'withoutVector', 'addVectors', 'counts', 'close'],
 ] as (keyof IndexPort)[];
-/** Limits restarts of a thread that crashes immediately. */
+/** Minimum time between starts, for a thread that crashes immediately. */
 const RESTART_AFTER_MS = 5_000;
 
-/** `anew` is called when the index was lost and everything has to be indexed again. */
+/** `anew` is called when the index was lost and must be rebuilt. */
 export function createIndexThread(
   entry: URL,
   settings: WorkerSettings,
@@ -126,7 +126,7 @@ export function createIndexThread(
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let worker: Worker | null = null;
   let startedAt = Number.NEGATIVE_INFINITY;
-  /** The file, as an idle thread left it. */
+  /** The file's inode when an idle thread ended. */
   let left: { inode: number | undefined } | null = null;
   let ending: Promise<void> | null = null;
   let stopIdling = () => {};
@@ -134,15 +134,14 @@ export function createIndexThread(
   let lastId = 0;
 
   function start(): Worker {
-    // The absolute difference, so that a clock that was set back does not block restarts.
+    // Absolute, so that a clock set back does not block restarts.
     if (Math.abs(clock.now() - startedAt) < RESTART_AFTER_MS) {
       throw new Fault('internal', 'recall: the indexing thread ended and will be restarted in a few seconds');
     }
     const died = startedAt !== Number.NEGATIVE_INFINITY;
     const isOther = left !== null && left.inode !== inode();
     startedAt = clock.now();
-    // The thread is not latency-sensitive, so it gets a small young generation; otherwise it would hold some thirty
-    // megabytes of garbage.
+    // Latency does not matter here: a small young generation saves some 30 MB of garbage.
     const resourceLimits = { maxYoungGenerationSizeMb: 6 };
     const started = new Worker(entry, { workerData: settings, resourceLimits });
     started.unref();
@@ -182,7 +181,7 @@ export function createIndexThread(
       left = { inode: inode() };
       ending = end(idle).finally(() => {
         ending = null;
-        // It ended on purpose, so it may be restarted at once.
+        // It ended on purpose, so it may restart at once.
         startedAt = Number.NEGATIVE_INFINITY;
       });
     });
@@ -204,7 +203,7 @@ export function createIndexThread(
     return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
   }
 
-  /** The caller gets errors as rejections. */
+  /** Errors become rejections. */
   async function ask(name: keyof IndexPort, values: unknown[]): Promise<unknown> {
     if (ending !== null && !closed) await ending;
     if (closed) throw new Fault('internal', 'recall: the index was closed');

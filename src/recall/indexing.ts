@@ -1,7 +1,6 @@
 /**
- * Keeps the index up to date with its three sources: what personas heard, their memory files, and vectors. After a start,
- * and when the index was lost, everything is compared; from then on only rooms where something was heard and files that
- * have changed. The scope of a search goes first.
+ * Keeps the index up to date with messages heard, memory files, and vectors. After a start, and if the index was lost, everything
+ * is compared; later only rooms with new messages and changed files. The scope of a search goes first.
  */
 import { setImmediate } from 'node:timers/promises';
 import { type Clock, OVER } from '../core/clock.js';
@@ -12,21 +11,21 @@ import type { Embedder, HeardView, RecallFeed, RecallFile, RecallFiles, Scope } 
 import { type HeardMessage, wordsBy } from '../core/transcript.js';
 import type { IndexedView, RemoteIndex, WaitingChunk } from './index-thread.js';
 
-/** How much is read from the store and passed to the index at once: small enough to block neither thread. */
+/** Batch size for the store and the index, small enough to block neither thread. */
 const PAGE = 200;
-/** A room usually has one view. */
+/** Page size for the views of a room, which usually has one. */
 const FEW = 4;
 const SMALL_BYTES = 256 * 1024;
-/** The most that is indexed of files before a search, even if each is small. */
+/** Limits for files indexed before a search, even if each is small. */
 const AT_ONCE_BYTES = 512 * 1024;
 const AT_ONCE_FILES = 40;
 
 export class Indexer {
-  /** What waits: everything, or these rooms and files. */
+  /** Pending work: everything, or these rooms and files. */
   private allWaits = true;
   private readonly rooms = new Set<RoomId>();
   private readonly changed = new Map<string, { scope: Scope; file: RecallFile }>();
-  /** Everything is being compared. */
+  /** Whether everything is being compared. */
   private comparing = false;
   private busy = false;
   private readonly refreshing = new Map<string, Promise<boolean>>();
@@ -61,7 +60,7 @@ export class Indexer {
     }
   }
 
-  /** A new store counts its messages from one again, so what was indexed of the old one is void. */
+  /** A new store restarts its message ids, which makes the indexed ones void. */
   private async dropLost(views: HeardView[]): Promise<void> {
     const known = views.map((view) => ({ room: view.room, scope: scopeOf(view) }));
     for (const [n, newest] of (await this.index.newest(known)).entries()) {
@@ -74,7 +73,7 @@ export class Indexer {
     }
   }
 
-  /** The views that follow in the store's order, as long as their rooms belong to what is asked for. */
+  /** Views in the store's order, while their rooms match. */
   private async viewsFrom(room: string, belongs: (room: RoomId) => boolean): Promise<HeardView[]> {
     const found: HeardView[] = [];
     for (;;) {
@@ -89,14 +88,14 @@ export class Indexer {
     await this.indexViews(await this.viewsFrom(room, (other) => other === room), signal);
   }
 
-  /** Reads until the index holds everything heard in these views. */
+  /** Indexes everything heard in these views. */
   private async indexViews(views: HeardView[], signal: AbortSignal, again = true): Promise<void> {
     const known = await this.index.views(views.map((view) => ({ ...view, scope: scopeOf(view) })));
     for (const [n, view] of views.entries()) {
       const position = known[n];
       if (position === undefined || signal.aborted) return;
       if (await this.indexView(view, position, signal)) continue;
-      // The view was reset, or somebody else was faster. If that happens twice, the next message tells of it again.
+      // The view was reset, or another process was faster. After a second failure, the next message triggers it again.
       if (again) await this.indexViews([view], signal, false);
     }
   }
@@ -123,7 +122,7 @@ export class Indexer {
     return true;
   }
 
-  /** Drops the files that no longer exist from the index. */
+  /** Also drops files that no longer exist. */
   private async changedFiles(scope: Scope): Promise<RecallFile[]> {
     const there = await this.files.list(scope);
     const known = new Map((await this.index.files(scope)).map(({ file, stamp }) => [file, stamp]));
@@ -139,7 +138,7 @@ export class Indexer {
   }
 
   private async refreshNow(scope: Scope): Promise<boolean> {
-    // For files named by date: newest first.
+    // Files named by date: newest first.
     const found = (await this.changedFiles(scope)).sort(
       (a, b) => order(b) - order(a) || (a.file < b.file ? 1 : -1),
     );
@@ -157,12 +156,12 @@ export class Indexer {
     this.rooms.add(room);
   }
 
-  /** Everything has to be compared again. */
+  /** Requests a new comparison of everything. */
   again(): void {
     this.allWaits = true;
   }
 
-  /** Before a search: indexes what waits of the messages of its chat. */
+  /** Before a search: indexes pending messages of its chat. */
   async refreshMessages({ chatId }: Scope, signal: AbortSignal): Promise<void> {
     if (this.allWaits || this.comparing) {
       await this.indexRoom(chatId, signal);
@@ -181,7 +180,7 @@ export class Indexer {
     }
   }
 
-  /** Before a search: indexes small changed files, and queues the rest. True if anything had changed. */
+  /** Before a search: indexes small changed files and queues the rest. True if anything had changed. */
   refreshFiles(scope: Scope): Promise<boolean> {
     const key = keyOf(scope);
     const running =
@@ -190,12 +189,12 @@ export class Indexer {
     return running;
   }
 
-  /** How much is known to wait. */
+  /** Size of the pending work, as far as known. */
   waiting() {
     return this.rooms.size + this.changed.size + (this.busy ? 1 : 0) + (this.allWaits ? 1 : 0);
   }
 
-  /** Does all that waits. Passes on errors of the store and the index. */
+  /** Does all pending work. Rejects with errors of the store and the index. */
   async catchUp(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && (this.allWaits || this.rooms.size > 0 || this.changed.size > 0)) {
       const all = this.allWaits;
@@ -246,10 +245,10 @@ function indexed(message: HeardMessage) {
 
 const QUESTION_MS = 800;
 const BATCH = 64;
-/** More than models read; the beginning of a long text says what it is about. */
+/** In characters; more than models read, and the beginning tells the subject. */
 const LONGEST_TEXT = 2_000;
 
-/** Those that there are in time: of the model, and of the former one while its vectors answer. */
+/** The question's vectors that arrive in time: of the model, and of the former one while it is used. */
 export async function questionVectors(
   embedder: Embedder,
   text: string,
@@ -275,11 +274,11 @@ export async function questionVectors(
   const all = Promise.all([own.catch(failed), before?.catch(failed)]);
   await Promise.race([all, clock.sleep(QUESTION_MS, both)]);
   over.abort(OVER);
-  // The model's own goes first; of what comes later nobody hears.
+  // The model's own first. Copied, because later ones are ignored.
   return [...made].sort((a, b) => Number(b.model === embedder.model) - Number(a.model === embedder.model));
 }
 
-/** Adds vectors until none is missing. Throws when the embedder fails. */
+/** Adds vectors until none is missing. Throws if the embedder fails. */
 export async function addMissingVectors(
   embedder: Embedder,
   feed: RecallFeed,
@@ -307,7 +306,7 @@ export async function addMissingVectors(
   }
 }
 
-/** The index holds no text of messages; it is read from the store. null: there is no text for a vector. */
+/** Texts of messages come from the store, not the index. null: no text to embed. */
 async function textsOf(chunks: WaitingChunk[], feed: RecallFeed): Promise<(string | null)[]> {
   const keyOf = ({ scope }: WaitingChunk) => JSON.stringify([scope.chatId, scope.personaId]);
   const messageTexts = new Map<string, string>();

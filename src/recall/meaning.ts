@@ -1,23 +1,20 @@
 /**
- * What ranking works on (a question, its weights), and what adds to a ranking by words: the chunks that stand out in
- * meaning. A message's meaning is weak alone and strong with its neighbours and its session. Pure.
+ * The inputs of ranking (question and weights), and the scores by meaning that are added to those by words. A message's meaning is
+ * weak alone and strong together with its neighbours and session. Pure.
  */
 
 import type { ScopeTable, TimeSpan } from './scope-table.js';
 
-/**
- * How far a scope's vectors agree with the words, over all questions so far. One question says little, because noise agrees
- * with the words by chance as well.
- */
+/** How far vectors and words agree in a scope, over all questions: a single question may agree by chance. */
 export interface Agreement {
   questions: number;
-  /** In standard deviations, of all questions. */
+  /** In standard deviations, summed over all questions. */
   sum: number;
 }
 
-/** Agreement of a model that can be believed fully. Real ones have more, noise has none. */
+/** Agreement at which a model is fully trusted. Real models reach more, noise none. */
 const FULL = 0.5;
-/** Before anything is known, half is believed, with the weight of so many questions. */
+/** Prior trust of one half, with the weight of this many questions. */
 const PRIOR = 0.25;
 const PRIOR_QUESTIONS = 3;
 
@@ -26,15 +23,15 @@ export function trustAfter({ questions, sum }: Agreement): number {
   return Math.min(1, Math.max(0, mean / FULL));
 }
 
-/** The best by words that a model has to agree with. */
+/** Number of best hits by words with which a model is compared. */
 const AGREEING = 5;
 
-/** The chunk that stands out most in meaning counts as relevant as one with this share of the words. */
+/** The chunk most outstanding in meaning is as relevant as one matching this share of the words. */
 const MEANING_SHARE = 1.3;
 
 /**
- * Adds scores instead of merging two ranked lists, in which a weak list would count as much as a strong one. Returns
- * how far the model agrees with the words on this question; null if that cannot be said.
+ * Adds scores instead of merging two ranked lists, in which a weak list would count as much as a strong one. Returns how far model
+ * and words agree on this question; null if unknown.
  */
 export function addMeaning(
   table: ScopeTable,
@@ -47,7 +44,7 @@ export function addMeaning(
   if (standard === null) return null;
   const agreement = agreementOf(standard, found);
   const believed = trust(agreement);
-  // What stands out by chance among so many does not stand out.
+  // The maximum expected by chance among so many chunks.
   const expected = Math.sqrt(2 * Math.log(table.size));
   const best = found.reduce((most, { score }) => Math.max(most, score), 0) || 1;
   const gains = inTalk(table, standard, weights);
@@ -80,7 +77,7 @@ export function addMeaning(
   return agreement;
 }
 
-/** In standard deviations above the mean of the scope; NaN without a vector. null: all are alike. */
+/** In standard deviations from the scope's mean; NaN without a vector. null if all are alike. */
 function standardised(values: Float32Array): Float32Array | null {
   let count = 0;
   let sum = 0;
@@ -96,7 +93,7 @@ function standardised(values: Float32Array): Float32Array | null {
   return spread > 1e-6 ? values.map((value) => (value - mean) / spread) : null;
 }
 
-/** How far those that are best by words stand out in meaning, too. */
+/** How far the best hits by words also stand out in meaning. */
 function agreementOf(standard: Float32Array, found: Scored[]): number | null {
   const best = [...found].sort((a, b) => b.score - a.score || b.index - a.index).slice(0, AGREEING);
   const values = best
@@ -105,7 +102,7 @@ function agreementOf(standard: Float32Array, found: Scored[]): number | null {
   return values.length < AGREEING ? null : values.reduce((sum, value) => sum + value, 0) / AGREEING;
 }
 
-/** A message means little by itself: with those beside it and its sitting it means much. */
+/** Adds the neighbours' and the session's meaning to each message's own. */
 function inTalk(table: ScopeTable, standard: Float32Array, weights: typeof WEIGHTS): Float32Array | null {
   const above = standard.map((value) => Math.max(value, 0));
   const sittings = new Float32Array(table.sessionLengths.length).fill(Number.NaN);
@@ -127,39 +124,37 @@ function inTalk(table: ScopeTable, standard: Float32Array, weights: typeof WEIGH
   return standardised(gains)?.map((value) => Math.max(0, (value + 1) / 2)) ?? null;
 }
 
-/** Where a term occurs: indexes into the table in ascending order, repeated for each occurrence. */
+/** Occurrences of a term: indexes into the table in ascending order, one per occurrence. */
 export type Occurrences = Int32Array;
 
 export interface WeightedTerm {
   positions: Occurrences;
-  /** 1: the question is about it. Less: it only says how it is asked, or was said just before. */
+  /** 1: a word of the subject. Less: it belongs to the phrasing, or was said just before. */
   weight: number;
   /**
-   * It was said as it stands in the question, which is about it, and it is no word of every day; of a name less proof is
-   * asked that it is rare.
+   * Set if the word occurs literally, belongs to the subject and is not an everyday word; a name needs less proof of being rare.
    */
   said: 'name' | 'word' | null;
 }
 
 export interface SearchQuestion {
   terms: WeightedTerm[];
-  /** Words that the question calls somebody's own, as "my dog". */
+  /** Words that the question calls someone's own, as "my dog". */
   own: Occurrences[];
-  /** The authors that the question names, as numbers in the table. */
+  /** Authors named in the question, as numbers in the table. */
   asked: Set<number>;
   dates: TimeSpan[];
   /** Whether a chunk may be found at all. */
   wanted(index: number): boolean;
-  /** null: the search is by words only. */
+  /** null: search by words only. */
   meaning: Meaning | null;
 }
 
 export interface Meaning {
-  /** The cosine similarity of each chunk; NaN if it has no vector. */
+  /** Cosine similarity of each chunk; NaN without a vector. */
   similar: Float32Array;
   /**
-   * How far the model can be believed, from 0 to 1, given how far it agrees with the words on this question: in
-   * standard deviations; null if that cannot be said.
+   * Trust in the model, from 0 to 1, given its agreement with the words on this question, in standard deviations; null if unknown.
    */
   trust(agreement: number | null): number;
 }
@@ -167,60 +162,60 @@ export interface Meaning {
 export interface Scored {
   index: number;
   score: number;
-  /** The share of the question's weight that it matches; above 1 with the help of its neighbours. */
+  /** Matched share of the question's weight; above 1 with the help of neighbours. */
   share: number;
-  /** It has a rare word that the question is about. */
+  /** Whether it has a rare word of the question's subject. */
   rare: boolean;
 }
 
 export const WEIGHTS = {
-  /** Saturation: how much it adds that a word is repeated. */
+  /** Saturation of repeated words. */
   k1: 1.2,
-  /** Length normalisation: a long message has many words by chance. */
+  /** Length normalisation: a long message matches words by chance. */
   b: 0.6,
-  /** Bonus for what is said to be one's own, as in the question: "my dog". */
+  /** Bonus if the question's "my dog" is also somebody's own here. */
   own: 0.25,
-  /** The share of the score of what stands before: an answer need not repeat the words of its question. */
+  /** Share of the preceding messages' score: an answer need not repeat its question's words. */
   before: 1,
-  /** Of what stands after, which may be the answer. */
+  /** The same for following messages, which may be the answer. */
   after: 0.3,
-  /** Where nothing was asked, this much of it. */
+  /** Factor for neighbours if no question was asked. */
   unasked: 0.5,
-  /** The share falls to a third with so many words between the middles of both. */
+  /** A neighbour's share falls to 1/e with this many words between the middles of both. */
   apart: 25,
-  /** A session about the subject raises everything said in it, by at most this share of the best score. */
+  /** Maximum bonus from a session about the subject, as a share of the best score. */
   session: 0.7,
-  /** A message of more words than these stands for itself: its session raises it less. */
+  /** Longer messages, in words, get less of the session's bonus. */
   leaning: 50,
-  /** Factor for messages by somebody whom the question names. */
+  /** Factor for messages by an author named in the question. */
   speaker: 1.4,
-  /** Factor for what nobody says of himself: facts are mostly told in the first person. */
+  /** Factor for texts not in the first person, in which facts are mostly told. */
   impersonal: 0.8,
-  /** What was said at the time that the question mentions has a word more, of this weight. */
+  /** Weight of being said at the time that the question mentions. */
   date: 1,
-  /** A message of a word or two says little, whatever it matches: it keeps this share of its score. */
+  /** Factor for the shortest messages, which say little whatever they match. */
   short: 0.6,
-  /** Added for each further term. */
+  /** Added to it per term. */
   shortStep: 0.02,
-  /** A chunk that stands out in meaning by a standard deviation gets this share of the best score by words. */
+  /** Share of the best score by words per standard deviation in meaning. */
   meaning: 0.2,
-  /** Of the messages before and after, and of the most similar one of the sitting. */
+  /** Shares of the previous and next message, and of the session's best. */
   meaningBefore: 0.6,
   meaningAfter: 0.3,
   meaningSession: 0.6,
   meaningDate: 2,
-  /** What stands out by so many standard deviations more than chance would is relevant for certain. */
+  /** Standard deviations above chance at which a chunk is certainly relevant. */
   meaningOver: 1.5,
-  /** Relevance asks for more than chance anyway, so that a model of which nothing is known yet counts this much. */
+  /** Minimum trust for relevance, which is strict anyway, so that a new model counts. */
   leastTrust: 0.7,
 };
 
-/** If very many chunks match a word of the question, only about this many are examined closely. */
+/** If very many chunks match, only about this many are examined closely. */
 export const MOST_SEEDS = 3_000;
 
 export const BINS = 1_024;
 
-/** For who said it, of whom, and how much it says. */
+/** Adjusts for length, author and first person. */
 export function factor(
   table: ScopeTable,
   { asked }: SearchQuestion,
@@ -233,7 +228,7 @@ export function factor(
   return product;
 }
 
-/** The score that about `MOST_SEEDS` chunks reach. */
+/** The score reached by about `MOST_SEEDS` chunks. */
 export function leastOf(own: Float32Array, best: number): number {
   const bins = new Uint32Array(BINS);
   let count = 0;

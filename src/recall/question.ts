@@ -1,4 +1,4 @@
-/** What a question is searched by (its words, names and dates), and the part of a long text to show for it. Pure. */
+/** The words, names and dates of a question to search for, and excerpts of long texts. Pure. */
 
 import { cutAt } from '../core/cut.js';
 import { localMidnight, type Zone } from '../core/dates.js';
@@ -8,13 +8,13 @@ import type { ScopeTable, ScopeTables, TimeSpan } from './scope-table.js';
 import { indexTerms, ownTerms, queryTerms, subjectTerms } from './terms.js';
 import { isEveryday, membersOf } from './word-lists.js';
 
-/** A question with more terms is a pasted text: only its first terms are searched. */
+/** More terms mean a pasted text: only the first are searched. */
 const MOST_TERMS = 64;
-/** The weight of words that only say how something is asked: "what is it called". */
+/** Weight of words that belong to the phrasing: "what is it called". */
 const FRAME = 0.5;
-/** Of words that were said just before, in the search for what goes on from them. */
+/** Weight of words said just before the question. */
 const AROUND = 0.6;
-/** Of what a word stands for: football, where sports are asked for. */
+/** Weight of a kind's members: football, if the question asks for sports. */
 const MEMBER = 0.5;
 
 export function questionWords(
@@ -25,7 +25,7 @@ export function questionWords(
   zone: Zone,
 ): Pick<SearchQuestion, 'terms' | 'own' | 'asked' | 'dates'> {
   const all = queryTerms(query.text, MOST_TERMS);
-  // A name says who spoke, and is in every greeting: it is only searched for if the question has no other words.
+  // A name tells who spoke, and is in every greeting: it is searched for only if there are no other words.
   const names = all.filter(({ text }) => table.authorsByTerm.has(text));
   const others = all.filter(({ text }) => !table.authorsByTerm.has(text));
   const subject = new Set(subjectTerms(query.text, MOST_TERMS).map(({ text }) => text));
@@ -64,12 +64,12 @@ export function questionWords(
   };
 }
 
-/** Words with a capital that do not begin a sentence: names, in most languages. */
+/** Capitalised words inside a sentence: names, in most languages. */
 function capitalised(text: string): string[] {
   return text.match(/(?<=[\p{L}\p{N},;:'’] ?)(?<!\p{L})\p{Lu}\p{Ll}+/gu) ?? [];
 }
 
-/** Groups of Japanese signs with an ending in them are many, and each of them is rare by chance. */
+/** Japanese groups with an inflection are many, and each is rare by chance. */
 function saysLittle(term: string): boolean {
   return isEveryday(term) || /\p{sc=Hiragana}/u.test(term);
 }
@@ -80,7 +80,7 @@ const MONTH = '(?<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*';
 const YEAR = '(?<year>(?:19|20)\\d\\d)';
 const DAY = '(?<day>\\d\\d?)(?:st|nd|rd|th)?';
 
-/** In this order; each searches what the earlier ones have left. */
+/** In this order; each searches the rest left by earlier ones. */
 const FORMS = [
   /\b(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)\b/g,
   /(?<year>\d{4})\s?[年년]\s?(?<month>\d\d?)\s?[月월](?:\s?(?<day>\d\d?)\s?[日일])?/g,
@@ -100,13 +100,13 @@ const AGO: [pattern: RegExp, from: number, until: number][] = [
   [/\btoday\b|今天|今日|오늘|сегодня/, 1, -1],
 ];
 
-/** People mostly talk about an event within some days after it, or shortly before. */
+/** An event is mostly talked about within some days after it, or shortly before. */
 const TOLD_BEFORE_MS = 3 * DAY_MS;
 const TOLD_AFTER_MS = 10 * DAY_MS;
 
 const TOLD_SOON_MS = 2 * DAY_MS;
 
-/** The time spans in which a message about the mentioned dates was probably said. */
+/** The time spans in which a message about the mentioned dates was probably sent. */
 export function datesIn(text: string, now: number, zone: Zone): TimeSpan[] {
   const spans: TimeSpan[] = [];
   let rest = text.slice(0, 2_000).toLowerCase();
@@ -130,7 +130,7 @@ function spanOf(named: { year?: string; month?: string; day?: string }, now: num
   }
   const month = monthNumber(named.month);
   const [thisYear, thisMonth] = zone.date(now).split('-').map(Number);
-  // Without a year: the most recent one in which that month has begun.
+  // Without a year: the latest in which that month has begun.
   const lastYear = (thisYear ?? 0) - (month <= (thisMonth ?? 0) ? 0 : 1);
   const year = named.year === undefined ? lastYear : Number(named.year);
   if (named.day === undefined) {
@@ -146,20 +146,20 @@ function monthNumber(name: string): number {
   return MONTHS.split(' ').findIndex((month) => month.startsWith(name.slice(0, 3))) + 1;
 }
 
-/** Longer texts are shown by a part. */
+/** Longer texts are shown as an excerpt. */
 const MOST_CHARS = 600;
-/** So much stands before the first of the words, so that they can be understood. */
+/** Context before the first matched word, in characters. */
 const LEAD_CHARS = 150;
-/** Of a question that was answered, its end is shown: there it is asked. */
+/** Of an answered question, the end is shown, where it is asked. */
 const ASKED_CHARS = 300;
-/** Words further behind are not looked for. */
+/** Words beyond this position are ignored. */
 const READ_CHARS = 50_000;
 const MOST_COUNTED = 64;
 
-/** Makes the excerpts for one question: null for a text that is short enough to be shown whole. */
+/** For one question. null: the text is short enough to be shown whole. */
 export function excerptsFor(question: string): (text: string) => string | null {
   const wanted = new Set(subjectTerms(question, MOST_COUNTED).map((term) => term.text));
-  /** Of each word so far, the terms that are wanted: most words stand in many texts. */
+  /** Wanted terms by word: most words occur in many texts. */
   const known = new Map<string, string[]>();
   function wantedIn(word: string): string[] {
     const terms = known.get(word) ?? indexTerms(word).filter((term) => wanted.has(term));
@@ -204,7 +204,7 @@ function part(text: string, from: number, most: number): string {
   return `${start > 0 ? '… ' : ''}${shown.trim()}${start + shown.length < text.length ? ' …' : ''}`;
 }
 
-/** The next beginning of a word, or at least not between the halves of a character. */
+/** The start of the next word, or at least no cut within a surrogate pair. */
 function beginningOf(text: string, from: number): number {
   const space = text.slice(from, from + LEAD_CHARS).search(/\s/);
   if (space >= 0) return from + space + 1;

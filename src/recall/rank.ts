@@ -1,6 +1,6 @@
 /**
- * Ranks the chunks of one scope for one question. First by words (BM25), then by what is typical of conversations: an
- * answer is next to its question, a session is about one subject, and questions often mention who and when. Pure.
+ * Ranks a scope's chunks for a question: by words (BM25), and by traits of conversations: answers follow questions, sessions have
+ * one subject, and questions often mention who and when. Pure.
  */
 import {
   addMeaning,
@@ -15,7 +15,7 @@ import {
 } from './meaning.js';
 import type { ScopeTable } from './scope-table.js';
 
-/** How many messages away a neighbour may be, on each side. */
+/** Maximum distance of a neighbour on each side, in messages. */
 const NEIGHBOURS = 2;
 
 export function rank(table: ScopeTable, question: SearchQuestion, weights = WEIGHTS): Scored[] {
@@ -50,8 +50,8 @@ export function rank(table: ScopeTable, question: SearchQuestion, weights = WEIG
 }
 
 /**
- * The score of what stands before or after, less with every word that lies between the middles of both: a short message
- * is understood from what surrounds it, a long one says all by itself, and says too much to explain its neighbours.
+ * The neighbours' scores on one side, falling with the words in between: a short message depends on its context, a long one stands
+ * for itself and is too broad to explain its neighbours.
  */
 function beside(
   table: ScopeTable,
@@ -74,17 +74,17 @@ function beside(
   return sum;
 }
 
-/** What a chunk would score that had every word which the question is about. */
+/** The score of a chunk with all words of the subject. */
 function idealOf(size: number, terms: WeightedTerm[]): number {
   const about = terms.filter(({ weight }) => weight === 1);
   const counted = about.length > 0 ? about : terms;
   return counted.reduce((sum, { positions }) => sum + rarity(size, distinct(positions)), 0);
 }
 
-/** A message of everyday words alone is certain to be about nothing that was told. */
+/** Maximum share if the question has only everyday words. */
 const EVERYDAY_SHARE = 1.3;
 
-/** What somebody was told of once, long ago: words in few chunks of many, and no small part of the question. */
+/** Words told once, long ago: in few chunks of many, and a large part of the question. */
 const RARE = { chunks: 2, among: 100, amongForName: 12, part: 0.2 };
 
 function rareOf(size: number, terms: WeightedTerm[], ideal: number): Set<number> {
@@ -99,7 +99,7 @@ function rareOf(size: number, terms: WeightedTerm[], ideal: number): Set<number>
   return new Set([...parts].filter(([, part]) => part >= RARE.part).map(([index]) => index));
 }
 
-/** BM25 of each chunk by itself. A date is a term, too: what was said then has it. */
+/** BM25 of each chunk alone. Dates count as terms of what was said then. */
 function wordScores(
   table: ScopeTable,
   { terms, own, dates }: SearchQuestion,
@@ -149,7 +149,7 @@ function sessionScores(table: ScopeTable, terms: WeightedTerm[]): Float32Array {
   return scores;
 }
 
-/** Chunks with a score, and their neighbours; if there are very many, only around the best. */
+/** Chunks with a score and their neighbours; if very many, only around the best. */
 function reached(table: ScopeTable, own: Float32Array, best: number): Set<number> {
   const least = leastOf(own, best);
   const positions = new Set<number>();
@@ -192,13 +192,13 @@ function distinct(positions: Occurrences): number {
 }
 
 /**
- * A logistic curve fitted to measurements: for questions about a conversation, its best chunk; and for questions about
- * other conversations, which it cannot answer, its best chunk as well. At the middle both are equally frequent.
+ * Logistic curve fitted to measurements: best chunks of questions about the conversation, and of unanswerable questions about
+ * others. At MIDDLE, both are equally frequent.
  */
 const MIDDLE = 1;
 const STEEPNESS = 3.5;
 
-/** Maps the matched share of the question to the probability that memory knows the answer. */
+/** Maps the matched share to the probability that memory knows the answer. */
 export function relevanceOf(share: number): number {
   const chance = (x: number) => 1 / (1 + Math.exp(-STEEPNESS * (x - MIDDLE)));
   const floor = chance(0);

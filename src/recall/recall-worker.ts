@@ -1,6 +1,6 @@
 /**
- * The indexing thread: serves the gateway's requests in order, and tidies up in between. Started by `index-thread.ts`;
- * the build makes it a separate file.
+ * The indexing thread: serves the gateway's requests in order, and cleans up in between. Started by `index-thread.ts`; built as a
+ * separate file.
  */
 import { setImmediate as giveWay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -30,7 +30,7 @@ async function clearAway(): Promise<void> {
   try {
     while (index.tidy()) await giveWay();
   } catch {
-    // Clearing that failed is retried after the next request.
+    // Retried after the next request.
   }
 }
 
@@ -38,7 +38,7 @@ port.on('message', async ({ id, name, values }: IndexCall) => {
   try {
     const value = await (index[name] as (...values: unknown[]) => unknown)(...values);
     if (name === 'forget') {
-      // The caller may inspect the file as soon as it is told that something was erased.
+      // The caller may inspect the file as soon as the promise resolves.
       await tidy();
       index.scrub();
     }

@@ -1,7 +1,6 @@
 /**
- * Recall over one index, for step 4 of the route and the tool `search_memory`. A search first indexes the asker's
- * changed files, then ranks, and returns only messages that the store says may be seen. Everything else happens in the
- * background.
+ * Recall over one index, for step 4 and the tool `search_memory`. A search indexes the asker's changed files, ranks, and returns
+ * only messages that the store allows. Everything else runs in the background.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
@@ -24,31 +23,31 @@ import { createIndexThread, type Ranked, type RemoteIndex } from './index-thread
 import { addMissingVectors, Indexer, questionVectors } from './indexing.js';
 import { endOf, excerptsFor } from './question.js';
 
-/** A search that takes longer returns nothing. */
+/** A slower search returns nothing. */
 const SEARCH_MS = 3_000;
-/** How long a search waits for files that have just changed; later ones are found by the next search. */
+/** Maximum wait for files that have just changed; the next search finds the rest. */
 const REFRESH_MS = 500;
 const MOST_HITS = 100;
 /**
- * Recent messages are in the window, and a search reads what else it needs. So indexing can wait until this many
- * messages were heard, which lets the thread stay stopped.
+ * Delay of indexing, unless MANY messages were heard: recent ones are in the window, and a search indexes what it needs. The thread
+ * can stay stopped meanwhile.
  */
 const LATER_MS = 300_000;
 const MANY = 200;
-/** The thread ends after this idle time: it takes 10 MB. */
+/** An idle thread, which takes 10 MB, ends after this time. */
 const THREAD_IDLE_MS = 60_000;
-/** While the thread runs, messages within this time are indexed together. */
+/** Messages within this time are indexed together, while the thread runs. */
 const GATHER_MS = 1_000;
-/** Under load the pauses grow with the work, so that indexing takes at most a sixth of the time. */
+/** Pause as a multiple of the last run, so that indexing takes at most a sixth of the time. */
 const REST_PER_WORK = 5;
 const LONGEST_REST_MS = 5_000;
-/** What is said later is no answer to a question. */
+/** A later message is no answer to a question. */
 const ANSWERED_WITHIN_MS = 3_600_000;
 /** Extra hits to request, because the store may withhold some. */
 const SPARE = 40;
 
 interface RecallOptions {
-  /** The index's database file, beside the store's. */
+  /** Next to the store's file. */
   file: string;
   feed: RecallFeed;
   files: RecallFiles;
@@ -56,7 +55,7 @@ interface RecallOptions {
   clock: Clock;
   zone: Zone;
   log: Log;
-  /** The compiled `recall-worker.js`, if it is not beside this module. */
+  /** The compiled `recall-worker.js`. Default: next to this module. */
   worker?: URL;
   searchMs?: number;
   refreshMs?: number;
@@ -83,7 +82,7 @@ export function createRecall(options: RecallOptions): Recall {
   const entry = options.worker ?? new URL('./recall-worker.js', import.meta.url);
   const settings = {
     file,
-    // When the thread starts.
+    // Read when the thread starts.
     get zone() {
       return zone.name;
     },
@@ -138,7 +137,7 @@ export function createRecall(options: RecallOptions): Recall {
     const { ranked, byVectors } = await index
       .search({ scope, query, most: limit * 3 + SPARE, vectors })
       .finally(() => {
-        // What was heard while the thread was starting need not wait: it runs now.
+        // The thread runs now, so pending messages need not wait.
         if (stopWaiting !== null) indexLater();
       });
     const hits = await withQuestions(
@@ -208,7 +207,7 @@ export function createRecall(options: RecallOptions): Recall {
     start() {
       indexing.start();
       vectors?.start();
-      // With an embedding server vectors may be missing, whatever is indexed.
+      // Vectors may be missing even if everything is indexed.
       if (vectors === null) indexLater();
       else indexing.wake();
     },
@@ -222,7 +221,7 @@ export function createRecall(options: RecallOptions): Recall {
   };
 }
 
-/** The best of what may be seen, at most `limit`. The store is asked about as many at once, and mostly only once. */
+/** The best visible hits, at most `limit`. Asks the store for as many at a time, mostly once. */
 async function shown(
   feed: RecallFeed,
   zone: Zone,
@@ -231,7 +230,7 @@ async function shown(
   ranked: Ranked[],
   limit: number,
 ): Promise<Recalled[]> {
-  /** Same text, same minute: a message that is also in an archive, or was heard twice. */
+  /** By text and minute: a message may also be in an archive, or be heard twice. */
   const hits = new Map<string, Recalled>();
   for (let n = 0; n < ranked.length && hits.size < limit; n += limit) {
     const next = ranked.slice(n, n + limit);
@@ -253,7 +252,7 @@ async function shown(
   return [...hits.values()].slice(0, limit);
 }
 
-/** A line of a file is from outside as its file says. */
+/** Marks a line as from outside if its file's origin says so. */
 async function withOrigin(feed: RecallFeed, scope: Scope, recalled: Recalled): Promise<Recalled> {
   const { source, text } = recalled;
   if (source.kind === 'message') return recalled;
@@ -271,7 +270,7 @@ async function visibleById(
   return new Map(visible.map((message) => [message.id, message]));
 }
 
-/** To a hit that may be an answer, what was asked just before it. */
+/** Adds the preceding question to hits that may be answers. */
 async function withQuestions(
   feed: RecallFeed,
   scope: Scope,
@@ -340,7 +339,7 @@ function fromMessage(
 const RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 30_000;
 
-/** Does the work each time it is woken, and again after a failure. `restMs` returns the pause before the next run, given how long the last one took. */
+/** Runs `work` each time it is woken, and retries failures. `restMs`: the pause after a run, by its duration in ms. */
 function createBackground(
   what: string,
   clock: Clock,
@@ -363,7 +362,7 @@ function createBackground(
         const began = clock.now();
         await work(stopped.signal);
         failures = 0;
-        // Collects a burst, so that it is handled in one run.
+        // Collects a burst into one run.
         await clock.sleep(restMs(Math.max(0, clock.now() - began)), stopped.signal);
       } catch (error) {
         if (stopped.signal.aborted) return;
@@ -377,12 +376,12 @@ function createBackground(
     start(): void {
       running ??= run();
     },
-    /** There is something to do. If the work is running, it runs again afterwards. */
+    /** Requests a run; if one is in progress, another follows. */
     wake(): void {
       isWoken = true;
       ring();
     },
-    /** Resolves when it has ended. */
+    /** Resolves when the current run has ended. */
     async stop(): Promise<void> {
       stopped.abort(OVER);
       ring();

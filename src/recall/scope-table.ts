@@ -1,7 +1,4 @@
-/**
- * The chunks of the most recently searched scopes, as columns in memory: all that ranking needs to know, and where the terms
- * of a question occur.
- */
+/** The chunks of recently searched scopes as columns in memory: everything ranking needs, and where terms occur. */
 
 import { LRUCache } from 'lru-cache';
 import type { NewChunk } from './chunks.js';
@@ -9,7 +6,7 @@ import { type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
 import { ASKS, alike, beginningOf, indexTerms, lastSign, PERSONAL, type Term } from './terms.js';
 
 interface ChunkFacts {
-  /** Its number in the scope; messages by their ids, then lines of files. */
+  /** Chunk id without the scope: a message's id, or FIRST_LINE plus a line's number. */
   chunk: number;
   /** The room or file that contains it. */
   origin: number;
@@ -18,15 +15,15 @@ interface ChunkFacts {
   author: string;
   /** In terms. */
   length: number;
-  /** `ASKS`, `PERSONAL`. */
+  /** Bits `ASKS` and `PERSONAL`. */
   traits: number;
-  /** For a message: after which one it was heard. */
+  /** For a message: after which message it was heard. */
   heardAfter: number;
 }
 
-/** After this long a silence, a conversation is a new session. */
+/** A longer silence starts a new session. */
 const SESSION_GAP_MS = 3 * 3_600_000;
-/** Busy groups never fall silent, and files have no times: the longest session, in chunks. */
+/** Maximum session, in chunks: busy groups never fall silent, and files have no times. */
 const SESSION_CHUNKS = 40;
 /** How far to look for a neighbour among chunks of other rooms. */
 const NEIGHBOUR_REACH = 12;
@@ -34,7 +31,7 @@ const MOST_AUTHORS = 60_000;
 
 export class ScopeTable {
   size = 0;
-  /** Of all chunks together. */
+  /** Total of all chunks. */
   terms = 0;
   chunks: Float64Array;
   origins: Int32Array;
@@ -45,11 +42,11 @@ export class ScopeTable {
   heardAfter: Float64Array;
   /** Author numbers. */
   authors: Uint16Array;
-  /** Chunks of one session have the same number. */
+  /** Session number of each chunk. */
   sessions: Int32Array;
-  /** The number of terms in each session. */
+  /** Terms in each session. */
   readonly sessionLengths: number[] = [];
-  /** The authors whose name contains a term. */
+  /** Authors whose name contains a term. */
   readonly authorsByTerm = new Map<string, number[]>();
   private readonly authorNumbers = new Map<string, number>();
   private readonly sessionSizes: number[] = [];
@@ -91,7 +88,7 @@ export class ScopeTable {
     this.terms += counted;
   }
 
-  /** Removes the chunks of a room or file. */
+  /** Removes all chunks of a room or file. */
   remove(origin: number): void {
     let kept = 0;
     for (let index = 0; index < this.size; index++) {
@@ -108,13 +105,13 @@ export class ScopeTable {
     this.size = kept;
   }
 
-  /** Its index in the columns; -1 if there is none. */
+  /** Index in the columns; -1 if absent. */
   indexOf(chunk: number): number {
     const index = this.firstFrom(chunk);
     return index < this.size && this.chunks[index] === chunk ? index : -1;
   }
 
-  /** The chunk before or after it in its room or file; -1 if there is none. */
+  /** The neighbouring chunk in its room or file; -1 if there is none. */
   beside(index: number, direction: 1 | -1): number {
     const origin = this.origins[index];
     for (let step = 1; step <= NEIGHBOUR_REACH; step++) {
@@ -133,7 +130,7 @@ export class ScopeTable {
     return ((this.traits[index] ?? 0) & PERSONAL) !== 0;
   }
 
-  /** The chunks from that time. */
+  /** Chunks within the time span. */
   within({ from, until }: TimeSpan): number[] {
     const found: number[] = [];
     for (let index = 0; index < this.size; index++) {
@@ -164,7 +161,7 @@ export class ScopeTable {
     this.sessions = grown(this.sessions, new Int32Array(capacity));
   }
 
-  /** The first index whose chunk is not lower; usually the end, because chunks arrive in order. */
+  /** Index of the first chunk that is not lower; usually the end, because chunks arrive in order. */
   private firstFrom(chunk: number): number {
     let low = 0;
     let high = this.size;
@@ -189,7 +186,7 @@ export class ScopeTable {
     return number;
   }
 
-  /** The session of the chunk before, unless a long time has passed since. */
+  /** The previous chunk's session, or a new one after a long silence. */
   private sessionOf(index: number): number {
     const before = this.beside(index, -1);
     if (before >= 0) {
@@ -202,15 +199,12 @@ export class ScopeTable {
   }
 }
 
-/** For all tables together; a chunk takes some 50 bytes. */
+/** Over all tables; a chunk takes some 50 bytes. */
 const MOST_CHUNKS = 2_000_000;
-/**
- * A term with more occurrences says little, and reading them would exceed a search's time limit: it is skipped if the
- * question has others.
- */
+/** A term with more occurrences says little and would exceed the time limit: it is skipped if the question has others. */
 const MOST_OCCURRENCES = 20_000;
 
-/** Words that begin alike and are compared with one that nobody said. */
+/** Maximum number of words compared with a word that nobody said. */
 const MOST_COMPARED = 2_000;
 
 const COLUMNS = 'id, origin, at, author, length, traits, heard_after AS heardAfter';
@@ -246,12 +240,10 @@ export function createScopeTables(db: IndexDatabase) {
       }
     },
 
-    /** A room or file was removed. */
     removed(scope: number, origin: number): void {
       kept.get(scope)?.remove(origin);
     },
 
-    /** A file has been completely indexed. */
     addedFile(scope: number, origin: number): void {
       const table = kept.get(scope);
       if (table === undefined) return;
@@ -263,7 +255,7 @@ export function createScopeTables(db: IndexDatabase) {
 
     occurrences,
 
-    /** Of the words that a word which nobody used may stand for. */
+    /** Occurrences of words that an unsaid word may stand for. */
     alike(scope: number, table: ScopeTable, { text, begins }: Term): Int32Array | null {
       const sign = begins ? null : lastSign(text);
       if (sign !== null) return occurrences(scope, table, { text: sign, begins: true });
@@ -285,7 +277,7 @@ export function createScopeTables(db: IndexDatabase) {
     anyOf,
   };
 
-  /** Where any of the words occurs; null if that is almost everywhere. */
+  /** Occurrences of any of the words; null if almost everywhere. */
   function anyOf(scope: number, table: ScopeTable, words: string[]): Int32Array | null {
     const all: number[] = [];
     for (const text of words) {
@@ -296,7 +288,7 @@ export function createScopeTables(db: IndexDatabase) {
     return Int32Array.from(all).sort();
   }
 
-  /** In ascending order, repeated for each occurrence; null for a term that occurs almost everywhere. */
+  /** In ascending order, one per occurrence; null for a term that is almost everywhere. */
   function occurrences(scope: number, table: ScopeTable, { text, begins }: Term): Int32Array | null {
     const from = `${scope}x${text}`;
     const where = begins ? 'term >= ? AND term < ?' : 'term = ?';
@@ -322,6 +314,6 @@ export function createScopeTables(db: IndexDatabase) {
 export interface TimeSpan {
   from: number;
   until: number;
-  /** Of a day: when it is told most often, on that day and the next. */
+  /** For a day: that day and the next, when most is told about it. */
   soon?: TimeSpan;
 }

@@ -1,4 +1,4 @@
-/** The index on one database file, for the indexing thread. A broken file is deleted and filled again. */
+/** The index on one database file, inside the indexing thread. A broken file is deleted and rebuilt. */
 import { createZone } from '../core/dates.js';
 import type { RecallQuery, Scope } from '../core/recall.js';
 import { isAfter } from '../core/transcript.js';
@@ -19,9 +19,9 @@ import { createScopeTables, type ScopeTable, type ScopeTables } from './scope-ta
 import { Vectors } from './vectors.js';
 
 export interface SearchIndex extends IndexPort {
-  /** Clears some of what was removed; false when nothing is left. */
+  /** Clears some removed data; false when nothing is left. */
   tidy(): boolean;
-  /** Rewrites the file: unused parts of its pages and its log still contain what was deleted. */
+  /** Rewrites the file: free pages and the log still contain deleted text. */
   scrub(): void;
 }
 
@@ -32,10 +32,10 @@ interface OpenIndex {
   vectors: Vectors;
 }
 
-/** Chunks of a file that are written at once: a search may have to wait for them. */
+/** Chunks of a file written per transaction, which a search may have to wait for. */
 const LINES_AT_ONCE = 200;
 
-/** The open database; a file that was deleted or is broken is made anew. */
+/** The open database; recreated if the file was deleted or is broken. */
 class IndexFile {
   private open: OpenIndex | null = null;
   private readonly held: unknown[] = [];
@@ -61,7 +61,7 @@ class IndexFile {
     return this.open;
   }
 
-  /** Work that fails on a broken file is repeated on an empty one. */
+  /** If the file is broken, repeats `work` on an empty one. */
   run<T>(work: (index: OpenIndex) => T): T {
     try {
       return work(this.opened());
@@ -97,7 +97,7 @@ function dropScope({ chunks, tables }: OpenIndex, scope: number): void {
   chunks.dropScope(scope);
 }
 
-/** `anew` is called with the reason when the index was lost. `pause` lets waiting searches go first. */
+/** `anew` is called with the reason if the index was lost. `pause` lets waiting searches go first. */
 export function createSearchIndex(
   file: string,
   zoneName: string,
@@ -125,8 +125,7 @@ export function createSearchIndex(
         const origin = index.chunks.origin(scope, 'room', room);
         if (origin === null) return;
         drop(index, origin);
-        // Archives may hold messages that the store has lost. They are read again, because their copies of its messages
-        // were skipped.
+        // Archives may hold messages that the store has lost. Their copies were skipped, so they are read again.
         const archives = index.chunks
           .origins(scope, 'file')
           .filter(({ name }) => name.startsWith('archive/'));
@@ -247,7 +246,7 @@ function waitingFor(vectors: Vectors, model: string) {
   return { vectorsWaiting, former: vectorsWaiting === 0 ? null : vectors.former(model) };
 }
 
-/** Whether the chunk at an index may be found at all. */
+/** Whether a search may return the chunk at an index. */
 function wantedIn(
   { chunks }: OpenIndex,
   scope: Scope,

@@ -1,6 +1,6 @@
 /**
- * Splits text of any script into search terms: words where the script separates them, overlapping groups of characters
- * where it does not. The same for indexing and for questions. Pure.
+ * Splits text of any script into search terms: words if the script separates them, else overlapping groups of characters. The same
+ * for indexing and questions. Pure.
  */
 import { functionWordsIn, withoutUnspacedFrames } from '../core/phrase.js';
 import { isStopWord, stem } from './english.js';
@@ -8,18 +8,18 @@ import { isStopWord, stem } from './english.js';
 export interface Term {
   /** Never contains a space or ASCII punctuation. */
   text: string;
-  /** Shorter than the groups of its script: matches all terms that begin with it. */
+  /** Matches all terms with this prefix, because it is shorter than its script's groups. */
   begins: boolean;
 }
 
-/** Longer terms are noise and are cut here. */
+/** In characters; longer terms are noise and are cut. */
 const LONGEST_TERM = 40;
-/** Only this much of a text is indexed: a pasted book is found by its beginning. */
+/** In characters; of a longer text only the beginning is indexed. */
 const LONGEST_TEXT = 200_000;
 
 /** Runs of letters (with their marks) or digits. An apostrophe separates: "Mary's" becomes "mary". */
 const RUN = /[\p{L}\p{M}]+|\p{N}+/gu;
-/** Scripts without spaces, or that attach what other languages write separately. */
+/** Scripts without spaces, or that attach words which other languages separate. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}ー\p{sc=Hangul}\p{sc=Bopomofo}]+/u;
 const SYLLABIC = /[\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}]+/u;
 const PARTS = new RegExp(
@@ -27,20 +27,20 @@ const PARTS = new RegExp(
   'gu',
 );
 const LATIN = /^[a-z]+$/;
-/** Endings and particles. */
+/** Inflections and particles. */
 const HIRAGANA = /^\p{sc=Hiragana}+$/u;
 
-/** The terms to index of a text, each as often as it occurs. */
+/** A text's terms, one per occurrence. Very common words are omitted here and in questions. */
 export function indexTerms(text: string): string[] {
   return Array.from(terms(text, 'index'), (term) => term.text);
 }
 
-/** The terms of a question, each once, in order. Very common words are in neither. */
+/** A question's terms, each once, in order. */
 export function queryTerms(text: string, most: number): Term[] {
   return distinctTerms(terms(text, 'query'), most);
 }
 
-/** The same without the words that only say how it is asked. */
+/** The same without words of the phrasing. */
 export function subjectTerms(text: string, most: number): Term[] {
   const plain = withoutUnspacedFrames(plainly(text));
   const runs = plain.match(RUN) ?? [];
@@ -59,14 +59,14 @@ function distinctTerms(found: Iterable<Term>, most: number): Term[] {
   return [...seen.values()];
 }
 
-/** Marks terms that stand for "my dog": no letter, so that no word is like it. */
+/** Marks terms of "my dog"; not a letter, so that it equals no word. */
 const OWN = '°';
 const POSSESSIVE =
   /^(?:my|our|your|mein(?:e[mnrs]?)?|unser(?:e[mnrs]?)?|dein(?:e[mnrs]?)?|mi|mis|nuestr[oa]s?|tu|tus|mon|ma|mes|notre|nos|ton|ta|tes|mi[ao]|miei|nostr[oaie]|meu|minha|meus|minhas|noss[oa]s?|mijn|ons|onze|мо(?:й|я|ю|ё|е|и|его|ей|ему|им|их)|наш(?:а|у|е|и|его|ей|ему|им|их)?)$/u;
-/** A name for what is meant may stand between: "our old dog". */
+/** In words, because an adjective may come between: "our old dog". */
 const OWN_REACH = 2;
 
-/** What a text calls somebody's own, as terms of their own: "my dog" is not the dog next door. */
+/** Terms for things called somebody's own: "my dog" is not the dog next door. */
 export function ownTerms(text: string): string[] {
   const own = new Set<string>();
   let reach = 0;
@@ -82,7 +82,7 @@ export function ownTerms(text: string): string[] {
   return [...own];
 }
 
-/** Traits of a text, as bits: it asks something; its author tells of himself. */
+/** Traits of a text, as bits: it asks a question; it is in the first person. */
 export const ASKS = 1;
 export const PERSONAL = 2;
 
@@ -133,7 +133,7 @@ function whole(term: string): Term {
   };
 }
 
-/** "東京都" becomes 東京 and 京都; at the end of an indexed run also shorter groups, so that one character finds it. */
+/** "東京都" becomes 東京 and 京都; the end of an indexed run also becomes shorter groups, so that one character finds it. */
 function* groups(part: string, size: number, purpose: 'index' | 'query'): Generator<Term> {
   const characters = [...part];
   const last = purpose === 'index' ? characters.length - 1 : Math.max(0, characters.length - size);
@@ -143,7 +143,7 @@ function* groups(part: string, size: number, purpose: 'index' | 'query'): Genera
   }
 }
 
-/** Removes accents, Arabic and Hebrew vowel signs and the like, because people leave them out. */
+/** Removes accents, Arabic and Hebrew vowel signs and the like, because people omit them. */
 function folded(word: string): string {
   // й is a separate letter, although it can be written as и with a mark.
   if (CYRILLIC.test(word)) return word.replace(/\u0301/g, '').replace(/ё/g, 'е');
@@ -161,7 +161,7 @@ function folded(word: string): string {
 
 const ARABIC = /^\p{sc=Arabic}+$/u;
 const CYRILLIC = /^(?:\p{sc=Cyrillic}|\u0301)+$/u;
-/** Arabic attaches "and", "with the", "for the" and "the" to a word, as well as plurals and "my", "your". */
+/** Arabic attaches "and", "with the", "for the" and "the", as well as plurals and "my", "your". */
 const ARABIC_BEGINNING = /^(?:وال|بال|كال|فال|لل|ال)(?=..)/;
 const ARABIC_END = /(?<=...)(?:ها|ان|ات|ون|ين|يه|ه|ي)$/;
 const CYRILLIC_END =
@@ -174,23 +174,23 @@ function lightStem(word: string): string {
   return word;
 }
 
-/** Below this a word has too many neighbours that mean something else. */
+/** Shorter words have too many neighbours with other meanings. */
 const SHORTEST = 5;
 const SHORTEST_PART = 4;
 const LETTERS = /^\p{L}+$/u;
 
-/** How the words begin that are worth comparing; null: the word is too short, or no word. */
+/** The prefix of words worth comparing; null if the word is too short or not a word. */
 export function beginningOf(word: string): string | null {
   return word.length >= SHORTEST && LETTERS.test(word) ? word.slice(0, 2) : null;
 }
 
-/** Of two signs the second says what it is, the first of which kind: it is looked for alone, with whatever follows. */
+/** The last of two Chinese characters, which carries the meaning, to be searched alone as a prefix; else null. */
 export function lastSign(word: string): string | null {
   const signs = [...word];
   return signs.length === 2 && /^\p{sc=Han}{2}$/u.test(word) ? (signs[1] ?? null) : null;
 }
 
-/** Those of the scope's words, all with that beginning, that the word may stand for. */
+/** Words of the scope, all with that prefix, that the word may stand for. */
 export function alike(word: string, said: string[]): string[] {
   const stem = word.length < 6 ? word : word.slice(0, Math.max(5, word.length - 3));
   const slips = word.length < 8 ? 1 : 2;
@@ -204,7 +204,7 @@ function partsOf(word: string, said: string[]): string[] {
   return parts.sort((a, b) => b.length - a.length).slice(0, 1);
 }
 
-/** Whether so many letters added, left out, changed or swapped make one of the other. */
+/** Whether the edit distance (insertions, deletions, changes, swaps) is at most `most`. */
 function isWithin(most: number, a: string, b: string): boolean {
   if (Math.abs(a.length - b.length) > most) return false;
   let before: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * Vectors of chunks, and their exact comparison with a question's. In memory a number takes a byte: a vector keeps its
- * direction only, so each is scaled to its own largest number. Vectors of different models are never compared.
+ * Vectors of chunks, and exact comparison with a question's. In memory a number takes one byte: each vector is scaled by its
+ * largest number, which keeps its direction. Vectors of different models are never compared.
  */
 import { LRUCache } from 'lru-cache';
 import { type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
@@ -8,18 +8,18 @@ import type { WaitingChunk } from './index-thread.js';
 import { type Agreement, type Meaning, trustAfter } from './meaning.js';
 import type { ScopeTable } from './scope-table.js';
 
-/** Compared between two looks at the clock. */
+/** Rows compared between two checks of the time. */
 const BLOCK = 2_048;
 
 interface Matrix {
-  /** The chunks' numbers in the scope, in no particular order. */
+  /** Chunk numbers in the scope, in no particular order. */
   chunks: Float64Array;
   codes: Int8Array;
-  /** Of the codes of each. */
+  /** The norm of each row of codes. */
   norms: Float32Array;
   count: number;
   width: number;
-  /** All vectors up to this chunk were read; Infinity: all there are. */
+  /** All vectors up to this chunk are read; Infinity: all vectors. */
   readTo: number;
 }
 
@@ -35,7 +35,6 @@ function emptyMatrix(): Matrix {
   };
 }
 
-/** One byte a number. */
 function quantised(vector: Float32Array): Int8Array {
   let largest = 0;
   for (const value of vector) largest = Math.max(largest, Math.abs(value));
@@ -43,7 +42,7 @@ function quantised(vector: Float32Array): Int8Array {
   return Int8Array.from(vector, (value) => Math.round(value * scale));
 }
 
-/** A vector of another length than the others is passed over. */
+/** Skips a vector of another length than the first. */
 function append(matrix: Matrix, chunk: number, codes: Int8Array): void {
   if (matrix.width === 0) matrix.width = codes.length;
   if (codes.length !== matrix.width || codes.length === 0) return;
@@ -56,7 +55,6 @@ function append(matrix: Matrix, chunk: number, codes: Int8Array): void {
   matrix.count++;
 }
 
-/** Room for so many, at once. */
 function grow(matrix: Matrix, capacity: number): void {
   const { chunks, codes, norms, width } = matrix;
   if (capacity <= chunks.length) return;
@@ -68,7 +66,7 @@ function grow(matrix: Matrix, capacity: number): void {
   matrix.codes.set(codes);
 }
 
-/** Calls `visit` with each chunk's cosine similarity; false: it took too long. */
+/** Calls `visit` with each chunk's cosine similarity; false: out of time. */
 function compare(
   { chunks, codes, norms, count, width }: Matrix,
   vector: Float32Array,
@@ -76,7 +74,7 @@ function compare(
   visit: (chunk: number, similarity: number) => void,
 ): boolean {
   if (vector.length !== width) return true;
-  // In whole numbers, which are quicker.
+  // Integers are faster.
   const wanted = quantised(vector);
   let squares = 0;
   for (const code of wanted) squares += code * code;
@@ -92,34 +90,30 @@ function compare(
 }
 
 const CACHE_BYTES = 256 * 1024 * 1024;
-/**
- * A scope is searched by meaning only when nearly all chunks have vectors: otherwise those without would be passed
- * over.
- */
+/** Minimum share of chunks with vectors for a search by meaning: it would miss the others. */
 const WHOLE_SHARE = 0.9;
 const CLEARED_AT_ONCE = 500;
-/** For reading and comparing; a search that would take longer goes by words. What was read is kept for the next. */
+/** Time limit for reading and comparing; then the search goes by words, and the next one continues with what was read. */
 const LONGEST_MS = 600;
 const READ_AT_ONCE = 1_000;
-/** How far a model can be believed is written after so many questions, and when the index is closed. */
+/** Agreement is stored after this many questions, and when the index is closed. */
 const NOTED_EVERY = 16;
 
-/** `now` in ms, to tell when a comparison takes too long. */
 export class Vectors {
   private readonly matrices = new LRUCache<string, Matrix>({ maxSize: CACHE_BYTES });
   private readonly numbers = new Map<string, number>();
   /** By scope and model. */
   private readonly agreements = new Map<string, Agreement & { noted: number }>();
 
-  /** `now` in ms, to tell when a comparison takes too long. */
+  /** `now`: in ms, for the time limit. */
   constructor(
     private readonly db: IndexDatabase,
     private readonly now: () => number,
   ) {}
 
   /**
-   * The newest model has the highest number; vectors of lower numbers are kept until it is complete. A model that comes
-   * back counts as new.
+   * The newest model has the highest number; vectors of lower ones are kept until it is complete. A model that returns counts as
+   * new.
    */
   private numberOf(model: string): number {
     const used = this.numbers.get(model);
@@ -136,7 +130,7 @@ export class Vectors {
     return number;
   }
 
-  /** null: there is none of that name. */
+  /** null if unknown. */
   private knownNumber(model: string): number | null {
     return this.db.row<{ number: number }>('SELECT number FROM model WHERE name = ?', model)?.number ?? null;
   }
@@ -159,7 +153,7 @@ export class Vectors {
       );
       for (const { chunk, value } of rows) {
         append(matrix, chunk - first, new Int8Array(value.buffer, value.byteOffset, value.byteLength));
-        // Room for all at once, when their length is known.
+        // Allocates for all vectors once their length is known.
         if (matrix.count === 1) grow(matrix, expected);
       }
       matrix.readTo =
@@ -170,7 +164,7 @@ export class Vectors {
     return matrix;
   }
 
-  /** The cosine similarity of each chunk in the table; null while too few have a vector, or when it takes too long. */
+  /** Cosine similarity of each chunk in the table; null if too few have a vector or time is up. */
   private similar(
     scope: number,
     table: ScopeTable,
@@ -209,7 +203,7 @@ export class Vectors {
     this.agreements.set(key, { questions, sum, noted: questions });
   }
 
-  /** Learns from each question how far the model agrees with the words. */
+  /** Learns from each question how far model and words agree. */
   private trust(key: string): Meaning['trust'] {
     return (agreement) => {
       const before = this.agreementOf(key);
@@ -247,7 +241,7 @@ export class Vectors {
     return this.db.number('SELECT count(*) AS n FROM chunk WHERE embedded < ?', this.numberOf(model));
   }
 
-  /** The model before this one, as long as its vectors are kept. */
+  /** The previous model, while its vectors are kept. */
   former(model: string): string | null {
     const sql = `SELECT name FROM model WHERE number < ?
                  AND EXISTS (SELECT 1 FROM vector WHERE model = number) ORDER BY number DESC LIMIT 1`;
@@ -271,7 +265,7 @@ export class Vectors {
     });
   }
 
-  /** How similar each chunk is to the question, by the first of its vectors whose model has nearly all chunks. */
+  /** Uses the first of the question's vectors whose model has nearly all chunks. */
   meaning(
     scope: number,
     table: ScopeTable,
@@ -287,7 +281,7 @@ export class Vectors {
     return null;
   }
 
-  /** Clears some of the older models' vectors once the newest model's are complete; false when nothing is left. */
+  /** Clears some vectors of older models once the newest is complete; false when nothing is left. */
   clear(model: string): boolean {
     const number = this.numberOf(model);
     if (this.db.row('SELECT 1 FROM chunk WHERE embedded < ? LIMIT 1', number) !== undefined) return false;
@@ -295,7 +289,7 @@ export class Vectors {
     return this.db.change(sql, number, CLEARED_AT_ONCE).changes > 0;
   }
 
-  /** Before the index is closed. */
+  /** Stores agreement before the index is closed. */
   noteTrust(): void {
     for (const [key, agreement] of this.agreements) {
       if (agreement.questions > agreement.noted) this.note(key, agreement);

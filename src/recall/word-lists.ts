@@ -1,8 +1,8 @@
-/** Words of everyday life, and the kinds of things that people ask for. Pure. */
+/** Everyday words, and the members of kinds that people ask for. Pure. */
 import { stem } from './english.js';
 import { indexTerms } from './terms.js';
 
-/** However seldom they were said in a chat, they relate nothing: "sleep tight" reminds nobody of a bad night long ago. */
+/** Even if rare in a chat, they tell nothing: "sleep tight" is no reminder of a bad night long ago. */
 const WORDS = `
   sleep asleep nap bed tired wake awake dream rest yawn alarm eat food meal hungry starving cook dinner lunch breakfast
   supper snack coffee tea drink thirsty water milk juice beer wine bread pizza pasta spaghetti salad soup cake chocolate
@@ -126,7 +126,7 @@ const WORDS = `
   早饭 午饭 晚饭 睡觉 起床 购物 周末 咖啡 下雨 好吃 吃饭 喝茶 上班 下班 回家 洗澡 游戏 市场 笑话 无聊 날씨 오늘 내일 어제 영화 음악
   전화 학교 회사 친구 아침 점심 저녁 커피 산책 주말 게임 시장 농담`;
 
-/** As they stand in the index: without endings and accents. */
+/** In indexed form: without endings and accents. */
 const EVERYDAY = new Set(indexTerms(WORDS));
 
 export function isEveryday(term: string): boolean {
@@ -134,8 +134,8 @@ export function isEveryday(term: string): boolean {
 }
 
 /**
- * What a question calls by its kind was told by its name: "which sports" are football and chess. For English; a row's words,
- * and what they stand for.
+ * Kinds in questions and the names used in messages: "which sports" finds football and chess. English only; a row has the kind's
+ * words, then its members.
  */
 const ROWS = `
   sport: football soccer basketball tennis volleyball baseball softball hockey golf rugby cricket swim run jog cycle bike
@@ -239,7 +239,7 @@ function stems(words: string): string[] {
   return words.trim().split(/\s+/).map(stem);
 }
 
-/** The terms that a term may stand for. */
+/** The members that a kind's term may stand for. */
 export function membersOf(term: string): string[] {
   return KINDS.get(term) ?? [];
 }
