@@ -1,11 +1,11 @@
 /**
- * Who goes when: mutexes (work runs one after the other, in the order of the calls; a failure is for its own caller alone),
- * slots, passes of the event loop, and values that are made once.
+ * Mutexes, semaphores, passes of the event loop, and lazily made values. A mutex runs work in call order; a failure
+ * affects only its own caller.
  */
 
 type Mutex = <Result>(work: () => Promise<Result> | Result) => Promise<Result>;
 
-/** Must not be nested. */
+/** Not reentrant. */
 export function createMutex(): Mutex {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
@@ -15,10 +15,10 @@ export function createMutex(): Mutex {
   };
 }
 
-/** Runs `work` after all earlier work under the same name. Must not be nested under one name. */
+/** Runs `work` after all earlier work under the same name. Not reentrant per name. */
 export type Exclusive = <Result>(name: string, work: () => Promise<Result>) => Promise<Result>;
 
-/** A mutex by name: code that changes the same files within this process must share one instance. */
+/** Mutexes by name. Code that changes the same files in this process must share one instance. */
 export function locks(): Exclusive {
   const last = new Map<string, Promise<unknown>>();
   return async (name, work) => {
@@ -32,15 +32,12 @@ export function locks(): Exclusive {
   };
 }
 
-// Who goes when, where much is under way at once: at most so many side by side, one in each pass of the event loop, or
-// whoever waits until all is over.
-
 export interface Slots {
-  /** Resolves when it is one's turn, with what ends it. */
+  /** Resolves with the function that leaves the slot. */
   enter(): Promise<() => void>;
 }
 
-/** A semaphore: at most `most` at once; the others wait in order of arrival. */
+/** A semaphore: at most `most` at once, first come first served. */
 export function createSlots(most: number): Slots {
   const waiting: (() => void)[] = [];
   let used = 0;
@@ -64,7 +61,7 @@ export function createSlots(most: number): Slots {
   };
 }
 
-/** Resolves each call in its own pass of the event loop, in order of the calls. */
+/** Each call resolves in its own pass of the event loop, in call order. */
 export function createPasses(): () => Promise<void> {
   let last = Promise.resolve();
   return () => {
@@ -73,11 +70,11 @@ export function createPasses(): () => Promise<void> {
   };
 }
 
-/** Lets shutdown code wait until all work of one kind is done. The worker calls `changed` whenever some of it ends. */
+/** Lets shutdown wait for all work of a kind. The worker calls `changed` whenever some of it ends. */
 interface Idle {
-  /** Some work ended: re-check what callers of `until` wait for. */
+  /** Some work ended: re-check the conditions of `until`. */
   changed(): void;
-  /** Resolves once the condition holds; it is re-checked at every `changed`. */
+  /** Resolves once the condition holds; re-checked at every `changed`. */
   until(holds: () => boolean): Promise<void>;
 }
 
@@ -95,7 +92,7 @@ export function createIdle(): Idle {
   };
 }
 
-/** For what is costly to make and often not needed at all: made at the first call. */
+/** Lazy: made at the first call, then reused. */
 export function once<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => {
@@ -104,7 +101,7 @@ export function once<T>(make: () => T): () => T {
   };
 }
 
-/** The same for each object, as long as that lives: it may not change. */
+/** Memoised per object, as long as that lives; keys must not change. */
 export function onceForEach<Key extends object, T extends {}>(make: (key: Key) => T): (key: Key) => T {
   const made = new WeakMap<Key, T>();
   return (key) => {

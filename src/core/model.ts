@@ -1,45 +1,45 @@
-/** The port of language models: one function that yields events. */
+/** The port of language models: a function that yields events. */
 import type { Fault } from './errors.js';
 
 export interface ToolCall {
   id: string;
   name: string;
-  /** As the model wrote it: usually JSON, not always. */
+  /** As written by the model: usually JSON, not always. */
   arguments: string;
 }
 
-/** Immutable once it was part of a request: its size is computed once, by object. */
+/** Immutable after its first request: its size is cached by object. */
 export type ModelMessage =
   | { role: 'system'; content: string }
   | { role: 'user'; content: string; images?: ModelImage[] }
-  /** Every call is followed by its `tool` message; requests are built so that none can be missing. */
+  /** Always followed by the `tool` message of each call. */
   | { role: 'assistant'; content: string; calls: ToolCall[]; echo?: Echo }
   | { role: 'tool'; callId: string; content: string };
 
 /**
- * What a server sent along with an answer and wants back unread (`reasoning_content`, `reasoning_details`, a thought
- * signature, the items of a Responses answer). Stored with the step; only the client that made it looks inside, and only
- * the same model of the same server ever gets it.
+ * Opaque data of a server's answer that it wants back (`reasoning_content`, `reasoning_details`, a thought signature,
+ * the items of a Responses answer). Stored with the step; read only by the client that made it, and sent only to the
+ * same model of the same server.
  */
 export interface Echo {
-  /** The server's address as it may be shown, and the model asked there. */
+  /** The server's address without secrets, and the requested model. */
   server: string;
   model: string;
-  /** Unknown fields of the message itself, as they came. */
+  /** Unknown fields of the message, unchanged. */
   message?: Record<string, unknown>;
-  /** Unknown fields of each call, in the order of the calls; null where a call had none. */
+  /** Unknown fields per call, in call order; null for a call without any. */
   calls?: (Record<string, unknown> | null)[];
-  /** The output items of a Responses answer, which replace the message when they go back. */
+  /** Output items of a Responses answer; sent back in place of the message. */
   items?: Record<string, unknown>[];
 }
 
-/** A picture in a user's message, for models that accept images; `content` mentions it in any case. */
+/** An image for models that accept them; `content` mentions it in any case. */
 export interface ModelImage {
   mimeType: 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp';
   bytes: Buffer;
 }
 
-/** A tool as described to a model; immutable, too. `parameters` is a JSON schema. */
+/** Immutable. `parameters` is a JSON schema. */
 export interface ToolDescription {
   name: string;
   description: string;
@@ -49,21 +49,21 @@ export interface ToolDescription {
 export interface ModelRequest {
   messages: ModelMessage[];
   tools: ToolDescription[];
-  /** The persona's own choice; default: the configured model. */
+  /** The persona's model. Absent: the configured one. */
   model?: string;
   temperature?: number;
   /** A lower limit than the configured one, for short answers. */
   maxOutputTokens?: number;
-  /** False: the tools are sent only so that the server's prompt cache holds; the answer must not call them. Default: true. */
+  /** False: tools are sent only to keep the server's prompt cache valid and must not be called. Default: true. */
   mayCall?: boolean;
-  /** The same for successive requests of one conversation: keeps them on one machine of the server, for its prompt cache. */
+  /** Stable across a conversation's requests, to keep them on one machine with its prompt cache. */
   cacheKey?: string;
   /**
-   * True: an empty answer ends it well, because something was said already, or nobody reads it. Else it is asked for
-   * once more, and then is the fault `model_empty`.
+   * True: an empty answer is a success (something was said already, or nobody reads it). Default: it is retried once,
+   * then fails with `model_empty`.
    */
   mayBeEmpty?: boolean;
-  /** Index of the last message that the next request will begin with unchanged; servers that want it get a mark there. */
+  /** Index of the last message shared with the next request; marked for servers that need cache marks. */
   stableThrough?: number;
 }
 
@@ -71,23 +71,23 @@ export interface ModelRequest {
 export interface Usage {
   inputTokens: number;
   outputTokens: number;
-  /** How many of the input tokens came from the server's prompt cache; left out where it does not say. */
+  /** Input tokens read from the server's prompt cache. Absent: unknown. */
   cachedTokens?: number;
-  /** How many it wrote into its cache, where that costs more. */
+  /** Tokens written to its cache, if that costs more. */
   cacheWriteTokens?: number;
-  /** In millionths of the money in which prices are given; left out where no price is known. */
+  /** In millionths of the currency of `Prices`. Absent: no known price. */
   cost?: number;
 }
 
-/** What a model costs, per million tokens, in whatever money the operator thinks in. */
+/** Prices per million tokens, in any currency. */
 export interface Prices {
   input: number;
   output: number;
 }
 
 /**
- * Something that an owner should hear in words, once: tools were dropped, the server cuts its window. `key` is the same
- * for the same news about the same model of the same server, or the same platform.
+ * News for an owner, told once: dropped tools, a server that cuts its window. `key` is the same for the same news about
+ * the same model and server, or platform.
  */
 export interface Notice {
   key: string;
@@ -95,14 +95,13 @@ export interface Notice {
 }
 
 export type ModelEvent =
-  /** Text as the model writes it. Visible text only: reasoning never becomes an event. */
+  /** Visible text as it is written; never reasoning. */
   | { kind: 'text'; delta: string }
-  /** Discard the text so far: it came from an attempt that was given up, or was not visible text after all. */
+  /** Discard the text so far: its attempt was abandoned, or it was not visible text. */
   | { kind: 'restart' }
   /**
-   * Ends a successful stream. `text` is all deltas since the last `restart` joined. `usage` is that of the request as it
-   * was given, null if the server gave none; `further` that of a second one, which the answer needed to be whole.
-   * `truncated`: it ends at a limit all the same.
+   * Ends a successful stream. `text`: all deltas since the last `restart`. `usage`: of the request; null if not
+   * reported. `further`: of a second request that completed the answer. `truncated`: it still ends at a limit.
    */
   | {
       kind: 'done';
@@ -112,44 +111,43 @@ export type ModelEvent =
       further?: Usage;
       model: string;
       truncated: boolean;
-      /** The server read only a part of the request and said nothing of it: memory is not to rest on this answer. */
+      /** The server silently read only part of the request: memory must not rely on this answer. */
       cut?: true;
       echo?: Echo;
       notices?: Notice[];
-      /** Of the server and the model that answered; left out where none are known. */
+      /** Prices of the model that answered. Absent: unknown. */
       prices?: Prices;
     }
-  /** Ends a failed stream, after all retries and fallbacks of the client. `prices`: of whoever was asked last. */
+  /** Ends a failed stream, after all retries and fallbacks. `prices`: of the last model asked. */
   | { kind: 'failed'; fault: Fault; notices?: Notice[]; prices?: Prices };
 
 /**
- * Must end with exactly one `done` or `failed`, must never throw, and must stop soon after the signal aborts (the last
- * event is then `failed`). When an attempt that has yielded text is given up for another, a `restart` precedes the new
- * text. Consume it without long pauses: the client measures the server's silence between reads.
+ * Ends with exactly one `done` or `failed`, never throws, and stops soon after the signal aborts (with `failed`). If an
+ * attempt that has yielded text is abandoned, `restart` precedes the new text. Consume without long pauses: the client
+ * measures the server's silence between reads.
  */
 export interface ModelClient {
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
   /**
-   * The context window of a model in tokens, as far as it is known now: what the operator set or what is assumed, or
-   * less where the server says so or has shown it. Left out: the configured model.
+   * A model's context window in tokens: configured or assumed, or less if the server reports or shows less. `model`
+   * absent: the configured one.
    */
   contextTokens(model?: string): number;
   /**
-   * For `doctor`: makes one small real request. Returns warnings (a truncated window, no tools). Throws with the
-   * reason.
+   * For `doctor`: makes a small real request. Returns warnings (a truncated window, no tools). Throws with the reason.
    */
   check(signal: AbortSignal): Promise<{ identity: string; warnings: string[] }>;
 }
 
-/** The largest share of a context window that is kept free for the answer. */
+/** Maximum share of a context window reserved for the answer. */
 const LARGEST_ANSWER = 0.25;
 
-/** How much of a context window is kept free for the answer: what the operator set, but never most of a small window. */
+/** Tokens reserved for the answer: as configured, within that share. */
 export function answerTokens(contextTokens: number, maxOutputTokens: number): number {
   return Math.min(maxOutputTokens, Math.floor(contextTokens * LARGEST_ANSWER));
 }
 
-/** A model that a persona may be given beside the configured one, with what the operator says of it. */
+/** Another model that operators offer to personas, with its properties. */
 export interface ModelChoice {
   name: string;
   contextTokens?: number | undefined;
@@ -158,10 +156,7 @@ export interface ModelChoice {
   outputPrice?: number | undefined;
 }
 
-/**
- * An estimate for when no server has counted: about four characters per token, and one token per character beyond
- * Latin.
- */
+/** Estimate without a server's count: four characters per token, or one beyond Latin. */
 export function estimateTokens(text: string): number {
   let wide = 0;
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x2ff) wide++;

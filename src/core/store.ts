@@ -1,14 +1,10 @@
 /**
- * The store's ports. Each verb is atomic and takes plain data; none takes a callback, so that SQLite and Postgres can both
- * implement it.
- *
- * Times are milliseconds; ids are strings made by the caller; message ids are numbers that grow within a room. Several
- * processes may share a store. Each has an `owner` name, unique among living processes, and claims by a lease what must be
- * done only once: rooms (with a fencing token: a claim with an older one changes nothing), commands, outbox entries. A
- * verb whose claim was lost returns `false`, null or 'lost' and changes nothing.
- *
- * A verb waits (without blocking the event loop) while another process holds the database, and throws Fault
- * `store_unavailable` when that takes too long, the disk is full, or the file is damaged.
+ * The store's ports. Every verb is atomic and takes plain data, no callbacks, so that SQLite and Postgres can both
+ * implement it. Times are ms; ids come from the caller; message ids increase within a room. Processes that share a
+ * store have a unique `owner` name and claim rooms, commands and outbox entries by leases; a room's claim has a fencing
+ * token. If a claim is lost, a verb changes nothing and returns `false`, null or 'lost'. Verbs wait (asynchronously)
+ * while another process locks the database and throw Fault `store_unavailable` if that takes too long, the disk is
+ * full, or the file is damaged.
  */
 import type { AccessStore, ApprovalStore, NewQuestion, Offer } from './access.js';
 import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from './channel.js';
@@ -34,10 +30,10 @@ export interface StoredTurn {
   startedAt: number;
   /** Attempts that ended with an internal error. */
   attempts: number;
-  /** Crashes of the process while this turn was running. */
+  /** Process crashes while this turn was running. */
   crashes: number;
   steps: Step[];
-  /** The parts of its reply that are shown already. */
+  /** Parts of its reply that are already shown. */
   shown: ShownPart[];
 }
 
@@ -46,7 +42,7 @@ export interface Claim {
   fence: number;
 }
 
-/** Who claims something, and for how long unless it is renewed. */
+/** The claimant, and the duration of the claim unless renewed. */
 export interface Lease {
   owner: string;
   now: number;
@@ -55,46 +51,44 @@ export interface Lease {
 
 /** An attempt to send. */
 export interface Attempt extends Lease {
-  /** `Channel.watermark`, taken when the attempt begins; it is kept until the outcome is known. */
+  /** `Channel.watermark` at the start of the attempt; kept until the outcome is known. */
   mark?: string | null;
-  /** The attempts before it, if it is to begin only where no other has begun meanwhile. */
+  /** Expected number of earlier attempts: fails if another attempt has begun meanwhile. */
   earlierTries?: number;
 }
 
-/** Work to take up, excluding what another living process holds. */
+/** Work to take up, except what another living process holds. */
 export interface Pending {
-  /** With waiting messages or unfinished turns. */
+  /** Rooms with waiting messages or unfinished turns. */
   rooms: RoomId[];
   commands: PendingCommand[];
-  /** With undelivered entries. */
+  /** Chats with undelivered entries. */
   chats: ChatId[];
-  /** Time limits of suspended turns. */
   alarms: Alarm[];
 }
 
-/** When a suspended turn resumes at the latest. */
+/** The time limit of a suspended turn, at which it resumes. */
 export interface Alarm {
   waitsFor: string;
   at: number;
 }
 
-/** A room's current state. */
 export interface RoomState {
   room: RoomId;
   /** Fencing token: increases with every claim, and whenever the waiting messages change. */
   fence: number;
-  /** Increases whenever something that was heard changes, or is to be answered after all: cached copies are void then. */
+  /** Increases whenever a heard message changes or is answered after all; invalidates cached copies. */
   revision: number;
   chat: ChatRecord;
-  /** A turn to resume: it was interrupted, or the result it waited for has come. */
+  /** A turn to resume: interrupted, or its awaited result has arrived. */
   unfinished: { turnId: string; crashes: number } | null;
-  /** The messages to answer or note, oldest first (at most 500); empty if there is an unfinished turn. */
+  /** Messages to answer or note, oldest first (at most 500); empty if there is an unfinished turn. */
   waiting: StoredMessage[];
-  /** More messages are waiting than were returned. */
+  /** Whether more messages are waiting than were returned. */
   more: boolean;
   /** The current exchange between personas. */
   exchange: GroupRound | null;
-  /** How many turns in a row have answered only bots. */
+  /** Consecutive turns that answered only bots. */
   turnsForBots: number;
 }
 
@@ -105,7 +99,7 @@ export interface Claimed {
   batch: StoredMessage[];
 }
 
-/** What was used, and to whom it is charged: a persona, and the person whose words led to it (left out: nobody's). */
+/** Usage, charged to a persona and to the person whose words led to it. `personId` absent: nobody. */
 export interface Spent {
   personaId: PersonaId;
   personId?: ChatId;
@@ -119,82 +113,82 @@ export interface HeardNow {
   noted: number[];
   hearers: PersonaId[];
   exchange: GroupRound | null;
-  /** Whether all new messages are from bots: such turns are counted. Left out: there are no new messages. */
+  /** Whether all new messages are from bots: such turns are counted. Absent: no new messages. */
   forBots?: boolean;
-  /** What it cost to decide who speaks. */
+  /** The cost of deciding who speaks. */
   spent?: Spent;
 }
 
-/** Step 1: receive. */
+/** Step 1. */
 export interface ReceiveStore {
   /**
-   * Stores a batch with its cursor in one transaction. When it resolves, the batch survives a crash of the process;
-   * once `durable` resolves, a power cut, too. Duplicates, by (channel, account, chat, platform id or dedupe key; since the
-   * chat's last move), are ignored. An edit replaces the text of a waiting message; if a running turn is answering it,
-   * the edit becomes a new waiting message (`edited`); otherwise only the transcript changes. Deleted messages that are
-   * waiting are neither answered nor heard. Creates chats and rooms; keeps title and address current.
+   * Stores a batch with its cursor in one transaction. It then survives a crash of the process, and a power cut once
+   * `durable` resolves. Ignores duplicates: same channel, account, chat, and platform id or dedupe key, since the
+   * chat's last move. An edit replaces the text of a waiting message; if a turn is answering it, it becomes a new
+   * waiting message (`edited`); otherwise only the transcript changes. Deleted waiting messages are neither answered
+   * nor heard. Creates chats and rooms; updates titles and addresses.
    */
   receive(batch: {
     channel: string;
     account: string;
     now: number;
     cursor?: string;
-    /** The owner of the cursor; left out: the account. */
+    /** Owner of the cursor. Absent: the account. */
     cursorFor?: string;
     receipts: Receipt[];
   }): Promise<Received>;
-  /** Resolves when everything received so far is on the disk: then a platform may get its acknowledgement. */
+  /** Resolves when everything received so far is on disk: the platform may be acknowledged. */
   durable(): Promise<void>;
 }
 
-/** Steps 2 and 3: which room may run, and a turn begins; and recovery. */
+/** Steps 2 and 3, up to the start of a turn; and recovery. */
 export interface RoomStore {
-  /** What there is to do in a room. null when there is nothing, or another living process holds it. */
+  /** The state of a room; null if it has no work, or another living process holds it. */
   readRoom(room: RoomId, owner: string, now: number): Promise<RoomState | null>;
   /**
-   * Claims a room as it was seen: to resume its unfinished turn (which is then running), or for slow work before a new
-   * one. null when the fence has moved on or another process holds it.
+   * Claims a room as seen: to resume its unfinished turn (now running), or for slow work before a new one. null if the
+   * fence has moved or another process holds it.
    */
   claim(seen: Claim, lease: Lease): Promise<Claimed | null>;
   renew(claim: Claim, now: number, leaseMs: number): Promise<boolean>;
-  /** Releases the room and changes nothing else. */
+  /** Releases the room without other changes. */
   release(claim: Claim): Promise<void>;
   /**
-   * Claims a room as it was seen and starts a turn over `batch`, of which `taken` were waiting. The turn's persona and
-   * everybody in `addressed` hear `taken` as addressed to them; `noted` messages are done; the other `hearers` overhear
-   * both. Older waiting messages must be taken before newer ones, because a flush cursor relies on growing positions.
-   * null when the fence has moved on or another process holds the room.
+   * Claims a room as seen and starts a turn over `batch`, of which `taken` were waiting. The persona and `addressed`
+   * hear `taken` as addressed to them; `noted` messages are done; the other `hearers` overhear both. Take older waiting
+   * messages first: flush cursors rely on increasing positions. null if the fence has moved or another process holds
+   * the room.
    */
   startTurn(
     start: HeardNow & {
       turn: { id: string; personaId: PersonaId; batch: number[]; taken: number[]; addressed: PersonaId[] };
     },
   ): Promise<Claim | null>;
-  /** As `startTurn`, but nothing is answered: `noted` are done. A claim on the room is released. */
+  /** As `startTurn` without a turn: marks `noted` as done, and releases a claim on the room. */
   markHeard(note: HeardNow): Promise<boolean>;
-  /** Stores the outcome of a message's files: its text with what was read from them, and their paths. */
+  /** Stores a message's files and its text with what was read from them. */
   keepFiles(
     claim: Claim,
     message: { id: number; text: string; attachments: StoredAttachment[]; tainted?: true },
   ): Promise<boolean>;
   /**
-   * Called when a process starts. Releases what an earlier process with the same `owner` name held, and expired leases.
-   * Each turn and command that was running there counts one
-   * crash. In the journal, what a dead process was doing is interrupted, except calls that wait for a person, and sends;
-   * deliveries that were being sent become uncertain by one crash. Returns the work to take up in these channels.
+   * Called when a process starts. Releases expired leases and those of an earlier process with this `owner`. Each
+   * running turn and command counts one crash, and each delivery being sent one uncertain crash. Pending journal
+   * entries are interrupted, except sends and calls that wait for a person. Returns the work to take up in these
+   * channels.
    */
   recover(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
-  /** The work to take up in these channels now. */
+  /** The current work to take up in these channels. */
   pending(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
 }
 
-/** Steps 5 and 6: a turn, and its end. */
+/** Steps 5 and 6. */
 export interface TurnStore {
-  /** Appends a step to the claimed running turn, and its entries to the journal. */
+  /** Appends a step to the claimed running turn, and its journal entries. */
   addStep(claim: Claim, turnId: string, step: Step, entries?: readonly JournalWrite[]): Promise<boolean>;
   /**
    * Suspends the turn: appends `step`, counts its messages as heard, and releases the room. A `resume` receipt or the
-   * time limit resumes it. With a question, also posts that; then a decision resumes it instead.
+   * time limit resumes it; with `question`, which is posted, a decision.
    */
   suspend(
     claim: Claim,
@@ -204,88 +198,87 @@ export interface TurnStore {
     more?: { entries?: readonly JournalWrite[]; question?: NewQuestion },
   ): Promise<boolean>;
   /**
-   * Ends a turn, all or nothing: its messages count as answered; `reply` is added to the transcript and to the exchange;
-   * deliveries go into the outbox; usage is added; the room is released. 'lost' when the claim is. With `send`, `first`
-   * is the first delivery, claimed and marked as being sent, unless an earlier entry of the chat is waiting.
+   * Ends a turn in one transaction: its messages count as answered; `reply` joins the transcript and the exchange;
+   * deliveries go to the outbox; usage is added; the room is released. With `send`, `first` is the first delivery,
+   * claimed and marked as being sent, unless an earlier entry of the chat waits.
    */
   finish(finish: {
     claim: Claim;
     turnId: string;
     outcome: 'answered' | 'failed' | 'parked';
     reply: string | null;
-    /** The reply is a reaction alone: nothing was said. */
+    /** The reply is only a reaction. */
     wordless?: boolean;
-    /** It answers words from outside, or was given some. */
+    /** It answers untrusted text, or saw some. */
     tainted?: boolean;
     hearers: PersonaId[];
-    /** Other personas that the reply addresses. */
+    /** Other personas addressed by the reply. */
     addressed: PersonaId[];
-    /** The exchange that continues; null when nobody is left to speak. */
+    /** The continuing exchange; null if nobody is left to speak. */
     exchange: GroupRound | null;
     deliveries: NewDelivery[];
     send: Attempt | null;
     usage: Usage | null;
-    /** The person to whom the usage is charged beside the persona; left out: nobody. */
+    /** The person to charge besides the persona. Absent: nobody. */
     personId?: ChatId;
-    /** The size of its last request, if a server counted it. */
+    /** Size of its last request, if the server counted it. */
     measured: Measured | null;
-    /** The memory in its prompt; kept until the next answer. null: unchanged. */
+    /** The memory in its prompt, kept until the next answer. null: unchanged. */
     given: PromptMemory | null;
     now: number;
   }): Promise<{ first: Delivery | null } | 'lost'>;
-  /** Counts an internal error and releases the room; returns the number of attempts so far. */
+  /** Counts an internal error and releases the room. Returns the number of attempts. */
   fail(claim: Claim, turnId: string): Promise<number>;
 }
 
-/** What is shown of a reply before it is final, and what is known of a platform's messages. */
+/** Parts of a reply shown before it is final, and known platform messages. */
 export interface LiveStore {
   /**
-   * Records which parts of a running turn's reply are shown, or about to be; takes the complete list each time. False
-   * when the turn is no longer running: then nothing more may be shown, but newly known ids are still recorded. When the
-   * turn ends, its deliveries take over the shown parts and are edited instead of sent; surplus parts are removed.
+   * Records the complete list of parts of a running turn's reply that are shown or about to be. False if the turn is no
+   * longer running: show nothing more (new ids are still recorded). At the turn's end its deliveries edit the shown
+   * parts instead of sending; surplus parts are removed.
    */
   show(turnId: string, parts: ShownPart[]): Promise<boolean>;
-  /** A message that was sent before its text was final was found: the entry is edited instead of sent. */
+  /** Found a message that was sent before its text was final: edit it instead of sending. */
   found(id: number, platformMessageId: string): Promise<void>;
-  /** Later parts of the same text that are shown, or may be (their id is null then), and not final yet. */
+  /** Later parts of the same text that are, or may be (id null), shown and are not final. */
   shownAfter(part: { origin: string; personaId: PersonaId | null; part: number }): Promise<Delivery[]>;
-  /** The shown messages of these entries were deleted: resets the entries as if never sent. */
+  /** Resets these entries to unsent, after their shown messages were deleted. */
   retract(ids: number[], now: number): Promise<void>;
-  /** The platform ids in a chat that are known to be other messages than a lost one; and how many of ours have no known id. */
+  /** Known platform ids in a chat that are not a lost message, and the number of our messages without a known id. */
   recordedIn(chatId: ChatId): Promise<{ ids: Set<string>; uncertain: number }>;
 }
 
-/** Step 7: deliver. */
+/** Step 7. */
 export interface OutboxStore {
-  /** The oldest undelivered entry of a chat, due or not; null when there is none, or another process is sending it. */
+  /** A chat's oldest undelivered entry, due or not; null if there is none, or another process is sending it. */
   nextDelivery(chatId: ChatId, owner: string, now: number): Promise<Delivery | null>;
   /**
-   * Claims the entry and records that an attempt begins: after a crash its outcome is unknown. False when it was
-   * dropped, is not the chat's next, or is held by another living process.
+   * Claims the entry and records an attempt: after a crash its outcome is unknown. False if it was dropped, is not the
+   * chat's next, or is held by another living process.
    */
   claimDelivery(id: number, attempt: Attempt): Promise<boolean>;
   markSent(id: number, platformMessageId: string, now: number): Promise<void>;
-  /** Not sent; due after `notBefore`. `uncertain`: the platform may have it. `mark`: it is still to be looked for. */
+  /** Not sent; due at `notBefore`. `uncertain`: it may have arrived. `mark`: still to be looked up. */
   retry(
     id: number,
     retry: { notBefore: number; uncertain: boolean; error: string; mark?: string },
   ): Promise<void>;
-  /** Ends the entry without sending it: refused, dropped, or its outcome can no longer be known (`unconfirmed`). */
+  /** Ends the entry unsent: refused, dropped, or with an outcome that can no longer be found out (`unconfirmed`). */
   giveUp(id: number, end: 'refused' | 'unconfirmed' | 'dropped', error: string, now: number): Promise<void>;
-  /** Changes the chat's address. */
   moveChat(chatId: ChatId, address: Address): Promise<void>;
   /**
-   * Adds an outbox entry outside any turn, even for a chat that is not stored (pairing). False for a duplicate origin,
-   * which is ignored. `precedes`: it is delivered before that entry.
+   * Adds an outbox entry outside any turn, even for an unknown chat (pairing). False for a duplicate origin, which is
+   * ignored. `precedes`: delivered before that entry.
    */
   post(post: Post): Promise<boolean>;
 }
 
-/** The command lane. */
+/** Commands. */
 export interface CommandStore {
-  /** Claims a command and returns it; null when it is done, or another living process holds it. */
+  /** Claims and returns a command; null if it is done, or another living process holds it. */
   takeCommand(id: number, lease: Lease): Promise<StoredCommand | null>;
-  /** Marks it as done, with its effects and its answer, in one transaction. Returns the turn it aborted, if any. */
+  /** Marks it as done, with effects and answer, in one transaction. Returns the turn it aborted, if any. */
   finishCommand(finish: {
     id: number;
     now: number;
@@ -296,24 +289,24 @@ export interface CommandStore {
 
 export type CommandEffect =
   /**
-   * Permanently forgets the room's conversation with a persona up to a message: waiting messages count as answered, its
-   * turns are aborted, its undelivered replies in this room are dropped, and its view begins after them, without a
-   * summary. Their flush is no longer pending. Offers to somebody in this room end.
+   * Permanently forgets the room's conversation with a persona up to a message: waiting messages count as answered,
+   * turns are aborted, undelivered replies here are dropped, pending flushes end, and its view starts afresh without a
+   * summary. Offers to a specific person in this room end.
    */
   | { kind: 'reset'; room: RoomId; personaId: PersonaId; upTo: number }
-  /** Makes a persona the active one; it is no longer away. */
+  /** Makes a persona the active one, no longer away. */
   | { kind: 'activate'; chatId: ChatId; personaId: PersonaId }
-  /** A persona is listed as invited or as away at most once, never as both. */
+  /** A persona is invited or away, at most once, never both. */
   | { kind: 'invite' | 'leave'; chatId: ChatId; personaId: PersonaId }
-  /** Whether replies in a chat are spoken, too. */
+  /** Whether replies in a chat are also spoken. */
   | { kind: 'voice'; chatId: ChatId; voice: 'on' | 'off' }
-  /** Aborts this turn if it is running or suspended; its messages count as answered, and its exchange ends. */
+  /** Aborts this turn if running or suspended; its messages count as answered, and its exchange ends. */
   | { kind: 'stop'; room: RoomId; turnId: string }
-  /** Waiting messages up to this one count as heard; a turn already begun over them is aborted. */
+  /** Waiting messages up to this one count as heard; a turn begun over them is aborted. */
   | { kind: 'suppress'; room: RoomId; upTo: number }
-  /** A version of memory that was undone, or whose write never happened: `versions` leaves it out from now on. */
+  /** This version was undone, or its write failed: `versions` omits it from now on. */
   | { kind: 'undone'; versionId: string }
-  /** A plain yes from this person in this room becomes a command. Replaces their previous question. */
+  /** A plain yes from this person in this room runs a command. Replaces their previous question. */
   | {
       kind: 'ask';
       room: RoomId;
@@ -321,12 +314,12 @@ export type CommandEffect =
       askedBy: string;
       ifYes: NewCommand;
       until: number;
-      /** The key of the offer that asks the same: a yes ends it. Left out: there is none. */
+      /** Key of the offer that asks the same; a yes ends it. Absent: none. */
       offer?: string;
     }
-  /** Options of which one may be chosen, once. */
+  /** Options, of which one may be chosen, once. */
   | ({ kind: 'offer' } & Offer)
-  /** Adds what a persona says at its first appearance to the transcript. */
+  /** Adds a persona's greeting to the transcript. */
   | ({ kind: 'greet' } & Greeting);
 
 export interface RouteStore
@@ -339,19 +332,19 @@ export interface RouteStore
 
 // ── Beside the route ────────────────────────────────────────────────────────────────────────────────────────
 
-/** What was used: tokens read and written, and their cost as in `Usage`. */
+/** Tokens read and written, and their cost as in `Usage`. */
 export interface Amount {
   tokens: number;
   cost: number;
 }
 
-/** Usage is summed by day: the date of the zone with which the store was opened. */
+/** Usage is summed by day, in the zone with which the store was opened. */
 export interface UsageStore {
-  /** A chat's totals since the day of a time, by persona. */
+  /** A chat's totals per persona since a day. */
   usage(chatId: ChatId, since: number): Promise<{ personaId: PersonaId; turns: number; usage: Usage }[]>;
-  /** Adds what was used outside of turns, flushes and summaries, or could not be stored with them. */
+  /** Adds usage outside of turns, flushes and summaries, or that could not be stored with them. */
   spend(spent: Spent & { room: RoomId; now: number }): Promise<void>;
-  /** What was used on the day of `now`: in a chat by each persona, by a person in all chats (null: nobody), by all. */
+  /** Usage on the day of `now`: of each persona in a chat, of a person in all chats (null: nobody), and of all. */
   spentOn(ask: {
     chatId: ChatId;
     personId: ChatId | null;
@@ -359,50 +352,50 @@ export interface UsageStore {
   }): Promise<{ personas: ReadonlyMap<PersonaId, Amount>; person: Amount; all: Amount }>;
 }
 
-/** Small values that outlive a restart. */
+/** Small values that survive a restart. */
 export interface SettingStore {
   setting(key: string): Promise<string | null>;
   /** null removes it. */
   setSetting(key: string, value: string | null): Promise<void>;
 }
 
-/** What a channel needs when it starts, and values of its own by name (credentials, session keys). */
+/** State that channels need at start, and their own named values (credentials, session keys). */
 export interface ChannelStore {
-  /** The last cursor of this account; null before the first. */
+  /** The account's last cursor; null before the first. */
   cursor(channel: string, account: string): Promise<string | null>;
-  /** The rooms people have used in a channel, each with the platform id of its last message or command. */
+  /** Rooms used in a channel, each with the platform id of its last message or command. */
   newest(
     channel: string,
   ): Promise<{ address: Address; threadId: string | null; platformMessageId: string }[]>;
-  /** Of the store's newest outbox entries, the messages of this channel that were sent or are shown. */
+  /** The channel's sent or shown messages among the store's newest outbox entries. */
   newestSent(channel: string): Promise<{ address: Address; platformMessageId: string }[]>;
-  /** An outbox entry by its id, delivered or not; null if there is none. */
+  /** An outbox entry, delivered or not; null if there is none. */
   delivery(id: number): Promise<Delivery | null>;
-  /** Returns only the names that exist. Deleted by `quieten` unless told otherwise, because it belongs to one machine. */
+  /** Returns only existing names. Bound to one machine, so `quieten` deletes it by default. */
   channelState(channel: string, names: string[]): Promise<Map<string, string>>;
-  /** Writes all values or none; null removes one. When it resolves, the values survive a crash of the process. */
+  /** Writes all values or none; null removes one. Survives a crash of the process once it resolves. */
   setChannelState(channel: string, values: ReadonlyMap<string, string | null>): Promise<void>;
   clearChannelState(channel: string): Promise<void>;
 }
 
-/** Setting: files below the media folder that are to be deleted, as JSON. */
+/** Setting: JSON list of files to delete, relative to the media folder. */
 export const FORGOTTEN_FILES = 'upkeep.files';
 
-/** Deletes what has exceeded its retention, in steps of milliseconds. */
+/** Deletes data past its retention, in steps of milliseconds. */
 export interface UpkeepStore {
   /**
-   * Removes at most `most` rows that are older than `before`, and at any age what a reset has forgotten and nobody else
-   * may still see. A row still needed for deduplication loses only its text. Files of what is removed are listed in the
-   * setting `FORGOTTEN_FILES`. Returns how many rows changed: fewer than `most` when nothing is left.
+   * Removes at most `most` rows older than `before`, or of any age if a reset forgot them and nobody else may see them.
+   * Rows needed for deduplication lose only their text. Lists their files in the setting `FORGOTTEN_FILES`. Returns the
+   * number of changed rows; fewer than `most`: nothing is left.
    */
   prune(ask: { before: number; now: number; most: number }): Promise<number>;
-  /** Returns some free pages of the database to the disk. True when there are more; finally truncates the log. */
+  /** Returns some free pages to the disk. True if there are more; finally truncates the log. */
   shrink(pages: number): Promise<boolean>;
-  /** Bytes on the disk, and row counts of the growing tables. */
+  /** Bytes on disk, and row counts of growing tables. */
   sizes(): Promise<Sizes['store']>;
 }
 
-/** Stored bytes: the database (`free` of it can be reused) and the files that came with messages. */
+/** Stored bytes: the database (`free`: reusable) and media files. */
 export interface Sizes {
   store: { bytes: number; free: number; rows: Record<string, number> };
   media: number;
@@ -411,15 +404,14 @@ export interface Sizes {
 /** For operators. */
 export interface OperatorStore {
   /**
-   * Makes a restored copy safe to start: undelivered entries are parked, unanswered messages count as answered, claims
-   * are removed, and logins unless they are to be kept. Returns how many of each.
+   * Makes a restored copy safe to start: parks undelivered entries, counts unanswered messages as answered, and removes
+   * claims, and logins by default. Returns the counts.
    */
   quieten(what?: { keepLogins: boolean }): Promise<{ deliveries: number; messages: number }>;
   /** Counts for `doctor` and `/status`. */
   counts(): Promise<{ waiting: number; running: number; undelivered: number; parked: number }>;
 }
 
-/** The whole store. */
 export interface Store
   extends RouteStore,
     TranscriptStore,
@@ -442,9 +434,9 @@ export interface Store
     UpkeepStore,
     OperatorStore {
   saidIn: ChatFeed['saidIn'];
-  /** Calls `changed` soon after another process has written to the store. Returns the function that stops watching. */
+  /** Calls `changed` soon after another process writes to the store. Returns the function that stops watching. */
   watch(changed: () => void): () => void;
-  /** Writes a consistent copy of everything to a new file while running; without the logins, unless they are asked for. */
+  /** Writes a consistent copy to a new file while running; logins only on request. */
   copyTo(file: string, what: { logins: boolean }): Promise<void>;
   close(): Promise<void>;
 }
