@@ -47,7 +47,7 @@ const TRY_AGAIN_MS = 60 * 60_000;
 const LIMITS: readonly Quirk[] = ['max_tokens', 'max_completion_tokens'];
 
 /** `isRaised`: this request alone has a higher output limit. */
-export type Question = Omit<Further, 'why'> & { isRaised: boolean };
+export type ServerQuestion = Omit<Further, 'why'> & { isRaised: boolean };
 
 /** Yields events while the answer is written, then returns it. Throws Fault. */
 export type Asked = AsyncGenerator<ModelEvent, Answer>;
@@ -90,7 +90,7 @@ export class Asker {
   }
 
   /** Returns an empty answer, too. */
-  async *ask(question: Question, signal: AbortSignal, shown: Shown): Asked {
+  async *ask(question: ServerQuestion, signal: AbortSignal, shown: Shown): Asked {
     const { server, place, ways, silenceMs, mostBytes, clock } = this.options;
     const { request, outputTokens, before } = question;
     const model = request.model ?? server.name;
@@ -202,7 +202,7 @@ export class Asker {
   /** How to ask again; `waitMs`: the same request, later. Throws Fault if there is no point. */
   private async afterFailure(
     error: ServerErrorDetails,
-    { request, isRaised }: Question,
+    { request, isRaised }: ServerQuestion,
     sent: ChatRequest,
     refused: ReadonlySet<Quirk>,
     attempts: number,

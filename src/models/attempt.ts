@@ -10,7 +10,7 @@ import { ServerError } from './failures.js';
 import { parse, record } from './json.js';
 import type { ChatRequest } from './request.js';
 import { createSaidReader, type SaidReader } from './said.js';
-import { type Body, chunksOf, type Post } from './stream.js';
+import { type Body, chunksOf, type HttpPost } from './stream.js';
 
 /** The text shown so far; shared by all attempts of a request. */
 export interface Shown {
@@ -38,7 +38,7 @@ export async function* attempt({
   clock,
   signal,
 }: {
-  post: Post;
+  post: HttpPost;
   body: Body;
   /** A new reader for each attempt. */
   answer: AnswerReader;

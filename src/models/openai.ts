@@ -16,7 +16,7 @@ import {
 } from '../core/model.js';
 import type { Outward } from '../core/network.js';
 import { type Answer, isCutAtLimit, isEmpty } from './answer.js';
-import { type Asked, Asker, type ModelServer, type Question } from './ask-server.js';
+import { type Asked, Asker, type ModelServer, type ServerQuestion } from './ask-server.js';
 import { eventsTo, type Further, furtherFor, type Shown } from './attempt.js';
 import { checkModel } from './check.js';
 import { ContextWindow, createWindowList } from './context-window.js';
@@ -222,7 +222,7 @@ class OpenAiServer {
     return Math.min(most, request.maxOutputTokens ?? most);
   }
 
-  private asGiven(request: ModelRequest): Question {
+  private asGiven(request: ModelRequest): ServerQuestion {
     return { request, outputTokens: this.limitOf(request), before: '', isRaised: false };
   }
 

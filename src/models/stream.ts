@@ -18,7 +18,7 @@ export interface Body {
 }
 
 /** Posts JSON and resolves with the body of a successful response. Never retries. Throws ServerError without headers or key. */
-export type Post = (body: Body, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>;
+export type HttpPost = (body: Body, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>;
 
 /** Random, so that no message can contain it. */
 const SLOT = `picture-${randomUUID()}`;
@@ -51,7 +51,7 @@ export function createPost(
   server: { baseUrl: string; apiKey: string | null; headers?: Record<string, string> | undefined },
   path: string,
   { outward, now, mostBytes }: { outward: Outward; now(): number; mostBytes: number },
-): Post {
+): HttpPost {
   const { url, headers } = addressOf(server.baseUrl, path);
   const ask = outward.fetch();
   Object.assign(headers, NOT_PACKED, {

@@ -77,7 +77,7 @@ export function ownHeadEnd(text: string, at: number): number | null {
   return OWN_HEAD.test(text) ? OWN_HEAD.lastIndex : null;
 }
 
-interface Channel {
+interface TemplateChannel {
   name: 'analysis' | 'commentary' | 'final';
   /** The tool that it calls; null if none. */
   to: string | null;
@@ -93,11 +93,11 @@ const CHANNEL =
 const CHANNEL_BEGUN = /<\|(?:start\|>(?:assistant|$|[^<]{0,200}$|[^<]{0,200}<\|channel)|channel\|>)/uy;
 const CHANNEL_ENDS = /<\|(?:end|return|call|start|channel)\|>/gu;
 
-export function channelAt(text: string, at: number): Channel | null {
+export function channelAt(text: string, at: number): TemplateChannel | null {
   CHANNEL.lastIndex = at;
   const match = CHANNEL.exec(text);
   if (match === null) return null;
-  const name = match[3] as Channel['name'];
+  const name = match[3] as TemplateChannel['name'];
   return { name, to: match[2] ?? match[4] ?? null, isTurn: match[1] !== undefined, end: CHANNEL.lastIndex };
 }
 
