@@ -1,6 +1,6 @@
 /**
- * Step 1 of the route: who somebody is, and whether they may talk. Messages from anybody who may not are neither stored nor
- * shown to a model. Our id of a chat or a person is the one that they were first known under, whatever address the platform uses
+ * Step 1 of the route: identifies chats and people, and decides who may talk. Messages from others are neither stored
+ * nor shown to a model. A chat or person keeps the id under which it was first known, whatever its platform address is
  * now; chat.yaml is the source of truth, and the store holds a copy for fast lookup.
  */
 import type { AccessRules } from '../core/access.js';
@@ -10,7 +10,7 @@ import type { JobAccess } from '../core/jobs.js';
 import type { Address, InboundChat, InboundSender } from '../core/message.js';
 import type { BaseServices } from './services.js';
 
-/** What was approved at run time (`coterie pair approve`). */
+/** Approvals granted at run time (`coterie pair approve`). */
 interface Approval {
   chat: boolean;
   sender: boolean;
@@ -19,13 +19,13 @@ interface Approval {
 
 export type AccessDecision =
   | 'enter'
-  /** The sender is unknown: offer a pairing code. */
+  /** Unknown sender: offer a pairing code. */
   | 'pair'
-  /** The group is not listed: if the bot was addressed there, tell the operator once. */
+  /** Unlisted group: tell the operator once if the bot was addressed there. */
   | 'unlisted'
   | 'stay-out';
 
-/** Pure. A listing of any id of the chat counts, so access survives a group's migration. */
+/** Pure. A listing of any of the chat's ids counts, so access survives a group's migration. */
 export function decideAccess(
   rules: AccessRules,
   chat: { kind: 'direct' | 'group'; chatIds: ChatId[]; senderId: ChatId },
@@ -40,7 +40,7 @@ export function decideAccess(
   return rules.direct === 'pairing' ? 'pair' : 'stay-out';
 }
 
-/** Whether this person was let in, not only a group that they are in. */
+/** Whether this person has access of their own, not only through a group. */
 function isKnown(rules: AccessRules, senderId: ChatId, approval: Approval): boolean {
   return approval.sender || isOwner(rules, senderId, approval) || rules.chats.includes(senderId);
 }
@@ -53,11 +53,11 @@ export interface AccessCheck {
   entry: AccessDecision;
   chatId: ChatId;
   senderId: ChatId;
-  /** This person was not let in, only the group that they are in. */
+  /** The person has access only through the group. */
   isStranger: boolean;
 }
 
-/** Identifies chat and sender, and decides whether they may enter. */
+/** Identifies chat and sender, and checks their access. */
 export async function checkAccess(
   services: BaseServices,
   channel: string,
@@ -70,7 +70,7 @@ export async function checkAccess(
   let isStranger = false;
   if (!sender.self || !isWithThemselves({ chat, sender })) {
     const rules = rulesFor(channel);
-    // What the account's owner writes in a direct chat is admitted if the other person is.
+    // A message by the account's own holder in a direct chat is admitted if the other person is.
     const asWho = sender.self && chat.kind === 'direct' ? chatId : senderId;
     const approval = await store.approvalOf({ chatId, senderId: asWho });
     const chatIds = [chatId, platformId(channel, chat.address)];
@@ -91,14 +91,14 @@ export async function checkAccess(
   return { entry, chatId, senderId, isStranger };
 }
 
-/** The account's owner, in the chat with themselves. */
+/** The account's holder, writing to themselves. */
 export function isWithThemselves({ chat, sender }: { chat: InboundChat; sender: InboundSender }): boolean {
   const theirs = [sender.address, sender.otherAddress];
   const isTheirs = (one: Address | undefined) => one !== undefined && theirs.includes(one);
   return chat.kind === 'direct' && (isTheirs(chat.address) || isTheirs(chat.otherAddress));
 }
 
-/** Whether the chat exists already or may enter. */
+/** Whether the chat exists or would be admitted. */
 export async function isKnownChat(
   { store, rulesFor }: BaseServices,
   channel: string,
@@ -110,7 +110,7 @@ export async function isKnownChat(
   return decideAccess(rulesFor(channel), group, approval) === 'enter';
 }
 
-/** Whether the creator of a job may still talk where it was created, as far as ids tell. */
+/** Whether the creator of a job still has access where it was created, judged by ids alone. */
 export function createJobAccess({ store, rulesFor }: Pick<BaseServices, 'store' | 'rulesFor'>): JobAccess {
   return {
     async admits({ chatId, senderId }) {
@@ -125,7 +125,7 @@ export function createJobAccess({ store, rulesFor }: Pick<BaseServices, 'store' 
   };
 }
 
-/** Where owners are notified: in the control chats, or if there are none, in their own chats. */
+/** Where owners are notified: the control chats, or their own chats if there are none. */
 export async function ownerChats({ store, channels, rulesFor }: BaseServices): Promise<ChatRecord[]> {
   const rules = [...channels.keys()].map(rulesFor);
   const isHere = (chat: ChatRecord | null) => chat !== null && channels.has(chat.channel);
@@ -139,7 +139,7 @@ export async function ownerChats({ store, channels, rulesFor }: BaseServices): P
 
 interface Identified {
   id: ChatId;
-  /** Another id of theirs that is not yet an alias of `id`; null when there is none. */
+  /** Another id of the same chat or person that is not yet an alias of `id`; null if none. */
   further: ChatId | null;
 }
 
@@ -148,7 +148,7 @@ interface Addresses {
   otherAddress?: Address;
 }
 
-/** Records no alias: access has not been decided yet. */
+/** Records no alias, because access has not been decided yet. */
 export function identifyChat(
   services: BaseServices,
   channel: string,
@@ -157,13 +157,13 @@ export function identifyChat(
   return identify(services, channel, addresses, EVERYWHERE);
 }
 
-/** Records no alias either. */
+/** Records no alias. */
 export function identifyPerson(
   services: BaseServices,
   channel: string,
   addresses: Addresses,
 ): Promise<Identified> {
-  // This runs for every message, so a person with a single address costs only one alias lookup.
+  // Runs for every message: a person with one address costs only one alias lookup.
   const lookups = addresses.otherAddress === undefined ? [asAlias] : EVERYWHERE;
   return identify(services, channel, addresses, lookups);
 }
@@ -176,7 +176,7 @@ export async function linkChat(
 ): Promise<void> {
   if (chatId === further) return;
   await store.addAlias(further, chatId);
-  // The alias in the store is sufficient; the one in the file matters only if the database is lost.
+  // The store's alias suffices; the one in the file matters only if the database is lost.
   await chatFiles
     .addAlias(chatId, further)
     .catch((error) => log.warn({ err: error, chat: chatId }, 'the new id could not be added to chat.yaml'));
@@ -190,7 +190,7 @@ const asAlias: Lookup = ({ store }, id) => store.aliasOf(id);
 const inStore: Lookup = async ({ store }, id) =>
   (await store.aliasOf(id)) ?? ((await store.chat(id)) ? id : null);
 
-/** If the database was lost, a chat that the store does not know may still have a folder that names this id. */
+/** After the loss of a database, a chat unknown to the store may still have a folder that names this id. */
 const inFolder: Lookup = async ({ store, chatFiles, log }, id) => {
   const found = await chatFiles.resolve(id).catch((error) => {
     log.warn({ err: error, chat: id }, 'groups/ could not be searched for a chat; it is treated as new');
@@ -201,13 +201,13 @@ const inFolder: Lookup = async ({ store, chatFiles, log }, id) => {
   return found;
 };
 
-/** Of two forms of somebody new, the one that an operator has let in. */
+/** If a new person has two ids, the one that an operator has approved. */
 const asApproved: Lookup = async ({ store }, id) =>
   (await store.approvalOf({ chatId: id, senderId: id })).sender ? id : null;
 
 const EVERYWHERE: Lookup[] = [inStore, inFolder, asApproved];
 
-/** Tries each lookup in order, for all of the ids. */
+/** Tries each lookup in order with all ids. */
 async function identify(
   services: BaseServices,
   channel: string,

@@ -1,7 +1,7 @@
 /**
- * Beside step 5 of the route: pending approvals. A question to people about a call is asked in the control chats, or if there are
- * none, in the chat itself for its owners. It shows exactly what would run; the arguments are somebody's words, so nothing in
- * them may look like another part of the question. And what people are told of a call that was refused or expired.
+ * Approvals of tool calls (step 5 of the route). The question is asked in the control chats, or if there are none, in
+ * the chat itself for its owners. It shows exactly what would run; arguments are untrusted text and must not imitate
+ * other parts of the question. Also the notices about refused or expired calls.
  */
 import { type AskedCall, type NewQuestion, type Offer, offerKeyOf, type Refusal } from '../core/access.js';
 import type { Post } from '../core/channel.js';
@@ -14,26 +14,24 @@ import { deliveriesOf, withButtons, withNumbers } from './deliver/reply.js';
 import { counted, oneLine, code as quoted } from './quoting.js';
 import type { BaseServices, Services } from './services.js';
 
-/** Whose call it is, and where people may be asked about it. */
+/** The origin of a call, and where to ask about it. */
 export interface Asking {
   /** The chat of the call. */
   chat: ChatRecord;
   room: RoomId;
-  /** In which the question is asked, if there are any. */
+  /** Where to ask, if there are any. */
   controlChats: ChatId[];
 }
 
-/** Longer arguments are cut in the question, and attached whole as a file. */
+/** Longer arguments are cut in the question and attached as a file. */
 const ARGUMENTS_CHARS = 3_000;
-/** The same of one text, so that the others are seen whatever it says. */
+/** Longer values are cut, so that the others stay visible. */
 const VALUE_CHARS = 600;
 const NAME_CHARS = 60;
 const MOST_REFUSED = 20;
 const MINUTE_MS = 60_000;
 
-/**
- * `wants`: who wants what, and why; `yes`: what a yes is to; `env`: what the commands of an agent find in their environment.
- */
+/** `wants`: who wants what, and why; `yes`: what a yes permits; `env`: environment of the agent's commands. */
 export async function questionAbout(
   services: BaseServices,
   { chat, room, controlChats }: Asking,
@@ -79,19 +77,19 @@ export async function questionAbout(
   return { call, posts, offers };
 }
 
-/** The control chats whose channel runs. */
+/** The control chats whose channel is running. */
 export function reachable(controlChats: readonly ChatId[], { channels }: BaseServices): ChatId[] {
   return [...new Set(controlChats)].filter((id) => channels.has(channelOf(id)));
 }
 
-/** A control chat in which nobody has written yet. What its id does not tell is taken from the chat that asks. */
+/** A control chat in which nobody has written yet, with defaults from the asking chat. */
 function unseen(id: ChatId, { account }: ChatRecord): ChatRecord {
   const address = addressOf(id);
   const channel = channelOf(id);
   return { id, channel, account, address, title: address, kind: 'group', activePersona: DEFAULT_PERSONA };
 }
 
-/** `whole`: for a file, if not all of it fits. */
+/** `whole`: the full text as a file, if it does not all fit. */
 function wordsOfQuestion(
   call: AskedCall,
   wants: string,
@@ -106,7 +104,7 @@ function wordsOfQuestion(
   if (environment) words.push(`Its commands find in their environment:\n\n${fenced(environment.shown)}`);
   const { refused } = commandEnv(env);
   if (refused.length > 0) {
-    // With these, the giver of the task would decide what the commands run.
+    // These variables would let the task's author decide what the commands run.
     const names = refused.slice(0, MOST_REFUSED).map((name) => shownName(name));
     const more = refused.length > names.length ? ` and ${refused.length - names.length} more` : '';
     words.push(`Refused of what the task wants to set there, and not set: ${names.join(', ')}${more}.`);
@@ -129,12 +127,12 @@ function fileOf({ id }: AskedCall): string {
   return `arguments-${id}.txt`;
 }
 
-/** A name as people are shown it. */
+/** A name, quoted and on one line. */
 export function shownName(text: string, most = NAME_CHARS): string {
   return quoted(oneLine(text, most));
 }
 
-/** A sentence that holds somebody's words: on one line, with invisible characters spelt out. */
+/** Untrusted text as one line, with invisible characters escaped. */
 export function sentence(text: string): string {
   return spelt(text.replaceAll(/[\s\p{Z}]+/gu, ' '));
 }
@@ -146,8 +144,8 @@ interface ShownArguments {
 }
 
 /**
- * As JSON, in which no text begins a line, and characters that are invisible, turn the writing or push text out of sight are
- * spelt out. If it is too long, each text is cut.
+ * Arguments as JSON, in which no text begins a line. Characters that are invisible, change the writing direction or
+ * push text out of sight are escaped. If it is too long, each value is cut.
  */
 export function argumentsShown(given: string): ShownArguments {
   return shownOf(JSON.parse(given.trim() || '{}'));
@@ -184,7 +182,7 @@ function fenced(json: string): string {
   return `${fence}json\n${json}\n${fence}`;
 }
 
-/** Invisible characters, those that turn the writing, unusual or many blanks, and heaped-up marks. */
+/** Invisible and direction-changing characters, unusual or many spaces, and stacked combining marks. */
 const UNSEEN = /(?!\n)[\p{C}\p{Zl}\p{Zp}\p{DI}]|(?! )\p{Zs}|(?<=\S {16}) +|(?<=\p{M}{3})\p{M}+/gu;
 
 function spelt(text: string): string {
@@ -201,18 +199,18 @@ const DENIED = 'Denied: a person was asked and said no. It was not run; do witho
 const EXPIRED = 'Not run: a person was asked and did not decide in time. Do without it, and say so.';
 
 export async function denialOf(services: Services, call: AskedCall): Promise<Refusal> {
-  // The outcome of a task tells of its calls.
+  // The task's outcome reports its calls.
   if ((await services.store.task(call.turnId)) !== null) return { content: DENIED, told: null };
   const told = `${shownName(call.tool)} was not allowed, so it was not run.`;
   return { content: DENIED, told: await refusalPost(services, call, told) };
 }
 
-/** What the model is told of a call that people did not allow. */
+/** The tool result that the model gets for a refused call. */
 export function refusedWith(decision: 'denied' | 'expired'): string {
   return decision === 'denied' ? DENIED : EXPIRED;
 }
 
-/** Nobody has decided in time. Returns the room that goes on; null if it was over already. */
+/** Nobody decided in time. Returns the room to resume; null if the call had already ended. */
 export async function expireCall(services: Services, id: string): Promise<RoomId | null> {
   const { store, clock, audit } = services;
   const now = clock.now();

@@ -1,8 +1,7 @@
 /**
- * Joins the steps of the route. Accepted commands wake the command lane and accepted messages wake their rooms (step 1
- * → 2); whatever a turn or a command put into the outbox is delivered (step 7). At startup it takes up what the store
- * lists as unfinished: recovery uses the same code. Events from inside the gateway enter through step 1 like everything
- * else.
+ * Joins the steps of the route. Accepted commands wake the command lane, accepted messages their rooms (step 1 → 2),
+ * and outbox entries are delivered (step 7). At start it takes up all work that the store lists as unfinished, with the
+ * same code. Events from inside the gateway also enter through step 1.
  */
 import { askedCallIn } from '../core/access.js';
 import type { Receive } from '../core/channel.js';
@@ -28,44 +27,42 @@ import { createWork } from './work/work.js';
 
 export interface Conversation extends JobRooms {
   receive: Receive;
-  /** The loop of a turn, for whoever runs tasks. */
+  /** The loop of a turn, for running tasks. */
   work: Work;
-  /**
-   * Adds an event from inside the gateway to a room as a message, once per event id. Resolves when it is on the disk.
-   */
+  /** Adds an internal event to a room as a message, once per event id. Resolves when it is on disk. */
   tell(event: InsideEvent): Promise<void>;
   /** Continues the turn that is suspended on `waitsFor` with this result. Does nothing if no turn waits for it. */
   resume(result: { waitsFor: string; content: string; failed: boolean }): Promise<void>;
   /** Takes up unfinished work from the store: after a crash, and when another process wrote to it. */
   takeUp(pending: Pending): void;
-  /** Runs the memory flushes that are still pending in these channels' chats. */
+  /** Runs the pending memory flushes of these channels' chats. */
   takeUpWindows(channels: string[]): void;
-  /** Puts the memory of those who talked in order, if `memory.consolidate` is set; once a night. */
+  /** Consolidates the memory of personas that spoke, if `memory.consolidate` is set; once a night. */
   consolidate(signal: AbortSignal): Promise<void>;
-  /** Tells the control chats once in a period what was said elsewhere, until the signal aborts. */
+  /** Periodically posts digests of other chats in the control chats, until the signal aborts. */
   digests(plan: DigestPlan, signal: AbortSignal): Promise<void>;
-  /** Resolves when no flush or compaction is under way. */
+  /** Resolves when no flush or compaction is running. */
   resting(): Promise<void>;
   /** Resolves when nothing in this channel is waiting, running or being sent. */
   idle(channel: string): Promise<void>;
   /**
-   * Lets turns and sends finish within the given time. What is unfinished by then stays in the store and is taken up at
-   * the next start.
+   * Lets turns and sends finish within the given time. Unfinished work stays in the store and is taken up at the next
+   * start.
    */
   stop(withinMs: number): Promise<void>;
 }
 
-/** Something from inside the gateway: a schedule that fired, a digest, the result of other work. */
+/** An internal event: a schedule that fired, a digest, the result of other work. */
 export interface InsideEvent {
   id: string;
   room: RoomId;
   about: string;
   text: string;
-  /** The persona it is for; null means the active persona. */
+  /** The persona it is for; null: the active persona. */
   personaId: PersonaId | null;
-  /** What the journal says of it; left out: the text. */
+  /** The journal's content. Default: the text. */
   content?: Record<string, unknown>;
-  /** Words from outside stand in it; left out: none do. */
+  /** It contains words from outside. Absent: it does not. */
   tainted?: true;
 }
 
@@ -87,7 +84,7 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
   const scheduler = createScheduler(services, debounceMs, run);
   const commands = createCommandLane(services, scheduler);
   const intake = createReceive(services);
-  /** By what suspended turns wait for: cancels the timer. */
+  /** Cancels the timer; keyed by what the suspended turn waits for. */
   const alarms = new Map<string, () => void>();
   let stopping = false;
 
@@ -97,7 +94,7 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
     return end;
   }
 
-  /** Goes through step 1 like a batch from a platform, so it is durable and in order. */
+  /** Goes through step 1 like a platform's batch, so it is durable and in order. */
   async function fromInside(receipt: Receipt): Promise<void> {
     const batch = { channel: 'inside', account: 'inside', now: clock.now(), receipts: [receipt] };
     const { rooms } = await store.receive(batch);
@@ -187,7 +184,7 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
       const enough = new AbortController();
       const deadline = clock.sleep(withinMs, enough.signal);
       const turns = scheduler.stop();
-      // Running flushes are abandoned: a full window is found again at the next start.
+      // Running flushes are abandoned: the next start finds the window full again.
       const rest = windows.stop();
       await Promise.race([Promise.all([commands.stop(), turns.done]), deadline]);
       turns.force();

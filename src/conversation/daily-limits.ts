@@ -1,8 +1,8 @@
 /**
- * What may be used in a day (`limits`), and the meters through which models are asked. A meter checks the limits before each
- * request and counts afterwards what the request took. That counts at once; it is stored together with the request's result, or
- * at the end of the work. A crash loses what one turn has used so far, and requests that run at the same time may exceed a limit
- * together. What a model client noticed is passed on to the owners.
+ * Daily limits (`limits`), and the meters through which models are asked. A meter checks the limits before each request
+ * and counts its usage afterwards. Usage counts at once, but is stored with the request's result or at the end of the
+ * work: a crash loses what one turn has used so far, and concurrent requests may exceed a limit together. Warnings of
+ * model clients are passed on to the owners.
  */
 import { describe, Fault, type FaultCode } from '../core/errors.js';
 import { type ChatId, type PersonaId, roomParts } from '../core/ids.js';
@@ -34,7 +34,7 @@ const CODES: Record<LimitStatus['scope'], FaultCode> = {
   person: 'limit_person',
 };
 
-/** The key of a limit in the configuration, in the section `limits`. */
+/** The key of a limit in the configuration's section `limits`. */
 export function limitName({ unit, scope }: LimitStatus): string {
   return `${unit}_per_${scope}`;
 }
@@ -47,7 +47,7 @@ export function isLimit({ code }: Fault): boolean {
   return Object.values(CODES).includes(code);
 }
 
-/** What a meter has counted that is not stored yet. */
+/** Usage counted by a meter but not stored yet. */
 interface Account {
   payer: Payer;
   due: Usage | null;
@@ -57,7 +57,7 @@ export function createDailyLimits(services: BaseServices & { deliver: Deliver })
   const { store, clock } = services;
   const set = limitsSet(services.settings.limits);
   const countsPeople = set.some(({ scope }) => scope === 'person');
-  /** It counts before it is stored. */
+  /** Counts towards limits before it is stored. */
   const unpaid = new Set<Account>();
 
   async function statuses(payer: Payer): Promise<LimitStatus[]> {
@@ -162,7 +162,7 @@ function createMeter(
 
 const NOTHING: Amount = { tokens: 0, cost: 0 };
 
-/** The limits that are set, the widest first. */
+/** The configured limits, widest first. */
 function limitsSet(limits: DailyLimitSettings): Omit<LimitStatus, 'used'>[] {
   const all = [
     ['day', limits.tokensPerDay, limits.moneyPerDay],
@@ -188,18 +188,18 @@ function sumOf(amounts: Amount[]): Amount {
   return amounts.reduce((a, b) => ({ tokens: a.tokens + b.tokens, cost: a.cost + b.cost }), NOTHING);
 }
 
-/** Tokens from the server's cache cost as much as others: what they cost less differs from server to server. */
+/** Cached tokens are charged in full, because servers' discounts differ. */
 function costOf({ inputTokens, outputTokens }: Usage, { input, output }: Prices): number {
   return Math.ceil(inputTokens * input + outputTokens * output);
 }
 
-/** null for a server that does not count, or says that it was nothing. */
+/** null if the server does not count, or reports zero. */
 function countedBy(event: ModelEvent & { kind: 'done' }): Usage | null {
   const usage = spentOn(event);
   return usage && usage.inputTokens + usage.outputTokens > 0 ? usage : null;
 }
 
-/** A server that does not count is no free pass. */
+/** A server that does not count must not evade the limits. */
 function estimated({ messages, tools }: ModelRequest, written: string): Usage {
   const described = tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools));
   return { inputTokens: tokensOf(messages) + described, outputTokens: estimateTokens(written) };
@@ -209,7 +209,7 @@ function answerOf({ text, calls }: ModelEvent & { kind: 'done' }): string {
   return text + calls.map((call) => call.name + call.arguments).join('');
 }
 
-/** A request that came to nothing was paid for where the server has worked on it. */
+/** A failed request is charged if the server has worked on it. */
 function hasWorked({ code }: Fault, written: string): boolean {
   return written !== '' || code === 'model_empty' || code === 'model_endless' || code === 'model_silent';
 }

@@ -1,4 +1,4 @@
-/** Who takes part in a chat: the active persona and those invited, how they are shown, and what they say when they first appear. */
+/** The participants of a chat: the active persona and those invited, their appearance, and their greetings. */
 import type { Appearance, Channel, Greeting, NewDelivery } from '../core/channel.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { cutAt } from '../core/cut.js';
@@ -9,7 +9,7 @@ import type { BaseServices, Deliver } from './services.js';
 
 type Members = Pick<ChatRecord, 'activePersona' | 'invited' | 'away'>;
 
-/** The active persona comes first. If its file has been removed, `default` takes its place. */
+/** The active persona comes first. If its file was removed, `default` takes its place. */
 export function presentIn(chat: Members, personas: readonly { id: PersonaId }[]): PersonaId[] {
   const exists = (id: PersonaId) => personas.some((persona) => persona.id === id);
   const active = exists(chat.activePersona) ? chat.activePersona : DEFAULT_PERSONA;
@@ -24,8 +24,8 @@ export function hasSeveral(chat: Members, personas: readonly { id: PersonaId }[]
 const USER_CHARS = 80;
 
 /**
- * The one person a persona talks with: `{{user}}` in its texts. null in a group. People choose their own names, and this one
- * is part of the system prompt, so it becomes one short line.
+ * The one person a persona talks with: `{{user}}` in its texts. null in a group. People choose their own names, and
+ * this one is part of the system prompt, so it becomes one short line.
  */
 export function userIn({ kind, title }: ChatRecord): string | null {
   const line = title
@@ -37,8 +37,8 @@ export function userIn({ kind, title }: ChatRecord): string | null {
 }
 
 /**
- * The name and picture a persona is shown with when several take part, or always where the channel wants it; undefined
- * for `default`, which has no name of its own.
+ * A persona's name and picture, shown if several take part or if the channel always wants them; undefined for
+ * `default`, which has no name of its own.
  */
 export function appearanceOf(
   { facesAlone }: Pick<Channel, 'facesAlone'>,
@@ -54,15 +54,15 @@ export function appearanceOf(
   return { personaId, name, avatar, ...(alone ? { alone } : {}) };
 }
 
-/** Its greeting with the names filled in; empty if it has none. */
+/** Its greeting with names filled in; empty if it has none. */
 export function greetingOf(chat: ChatRecord, { name, greeting }: Persona): string {
   return greeting === null ? '' : filledIn(greeting, { char: name, user: userIn(chat) ?? 'everybody' });
 }
 
 /**
- * What a persona says when it first appears in a room: at `/start`, when it is switched to or invited, and before its answer to
- * the first message. null when it has no greeting, or has heard or said something here already. `except`: messages that are
- * just being answered. `chat`: with the persona in it.
+ * A persona's greeting when it first appears in a room: at `/start`, when switched to or invited, and before its answer
+ * to the first message. null if it has none, or has already heard or said something here. `except`: messages being
+ * answered. `chat`: with the persona in it.
  */
 export async function greetingFor(
   { store }: BaseServices,
@@ -85,7 +85,7 @@ export async function greetingFor(
   return { room, personaId: persona.id, text, hearers: presentIn(chat, personas) };
 }
 
-/** A greeting as it is delivered, in the persona's own name. */
+/** A greeting as deliveries in the persona's own name. */
 export function greetingDeliveries(
   channel: Channel,
   chat: ChatRecord,
@@ -99,7 +99,7 @@ export function greetingDeliveries(
   return deliveriesOf(channel, text, from);
 }
 
-/** Greets before the answer to `batch`, once. Returns whether it is new. */
+/** Greets before the answer to `batch`, once. Returns whether the greeting is new. */
 export async function greet(
   services: BaseServices & { deliver: Deliver },
   chat: ChatRecord,

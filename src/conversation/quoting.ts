@@ -1,4 +1,4 @@
-/** Quotes other people's text within an answer, on one line, without letting it affect the answer's markup. Pure. */
+/** Quotes untrusted text in an answer, on one line, without affecting the answer's markup. Pure. */
 
 /** Inline code, with more backticks than the text contains. */
 export function code(text: string): string {
@@ -8,10 +8,10 @@ export function code(text: string): string {
   return `${ticks}${gap}${text}${gap}${ticks}`;
 }
 
-/** Marks that turn the direction of writing, and so the look of all that follows. */
+/** Characters that change the writing direction, and thus the look of the text after them. */
 const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
-/** White space, line ends and control characters as single spaces, cut to so many characters. */
+/** Collapses white space and control characters to single spaces; cuts to `most` characters. */
 export function oneLine(text: string, most: number): string {
   const characters = Array.from(
     text
@@ -28,14 +28,14 @@ export function oneLine(text: string, most: number): string {
     : characters.join('');
 }
 
-/** Letters, and what stands between them in names: on no platform a link, a mention, a number to call or a mark. */
+/** Letters and the punctuation of names: on no platform a link, mention, phone number or markup. */
 const PLAIN_NAME =
   /^(?=.*\p{L})(?!.*\p{N}{5})(?:[\p{L}\p{M}\p{N}\p{Extended_Pictographic} ,!?&'’-]|\ufe0f|\u200d)+$/u;
 const NAME_CHARS = 60;
 
 /**
- * Somebody's name, in a sentence of the gateway's own: as its letters, on one line. `[x](https://…)`, `@everyone`, `notes.md`
- * and `**x**` stand as code, of which no platform makes anything.
+ * A person's name within the gateway's own text, on one line. `[x](https://…)`, `@everyone`, `notes.md` and `**x**`
+ * become inline code, which no platform interprets.
  */
 export function nameInWords(name: string): string {
   const line = oneLine(name, NAME_CHARS) || '?';
@@ -52,7 +52,7 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** Closes a code fence left open (by a cut, for instance), which would swallow the text after it. */
+/** Closes an open code fence (e.g. after a cut), which would swallow the text after it. */
 export function withFencesClosed(markdown: string): string {
   let open = '';
   for (const line of markdown.split('\n')) {

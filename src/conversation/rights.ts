@@ -1,6 +1,6 @@
 /**
- * What somebody may do in a chat: asked for their commands (step 1), and for the tool calls that their words lead to (step 5).
- * Then nothing is asked of the store or of the platform before a tool needs to know.
+ * A person's rights in a chat, for their commands (step 1) and the tool calls that their words lead to (step 5). Lazy:
+ * the store and the platform are asked only when a tool needs to know.
  */
 import type { Permission } from '../core/access.js';
 import type { ChatRecord } from '../core/chat-record.js';
@@ -21,11 +21,11 @@ export interface Actor {
 
 export interface Rights {
   isOwner: boolean;
-  /** Whether they may change things in the chat; asks the platform if necessary, which may not answer. */
+  /** Whether they may change things in the chat; may ask the platform, which may not answer. */
   mayChange(): Promise<Permission>;
 }
 
-/** If the platform does not say by then who is an administrator, it is not known. */
+/** Time-out for the platform's answer about administrators; after it, the answer is unknown. */
 const ASKING_MS = 5_000;
 
 export async function rightsOf(services: BaseServices, actor: Actor): Promise<Rights> {
@@ -55,13 +55,13 @@ async function administers(
   }
 }
 
-/** Words, as far as their author matters. */
+/** The fields that identify the author. */
 type Words = Pick<StoredMessage, 'author' | 'forwardedFrom' | 'platformMessageId'>;
 
-/** Words of more people than this are nobody's order. */
+/** Beyond this many people, the words count as nobody's. */
 const MOST_PEOPLE = 20;
 
-/** Whose words a turn answers. Words of personas in a group round count as words of those who began it. */
+/** The people whose words a turn answers. In a group round, personas' words count as those of the people who began it. */
 export function askerOfTurn(
   services: BaseServices,
   chat: ChatRecord,
@@ -69,7 +69,7 @@ export function askerOfTurn(
   round: GroupRound | null,
 ): Asker {
   const said = round?.said ?? [];
-  // After a long wait there may be another round.
+  // After a long wait, the room may be in another round.
   const isOfRound = batch.every(({ id }) => said.some((each) => each.id === id));
   const earlier = said.filter(({ id, by }) => by === null && !batch.some((each) => each.id === id));
   if (!isOfRound || earlier.length === 0) return askerOf(services, chat, async () => batch);
@@ -101,8 +101,8 @@ export function askerOf(
 }
 
 /**
- * All people who said something. Nobody where something came from inside the gateway, or where all of it is only forwarded.
- * What a person scheduled counts as theirs, with the rights that they have then.
+ * All people who said something; empty if any of it came from inside the gateway, or if all of it is forwarded. A job
+ * counts as its creator's words, with their current rights.
  */
 async function peopleIn(
   { store }: BaseServices,
@@ -114,7 +114,7 @@ async function peopleIn(
     if (author.kind === 'gateway') {
       const jobId = jobOfEvent(platformMessageId);
       const job = jobId === null ? null : await store.job(jobId);
-      // A persona's own idea, and one that words from outside may have led to, is nobody's.
+      // A job is nobody's if it is a persona's own idea or may come from words from outside.
       if (job === null || job.followUp || job.tainted || job.senderId === '') return [];
       const { senderId: id } = job;
       people.set(id, people.get(id) ?? { id, administrator: false });
@@ -128,7 +128,7 @@ async function peopleIn(
   return hasOwnWords ? [...people.values()] : [];
 }
 
-/** Asks one after the other, up to the first who may not, to ask the platform as little as possible. */
+/** Checks one after the other and stops at the first refusal, to ask the platform as little as possible. */
 async function weakest(all: Rights[]): Promise<Permission> {
   for (const { mayChange } of all) {
     const permission = await mayChange();

@@ -1,6 +1,6 @@
 /**
- * What every step of the route may use: the ports that other folders implement, what the steps offer each other, and the
- * settings. Passed whole as the first parameter; what a step works on is passed beside it.
+ * The services available to every step of the route: ports implemented by other folders, what the steps offer each
+ * other, and settings. Passed as the first parameter; a step's subject is passed separately.
  */
 
 import type { AccessRules } from '../core/access.js';
@@ -32,28 +32,28 @@ export interface Services {
   memory: Memory;
   clipboard: Clipboard;
   archives: Archives;
-  /** Left out: there is none. */
+  /** Absent: there is none. */
   workspace?: Workspace;
   recall: Recall;
   media: Media;
   journal: JournalFiles;
-  /** What speaks replies; null: nothing is configured. */
+  /** Text-to-speech for replies; null if not configured. */
   speech: Speech | null;
   /** Always asked through a meter of `dailyLimits`. */
   model: ModelClient;
-  /** What turns saw, for `coterie replay`. */
+  /** The input of turns, for `coterie replay`. */
   records: TurnRecords;
-  /** What was exported and waits to be sent. */
+  /** Finished exports that wait to be sent. */
   exports: ChatExports;
-  /** Left out: blocks of artifacts in answers are words like any other. */
+  /** Absent: artifact blocks in answers are ordinary text. */
   artifacts?: Pick<Artifacts, 'write' | 'find'>;
-  /** Left out: there are none. */
+  /** Absent: there are none. */
   skills?: Skills;
-  /** What personas are to be told, and when. */
+  /** Scheduled messages to personas. */
   jobs: Jobs;
   audit: Audit;
   settings: Settings;
-  /** Who may talk in a channel. */
+  /** The access rules of a channel. */
   rulesFor(channel: string): AccessRules;
   /** The channel's name as shown to people. */
   labelOf(channel: string): string;
@@ -64,47 +64,47 @@ export interface Services {
   newId(): string;
   /** 8 upper-case letters without I and O. */
   newPairingCode(): string;
-  /** 6 letters and digits that are told apart easily. */
+  /** 6 letters and digits that are easy to tell apart. */
   newCallCode(): string;
-  /** Removes secrets from a text that a tool has read or written and that leaves the gateway. */
+  /** Removes secrets from text that a tool has read or written and that leaves the gateway. */
   redact(text: string): string;
   log: Log;
   metrics: Metrics;
   /** Facts about this process, for `/status`. */
   facts: { version: string; model: string; startedAt: number };
-  /** What the stored data takes on the disk, for `/status`. */
+  /** Disk usage of the stored data, for `/status`. */
   sizes(): Promise<StoredSizes>;
   toolsFor: ToolsFor;
-  /** Left out: tools are ready from the beginning. */
+  /** Absent: tools are ready from the start. */
   toolsReady?: ToolsReady;
   deliver: Deliver;
   dailyLimits: DailyLimits;
   windows: Windows;
 }
 
-/** What is there before the conversation is made. */
+/** The services that exist before the conversation is created. */
 export type BaseServices = Omit<Services, 'toolsFor' | 'toolsReady' | 'deliver' | 'dailyLimits' | 'windows'>;
 
-/** Step 7: the only way out. Everything that is said goes through the outbox. */
+/** Step 7: the only way out. All messages go through the outbox. */
 export interface Deliver {
   /** The outbox may hold something for this chat. */
   wake(chatId: ChatId): void;
   /**
-   * Adds messages that belong to no turn to the outbox. False if all were posted before. `greeting`: what the first of them
-   * adds to the transcript.
+   * Adds messages that belong to no turn to the outbox. False if all were posted before. `greeting`: the first
+   * message's entry in the transcript.
    */
   post(to: ChatPlace, deliveries: NewDelivery[], greeting?: Greeting): Promise<boolean>;
-  /** The same for words of the gateway itself. In a group, they are shown as a reply to `replyTo`. */
+  /** The same for the gateway's own text. In a group, it is shown as a reply to `replyTo`. */
   say(to: ChatPlace, origin: string, text: string, replyTo?: string | null): Promise<boolean>;
-  /** A persona's message outside its answer, through a tool. Posting it twice has no effect. */
+  /** A persona's message outside its answer, through a tool. Idempotent. */
   sideMessage(message: SideMessage): Promise<'posted' | 'unknown chat'>;
-  /** A persona's reaction to a message, through a tool. Posting it twice has no effect. */
+  /** A persona's reaction to a message, through a tool. Idempotent. */
   reaction(reaction: Reaction): Promise<'posted' | 'unknown message'>;
-  /** Tells the owners once, in the control chats if there are any, else in their own. Never rejects. */
+  /** Tells the owners once: in the control chats, or in their own chats if there are none. Never rejects. */
   tellOwners(notice: Notice): Promise<void>;
   /**
-   * Takes a chat's delivery lane for a reply that is just being finished; null if it cannot be sent at once. The caller
-   * must leave the lane; `send` leaves it by itself.
+   * Takes a chat's delivery lane for a reply that is about to finish; null if it cannot be sent at once. The caller
+   * must call `leave`, unless it calls `send`.
    */
   take(chatId: ChatId, kind: 'direct' | 'group', channel: Channel): Lane | null;
   /** Shows a typing indicator until the returned function is called, as far as the rate limit allows. */
@@ -113,9 +113,9 @@ export interface Deliver {
   live(reply: UnfinishedReply): LiveReply;
   /** Resolves when nothing of this channel is left to send. */
   idle(channel: string): Promise<void>;
-  /** Sends only what can go at once, without waiting for retries. Resolves when that is sent. */
+  /** Sends only what can go at once, without waiting for retries; resolves afterwards. */
   drain(): Promise<void>;
-  /** Starts no more sends; `done` resolves when those in flight are over. The rest stays in the outbox. */
+  /** Starts no more sends; `done` resolves when those in flight have ended. The rest stays in the outbox. */
   stop(): { done: Promise<void>; force(): void };
 }
 
@@ -137,24 +137,24 @@ export interface UnfinishedReply {
   chatId: ChatId;
   channel: Channel;
   to: Recipient;
-  /** What an earlier run of the turn has shown. */
+  /** Parts shown by an earlier run of the turn. */
   shown: ShownPart[];
   /** The deliveries of a text, as for the final reply. */
   deliveriesOf(text: string): NewDelivery[];
 }
 
 export interface LiveReply {
-  /** The whole text so far. Empty (a restart) changes nothing: what is shown stays until there is more. */
+  /** The whole text so far. Empty (after a restart) keeps what is shown until there is more. */
   tell(text: string): void;
   /** Starts no further change; a running one may finish. */
   end(): void;
 }
 
-/** What may be used in a day (`limits`). */
+/** Daily usage limits (`limits`). */
 export interface DailyLimits {
-  /** The limits that are set and concern a payer, the widest first. */
+  /** The configured limits that concern a payer, widest first. */
   statuses(payer: Payer): Promise<LimitStatus[]>;
-  /** The widest limit of which nothing is left today; null: it may go on. */
+  /** The widest limit that is used up today; null if none. */
   reached(payer: Payer): Promise<LimitStatus | null>;
   meter(payer: Payer): MeteredModel;
 }
@@ -163,13 +163,13 @@ export interface DailyLimits {
 export interface Payer {
   room: RoomId;
   personaId: PersonaId;
-  /** Whose words led to it; null: nobody's. */
+  /** The person whose words led to it; null if nobody's. */
   personId: ChatId | null;
-  /** Which persona it is for is still to be decided: no persona's own limit counts. */
+  /** The persona is not chosen yet, so no persona limit applies. */
   undecided?: true;
 }
 
-/** A limit that concerns a payer, and what has been used of it today; money in millionths. */
+/** A limit that concerns a payer, with today's usage; money in millionths. */
 export interface LimitStatus {
   scope: 'day' | 'chat' | 'persona' | 'person';
   unit: 'tokens' | 'money';
@@ -177,21 +177,21 @@ export interface LimitStatus {
   most: number;
 }
 
-/** A model for one payer, with what its requests have used. */
+/** A model for one payer, with the usage of its requests. */
 export interface MeteredModel {
-  /** At a limit its requests fail, with the code of the limit. */
+  /** Once a limit is reached, requests fail with the limit's code. */
   model: ModelClient;
-  /** What was used and is not stored yet. */
+  /** Usage that is not stored yet. */
   due(): Usage | null;
-  /** The same as it is charged to a persona and the payer. */
+  /** The same, as charged to a persona and the payer. */
   spent(personaId: PersonaId): Spent | undefined;
-  /** What was due is stored. */
+  /** Call when the due usage was stored. */
   paid(): void;
-  /** Stores what is due. Never rejects. */
+  /** Stores the due usage. Never rejects. */
   settle(): Promise<void>;
 }
 
-/** One persona's window in one room: what a flush or compaction works on. */
+/** One persona's window in one room: the subject of a flush or compaction. */
 export interface Subject {
   chat: ChatRecord;
   room: RoomId;
@@ -202,28 +202,28 @@ export interface Subject {
 
 /** The size of a turn's request. */
 export interface WindowSize {
-  /** Our estimate of the whole request, in tokens. */
+  /** Estimated tokens of the whole request. */
   estimated: number;
-  /** The number of addressed messages and own replies in the window, including this turn's. */
+  /** Number of addressed messages and own replies in the window, including this turn's. */
   messages: number;
   /** There are more messages than a request may contain. */
   overfull: boolean;
 }
 
-/** Flushes and compactions of windows, beside the route. One at a time per view. */
+/** Flushes and compactions of windows, one at a time per view. */
 export interface Windows {
-  /** Aborts a running flush or compaction of a view; once this resolves, it writes nothing more. */
+  /** Aborts a running flush or compaction of a view; once it resolves, nothing more is written. */
   halt(room: RoomId, personaId: PersonaId): Promise<void>;
   /** The same for every view of a chat, including those of deleted personas. */
   haltChat(chatId: ChatId): Promise<void>;
   /**
-   * Before a persona is deleted: archives what its windows in this chat hold, to be flushed later, and moves the
-   * windows past it. Throws when an archive cannot be written.
+   * Before a persona is deleted: archives the content of its windows in this chat, to be flushed later, and moves the
+   * windows past it. Throws if an archive cannot be written.
    */
   close(chatId: ChatId, personaId: PersonaId): Promise<void>;
   /**
-   * Copies the conversation since the last reset into the archive folder. null if there is none. `isOld`: nothing has changed
-   * since the last copy, which is still there; 'too many': so many were made within the last hour.
+   * Copies the conversation since the last reset into the archive folder. null if there is none. `isOld`: unchanged
+   * since the last copy, which still exists; 'too many': the hourly limit is reached.
    */
   copy(
     room: RoomId,
@@ -233,15 +233,15 @@ export interface Windows {
   isFull(subject: Subject, sizes: WindowSize, measured: Measured | null): boolean;
   /**
    * Makes room for a turn's request. Resolves when there is room, when there cannot be any, or at the deadline.
-   * `refused` is our estimate of a request that the server rejected as too long.
+   * `refused`: our estimate of a request that the server rejected as too long.
    */
   makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void>;
   /**
-   * A turn asks its model: when it has waited a minute, work that nobody waits for ends, because a server may do one
-   * thing at a time. Call the result when the model has begun to answer.
+   * To be called when a turn asks its model: after a minute, aborts work that nobody waits for, because a server may
+   * handle one request at a time. Call the result when the model begins to answer.
    */
   giveWay(): () => void;
-  /** The size of a request as the server counted it, if that is credible; otherwise our estimate. */
+  /** The server's count of a request if credible; otherwise our estimate. */
   credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
   /**
    * After a turn: starts a compaction if the window fills up, or if the model server read only a part of the turn's
@@ -249,11 +249,11 @@ export interface Windows {
    */
   consider(subject: Subject, sizes: WindowSize, measured: Measured | null, isCut: boolean): void;
   /**
-   * Other work on a persona's memory, behind the flushes and compactions of its view, and ended by whatever ends them
-   * and by a turn that needs room. Resolves when it has settled; it does not begin once we are stopping.
+   * Queues other work on a persona's memory behind its view's flushes and compactions. Aborted by whatever aborts
+   * those, and by a turn that needs room. Resolves when it has settled; never begins during a stop.
    */
   beside(subject: Subject, work: (signal: AbortSignal) => Promise<void>): Promise<void>;
-  /** Takes up pending flushes, and what an earlier run left unfinished. */
+  /** Takes up pending flushes, and work that an earlier run left unfinished. */
   start(channels: string[]): void;
   /** Aborts all running work; resolves when it has settled. */
   stop(): Promise<void>;
@@ -262,33 +262,33 @@ export interface Windows {
 }
 
 export interface Settings {
-  /** The most tokens of an answer, for which room is kept in the model's context window. */
+  /** Maximum tokens of an answer, reserved in the model's context window. */
   maxOutputTokens: number;
   maxToolRounds: number;
   callLimits: CallLimits;
-  /** How long a call waits for a person. */
+  /** How long a call waits for a person's decision. */
   approvalMs: number;
-  /** What `/persona model` may choose beside the configured model. */
+  /** The models that `/persona model` offers beside the configured one. */
   choices: readonly ModelChoice[];
   debounceMs: number;
   compactAfterMessages: number;
   keepRecentMessages: number;
   overheardMessages: number;
-  /** What a chat sees of what a persona saves; null: `quiet` in direct chats, `off` in groups. */
+  /** How a chat is told about saved memory; null: `quiet` in direct chats, `off` in groups. */
   announce: 'off' | 'quiet' | 'full' | null;
   tier1By: Tier1By;
-  /** The tokens that a night's consolidation of memory may use, and what a prompt shows of MEMORY.md; null: there is none. */
+  /** Token budget of a night's consolidation, and the characters of MEMORY.md in a prompt; null: disabled. */
   consolidation: { tokens: number; memoryChars: number } | null;
-  /** `delivery.max_age_hours` in ms: an answer to a message that waited longer says that it is late. */
+  /** `delivery.max_age_hours` in ms: answers to messages that waited longer say that they are late. */
   maxAgeMs: number;
-  /** Whether a model decides who answers when nobody was named; and the caps on personas talking among themselves. */
+  /** Whether a model decides who answers if nobody was named; and the caps on personas talking to each other. */
   natural: boolean;
   caps: { rounds: number; replies: number };
-  /** What may be used in a day, and how often a person is answered in a minute. */
+  /** Daily limits, and the rate limit per person. */
   limits: DailyLimitSettings;
 }
 
-/** `limits` of the configuration. null: there is no such limit. Money is in the unit of the prices. */
+/** `limits` of the configuration; null: unlimited. Money is in the unit of the prices. */
 export interface DailyLimitSettings {
   messagesPerMinute: number | null;
   tokensPerChat: number | null;
@@ -301,21 +301,21 @@ export interface DailyLimitSettings {
   moneyPerDay: number | null;
 }
 
-/** What a turn may do with tools at once: the keys of `limits`. */
+/** Limits of a turn's tool use: the keys of `limits`. */
 export interface CallLimits {
   callsPerAnswer: number;
-  /** For each tool whose calls people see at once. */
+  /** Per tool whose calls people see at once. */
   sendsPerTurn: number;
   sameCallsPerTurn: number;
 }
 
-/** The tokens available for a request to a persona's model: its window, as known now, minus what is kept for the answer. */
+/** The tokens available for a request to a persona's model: its window, as known now, minus the answer's reserve. */
 export function requestTokens({ model, settings }: BaseServices, name: string | null): number {
   const window = model.contextTokens(name ?? undefined);
   return Math.max(1_000, window - answerTokens(window, settings.maxOutputTokens));
 }
 
-/** A lease expires after this time unless it is renewed. */
+/** A lease expires after this time unless renewed. */
 export const LEASE_MS = 60_000;
 
 export function leaseOf({ owner, clock }: BaseServices): Lease {
@@ -323,8 +323,8 @@ export function leaseOf({ owner, clock }: BaseServices): Lease {
 }
 
 /**
- * Removes what is kept of a conversation beside the store and the files of groups: records for `coterie replay`, and exports that
- * wait to be sent. `personaId`: null for the whole chat. Rejects if something could not be removed.
+ * Removes copies of a conversation outside the store and the groups' files: records for `coterie replay`, and exports
+ * that wait to be sent. `personaId`: null for the whole chat. Rejects if something could not be removed.
  */
 export async function forgetCopies(
   { records, exports }: BaseServices,

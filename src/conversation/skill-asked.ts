@@ -1,6 +1,5 @@
 /**
- * `/skill NAME …`, by which a person has a skill loaded: for step 1, which takes it for a message of theirs, and for step 4,
- * which puts the instructions before their words.
+ * `/skill NAME …`: a person has a skill loaded. Step 1 treats it as a message; step 4 puts the instructions before it.
  */
 
 import { composed } from '../core/beneath.js';
@@ -12,12 +11,12 @@ import type { StoredMessage } from '../core/transcript.js';
 import type { Services } from './services.js';
 
 export const SKILL = 'skill';
-/** What was recognised as this command in step 1, once more: the signs that nobody sees are gone. */
+/** Matches the command again after step 1, with invisible characters removed. */
 const ASKED = /^(?:@\S+\s+)?[/\uff0f]skill(?:@\S+)?\s+(\S[\s\S]*)$/i;
 const UNSEEN = /[\u200b-\u200f\u202a-\u202e\u2060\ufeff]/g;
 const IN_QUOTES = /^["'“„«]([^"'”“»]*)["'”“»]/u;
 
-/** Whether `/skill …` can be done where it was received, and thereby is a message to the persona. */
+/** Whether `/skill …` works where it was received, and so becomes a message to the persona. */
 export async function hasSkill(
   services: Services,
   { chat: { id, kind }, sender }: Pick<ReceiptOrigin, 'chat' | 'sender'>,
@@ -29,14 +28,14 @@ export async function hasSkill(
   return (await skillFor(services, { chat, personaId, senderId: sender.id }, argument)).ok;
 }
 
-/** Where it is asked for, and of whom. */
+/** The place of the request, its persona and its sender. */
 export interface SkillAsk {
   chat: Pick<ChatRecord, 'id' | 'channel' | 'kind'>;
   personaId: PersonaId;
   senderId: ChatId;
 }
 
-/** Whether a persona could have this skill loaded by a person there: the skill, or a sentence for them. */
+/** The skill, if this person may load it for the persona there; else a sentence for them. */
 export async function skillFor(
   services: Services,
   ask: SkillAsk,
@@ -57,7 +56,7 @@ export async function skillFor(
   return { ok: true, skill: found };
 }
 
-/** Whether skills are among the tools of a persona there. */
+/** Whether skills are among a persona's tools there. */
 export async function canLoad(
   { personas, toolsFor }: Services,
   { chat, personaId, senderId }: SkillAsk,
@@ -70,7 +69,7 @@ export async function canLoad(
   return tools.some(({ name }) => name === 'activate_skill');
 }
 
-/** Those that the people of a batch ask for, each once. What somebody else wrote asks for nothing. */
+/** The skills that the people of a batch ask for, each once; forwarded text and bots do not count. */
 export function skillsAsked(batch: readonly StoredMessage[], skills: readonly Skill[]): Skill[] {
   const asked = batch.flatMap(({ author, forwardedFrom, words, text, mentionsBot }) => {
     if (!mentionsBot || author.kind !== 'person' || author.bot || forwardedFrom !== undefined) return [];
@@ -81,7 +80,7 @@ export function skillsAsked(batch: readonly StoredMessage[], skills: readonly Sk
   return [...new Set(asked)];
 }
 
-/** By its name at the beginning of what was typed, which may have blanks; capitals make no difference. */
+/** Finds the skill by its name at the start of the typed text; the name may contain spaces; case-insensitive. */
 function skillNamed(skills: readonly Skill[], argument: string): Skill | null {
   const typed = composed(argument);
   const quoted = IN_QUOTES.exec(typed)?.[1]?.trim().toLowerCase();

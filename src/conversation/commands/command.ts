@@ -11,15 +11,15 @@ import type { Services } from '../services.js';
 import { verbAndRest } from './parse.js';
 
 export interface ChatCommand extends CommandDescription {
-  /** Whether it changes something: in groups, only owners and the group's administrators may then use it. */
+  /** Whether it changes something; in groups, that is reserved to owners and administrators. */
   changes(argument: string): boolean;
-  /** Only owners may use it, wherever they are. */
+  /** Only owners may use it, in any chat. */
   ownersOnly?: true;
-  /** It concerns the chat and all its personas, even if it was sent to the account of one. */
+  /** It concerns the whole chat, even if it was sent to one persona's account. */
   ofChat?: true;
   /**
-   * What the audit log says of it behind its name, where it changes something; no text that people wrote. Left out:
-   * nothing; null: it enters by itself what is done.
+   * The audit log's detail for a changing command; must not contain text that people wrote. Absent: none; null: the
+   * command writes its own audit entry.
    */
   audited?: ((argument: string) => string) | null;
   run(call: CommandCall, services: CommandServices): Promise<CommandAnswer>;
@@ -31,11 +31,11 @@ export const NOT_CHECKED =
 export interface CommandCall {
   command: StoredCommand;
   isOwner: boolean;
-  /** Whether the sender may change things here; asks the platform if necessary, which may not answer. */
+  /** Whether the sender may change things here; may ask the platform, which may not answer. */
   mayChange(): Promise<Permission>;
   /**
-   * Cuts off the running turns of this chat; once this resolves, they write nothing more. As after a crash, each later
-   * resumes from its last stored step, with a fresh prompt.
+   * Aborts the chat's running turns; once it resolves, they write nothing more. As after a crash, each resumes later
+   * from its last stored step, with a fresh prompt.
    */
   interruptTurns(): Promise<void>;
 }
@@ -46,26 +46,26 @@ export interface CommandAnswer {
   /** Changes in the store, in one transaction with the answer. */
   effects?: CommandEffect[];
   /**
-   * Of which one may be chosen, once: by buttons below the text, or numbers. A question among the effects asks the same.
-   * At most 25.
+   * Options, one of which may be chosen, once: buttons, or numbers in text. An `ask` effect asks the same question. At
+   * most 25.
    */
   choices?: {
     options: OfferedOption[];
-    /** Anybody who may give the commands may choose, not only the person who asked. */
+    /** Anybody who may run the commands may choose, not only the person who asked. */
     forAnybody?: true;
     forMs: number;
   };
-  /** Other chats to which something was posted. */
+  /** Other chats that got a message. */
   wakes?: ChatId[];
-  /** A room whose turn goes on by it. */
+  /** A room whose turn resumes. */
   resumes?: RoomId;
   /** Sent after the text, one by one. */
   files?: OutgoingFile[];
-  /** A persona that joins, and its greeting: sent in its own name after the rest. */
+  /** A persona that joins, and its greeting, sent in its own name after the rest. */
   appears?: { chat: ChatRecord; persona: Persona; greeting: Greeting };
 }
 
-/** What commands may use. */
+/** Services for commands. */
 export interface CommandServices extends Services {
   commands: readonly ChatCommand[];
 }
@@ -73,15 +73,15 @@ export interface CommandServices extends Services {
 export const changesNothing = () => false;
 export const changesAlways = () => true;
 
-/** A word that a command's argument may start with; the first one is the default. */
+/** The first word of a command's argument; the first verb is the default. */
 export interface Verb extends CommandVerb {
   changes: boolean;
-  /** Not listed: only a button or an answer leads to it. */
+  /** Not listed; reached only through a button or an answer. */
   isHidden?: true;
   run(call: CommandCall, services: CommandServices, rest: string): Promise<CommandAnswer>;
 }
 
-/** A command of verbs. An unknown verb, or one without the text that it needs, gets the usage. */
+/** A command with verbs. An unknown verb, or a missing required text, gets the usage. */
 export function withVerbs(
   command: Omit<ChatCommand, 'verbs' | 'changes' | 'run'>,
   verbs: readonly Verb[],
@@ -111,7 +111,7 @@ export function withVerbs(
   };
 }
 
-/** The active persona, whose memory a command means when it names none. */
+/** The active persona: the default owner of memory in commands. */
 export function activeHere({ chat }: StoredCommand): MemoryOwner {
   return { chatId: chat.id, personaId: chat.activePersona };
 }

@@ -28,7 +28,7 @@ export const COMMANDS: readonly ChatCommand[] = [
   help,
 ];
 
-/** Commands that only a choice leads to. */
+/** Commands that can only be chosen by button. */
 const UNTYPED: readonly ChatCommand[] = [pairing];
 
 /** Every name and alias that can be typed. */
@@ -36,7 +36,7 @@ export const COMMAND_NAMES: ReadonlySet<string> = new Set(
   COMMANDS.flatMap((command) => [command.name, ...command.aliases]),
 );
 
-/** By any of its names, also one that cannot be typed. */
+/** Finds a command by any of its names, including untyped ones. */
 export function commandCalled(called: string): ChatCommand | undefined {
   return [...COMMANDS, ...UNTYPED].find(({ name, aliases }) => name === called || aliases.includes(called));
 }

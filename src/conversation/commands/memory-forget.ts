@@ -1,6 +1,6 @@
 /**
- * `/memory forget TEXT`: shows what would be removed and asks; after a yes, the text is permanently removed from the
- * chat's files and the store. Running turns and flushes are ended first, so that it cannot come back.
+ * `/memory forget TEXT`: shows what would be removed and asks; after a yes, permanently removes the text from the
+ * chat's files and the store. Running turns and flushes are aborted first, so that it cannot come back.
  */
 
 import type { FoundLine, KeptByAgents } from '../../core/memory.js';
@@ -18,7 +18,7 @@ const WAIT_MS = 120_000;
 const MOST_FOUND = 1_000;
 const MOST_SHOWN = 15;
 const LINE_CHARS = 200;
-/** The text may be written again while it is being removed. */
+/** More than one, because the text may be written again during the removal. */
 const PASSES = 3;
 
 const IT_IS_FORGOTTEN =
@@ -32,7 +32,7 @@ interface Findings {
   transcripts: FoundLine[];
   messages: number;
   others: number;
-  /** There are more lines than the search returns. */
+  /** There are more hits than the search returns. */
   full: boolean;
 }
 
@@ -63,7 +63,7 @@ export async function forget(
   return { text: preview(found), effects: [asked], choices: { options, forMs: WAIT_MS } };
 }
 
-/** First the files, then the store. This command's own row loses the text last, so that a crash repeats the command. */
+/** Files first, then the store. This command's own row loses the text last, so after a crash the command is repeated. */
 export async function carryOut(
   call: CommandCall,
   services: CommandServices,
@@ -83,7 +83,7 @@ export async function carryOut(
     await services.store.eraseWords(command.chat.id, phrase, FORGOTTEN);
     await services.recall.forget(command.chat.id);
     await services.journal.caughtUp();
-    // Work that began meanwhile may have read the text, and may have written it again.
+    // Work that began meanwhile may have read the text and written it again.
     await endWork(call, services);
     await forgetCopies(services, command.chat.id, null);
     gone = isNothing(await search(call, phrase, services));
@@ -93,7 +93,7 @@ export async function carryOut(
   return { text: isNothing(found) ? IT_IS_FORGOTTEN : `${IT_IS_FORGOTTEN}\n\nRemoved: ${summary(found)}.` };
 }
 
-/** Where only owners change tier 1, an administrator of a group removes nothing from it. */
+/** If only owners change tier 1, a group's administrator cannot remove text from it. */
 function isForOwners(
   { command, isOwner }: CommandCall,
   { settings }: CommandServices,
@@ -105,12 +105,12 @@ function isForOwners(
 
 const FOR_OWNERS = 'That is in a MEMORY.md, and only owners change tier 1 here. Please ask an owner.';
 
-/** Whether a crash prevented the answer after this command's own row had already lost the text. */
+/** Whether a crash prevented the answer after this command's own row had lost the text. */
 export function isErased({ argument, tries }: StoredCommand): boolean {
   return tries > 1 && argument.includes(FORGOTTEN);
 }
 
-/** Does the last step; everything else was removed before. */
+/** Finishes after such a crash; everything else is already removed. */
 export async function endOf({ command }: CommandCall, services: CommandServices): Promise<CommandAnswer> {
   const { store } = services;
   await forgetCopies(services, command.chat.id, null);
@@ -118,7 +118,7 @@ export async function endOf({ command }: CommandCall, services: CommandServices)
   return { text: IT_IS_FORGOTTEN };
 }
 
-/** A string is a refusal. */
+/** A string is the reason for a refusal. */
 function phraseIn(text: string): Phrase | string {
   const wanted = unquoted(text);
   if (Array.from(wanted).length < 2)
@@ -143,7 +143,7 @@ async function search(call: CommandCall, phrase: Phrase, services: CommandServic
   };
 }
 
-/** Transcripts whose task is no longer known count as this chat's. */
+/** Transcripts of deleted tasks count as this chat's. */
 async function keptByAgents(
   { command, isOwner }: CommandCall,
   { store }: CommandServices,

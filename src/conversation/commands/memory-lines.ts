@@ -1,4 +1,4 @@
-/** The lines of memory behind a persona's last answer, and where each comes from. */
+/** The lines of memory behind a persona's last answer, and the source of each. */
 import { type PersonaId, roomParts } from '../../core/ids.js';
 import type { PromptMemory, Tier, Version } from '../../core/memory.js';
 import { type Step, type StoredMessage, wordsBy } from '../../core/transcript.js';
@@ -11,28 +11,28 @@ interface RememberedLine {
   kind: 'remembered';
   /** As in `Version`. */
   file: string;
-  /** null in the daily log, and for text that a person put outside the tiers. */
+  /** null in the daily log, and for text outside the tiers. */
   tier: Tier | null;
   text: string;
-  /** The budget cut it off, within the line or right after it. */
+  /** The budget cut the text in or right after this line. */
   cut: boolean;
 }
 
 interface OtherLine {
   kind: 'recalled' | 'summary' | 'found';
-  /** A recalled or found line names who said it and when, or its file. */
+  /** For recalled and found lines, includes author and time, or the file. */
   text: string;
   /** For `found`: the query. */
   query: string;
 }
 
-/** The tool whose results are given to the model as lines. */
+/** The tool whose results reach the model as lines. */
 const SEARCH = 'search_memory';
 const MARKER = /^<<truncated due to [a-z-]+=\d+>>$/;
 const FENCE = /^(?:`{3,}|~{3,})/;
 const SAYS_SOMETHING = /[\p{L}\p{N}\p{Extended_Pictographic}]/u;
 
-/** In the order of the prompt; `steps` are those of the answer's turn. */
+/** In the order of the prompt; `steps`: those of the answer's turn. */
 export function givenLines(given: PromptMemory, steps: Step[], personaId: PersonaId): GivenLine[] {
   return [
     ...memoryLines(given.memory, `${personaId}/MEMORY.md`),
@@ -63,7 +63,7 @@ function dailyLines(dailyLog: string): RememberedLine[] {
   });
 }
 
-/** `placeOf` returns where a line belongs, or null for a line that only says where others do. */
+/** `placeOf`: the place of a line, or null for a heading. */
 function collect(
   text: string,
   placeOf: (line: string) => Pick<RememberedLine, 'file' | 'tier'> | null,
@@ -86,7 +86,7 @@ function otherLines(kind: OtherLine['kind'], text: string, query = ''): OtherLin
     .map((line) => ({ kind, text: line, query }));
 }
 
-/** Failed searches, and those that found nothing, gave no lines. */
+/** Failed and empty searches yield no lines. */
 function foundLines(steps: Step[]): OtherLine[] {
   const searches = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
   return searches.flatMap(({ id, name, arguments: given }) => {
@@ -97,7 +97,7 @@ function foundLines(steps: Step[]): OtherLine[] {
   });
 }
 
-/** Empty where `/memory forget` left arguments that are no JSON any more. */
+/** Empty if `/memory forget` left invalid JSON. */
 function queryIn(given: string): string {
   try {
     const { query }: { query?: unknown } = JSON.parse(given);
@@ -120,7 +120,7 @@ function tierNamed(title: string): Tier | null {
   return number === undefined ? null : (Number(number) as Tier);
 }
 
-/** The version that added a line; null if none did. `versions` are newest first. */
+/** The version that added a line; null if none. `versions`: newest first. */
 export function broughtBy(line: RememberedLine, versions: Version[]): Version | null {
   const found = versions.find(
     ({ file, tier, before, after }) =>
@@ -129,7 +129,7 @@ export function broughtBy(line: RememberedLine, versions: Version[]): Version | 
   return found ?? null;
 }
 
-/** Whether a line of this tier, as it is now, was written after words from outside had been read. */
+/** Whether a current line of this tier was written after reading words from outside. */
 export function holdsOutside(versions: Version[], file: string, tier: Tier, text: string): boolean {
   return text.split('\n').some((raw) => {
     const line = raw.trim();
@@ -151,8 +151,8 @@ const QUOTE_CHARS = 80;
 const NAME_CHARS = 60;
 
 /**
- * Where a change of memory came from: who said what led to it, and when. Of several messages the one most similar to the
- * line `about` is quoted.
+ * The source of a memory change: who said what led to it, and when. Of several messages, quotes the one most similar to
+ * the line `about`.
  */
 export async function sourceOf(version: Version, about: string, services: CommandServices): Promise<string> {
   const source = await whence(version, about, services);
@@ -167,7 +167,7 @@ async function whence(version: Version, about: string, { store, zone }: CommandS
   const messages = turnId === null ? [] : await store.turnMessages(turnId);
   const message = closest(messages, about);
   if (!message) return `${noted}; the conversation is no longer kept`;
-  // A control chat can write to other chats' memory; its messages are not for them.
+  // A control chat can write to other chats' memory, but its messages are not for them.
   if (roomParts(message.room).chatId !== version.chatId) return `${noted}, from another chat`;
   const { resetAt } = await store.view(message.room, personaId);
   if (message.id <= resetAt) return `${noted}, in a conversation that was reset since`;
@@ -186,7 +186,7 @@ function closest(messages: StoredMessage[], about: string): StoredMessage | unde
     .sort((a, b) => b.score - a.score)[0]?.message;
 }
 
-/** Common words that say nothing about a text's subject and have three letters or more. */
+/** Stop words of three letters or more. */
 const STOP_WORDS = new Set(
   (
     'the and for are was were has have had not but you your yours our his her hers him she they them their its ' +
@@ -203,7 +203,7 @@ const STOP_WORDS = new Set(
 /** Alphabets in which words of one or two letters seldom carry meaning. */
 const ALPHABET = /\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic}|\p{Script=Arabic}|\p{Script=Hebrew}/u;
 
-/** A function that finds a text's words by Unicode's rules (by dictionary in scripts without spaces). */
+/** Returns a function that finds a text's words by Unicode rules (by dictionary in scripts without spaces). */
 export function wordFinder(): (text: string) => Set<string> {
   const segmenter = new Intl.Segmenter('en', { granularity: 'word' });
   return (text) => {

@@ -1,6 +1,6 @@
 /**
- * `/memory why`: the memory behind the last answer, each line with its source, those that share the most words with the
- * answer first. `/memory why WORDS`: what became of the messages with these words.
+ * `/memory why`: the memory behind the last answer, each line with its source, sorted by shared words with the answer.
+ * `/memory why WORDS`: the fate of the messages with these words.
  */
 import type { MemoryOwner, Trace, Version } from '../../core/memory.js';
 import { phraseOf } from '../../core/phrase.js';
@@ -21,7 +21,7 @@ const MOST_MESSAGES = 3;
 const QUOTE_CHARS = 80;
 const NAME_CHARS = 60;
 
-/** How the lines of each kind are counted, in singular and plural. */
+/** Singular and plural names of each kind. */
 const KINDS = {
   remembered: ['remembered line', 'remembered lines'],
   recalled: ['recalled line', 'recalled lines'],
@@ -43,7 +43,7 @@ export async function why(
   const account = `Messages here: ${window} in my window, ${flushed} read by a memory flush, ${archived} archived with a pending flush.`;
   const given = await store.promptMemory(room, personaId);
   if (!given) return { text: `I have not answered here yet, so there is nothing to explain.\n\n${account}` };
-  // Its turn's steps hold what searches found.
+  // The steps of its turn hold the search results.
   const { messages, steps } = await store.window({
     room,
     personaId,
@@ -128,7 +128,7 @@ function describeTrace(
   { zone, archives }: CommandServices,
 ): string {
   const time = zone.time(message.sentAt);
-  // Messages forgotten by a reset are not shown again, not even as a quote.
+  // Messages forgotten by a reset are never quoted.
   if (fate.kind === 'reset') return `A message of ${time}: forgotten by /reset, or never shown to me.`;
   const { author } = message;
   const isOwn = author.kind === 'persona' && author.id === personaId;

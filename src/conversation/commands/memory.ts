@@ -1,4 +1,4 @@
-/** `/memory`: shows and changes what a persona remembers. Its larger verbs have files of their own. */
+/** `/memory`: shows and changes a persona's memory. Its larger verbs have files of their own. */
 import {
   changedLines,
   type Memory,
@@ -40,7 +40,7 @@ const VERBS: readonly Verb[] = [
     changes: true,
     run: forget,
   },
-  // The command that a yes to `forget` becomes; typing it counts as a yes.
+  // A yes to `forget` runs this verb; typing it counts as a yes.
   {
     name: 'yes',
     description: '',
@@ -57,9 +57,9 @@ const VERBS: readonly Verb[] = [
     changes: true,
     run: async () => ({ text: 'Nothing was changed.' }),
   },
-  // With a turn's id: a plain undo that replies to a note about saved memory.
+  // With a turn's id if a plain "undo" replies to a note about saved memory.
   { name: 'undo', description: 'Undo the last change of my memory', changes: true, run: undo },
-  // In a group, not everybody should be able to request all the files at once.
+  // In a group, not everybody may request all the files at once.
   { name: 'export', description: 'Send the files of my memory', changes: true, run: exportFiles },
 ];
 
@@ -80,7 +80,7 @@ export const memory: ChatCommand = {
   },
 };
 
-/** How far back a consolidation is looked for. */
+/** How far back a consolidation is searched. */
 const MOST_VERSIONS = 1_000;
 const TIERS: readonly Tier[] = [1, 2, 3];
 
@@ -89,7 +89,7 @@ async function show({ command }: CommandCall, services: CommandServices): Promis
   const { memory, zone, clock } = services;
   const owner = activeHere(command);
   const today = zone.date(clock.now());
-  // In a prompt, unreadable files count as empty; a person who asks must be told instead. Both of these throw.
+  // In prompts, unreadable files count as empty, but here the error must be reported. Both calls throw.
   await Promise.all([memory.readAll(owner), memory.readDaily(owner.chatId, today)]);
   const { text } = await memory.snapshot(owner);
   const dailyLog = await memory.recentDaily(owner.chatId, today);
@@ -104,7 +104,7 @@ async function show({ command }: CommandCall, services: CommandServices): Promis
   return { text: blocks.filter((block) => block !== '').join('\n\n') };
 }
 
-/** Names the places that were written after untrusted text had been read; empty for none. */
+/** Lists the places that were written after untrusted text had been read; empty if none. */
 async function fromOutside(
   { store, memory }: CommandServices,
   owner: MemoryOwner,
@@ -120,7 +120,7 @@ async function fromOutside(
   return `Written after reading untrusted text: ${places.join(', ')}. /memory why shows what led to a line.`;
 }
 
-/** The last consolidation; empty if there was none, or it was undone. */
+/** The last consolidation; empty if there was none or it was undone. */
 async function lastNight({ store, zone }: CommandServices, owner: MemoryOwner): Promise<string> {
   const versions = await store.versions({ ...owner, most: MOST_VERSIONS });
   const night = versions.find(({ cause }) => cause.kind === 'night');
@@ -130,12 +130,12 @@ async function lastNight({ store, zone }: CommandServices, owner: MemoryOwner): 
   return `Consolidated at night, ${zone.time(night.at)}: tier ${tiers.sort().join(', ')}.${undo}`;
 }
 
-/** How many unwritten changes are skipped at once. */
+/** Maximum number of unwritten changes skipped. */
 const MOST_OF_NIGHT = 20;
-/** How many versions one turn's change may have. */
+/** Maximum number of versions in one turn's change. */
 const MOST_OF_TURN = 200;
 
-/** Reverts the last change; repeated, the one before. With a turn's id it reverts everything that this turn changed. */
+/** Reverts the last change; repeated, the one before. With a turn's id, reverts all changes of that turn. */
 async function undo(
   { command, isOwner }: CommandCall,
   services: CommandServices,
@@ -152,13 +152,13 @@ async function undo(
     if (isForbidden(change)) return { text: OWNERS_CHANGE_TIER_1, effects };
     const [version] = versions.splice(0, change.length);
     if (version === undefined) break;
-    // Read before anything is changed, so that nothing can fail between the change and the answer.
+    // Read before any change, so that nothing can fail between the change and the answer.
     const source = await sourceOf(version, version.after, services);
     const outcome = await memory.takeBack(change);
     if (outcome === 'changed') return { text: editedSince(change, source), effects };
     effects.push(...undone(change));
-    // On a retry, a crash may have followed this undo's own write. Otherwise the change was never written: a version is
-    // stored before its file is.
+    // On a retry, an earlier try may have reverted the file before a crash. Otherwise the change was never written, as
+    // a version is stored before its file.
     if (outcome === 'done' || command.tries > 1) return { text: undoneText(change, source), effects };
   }
   return { text: 'There is no change of my memory to undo.', effects };
@@ -166,7 +166,7 @@ async function undo(
 
 const OWNERS_CHANGE_TIER_1 = 'Nothing was undone: only owners change tier 1 here. Ask an owner to undo it.';
 
-/** The newest change: one version, or all that one night's consolidation made. */
+/** The newest change: one version, or all versions of one night's consolidation. */
 function newest(versions: Version[]): Version[] {
   const [first, ...others] = versions;
   if (first === undefined) return [];
@@ -219,7 +219,7 @@ function changedSince(change: Version[]): string {
   return [text, ...linesOf(change, HAD)].join('\n\n');
 }
 
-/** Each place once, those written first before the others. */
+/** Each place once, in the order of writing. */
 function placesOf(change: Version[]): string {
   return [...new Set(change.toReversed().map(placeOf))].join(', ');
 }
@@ -238,7 +238,7 @@ function placeOf({ tier, file }: Version): string {
   return `${tier === null ? 'a line' : `tier ${tier}`} of ${code(file)}`;
 }
 
-/** The added and the removed lines, a list each; empty if only order or white space changed. */
+/** Added and removed lines, as two lists; empty if only order or white space changed. */
 function describeChange({ before, after }: Version, titles: { came: string; went: string }): string {
   const { came, went } = changedLines(before, after);
   return [...listed(titles.came, came), ...listed(titles.went, went)].join('\n\n');
@@ -261,7 +261,7 @@ async function exportFiles(
 ): Promise<CommandAnswer> {
   const owner = activeHere(command);
   const reset = (await archives.list(owner.chatId, owner.personaId)).filter(({ reset }) => reset);
-  // A reset archive is forgotten, even if the operator keeps the file.
+  // An archive that was reset counts as forgotten, even if the operator keeps the file.
   const forgotten = new Set(reset.map(({ file }) => `archive/${file}`));
   const all = (await memory.files(owner)).filter(({ file }) => !forgotten.has(file));
   const files: MemoryFile[] = [];
@@ -283,7 +283,7 @@ async function exportFiles(
   };
 }
 
-/** Also true for a MEMORY.md without text under its headings. Archives are never empty. */
+/** True also for a MEMORY.md with nothing under its headings. Archives are never empty. */
 async function isEmpty(memory: Memory, owner: MemoryOwner, file: string): Promise<boolean> {
   if (file === `${owner.personaId}/MEMORY.md`) {
     const whole = await memory.readAll(owner);

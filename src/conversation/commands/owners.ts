@@ -1,6 +1,6 @@
 /**
- * The commands of owners: `/approve ID` and `/deny ID` decide about a tool call in any chat (the first decision counts; without
- * an ID they list the pending ones), and the buttons below a pairing request.
+ * Owners' commands: `/approve ID` and `/deny ID` decide a tool call of any chat (the first decision counts; without an
+ * ID they list the pending calls), and the buttons below a pairing request.
  */
 import { type AskedCall, isAboutRun } from '../../core/access.js';
 import { denialOf, shownName } from '../approvals.js';
@@ -25,7 +25,7 @@ export const approve: ChatCommand = {
   description: 'Allow a tool call; without an ID, list pending approvals',
   ownersOnly: true,
   changes: changesAlways,
-  // It enters the decision itself.
+  // It writes its own audit entry.
   audited: null,
   run: (call, services) => decide(call, services, 'approved'),
 };
@@ -43,7 +43,7 @@ async function decide(
   decision: 'approved' | 'denied',
 ): Promise<CommandAnswer> {
   const { store, clock, audit } = services;
-  // As people copy it.
+  // Tolerates formatting around a copied ID.
   const id = unquoted(command.argument)
     .replaceAll(/[\s`.]/g, '')
     .toUpperCase();
@@ -59,7 +59,7 @@ async function decide(
   const isTold = call.room === command.room;
   const decided = await store.decide({
     ...{ id, by: sender.id, commandId: command.id, now: clock.now() },
-    // Who is in that chat reads the answer to this command.
+    // If that chat reads this answer, it needs no second notice.
     refusal: refusal && (isTold ? { ...refusal, told: null } : refusal),
   });
   if (!('wakes' in decided)) return { text: OVER };
@@ -84,16 +84,16 @@ function lineOf(call: AskedCall, now: number): string {
 
 const QUIET_DAYS = 7;
 const DAY_MS = 86_400_000;
-/** Somebody may call themselves anything. */
+/** People choose their own names, of any length. */
 export const NAME_CHARS = 60;
 
-/** Told to a person who was approved. */
+/** Sent to an approved person. */
 export const WELCOME = {
   member: 'You are in. Write to me whenever you like; /help shows what I can do.',
   owner: 'You are in, and my owner from now on. /help shows what I can do.',
 };
 
-/** An owner's choice about a pairing request: approves it as `coterie pair approve CODE` does, or refuses it for a while. */
+/** An owner's choice about a pairing request: approves it like `coterie pair approve CODE`, or refuses it for a while. */
 export const pairing: ChatCommand = {
   name: 'pairing',
   aliases: [],
@@ -113,7 +113,7 @@ async function letIn(call: CommandCall, services: CommandServices, code: string)
   const { store, clock } = services;
   const waiting = await whoWaits(services, code);
   if (!waiting) return REQUEST_OVER;
-  // Nobody becomes an owner in a chat: that is said on the command line, or in the configuration.
+  // Chats never make anybody an owner; only the command line and the configuration do.
   const told = { member: plain(WELCOME.member), owner: plain(WELCOME.owner) };
   await enter(call, services, `${waiting.id} is let in`);
   const asked = { codeOrId: code, looksLike: null, asOwner: false, now: clock.now() };
@@ -143,7 +143,7 @@ async function whoWaits({ store, clock }: CommandServices, code: string) {
   return (await store.waiting(clock.now())).find((each) => each.code === code);
 }
 
-/** By whom it was decided; before it is. */
+/** Writes the audit entry before the decision takes effect. */
 async function enter({ command }: CommandCall, { audit }: CommandServices, what: string): Promise<void> {
   const { sender, chat } = command;
   await audit.record({ kind: 'approval', who: sender.id, where: chat.id, what, word: sender.id });

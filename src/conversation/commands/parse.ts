@@ -1,9 +1,9 @@
-/** Recognises commands: turns what a person typed into a command's name and argument, or null. Pure. */
+/** Recognises commands: parses typed text into a command's name and argument, or null. Pure. */
 import type { NewCommand } from '../../core/receipt.js';
 
 /** Invisible characters that phones and copied text put before a slash. */
 const INVISIBLE = /[\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]/g;
-/** In an argument they belong to its words: many scripts and emoji are written with them. */
+/** Kept in arguments: many scripts and emoji need them. */
 const JOINERS = /[\u200c\u200d]/g;
 const COMMAND = /^[\u200c\u200d]*[/\uff0f][\u200c\u200d]*([A-Za-z_]+)([\s\S]*)$/;
 const ARGUMENT = /^[\u200c\u200d]*(?:$|\s+([\s\S]*)$)/;
@@ -13,11 +13,11 @@ export interface CommandAddress {
   /** Our account was mentioned: its name may precede the command. */
   mentionsBot: boolean;
   isDirect: boolean;
-  /** The names of our account, each of which may follow the command: `/reset@Name`. Some channels remove it themselves. */
+  /** Names of our account, which may follow the command: `/reset@Name`. Some channels strip them. */
   names: readonly string[];
 }
 
-/** null for anything that is not a known command: unknown slash text is conversation. */
+/** null for anything but a known command: unknown slash text is conversation. */
 export function parseCommand(
   text: string,
   known: ReadonlySet<string>,
@@ -31,7 +31,7 @@ export function parseCommand(
   return argument === null ? null : { name, argument: (argument[1] ?? '').trim() };
 }
 
-/** The text after `@Name` if the name is ours, as any name is in a direct chat. */
+/** The text after `@Name` if the name is ours; in a direct chat, any name is. */
 function withoutName(text: string, { isDirect, names }: Omit<CommandAddress, 'mentionsBot'>): string {
   const named = text.replace(/^@+/, '');
   for (const name of [...names, 'coterie']) {
@@ -41,12 +41,12 @@ function withoutName(text: string, { isDirect, names }: Omit<CommandAddress, 'me
   return isDirect ? named.replace(/^\S+/, '') : text;
 }
 
-/** Whether a person said just yes; if our account was mentioned, its name may surround it. */
+/** Whether the text is just "yes", possibly with our account's name around it. */
 export function isYes(text: string, mentionsBot: boolean): boolean {
   return isJust('yes', text, mentionsBot);
 }
 
-/** Whether a person said just undo. */
+/** Whether the text is just "undo". */
 export function isUndo(text: string, mentionsBot: boolean): boolean {
   return isJust('undo', text, mentionsBot);
 }
@@ -59,7 +59,7 @@ function isJust(word: string, text: string, mentionsBot: boolean): boolean {
   );
 }
 
-/** The number that a person said, and nothing else (`2`, `2.`, `2️⃣`), in the digits of any script; null for anything else. */
+/** The number, if the text is nothing else (`2`, `2.`, `2️⃣`), in the digits of any script; else null. */
 export function numberIn(text: string, mentionsBot: boolean): number | null {
   const said = withoutMention(text, mentionsBot)
     .normalize('NFKC')
@@ -68,7 +68,7 @@ export function numberIn(text: string, mentionsBot: boolean): number | null {
   return digits === undefined ? null : Number(Array.from(digits, digitValue).join(''));
 }
 
-/** The ten digits of a script stand in a row. */
+/** The ten digits of a script have consecutive code points. */
 function digitValue(digit: string): number {
   const at = digit.codePointAt(0) ?? 0;
   let value = 0;
@@ -85,7 +85,7 @@ function visible(text: string): string {
   return text.replaceAll(INVISIBLE, '').trim();
 }
 
-/** The first word in lower case, and the text after it as written. */
+/** The first word in lower case, and the rest as written. */
 export function verbAndRest(argument: string): { verb: string; rest: string } {
   const match = /^(\S*)\s*([\s\S]*)$/.exec(argument.trim());
   return { verb: (match?.[1] ?? '').toLowerCase(), rest: match?.[2] ?? '' };

@@ -1,6 +1,6 @@
 /**
- * `/persona`: list, switch, new, delete, model, show, invite, leave. A persona is a file; which one is active and which
- * are invited is stored with the chat.
+ * `/persona`: list, switch, new, delete, model, show, invite, leave. A persona is a file; the chat's record holds the
+ * active one and those invited.
  */
 import type { ChatRecord } from '../../core/chat-record.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
@@ -79,7 +79,7 @@ export const persona: ChatCommand = withVerbs(
   ],
 );
 
-/** A verb about a persona of this chat. */
+/** A verb that takes a persona of this chat. */
 function onPersona(
   name: string,
   description: string,
@@ -98,7 +98,7 @@ function onPersona(
   };
 }
 
-/** People who may switch get a button for each persona that is not active. */
+/** People who may switch get a button for each inactive persona. */
 async function list(call: CommandCall, { personas }: CommandServices): Promise<CommandAnswer> {
   const { chat } = call.command;
   const all = await personas.list(chat.id);
@@ -160,7 +160,7 @@ async function create(call: CommandCall, services: CommandServices, rest: string
   if (!name || from === args.length - 1)
     return { text: 'Usage: /persona new NAME, or /persona new NAME from LIBRARY-PERSONA' };
   const made = await personas.create(chat.id, name, isBased ? (args.at(-1) ?? null) : null);
-  // On a retry after a crash the file may exist already.
+  // On a retry after a crash, the file may already exist.
   const existing = !made.ok && tries > 1 ? await personas.find(chat.id, name) : null;
   const created = made.ok ? made.persona : existing;
   if (!created) return { text: made.ok ? '' : made.reason };
@@ -180,11 +180,11 @@ async function remove(
   const { chat, room, tries } = command;
   const name = nameIn(words(rest));
   const leaving = await personas.find(chat.id, name);
-  // Nothing will use its windows any more, so their content is archived; if that fails, the persona stays.
+  // Its windows will not be used again, so their content is archived; if that fails, the persona stays.
   if (leaving && leaving.id !== DEFAULT_PERSONA) await windows.close(chat.id, leaving.id);
   const running = leaving && (await store.running(room));
   const gone = await personas.remove(chat.id, name);
-  // On a retry after a crash the file may have been moved aside already.
+  // On a retry after a crash, the file may already have been moved.
   if (!gone.ok && tries === 1) return { text: gone.reason };
   const text = `Deleted persona ${gone.ok ? gone.persona.name : name}. Its memory file is kept.`;
   const effects: CommandEffect[] =
@@ -216,7 +216,7 @@ async function leave(
   const gone: CommandEffect = { kind: 'leave', chatId: chat.id, personaId: found.id };
   const text = `${nameInWords(found.name)} has left. Its memory is kept; /persona invite brings it back.`;
   if (found.id !== present[0]) return { text, effects: [gone] };
-  // Another persona must be active: the next one present, or `default`.
+  // Another persona must become active: the next one present, or `default`.
   const next = present[1] ?? DEFAULT_PERSONA;
   if (next === found.id) return { text: `${nameInWords(found.name)} is the only persona here, so it stays.` };
   return {
@@ -237,7 +237,7 @@ function nowActive(
   return withGreeting(call, services, found, active, { text, effects: [effect] });
 }
 
-/** The answer, with the persona's greeting if it has not been in this room before. */
+/** The answer, with the persona's greeting if it is new in this room. */
 async function withGreeting(
   { command: { room } }: CommandCall,
   services: CommandServices,

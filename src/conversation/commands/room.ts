@@ -1,4 +1,4 @@
-/** The commands about a conversation: `/start` (which Telegram sends first), `/reset`, `/archive`, `/stop`, `/voice`. */
+/** Commands about a conversation: `/start` (which Telegram sends first), `/reset`, `/archive`, `/stop`, `/voice`. */
 import { DEFAULT_PERSONA, roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import { greetingFor, greetingOf } from '../participants.js';
@@ -43,10 +43,10 @@ export const reset: ChatCommand = {
   changes: changesAlways,
   async run({ command }, services) {
     const personaId = command.chat.activePersona;
-    // Nothing of this conversation must be written to memory or to another archive meanwhile.
+    // Meanwhile, nothing of this conversation may be written to memory or an archive.
     await services.windows.halt(command.room, personaId);
     await markArchives(command, services);
-    // Once more when it is done (command-lane.ts); now, so that nothing stays where a crash comes between.
+    // Repeated after the command (command-lane.ts); done here too, in case a crash comes between.
     await forgetCopies(services, command.chat.id, personaId).catch((error) => {
       services.log.error({ err: error, chat: command.chat.id }, 'records of turns could not be removed yet');
     });
@@ -81,12 +81,12 @@ async function markArchives(
   }
 }
 
-/** Copies the conversation into the archive folder; the conversation goes on. */
+/** Copies the conversation to the archive folder; the conversation continues. */
 export const archive: ChatCommand = {
   name: 'archive',
   aliases: [],
   description: 'Copy this conversation into the archive folder',
-  // It writes a file to the operator's disk each time.
+  // Each call writes a file to the operator's disk.
   changes: changesAlways,
   async run({ command }, { archives, windows }) {
     const { chatId, personaId } = activeHere(command);
@@ -102,8 +102,8 @@ export const archive: ChatCommand = {
 };
 
 /**
- * Aborts the running turn. In a group only the person who asked, or one who may change things, may stop an answer. In a direct
- * chat it also drops messages that have not had their turn yet.
+ * Aborts the running turn. In a group, only the person who asked, or one who may change things, may stop an answer. In
+ * a direct chat it also drops waiting messages.
  */
 export const stop: ChatCommand = {
   name: 'stop',

@@ -1,4 +1,4 @@
-/** `/schedule`: the scheduled tasks of this chat, and how to pause, resume or cancel them. */
+/** `/schedule`: lists this chat's scheduled tasks, and pauses, resumes or cancels them. */
 import { createZone } from '../../core/dates.js';
 import type { Job, Jobs } from '../../core/jobs.js';
 import { type Persona, personaName } from '../../core/persona.js';
@@ -14,7 +14,7 @@ import {
 import { verbAndRest } from './parse.js';
 
 const PROMPT_CHARS = 150;
-/** A list of fifty in full would be several messages. */
+/** A full list of fifty would take several messages. */
 const LIST_CHARS = 60;
 const MANY = 10;
 
@@ -123,7 +123,7 @@ async function historyOf(jobs: Jobs, job: Job): Promise<string> {
   if (runs.length === 0) return `Task ${job.n} has not run yet.`;
   const lines = runs.map(({ slot, attempt, outcome }) => {
     const again = attempt === 0 ? '' : ` (retry ${attempt} of 3)`;
-    // Every zone is whole minutes away from UTC.
+    // All zone offsets are whole minutes.
     const seconds = slot % 60_000 === 0 ? '' : `, at second ${new Date(slot).getUTCSeconds()}`;
     return `- ${timeIn(job.timezone, slot)}${seconds}: ${OUTCOMES[outcome]}${again}`;
   });

@@ -1,11 +1,11 @@
-/** `/skills`: the skills, and for owners the skipped ones; `/skill`: uses one. */
+/** `/skills`: lists the skills, for owners also the skipped ones; `/skill`: uses one. */
 import type { SkillProblem } from '../../core/persona.js';
 import { code, oneLine } from '../quoting.js';
 import { canLoad, SKILL, skillFor } from '../skill-asked.js';
 import { type ChatCommand, changesNothing } from './command.js';
 
 const MOST_DESCRIPTION = 200;
-/** A longer list would not be read. */
+/** People would not read a longer list. */
 const MOST_LINES = 50;
 
 export const skills: ChatCommand = {
@@ -49,7 +49,7 @@ function listed(head: string, lines: string[]): string {
   return [head, ...lines.slice(0, MOST_LINES), ...rest].join('\n');
 }
 
-/** Where a skill can be used, `/skill NAME …` is a message to the persona (step 1); this is the answer where it cannot. */
+/** If a skill can be used, step 1 turns `/skill NAME …` into a message to the persona; this answers otherwise. */
 export const skill: ChatCommand = {
   name: SKILL,
   aliases: [],

@@ -99,8 +99,8 @@ export const whoami: ChatCommand = {
 const DAY_MS = 86_400_000;
 
 /**
- * The usage of this chat today and over thirty days, and the remaining limits of the chat and the person who asks; for an owner
- * also the usage of all chats. Tokens are those that the model servers counted, or estimates.
+ * Usage of this chat today and over thirty days, and the remaining limits of the chat and the person who asks; for an
+ * owner also the usage of all chats. Token counts are the model servers' own, or estimates.
  */
 export const usage: ChatCommand = {
   name: 'usage',
@@ -156,7 +156,7 @@ function money(cost: number): string {
   return String(Number((cost / MILLION).toFixed(4)));
 }
 
-/** A line for each limit of the day; a persona's own for those that used something, and for the active one. */
+/** One line per daily limit; persona limits for the active persona and those with usage. */
 async function limitsFor(
   { command: { chat, room, sender }, isOwner }: CommandCall,
   { dailyLimits }: CommandServices,
@@ -175,7 +175,7 @@ async function limitsFor(
         persona: personaName(personas, personaId),
         person: 'you',
       };
-      // Only an owner sees the usage of other chats.
+      // Only owners see the usage of other chats.
       lines.push(`- ${whose[scope]}: ${scope === 'day' && !isOwner ? shareOf(standing) : leftOf(standing)}`);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * What one memory flush is shown and asked: the whole window if it fits; otherwise as much as fits, ending at a boundary
- * between exchanges. And where a window may be cut.
+ * The content of one memory flush: the whole window if it fits, otherwise as much as fits, ending between two
+ * exchanges. Also where a window may be cut.
  */
 import { cutAt, cutWithMarker } from '../../core/cut.js';
 import type { PersonaId } from '../../core/ids.js';
@@ -23,11 +23,11 @@ export interface Chunk {
   messages: ModelMessage[];
   /** The messages that are shown. */
   shown: HeardMessage[];
-  /** Its last message; everything shown up to here counts as seen. */
+  /** Position of its last message; everything shown up to here counts as seen. */
   to: Position;
-  /** Messages that no flush has seen before, oldest first. */
+  /** Messages that no flush has seen yet, oldest first. */
   fresh: HeardMessage[];
-  /** A message was longer than the model's whole window and is shown shortened. */
+  /** A message exceeded the model's whole window and is shown shortened. */
   cut: boolean;
 }
 
@@ -53,8 +53,7 @@ export async function nextChunk(
   const isFresh = ({ addressed, position }: HeardMessage) => addressed && isAfter(position, view.flushedTo);
 
   if (isAfter(view.flushedTo, view.windowAfter)) {
-    // The window also holds messages that an earlier flush has seen. They are included while they fit, because they
-    // explain the rest.
+    // The window also holds messages that an earlier flush has seen. They are included as context while they fit.
     const window = await span(view.windowAfter);
     const messages = asTold(window, perspective);
     if (!window.more && tokensOf(messages) <= tokens) {
@@ -84,7 +83,7 @@ function asTold(span: Span, perspective: Perspective, shortening?: Shortening): 
   return historyEntries(span.messages, span.steps, perspective, shortening).flat();
 }
 
-/** The last boundary that fits; if even the first does not fit, the first. */
+/** The last boundary that fits; the first one even if it does not fit. */
 function lastThatFits(span: Span, perspective: Perspective, tokens: number): number {
   const ends = boundaries(span.messages);
   const last = span.messages.length - 1;
@@ -110,30 +109,30 @@ function placeOf({ messages }: Span): Position {
 
 const LIMIT = 'flush-max-chars';
 
-/** Gives every message so many tokens, with a marker where it was cut. */
+/** Limits every message to this many tokens, with a marker at the cut. */
 function shortened(span: Span, perspective: Perspective, share: number): ModelMessage[] {
   const most = Math.max(100, share * 2);
   const isTooLong = (text: string) => estimateTokens(text) > share && text.length > most;
-  // What people said is cut before it stands in elements, so that these stay whole.
+  // People's text is cut before it is wrapped in elements, which stay whole.
   const mostOf = (text: string) => (isTooLong(text) ? most : text.length);
   return asTold(span, perspective, { mostOf, limit: LIMIT }).map((message) => {
     if (message.role === 'user' || !isTooLong(message.content)) return message;
-    // Escaped again: a cut may make a name of ours of a longer one.
+    // Escaped again: a cut may turn a longer name into one of our element names.
     return { ...message, content: escaped(cutWithMarker(message.content, most, LIMIT)) };
   });
 }
 
 interface Keep {
-  /** `conversation.keep_recent_messages`: the most addressed messages that stay. */
+  /** `conversation.keep_recent_messages`: maximum number of addressed messages that stay. */
   messages: number;
-  /** The most tokens that stay. */
+  /** Maximum number of tokens that stay. */
   tokens: number;
   tokensOf(message: HeardMessage): number;
 }
 
 /**
- * The indexes after which a window may be cut, ascending. A question stays with its answer, a tool call with its result, and no
- * message heard later may get a position before the cut.
+ * Indexes after which a window may be cut, ascending. A question stays with its answer, a tool call with its result,
+ * and no message heard later may get a position before the cut.
  */
 export function boundaries(messages: HeardMessage[]): number[] {
   const lastOfTurn = new Map<string, number>();
@@ -157,7 +156,7 @@ export function boundaries(messages: HeardMessage[]): number[] {
   return found;
 }
 
-/** The position of the last message that leaves, so that the rest is within the limits; null when none can leave. */
+/** Position of the last message that leaves, so that the rest is within the limits; null if none can leave. */
 export function cutPlace(messages: HeardMessage[], keep: Keep): Position | null {
   let kept = 0;
   let tokens = 0;
@@ -179,8 +178,8 @@ export function cutPlace(messages: HeardMessage[], keep: Keep): Position | null 
 }
 
 /**
- * The daily log is in the prompt of every persona of the chat, so it must not tell what only some of them heard. A
- * persona that was never here (as `default`, where others are talked to) is not among them.
+ * The daily log is in the prompt of every persona of the chat, so it must not reveal messages heard by only some of
+ * them. A persona that was never here (e.g. `default` in a chat of others) does not count.
  */
 export async function wasHeardByAll(
   { store }: Services,
@@ -203,7 +202,7 @@ const NO_DAILY_LINE =
   'into the tier it belongs to, with its date. Nothing into the daily log this time: other personas of this chat read it and did not hear all of this.';
 const OPENING_CHARS = 80;
 
-/** Ends the request of a flush. */
+/** The last message of a flush's request. */
 export function flushMessage(
   { fresh }: Chunk,
   { perspective, memoryNow }: Knowledge,

@@ -1,7 +1,7 @@
 /**
- * Compacts one window; the only caller of `moveWindow`. First the flush, then the summary, then the move. If the flush
- * fails, the messages that leave are archived verbatim and their flush stays pending: no message leaves unsaved. A turn that
- * waits has a deadline; where none waits, only the model's silence ends a flush.
+ * Compacts one window; the only caller of `moveWindow`. Flush first, then summary, then move. If the flush fails, the
+ * leaving messages are archived verbatim and their flush stays pending, so no message leaves unsaved. A waiting turn
+ * sets a deadline; without one, a flush ends only if the model falls silent.
  */
 import { createHash } from 'node:crypto';
 import type { ArchiveHead } from '../../core/chat-record.js';
@@ -29,25 +29,25 @@ import { flush, knowledgeOf } from './flush.js';
 import { flushTools, guarded, type MeteredServices, requestTokensFor } from './subject.js';
 import { summarise } from './summary.js';
 
-/** Target size of the request after a compaction, as a share of the context window, fixed parts included. */
+/** Target size of the request after a compaction, as a share of the context window, including fixed parts. */
 const FULL_AFTERWARDS = 0.5;
-/** Share of the context window that the newest messages always keep, however long principles and memory are. */
+/** Minimum share of the context window for the newest messages, however long principles and memory are. */
 const LEAST_KEPT = 0.1;
-/** The largest share of a request that the messages to be answered may take. */
+/** Maximum share of a request for the messages to be answered. */
 const LONGEST_ASKED = 0.9;
-/** The share of its patience that a waiting turn gives the flush; the summary has the rest. */
+/** The flush's share of a waiting turn's patience; the rest is for the summary. */
 const FLUSH_SHARE = 2 / 3;
 /** More messages than any window should hold. */
 const MOST_ROWS = 2_000;
 
 export type CompactionEnd =
   | 'moved'
-  /** No message can leave: the rest belongs to one exchange, or is too little. */
+  /** Nothing can leave: the rest is one exchange, or too small. */
   | 'nothing'
   /** Aborted, or overtaken by a reset: nothing was moved. */
   | 'dropped';
 
-/** A turn that waits for room in its request; its own messages are not compacted. */
+/** A turn that waits for space in its request; its own messages are not compacted. */
 export interface WaitingTurn {
   id: string;
   /** Our estimate of its request that the server rejected as too long. */
@@ -56,7 +56,7 @@ export interface WaitingTurn {
   patienceMs: number;
 }
 
-/** Throws when an archive cannot be written; then nothing was moved. */
+/** Throws if an archive cannot be written; nothing is moved then. */
 export async function compact(
   services: MeteredServices,
   subject: Subject,
@@ -72,7 +72,7 @@ export async function compact(
   const known = await knowledgeOf(services, subject);
   const leavesAt = placeToCut(services, subject, window, known, turn, all.messages.filter(isAsked));
   if (!leavesAt) return 'nothing';
-  // The flush covers every completed exchange, not only what leaves.
+  // The flush covers every completed exchange, not only the leaving ones.
   const last = window.messages[boundaries(window.messages).at(-1) ?? -1]?.position ?? leavesAt;
 
   const late = new AbortController();
@@ -96,12 +96,12 @@ export async function compact(
       return summarise(services, subject, view, leaving, known, AbortSignal.any([signal, late.signal]));
     });
     if (signal.aborted) return 'dropped';
-    // An archive is also needed without a summary, or when the flush has not seen every message whole.
+    // An archive is also needed without a summary, or if the flush did not see every message in full.
     const isCut = flushed.kind === 'flushed' && flushed.cut;
     if (summary !== null && isSeen && !isCut)
       return await move(services, view, leavesAt, summary, null, meter);
     const { file, messages } = await archive(services, subject, view, leavesAt, isSeen);
-    // In place of a missing summary the model learns at least that there was more.
+    // Without a summary, this note at least tells the model that there was more.
     const note = `(${messages} messages before this are not summed up; they stand in the archive ${file}.)`;
     const noted = [view.summary ?? '', note].filter((text) => text !== '').join('\n\n');
     return await move(services, view, leavesAt, summary ?? noted, file, meter);
@@ -110,7 +110,7 @@ export async function compact(
   }
 }
 
-/** Moves a window past everything it holds, archived but not flushed: for a persona that is being deleted. */
+/** Moves a window past all its messages, archived but not flushed: for the deletion of a persona. */
 export async function putAway(services: Services, subject: Subject): Promise<void> {
   const { room, personaId } = subject;
   const window = await services.store.window({ room, personaId, except: [], limit: 1, overheard: 0 });
@@ -123,7 +123,7 @@ export async function putAway(services: Services, subject: Subject): Promise<voi
   await move(services, window.view, last, null, archived?.file ?? null, null);
 }
 
-/** null when nothing has to leave, or nothing can. `asked`: the messages of the turn that waits. */
+/** null if nothing has to leave, or nothing can. `asked`: the messages of the waiting turn. */
 function placeToCut(
   services: Services,
   subject: Subject,
@@ -135,7 +135,7 @@ function placeToCut(
   const { keepRecentMessages, compactAfterMessages } = services.settings;
   const refused = turn?.refused ?? null;
   const tokensIn = (some: HeardMessage[]) => tokensOf(historyEntries(some, steps, known.perspective).flat());
-  // A rejected request was too long for the model, whatever the configured window says.
+  // A rejected request was too long for the model, whatever its configured window is.
   const most = requestTokensFor(services, subject);
   const scale = Math.max(tokensPerEstimated(view.measured), refused === null ? 0 : most / refused);
   const fixed =
@@ -216,7 +216,7 @@ async function* pagesOf(
   }
 }
 
-/** Copies a span into an archive file, verbatim; returns how many messages. Overheard messages are left out. */
+/** Copies a span verbatim into an archive file, without overheard messages. Returns the number of messages. */
 export async function copySpan(
   services: Services,
   subject: Subject,
@@ -233,7 +233,7 @@ export async function copySpan(
       written += messages.length;
       if (!isOutside && messages.some(({ tainted }) => tainted)) {
         isOutside = true;
-        // Before the file is there: a process that dies then leaves none without its mark.
+        // Marked before the file exists, so a crash cannot leave an unmarked file.
         await services.store.markOutside(path, null);
       }
       yield messages.map((message) => {
@@ -248,20 +248,20 @@ export async function copySpan(
   return written;
 }
 
-/** The copies that people asked for, as JSON in a setting of their view. */
+/** Copies that people requested, as JSON in a setting per view. */
 interface Copies {
-  /** A hash of the messages in the newest. */
+  /** Hash of the messages in the newest copy. */
   print: string;
   file: string;
   messages: number;
-  /** When those of the last hour were made. */
+  /** Times of the copies in the last hour. */
   at: number[];
 }
 
 const MOST_COPIES_AN_HOUR = 20;
 const HOUR_MS = 3_600_000;
 
-/** For `/archive`. An unchanged conversation is not copied twice, and the number of copies an hour is limited. */
+/** For `/archive`. An unchanged conversation is not copied twice, and copies per hour are limited. */
 export async function copyOnce(
   services: Services,
   subject: Subject,

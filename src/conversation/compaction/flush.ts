@@ -1,7 +1,7 @@
 /**
  * The memory flush: before messages leave a persona's window, the persona reads a copy of the conversation and saves
- * what should last, with only the memory tools. It is invisible in the chat. Only a completed flush advances the view's
- * flush cursor. Messages that left without one stand in archives, and their flush stays pending until the model works again.
+ * lasting facts, using only the memory tools. It is invisible in the chat. Only a completed flush advances the view's
+ * flush cursor. Messages that left without one are archived, and their flush stays pending until the model works again.
  */
 
 import { describe } from '../../core/errors.js';
@@ -43,11 +43,11 @@ import {
 } from './subject.js';
 
 export type FlushEnd =
-  /** A completed flush has seen everything up to the position; `cut`: some messages only in part. */
+  /** Complete up to `to`; `cut`: some messages were shown shortened. */
   | { kind: 'flushed'; cut: boolean }
-  /** The persona has said nothing since its cursor, so it has nothing to save. */
+  /** The persona has said nothing since its cursor, so there is nothing to save. */
   | { kind: 'unspoken' }
-  /** The model is down or too slow, a write failed, or the view was changed by somebody else. */
+  /** The model is down or too slow, a write failed, or somebody else changed the view. */
   | { kind: 'failed'; reason: string };
 
 const TRIES = 3;
@@ -63,14 +63,14 @@ export async function flush(
   return end ?? { kind: 'failed', reason: 'it ended the process too often' };
 }
 
-/** The work of a failed try, from which the next goes on, so that nothing is written twice. */
+/** The progress of a failed try; the next one continues from it, so that nothing is written twice. */
 interface FlushProgress {
   steps: Step[];
-  /** Writes that failed and were not repeated with success. */
+  /** Failed writes that were not repeated successfully. */
   unsaved: Set<string>;
 }
 
-/** Chunk by chunk; one that is too much for the model is halved. */
+/** Flushes chunk by chunk; a chunk that is too much for the model is halved. */
 async function flushTo(
   services: MeteredServices,
   subject: Subject,
@@ -118,7 +118,7 @@ async function flushTo(
 
 export async function knowledgeOf(services: CompactionServices, subject: Subject): Promise<Knowledge> {
   const { chat, room, personaId, personas } = subject;
-  // That of an older revision could hold words that were forgotten since.
+  // A prefix of an older revision could contain words that were forgotten since.
   const { prefix } = services.windowCache.last(await services.store.view(room, personaId));
   return gatherKnowledge(services, {
     chat,
@@ -131,7 +131,7 @@ export async function knowledgeOf(services: CompactionServices, subject: Subject
   });
 }
 
-/** The tokens left for the conversation in the model's window, by our estimate. */
+/** Estimated tokens left for the conversation in the model's window. */
 function roomFor(
   services: Services,
   subject: Subject,
@@ -146,7 +146,7 @@ function roomFor(
 
 type AskEnd =
   | { kind: 'finished' }
-  /** `tooMuch`: less text may do. `isOver`: the model had ended it, so the next try begins anew. */
+  /** `tooMuch`: a retry with less text may work. `isOver`: the model had finished, so the next try starts anew. */
   | { kind: 'failed'; reason: string; tooMuch?: boolean; isOver?: true };
 
 async function ask(
@@ -186,7 +186,7 @@ async function ask(
     },
     cause: { kind: 'flush', personaId, turnId: null },
     record: { room, turnId: null, parentEventId: null },
-    // None of its calls reaches beyond the chat; only its memory keeps the mark.
+    // Its calls reach nothing beyond the chat; only its memory writes keep the taint.
     trust: { isTainted, isNamed: () => false },
     approvalMs: null,
     steps,
@@ -210,7 +210,7 @@ async function ask(
   }
 }
 
-/** Notes writes that failed for another reason than their content, until they are repeated with success. */
+/** Records failed writes (except those rejected for their content) until they are repeated successfully. */
 function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
   return {
     ...tool,
@@ -237,27 +237,27 @@ function keptPrivate(tool: AnyTool): AnyTool {
 const DAILY_LOG_WRITER = 'write_memory';
 interface PendingFlush {
   view: ViewId;
-  /** Failures in a row. */
+  /** Consecutive failures. */
   failures: number;
   lastTry: number;
   notBefore: number;
-  /** The times of the tries of the last day. */
+  /** Times of the tries in the last day. */
   tries: number[];
 }
 
-/** A retry at once would mostly fail again. */
+/** An immediate retry would mostly fail again. */
 const BREATH_MS = 1_000;
 const FIRST_PAUSE_MS = 15_000;
 const LONGEST_PAUSE_MS = 4 * 3_600_000;
-/** The longest pause while the model answers elsewhere. */
+/** The longest pause while the model answers other requests. */
 const PAUSE_WHEN_WELL_MS = 15 * 60_000;
-/** At a daily limit, which a new day lifts. */
+/** After a daily limit was reached; a new day lifts it. */
 const PAUSE_AT_LIMIT_MS = 15 * 60_000;
-/** A view whose flush always fails must not cost a flush for everything that is said. */
+/** Otherwise a view whose flush always fails would cost one flush per message. */
 const MOST_PER_DAY = 12;
 const DAY_MS = 86_400_000;
 
-/** Flushes that are owed to archives whose messages left a window before a flush had seen them. */
+/** Flushes owed for archives whose messages left a window unflushed. */
 export class PendingFlushes {
   private readonly pending = new Map<string, PendingFlush>();
   private cancel = () => {};
@@ -282,13 +282,13 @@ export class PendingFlushes {
     );
   }
 
-  /** A persona's messages were archived without a flush: flush them soon. */
+  /** A persona's messages were archived unflushed: flush them soon. */
   add(view: ViewId): void {
     this.owe(view, this.services.clock.now() + BREATH_MS);
     this.schedule();
   }
 
-  /** After a flush or compaction of a view: settles the archives that it has covered. */
+  /** After a flush or compaction of a view: settles the archives that it covered. */
   async settle({ room, personaId }: ViewId): Promise<void> {
     const { store, archives } = this.services;
     const { flushedTo } = await store.view(room, personaId);
@@ -360,7 +360,7 @@ export class PendingFlushes {
     one.notBefore = Math.max(clock.now() + pauseAfter(one.failures), nextFree(one));
   }
 
-  /** False when the flush failed. */
+  /** False if the flush failed. */
   private async makeUp(subject: Subject, signal: AbortSignal): Promise<boolean> {
     const { room, personaId } = subject;
     const open = await this.services.store.openArchives({ room, personaId });
@@ -380,7 +380,7 @@ export class PendingFlushes {
     return false;
   }
 
-  /** A view that is pending already keeps its pause. */
+  /** An already pending view keeps its pause. */
   private owe({ room, personaId }: ViewId, notBefore: number): void {
     const key = viewKey({ room, personaId });
     if (this.pending.has(key)) return;
@@ -416,7 +416,7 @@ async function discardUnfinished(
   return 'nothing';
 }
 
-/** When the day has room for another try. */
+/** When the daily limit allows another try. */
 function nextFree({ tries }: PendingFlush): number {
   return (tries.at(-MOST_PER_DAY) ?? Number.NEGATIVE_INFINITY) + DAY_MS;
 }

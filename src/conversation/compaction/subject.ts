@@ -1,4 +1,4 @@
-/** What flushes, compactions and the nightly consolidation share: their subject, model, tools, and poison guard. */
+/** Shared by flushes, compactions and the nightly consolidation: their subject, model, tools, and crash guard. */
 
 import type { Fault } from '../../core/errors.js';
 import { roomParts } from '../../core/ids.js';
@@ -22,17 +22,17 @@ export interface CompactionServices extends Services {
   windowCache: WindowCache;
 }
 
-/** `model` is that of the meter. */
+/** `model` is the meter's. */
 export interface MeteredServices extends CompactionServices {
   meter: MeteredModel;
 }
 
-/** Nobody asked for work on a window, so the persona pays for it. */
+/** No person asked for work on a window, so only the persona is charged. */
 export function payerOf({ room, personaId }: ViewId): Payer {
   return { room, personaId, personId: null };
 }
 
-/** Does work that asks a model; its usage is stored at the end at the latest. */
+/** Runs work that asks a model; its usage is stored at the latest when it ends. */
 export async function metered<Given extends Services, T>(
   services: Given,
   view: ViewId,
@@ -56,14 +56,14 @@ export async function subjectOf(
   return chat && { chat, room, personaId, personas: await personas.list(chatId) };
 }
 
-/** The tokens available for a request, as far as the model's window is known now. */
+/** The tokens available for a request, with the model's window as known now. */
 export function requestTokensFor(services: BaseServices, { personas, personaId }: Subject): number {
   return requestTokens(services, personas.find(({ id }) => id === personaId)?.model ?? null);
 }
 
 /**
- * The tools of a flush: the memory tools alone. All tools of an answer are described to the model, because a server's prompt
- * cache holds only while they stay the same.
+ * The tools of a flush: only the memory tools run. But all tools of an answer are described to the model, because a
+ * server's prompt cache is valid only while they stay the same.
  */
 export function flushTools(services: Services, subject: Subject): ToolSet {
   const { tools } = services.toolsFor({ kind: 'flush', ...turnOf(subject) });
@@ -85,13 +85,13 @@ const REST_MS = 86_400_000;
 interface Attempts {
   tries: number;
   at: number;
-  /** The view's last reset by then. */
+  /** The view's last reset at that time. */
   resetAt: number;
 }
 
 /**
- * Does work that may end the process. The attempt is stored before it begins and removed when it ends, however it ends. null:
- * too many attempts ended the process; the work rests for a day, or until a reset.
+ * Runs work that may crash the process. The attempt is stored before and removed after it, whatever the outcome. null:
+ * too many attempts crashed the process; the work rests for a day, or until a reset.
  */
 export async function guarded<Value>(
   { store, clock, log }: Services,
@@ -117,7 +117,7 @@ export async function guarded<Value>(
   return work().finally(() => store.setSetting(key, null));
 }
 
-/** How often a text is halved that is too long for the model's window or time. */
+/** How often a text that exceeds the model's window or time is halved. */
 export const MOST_HALVINGS = 4;
 
 export const READ_IN_PART = 'the model server read only a part of it';
@@ -126,7 +126,7 @@ export function isTooMuch({ code }: Fault): boolean {
   return code === 'context_too_long' || code === 'model_silent';
 }
 
-/** Steps of flushes and consolidations are journalled but not stored: after a crash the work begins anew. */
+/** Steps of flushes and consolidations are journalled but not stored: after a crash the work starts anew. */
 export function journalOnly(
   { store, owner }: Services,
   signal: AbortSignal,

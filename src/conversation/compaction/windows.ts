@@ -1,7 +1,7 @@
 /**
- * Decides when windows are compacted, beside the route: in the background once a window fills up, and before a turn only if
- * its request would not fit. One queue per view, for flushes, compactions and other work on its memory. Only committed
- * changes survive the process: after a crash, the next turn finds the window full again.
+ * Decides when windows are compacted: in the background once a window fills up, and before a turn only if its request
+ * would not fit. One queue per view, for flushes, compactions and other work on its memory. Only committed changes
+ * survive a crash; then the next turn finds the window full again.
  */
 import { OVER } from '../../core/clock.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -22,20 +22,20 @@ import {
 
 interface QueuedWork {
   room: RoomId;
-  /** The abort controllers of this piece of work and of those queued before it. */
+  /** The abort controllers of this work and of the work queued before it. */
   ends: AbortController[];
   urgency: Urgency;
   done: Promise<CompactionEnd>;
 }
 
-/** A turn waits for it; it makes room in the background; or it yields to any other work. */
+/** awaited: a turn waits for it; yielding: it gives way to any other work. */
 type Urgency = 'awaited' | 'background' | 'yielding';
 
-/** How long a turn waits for a flush and its compaction together; after it, messages that leave are archived instead. */
+/** How long a turn waits for flush and compaction together; after that, leaving messages are archived instead. */
 const DEADLINE_MS = 60_000;
-/** When nothing could leave, compaction is tried again only after this many further messages. */
+/** If nothing could leave, compaction is retried only after this many further messages. */
 const LOOK_AGAIN_AFTER = 4;
-/** A count this many times above our estimate that did not fall after a compaction is not credible. */
+/** A server's count this many times above our estimate that did not fall after a compaction is not credible. */
 const INCREDIBLE = 4;
 
 export function createWindows(given: Omit<CompactionServices, 'windows'>): Windows {
@@ -92,7 +92,7 @@ class WindowQueue implements Windows {
     const { services } = this;
     const key = viewKey(subject);
     const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
-      // At a limit only what a turn waits for is done, and without a model: the messages are archived.
+      // At a daily limit only awaited work is done, and without a model: the messages are archived.
       if (turn === null && (await services.dailyLimits.reached(payerOf(subject)))) return 'dropped';
       const end = await metered(services, subject, (paid) => compact(paid, subject, turn, signal));
       if (end === 'moved' && measured) this.countedBefore.set(key, measured.counted);
@@ -120,8 +120,8 @@ class WindowQueue implements Windows {
     const { clock, store } = this.services;
     const until = clock.now() + DEADLINE_MS;
     const before = this.running.get(viewKey(subject));
-    // Running work started with a smaller window and may free too little, so another compaction follows; together they
-    // share one deadline, of which background work gets one half.
+    // Running work started with a smaller window and may free too little, so another compaction follows; both share one
+    // deadline, half of which goes to background work.
     if (before) {
       const patienceMs = before.urgency === 'yielding' ? 0 : DEADLINE_MS / 2;
       const cancel = clock.after(patienceMs, () => void endAll([before]));

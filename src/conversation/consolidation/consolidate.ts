@@ -1,7 +1,7 @@
 /**
- * Puts one persona's memory in order: a model rewrites a draft of its tiers, with the memory tools alone; the draft is
- * checked, and replaces the tiers only if they were not changed meanwhile, all at once. The old text is kept as
- * versions that are undone together.
+ * Consolidates one persona's memory: a model rewrites a draft of its tiers, using only the memory tools. The draft is
+ * checked and replaces all tiers at once, unless they were changed meanwhile. The old text is kept as versions that are
+ * undone together.
  */
 import { cutAt } from '../../core/cut.js';
 import { localMidnight, type Zone } from '../../core/dates.js';
@@ -26,17 +26,17 @@ interface Consolidation {
   tools: ToolSet;
   messages: ModelMessage[];
   mayChangeTier1: boolean;
-  /** Our estimate of the request, in tokens. */
+  /** Estimated tokens of the request. */
   tokens: number;
 }
 
 export type ConsolidationEnd =
   | { kind: 'written' | 'unchanged'; usage: Usage | null }
-  /** The result loses too much, is too long, or somebody changed the memory meanwhile: nothing was written. */
+  /** The result loses or contains too much, or somebody changed the memory meanwhile: nothing was written. */
   | { kind: 'refused'; reason: string; usage: Usage | null }
-  /** The model gave no result. */
+  /** The model returned no result. */
   | { kind: 'failed'; reason: string; usage: Usage | null }
-  /** Ended from outside: a reset, a stop. */
+  /** Aborted by a reset or a stop. */
   | { kind: 'dropped' };
 
 const DAYS = 7;
@@ -46,7 +46,7 @@ const MOST_ROUNDS = 8;
 const MOST_VERSIONS = 1_000;
 const LINE_CHARS = 120;
 
-/** null if there is nothing to put in order. */
+/** null if there is nothing to consolidate. */
 export async function prepare(
   services: Services,
   subject: Subject,
@@ -138,7 +138,7 @@ export async function consolidate(
   if (TIERS.every((tier) => after[tier] === before[tier])) return { kind: 'unchanged', usage };
   const reason = objection(before, after, { memoryChars, mayChangeTier1 });
   if (reason !== null) return { kind: 'refused', reason, usage };
-  // All three are compared, for a line may have moved from one to another.
+  // All three are compared, because a line may have moved between tiers.
   const tiers = TIERS.map((tier) => ({ tier, content: after[tier], seen: { text: before[tier] } }));
   const who = `${chat.id}/${personaId}`;
   await services.audit.note({ kind: 'tool', who, where: chat.id, what: 'memory put in order', word: null });
@@ -172,7 +172,7 @@ function datesOfLastDays(zone: Zone, now: number): string[] {
   return Array.from({ length: DAYS }, (_, back) => zone.date(localMidnight(year, month, day - back, zone)));
 }
 
-/** Earlier nights are left out: they only moved and reworded. */
+/** Skips earlier nights, which only moved and reworded lines. */
 async function knownDays(
   { store, zone }: Services,
   owner: MemoryOwner,
@@ -192,7 +192,7 @@ async function knownDays(
   );
 }
 
-/** Whether any of the text that the model is given was written after untrusted text had been read. */
+/** Whether any of the model's input was written after untrusted text had been read. */
 async function isFromOutside({ memory, zone, clock }: Services, owner: MemoryOwner): Promise<boolean> {
   const origins = await Promise.all([
     memory.originOf(owner),
@@ -201,7 +201,7 @@ async function isFromOutside({ memory, zone, clock }: Services, owner: MemoryOwn
   return origins.includes('outside');
 }
 
-/** What a request used, by our estimate where the server counted nothing. */
+/** The tokens a request used; estimated if the server counted none. */
 export function tokensUsed(prepared: Consolidation, end: ConsolidationEnd): number {
   if (end.kind !== 'dropped' && end.usage) return end.usage.inputTokens + end.usage.outputTokens;
   const { draft, before } = prepared;
@@ -214,11 +214,11 @@ type Tiers = Record<Tier, string>;
 
 const TIERS: readonly Tier[] = [1, 2, 3];
 
-/** A copy of one persona's tiers for a model to rewrite: nothing reaches the file before all of it was checked. */
+/** A copy of one persona's tiers for a model to rewrite: nothing reaches the file before the whole is checked. */
 interface TierDraft {
-  /** Reads and writes of tiers stay in the draft; everything else is read from the files. */
+  /** Tiers are read and written in the draft; everything else is read from the files. */
   memory: Memory;
-  /** As they stand in the draft. */
+  /** The draft's current text. */
   tiers: Tiers;
 }
 
@@ -243,16 +243,16 @@ function draftOf(memory: Memory, given: Tiers): TierDraft {
   };
 }
 
-/** The share of the words of tiers 1 and 2 that may go; of a small memory some more, for a contradiction settled is much of it. */
+/** Share of the words of tiers 1 and 2 that may be lost; more in a small memory, where one resolved contradiction is a large part. */
 const MOST_LOST = 0.4;
 const MOST_LOST_OF_FEW = 0.6;
 const FEW_LOST = 8;
-/** The title and the three headings count into the budget. */
+/** The title and the three headings count towards the budget. */
 const HEADINGS_CHARS = 120;
 
 /**
- * Why a consolidated memory must not replace the old one, for the operator; null if it may. A careless model must not empty
- * it; tier 3 ages, so its words may go.
+ * The reason, for the operator, why a consolidated memory must not replace the old one; null if it may. Prevents a
+ * careless model from emptying it; words of tier 3 may go, because it ages.
  */
 export function objection(
   before: Tiers,
@@ -283,13 +283,13 @@ interface RequestContent {
   today: string;
   principles: string;
   tiers: Tiers;
-  /** When a line that stands in a tier was first written, as far as that is known. */
+  /** The date on which a current line was first written, where known. */
   known: { date: string; line: string }[];
   /** The last days of the chat's daily log, newest first. */
   days: { date: string; text: string }[];
-  /** What a prompt shows of the whole memory, in characters. */
+  /** Characters of the whole memory that a prompt shows. */
   memoryChars: number;
-  /** Else tier 1 is for people alone to change. */
+  /** If false, only people may change tier 1. */
   mayChangeTier1: boolean;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The nightly consolidation (`memory.consolidate`), called by the upkeep: the memory of each persona that talked since the
- * last one is put in order, once a night, within a budget of tokens. Personas that were missed (budget, a crash, a night
- * without a gateway) come first the next night.
+ * The nightly consolidation (`memory.consolidate`), called by the upkeep: once a night, within a token budget, it
+ * consolidates the memory of each persona that spoke since its last one. Personas that were missed (budget, a crash, a
+ * night without a gateway) come first the next night.
  */
 import { roomParts } from '../../core/ids.js';
 import type { Spoke } from '../../core/memory.js';
@@ -16,17 +16,17 @@ interface NightlyState {
   /** The current night (YYYY-MM-DD in the configured zone), and the tokens it has used. */
   night: string;
   tokens: number;
-  /** By chat and persona: the night in which it was last done, and its last words by then. */
+  /** By chat and persona: the night of the last consolidation, and the persona's last message by then. */
   done: Record<string, { night: string; at: number }>;
 }
 
-/** `later`: no tokens were left for it. */
+/** `later`: no tokens were left. */
 type Outcome = ConsolidationEnd['kind'] | 'nothing' | 'later';
 
 const SETTING = 'memory.nights';
 const DAY_MS = 24 * 3_600_000;
 const LONGEST_BACK_MS = 7 * DAY_MS;
-/** When the model fails this often in a row, the rest waits for the next night. */
+/** After this many consecutive failures of the model, the rest waits for the next night. */
 const MOST_FAILURES = 3;
 
 /** Resolves when the night's work is done, or soon after the signal aborts. */
@@ -59,7 +59,7 @@ export async function consolidateNight(services: Services, signal: AbortSignal):
   await save(services, state);
 }
 
-/** Personas that were missed before come first. */
+/** Sorts personas that were missed before first. */
 async function duePersonas({ store }: Services, state: NightlyState, begun: number): Promise<Spoke[]> {
   const lastDone = (spoke: Spoke) => state.done[keyOf(spoke)]?.at ?? 0;
   const since = Math.max(state.since, begun - LONGEST_BACK_MS);
@@ -79,7 +79,7 @@ async function consolidateOne(
   if (!subject?.personas.some(({ id }) => id === personaId)) return 'nothing';
   const chatId = subject.chat.id;
   const changeId = `night-${state.night}-${personaId}`;
-  // The process may have ended between the write and our note of it.
+  // The process may have ended between the write and our record of it.
   const already = await store.versions({ chatId, personaId, most: 1, turnId: changeId });
   if (already.length > 0) return 'nothing';
   let outcome: Outcome = 'dropped';
@@ -119,7 +119,7 @@ async function putInOrder(
   );
   if (end === null) return 'nothing';
   state.tokens += tokensUsed(prepared, end);
-  // At once: after a restart only the rest of the night's tokens is left.
+  // Saved at once, so that after a restart only the rest of the night's budget is left.
   await save(services, state);
   metrics.count('consolidations_total', { outcome: end.kind });
   if (end.kind === 'dropped') return end.kind;

@@ -1,6 +1,7 @@
 /**
- * What was said in a room, and what a persona heard, in the order of hearing: windows (step 4 of the route) and spans
- * (for flushes and archives). Reads only what the persona's view still includes. Also adds a persona's messages.
+ * Transcripts: what was said in a room, and what a persona heard, in the order of hearing, as windows (step 4 of the
+ * route) and spans (for flushes and archives). Reads only what the persona's view still includes. Also adds a persona's
+ * messages.
  */
 import type { Greeting } from '../../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
