@@ -1,7 +1,4 @@
-/**
- * The embedder on top of a vector source: prefixes, normalised vectors, and a circuit breaker. While the breaker is open, callers
- * fail at once, and it retries in the background.
- */
+/** Adds prefixes, normalisation and a circuit breaker to a vector source. While open, calls fail at once; it retries in the background. */
 import type { Clock } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
@@ -77,10 +74,7 @@ export function asVector(value: unknown): number[] | null {
   return value.some((number) => number !== 0) ? value : null;
 }
 
-/**
- * Cut to `most` numbers and normalised to length 1, so that a dot product measures similarity. Scaled first, because squares may
- * overflow.
- */
+/** Cut to `most` numbers and normalised, so that a dot product measures similarity. Scaled first, because squares may overflow. */
 export function toUnit(whole: number[], most: number | null = null): Float32Array {
   const vector = most === null || whole.length <= most ? whole : whole.slice(0, most);
   let largest = 0;

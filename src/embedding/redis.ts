@@ -1,7 +1,4 @@
-/**
- * The queue in Redis: its protocol (jobs in one list, replies in the list named by each job) and the connection. Other workers and
- * requesters speak this protocol too, so it must not change.
- */
+/** The connection to Redis and the queue's protocol, which must not change: other workers and requesters speak it, too. */
 import { Redis } from 'ioredis';
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';

@@ -1,7 +1,4 @@
-/**
- * `embeddings.backend: redis`: pushes jobs to the queue, reads replies from its own list and matches them by `task_id`. Abandoned
- * jobs are removed from the queue, and their replies dropped.
- */
+/** `embeddings.backend: redis`: pushes jobs and matches replies by `task_id`. Abandoned jobs leave the queue; late replies are dropped. */
 import { type Clock, OVER } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
@@ -83,10 +80,7 @@ class Requester implements VectorSource {
     }
   }
 
-  /**
-   * A worker does not say whether the text or its server is at fault. So refused texts are sent again with a harmless one: if that
-   * succeeds, the texts are at fault.
-   */
+  /** Refused texts are sent again with a harmless one: if that succeeds, they are at fault, and not the worker's server. */
   async embed(texts: string[], ask: VectorAsk): Promise<Outcome[]> {
     const outcomes = await this.request(texts, ask);
     const refused = outcomes.flatMap((outcome, n) => ('refused' in outcome ? [n] : []));
@@ -311,10 +305,7 @@ function fault(message: string): Fault {
   return new Fault('embedding_unavailable', message);
 }
 
-/**
- * Adapts how many documents a requester may have queued. The queue is first in, first out, and a query waits behind all of them: so
- * only as many as are answered within about a second.
- */
+/** Adapts how many documents may be queued: about as many as are answered within a second, because queries wait behind them. */
 const FEWEST = 8;
 const BEGIN = 64;
 const MOST = 512;

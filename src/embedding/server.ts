@@ -1,7 +1,4 @@
-/**
- * Client of an OpenAI-compatible embedding server, used by the gateway or by a worker. A refused batch is halved until the text at
- * fault is alone.
- */
+/** Client of an OpenAI-compatible embedding server. A refused batch is halved until the text at fault is alone. */
 import { type Clock, OVER } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';

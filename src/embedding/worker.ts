@@ -179,10 +179,7 @@ class Worker {
     await this.presence.takeOver();
   }
 
-  /**
-   * Runs it repeatedly until the worker stops, or once successfully (null). Retries on errors, and logs when they begin and end.
-   * Throws only Fault `configuration`.
-   */
+  /** Repeats until the worker stops, or until one success (null). Logs when errors begin and end. Throws only Fault `configuration`. */
   private async repeat(what: string, everyMs: number | null, run: () => Promise<void>): Promise<void> {
     const { clock, log } = this.options;
     const { place } = this.commands;

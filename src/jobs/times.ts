@@ -18,10 +18,7 @@ export function isZone(name: string): boolean {
   }
 }
 
-/**
- * The instant of a local time (`local`: as if UTC). At the end of daylight saving, the first of two; at its start, a skipped time
- * moves by the gap: 02:30 becomes 03:30.
- */
+/** The instant of a local time (`local`: as if UTC): the first of two, or a skipped one moved by the gap (02:30 becomes 03:30). */
 export function instantOf(local: number, zone: string): number {
   const showing = clockOf(zone);
   const before = showing(local - DAY_MS) - (local - DAY_MS);

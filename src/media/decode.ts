@@ -20,10 +20,7 @@ const QUALITY = 85;
 const LOWER_QUALITIES = [60, 30];
 
 const MILLION = 1_000_000;
-/**
- * Enough for a phone's largest pictures; more is mostly a decompression bomb. Types that libvips cannot decode line by line need
- * several times their pixels in memory, AVIF 20 bytes per pixel (measured).
- */
+/** A phone's largest pictures; more is mostly a bomb. Fewer if libvips needs all pixels in memory: AVIF 20 bytes each (measured). */
 const MOST_PIXELS: Record<string, number> = {
   'image/jpeg': 64 * MILLION,
   'image/png': 64 * MILLION,

@@ -1,7 +1,4 @@
-/**
- * The process that decodes pictures, one at a time, and does nothing else: the decoders are native code that reads untrusted input.
- * `images.ts` starts it, and kills it if it takes too long.
- */
+/** Decodes pictures in a process of its own, because native decoders read untrusted input. `images.ts` starts and kills it. */
 import { describe } from '../core/errors.js';
 import { decode, loadSharp, type Prepared, unchanged } from './decode.js';
 

@@ -1,7 +1,4 @@
-/**
- * Pictures for models, decoded in a separate process: one at a time, with limits of time and memory, so that a bad picture harms
- * only its sender. Recently used ones are cached in memory.
- */
+/** Pictures for models, decoded one at a time in a process with limits, so that a bad picture harms only its sender. Cached. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -94,10 +91,7 @@ export function createImageDecoder(
   };
 }
 
-/**
- * The memory limit is RLIMIT_DATA, which is effective only on Linux; elsewhere only the pixel limits of `decode.ts` apply. A shell
- * sets it, because Node has no call for it.
- */
+/** The memory limit (RLIMIT_DATA, set by a shell because Node cannot) works only on Linux; elsewhere the pixel limits must do. */
 function start(entry: string, megabytes: number): ChildProcess {
   const command = [...NODE_OPTIONS, entry];
   const options = {

@@ -1,7 +1,4 @@
-/**
- * Files that came with messages: fetched within limits, examined, stored, and put into words. Every failure becomes an outcome with
- * its reason. Between steps 2 and 4.
- */
+/** Files of messages: fetched, examined, stored, put into words. Failures become outcomes with a reason. Between steps 2 and 4. */
 import type { FetchResult } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
 import { cutWithMarker } from '../core/cut.js';

@@ -1,7 +1,4 @@
-/**
- * The text of messages with files, and the notices to senders about files not taken. File names come from strangers and appear only
- * as names in brackets. Pure.
- */
+/** The text of messages with files, and notices about files not taken. File names come from strangers: only in brackets. Pure. */
 import { cutAt, sizeInWords } from '../core/cut.js';
 import type { StoredAttachment } from '../core/media.js';
 

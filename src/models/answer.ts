@@ -259,10 +259,7 @@ function createCallsReader() {
   };
 }
 
-/**
- * Some servers give every call the index 0 or none: then a new id with a name starts another call, and so does a name after a
- * complete call.
- */
+/** With the index 0 for every call, or none, a new id with a name starts another call, or a name after a complete call. */
 function beginsAnother(
   call: PartialCall,
   next: { id: string; name: string; args: string; index: number | null },

@@ -37,9 +37,7 @@ export interface ModelServer {
   headers?: Record<string, string> | undefined;
 }
 
-/**
- * Quirks that cost a persona the most if the refusal was a mistake or is outdated: retried after an hour, and forgotten on success.
- */
+/** Quirks that cost a persona most if outdated or mistaken: retried after an hour, and forgotten on success. */
 const TRIED_AGAIN: readonly Quirk[] = ['tools', 'responses', 'images'];
 const TRY_AGAIN_MS = 60 * 60_000;
 

@@ -1,7 +1,4 @@
-/**
- * One request to a server, from opening it to its last chunk, watched for silence; and the further request for an incomplete
- * answer.
- */
+/** One request to a server, watched for silence until its last chunk; and the further request for an incomplete answer. */
 import type { Clock } from '../core/clock.js';
 import type { ModelEvent, ModelMessage, ModelRequest } from '../core/model.js';
 import { TIMES_AN_ANSWER } from '../core/network.js';

@@ -1,7 +1,4 @@
-/**
- * `doctor`'s check of a model server: whether it answers, takes tools and counts tokens, how large its context window is, and
- * whether it reads a long prompt to its end.
- */
+/** `doctor`'s check of a model server: does it answer, take tools, count tokens and read long prompts; how large is its window? */
 import { Fault } from '../core/errors.js';
 import { estimateTokens, type ModelRequest, type ToolDescription } from '../core/model.js';
 import type { Answer } from './answer.js';

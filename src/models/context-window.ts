@@ -11,10 +11,7 @@ import { parse, record } from './json.js';
 import type { ServerWays, Ways } from './server-ways.js';
 import { createCutWatch, type RequestSize, windowBehind } from './token-counts.js';
 
-/**
- * Used if nothing is configured, even if the server reports more: filling a larger window costs money or minutes with every
- * message.
- */
+/** Used if nothing is configured, even if the server reports more: a larger window costs money or minutes with every message. */
 const ASSUMED_TOKENS = 128_000;
 /** A persona's tools and memory need more than this; a smaller figure is a miscount. */
 const LEAST_TOKENS = 2_048;

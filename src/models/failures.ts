@@ -1,7 +1,4 @@
-/**
- * Errors of model servers: one shape for the many they use, their classification (fault code, retry), the wait before a retry, and
- * the message for operators.
- */
+/** Errors of model servers: one shape for all, their fault code, whether and when to retry, and the message for operators. */
 import { describe, Fault, type FaultCode } from '../core/errors.js';
 import { rootCause } from '../core/network.js';
 import { backoff } from '../core/retry.js';
@@ -150,10 +147,7 @@ function retryAfter(headers: Headers, now: number): number | undefined {
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
-/**
- * Besides the code `context_length_exceeded`: OpenAI, vLLM, SGLang, llama.cpp, Ollama, LM Studio, OpenRouter, Gemini, Mistral,
- * Moonshot, DashScope, Z.ai and others.
- */
+/** Besides the code: OpenAI, vLLM, SGLang, llama.cpp, Ollama, LM Studio, OpenRouter, Gemini, Mistral, Moonshot, DashScope, Z.ai. */
 const TOO_LONG = [
   /context_(length|window)_exceeded|exceed_context_size/i,
   /maximum (context|prompt|model|input) length/i,

@@ -1,7 +1,4 @@
-/**
- * Adapts the messages of a conversation to what this server takes: rewrites calls and roles, fits names and ids of calls, and
- * returns the fields that came with its own answers. Pure.
- */
+/** Adapts messages to what this server takes: rewrites calls and roles, fits names and ids, returns the fields of its own answers. Pure. */
 import { createHash } from 'node:crypto';
 import type { Echo, ModelMessage } from '../core/model.js';
 import { element, escaped } from '../core/origin.js';
@@ -21,10 +18,7 @@ export function fits(nameOrId: string): boolean {
   return FITS.test(nameOrId);
 }
 
-/**
- * The offered tool that a name means, with or without the control tokens, quotes and namespaces that models write around it. Any
- * other name is made to fit.
- */
+/** The offered tool that a name means, without tokens, quotes and namespaces around it. Any other name is made to fit. */
 export function calledName(name: string, offered: ReadonlySet<string>): string {
   if (offered.has(name)) return name;
   const [beforeToken = ''] = name.slice(0, MOST_READ).split(/<[|｜]/u, 1);
@@ -59,10 +53,7 @@ export interface Addressee {
 
 type Fields = Record<string, unknown>;
 
-/**
- * Everything in an answer besides text and calls (reasoning, signatures, …): kept under its own names, returned unread to the same
- * model on the same server, never shown.
- */
+/** All fields of an answer besides text and calls: returned unread to the same model on the same server, never shown. */
 export interface Besides {
   message: Fields;
   /** In the order of the calls. */

@@ -1,7 +1,4 @@
-/**
- * The built-in model if none is configured: a small rule-based stand-in, so that everything, memory tools included, works without a
- * key. Pure: the same request always leads to the same step.
- */
+/** The rule-based model if none is configured: everything works without a key. Pure: the same request always leads to the same step. */
 
 import { Fault } from '../core/errors.js';
 import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../core/model.js';

@@ -1,7 +1,4 @@
-/**
- * Recognises from the words of a refusal what a model server does not take. The patterns must be unambiguous, because what is
- * learnt applies to all chats. Pure.
- */
+/** Recognises by its words what a server refuses. Patterns must be unambiguous: what is learnt applies to all chats. Pure. */
 import { isBadCall, type ServerErrorDetails } from './failures.js';
 import { callsUnechoed, echoedNames, echoFor, isOutOfOrder, takesTurns } from './history.js';
 import { type ChatRequest, picturesIn } from './request.js';
@@ -74,10 +71,7 @@ const TOOLS_WANTED =
 const NO_STREAM =
   /\bstream(ing)?\b[^.]{0,200}\b(un|not )support|(\bnot|n't) support[^.]{0,200}\bstream(ing)?\b|\bstream(ing)?\b[^.]{0,200}\bnot (enabled|available|allowed)/i;
 
-/**
- * Gemma's template (vLLM, llama.cpp, LM Studio, TGI), Mistral's first and newer ones, Gemini's API for Gemma, OpenAI's o1-mini,
- * Anthropic, and validators on a role.
- */
+/** Gemma's template on various servers, Mistral, Gemini's API for Gemma, OpenAI's o1-mini, Anthropic, and validators on a role. */
 const NO_SYSTEM = [
   /\bsystem (role|message|prompt|instruction)s?( is| are)? (not|un)[ -]?(support|allow|enabl|permit|accept)/i,
   /\brole:? ?['"`]?system['"`]?( is)? (not|un)[ -]?(support|allow|permit|recogni)/i,
@@ -297,10 +291,7 @@ const THEIR_FORM =
 
 const ABOUT_PICTURES = /\b(images?|image_url|picture|vision|multi-?modal|base64|data url|media[ _]type)\b/i;
 
-/**
- * null if pictures are not the reason or none were sent. Separate from the other parameters, because a refusal may concern only
- * these pictures and not the next ones.
- */
+/** null if pictures are not the reason or none were sent. A separate function, because only these pictures may be refused. */
 export function refusedPictures(sent: ChatRequest, refusal: ServerErrorDetails): PictureRefusal | null {
   const { status, words, code = '', param = '' } = refusal;
   if (status === undefined || picturesIn(sent).length === 0) return null;

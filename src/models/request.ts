@@ -107,10 +107,7 @@ export function chatRequest(
   };
 }
 
-/**
- * Marks the end of the system part and the end of the prefix that the next request shares. Only system and user messages can hold a
- * mark on every server. undefined if the model needs none.
- */
+/** Marks the end of the system part and of the prefix shared with the next request. On every server only system and user may hold one. */
 function cacheMarksFor(model: string, { messages, stableThrough }: ModelRequest): CacheMarks | undefined {
   const field = cacheMarkOf(model);
   if (field === null || stableThrough === undefined) return undefined;

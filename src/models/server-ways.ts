@@ -1,7 +1,4 @@
-/**
- * Quirks and context windows learnt of model servers, by server and model. Stored as one setting, so that they survive a restart;
- * `coterie doctor` clears them.
- */
+/** Quirks and windows learnt of each server and model. One setting, so that they survive a restart; `coterie doctor` clears it. */
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { parse, record } from './json.js';

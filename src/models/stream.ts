@@ -1,6 +1,4 @@
-/**
- * Sends a request to a model server and reads the reply: server-sent events, or one JSON document if the server does not stream.
- */
+/** Sends a request to a model server and reads the reply: server-sent events, or one JSON document if it does not stream. */
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { createParser } from 'eventsource-parser';

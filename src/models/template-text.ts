@@ -1,7 +1,4 @@
-/**
- * Finds what chat templates leave in an answer if the server lets it through: reasoning tags, control tokens, channels and calls
- * written as Python; and code, in which these are only talked about. Pure.
- */
+/** Finds what chat templates leave in an answer: reasoning, control tokens, channels, calls in Python; and code, which stays. Pure. */
 const OPENING = /^\s*<(think|thinking)>/i;
 const REASONING_FENCE = /^\s*(```|~~~)/;
 
@@ -27,10 +24,7 @@ export function withoutReasoning(text: string): string {
   return rest === text ? afterLoneClosing(text) : rest;
 }
 
-/**
- * Some templates open the tag themselves, so that only `</think>` arrives, on its own line. In a code fence, or after an opening
- * tag, it means something else.
- */
+/** Some templates open the tag, so only `</think>` arrives, on its own line. In code or after an opening tag it means nothing. */
 function afterLoneClosing(text: string): string {
   if (!text.includes('</think>')) return text;
   let isFenced = false;

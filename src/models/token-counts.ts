@@ -1,7 +1,4 @@
-/**
- * Step 5, inside the model client: estimates the tokens of a request before a server has counted it, and tells from the server's
- * count whether it has read all of the request.
- */
+/** Step 5, inside the model client: estimates a request's tokens, and tells from the server's count whether it has read all of it. */
 
 import { onceForEach } from '../core/concurrency.js';
 import type { ModelMessage, ModelRequest, ToolDescription } from '../core/model.js';
@@ -135,10 +132,7 @@ const STANDS = 16;
 /** Maximum number of conversations whose last request is kept. */
 const MOST_CHATS = 20;
 
-/**
- * The meaning of a request's count. `in part`: below the lower bound. `stalled`: it fell or hardly grew while its conversation
- * grew. `stands`: it did not change while the conversation grew.
- */
+/** `in part`: count below the lower bound. `stalled`: fell or hardly grew while its conversation grew. `stands`: unchanged meanwhile. */
 export type Reading = 'whole' | 'in part' | 'stalled' | 'stands';
 
 interface CutWatch {
@@ -186,10 +180,7 @@ export function createCutWatch(): CutWatch {
   };
 }
 
-/**
- * Tokens added since an earlier request (lower bound) and removed (upper bound). null if it does not continue the same
- * conversation: less than half of it is left, or a picture, of unknown size, was removed.
- */
+/** Tokens added (lower bound) and removed (upper bound). null if less than half is left, or a picture, of unknown size, is gone. */
 function changeFrom(last: Counted, { texts, size }: Counted): { come: number; gone: number } | null {
   if (size.uncertain < last.size.uncertain) return null;
   let same = 0;
@@ -217,10 +208,7 @@ function sizeOfRest(texts: readonly string[], from: number, without: number): Re
   return sum;
 }
 
-/**
- * The window inferred from the count of a cut request. Ollama keeps half of its window plus two or three tokens, so a count just
- * above half of a round window means that window.
- */
+/** The window behind a cut request's count: Ollama keeps half of its (round) window plus two or three tokens. */
 export function windowBehind(counted: number): number {
   const round = Math.round((2 * counted) / 1_024) * 1_024;
   const over = counted - round / 2;

@@ -1,7 +1,4 @@
-/**
- * Chooses the proxy of a connection: `network.proxy` for all, else the environment's variable for the scheme, as curl reads it.
- * Pure.
- */
+/** Chooses a connection's proxy: `network.proxy` for all, else the environment's variable for the scheme, as curl reads it. Pure. */
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { isLocalName, reachedBy } from '../core/network.js';
 

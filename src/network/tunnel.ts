@@ -1,7 +1,4 @@
-/**
- * Opens a connection through a proxy: HTTP `CONNECT` (RFC 9110, 9.3.6) for any protocol, or SOCKS 5 (RFC 1928, login of RFC 1929).
- * The proxy gets the host's name, so that it can look it up if we cannot.
- */
+/** A connection through a proxy: HTTP `CONNECT` (RFC 9110, 9.3.6) or SOCKS 5 (RFC 1928 and 1929). The proxy looks up names. */
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP, connect as plainConnect, type Socket } from 'node:net';

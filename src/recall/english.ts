@@ -1,7 +1,4 @@
-/**
- * A stemmer for English: "paintings", "painted" and "painter" become one term. Rough and without a dictionary; a wrong stem is
- * harmless if it is always the same. Pure.
- */
+/** A rough stemmer for English: "painted" and "painter" are one term. A wrong stem is harmless if always the same. Pure. */
 
 /** Too frequent to distinguish messages; includes the rest of words split at an apostrophe. */
 const STOP_WORDS = new Set(

@@ -1,7 +1,4 @@
-/**
- * The index's database file. All of it is derived: an unreadable or outdated file is deleted and rebuilt. Chunk ids are grouped by
- * scope, so that a scope's chunks are adjacent.
- */
+/** The index's database file. An unreadable or outdated one is rebuilt, because all of it is derived. Ids are grouped by scope. */
 import { rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 

@@ -1,7 +1,4 @@
-/**
- * The gateway's side of the indexing thread: every call returns a promise. The thread starts with the first call, ends when idle,
- * and restarts with the next call, also after a crash.
- */
+/** The gateway's side of the indexing thread, which starts with a call, ends when idle, and restarts with the next, also after a crash. */
 
 import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';

@@ -1,7 +1,4 @@
-/**
- * The inputs of ranking (question and weights), and the scores by meaning that are added to those by words. A message's meaning is
- * weak alone and strong together with its neighbours and session. Pure.
- */
+/** The inputs of ranking, and scores by meaning, which is weak for a message alone and strong with its neighbours and session. Pure. */
 
 import type { ScopeTable, TimeSpan } from './scope-table.js';
 
@@ -29,10 +26,7 @@ const AGREEING = 5;
 /** The chunk most outstanding in meaning is as relevant as one matching this share of the words. */
 const MEANING_SHARE = 1.3;
 
-/**
- * Adds scores instead of merging two ranked lists, in which a weak list would count as much as a strong one. Returns how far model
- * and words agree on this question; null if unknown.
- */
+/** Adds scores, because merging ranked lists would overrate a weak one. Returns how far model and words agree; null if unknown. */
 export function addMeaning(
   table: ScopeTable,
   found: Scored[],
@@ -131,9 +125,7 @@ export interface WeightedTerm {
   positions: Occurrences;
   /** 1: a word of the subject. Less: it belongs to the phrasing, or was said just before. */
   weight: number;
-  /**
-   * Set if the word occurs literally, belongs to the subject and is not an everyday word; a name needs less proof of being rare.
-   */
+  /** Set for a literal word of the subject that is not an everyday word; a name needs less proof of being rare. */
   said: 'name' | 'word' | null;
 }
 
@@ -153,9 +145,7 @@ export interface SearchQuestion {
 export interface Meaning {
   /** Cosine similarity of each chunk; NaN without a vector. */
   similar: Float32Array;
-  /**
-   * Trust in the model, from 0 to 1, given its agreement with the words on this question, in standard deviations; null if unknown.
-   */
+  /** Trust in the model, 0 to 1, given its agreement with the words here, in standard deviations; null if unknown. */
   trust(agreement: number | null): number;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Ranks a scope's chunks for a question: by words (BM25), and by traits of conversations: answers follow questions, sessions have
- * one subject, and questions often mention who and when. Pure.
- */
+/** Ranks a scope's chunks: by words (BM25), and as conversations work: answers follow questions, sessions have one subject. Pure. */
 import {
   addMeaning,
   factor,
@@ -49,10 +46,7 @@ export function rank(table: ScopeTable, question: SearchQuestion, weights = WEIG
   return found.sort((a, b) => b.score - a.score || b.index - a.index);
 }
 
-/**
- * The neighbours' scores on one side, falling with the words in between: a short message depends on its context, a long one stands
- * for itself and is too broad to explain its neighbours.
- */
+/** The neighbours' scores on one side, falling with the words in between: short messages depend on context, long ones do not. */
 function beside(
   table: ScopeTable,
   own: Float32Array,
@@ -191,10 +185,7 @@ function distinct(positions: Occurrences): number {
   return count;
 }
 
-/**
- * Logistic curve fitted to measurements: best chunks of questions about the conversation, and of unanswerable questions about
- * others. At MIDDLE, both are equally frequent.
- */
+/** Logistic curve fitted to the best chunks of answerable and unanswerable questions; at MIDDLE, both are equally frequent. */
 const MIDDLE = 1;
 const STEEPNESS = 3.5;
 

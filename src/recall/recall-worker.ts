@@ -1,7 +1,4 @@
-/**
- * The indexing thread: serves the gateway's requests in order, and cleans up in between. Started by `index-thread.ts`; built as a
- * separate file.
- */
+/** The indexing thread: serves requests in order and cleans up in between. Started by `index-thread.ts`; built as a separate file. */
 import { setImmediate as giveWay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { IndexAnswer, IndexCall, WorkerSettings } from './index-thread.js';

@@ -1,7 +1,4 @@
-/**
- * Recall over one index, for step 4 and the tool `search_memory`. A search indexes the asker's changed files, ranks, and returns
- * only messages that the store allows. Everything else runs in the background.
- */
+/** Recall for step 4 and `search_memory`: indexes the scope's changes, ranks, and returns only messages that the store allows. */
 import { type Clock, OVER } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import { describe } from '../core/errors.js';
@@ -28,10 +25,7 @@ const SEARCH_MS = 3_000;
 /** Maximum wait for files that have just changed; the next search finds the rest. */
 const REFRESH_MS = 500;
 const MOST_HITS = 100;
-/**
- * Delay of indexing, unless MANY messages were heard: recent ones are in the window, and a search indexes what it needs. The thread
- * can stay stopped meanwhile.
- */
+/** Delay of indexing, unless MANY messages wait: searches index what they need, so the thread can stay stopped. */
 const LATER_MS = 300_000;
 const MANY = 200;
 /** An idle thread, which takes 10 MB, ends after this time. */

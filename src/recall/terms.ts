@@ -1,7 +1,4 @@
-/**
- * Splits text of any script into search terms: words if the script separates them, else overlapping groups of characters. The same
- * for indexing and questions. Pure.
- */
+/** Splits text into search terms: words, or groups of characters in scripts without spaces. The same for questions. Pure. */
 import { functionWordsIn, withoutUnspacedFrames } from '../core/phrase.js';
 import { isStopWord, stem } from './english.js';
 

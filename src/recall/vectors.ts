@@ -111,10 +111,7 @@ export class Vectors {
     private readonly now: () => number,
   ) {}
 
-  /**
-   * The newest model has the highest number; vectors of lower ones are kept until it is complete. A model that returns counts as
-   * new.
-   */
+  /** The newest model has the highest number; older vectors are kept until it is complete. A model that returns counts as new. */
   private numberOf(model: string): number {
     const used = this.numbers.get(model);
     if (used !== undefined) return used;

@@ -133,10 +133,7 @@ export function isEveryday(term: string): boolean {
   return EVERYDAY.has(term);
 }
 
-/**
- * Kinds in questions and the names used in messages: "which sports" finds football and chess. English only; a row has the kind's
- * words, then its members.
- */
+/** Kinds and their members: "which sports" finds football and chess. English only; a row has the kind's words, then its members. */
 const ROWS = `
   sport: football soccer basketball tennis volleyball baseball softball hockey golf rugby cricket swim run jog cycle bike
     ski snowboard surf climb hike box karate judo yoga gym badminton squash marathon skate gymnastics wrestle archery row

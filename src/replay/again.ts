@@ -1,7 +1,4 @@
-/**
- * Repeats a recorded turn's requests to a model, with the results its calls had then, and compares the answers. No call is carried
- * out.
- */
+/** Repeats a turn's recorded requests, with the results its calls had then, and compares the answers. No call is carried out. */
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { Echo, ModelClient, ModelMessage, ModelRequest, Prices, Usage } from '../core/model.js';

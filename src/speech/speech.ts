@@ -1,7 +1,4 @@
-/**
- * Makes voice notes for spoken replies, and keeps each file until it is sent, so that a retry sends the same one. Files are removed
- * afterwards; the text has the words.
- */
+/** Makes the voice notes of spoken replies, and keeps each file until it is sent, so that a retry sends the same one. */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
