@@ -1,6 +1,6 @@
 /**
- * The building blocks of the interface for programs: routes with schemas, from which come validation and the OpenAPI
- * description, bodies of bounded size, and answers.
+ * Building blocks of the HTTP interface for programs: routes with schemas, which give validation and the OpenAPI
+ * description, bodies of limited size, and answers.
  */
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
@@ -29,13 +29,13 @@ export function createApi(log: Log): BoardApi {
   return api;
 }
 
-/** Typed so that it fits every route: its schemas describe the answers, and a test compares both. */
+/** Its type fits every route: the schemas describe the answers, and a test compares both. */
 export function reply(status: number, json: object, headers: Record<string, string> = {}): never {
   const all = { 'Content-Type': 'application/json', ...headers };
   return new Response(JSON.stringify(json), { status, headers: all }) as never;
 }
 
-/** A body that is not JSON. */
+/** Answers with a body that is not JSON. */
 export function replyWith(
   status: number,
   content: string | ReadableStream | null,
@@ -44,7 +44,7 @@ export function replyWith(
   return new Response(content, { status, headers }) as never;
 }
 
-/** For the description of an answer. */
+/** An answer's entry in the OpenAPI description. */
 export function json(description: string, schema: z.ZodType, headers?: Record<string, string>) {
   return { description, content: { 'application/json': { schema } }, ...described(headers) };
 }
@@ -68,7 +68,7 @@ function described(headers: Record<string, string> = {}) {
 export const RETRY_AFTER = { 'Retry-After': 'In how many seconds to try again.' };
 export const RETRY_SOON = { 'Retry-After': '5' };
 
-/** Answers that are given at the door, and where the gateway fails. */
+/** Answers that any route may give: refusals of the guard, and internal errors. */
 export function commonAnswers({ isOpen = false, hasBody = false } = {}) {
   return {
     400: refusal('Something in the request is wrong, or a body came where none is expected.'),
@@ -86,7 +86,7 @@ export function jsonBody<Schema extends z.ZodType>(schema: Schema) {
   return { content: { 'application/json': { schema } }, required: true };
 }
 
-/** Reads the body as JSON, whatever its type is called; pages of other sites are refused by their `Origin`. */
+/** Parses the body as JSON, regardless of its content type; the `Origin` check rejects pages of other sites. */
 export function readBody(isOptional = false): MiddlewareHandler<Env> {
   return async (context, next) => {
     const bytes = await bodyOf(context.env.incoming);
@@ -100,11 +100,11 @@ export function readBody(isOptional = false): MiddlewareHandler<Env> {
   };
 }
 
-/** Counted, because a declared length may be wrong. Rejects when the request breaks off. */
+/** Counts the bytes, because a declared length may be wrong. Rejects when the request is aborted. */
 export async function bodyOf(request: IncomingMessage): Promise<Buffer | 'too large'> {
   const pieces: Buffer[] = [];
   let bytes = 0;
-  // The connection still has to bear the answer.
+  // The answer still needs the connection.
   for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bytes += piece.length;
     if (bytes > MOST_BODY_BYTES) return 'too large';
@@ -113,7 +113,7 @@ export async function bodyOf(request: IncomingMessage): Promise<Buffer | 'too la
   return Buffer.concat(pieces);
 }
 
-/** undefined: it is not JSON, not UTF-8, or nested too deeply. */
+/** undefined if it is not JSON, not UTF-8, or nested too deeply. */
 export function parsed(body: Buffer): unknown {
   try {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
@@ -123,7 +123,7 @@ export function parsed(body: Buffer): unknown {
   }
 }
 
-/** Made while it is read: nothing begins before the first read. The signal aborts when the reader has left. */
+/** A lazy stream: nothing starts before the first read. The signal aborts when the reader is gone. */
 export function streamOf(
   pieces: (signal: AbortSignal) => AsyncGenerator<Uint8Array>,
   context: Context<Env>,
@@ -140,7 +140,7 @@ export function streamOf(
           if (done) controller.close();
           else controller.enqueue(value);
         } catch (error) {
-          // The status was sent long ago: only the end of the connection tells.
+          // The status has been sent: only a broken connection can signal the error.
           log.error({ err: error, path: context.req.path }, 'HTTP answer broke off');
           context.env.outgoing.destroy();
         }

@@ -1,6 +1,6 @@
 /**
- * The routes of the HTTP listener: state, tasks, workspace, artifacts, the description of them all, and a channel's webhook.
- * Loaded with the first request. The guard has let a request in before.
+ * The routes of the HTTP listener: state, tasks, workspace, artifacts, the OpenAPI description and a channel's webhook.
+ * Loaded with the first request, after the guard has admitted it.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
@@ -35,7 +35,7 @@ export interface AppOptions {
   ready(): Record<string, ChannelStatus>;
   metrics(): Promise<{ body: string; contentType: string }>;
   webhook?: Webhook | undefined;
-  /** A part that is missing is not offered, and not described. */
+  /** An absent part is neither offered nor described. */
   tasks?: Tasks | undefined;
   workspace?: Workspace | undefined;
   artifacts?: Artifacts | undefined;
@@ -48,7 +48,7 @@ export function createApp(
   options: AppOptions,
   closing: AbortSignal,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
-  // Other parts of the process keep Node's own Request and Response.
+  // Other parts of the process use Node's own Request and Response.
   return getRequestListener(routes(options, closing).fetch, { overrideGlobalObjects: false });
 }
 
@@ -107,7 +107,7 @@ function addState(api: BoardApi, options: AppOptions): void {
     }),
     (context) => {
       const states = options.ready();
-      // An error may name addresses of this network; probes do not need it.
+      // An error may contain internal addresses, which probes do not need.
       const isTrusted = accessRefusal(options, false, context.env.incoming.headers) === null;
       const channels = Object.entries(states).map(([name, { connected, since, lastError }]) => [
         name,
@@ -136,7 +136,7 @@ function addState(api: BoardApi, options: AppOptions): void {
   );
 }
 
-/** The handshake is the listener's; this describes it, and answers a request without one. */
+/** The listener handles the handshake; this describes it, and answers requests without one. */
 function addSocket(api: BoardApi): void {
   api.openAPIRegistry.register('SocketMessage', z.union([SubmitMessage, StopMessage, TellMessage]));
   api.openAPIRegistry.register('SocketAnswer', z.union(SOCKET_ANSWERS));
@@ -209,7 +209,7 @@ function refuseOtherMethods(api: BoardApi): void {
 function addWebhook(api: BoardApi, webhook: Webhook): void {
   api.post(webhook.path, async (context) => {
     const secret = context.req.header(webhook.secretHeader) ?? null;
-    // The guard has asked, too, but only under the path as it is written.
+    // The guard checked it, too, but only for the exact spelling of the path.
     if (!webhook.admits(secret)) return reply(401, { error: 'the secret is missing or wrong' });
     const bytes = await bodyOf(context.env.incoming);
     if (bytes === 'too large') return reply(413, { error: 'too large' });

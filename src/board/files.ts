@@ -1,4 +1,4 @@
-/** Files over HTTP: plan and memory of the workspace, and artifacts, which no browser may run. */
+/** Files over HTTP: the workspace's plan and memory, and artifacts, which a browser must never execute. */
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Artifacts, FoundArtifact } from '../core/artifacts.js';
 import type { Log } from '../core/log.js';
@@ -71,7 +71,7 @@ function addFile(
       const text = planText(context.req.valid('json').content);
       const seen = tagsOf(context.req.header('if-match'));
       const { etag } = seen === null ? { etag: null } : await workspace.read(file);
-      // The write compares once more, and nobody writes between that look and the write.
+      // The write compares again, and nothing can write between that check and the write.
       const written =
         seen === null || etag === null || seen.includes(etag)
           ? await workspace.write(file, text, etag)
@@ -87,7 +87,7 @@ function replyFile(content: string, etag: string): never {
   return reply(200, { content }, { ETag: `"${etag}"`, 'Cache-Control': 'no-store' });
 }
 
-/** null: any. Proxies that compress make a tag a weak one; the content is the same. */
+/** null: any version. A compressing proxy makes an ETag weak; the content is the same. */
 function tagsOf(header: string | undefined): string[] | null {
   if (header === undefined || header.trim() === '*') return null;
   return header.split(',').map((tag) =>
@@ -100,7 +100,7 @@ function tagsOf(header: string | undefined): string[] | null {
 
 const PIECE_BYTES = 65_536;
 const MIME = /^[a-z0-9][a-z0-9!#$&^_.+-]*\/[a-z0-9][a-z0-9!#$&^_.+-]*$/i;
-/** A browser may show these, because it runs none of them. A drawing in SVG is a program. */
+/** Types that a browser may show, because it does not execute them. SVG can contain scripts. */
 const SHOWN = /^(text\/plain|image\/(?!svg)[a-z0-9.+-]+)$/i;
 
 export function addArtifacts(api: BoardApi, artifacts: Artifacts, log: Log): void {
@@ -136,13 +136,13 @@ function headersOf({ type, name }: FoundArtifact): Record<string, string> {
     'Content-Type': plain.startsWith('text/') ? `${plain}; charset=utf-8` : plain,
     'Content-Disposition': `${how}; filename="${name.replace(/[^A-Za-z0-9._-]/g, '_')}"`,
     'X-Content-Type-Options': 'nosniff',
-    // Of no origin, and without scripts, wherever it is shown.
+    // A unique origin and no scripts, wherever it is shown.
     'Content-Security-Policy': "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
     'Cache-Control': 'private, no-cache',
   };
 }
 
-/** Opened at the first read, so that a request for the head alone reads nothing. */
+/** Opens the file at the first read, so that a HEAD request reads nothing. */
 async function* bytesOf(
   artifacts: Artifacts,
   task: string,

@@ -1,14 +1,14 @@
 /**
- * The decision on a request by its head alone, before one byte of its body is read: token, `Origin` and `Host`, the
- * webhook's secret, and how large a body may be.
+ * Decides on a request by its head alone, before a byte of its body is read: token, `Origin` and `Host`, the webhook's
+ * secret, body size.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Webhook } from '../core/channel.js';
 
-/** Of a body, declared or counted. */
+/** Maximum size of a body, declared or counted. */
 export const MOST_BODY_BYTES = 2_000_000;
-/** Among more, the one that matters could be hidden. */
+/** More headers could hide the relevant one. */
 const MOST_HEADERS = 100;
 const WITH_BODY = ['POST', 'PUT', 'PATCH'];
 const OPEN_PATHS = ['/health', '/ready'];
@@ -21,16 +21,16 @@ export interface DoorRefusal {
 
 interface HttpListener {
   host: string;
-  /** Asked for as `Authorization: Bearer`; null asks for nothing. */
+  /** Expected as `Authorization: Bearer`; null: no token is needed. */
   token: string | null;
   webhook?: Webhook | undefined;
 }
 
-/** null: the request may go on. */
+/** null if the request may go on. */
 export function refusalOf(request: IncomingMessage, listener: HttpListener): DoorRefusal | null {
   const { method = '', url = '', headers, rawHeaders } = request;
   if (rawHeaders.length > 2 * MOST_HEADERS) return { status: 431, error: 'too many headers' };
-  // Exactly as it was written: another spelling of an open path is not open.
+  // The exact spelling: any other form of an open path is not open.
   const [path = ''] = url.split('?', 1);
   const isWebhook = path === listener.webhook?.path;
   const refusal = accessRefusal(listener, isWebhook || OPEN_PATHS.includes(path), headers);
@@ -44,7 +44,7 @@ export function refusalOf(request: IncomingMessage, listener: HttpListener): Doo
   return bodyRefusal(method, headers);
 }
 
-/** `isOpen` paths need no token: probes, and the webhook, which has a secret of its own. */
+/** `isOpen` paths need no token: probes, and the webhook, which has its own secret. */
 export function accessRefusal(
   listener: HttpListener,
   isOpen: boolean,
@@ -59,7 +59,7 @@ export function accessRefusal(
     if (areEqual(given, listener.token)) return null;
     return { status: 401, error: 'a bearer token is needed', headers: { 'www-authenticate': 'Bearer' } };
   }
-  // Under a name of its own, a page could reach a loopback address.
+  // Against DNS rebinding: a page's own host name could resolve to a loopback address.
   if (isLoopback(listener.host) && !isLoopback(partOf(`http://${host}`, 'hostname') ?? '')) {
     return { status: 403, error: 'foreign host' };
   }
@@ -80,7 +80,7 @@ function bodyRefusal(method: string, headers: IncomingHttpHeaders): DoorRefusal 
   return declared > MOST_BODY_BYTES ? { status: 413, error: 'too large' } : null;
 }
 
-/** Names and addresses that only this machine reaches. */
+/** Names and addresses that only this machine can reach. */
 export function isLoopback(host: string): boolean {
   const name = host
     .toLowerCase()
@@ -95,7 +95,7 @@ function partOf(address: string, part: 'host' | 'hostname'): string | null {
   return URL.canParse(address) ? new URL(address)[part] : null;
 }
 
-/** In constant time. */
+/** Takes constant time. */
 function areEqual(a: string, b: string): boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(hash(a), hash(b));

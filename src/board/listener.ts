@@ -1,5 +1,5 @@
 /**
- * The HTTP listener: its port, start and end, and how long connections may take. Every request passes the guard by its head
+ * The HTTP listener: its port, start and stop, and connection time-outs. The guard checks every request's head
  * (guard.ts); routes (app.ts) and sockets (socket.ts) are loaded with the first request that needs them.
  */
 import {
@@ -20,18 +20,18 @@ import { type DoorRefusal, refusalOf } from './guard.js';
 import type { SocketLimits, Sockets } from './socket.js';
 
 export interface ConnectionLimits {
-  /** For the headers of a request; also for a connection that says nothing. */
+  /** Time-out for a request's headers; also for a silent connection. */
   headersMs: number;
-  /** For a whole request. */
+  /** Time-out for a whole request. */
   requestMs: number;
-  /** Between two requests; longer than proxies keep their connections, so that none is used while it closes. */
+  /** Between two requests; longer than proxies keep connections, so that they do not use one that is closing. */
   idleMs: number;
-  /** Without a byte in either direction, while an answer is sent. */
+  /** Without a byte in either direction while an answer is sent. */
   silenceMs: number;
 }
 
 export interface BoardOptions extends AppOptions {
-  /** 0 takes a free one. */
+  /** 0: any free port. */
   port: number;
   limits?: ConnectionLimits;
   sockets?: SocketLimits;
@@ -40,7 +40,7 @@ export interface BoardOptions extends AppOptions {
 export interface Board {
   url: string;
   port: number;
-  /** Takes no new requests, lets those under way end, and resolves. */
+  /** Accepts no new requests and resolves when the running ones have ended. */
   close(): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ export const LIMITS: ConnectionLimits = {
   silenceMs: 60_000,
 };
 const SOCKET_LIMITS: SocketLimits = { most: 256, heartbeatMs: 30_000, unreadBytes: 8_000_000 };
-/** For requests under way once the listener closes. */
+/** Time for running requests once the listener closes. */
 const CLOSE_MS = 2000;
 const MOST_HEADER_BYTES = 16_384;
 const LOOK_EVERY_MS = 1_000;
@@ -65,11 +65,11 @@ export async function startBoard(options: BoardOptions): Promise<Board> {
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
-    // From Node 22.21 on; before, every offer to upgrade is an `upgrade`.
+    // From Node 22.21 on; before, every upgrade offer is an `upgrade` event.
     shouldUpgradeCallback: (request: IncomingMessage) => isForSocket(request, options),
   } as ServerOptions);
   server.timeout = limits.silenceMs;
-  // Their size is limited.
+  // Their total size is limited instead.
   server.maxHeadersCount = 0;
   const sockets = takeUpgrades(server, options);
   answerRequests(server, options, closing.signal);
@@ -125,7 +125,7 @@ function answerRequests(server: Server, options: BoardOptions, closing: AbortSig
   function take(request: IncomingMessage, response: ServerResponse, begin: () => void): void {
     const { socket } = request;
     response.once('finish', () => {
-      // The rest of a request that nobody read goes with its connection.
+      // An unread rest of a request goes with its connection.
       if (!request.complete) socket.destroySoon();
       if (closing.aborted) server.closeIdleConnections();
     });
@@ -139,11 +139,11 @@ function answerRequests(server: Server, options: BoardOptions, closing: AbortSig
   }
 
   server.on('request', (request, response) => take(request, response, () => {}));
-  // A client that asks first may send its body only once it may.
+  // `Expect: 100-continue`: the client sends its body only once it is admitted.
   server.on('checkContinue', (request, response) => take(request, response, () => response.writeContinue()));
 }
 
-/** A connection whose request has more to come is closed, so that it need not be read. */
+/** Closes the connection if the request has an unread rest. */
 function refuse(
   request: IncomingMessage,
   response: ServerResponse,
@@ -154,12 +154,12 @@ function refuse(
   response.end(JSON.stringify({ error }));
 }
 
-/** The socket's requests pass the guard before the handshake; its library is loaded only then. */
+/** Upgrades pass the guard before the handshake; the socket library is loaded only then. */
 function takeUpgrades(server: Server, options: BoardOptions): { close(): void; cut(): void } {
   const { tasks, log, sockets: limits = SOCKET_LIMITS } = options;
   let sockets: Promise<Sockets> | null = null;
   let isClosing = false;
-  /** Between guard and handshake. */
+  /** Connections between guard and handshake. */
   const coming = new Set<Duplex>();
 
   server.on('upgrade', async (request: IncomingMessage, duplex: Duplex, head: Buffer) => {

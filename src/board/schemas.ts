@@ -1,4 +1,4 @@
-/** The JSON of the interface for programs (docs/tasks.md): what they send, what they get, and what is said of a mistake. */
+/** The JSON of the HTTP interface (docs/tasks.md): requests, answers, and the wording of mistakes. */
 import { z } from '@hono/zod-openapi';
 import { ARTIFACT_ID } from '../core/artifacts.js';
 import {
@@ -157,7 +157,7 @@ export const Refused = z.strictObject({
 
 type Issue = z.core.$ZodIssue;
 
-/** The first mistake that a schema finds, and its place. */
+/** The first mistake that a schema finds, with its path. */
 export function complaintOf(error: { issues: Issue[] }): z.output<typeof Refused> {
   const { words, path } = worded(error.issues[0], []);
   if (path.length === 0) return { error: words };
@@ -170,7 +170,7 @@ function worded(issue: Issue | undefined, above: PropertyKey[]): { words: string
   if (issue.code === 'unrecognized_keys') {
     return { words: 'is not known here', path: [...path, issue.keys[0] ?? ''].map(String) };
   }
-  // Of several ways to write something, the one that went furthest was meant.
+  // For a union, the branch that matched furthest was meant.
   if (issue.code === 'invalid_union') {
     const branches = issue.errors.map((branch) => branch[0]).filter((each) => each !== undefined);
     const deepest = branches.sort((one, other) => depth(other) - depth(one))[0];
@@ -199,7 +199,7 @@ export function wishOf(body: NewTaskBody): TaskWish {
   };
 }
 
-/** Without the fields that are there and undefined. */
+/** Without fields that are present but undefined. */
 function present<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as never;
 }
@@ -230,7 +230,7 @@ export function hasEnded({ status }: { status: TaskStatus }): boolean {
   return ENDED.includes(status);
 }
 
-/** Of a task without a result. */
+/** Why a task has no result. */
 export function reasonOf({ status, error }: { status: TaskStatus; error: string | null }): string {
   if (error !== null) return error;
   if (status === 'stopped') return 'The task was stopped.';

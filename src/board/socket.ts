@@ -1,7 +1,7 @@
 /**
- * The sockets at `/ws`: how many there may be, which are still alive, and the session on each. A session deals with its
- * messages one after another; what becomes of the tasks it submitted is told beside that, exactly once, and nothing after
- * `task:stop`. A wrong message is answered and ends nothing.
+ * The sockets at `/ws`: their number, their liveness, and a session on each. A session handles its messages one by one;
+ * the outcome of each task it submitted is sent in parallel, exactly once, and nothing after `task:stop`. An invalid
+ * message gets an answer and ends nothing.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -25,26 +25,26 @@ import {
 import { followTask } from './task-stream.js';
 
 export interface Sockets {
-  /** Shakes hands; or why not. */
+  /** Shakes hands and returns null, or returns a refusal. */
   take(request: IncomingMessage, socket: Socket, head: Buffer): DoorRefusal | null;
   close(): void;
   cut(): void;
 }
 
 export interface SocketLimits {
-  /** At once. */
+  /** Maximum number of open sockets. */
   most: number;
-  /** A socket that has not answered a ping by the next one is dropped. */
+  /** A socket that does not answer a ping before the next one is dropped. */
   heartbeatMs: number;
-  /** A socket that leaves more unread is closed. */
+  /** Maximum of unread bytes before a socket is closed. */
   unreadBytes: number;
 }
 
 interface SocketSession {
   hear(data: Buffer, isBinary: boolean): void;
-  /** It follows tasks, or deals with a message. */
+  /** It follows a task or is handling a message. */
   isBusy(): boolean;
-  /** Nothing more is told or done; its tasks go on. */
+  /** Stops sending and handling messages; its tasks continue. */
   end(): void;
 }
 
@@ -55,7 +55,7 @@ const FULL: DoorRefusal = {
   error: 'All sockets that may be open are open, and have tasks.',
   headers: { 'retry-after': '5' },
 };
-/** Then no more is read of a socket until these are dealt with. */
+/** With this many messages waiting, or after one this large, the socket is paused until they are handled. */
 const MOST_WAITING = 16;
 const LARGE_BYTES = 65_536;
 const KINDS = ['task:submit', 'task:stop', 'task:message'] as const;
@@ -64,11 +64,11 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log): Soc
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
-    // A larger message closes the socket with 1009. A compressed one could be far larger than what came.
+    // A larger message closes the socket with 1009. A compressed one could expand far beyond its own size.
     maxPayload: MOST_BODY_BYTES,
     perMessageDeflate: false,
   });
-  /** The one that was silent for longest comes first. */
+  /** The longest silent socket comes first. */
   const open = new Map<WebSocket, { session: SocketSession; answers: boolean }>();
   let heartbeat: NodeJS.Timeout | null = null;
 
@@ -93,7 +93,7 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log): Soc
 
   function beat(): void {
     for (const [line, state] of open) {
-      // The answer of a paused socket may wait for us.
+      // A paused socket's pong may be waiting to be read.
       if (!state.answers && !line.isPaused) drop(line, state.session);
       state.answers = line.isPaused;
       line.ping();
@@ -113,7 +113,7 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log): Soc
     heartbeat = null;
   }
 
-  /** The socket goes that has no task and was silent for longest, so that silent ones keep nobody out. */
+  /** Drops the longest silent socket without a task, so that silent ones keep nobody out. */
   function makeRoom(): boolean {
     if (open.size < limits.most) return true;
     const idle = [...open].find(([, { session }]) => !session.isBusy());
@@ -234,7 +234,7 @@ function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: 
         }
         if (progress.kind !== 'text-delta' || !deltas) continue;
         const { text } = progress;
-        // No more is made of it than is taken.
+        // Back-pressure: the next delta waits until this one is written.
         await new Promise<void>((resolve) => say({ type: 'task:text-delta', taskId: id, text }, resolve));
       }
     } catch (error) {
@@ -246,7 +246,7 @@ function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: 
   }
 
   async function stop(taskId: string): Promise<void> {
-    // First of all: nothing is told from here on.
+    // First, so that nothing more is sent.
     following.get(taskId)?.abort(OVER);
     following.delete(taskId);
     if ((await tasks.stop(taskId)) === 'unknown') {

@@ -1,7 +1,7 @@
 /**
- * What happens in a task, for a stream or the socket: what has happened so far, what happens from now on, and its end
- * exactly once, also where it ends between two looks. As server-sent events, each has an id with which a client that was
- * cut off goes on, in this process or the next (`Last-Event-ID`; WHATWG HTML, 9.2).
+ * The progress of a task for a stream or the socket: past events, live events, and the end exactly once, even if the
+ * task ends between two reads. A server-sent event has an ID from which a client can resume, even after a restart
+ * (`Last-Event-ID`; WHATWG HTML, 9.2).
  */
 import { createHash } from 'node:crypto';
 import { OVER } from '../core/clock.js';
@@ -11,26 +11,26 @@ import { hasEnded, reasonOf, shownEvent } from './schemas.js';
 export type StreamedProgress = { place: StreamPlace } & (
   | { kind: 'event'; event: TaskEvent }
   | { kind: 'text-delta'; text: string }
-  /** Comes last. The deltas joined are then the text of the result. */
+  /** Always last. By then the deltas add up to the text of the result. */
   | { kind: 'end'; task: Task }
 );
 
-/** How far a client was told; the same in every process. */
+/** A client's position; valid in every process. */
 export interface StreamPlace {
-  /** A hash of the last event; empty: none yet. */
+  /** Hash of the last event; empty before the first. */
   event: string;
-  /** How much of the text. */
+  /** Characters of the text sent. */
   said: number;
 }
 
 const BEGINNING: StreamPlace = { event: '', said: 0 };
 const ALIVE = ': alive\n\n';
-/** A client asks again after so long: a gateway that restarts is mostly there by then. */
+/** The client's retry delay: most restarts of the gateway are done by then. */
 const RETRY = 'retry: 2000\n';
 
 /**
- * Ends without an end where the signal aborts, there is no such task, or the gateway stops. `after`: only what comes behind
- * that place; everything where its event is not kept.
+ * Ends without an `end` if the signal aborts, the task is unknown or the gateway stops. `after`: the position to resume
+ * from; if its event is no longer kept, everything is sent.
  */
 export async function* followTask(
   tasks: Tasks,
@@ -42,10 +42,10 @@ export async function* followTask(
   const stop = () => over.abort(OVER);
   if (signal.aborted) stop();
   signal.addEventListener('abort', stop, { once: true });
-  // Followed before it is looked at, so that nothing happens unseen in between.
+  // Follows before it reads, so that no event is missed in between.
   const following = tasks.follow(id, over.signal)[Symbol.asyncIterator]();
   const first = following.next();
-  // A failure is met when it is awaited; of a task that has ended it does not matter.
+  // An error surfaces when this is awaited; for a finished task it does not matter.
   first.catch(() => {});
   try {
     const found = await tasks.find(id);
@@ -53,7 +53,7 @@ export async function* followTask(
     const told = new Set(found.events.map((event) => JSON.stringify(event)));
     const known = found.events.findLastIndex((event) => hashOf(event) === after.event);
     let { event: last, said } = known < 0 && after.event !== '' ? BEGINNING : after;
-    // To a client that has heard a part of the text, the rest is told at the end: which part is said now is not known.
+    // A client that has part of the text gets the rest at the end: the offset of live deltas is unknown.
     const isTextLate = said > 0;
     const eventAt = (event: TaskEvent): StreamedProgress => {
       last = hashOf(event);
@@ -76,7 +76,7 @@ export async function* followTask(
     if (!hasEnded(task)) task = (await tasks.find(id))?.task ?? task;
     if (!hasEnded(task) || signal.aborted) return;
     const text = task.result?.text ?? '';
-    // A place beyond this text is of another one.
+    // An offset beyond this text belongs to another one.
     if (said > text.length) said = 0;
     const rest = text.slice(said);
     said += rest.length;
@@ -93,19 +93,19 @@ export function isAmong(events: readonly TaskEvent[], { event }: StreamPlace): b
   return events.some((each) => hashOf(each) === event);
 }
 
-/** Events have no numbers, and old ones are removed; no two of a task say the same. */
+/** Events have no numbers, and old ones are removed; no two events of a task are equal. */
 function hashOf(event: TaskEvent): string {
   return createHash('sha256').update(JSON.stringify(event)).digest('hex').slice(0, 16);
 }
 
-/** As a client sends it back; undefined: it is not one of ours. */
+/** Parses a client's `Last-Event-ID`; undefined if it is not one of ours. */
 export function readEventId(id: string): (StreamPlace & { isEnd: boolean }) | undefined {
   const [, event, said = ''] = /^([0-9a-f]{16}|)-(\d{1,15}|end)$/.exec(id) ?? [];
   if (event === undefined) return undefined;
   return { event, said: Number(said === 'end' ? 0 : said), isEnd: said === 'end' };
 }
 
-/** Server-sent events, until the task ends or the signal aborts; a comment after `quietMs` without one. */
+/** Server-sent events until the task ends or the signal aborts; a comment after `quietMs` of silence. */
 export async function* eventStream(
   tasks: Tasks,
   id: string,
@@ -116,7 +116,7 @@ export async function* eventStream(
   const progress = followTask(tasks, id, signal, after);
   try {
     let next = progress.next();
-    // The first piece sends the head of the answer on its way.
+    // The first chunk flushes the headers.
     yield Buffer.from(RETRY + ALIVE);
     while (true) {
       const got = await orQuiet(next, quietMs);

@@ -1,4 +1,4 @@
-/** Tasks over HTTP: give one, look at it, follow it, tell it something, stop it. */
+/** Tasks over HTTP: submit, inspect, follow, message, stop. */
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Log } from '../core/log.js';
 import type { Tasks } from '../core/task.js';
@@ -31,9 +31,9 @@ import {
 import { eventStream, isAmong, readEventId } from './task-stream.js';
 
 export interface StreamLimits {
-  /** At once; fewer than there are connections, so that one is left to ask something. */
+  /** Concurrent streams; fewer than connections, so that other requests still get one. */
   streams: number;
-  /** After so long without an event comes a comment. */
+  /** A comment is sent after this much silence. */
   quietMs: number;
 }
 
@@ -47,7 +47,7 @@ const ENDED = refusal('The task has ended.');
 const unknown = () => reply(404, { error: 'There is no such task.' });
 const ended = () => reply(409, { error: 'The task has ended.' });
 
-/** `closing` aborts when the listener stops: then every stream ends. */
+/** `closing` aborts when the listener stops; then every stream ends. */
 export function addTasks(
   api: BoardApi,
   tasks: Tasks,
@@ -202,7 +202,7 @@ function addStream(api: BoardApi, tasks: Tasks, limits: StreamLimits, closing: A
       const found = await tasks.find(id);
       if (found === null) return unknown();
       const heard = readEventId(context.req.header('last-event-id') ?? '');
-      // A browser asks again and again, until it is told to stop.
+      // 204 stops a browser from reconnecting for ever.
       const hasHeardAll = heard?.isEnd === true && isAmong(found.events, heard);
       if (hasHeardAll && hasEnded(found.task)) return replyWith(204, null);
       if (open >= limits.streams) {
@@ -222,7 +222,7 @@ function addStream(api: BoardApi, tasks: Tasks, limits: StreamLimits, closing: A
       return replyWith(200, streamOf(pieces, context, log), {
         'Content-Type': 'text/event-stream; charset=utf-8',
         'Cache-Control': 'no-store',
-        // Some proxies would collect all of it.
+        // Otherwise some proxies would buffer the whole stream.
         'X-Accel-Buffering': 'no',
       });
     },

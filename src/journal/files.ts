@@ -1,7 +1,7 @@
 /**
- * The journal's files, made from the store: `working.log` holds the newest entries and every pending one, `archive/` the
- * others, a file for each day (UTC). Nothing is read back from `working.log`; in the archive a line is added once, and
- * written anew when its words were forgotten.
+ * The journal's files, written from the store: `working.log` has the newest and all pending entries, `archive/` the
+ * others, one file per day (UTC). `working.log` is never read back; an archived line is rewritten only when its words
+ * are forgotten.
  */
 import { mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,18 +12,18 @@ import { PRIVATE, removeLeftOvers, writeWhole } from '../core/write-whole.js';
 
 const FILE = 'working.log';
 const NEWEST = 200;
-/** Entries that go to the archive at once. */
+/** Entries archived per write. */
 const MOST_MOVED = 500;
 const DAY_MS = 86_400_000;
 const DAY_FILE = /^(\d{4}-\d{2}-\d{2})\.jsonl$/;
-/** Of one text; other values that are longer as JSON become text. */
+/** Characters of one text; other values that are longer as JSON become text. */
 const MOST_CHARS = 20_000;
-/** Deeper values become text. */
+/** Values nested deeper become text. */
 const MOST_DEPTH = 20;
 
 interface JournalLine {
   id: string;
-  /** Of the entry: `2026-01-02`. */
+  /** The entry's day: `2026-01-02`. */
   day: string;
   changed: number;
   text: string;
@@ -31,9 +31,9 @@ interface JournalLine {
 
 export function createJournalFiles(store: JournalStore, folder: string, redact: (text: string) => string) {
   const archive = createArchive(join(folder, 'archive'));
-  /** The lines of the file by the numbers of their entries; null: not known. */
+  /** The lines in `working.log` by entry number; null if unknown. */
   let written: Map<number, JournalLine> | null = null;
-  /** No entry that was looked at has changed later. */
+  /** Watermark: no entry read so far has changed since. */
   let seen: number | null = null;
 
   /** Returns whether there is more to archive. */
@@ -46,7 +46,7 @@ export function createJournalFiles(store: JournalStore, folder: string, redact: 
     const moving = [...stale, ...leaving].slice(0, MOST_MOVED);
     const shown = current.filter((one) => !leaving.includes(one));
     const lines = await linesFor([...moving, ...shown]);
-    // The archive first: an entry may stand in both, but never in neither.
+    // The archive first: an entry may be in both files, but never in neither.
     await archive.put(
       moving.flatMap(({ n, isStale }) => {
         const line = lines.get(n);
@@ -100,12 +100,12 @@ export function createJournalFiles(store: JournalStore, folder: string, redact: 
 }
 
 type Archived = JournalLine & {
-  /** Its line in the archive is out of date. */
+  /** Its archived line is out of date. */
   isStale: boolean;
 };
 
 function createArchive(folder: string) {
-  /** Files that hold only whole lines, and none of an entry that is still to come. */
+  /** Files safe to append to: only complete lines, and none of an entry yet to be archived. */
   const trusted = new Set<string>();
 
   async function append(file: string, lines: Archived[]): Promise<void> {
@@ -118,7 +118,7 @@ function createArchive(folder: string) {
     }
   }
 
-  /** After a crash a line may be torn, or be there although the store does not know. */
+  /** After a crash, a line may be torn, or archived without the store knowing. */
   async function rewrite(file: string, lines: Archived[]): Promise<void> {
     const added = new Map(lines.map((line) => [line.id, line]));
     const before = await readFile(file, 'utf8').catch((error) => {
@@ -132,7 +132,7 @@ function createArchive(folder: string) {
       added.delete(newer.id);
       return [newer];
     });
-    // A stale line that is not there was removed with an older file.
+    // A stale line that is absent was removed with an older file.
     const fresh = [...added.values()].filter(({ isStale }) => !isStale);
     await writeWhole(file, textOf([...kept, ...fresh]));
   }
@@ -152,7 +152,7 @@ function createArchive(folder: string) {
 
     distrust: () => trusted.clear(),
 
-    /** Removes the files of days that were over before `before`. */
+    /** Removes the files of days that ended before `before`. */
     async prune(before: number): Promise<void> {
       for (const name of await readdir(folder).catch(() => [])) {
         const day = DAY_FILE.exec(name)?.[1];
@@ -167,7 +167,7 @@ function textOf(lines: readonly { text: string }[]): string {
   return lines.map(({ text }) => `${text}\n`).join('');
 }
 
-/** null for a line that is no entry. */
+/** null if the line is not an entry. */
 function idIn(line: string): string | null {
   try {
     const { id } = JSON.parse(line);
@@ -177,9 +177,9 @@ function idIn(line: string): string | null {
   }
 }
 
-/** An entry on one line, as files and the stream show it: without secrets, long texts cut, which it says. */
+/** An entry as one line, as in the files and the stream: redacted, long texts cut and marked. */
 export function lineOf(entry: JournalEntry, redact: (text: string) => string): string {
-  // Some readers take other signs for the end of a line.
+  // Some readers treat other characters as line ends, too.
   return printableJson(shown(entry, redact));
 }
 

@@ -1,7 +1,7 @@
 /**
- * Keeps the journal's files and its stream up to date from the store, in the background: nothing that a message or a tool
- * call does waits for them. Of the processes on one `data_dir`, the holder of the lock writes. Whatever could not be
- * written is written later, because the store knows what is missing.
+ * Updates the journal's files and stream from the store, in the background: no message or tool call waits for them.
+ * Among the processes on one `data_dir`, the holder of the lock writes. A failed write is made up for later, because
+ * the store knows what is missing.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import { createMutex } from '../core/concurrency.js';
@@ -10,15 +10,15 @@ import type { JournalFiles, JournalStore } from '../core/journal.js';
 import type { Log } from '../core/log.js';
 import { createJournalFiles } from './files.js';
 
-/** A copy of the entries beside the files. */
+/** A copy of the entries besides the files. */
 export interface Stream {
-  /** Adds what is missing there; throws where it cannot be reached. */
+  /** Adds the missing entries; throws if the stream cannot be reached. */
   catchUp(signal: AbortSignal): Promise<void>;
   close(): void;
 }
 
 export interface Journal extends JournalFiles {
-  /** Resolves when the files are right, or could not be written, which is logged. */
+  /** Resolves when the files are up to date, or after a failure to write them, which is logged. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -26,31 +26,31 @@ export interface Journal extends JournalFiles {
 export interface JournalOptions {
   store: JournalStore & { watch(changed: () => void): () => void };
   folder: string;
-  /** How long the archive is kept, days. */
+  /** Retention of the archive, in days. */
   days: number | 'never';
   stream: Stream | null;
-  /** The right to write; null while another process has it. */
+  /** The lock for writing; null while another process holds it. */
   take(): Promise<{ release(): void } | null>;
   redact(text: string): string;
   clock: Clock;
   log: Log;
 }
 
-/** Several changes in a row are one write. */
+/** Debounce: several changes in a row become one write. */
 const SETTLE_MS = 200;
-/** Between two writes of the files: each writes all of `working.log`. */
+/** Between two writes, since each writes all of `working.log`. */
 const PAUSE_MS = 800;
-/** On a slow disk the pause is this many times what a write took. */
+/** On a slow disk the pause is this multiple of a write's duration. */
 const PAUSE_FACTOR = 10;
 const LONGEST_PAUSE_MS = 5_000;
 const RETRY_MS = 2_000;
-/** A process that may not write asks again after so long. */
+/** Retry interval of a process without the lock. */
 const ASK_AGAIN_MS = 10_000;
-/** For the stream, when the gateway stops. */
+/** Time for the stream when the gateway stops. */
 const LAST_MS = 1_000;
 const DAY_MS = 86_400_000;
 
-/** A projection of the store: written after each change, and again when that failed. */
+/** A projection of the store: written after each change, and retried after a failure. */
 interface Projection {
   name: string;
   write(): Promise<void>;
@@ -86,7 +86,7 @@ export function createJournal(options: JournalOptions): Journal {
     while (await files.write());
   }
 
-  /** The stream has a loop of its own, so that its outage does not hold the files. */
+  /** The stream has its own loop, so that an outage does not delay the files. */
   async function keep(kept: Projection): Promise<void> {
     while (!over.signal.aborted) {
       if (!kept.isDue) {
@@ -98,7 +98,7 @@ export function createJournal(options: JournalOptions): Journal {
       kept.isDue = false;
       const begun = clock.now();
       const isWritten = await attempt(kept);
-      // Another process that writes may end.
+      // The process that holds the lock may end.
       const again = !isWritten ? RETRY_MS : lock === null ? ASK_AGAIN_MS : null;
       if (again !== null) kept.isDue = true;
       const slow = (clock.now() - begun) * PAUSE_FACTOR;

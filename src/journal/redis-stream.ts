@@ -1,7 +1,7 @@
 /**
- * The journal's stream in Redis: both phases of every entry of what personas do, in order, in the field `entry` of
- * `volition:action_log`; digests in `volition:social_digests`. Best effort: how far it has come is kept in the store, so
- * that an outage is made up for; after a crash, the last entries may come twice.
+ * The journal's stream in Redis: both phases of every entry of personas' actions, in order, in the field `entry` of
+ * `volition:action_log`; digests in `volition:social_digests`. The offset is in the store, so an outage is made up for;
+ * after a crash, the last entries may be sent twice.
  */
 import { Redis } from 'ioredis';
 import { DIGESTS, type JournalEntry, type JournalStore } from '../core/journal.js';
@@ -10,7 +10,7 @@ import { lineOf } from './files.js';
 import type { Stream } from './journal.js';
 
 const ACTIONS = 'volition:action_log';
-/** About so many entries are kept in each. */
+/** Entries kept in each stream, approximately. */
 const MOST = 10_000;
 const AT_ONCE = 100;
 const MARK = 'journal.stream';
@@ -29,7 +29,7 @@ export function createRedisStream(parts: {
     maxRetriesPerRequest: 0,
     connectTimeout: WITHIN_MS,
     commandTimeout: WITHIN_MS,
-    // Whoever needs the connection opens it again.
+    // The connection is opened again on demand.
     retryStrategy: () => null,
   });
   let lastError: unknown;
@@ -42,7 +42,7 @@ export function createRedisStream(parts: {
     try {
       await redis.connect();
     } catch (error) {
-      // "Connection is closed." says less than what was told before.
+      // "Connection is closed." says less than the error before it.
       throw lastError ?? error;
     }
   }
@@ -74,7 +74,7 @@ export function createRedisStream(parts: {
   };
 }
 
-/** null: an event that only the files hold. */
+/** null for an event that is only in the files. */
 function streamOf(entry: JournalEntry): string | null {
   if (entry.type === 'MattTurn') return ACTIONS;
   return entry.event_type === 'SocialDigest' ? DIGESTS : null;

@@ -1,6 +1,6 @@
 /**
- * One connection to one MCP server, through the official client: it negotiates the revision of the protocol, lists tools,
- * calls them and hears of changes. Loaded only where a server is configured, with the client's library.
+ * One connection to one MCP server through the official client: negotiates the protocol revision, lists and calls
+ * tools, hears of changes. Loaded, with the client library, only if a server is configured.
  */
 import {
   Client,
@@ -27,37 +27,37 @@ import {
 import { createStdioTransport, type Processes } from './stdio.js';
 
 export interface Connection {
-  /** As in `2025-11-25`. */
+  /** For example `2025-11-25`. */
   revision: string;
-  /** As the server lists them, unchecked. */
+  /** As the server lists them, not validated. */
   listTools(signal: AbortSignal): Promise<unknown[]>;
-  /** Throws the client's errors; `failureOf` says what they mean. */
+  /** Throws the client's errors; `failureOf` interprets them. */
   call(
     tool: OfferedTool,
     given: Record<string, unknown>,
     signal: AbortSignal,
     timeoutMs: number,
   ): Promise<unknown>;
-  /** Resolves when the server says that its tools changed; a new promise after each. */
+  /** Resolves at the server's next announcement of changed tools; a new promise after each. */
   changed(): Promise<void>;
-  /** Resolves when the connection is over. */
+  /** Resolves when the connection has ended. */
   closed: Promise<void>;
   close(): Promise<void>;
 }
 
-/** What every connection uses of the gateway. */
+/** The gateway's services for every connection. */
 export interface McpHost {
   version: string;
   outward: Outward;
-  /** Checks an address that a server names beside its own. */
+  /** Checks an address that the server names besides its own. */
   reach: LookupFor;
   clock: Clock;
   log: Log;
-  /** Cuts secrets out of a text. */
+  /** Redacts secrets. */
   redact(text: string): string;
 }
 
-/** A package may be downloaded first. */
+/** Long, because a package may have to be downloaded. */
 const CONNECT_MS = 60_000;
 const LIST_MS = 30_000;
 /** An old server may not answer the probe. */
@@ -65,11 +65,11 @@ const PROBE_MS = { process: 5_000, remote: 20_000 };
 const CLOSE_MS = 1_000;
 const LISTEN_AGAIN_MS = 30_000;
 const CHECK_MS = 30_000;
-/** Different messages of one connection that go to the log. */
+/** Different messages that are logged per connection. */
 const MOST_LOGGED = 20;
 const LINE_END = 0x0a;
 
-/** Tools are checked one by one later, so that a wrong one does not spoil the others. */
+/** Tools are validated one by one later, so that an invalid one does not spoil the list. */
 const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
 
 export async function connect(
@@ -81,7 +81,7 @@ export async function connect(
   try {
     return await connectOnce(settings, host, processes, signal, false);
   } catch (error) {
-    // Some old servers end when they are asked anything before `initialize`.
+    // Some old servers exit on any request before `initialize`.
     const { code } = error as { code?: unknown };
     if (!('command' in settings) || code !== 'ERA_NEGOTIATION_FAILED' || signal.aborted) throw error;
     return await connectOnce(settings, host, processes, signal, true);
@@ -135,7 +135,7 @@ async function connectOnce(
     revision: client.getNegotiatedProtocolVersion() ?? 'unknown',
     listTools: (until) => listTools(client, until),
     async call({ own, inputSchema }, given, until, timeoutMs) {
-      // Without the schema of its results: nobody checks what a server says of itself.
+      // Without the output schema: a server's results are not validated against its own schema.
       const toolDefinition = { name: own, inputSchema: { ...inputSchema, type: 'object' as const } };
       try {
         const options = { signal: until, timeout: timeoutMs, toolDefinition };
@@ -156,7 +156,7 @@ function createClient(settings: ServerSettings, { version, log }: McpHost): Clie
     { name: 'coterie', version },
     {
       capabilities: {},
-      // A server gets nothing that it asks for in the middle of a call.
+      // Requests of a server in the middle of a call are not answered.
       inputRequired: { autoFulfill: false },
       versionNegotiation: { mode: 'auto', probe: { timeoutMs } },
     },
@@ -194,7 +194,7 @@ async function listTools(client: Client, signal: AbortSignal): Promise<unknown[]
   return tools;
 }
 
-/** Returns what waits for the next change. In the newer revision changes are subscribed to; after a gap all is listed anew. */
+/** Returns a function that waits for the next change. Newer revisions subscribe; after a gap, all is listed again. */
 function watchTools(client: Client, clock: Clock, until: AbortSignal): () => Promise<void> {
   let tell = () => {};
   let change = nextChange();
@@ -228,14 +228,14 @@ function watchTools(client: Client, clock: Clock, until: AbortSignal): () => Pro
   }
 }
 
-/** The client's own message (`Connection closed`) helps nobody to mend a server. */
+/** The client's own message (`Connection closed`) does not help to fix a server. */
 function withLastWords(error: unknown, words: string | null): unknown {
   if (words === null) return error;
   const { code } = error as { code?: unknown };
   return Object.assign(new Error(`${describe(error)}; ${words}`), { code });
 }
 
-/** A server may keep something for the session; one that does not answer is not waited for. */
+/** Lets the server free its session; does not wait for one that does not answer. */
 async function endSession(remote: StreamableHTTPClientTransport, clock: Clock): Promise<void> {
   const patience = new AbortController();
   const told = remote.terminateSession().catch(() => {});
@@ -248,14 +248,14 @@ function remoteTransport(
   { outward, reach }: McpHost,
   isTooLarge: (error: Error) => void,
 ): StreamableHTTPClientTransport {
-  // The operator named its address and the issuer's. Any other comes from the server: in a redirect, or in metadata.
+  // The operator named this address and the issuer's. Any other comes from the server: from a redirect or metadata.
   const configured = [url, ...(oauth === undefined ? [] : [oauth.issuer])].map(hostIn);
   const lookupFor: LookupFor = async (to) =>
     configured.includes(`${to.host}:${to.port}`) ? undefined : reach(to);
   return new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers: { ...headers } },
     fetch: bounded(outward.fetch({ lookupFor }), isTooLarge),
-    // The secret goes to the configured issuer alone.
+    // The client secret is sent to the configured issuer only.
     ...(oauth && {
       authProvider: new ClientCredentialsProvider({
         clientId: oauth.clientId,
@@ -272,7 +272,7 @@ function hostIn(address: string): string {
   return `${hostname.replace(/^\[|\]$/g, '')}:${port || (protocol === 'https:' ? 443 : 80)}`;
 }
 
-/** Breaks off a response whose document, or one event of it, is larger than a message may be. */
+/** Aborts a response whose document, or one of its events, exceeds the maximum message size. */
 function bounded(ask: typeof fetch, isTooLarge: (error: Error) => void): FetchLike {
   return async (url, init) => {
     const response = await ask(url, init);
@@ -294,10 +294,10 @@ function bounded(ask: typeof fetch, isTooLarge: (error: Error) => void): FetchLi
 }
 
 export type Check =
-  /** `tools`: as personas have them. */
+  /** `tools`: by their names for personas. */
   { state: 'ok'; text: string; remarks: string[]; tools: string[] } | { state: 'failed'; text: string };
 
-/** For `coterie doctor`: whether a server can be used, and how. */
+/** For `coterie doctor`: whether a server works, and with which tools. */
 export async function checkServer(settings: ServerSettings, host: McpHost): Promise<Check> {
   const processes: Processes = new Set();
   const killAll = () => {

@@ -1,5 +1,5 @@
 /**
- * The results and errors of a call, in words for the model: texts, bounded; pictures, sounds and files are only named.
+ * Results and errors of a call as text for the model, of limited length; images, sounds and files are only mentioned.
  * Nothing binary reaches a prompt. Pure.
  */
 import { cutAt, sizeInWords } from '../core/cut.js';
@@ -8,7 +8,7 @@ import { isNestedDeeper } from '../core/network.js';
 import type { ToolResult } from '../core/tool.js';
 import { MOST_MESSAGE_BYTES, MOST_RESULT_CHARS } from './settings.js';
 
-/** Control and format characters; line ends, tabs and the joiners of scripts stay. */
+/** Control and format characters, except newlines, tabs and the joiners of scripts. */
 const UNSEEN = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Cn}]/gu;
 const MOST_BLOCKS = 200;
 
@@ -16,7 +16,7 @@ export function plainText(text: string): string {
   return text.replace(/\r\n?/g, '\n').replace(UNSEEN, '');
 }
 
-/** For a log or a sentence. */
+/** For the log, or inside a sentence. */
 export function oneLine(text: string, most = 300): string {
   const whole = plainText(cutAt(text, most * 4))
     .replace(/\s+/g, ' ')
@@ -28,13 +28,13 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `redact` sees the whole text, so that a cut leaves no half of a secret. */
+/** `redact` runs before the text is cut, so that no half of a secret remains. */
 export function resultOf(answer: unknown, redact: (text: string) => string = (text) => text): ToolResult {
   const { content, structuredContent, isError } = isObject(answer) ? answer : {};
   const blocks = Array.isArray(content) ? content : [];
   const words = blocks.slice(0, MOST_BLOCKS).map(wordsOf);
   if (blocks.length > MOST_BLOCKS) words.push(`[${blocks.length - MOST_BLOCKS} more parts are left out]`);
-  // A server that gives both says the same twice.
+  // A server that sends both says the same twice.
   const saysText = blocks.some((block) => isObject(block) && block.type === 'text');
   if (isObject(structuredContent) && !saysText) words.push(dataText(structuredContent));
   const text = words.filter((each) => each !== '').join('\n\n');
@@ -81,7 +81,7 @@ function notShown(what: string, mimeType: unknown, data: unknown): string {
 
 export interface ToolFailure {
   result: ToolResult;
-  /** The connection is made anew. */
+  /** The server must be connected again. */
   isLost: boolean;
 }
 
@@ -97,7 +97,7 @@ export function tooLarge(): Error {
   return Object.assign(new Error(message), { code: TOO_LARGE });
 }
 
-/** Errors of the client library by their codes, so that its classes need not be loaded here. */
+/** Recognises the client library's errors by their codes, so that its classes need not be loaded. */
 export function failureOf(error: unknown, seconds: number): ToolFailure {
   const { code, status, data } = (error ?? {}) as {
     code?: unknown;
@@ -136,7 +136,7 @@ export function failed(content: string): ToolResult {
   return { content, failed: true };
 }
 
-/** Of the first cause that has one. */
+/** The code of the first error in the chain of causes that has one. */
 function codeOf(error: unknown): string {
   for (let each = error, depth = 0; each instanceof Error && depth < 5; each = each.cause, depth += 1) {
     const { code } = each as { code?: unknown };

@@ -1,7 +1,7 @@
 /**
- * The configured MCP servers and their tools as personas have them: the group `mcp`. Each server is connected in the
- * background, and again when the connection is lost. It is foreign code: a call asks a person unless the operator called the
- * tool safe, and an answer is words from outside. A server's faults reach no further than its own calls.
+ * The configured MCP servers and their tools (the group `mcp`). Each server is connected in the background, and again
+ * after the connection is lost. It is foreign code: a call needs approval unless the operator marked the tool as safe,
+ * and an answer is untrusted content. A server's failure affects only its own calls.
  */
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
@@ -13,25 +13,25 @@ import { MOST_NAMES, type ServerSettings } from './settings.js';
 import type { Processes } from './stdio.js';
 
 export interface McpServers {
-  /** Begins to connect in the background; may be called twice. */
+  /** Starts connecting in the background; may be called twice. */
   start(): void;
-  /** For a new turn: the same list as long as nothing changed. */
+  /** For a new turn; the same array until something changes. */
   tools(): readonly AnyTool[];
   /**
-   * Resolves when each server was tried once, or some seconds after the start. A turn that waits to run an approved call
-   * (`wanted`) waits longer for its tool.
+   * Resolves when each server was tried once, or some seconds after the start. Waits longer for the tool of an approved
+   * call (`wanted`).
    */
   ready(wanted: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Ends every process, with all that it started. */
+  /** Ends every server process with all its children. */
   stop(): Promise<void>;
 }
 
 interface ToolServer {
   readonly name: string;
   readonly timeoutMs: number;
-  /** The same list as long as nothing changed. */
+  /** The same array until something changes. */
   tools(): readonly OfferedTool[];
-  /** Resolves after the first attempt to connect. */
+  /** Resolves after the first attempt to connect, successful or not. */
   tried: Promise<void>;
   call(tool: OfferedTool, given: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
   stop(): Promise<void>;
@@ -39,14 +39,14 @@ interface ToolServer {
 
 const READY_WITHIN_MS = 3_000;
 const WANTED_WITHIN_MS = 30_000;
-/** A call may wait for the connection beyond the server's own timeout. */
+/** Extra time of a call for connecting, on top of the server's own time-out. */
 const ASIDE_MS = 15_000;
 const CALL_WAITS_MS = 10_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
-/** A connection that held for so long resets the back-off. */
+/** A connection that lasts this long resets the back-off. */
 const STABLE_MS = 30_000;
-/** Between two listings; doubled for a server that goes on changing its tools. */
+/** Between two listings; doubled for a server that keeps changing its tools. */
 const LIST_AGAIN_MS = 1_000;
 const LONGEST_LIST_AGAIN_MS = 600_000;
 const QUICK_CHANGES = 5;
@@ -63,7 +63,7 @@ export function createMcpServers(settings: readonly ServerSettings[], host: McpH
   let isOver = false;
   let lists: (readonly OfferedTool[])[] = [];
   let tools: readonly AnyTool[] = [];
-  /** The first server to use a name keeps it: `a_b` of `c` and `b` of `c_a` would be the same. */
+  /** The first server to use a name keeps it: `a_b` of `c` and `b` of `c_a` would collide. */
   const owners = new Map<string, string>();
   const processes: Processes = new Set();
   const killAll = () => {
@@ -123,10 +123,10 @@ function asTool(server: ToolServer, tool: OfferedTool): AnyTool {
   return {
     name: tool.name,
     description: tool.description,
-    // The system prompt holds no word of the server's own.
+    // The system prompt contains no words of the server.
     hint: `a tool of the server ${JSON.stringify(oneLine(server.name, 60))}`,
     parameters: tool.schema,
-    // Foreign code: even a safe tool may do more than read.
+    // Foreign code: even a tool marked as safe may do more than read.
     risk: tool.needsApproval ? 'high' : 'medium',
     ...(tool.needsApproval && { isExternal: true }),
     timeoutMs: server.timeoutMs + ASIDE_MS,
@@ -180,7 +180,7 @@ function startServer(settings: ServerSettings, host: McpHost, processes: Process
     }
   }
 
-  /** From the beginning of one connection to its end. */
+  /** The whole life of one connection. */
   async function serve(): Promise<void> {
     const { connect } = await import('./connection.js');
     const made = await connect(settings, host, processes, over.signal);
@@ -199,7 +199,7 @@ function startServer(settings: ServerSettings, host: McpHost, processes: Process
     }
   }
 
-  /** The connection, if there is one within a while. */
+  /** The connection; null if there is none in time. */
   async function connected(signal: AbortSignal): Promise<Connection | null> {
     if (connection !== null) return connection;
     retryNow.abort();
@@ -249,7 +249,7 @@ function startServer(settings: ServerSettings, host: McpHost, processes: Process
   };
 }
 
-/** Lists again whenever the server says so, less and less often; ends with the connection. */
+/** Lists tools again at each change, with growing pauses; ends with the connection. */
 async function afterChanges(made: Connection, clock: Clock, listAgain: () => Promise<void>): Promise<void> {
   const ended = new AbortController();
   void made.closed.then(() => ended.abort());
@@ -264,7 +264,7 @@ async function afterChanges(made: Connection, clock: Clock, listAgain: () => Pro
   }
 }
 
-/** The tools of one server over its connections: a tool that changes needs approval until the next start. */
+/** The tools of one server across its connections: a tool that changes needs approval until the next start. */
 function createListing(settings: ServerSettings, { log }: McpHost) {
   const { name: mcp } = settings;
   let offered: readonly OfferedTool[] = [];

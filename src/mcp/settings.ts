@@ -1,9 +1,9 @@
-/** The configuration of one MCP server (`mcp.servers.<name>`), and the bounds that hold for all of them. */
+/** The settings of one MCP server (`mcp.servers.<name>`), and limits for all of them. */
 
 interface ServerBasics {
-  /** As in config.yaml. */
+  /** The key in config.yaml. */
   name: string;
-  /** Tools that personas have, by the server's own names; undefined: all. */
+  /** The server's names of the tools offered to personas; undefined: all. */
   tools: readonly string[] | undefined;
   /** Tools that need no approval. */
   safe: readonly string[];
@@ -13,7 +13,7 @@ interface ServerBasics {
 export interface ProcessSettings extends ServerBasics {
   command: string;
   args: readonly string[];
-  /** Its environment, beside `PATH` and `HOME`. */
+  /** Its environment besides `PATH` and `HOME`. */
   env: Readonly<Record<string, string>>;
   cwd: string | undefined;
 }
@@ -21,7 +21,7 @@ export interface ProcessSettings extends ServerBasics {
 export interface RemoteSettings extends ServerBasics {
   url: string;
   headers: Readonly<Record<string, string>>;
-  /** A login by client credentials; undefined: by `headers`, or none. */
+  /** OAuth client credentials; undefined: no login, or one in `headers`. */
   oauth: { issuer: string; clientId: string; clientSecret: string; scope?: string | undefined } | undefined;
 }
 
@@ -29,13 +29,13 @@ export type ServerSettings = ProcessSettings | RemoteSettings;
 
 /** The protocol allows 128 (specification 2025-11-25, tools: names). */
 export const MOST_NAME_CHARS = 256;
-/** Different tools of one server that are remembered until the next start. */
+/** Different tools of one server remembered until the next start. */
 export const MOST_NAMES = 1_000;
 export const MOST_LISTED = 1_000;
 export const MOST_PAGES = 50;
 export const MOST_DESCRIPTION_CHARS = 4_000;
 export const MOST_SCHEMA_CHARS = 32_000;
-/** Of a result, as the model sees it. */
+/** Of a result shown to the model. */
 export const MOST_RESULT_CHARS = 60_000;
 /** A larger message ends the connection. */
 export const MOST_MESSAGE_BYTES = 4_000_000;

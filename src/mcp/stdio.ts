@@ -1,7 +1,7 @@
 /**
- * The transport to an MCP server that is a child process: JSON-RPC over its standard input and output. The child leads a
- * process group, so that it ends with everything it started, and sees only `PATH`, `HOME` and the configured `env`; the
- * client library's own transport does neither.
+ * The transport to an MCP server in a child process: JSON-RPC over stdin and stdout. Unlike with the client library's
+ * own transport, the child leads a process group, so that its children end with it, and sees only `PATH`, `HOME` and
+ * the configured `env`.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
@@ -13,25 +13,25 @@ import type { Log } from '../core/log.js';
 import { oneLine, tooLarge } from './results.js';
 import { MOST_MESSAGE_BYTES, type ProcessSettings } from './settings.js';
 
-/** The client library takes a transport with these two for a child process. */
+/** The client library recognises a child process's transport by these two properties. */
 export interface ProcessTransport extends Transport {
   readonly pid: number | null;
   readonly stderr: null;
-  /** Its exit code and the last line that it wrote to standard error; null: it still runs, and wrote nothing. */
+  /** Its exit code and the last line on standard error; null if it is running and wrote none. */
   lastWords(): string | null;
 }
 
-/** Kills each running child at once, for a process that exits. */
+/** Kill functions of the running children, for a process that exits. */
 export type Processes = Set<() => void>;
 
-/** For its own exit once its input is closed, and again after SIGTERM. */
+/** Wait for its exit after its input is closed, and again after SIGTERM. */
 const PATIENCE_MS = 1_000;
 const LOOK_EVERY_MS = 20;
-/** Lines of one server in the operator's log. */
+/** Log lines per server. */
 const MOST_LINES_AN_HOUR = 50;
 const HOUR_MS = 3_600_000;
 const MOST_LINE_CHARS = 20_000;
-/** A flood of messages is read at this pace. */
+/** Messages are read at most at this rate. */
 const BURST = 200;
 const BURST_MS = 100;
 const KEPT_ERROR_LINES = 200;
@@ -72,7 +72,7 @@ export function createStdioTransport(
           reject(error);
           void transport.close();
         });
-        // Not `close`: its own children may hold its output open.
+        // Not `close`: the child's own children may keep its output open.
         child.once('exit', (code, signal) => {
           if (closing === null) log.warn({ mcp: name, code, signal }, 'MCP server exited');
           if (closing === null || code !== 0) exit = `it ended with ${signal ?? `the code ${code}`}`;
@@ -93,7 +93,7 @@ export function createStdioTransport(
     },
     close() {
       closing ??= end();
-      // A caller need not wait for the end of the process.
+      // The caller need not wait for the process to end.
       if (!isClosed) {
         isClosed = true;
         transport.onclose?.();
@@ -135,7 +135,7 @@ export function createStdioTransport(
     try {
       for await (const line of linesOf(stderr, clock)) {
         const text = shown(line);
-        // An indented line belongs to the one before.
+        // An indented line continues the one before.
         errorLines.push(/^\s/.test(line) ? ` ${text}` : text);
         if (errorLines.length > KEPT_ERROR_LINES) errorLines.shift();
         if (text !== '') logBounded({ mcp: name, line: text }, 'MCP server wrote to standard error');
@@ -148,7 +148,7 @@ export function createStdioTransport(
     }
   }
 
-  /** Its input is closed, then SIGTERM, then SIGKILL. */
+  /** Closes its input, then sends SIGTERM, then SIGKILL. */
   async function end(): Promise<void> {
     const ended = child;
     if (ended === null) return;
@@ -171,7 +171,7 @@ export function createStdioTransport(
   return transport;
 }
 
-/** Whether `look` is true within the patience. */
+/** Whether `look` becomes true within PATIENCE_MS. */
 async function within(clock: Clock, look: () => boolean): Promise<boolean> {
   const until = clock.now() + PATIENCE_MS;
   while (!look()) {
@@ -185,7 +185,7 @@ function hasExited({ pid, exitCode, signalCode }: ChildProcess): boolean {
   return pid === undefined || exitCode !== null || signalCode !== null;
 }
 
-/** False when the group is gone, or is not ours any more. */
+/** False if the group is gone or no longer ours. */
 function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals | 0): boolean {
   try {
     return pid !== undefined && process.kill(-pid, signal);
@@ -194,7 +194,7 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals | 0): boolean
   }
 }
 
-/** Throws where one line is larger than a message may be. */
+/** Throws if a line exceeds the maximum message size. */
 export async function* linesOf(source: Readable | null, clock: Clock): AsyncGenerator<string> {
   let pieces: string[] = [];
   let length = 0;
@@ -217,7 +217,7 @@ export async function* linesOf(source: Readable | null, clock: Clock): AsyncGene
   if (length > 0) yield pieces.join('');
 }
 
-/** A log that a server cannot fill. */
+/** A rate-limited log. */
 function boundedLog(log: Log, clock: Clock): (fields: object, message: string) => void {
   let since = clock.now();
   let lines = 0;
@@ -232,22 +232,22 @@ function boundedLog(log: Log, clock: Clock): (fields: object, message: string) =
   };
 }
 
-/** Frames of a stack, quoted code, words of a runtime about itself, and fields of a printed error. */
+/** Stack frames, quoted code, messages of a runtime about itself, and fields of a printed error. */
 const BESIDE =
   /^(?:\s|$|node:|Node\.js v|file:\/\/|\/\S*:\d+$|[\]})>^~|+-]|Traceback |The above exception|During handling|note: run with|stack backtrace|goroutine |exit status|npm (?:notice|warn|WARN)|npm (?:error|ERR!)\s*(?:code|path|command|signal|errno|syscall|A complete log|$))/;
-/** How runtimes begin the line with which they end. */
+/** The line of an error, as runtimes print it. */
 const NAMES_AN_ERROR =
   /^(?:Uncaught )?(?:[A-Za-z_$][\w$.]{0,80})?(?:Error|Exception|Exit|Interrupt)(?: \[\w{1,60}\])?(?::|$)|^panic: |^thread '[^']{0,80}' panicked|^npm (?:error|ERR!) |^fatal\b/i;
 const SOUNDS_LIKE_ONE =
   /\b(?:error|fail(?:ed|ure)?|cannot|can't|could not|not found|no such|denied|refused|missing|required|invalid|unknown|unable|must)\b/i;
 
-/** The line of standard error that says why a process ended; null where it wrote nothing. */
+/** The line on standard error that explains the exit; null if there is none. */
 export function reasonIn(lines: readonly string[]): string | null {
   const written = lines.filter((line) => line.trim() !== '');
   const candidates = written.filter((line) => !BESIDE.test(line));
   const errors = candidates.filter((line) => NAMES_AN_ERROR.test(line));
   const line =
-    // npm explains its first line afterwards; of other runtimes the last one counts.
+    // npm explains its first line afterwards; with other runtimes the last one counts.
     errors.find((each) => each.startsWith('npm ')) ??
     errors.at(-1) ??
     candidates.findLast((each) => SOUNDS_LIKE_ONE.test(each)) ??
@@ -255,6 +255,6 @@ export function reasonIn(lines: readonly string[]): string | null {
     written.at(-1);
   if (line === undefined) return null;
   const next = written[written.indexOf(line) + 1]?.trim();
-  // The reason follows: `panicked at src/main.rs:3:5:`, `ZodError: [`.
+  // The reason follows on the next line: `panicked at src/main.rs:3:5:`, `ZodError: [`.
   return /[:[{(]$/.test(line.trim()) && next ? `${line.trim()} ${next}` : line.trim();
 }
