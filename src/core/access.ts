@@ -1,4 +1,4 @@
-/** Who may talk, what people were asked, and tool calls that wait for a person. */
+/** Access: approvals and pairing, questions to people, and tool calls that wait for approval. */
 
 import { createHash } from 'node:crypto';
 import type { Part, Post } from './channel.js';
@@ -6,49 +6,49 @@ import type { ChatRecord } from './chat-record.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { NewCommand } from './receipt.js';
 
-/** Whether somebody may do something; the platform may not say. */
+/** `unknown`: the platform did not say. */
 export type Permission = 'yes' | 'no' | 'unknown';
 
-/** A question that somebody has not answered yet. */
+/** An open question to a person. */
 export interface Question {
   id: number;
-  /** The message that led to it: if the platform delivers it again, it does not count as an answer. */
+  /** The message that led to it; a duplicate delivery of it does not count as an answer. */
   askedBy: string;
-  /** The command that a plain yes becomes. */
+  /** The command that a plain yes runs. */
   ifYes: NewCommand;
 }
 
-/** One of several buttons below a message; without a command, it only ends the offer. */
+/** A button below a message. Without a command it only ends the offer. */
 export interface OfferedOption {
   label: string;
   command: NewCommand | null;
 }
 
-/** Buttons below a message: one of them is taken, once. The value of the n-th button is `<key>.<n>`. */
+/** Buttons below a message, of which one may be chosen, once. The value of the n-th is `<key>.<n>`. */
 export interface Offer {
   /** At most 50 letters, digits and `-`. */
   key: string;
   room: RoomId;
-  /** For whom they are; null: for whoever may run the command. */
+  /** The person who may choose; null: anybody who may run the command. */
   senderId: ChatId | null;
   options: OfferedOption[];
   until: number;
 }
 
-/** A stranger waits: said to those who may let them in, with buttons or numbers. */
+/** News of a stranger to people who may let them in, with buttons or numbers. */
 export interface Announcement {
   post: Post;
   offer: Offer;
 }
 
-/** What an approved id is: `unknown` where its form does not tell, and nobody has been heard under it yet. */
+/** `unknown`: the id's form does not tell, and nobody has been heard under it yet. */
 export type ApprovedKind = 'sender' | 'group' | 'unknown';
 
-/** Whom a code or an id stands for, before they are approved. */
+/** The person or group behind a code or id, before approval. */
 export interface Applicant {
   id: ChatId;
   kind: ApprovedKind;
-  /** null: nobody has been heard under this id. */
+  /** null: never heard. */
   name: string | null;
   approved: boolean;
   owner: boolean;
@@ -58,68 +58,65 @@ interface Approved {
   id: ChatId;
   kind: ApprovedKind;
   owner: boolean;
-  /** The chat in which they are told; null if that is not known, or there is nothing new to tell. */
+  /** The chat to tell; null if unknown, or without news. */
   toldIn: ChatId | null;
 }
 
 export interface PairingRequest {
   code: string;
   kind: 'sender' | 'group';
-  /** The sender's or the group's id. */
+  /** Id of the sender or group. */
   id: ChatId;
   name: string;
   expiresAt: number;
-  /** Of a group that is part of another chat (a Discord server): that one. */
+  /** The parent of a group (a Discord server). */
   within?: ChatId;
 }
 
-/** An unknown sender, and what bounds the answers to unknown senders of a channel. */
+/** An unknown sender, with the rate limits for answers to unknown senders of a channel. */
 export interface PairingAsk {
   channel: string;
   senderId: ChatId;
   now: number;
-  /** How often the same sender is answered. */
+  /** Minimum time between answers to one sender. */
   answerEveryMs: number;
-  /** How many codes may be pending at once, and be given within an hour. */
+  /** Maximum pending codes, and codes per hour. */
   most: number;
   mostPerHour: number;
 }
 
-/** Who may talk, in addition to the configuration. */
+/** Access beyond the configuration. */
 export interface AccessStore {
-  /** Whether this sender or chat was approved, and whether the sender is an owner. */
+  /** Whether the chat or the sender was approved, and whether the sender is an owner. */
   approvalOf(ask: {
     chatId: ChatId;
     senderId: ChatId;
   }): Promise<{ chat: boolean; sender: boolean; owner: boolean }>;
-  /** The pending question to this sender in a room. */
+  /** The open question to this sender in a room. */
   question(ask: { room: RoomId; senderId: ChatId; now: number }): Promise<Question | null>;
-  /** The offer with this key, while it is open. */
+  /** The open offer with this key. */
   offer(key: string, now: number): Promise<Offer | null>;
-  /** The open offers in a room to this sender, and to whoever may run their commands; newest first. */
+  /** Open offers in a room to this sender, or to anybody who may run their commands; newest first. */
   offers(ask: { room: RoomId; senderId: ChatId; now: number }): Promise<Offer[]>;
   /**
-   * Whether an unknown sender is to be given a code: decides as `requestPairing` will, and changes nothing. 'quiet': was
-   * answered lately, or refused; 'full': the channel has given as many as it may.
+   * The decision of `requestPairing`, without changes. 'quiet': answered recently, or refused; 'full': the channel's
+   * rate limit is reached.
    */
   mayAskToPair(ask: PairingAsk): Promise<'ask' | 'quiet' | 'full'>;
-  /**
-   * Stores a pairing request of an unknown sender, whose code is valid until `expiresAt`. 'asked' when the code was
-   * stored, its answer posted and those told who may let them in (one transaction).
-   */
+  /** Stores a pairing request. 'asked': stored the code, posted the answer and announced it, in one transaction. */
   requestPairing(
     request: PairingAsk & {
       name: string;
       code: string;
       expiresAt: number;
       answer: Post;
-      /** Left out: nobody is told. */
+      /** Absent: nobody is told. */
       announcements?: Announcement[];
     },
   ): Promise<'asked' | 'quiet' | 'full'>;
   /**
-   * The bot was mentioned in an unlisted group, which then waits for `keepMs`, one of the `most` of its channel that were
-   * mentioned last. True when it did not wait before, so that it is logged once.
+   * The bot was mentioned in an unlisted group, which is listed as waiting for `keepMs`; only the `most` latest of a
+   * channel are kept. True if it was not waiting before, so that it is logged once.
    */
   noteGroup(group: {
     chatId: ChatId;
@@ -129,11 +126,11 @@ export interface AccessStore {
     keepMs: number;
     most: number;
   }): Promise<boolean>;
-  /** Pending requests, oldest first, without expired ones, and without groups of which the whole was approved. */
+  /** Pending requests, oldest first, without expired ones and groups whose parent was approved. */
   waiting(now: number): Promise<PairingRequest[]>;
   /**
-   * Whom a code, or the id of a chat or a person, stands for. `looksLike`: what the id's form tells, which counts where
-   * nothing is known of it; null for no form that there is. null when a code is unknown or expired.
+   * The person or group behind a code or id. `looksLike`: the kind that the id's form suggests, used for unknown ids;
+   * null for an invalid form. null if a code is unknown or expired.
    */
   applicant(ask: {
     codeOrId: string;
@@ -141,8 +138,8 @@ export interface AccessStore {
     now: number;
   }): Promise<Applicant | null>;
   /**
-   * Approves whom `applicant` finds, and tells a sender with `member` or `owner` if that is news. Only `asOwner` makes an
-   * owner, and only of a sender; without it, whoever is one already stays one.
+   * Approves the applicant, and sends `member` or `owner` to a sender if that is news. Only `asOwner` makes a sender an
+   * owner; without it, owners stay owners.
    */
   approve(ask: {
     codeOrId: string;
@@ -151,26 +148,23 @@ export interface AccessStore {
     now: number;
     told: { member: Part; owner: Part };
   }): Promise<Approved | null>;
-  /** Those who were approved as owners. */
+  /** People approved as owners. */
   owners(): Promise<ChatId[]>;
-  /**
-   * Ends the request with this code; the sender is not answered again before `quietUntil`. Their name; null when the
-   * code is unknown or expired.
-   */
+  /** Ends a request; no answer before `quietUntil`. Returns the sender's name; null if the code is unknown or expired. */
   refuse(ask: { code: string; now: number; quietUntil: number }): Promise<string | null>;
-  /** The direct chats of these people, and of those who were approved as owners. */
+  /** Direct chats of these people and of approved owners. */
   ownerChats(listed: ChatId[]): Promise<ChatRecord[]>;
-  /** Revokes an approval or a request, by whichever of a chat's ids. False if there was none. */
+  /** Revokes an approval or request, by any id of a chat. False if there was none. */
   revoke(id: ChatId): Promise<boolean>;
 }
 
-// Tool calls that wait for a person. The turn is suspended with the question (`RouteStore.suspend`); the first decision
-// counts and brings the turn back, which then runs the call, once, or tells the model that it must not.
+// Tool calls that wait for approval. The turn is suspended with the question (`TurnStore.suspend`). The first decision
+// counts and resumes the turn, which runs the call once or tells the model that it was refused.
 
 export interface AskedCall {
-  /** Letters and digits, as people type it: `/approve ID`. */
+  /** Letters and digits, typed by people: `/approve ID`. */
   id: string;
-  /** What the suspended turn waits for: `waitsForCall`. */
+  /** The suspended turn's key: `waitsForCall`. */
   waitsFor: string;
   room: RoomId;
   chatId: ChatId;
@@ -178,70 +172,70 @@ export interface AskedCall {
   turnId: string;
   callId: string;
   tool: string;
-  /** Exactly what is approved: the call runs with these, or not at all. Empty when it is over. */
+  /** The call runs with exactly these or not at all. Empty once decided. */
   arguments: string;
-  /** Why it asks: a sentence for whoever decides. Empty when it is over. */
+  /** The reason, as a sentence for the deciders. Empty once decided. */
   why: string;
   askedAt: number;
   until: number;
 }
 
-/** A question that is stored with the step by which a turn waits. */
+/** A question, stored with the turn's `waiting` step. */
 export interface NewQuestion {
   call: AskedCall;
-  /** Where it stands: in the control chats, or in the chat itself. */
+  /** Messages in the control chats, or in the chat itself. */
   posts: Post[];
-  /** The buttons below it; their keys begin with `offerKeyOf(id)`. */
+  /** Its buttons, with keys that begin with `offerKeyOf(id)`. */
   offers: Offer[];
 }
 
 export interface ApprovalStore {
-  /** By its id in any case; `isOpen`: the turn still waits for it. null if there is none. */
+  /** Ignores case. `isOpen`: the turn still waits for it. null if unknown. */
   askedCall(id: string, now: number): Promise<(AskedCall & { isOpen: boolean }) | null>;
-  /** The open ones, oldest first; left out: of all chats. */
+  /** Open calls, oldest first. `chatId` absent: of all chats. */
   askedCalls(now: number, chatId?: ChatId): Promise<AskedCall[]>;
   /**
-   * Decides it, once, and makes its turn ready. 'over': it was decided, has expired, or its turn was ended by `/reset` or
-   * `/stop`. The same command that asks again after a crash gets the same answer. `wakes`: the room that goes on.
+   * Decides a call, once, and makes its turn ready. 'over': decided or expired, or its turn was ended by `/reset` or
+   * `/stop`. The same command repeated after a crash gets the same answer. `wakes`: the room to continue.
    */
   decide(decision: {
     id: string;
     by: ChatId;
-    /** The command that decides. */
+    /** The deciding command. */
     commandId: number;
     now: number;
-    /** null: yes. */
+    /** null: approved. */
     refusal: Refusal | null;
   }): Promise<{ kind: 'approved' | 'denied'; wakes: RoomId } | { kind: 'over' | 'unknown' }>;
-  /** Nobody has decided in time, which is a no. Returns the room that goes on; null if it was over already. */
+  /** Refuses a call that nobody decided in time. Returns the room to continue; null if already over. */
   expire(ask: { id: string; now: number; refusal: Refusal }): Promise<RoomId | null>;
 }
 
-/** What comes of a call that is not allowed. */
+/** The outcome of a refused call. */
 export interface Refusal {
-  /** Its result, for the model. */
+  /** Its result for the model. */
   content: string;
-  /** What the chat of the call is told; null: nothing. */
+  /** A message to the call's chat; null: none. */
   told: Post | null;
 }
 
-/** Why a question about a whole run of an agent is asked: the words by which it is known from one about a single call. */
+/** The reason of a question about a whole run of an agent; distinguishes it from one about a single call. */
 export const WHOLE_RUN =
   'A yes is to the whole of this run: to all its commands, and to all by which it leaves this machine.';
 
-/** While it is open: what is over has lost its words. */
+/** Only while it is open: closed questions lose their reason. */
 export function isAboutRun({ why }: Pick<AskedCall, 'why'>): boolean {
   return why === WHOLE_RUN;
 }
 
 const WAITS_FOR = 'approval:';
 
-/** It holds what was asked, in short: a call whose arguments are others by now (`/memory forget`) is not the one. */
+/** Includes a hash of the arguments, so that a call changed meanwhile (`/memory forget`) no longer matches. */
 export function waitsForCall({ id, arguments: given }: Pick<AskedCall, 'id' | 'arguments'>): string {
   return `${WAITS_FOR}${id}:${createHash('sha256').update(given).digest('hex').slice(0, 32)}`;
 }
 
-/** The id of the call that a turn waits for; null if it waits for something else. */
+/** The awaited call's id; null if the turn waits for something else. */
 export function askedCallIn(waitsFor: string): string | null {
   return waitsFor.startsWith(WAITS_FOR) ? (waitsFor.split(':')[1] ?? null) : null;
 }
@@ -250,7 +244,7 @@ export function offerKeyOf(id: string): string {
   return `asked-${id}-`;
 }
 
-/** `access` of the configuration, with the channel's own overrides already applied. */
+/** `access` in the configuration, merged with the channel's overrides. */
 export interface AccessRules {
   direct: 'pairing' | 'open' | 'closed';
   groups: 'listed' | 'open' | 'closed';

@@ -1,12 +1,12 @@
 /**
- * What a task may put into the environment of its commands: names that a shell takes, and none that decide how programs
- * are found, loaded or begun, or which settings they obey: a person who allows a command allows what it says. After the
- * manuals of the programs that are named. And secrets in an environment, which nobody is shown.
+ * Environment variables that a task may set for its commands. Excludes names that change how programs are found,
+ * loaded, started or configured (taken from their manuals), so that an approved command does what it says. Also redacts
+ * secrets in an environment.
  */
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,199}$/;
 
-/** Whole families, by how their names begin. */
+/** Prefixes of names. */
 const PREFIXES = [
   // Loaders and the C library; shells.
   'LD_ DYLD_ _RLD GLIBC_ MALLOC_ GCONV_ LIBC_ BASH_ ZSH_ KSH_ FISH_',
@@ -18,7 +18,7 @@ const PREFIXES = [
   'GIT_ SVN_ CVS_ CMAKE_ NINJA_ PKG_CONFIG GCC_ COMPILER_ CCACHE_ RUSTC RUSTUP_ RUSTFLAGS RUSTDOC CARGO_BUILD CARGO_TARGET',
   'CARGO_HOME CARGO_ALIAS GOFLAGS GOROOT GOPATH GOTOOL GOENV GOBIN CGO_ MAVEN_ GRADLE_ ANT_ SBT_ PIP_ UV_ POETRY_ VIRTUAL_ENV',
   'CONDA_ NIX_ GUIX_',
-  // Programs that begin others, and libraries that load modules.
+  // Programs that start others, and libraries that load modules.
   'NVIM_ SUDO_ SSH_ASKPASS RSYNC_ FZF_ RIPGREP_ OPENSSL_ CURL_ ANSIBLE_ TF_CLI DBUS_ SYSTEMD_ GTK_ QT_ GIO_ GST_ GDK_ MAGICK_',
   'XDG_ TERMINFO',
   // Our own.
@@ -42,13 +42,13 @@ const NAMES = [
 const words = (lists: string[]) => lists.flatMap((list) => list.split(' '));
 const PREFIX = new RegExp(`^(?:${words(PREFIXES).join('|')})`, 'i');
 const KEPT = new Set(words(NAMES));
-/** `IFS` and `ifs` are two variables; only one of them does anything, and a person reads them as one. */
+/** `IFS` and `ifs` are two variables, but people read them as one. */
 const isKept = (name: string) => PREFIX.test(name) || KEPT.has(name.toUpperCase());
-/** The system takes no longer string, with its name. */
+/** The kernel's limit for one string, including the name, is slightly higher. */
 const LONGEST = 100_000;
 const MOST_BYTES = 1_000_000;
 
-/** `refused`: the names of those that are left out. */
+/** `refused`: names of rejected variables. */
 export function commandEnv(given: Readonly<Record<string, string>>): {
   env: Record<string, string>;
   refused: string[];
@@ -69,35 +69,35 @@ export function commandEnv(given: Readonly<Record<string, string>>): {
   return { env, refused };
 }
 
-// Values of `inputs.env` that look like secrets: they reach the commands of an agent, and neither what these
-// print, nor a model's request, nor the journal, nor what a person is told. Pure.
+// Values of `inputs.env` that look like secrets: available to an agent's commands, but redacted in their output, model
+// requests, the journal and messages to people. Pure.
 
 const NAMED_SO =
   /key|token|secret|passw|passphrase|passcode|pwd|credential|auth|cookie|session|private|signature|webhook|dsn|(?:^|_)(?:pass|pin|pat|otp)(?:_|$)/i;
 const LOGIN_IN_ADDRESS = /:\/\/[^\s/@:]*:[^\s/@]+@/;
-/** Letters and digits in a run: a word has no digits, a number no letters, and a date or a version is shorter. */
+/** Runs of letters and digits: words have no digits, numbers no letters; dates and versions are shorter. */
 const RUN = /[A-Za-z0-9+=_-]{16,}/g;
 
 const PATH = /^~?(?:\/[\w.@ -]+){2,}\/?$/;
 
-/** Shorter ones would be found in every other word. */
+/** Minimum length, because shorter values match parts of many words. */
 const LEAST_CHARS = 8;
 
 const REDACTED = '[redacted]';
 
 export function looksSecret(name: string, value: string): boolean {
   if (NAMED_SO.test(name) || LOGIN_IN_ADDRESS.test(value) || value.includes('PRIVATE KEY')) return true;
-  // Folders have names of all kinds (`/tmp/build-EoL35q`), and what a command prints is full of them.
+  // Folder names look random (`/tmp/build-EoL35q`), and command output is full of them.
   if (PATH.test(value)) return false;
   return (value.match(RUN) ?? []).some((run) => /\d/.test(run) && /[A-Za-z]/.test(run) && !isDated(run));
 }
 
-/** `2026-02-10_evolver_workspace`: words and dates, joined. */
+/** `2026-02-10_evolver_workspace`: joined words and dates. */
 function isDated(run: string): boolean {
   return run.split(/[-_]/).every((part) => /^(?:\d{1,8}|[A-Za-z]+)$/.test(part));
 }
 
-/** A text without the secret values of this environment. */
+/** Redacts the secret values of this environment in a text. */
 export function redactor(env: Readonly<Record<string, string>>): (text: string) => string {
   const secrets = Object.entries(env)
     .filter(([name, value]) => value.length >= LEAST_CHARS && looksSecret(name, value))

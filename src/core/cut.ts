@@ -1,31 +1,28 @@
-/**
- * Cuts text without splitting a character, and marks the cut: text is never shortened silently. And text that a terminal
- * or a person can read: without control characters, and sizes in words.
- */
+/** Cuts text between characters and always marks the cut. Also text that is safe to print, and readable sizes. */
 
-/** The first `most` characters (UTF-16 units), one fewer where that would split a surrogate pair. */
+/** The first `most` UTF-16 units, or one less to keep a surrogate pair whole. */
 export function cutAt(words: string, most: number): string {
   const last = words.charCodeAt(most - 1);
   return words.slice(0, last >= 0xd800 && last <= 0xdbff ? most - 1 : most);
 }
 
-/** The marker that follows cut text, after a blank line. `limit` names the setting or rule. */
+/** Follows cut text after a blank line. `limit` names the setting or rule. */
 export function cutMarker(limit: string, most: number): string {
   return `<<truncated due to ${limit}=${most}>>`;
 }
 
-/** The whole text, or as much as the limit allows, plus the marker. */
+/** The text, cut to the limit and marked if longer. */
 export function cutWithMarker(words: string, most: number, limit: string): string {
   return words.length <= most ? words : `${cutAt(words, most)}\n\n${cutMarker(limit, most)}`;
 }
 
 interface Cut {
   text: string;
-  /** The number of characters of the trimmed text that are shown. */
+  /** Number of shown characters of the trimmed text. */
   kept: number;
 }
 
-/** At most `max` characters of the trimmed text, followed by a marker that names the limit. */
+/** At most `max` characters of the trimmed text, plus a marker if cut. */
 export function cut(text: string, max: number, limit: string): Cut {
   const trimmed = text.trim();
   return {
@@ -34,14 +31,14 @@ export function cut(text: string, max: number, limit: string): Cut {
   };
 }
 
-/** Whether a text contains such a marker: then it is a shortened copy and must not replace the original. */
+/** Whether a text has such a marker: a shortened copy must not replace the original. */
 export function hasMarker(text: string): boolean {
   return /<<truncated due to [a-z-]+=\d+>>/.test(text);
 }
 
-// The pieces in which a long line of a file is searched, and known (`Origins`). Pure.
+// Pieces of a long line, for search and `Origins`. Pure.
 
-/** Characters: longer lines are split, so that a hit remains short enough to read. */
+/** Maximum characters of a piece, so that hits stay short. */
 const LONGEST = 1_500;
 
 export function* piecesOf(line: string): Generator<string> {
@@ -59,21 +56,21 @@ export function* piecesOf(line: string): Generator<string> {
 }
 
 /**
- * Words of others, safe for a terminal: line ends and tabs stay; control characters, and marks that are not seen or turn
- * the writing, are spelled out, but for the joiners of emoji and scripts.
+ * Untrusted text made safe for a terminal: escapes control, invisible and bidirectional characters, except line ends,
+ * tabs and the joiners of emoji and scripts.
  */
 export function printable(text: string): string {
   return text.replace(/\r\n?/g, '\n').replace(UNSEEN, spelledOut);
 }
 
-/** The same on one line. */
+/** As `printable`, on one line. */
 export function printableLine(text: string): string {
   return printable(text).replace(/[\n\t]+/g, ' ');
 }
 
-/** JSON that is safe for a terminal: what it holds is the same when it is parsed. */
+/** JSON made safe for a terminal; parses to the same value. */
 export function printableJson(value: unknown, indent?: number): string {
-  // Within a JSON text such characters stand in strings alone.
+  // In JSON such characters occur only in strings.
   return (JSON.stringify(value, null, indent) ?? 'null').replace(UNSEEN, (sign) =>
     Array.from({ length: sign.length }, (_, n) => `\\u${hex(sign.charCodeAt(n), 4)}`).join(''),
   );
@@ -89,7 +86,6 @@ function hex(number: number, digits: number): string {
   return number.toString(16).padStart(digits, '0');
 }
 
-/** A number of bytes in readable form. */
 export function sizeInWords(bytes: number): string {
   if (bytes < 1000) return `${bytes} bytes`;
   if (bytes < 999_500) return `${Math.round(bytes / 1000)} kB`;

@@ -1,6 +1,6 @@
 import { readlinkSync } from 'node:fs';
 
-/** Dates and times in one zone. Create it once: formatters are costly to create (at first use, so that a start need not wait). */
+/** Dates and times in one zone. Create it once: its formatter is costly (and lazy, for a fast start). */
 export interface Zone {
   /** IANA name. */
   readonly name: string;
@@ -13,11 +13,11 @@ export interface Zone {
 const MINUTE_MS = 60_000;
 const MOST_KNOWN = 10_000;
 
-/** `given` must be a zone that Intl knows; the configuration checks that. null: the system's. */
+/** `given` must be known to Intl (checked by the configuration). null: the system's zone. */
 export function createZone(given: string | null): Zone {
   let named = given;
   const format = given === null ? localTime : formatIn(given);
-  /** Cached by minute, because formatting is slow and prompts show the same times again and again. */
+  /** Cached by minute: formatting is slow, and prompts repeat the same times. */
   const known = new Map<number, string>();
   const time = (at: number) => {
     const minute = Math.floor(at / MINUTE_MS);
@@ -40,8 +40,8 @@ export function createZone(given: string | null): Zone {
 }
 
 /**
- * The system's link says it, if nothing else is wished for and Intl knows it by this name. To ask Intl itself takes a
- * twentieth of the start: its first formatter reads what there is of all languages.
+ * Prefers the link of /etc/localtime, if TZ is unset and Intl knows the name: Intl's first formatter loads all locale
+ * data, a twentieth of the start-up time.
  */
 function systemZone(): string {
   const linked = process.env.TZ === undefined ? linkedZone() : null;
@@ -51,7 +51,7 @@ function systemZone(): string {
   return zone && zone !== 'Etc/Unknown' ? zone : 'UTC';
 }
 
-/** As `localtime(5)` has it, and macOS; null: a file of its own, or Windows. */
+/** As in `localtime(5)`, and on macOS; null: a regular file, or Windows. */
 function linkedZone(): string | null {
   try {
     return /\/zoneinfo\/(.+)$/.exec(readlinkSync('/etc/localtime'))?.[1] ?? null;
@@ -67,7 +67,7 @@ function localTime(at: number): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
-/** The Swedish format is the ISO format, in every version of ICU. */
+/** Swedish uses the ISO format in every version of ICU. */
 function formatIn(timeZone: string): (at: number) => string {
   let format: Intl.DateTimeFormat | null = null;
   return (at) => {
@@ -85,15 +85,12 @@ function formatIn(timeZone: string): (at: number) => string {
 
 const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
-/** The English name of a day given as `YYYY-MM-DD`. */
+/** The English weekday of `YYYY-MM-DD`. */
 export function weekday(date: string): string {
   return WEEKDAYS[new Date(`${date}T00:00:00Z`).getUTCDay()] ?? '';
 }
 
-/**
- * When a day begins in a zone; up to an hour off if the clocks change at that very time. NaN for a date that does not
- * exist.
- */
+/** Start of a day in a zone, ms; up to an hour off if the clocks change then. NaN for an invalid date. */
 export function localMidnight(year: number, month: number, date: number, zone: Zone): number {
   const asUtc = Date.UTC(year, month - 1, date);
   if (!Number.isFinite(asUtc)) return Number.NaN;
@@ -101,13 +98,13 @@ export function localMidnight(year: number, month: number, date: number, zone: Z
   return asUtc - (local - asUtc);
 }
 
-// Times as people and models give them: a date, a time, or how long ago.
+// Times given by people and models: a date, a time, or an age.
 
 export const A_TIME = 'a date (2026-01-31), a time (2026-01-31T14:30), or how long ago (7d, 12h, 30m)';
 
 const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000 };
 
-/** The first and the last moment that a word for a time means; null for what means none. */
+/** First and last moment of a given time (ms); null if it is invalid. */
 export function momentsOf(given: string, zone: Zone, now: number): { from: number; to: number } | null {
   const [, count, unit] = /^(\d{1,6})([dhm])$/.exec(given) ?? [];
   if (unit !== undefined) {

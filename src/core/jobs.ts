@@ -1,48 +1,47 @@
 /**
- * Jobs: what a persona is to be told, and when (docs/schedules.md). A slot is a time at which a job is due. It is claimed
- * and becomes an event of its room in one transaction, so that it fires at most once, whatever ends a process and however
- * many there are.
+ * Jobs: reminders and schedules of personas (docs/schedules.md). A slot is a time at which a job is due. Claiming it
+ * and adding the event to its room is one transaction, so it fires at most once, despite crashes and several processes.
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 
 export interface Job {
   id: string;
   chatId: ChatId;
-  /** The number by which people and models name it, counted per chat. */
+  /** Number shown to people and models, per chat. */
   n: number;
   room: RoomId;
   personaId: PersonaId;
   prompt: string;
   kind: 'cron' | 'once';
-  /** A cron line, or a time as it was given. */
+  /** A cron line, or a time as given. */
   value: string;
-  /** IANA name. */
+  /** IANA zone. */
   timezone: string;
-  /** The persona's own idea: quiet hours hold. */
+  /** The persona's own idea: respects quiet hours. */
   followUp: boolean;
-  /** Whose words led to it; empty: nobody's, or not one person's. */
+  /** The person whose words led to it; empty if nobody's, or not one person's. */
   senderId: ChatId;
-  /** Their name; empty if it is not known. */
+  /** Empty if unknown. */
   senderName: string;
-  /** It was set while words from outside stood before the model. */
+  /** It was created while the model saw untrusted text. */
   tainted: boolean;
-  /** Whether they may talk there is asked again when it is due: it could be told by their id when they set it. */
+  /** The sender's ids gave them access when they created it, so it is checked again when due. */
   guarded: boolean;
   createdAt: number;
   state: JobState;
-  /** When it is due next; null: never again. */
+  /** Next due time, ms; null: never. */
   nextAt: number | null;
-  /** The slot that is tried again then; null: none. */
+  /** The slot to retry at `nextAt`; null: none. */
   retryOf: number | null;
-  /** How often it has failed in a row. */
+  /** Consecutive failures. */
   failures: number;
-  /** Why it is parked. */
+  /** null unless parked. */
   why: ParkedFor | null;
 }
 
-/** parked: it cannot run until somebody resumes it. */
+/** parked: needs somebody to resume it. */
 export type JobState = 'active' | 'paused' | 'parked' | 'done' | 'cancelled';
-/** It failed too often; its persona is gone; who asked for it may not talk here any more. */
+/** It failed too often; its persona is gone; or its creator may no longer talk here. */
 export type ParkedFor = 'failed' | 'persona' | 'access';
 
 export type NewJob = Pick<
@@ -60,92 +59,87 @@ export type NewJob = Pick<
   | 'tainted'
   | 'guarded'
 > & {
-  /** The turn that sets it: whoever it answers is known by name there. */
+  /** The creating turn, which knows the sender's name. */
   turnId: string;
   nextAt: number;
   now: number;
 };
 
 export interface JobBounds {
-  /** Jobs of a chat that may fire again, or wait to be resumed. */
+  /** Maximum jobs per chat that may fire again or be resumed. */
   open: number;
-  /** Of them, what personas set themselves; and how many of these may be set in a day. */
+  /** Maximum follow-ups among them, and new follow-ups per day. */
   followUps: number;
   followUpsADay: number;
 }
 
 export type RunOutcome = 'running' | 'answered' | 'failed' | 'skipped';
 
-/** One slot that fired, or was passed over. */
+/** A slot that fired or was skipped. */
 export interface JobRun {
   slot: number;
-  /** 0 for the first. */
+  /** From 0. */
   attempt: number;
   firedAt: number;
   outcome: RunOutcome;
 }
 
-/** What a job is from now on. */
 export type JobChange = Partial<Pick<Job, 'state' | 'nextAt' | 'retryOf' | 'failures' | 'why'>>;
 
-/** A slot to be fired, as it was seen due. */
+/** A slot to fire, as it was seen due. */
 export interface Firing {
   /** Nothing happens unless the job is still active and due at this time. */
   seen: Pick<Job, 'id' | 'nextAt'>;
   slot: number;
   attempt: number;
-  /** The event's text before the prompt; null: the slot is passed over. */
+  /** The event's text before the prompt; null: skip the slot. */
   head: string | null;
-  /** What the job is from then on. */
   becomes: JobChange;
   now: number;
 }
 
-/** A run whose end is known and not yet counted. */
+/** A run that has ended but was not counted yet. */
 export interface EndedRun {
   job: Job;
   slot: number;
   attempt: number;
-  /** `skipped`: nobody answered it, as it was stopped, or forgotten by a reset. */
+  /** `skipped`: unanswered, because it was stopped or forgotten by a reset. */
   outcome: 'answered' | 'failed' | 'skipped';
   endedAt: number;
 }
 
-/** Only jobs of chats in these channels, where it says `channels`. */
+/** `channels`: only jobs of chats in these channels. */
 export interface JobStore {
-  /** Gives it the next number of its chat; or says which bound it would exceed. */
+  /** Assigns the chat's next number, or returns the exceeded bound. */
   addJob(job: NewJob, bounds: JobBounds): Promise<Job | 'open' | 'followUps' | 'followUpsADay'>;
-  /** The jobs of a chat that may fire again, or wait to be resumed, by number. */
+  /** Jobs of a chat that may fire again or be resumed, by number. */
   jobsOf(chatId: ChatId): Promise<Job[]>;
   jobNumbered(chatId: ChatId, n: number): Promise<Job | null>;
   job(id: string): Promise<Job | null>;
-  /** The latest runs, newest first. */
+  /** Newest first. */
   runsOf(id: string): Promise<JobRun[]>;
-  /** False, and nothing is changed, if it is not in one of these states. */
+  /** False, changing nothing, unless it is in one of these states. */
   changeJob(id: string, from: readonly JobState[], change: JobChange, now: number): Promise<boolean>;
-  /** When the next is due; null: none is. */
+  /** Earliest due time; null: none. */
   nextJobAt(channels: string[]): Promise<number | null>;
-  /** What is due, earliest first, at most `most` (of 100). */
+  /** Due jobs, earliest first, at most `most` (maximum 100). */
   dueJobs(ask: { channels: string[]; now: number; most: number }): Promise<Job[]>;
   /**
-   * Claims a slot, in one transaction with the run that it becomes and the event that tells of it (as `receive` adds one).
-   * A slot whose job still has a run under way is passed over. null: another claimed it, or the job has changed.
+   * Claims a slot, adding its run and its event (as `receive` does) in one transaction. 'skipped': the job still has an
+   * open run. null: claimed by another, or the job has changed.
    */
   fireJob(firing: Firing): Promise<'fired' | 'skipped' | null>;
-  /** Of the runs under way: how many work or wait to, not counting those of long ago; and those that have ended. */
+  /** Open runs: the number working or queued, without old ones, and those that have ended. */
   openRuns(ask: { channels: string[]; since: number }): Promise<{ working: number; ended: EndedRun[] }>;
-  /** Counts the end of a run, and changes its job, unless somebody has ended that. False: it was counted before. */
+  /** Counts the end of a run and changes its job, unless somebody ended the job. False: already counted. */
   endRun(run: Omit<EndedRun, 'endedAt'>, change: JobChange, now: number): Promise<boolean>;
-  /**
-   * The repeating jobs that fired at a time that is still to come, because the clock was ahead; at most 100. From now on
-   * they count as having fired now.
-   */
+  /** Repeating jobs with a last run in the future (the clock was ahead), at most 100. Resets that time to `now`. */
   jobsAhead(ask: { channels: string[]; now: number }): Promise<Job[]>;
-  /** How many there are in each state. */
+  /** Number of jobs per state. */
   jobStates(): Promise<Partial<Record<JobState, number>>>;
 }
 
-/** What somebody wants to be told, and when, as a model or a person put it. */
+/** A requested job, as given by a model or a person. */
 export interface JobWish {
   chatId: ChatId;
   room: RoomId;
@@ -153,7 +147,7 @@ export interface JobWish {
   prompt: string;
   kind: 'cron' | 'once';
   value: string;
-  /** Left out: the configured one. */
+  /** Absent: the configured zone. */
   timezone?: string | undefined;
   followUp: boolean;
   senderId: ChatId;
@@ -161,10 +155,10 @@ export interface JobWish {
   turnId: string;
 }
 
-/** A sentence says why not. */
+/** `reason`: a sentence. */
 export type JobAnswer = { ok: true; job: Job } | { ok: false; reason: string };
 
-/** Jobs as tools and commands use them. */
+/** Jobs for tools and commands. */
 export interface Jobs {
   add(wish: JobWish): Promise<JobAnswer>;
   list(chatId: ChatId): Promise<Job[]>;
@@ -175,28 +169,27 @@ export interface Jobs {
   cancel(job: Job): Promise<JobAnswer>;
 }
 
-/** Whether a person may talk in a chat, as far as their ids tell. */
+/** Whether a person may talk in a chat, judged by their ids. */
 export interface JobAccess {
   admits(who: Pick<Job, 'chatId' | 'senderId'>): Promise<boolean>;
 }
 
-/** The rooms in which jobs fire. */
 export interface JobRooms {
-  /** Takes up the events of these rooms once they are on the disk. */
+  /** Handles the events of these rooms once they are on disk. */
   fired(rooms: RoomId[]): Promise<void>;
-  /** Says something there in the gateway's own name, once per origin. */
+  /** Posts a message from the gateway itself, once per origin. */
   say(notice: { room: RoomId; origin: string; text: string }): Promise<void>;
 }
 
-/** The author's `about` of a job's event. */
+/** `about` of a job's event. */
 export const SCHEDULE = 'schedule';
 
-/** The event that a slot becomes; in the transcript it stands behind `event:`. */
+/** The id of a slot's event; prefixed with `event:` in the transcript. */
 export function jobEventId(jobId: string, slot: number, attempt: number): string {
   return `job:${jobId}:${slot}:${attempt}`;
 }
 
-/** The job that a message of the transcript comes from; null: from none. */
+/** The job behind a message; null for other messages. */
 export function jobOfEvent(platformMessageId: string | null): string | null {
   return /^event:job:([^:]+):\d+:\d+$/.exec(platformMessageId ?? '')?.[1] ?? null;
 }

@@ -1,12 +1,12 @@
-/** Keys of a configuration that its schema does not have: found, left out, and with the key that was probably meant. */
+/** Unknown keys of a configuration: finds and removes them, and suggests the probable key. */
 import * as z from 'zod';
 
-/** To compile a parser of its own for each object, as zod would, takes longer than to do without where there is one thing to parse. */
+/** zod compiles a parser per object, which does not pay off for a single parse. */
 export const ONCE = { jitless: true } as const;
 
 /**
- * Parses data with a schema of strict objects. Keys that they do not have are removed from the data, and listed; those
- * that they have count as left out where they have no value (null).
+ * Parses data with a schema of strict objects. Removes unknown keys from `data` and returns their paths; keys with a
+ * null value count as absent.
  */
 export function parseKnown<Schema extends z.ZodType>(schema: Schema, data: Record<string, unknown>) {
   const first = schema.safeParse(data, ONCE);
@@ -37,8 +37,8 @@ function remove(data: object, path: string[]): void {
 }
 
 /**
- * The nearest known key: a sibling that is spelt nearly so or says as much, else one in another place that is spelt so,
- * else whichever sibling is least unlike it, with all others.
+ * Suggests a known key: a sibling with similar spelling or the same words, else a key elsewhere with that spelling,
+ * else the closest sibling and a list of all.
  */
 export function hintFor(schema: z.ZodType, path: string[]): string {
   const root: Keys = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
@@ -59,7 +59,7 @@ export function hintFor(schema: z.ZodType, path: string[]): string {
   return `the nearest known key is ${nearest.join('.')}; known here: ${siblings.join(', ')}`;
 }
 
-/** As keys are spelt here: `apiKey` and `API-key` as `api_key`. */
+/** Normalised spelling: `apiKey` and `API-key` become `api_key`. */
 function spelt(key: string): string {
   return key
     .replace(/([a-z\d])([A-Z])/g, '$1_$2')
@@ -67,13 +67,13 @@ function spelt(key: string): string {
     .toLowerCase();
 }
 
-/** Whether all words of one are in the other: `url` and `base_url`, `model_name` and `name`. */
+/** Whether one contains all words of the other: `url` and `base_url`, `model_name` and `name`. */
 function saysAsMuch(key: string, known: string): boolean {
   const [few = [], many = []] = [key.split('_'), known.split('_')].sort((a, b) => a.length - b.length);
   return few.every((word) => many.includes(word));
 }
 
-/** Of keys that are spelt so, the one that is nested least; else of those that are spelt nearly so. */
+/** The least nested key with this spelling, else with a similar one. */
 function elsewhere(key: string, path: string[], root: Keys): string[] | null {
   const isAbove = (known: string[]) => known.every((each, n) => each === path[n]);
   const [best] = pathsIn(root)
@@ -90,7 +90,7 @@ function pathsIn(keys: Keys): string[][] {
   ]);
 }
 
-/** How much of a path are keys that the schema names: what is behind may be anything. */
+/** The prefix of a path that the schema names; the rest may be anything. */
 export function knownPart(schema: z.ZodType, path: string[]): string[] {
   let keys: Keys = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
   const unnamed = path.findIndex((key) => {
@@ -108,14 +108,14 @@ function below(keys: Keys, key: string): Keys {
   return typeof inner === 'object' && !Array.isArray(inner) ? inner : {};
 }
 
-// Which of some known words was probably meant by one that is not among them.
+// The most similar known word.
 
-/** Whether one word may be a misspelling of another: few edits for so short a word. */
+/** Whether one word may be a misspelling of another, relative to its length. */
 export function isNear(word: string, known: string): boolean {
   return editsBetween(word, known) <= Math.max(1, Math.floor(word.length / 3));
 }
 
-/** The one with the fewest edits, however many these are; of equals the first. null: there is none. */
+/** The first word with the fewest edits, however many; null for an empty list. */
 export function closest(word: string, known: readonly string[]): string | null {
   const [best] = known
     .map((each) => ({ each, edits: editsBetween(word, each) }))

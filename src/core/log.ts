@@ -1,4 +1,4 @@
-/** The operator's log. It has pino's shape, so that a pino logger fits; secrets are redacted in the implementation. */
+/** The operator's log, in pino's shape. The implementation redacts secrets. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
@@ -6,11 +6,10 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
-/** Metrics, with Prometheus names and labels. An implementation must not throw. */
+/** Metrics with Prometheus names and labels. Must not throw. */
 export interface Metrics {
-  /** Adds to a counter. */
   count(name: CounterName, labels?: Record<string, string>, by?: number): void;
-  /** Adds to a histogram, in seconds. */
+  /** `seconds` goes to a histogram. */
   observe(name: HistogramName, seconds: number): void;
 }
 

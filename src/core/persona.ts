@@ -1,7 +1,4 @@
-/**
- * Personas, and what they have: the workspace, clipboards and skills. PERSONA.md in a chat's folder is authoritative; what it
- * leaves out is taken from the library.
- */
+/** Personas, the workspace, clipboards and skills. PERSONA.md in a chat's folder overrides the library's. */
 
 import { cutMarker } from './cut.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from './ids.js';
@@ -10,29 +7,29 @@ import { nameInPrompt, type Origin } from './origin.js';
 
 export interface Persona {
   id: PersonaId;
-  /** The display name; the id is its slug. */
+  /** Display name; the id is its slug. */
   name: string;
-  /** The persona's own model and temperature, if it sets them. */
+  /** null: as configured. */
   model: string | null;
   temperature: number | null;
   avatar: string | null;
-  /** How it sounds, by the speech server's name for it; null: as configured. */
+  /** The speech server's name of its voice; null: as configured. */
   voice: string | null;
   /** Other names it answers to. */
   aliases: string[];
-  /** The groups of tools it may use at most; null: as configured. */
+  /** Maximum set of tool groups; null: as configured. */
   tools: string[] | null;
-  /** The library persona it inherits from, if the front matter says `from:`. */
+  /** The library persona it inherits from (`from:` in the front matter). */
   from: string | null;
-  /** The character description, Markdown, with its macros; empty if there is none. */
+  /** Character description, Markdown with macros; empty if there is none. */
   character: string;
-  /** What it says when it first appears in a chat, with its macros; null: nothing. */
+  /** Its first words in a chat, with macros; null: none. */
   greeting: string | null;
-  /** What its files say that cannot be used: sentences' ends for operators, each behind its file. Left out: nothing. */
+  /** Unusable parts of its files: ends of sentences for operators, to follow the file name. Absent: none. */
   faults?: readonly string[];
 }
 
-/** A persona text with `{{char}}` and `{{user}}`, as in character cards, replaced by names. Other macros stay. */
+/** Replaces `{{char}}` and `{{user}}` (as in character cards) by names; other macros stay. */
 export function filledIn(text: string, { char, user }: { char: string; user: string }): string {
   if (!text.includes('{{')) return text;
   return text.replaceAll(/\{\{(char|user)\}\}/gi, (_, macro: string) =>
@@ -40,41 +37,38 @@ export function filledIn(text: string, { char, user }: { char: string; user: str
   );
 }
 
-/** `default` is the id that every chat begins with, not what anybody is called. */
+/** False for `default`, the initial id in every chat, which is not a name. */
 export function hasName({ name }: Pick<Persona, 'name'>): boolean {
   return name !== DEFAULT_PERSONA;
 }
 
-/** The display name; the id if the persona no longer exists. */
+/** Display name; the id if the persona no longer exists. */
 export function personaName(personas: readonly Persona[], id: PersonaId): string {
   return personas.find((persona) => persona.id === id)?.name ?? id;
 }
 
-/** A request about a persona that was refused; `reason` is one sentence for the chat. */
+/** `reason`: one sentence for the chat. */
 export type PersonaRefusal = { ok: false; reason: string };
 
 /**
- * Personas as files under `groups/<chat_id>/<persona_id>/`. An operator's edit applies to the very next reply. Broken
- * front matter never throws: unreadable fields count as left out, and a warning is logged.
+ * Personas as files in `groups/<chat_id>/<persona_id>/`; edits apply to the next reply. Never throws for invalid front
+ * matter: ignores the field and logs a warning.
  */
 export interface Personas {
-  /** Sorted, `default` first. `default` is always listed, even without a file. */
+  /** Sorted, `default` first; `default` is listed even without a file. */
   list(chatId: ChatId): Promise<Persona[]>;
-  /** null when it does not exist in this chat. */
+  /** null if it does not exist in this chat. */
   get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null>;
-  /** Finds by name, id or alias as a person typed it; null if there is none. */
+  /** Finds by name, id or alias as typed; null if there is none. */
   find(chatId: ChatId, name: string): Promise<Persona | null>;
-  /**
-   * Creates MEMORY.md if it is missing (first contact), and for `default` PERSONA.md as well; other personas exist only
-   * because somebody created them. Never overwrites.
-   */
+  /** Creates MEMORY.md on first contact, and PERSONA.md for `default` only. Never overwrites. */
   ensure(chatId: ChatId, personaId: PersonaId): Promise<void>;
   /**
-   * Somebody wrote to a persona's own account in a chat that does not have it: creates it, named as in the library or
-   * else by its id, unless it was deleted there. Returns whether it was created.
+   * Creates a persona when somebody first writes to its own account in a chat, named as in the library or else by its
+   * id, unless it was deleted there. Returns whether it was created.
    */
   meet(chatId: ChatId, personaId: PersonaId): Promise<boolean>;
-  /** `name` as a person typed it; `from` names a library persona. Refuses empty, taken and reserved names. */
+  /** `name` as typed; `from`: a library persona. Refuses empty, taken and reserved names. */
   create(
     chatId: ChatId,
     name: string,
@@ -82,7 +76,7 @@ export interface Personas {
   ): Promise<{ ok: true; persona: Persona } | PersonaRefusal>;
   /** Moves PERSONA.md aside and keeps MEMORY.md. Refuses `default` and unknown names. */
   remove(chatId: ChatId, name: string): Promise<{ ok: true; persona: Persona } | PersonaRefusal>;
-  /** Sets `model` in the front matter; every other byte of the file is preserved. */
+  /** Sets `model` in the front matter and preserves every other byte. */
   setModel(
     chatId: ChatId,
     name: string,
@@ -90,91 +84,89 @@ export interface Personas {
   ): Promise<{ ok: true; persona: Persona } | PersonaRefusal>;
 }
 
-/** `groups/<chat_id>/chat.yaml`: the title, and alias ids of this chat. */
+/** `groups/<chat_id>/chat.yaml`: title and alias ids of a chat. */
 export interface ChatFiles {
-  /** Writes the title if it changed; preserves everything else in the file. */
+  /** Writes a changed title; preserves the rest of the file. */
   setTitle(chatId: ChatId, title: string): Promise<void>;
-  /** Adds an alias id. */
   addAlias(chatId: ChatId, alias: ChatId): Promise<void>;
-  /** The chat whose folder lists this id as an alias; null if none does. */
+  /** The chat with this alias; null if there is none. */
   resolve(alias: ChatId): Promise<ChatId | null>;
-  /** Reads the folders in advance, so that the first unknown chat does not have to wait for it. Never rejects. */
+  /** Warms the cache of aliases. Never rejects. */
   prepare(): Promise<void>;
 }
 
-// The workspace (seed 003): `data/workspace`, with the plan, memory and the files that tell an agent who it works for. It
-// belongs to the owner: tasks and what owners say in control chats see it, nobody else. Operators, the board, programs
-// and tools edit the same files.
+// The workspace (seed 003): `data/workspace`, with the plan, memory and files about the owner. Only tasks and owners in
+// control chats see it. Operators, the board, programs and tools edit the same files.
 
 export type WorkspaceFile = 'plan' | 'memory';
 
-/** A document of more than this is none that anybody writes for a model; also the most that a request over HTTP holds. */
+/** Maximum size of a document; also of an HTTP request body. */
 export const MOST_DOCUMENT_BYTES = 2_000_000;
 
 interface WorkspaceDocument {
   content: string;
-  /** Another one whenever the content is; letters and digits, without quotes. A missing file has one, too. */
+  /** Changes with the content; letters and digits, unquoted. Missing files have one, too. */
   etag: string;
 }
 
 export interface WorkspaceShown {
-  /** `AGENTS.md`, `SOUL.md`, `IDENTITY.md`, `USER.md`, `TOOLS.md`, within a budget; in this order. */
+  /** `AGENTS.md`, `SOUL.md`, `IDENTITY.md`, `USER.md`, `TOOLS.md`, in this order, within a budget. */
   bootstrap: { file: string; text: string }[];
-  /** Cut to the budgets of memory, with their markers; empty if there is nothing. */
+  /** Cut to the memory budgets, with markers; empty if there is none. */
   memory: string;
   dailyLog: string;
-  /** `task.md`, trimmed, within a budget; empty if there is none. */
+  /** `task.md`, trimmed, within a budget; empty if missing. */
   plan: string;
-  /** Of all of it. */
+  /** Of everything above. */
   origin: Origin;
 }
 
 /** Reads and writes throw Fault `memory_unavailable`. */
 export interface Workspace {
-  /** `data/workspace`; made at the first use, with links to nothing outside of it. */
+  /** `data/workspace`; created on first use. No links lead outside. */
   folder(): Promise<string>;
   read(file: WorkspaceFile): Promise<WorkspaceDocument>;
-  /** Atomic. `ifMatch`: the tag that the writer has seen; null: it overwrites. */
+  /** Atomic. `ifMatch`: the writer's last tag; null: overwrite. */
   write(
     file: WorkspaceFile,
     content: string,
     ifMatch: string | null,
   ): Promise<{ kind: 'written' | 'stale'; etag: string }>;
-  /** What a prompt may show of each file, by its name for `Origins`. Never rejects. */
+  /** The shown part of each file, by its name for `Origins`. Never rejects. */
   shownFiles(): Promise<ReadonlyMap<string, string>>;
-  /** For a prompt. `memoryChars`: what is left of the budget for MEMORY.md. Never rejects. */
+  /** For a prompt. `memoryChars`: remaining budget for MEMORY.md. Never rejects. */
   shown(ask: { today: string; memoryChars: number }): Promise<WorkspaceShown>;
 }
 
-// A persona's clipboard in a chat: a few lines that it wants before its eyes in every turn. A file that operators may
-// edit, one item a line; the next reply knows of it.
+// A persona's clipboard in a chat: a few lines shown in every turn. Operators may edit the file, one item per line; the
+// next reply uses it.
 
-/** A persona in a chat; or an agent: in a chat, or (without one) for all its tasks. */
+/** A persona in a chat, or an agent in a chat or (without `chatId`) for all its tasks. */
 export type ClipboardOwner = MemoryOwner | { agent: string; chatId?: ChatId };
 
-/** Of all items with the line breaks between them. What an operator wrote beyond it stays, and is shown cut. */
+/** Limit for all items with line breaks. Operators may exceed it; prompts then show it cut. */
 export const MOST_CLIPBOARD_CHARS = 2_000;
 
 type ClipboardAdd =
   | { kind: 'added' | 'there'; items: string[] }
-  /** Nothing was added; `free`: how many characters an item may still have. */
+  /** Nothing was added; `free`: characters left for an item. */
   | { kind: 'full'; free: number };
 
-/** Reads and writes throw Fault `memory_unavailable`. A signal that aborts before a write leaves the file as it is. */
+/** Methods throw Fault `memory_unavailable`. If the signal aborts before a write, nothing changes. */
 export interface Clipboard {
-  /** In order; each is one line. */
+  /** One line each, in order. */
   items(owner: ClipboardOwner): Promise<string[]>;
   /** Numbered from 1, cut to the limit with a marker; empty without items. Never rejects. */
   shown(owner: ClipboardOwner): Promise<string>;
-  /** Line breaks in it become spaces; it is not blank. */
+  /** Line breaks become spaces. Must not be blank. */
   add(owner: ClipboardOwner, item: string, signal: AbortSignal): Promise<ClipboardAdd>;
-  /** By their numbers in the list as it is; those that no item has are passed over. */
+  /** By current item number; ignores unknown numbers. */
   remove(
     owner: ClipboardOwner,
     numbers: readonly number[],
     signal: AbortSignal,
   ): Promise<{ removed: string[]; items: string[] }>;
-  /** Returns how many there were. */
+  /** Returns the number of removed items. */
   clear(owner: ClipboardOwner, signal: AbortSignal): Promise<number>;
 }
 
@@ -182,49 +174,49 @@ export function numberedItems(items: readonly string[]): string {
   return items.map((item, n) => `${n + 1}. ${item}`).join('\n');
 }
 
-// Skills: bundles in the open Agent Skills format, `data/skills/<name>/SKILL.md`. Operators put them there; a model sees
-// their names and what they are for, and loads one when it needs it. Nothing in them runs by itself.
+// Skills: bundles in the open Agent Skills format, `data/skills/<name>/SKILL.md`, installed by operators. A model sees
+// names and descriptions and loads a skill on demand. Nothing in them runs automatically.
 
 export interface Skill {
-  /** As models and people call it; no line breaks. */
+  /** Without line breaks. */
   name: string;
-  /** On one line, at most `MOST_DESCRIPTION` characters, and a marker where there were more. */
+  /** One line of at most `MOST_DESCRIPTION` characters, with a marker if cut. */
   description: string;
-  /** Where the bundle lies, links followed. */
+  /** The bundle's folder, links resolved. */
   folder: string;
-  /** Where it lies in the folder of skills: `pdf`, `office/pdf`. */
+  /** Path below the skills folder: `pdf`, `office/pdf`. */
   place: string;
-  /** Who may have it loaded: a model that finds it useful, a person by `/skill`. */
+  /** models: on their own; people: by `/skill`. */
   loadedBy: 'anybody' | 'people' | 'models';
 }
 
-/** Of the open format, in characters. */
+/** Limit of the open format, in characters. */
 export const MOST_DESCRIPTION = 1_024;
-/** What a prompt shows of all skills together, in characters. */
+/** Maximum size of the skill list in a prompt, in characters. */
 export const CATALOGUE_CHARS = 24_000;
 
 export interface SkillProblem {
   /** The folder's name. */
   name: string;
-  /** A sentence's end for operators. */
+  /** End of a sentence, for operators. */
   why: string;
 }
 
 export interface FoundSkills {
-  /** By name. */
+  /** Sorted by name. */
   skills: Skill[];
-  /** What is not offered: it is broken, or a condition does not hold here. */
+  /** Skills not offered: broken, or with an unmet condition. */
   problems: SkillProblem[];
-  /** What is offered, but not as its file has it. */
+  /** Skills offered, but not as written in their file. */
   remarks: SkillProblem[];
 }
 
 export interface Skills {
-  /** As the files are now. Never rejects: what cannot be read is a problem. */
+  /** Reads the current files. Never rejects: unreadable skills are problems. */
   list(): Promise<FoundSkills>;
   /**
-   * Its instructions, with its files. `paths`: whether its folder is called by its place (`skills/pdf`) or its real path.
-   * `ok: false`: a sentence for whoever asked, which names those that exist.
+   * Instructions and files of a skill. `paths`: names its folder by place (`skills/pdf`) or real path. `ok: false`: a
+   * sentence that lists the existing skills.
    */
   load(
     name: string,
@@ -236,10 +228,7 @@ export function mayLoad({ loadedBy }: Skill, by: 'models' | 'people'): boolean {
   return loadedBy === 'anybody' || loadedBy === by;
 }
 
-/**
- * What a prompt says of the skills that a model may load: a line each, as many as fit, with a marker where more do not; and
- * those that do not.
- */
+/** The skill list of a prompt: a line each within the limit, with a marker if cut; `left`: skills that do not fit. */
 export function catalogueOf(skills: readonly Skill[]): { lines: string[]; left: Skill[] } {
   const lines: string[] = [];
   const left: Skill[] = [];

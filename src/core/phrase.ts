@@ -1,31 +1,30 @@
 /**
- * A phrase that somebody wants forgotten, and how to find it in files and in the store: letter case, white space and
- * Unicode composition are ignored. And words that carry no subject, by language.
+ * A phrase to forget, and how to find it in files and the store, ignoring case, white space and Unicode composition.
+ * Also function words by language.
  */
 
-/** Replaces forgotten words. No phrase matches in it or across it, so forgetting "forgotten" changes nothing. */
+/** Replaces forgotten words. Phrases never match in or across it, so forgetting "forgotten" is harmless. */
 export const FORGOTTEN = '[forgotten]';
 
-/** A piece of a text. */
 interface TextRange {
-  /** Offset of its first character, and of the first one after it. */
+  /** Offsets in UTF-16 units; `end` is exclusive. */
   start: number;
   end: number;
 }
 
 export interface Phrase {
-  /** As the person wrote it, trimmed. */
+  /** As written, trimmed. */
   text: string;
   isIn(words: string): boolean;
-  /** Its occurrences in the words, in order. */
+  /** Occurrences in order. */
   rangesIn(words: string): TextRange[];
-  /** The words with the phrase replaced by `by`; the identical string if it does not occur. */
+  /** Replaces all occurrences; returns the identical string if there are none. */
   replacedIn(words: string, by: string): string;
 }
 
 const SPACE = '[\\s\\u0085]';
 
-/** Throws RangeError for a text without any words. */
+/** Throws RangeError for a text without words. */
 export function phraseOf(text: string): Phrase {
   const parts = text
     .normalize('NFC')
@@ -55,7 +54,7 @@ export function phraseOf(text: string): Phrase {
     for (const found of find(composed)) {
       const range = original(found);
       const last = ranges.at(-1);
-      // Two matches inside one composed letter.
+      // Two matches within one composed letter.
       if (last !== undefined && range.start < last.end) last.end = Math.max(last.end, range.end);
       else ranges.push(range);
     }
@@ -77,16 +76,16 @@ function literal(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, '\\$&');
 }
 
-/** One letter with the marks or Hangul parts that composition joins to it; plain ASCII text in longer runs. */
+/** A letter with the marks or Hangul parts that composition joins to it; plain ASCII in longer runs. */
 const LATER = '[\\p{M}\\u1160-\\u11ff\\u{16d67}]';
 const PIECE = new RegExp(`[\\0-\\x7f]+(?!${LATER})|[^]${LATER}*`, 'gu');
 
-/** The composed form of the words, and a function that maps its ranges back to the original. */
+/** The composed form, and a function that maps its ranges back. */
 function compose(words: string): { composed: string; original(range: TextRange): TextRange } {
   if (words.normalize('NFC') === words) return { composed: words, original: (range) => range };
   let composed = '';
   let at = 0;
-  /** The pieces that composition changes: their ranges in the original and in the composed form. */
+  /** Ranges that composition changes, in both forms. */
   const differing: { was: TextRange; is: TextRange }[] = [];
   for (const [piece] of words.matchAll(PIECE)) {
     const form = piece.normalize('NFC');
@@ -101,7 +100,7 @@ function compose(words: string): { composed: string; original(range: TextRange):
     composed,
     original: ({ start, end }) => ({
       start: moved(start, (piece) => piece.was.start),
-      // Maps the last character, not the one after it, which may belong to another piece.
+      // Maps the last character, because the next may belong to another piece.
       end: moved(end - 1, (piece) => piece.was.end - 1) + 1,
     }),
   };
@@ -124,9 +123,9 @@ function compose(words: string): { composed: string; original(range: TextRange):
   }
 }
 
-// Words that say how something is asked, not what about: articles, pronouns, auxiliaries, question words, and "what is
-// it called again". They are left out of questions only, by recall and by step 4 of the route, and only in the language of the question, because "son" and
-// "die" mean something elsewhere. Pure.
+// Function words: articles, pronouns, auxiliaries, question words, "what is it called again". Recall and step 4 of the
+// route remove them from questions only, and only in the question's language, because "son" and "die" have a meaning in
+// others. Pure.
 
 export type Language =
   | 'English'
@@ -192,15 +191,15 @@ const LANGUAGES: Record<Language, ReadonlySet<string>> = {
     ещё уже там тут сейчас теперь мог нужно надо`),
 };
 
-/** In Japanese and Chinese, where words are not separated. */
+/** For Japanese and Chinese, which do not separate words. */
 const UNSPACED =
   /(?:覚え(?:て(?:る|いる|ます)?)|思い出(?:させて|して)|教えて|何(?:ですか|だっけ|だった|歳)?|誰|だれ|どこ|いつ|どれ|どの|どんな|いくら|いくつ|ですか|でしたか|だっけ|って何|私(?:の|たちの)?|僕(?:の)?|俺(?:の)?|うちの|彼女|彼|住んで(?:る|いる)?|名前|什么(?:时候)?|哪(?:里|儿|个)?|谁|几|多少|怎么|吗|呢|我们的|我的|我|你|他|她|还?记得|提醒我?|叫|是|뭐|누구|어디|언제|내|우리)/gu;
 
-/** Chinese alone: the same signs are parts of words in Japanese. */
+/** Chinese only: in Japanese the same characters are parts of words. */
 const CHINESE_PARTICLES = /[的了在是和有过就都也很这那里些么]/gu;
 const KANA = /[\p{sc=Hiragana}\p{sc=Katakana}]/u;
 
-/** The languages whose function words a text has most of; none: it has none. Words are lower-case runs of letters. */
+/** The languages with most function words in a text; empty without any. `runs`: lower-case runs of letters. */
 export function languagesOf(runs: string[]): Language[] {
   const counts = (Object.keys(LANGUAGES) as Language[]).map((language) => ({
     language,
@@ -210,13 +209,13 @@ export function languagesOf(runs: string[]): Language[] {
   return most === 0 ? [] : counts.filter(({ count }) => count === most).map(({ language }) => language);
 }
 
-/** Whether a word is a function word in what a text is most likely written in. */
+/** Whether a word is a function word in the text's likely language. */
 export function functionWordsIn(runs: string[]): (word: string) => boolean {
   const spoken = languagesOf(runs);
   return (word) => spoken.some((language) => LANGUAGES[language].has(word));
 }
 
-/** The text without what only frames the question; all of it where nothing else would be left. */
+/** The text without question frames; unchanged if nothing would be left. */
 export function withoutUnspacedFrames(text: string): string {
   const framed = text.replace(UNSPACED, ' ');
   const rest = KANA.test(text) ? framed : framed.replace(CHINESE_PARTICLES, ' ');
