@@ -1,7 +1,7 @@
 /**
- * The files of artifacts, `data/artifacts/<task_id>/<id>.<ext>`, each with a hidden note beside it (`.@<id>.json`). Agents'
- * commands write into the same folders, so nothing in them is trusted: no link is followed, and a visible file without a note
- * is an artifact all the same, by its name.
+ * Files of artifacts, `data/artifacts/<task_id>/<id>.<ext>`, each with a hidden note next to it
+ * (`.@<id>.json`). Agents' commands write into the same folders, so the contents are untrusted: links are not
+ * followed, and a visible file without a note is still an artifact, by its name.
  */
 import { createHash } from 'node:crypto';
 import { type FileHandle, lstat, mkdir, readdir, realpath, rm } from 'node:fs/promises';
@@ -25,16 +25,16 @@ import type { ChatId } from '../core/ids.js';
 import { writeWhole } from '../core/write-whole.js';
 import { extensionOf, shownName, typeFor, typeOfFile } from './types.js';
 
-/** Of one task or turn. */
+/** Per task or turn. */
 const MOST_ARTIFACTS = 200;
 const MOST_TITLE = 200;
-/** A note beside an artifact is far smaller. */
+/** Larger than any note next to an artifact. */
 const MOST_NOTE_BYTES = 10_000;
 
 const note = z.object({ file: z.string(), type: z.string(), title: z.string().nullable() });
 type Note = z.infer<typeof note>;
 
-/** An artifact as it lies in its folder. */
+/** An artifact's file in its folder. */
 interface Lying {
   id: string;
   file: string;
@@ -48,11 +48,11 @@ export function createArtifacts({
 }: {
   /** `data/artifacts` */
   folder: string;
-  /** `data/media`: what is sent to a chat lies there with what else was sent in it. */
+  /** `data/media`: a file sent to a chat is kept there with the chat's other files. */
   mediaFolder: string;
-  /** Of one artifact. */
+  /** Maximum size of one artifact. */
   mostBytes: number;
-  /** One writer after the other within a task. */
+  /** Serialises the writers of a task. */
   exclusive: Exclusive;
 }): Artifacts {
   return {
@@ -84,7 +84,7 @@ export function createArtifacts({
     open: (taskId, id) => look(folder, taskId, id, async (found, handle) => ({ ...found, handle })),
     async list(taskId) {
       const found = await inTask(folder, taskId, async (task) => {
-        // A command may have filled the folder: it is read once, and no more is told of it than a task may have.
+        // A command may have filled the folder: it is read once, and at most a task's maximum is reported.
         const files = new Map<string, string[]>();
         for (const { id, file } of await lyingIn(task)) {
           const same = files.get(id);
@@ -108,7 +108,7 @@ export function createArtifacts({
   };
 }
 
-/** null: there is no such folder, or something else stands in its place. */
+/** null: the folder does not exist, or is something else. */
 async function inTask<T>(
   folder: string,
   taskId: string,
@@ -169,7 +169,7 @@ async function put(
   await writeWhole(entryOf(task, file), content);
   const kept: Note = { file, type, title };
   await writeWhole(entryOf(task, noteName(id)), `${JSON.stringify(kept)}\n`);
-  // Of another type until now.
+  // Removes versions of another type.
   for (const old of before) if (old.file !== file) await rm(entryOf(task, old.file), { force: true });
   const ref = refTo(taskId, { id, file }, kept);
   if (artifact.chatId === undefined) return { ok: true, ref, file: null };
@@ -177,7 +177,7 @@ async function put(
   return { ok: true, ref, file: { path, name: shownName(id, extension) } };
 }
 
-/** Under a name that no message of people has; the same for the same artifact. */
+/** Uses a name that no file of a message has; the same for the same artifact. */
 async function copyFor(
   mediaFolder: string,
   chatId: ChatId,
@@ -219,21 +219,21 @@ function extensionIn(file: string): string {
   return file.slice(file.lastIndexOf('.') + 1).toLowerCase();
 }
 
-/** The plain files of a folder that have an artifact's name, in the order of their names. */
+/** The plain files of a folder with an artifact's name, sorted by name. */
 async function lyingIn(task: OpenFolder): Promise<Lying[]> {
   const found = await readdir(entryOf(task, '.'), { withFileTypes: true });
   const names = new Set(found.map(({ name }) => name));
   return found
     .flatMap((entry) => {
       const [, id = ''] = entry.isFile() ? (/^(.+)\.[A-Za-z0-9]+$/.exec(entry.name) ?? []) : [];
-      // Of hidden files only those that were written here: others are notes, or are being written.
+      // A hidden file counts only if it was written here: others are notes or unfinished.
       const isOne = isArtifactId(id) && (!id.startsWith('.') || names.has(noteName(id)));
       return isOne ? [{ id, file: entry.name }] : [];
     })
     .sort((one, other) => (one.file < other.file ? -1 : 1));
 }
 
-/** The file that is this artifact: the one that was written last through here, else the first that has its name. */
+/** The artifact's current file: the one written last through here, else the first with its name. */
 async function fileOf(task: OpenFolder, id: string): Promise<string | null> {
   const files = (await lyingIn(task)).filter((each) => each.id === id).map(({ file }) => file);
   return currentOf(task, id, files);
@@ -250,9 +250,9 @@ async function noteOf(task: OpenFolder, { id, file }: Lying): Promise<Omit<Note,
   return known?.file === file && isMimeType(known.type) ? known : { type: typeOfFile(file), title: null };
 }
 
-/** null where no note was written here. */
+/** null if no note was written here. */
 async function readNote(task: OpenFolder, id: string): Promise<Note | null> {
-  // Its name when no artifact could begin with a dot.
+  // The former name, from when artifact ids could not begin with a dot.
   const former = id.startsWith('.') ? null : `.${id}.json`;
   const handle =
     (await openPlainly(task, noteName(id))) ?? (former === null ? null : await openPlainly(task, former));

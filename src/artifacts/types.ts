@@ -1,6 +1,6 @@
-/** Which extension a MIME type has on the disk, and which type a file that was put there. Pure. */
+/** Maps MIME types to file extensions and back. Pure. */
 
-/** What a model writes first; then what its commands leave in the same folder. Of several extensions the first is used. */
+/** Types that models write, then those that commands leave. Of several extensions the first is used. */
 const EXTENSIONS: Readonly<Record<string, string>> = {
   'text/markdown': 'md markdown',
   'text/x-markdown': 'md',
@@ -59,14 +59,14 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
 const BY_TYPE = new Map(
   Object.entries(EXTENSIONS).map(([type, endings]) => [type, endings.split(' ')[0] ?? 'bin']),
 );
-/** The first type that names an extension is the one it means. */
+/** An extension means the first type that lists it. */
 const BY_EXTENSION = new Map(
   Object.entries(EXTENSIONS)
     .reverse()
     .flatMap(([type, endings]) => endings.split(' ').map((ending) => [ending, type] as const)),
 );
 
-/** What an artifact is of which nothing is said. */
+/** Default type of an artifact. */
 const USUAL = 'text/markdown';
 const UNKNOWN = 'application/octet-stream';
 
@@ -76,12 +76,12 @@ export function extensionOf(type: string): string {
   return BY_TYPE.get(plain.trim().toLowerCase()) ?? 'bin';
 }
 
-/** Of a file whose type was not kept. */
+/** For a file whose type was not stored. */
 export function typeOfFile(name: string): string {
   return typeByEnding(name) ?? UNKNOWN;
 }
 
-/** Left out, the type is what the id itself ends with: `plan.csv`. */
+/** null: the type is that of the id's own extension: `plan.csv`. */
 export function typeFor(id: string, type: string | null): string {
   return type ?? typeByEnding(id) ?? USUAL;
 }
@@ -91,7 +91,7 @@ function typeByEnding(name: string): string | undefined {
   return BY_EXTENSION.get(ending.toLowerCase());
 }
 
-/** As people see it: `plan.csv.csv` would look like a mistake. */
+/** Display name: `plan.csv.csv` would look like a mistake. */
 export function shownName(id: string, extension: string): string {
   return id.toLowerCase().endsWith(`.${extension}`) ? id : `${id}.${extension}`;
 }

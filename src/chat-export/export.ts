@@ -1,6 +1,6 @@
 /**
- * Makes an export, piece by piece: first which messages it holds, by their numbers alone, then the messages themselves,
- * a page at a time, so that a chat of any length takes little memory.
+ * Streams an export: first selects the messages, by id only, then reads them page by page, so that a chat of
+ * any length takes little memory.
  */
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { ChatFeed, ChatRecord, ExportAsk } from '../core/chat-record.js';
@@ -63,7 +63,7 @@ interface RoomIds {
   ids: number[];
 }
 
-/** The chat itself first, then its threads in the order in which they began. */
+/** The chat itself first, then its threads in order of their first message. */
 async function idsByRoom({ feed, signal }: ExportParts, ask: ExportAsk): Promise<RoomIds[]> {
   const rooms = new Map<RoomId, RoomIds>();
   for (let after: number | null = 0; after !== null; ) {

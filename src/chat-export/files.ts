@@ -1,6 +1,6 @@
 /**
- * The files that `export_chat` sends, and those beside questions: `data/exports/<chat_id>/<key>/<name>`. They wait there for
- * their delivery, and go when anything of their chat is forgotten, or two days later at the latest.
+ * The files that `export_chat` sends, and those attached to questions: `data/exports/<chat_id>/<key>/<name>`.
+ * Kept until delivered; deleted when anything of their chat is forgotten, or after two days.
  */
 import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -58,7 +58,7 @@ export function createExports(
 
 export const ENDINGS: Record<ExportFormat, string> = { markdown: 'md', json: 'json' };
 
-/** Writes an export whole, for its owner alone. */
+/** Writes an export whole, readable only by its owner. */
 export function writePieces(path: string, pieces: AsyncIterable<string> | Iterable<string>): Promise<void> {
   return writeWhole(path, async (file) => {
     for await (const piece of pieces) await file.appendFile(piece);

@@ -1,7 +1,7 @@
 /**
- * The formats of exports. JSON (docs/replay.md has its fields): one document, a line for each message. Markdown: a section for
- * each thread, a heading for each day, and each message as a quotation below its author, so that no text of a person passes
- * for a heading or for somebody else. Both as text that is written piece by piece. Pure.
+ * The export formats, written piece by piece. JSON (fields: docs/replay.md): one document, one line per
+ * message. Markdown: a section per thread, a heading per day, and each message as a quotation below its
+ * author, so that nobody's text can pass for a heading or for another author. Pure.
  */
 import type { ChatRecord } from '../core/chat-record.js';
 import { printable, printableJson, printableLine, sizeInWords } from '../core/cut.js';
@@ -31,20 +31,20 @@ export interface Format {
 }
 
 export interface ExportedMessage {
-  /** The number by which it is known here, which grows. */
+  /** Increasing id in the store. */
   id: number;
   /** ISO 8601, UTC. */
   at: string;
   author: { kind: 'person' | 'persona'; id: string; name: string; bot?: true };
-  /** As it is now; empty for one that is only files. */
+  /** Current text; empty for a message with only files. */
   text: string;
-  /** It was changed after it had been taken up. */
+  /** Edited after it had been taken up. */
   edited?: true;
-  /** It is a reaction: `text` says with what. */
+  /** A reaction: `text` contains the emoji. */
   reaction?: true;
-  /** `told`: only the sender of the reply vouches for it. */
+  /** `told`: vouched for only by the sender of the reply. */
   reply_to?: { author: string; text: string; told?: true };
-  /** Whose words it only forwards; empty if that is not known. */
+  /** Author of a forward; empty if unknown. */
   forwarded_from?: string;
   files?: ExportedFile[];
 }
@@ -217,7 +217,7 @@ function excerpt(text: string): string {
   return signs.length <= EXCERPT_CHARS ? signs.join('') : `${signs.slice(0, EXCERPT_CHARS).join('')} …`;
 }
 
-/** A name as a name, whatever signs of Markdown or HTML stand in it. */
+/** Escapes Markdown and HTML in a name. */
 function literal(name: string): string {
   return printableLine(name)
     .trim()

@@ -1,6 +1,6 @@
 /**
- * How a task ends: its result, its journal entries and the event for its persona are stored in one transaction. A task that a
- * persona gave is in the journal as the call that gave it; one of a program is an entry of its own, and an event.
+ * Ends a task: its result, its journal entries and the event for its persona are stored in one transaction.
+ * In the journal a persona's task is the call that gave it; a program's is an entry of its own.
  */
 import { type Artifacts, deltasIn } from '../core/artifacts.js';
 import type { Clock } from '../core/clock.js';
@@ -28,14 +28,14 @@ import type { ViapReport } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
 import { outcomeTold } from './viap/told.js';
 
-/** What running tasks needs of the rest of the gateway. */
+/** The services that running tasks needs. */
 export interface TaskServices {
   store: TaskStore;
   /** This process. */
   owner: string;
   /** The channels of this process. */
   channels: readonly string[];
-  /** Whether it runs programs' tasks, too. */
+  /** Whether this process also runs programs' tasks. */
   takesPrograms: boolean;
   agents: Agents;
   personas: Pick<Personas, 'get'>;
@@ -45,33 +45,32 @@ export interface TaskServices {
   clipboard: Pick<Clipboard, 'shown'>;
   work: Work;
   toolsFor: ToolsFor;
-  /** Where agents may work, but for the workspace. */
+  /** Where agents may work, apart from the workspace. */
   folders: Omit<AgentFolders, 'workspace'>;
   whoGave(task: Task): Promise<TaskGiver>;
-  /** Where personas hear of ends. */
+  /** Rooms in which a persona is to hear of an end. */
   rooms: { fired(rooms: RoomId[]): Promise<void> };
   followers: Followers;
-  /** How much of MEMORY.md a prompt shows. */
+  /** Characters of MEMORY.md in a prompt. */
   memoryChars: number;
   zone: Zone;
   clock: Clock;
   log: Log;
 }
 
-/** What came of a task. */
 export type TaskOutcome =
   | { kind: 'answered'; text: string }
-  /** `hasFailed`: the gateway wrote it, because the agent did not. */
+  /** `hasFailed`: the gateway wrote the report, because the agent did not. */
   | { kind: 'report'; report: ViapReport; hasFailed: boolean }
   | { kind: 'error'; reason: string }
   | { kind: 'interrupted' };
 
 export interface TaskEnding {
   task: Task;
-  /** null: a program's task, or one that cannot be read any more. */
+  /** null: a program's task, or one that is no longer readable. */
   viap: ViapTask | null;
   outcome: TaskOutcome;
-  /** Words from outside stood before the model. */
+  /** The model has read words from outside. */
   tainted: boolean;
 }
 
@@ -108,10 +107,10 @@ async function endOf(services: TaskServices, ending: TaskEnding): Promise<TaskEn
   if (outcome.kind === 'answered') throw new Error('a delegated task ends with a report');
   const { text, content } = outcomeTold(ending.viap, task.agent, outcome);
   const actionId = callEntryId(parent.turnId, parent.callId);
-  // A report that says no is what came of the call, too.
+  // A report of failure is also the call's result.
   const results: Results =
     outcome.kind === 'report' ? { output: content.report } : { error: errorOf(outcome) ?? '' };
-  // For a persona that was deleted meanwhile, the active one tells.
+  // If the persona was deleted meanwhile, the active one tells.
   const listener = await services.personas.get(roomParts(parent.room).chatId, parent.personaId);
   return {
     ...end,
@@ -131,7 +130,7 @@ async function endOf(services: TaskServices, ending: TaskEnding): Promise<TaskEn
   };
 }
 
-/** A report that says no is a task that was completed. */
+/** A task with a report of failure is still a completed task. */
 function errorOf(outcome: TaskOutcome): string | null {
   if (outcome.kind === 'interrupted') return INTERRUPTED;
   if (outcome.kind === 'error') return outcome.reason;
@@ -150,7 +149,7 @@ async function resultOf(services: TaskServices, { task, outcome }: TaskEnding): 
   };
 }
 
-/** The artifacts of an answer are written, and taken out of its words unless one cannot be written. */
+/** Writes an answer's artifacts, and cuts them from its text unless one cannot be written. */
 async function withArtifacts(
   { artifacts, log }: TaskServices,
   { id: taskId, request }: Task,
@@ -162,13 +161,13 @@ async function withArtifacts(
   }
   const refs = new Map<string, NonNullable<TaskResult['artifactRefs']>[number]>();
   let isWhole = true;
-  // A task that is over is written to the end, even at a shutdown.
+  // The end of a task is written even during a shutdown.
   const { signal } = new AbortController();
   for (const { id, title, type, content, ref } of deltas) {
     if (content === undefined) {
       const named = { ...(title !== undefined && { title }), ...(type !== undefined && { type }) };
       const handedIn = request.artifacts.find((each) => each.id === id);
-      // One that only names an id is what the task brought along, or what it has made, which follows.
+      // A bare id refers to an artifact that the task brought along, or made, which follows.
       if (ref !== undefined || handedIn !== undefined) {
         refs.set(id, { ...handedIn, id, ...named, ...(ref !== undefined && { ref }) });
       }
@@ -189,7 +188,7 @@ async function withArtifacts(
   };
 }
 
-/** The first sentence, or the first line where that is shorter. */
+/** The first sentence, or the first line if that is shorter. */
 export function summaryOf(text: string): string {
   const line = text
     .slice(0, MOST_SUMMARY_CHARS * 20)
@@ -201,7 +200,7 @@ export function summaryOf(text: string): string {
   return sentence.length <= MOST_SUMMARY_CHARS ? sentence : `${cutAt(sentence, MOST_SUMMARY_CHARS - 1)}…`;
 }
 
-/** To be stored before anything else is done for it. */
+/** Must be stored before anything else is done for the task. */
 export function beginningOfProgramsTask({ id, agent, goal }: Task, now: number): JournalWrite {
   return {
     kind: 'intent',

@@ -1,6 +1,6 @@
 /**
- * Where an agent works on a task: the folders that it may reach, the one in which its commands begin, and their
- * environment. A folder that lies outside of those is nobody's working folder: then no command runs.
+ * An agent's place: the folders that it may reach, the working folder of its commands, and their environment.
+ * With a working folder outside of those, no command runs.
  */
 
 import { createHash } from 'node:crypto';
@@ -13,32 +13,32 @@ import type { AgentPlace } from '../core/tool.js';
 import type { ViapTask } from './viap/task.js';
 
 export interface AgentFolders {
-  /** `data/workspace`, links followed. */
+  /** `data/workspace`, links resolved. */
   workspace: string;
   /** `data/artifacts` */
   artifacts: string;
-  /** `data/work`: in it a folder for each chat, and in that one for each persona. */
+  /** `data/work`: a folder per chat, with one per persona in it. */
   work: string;
-  /** `agents.roots`: those that are there. */
+  /** `agents.roots`: those that exist. */
   further: readonly string[];
 }
 
-/** The agent's internal spaces, absolute: of the task's chat, and the one that it shares with its other tasks. */
+/** The agent's internal spaces, absolute paths: that of the task's chat, and the one shared by its tasks. */
 interface Spaces {
   own: string;
   shared: string;
 }
 
-/** On whose word a task is done, with the rights that they have now. */
+/** Who gave the task, with their present rights. */
 export interface TaskGiver {
   isOwner: boolean;
-  /** And said it where only owners hear of it. */
+  /** Given in a chat that only owners read. */
   isAmongOwners: boolean;
 }
 
 /**
- * `viap`: of a delegated task. The workspace, and what was made on other tasks, is reached on an owner's word alone: other
- * people's chats learn nothing of it.
+ * `viap`: a delegated task. Only owners' tasks reach the workspace and the artifacts of other tasks: other
+ * people's chats learn nothing of them.
  */
 export async function placeOf(
   task: Pick<Task, 'id' | 'agent' | 'parent'>,
@@ -56,7 +56,7 @@ export async function placeOf(
     ...further.filter((root) => root !== null),
   ];
   const given = viap?.cwd ?? null;
-  // What a persona delegates without a word of where is done in its own folder, from which it can send files.
+  // By default a persona's task runs in the persona's own folder, from which it can send files.
   const cwd = given === null ? (own ?? folders.workspace) : await within(resolve(own ?? '/', given), roots);
   return {
     ...{ id: task.agent, taskId: task.id, cwd, roots, space: spaces.own },
@@ -73,14 +73,14 @@ function environmentOf(viap: ViapTask | null, workspace: string | null): Record<
   return { ...usual, VIAP_ARGS: JSON.stringify(args), ...env };
 }
 
-/** Links followed, and made where it is not there; null where that would be outside the roots. */
+/** Resolves links and creates the folder if missing; null if that would be outside the roots. */
 async function within(path: string, roots: readonly string[]): Promise<string | null> {
   const real = await realOf(path);
   if (real === null || !roots.some((root) => real === root || real.startsWith(`${root}${sep}`))) return null;
   return made(real).catch(() => null);
 }
 
-/** Where it really lies, or would lie if it were there; null: nowhere. */
+/** The real path, even if it does not exist yet; null if there can be none. */
 async function realOf(path: string): Promise<string | null> {
   if (path.includes('\0') || !isAbsolute(path)) return null;
   try {
@@ -102,16 +102,16 @@ async function realFolder(path: string): Promise<string | null> {
   return realpath(path).catch(() => null);
 }
 
-/** Of a longer file no sum is made. */
+/** Files larger than this get no checksum. */
 const MOST_BYTES = 2_000_000_000;
 
 export type FoundFile =
-  /** `sha256`: null where none was wanted, or none can be made (of a folder, or of a file that is too long). */
+  /** `sha256`: null if not wanted, or impossible (a folder, or too large a file). */
   { kind: 'there'; sha256: string | null } | { kind: 'missing' } | { kind: 'outside' };
 
 /**
- * Looks for a file that an agent's report names: inside the folders that it could reach, links followed. What lies outside of
- * them is not opened. `isSummed`: its sum is wanted.
+ * Finds a file named in an agent's report within the agent's folders, links resolved. Files outside are not
+ * opened. `isSummed`: with a checksum.
  */
 export async function findArtifact(path: string, place: AgentPlace, isSummed: boolean): Promise<FoundFile> {
   if (path.includes('\0')) return MISSING;
@@ -128,8 +128,8 @@ const MISSING: FoundFile = { kind: 'missing' };
 const OUTSIDE: FoundFile = { kind: 'outside' };
 
 /**
- * A relative path starts at the working folder; one that begins with a root's own name (`artifacts/…`, or `artifacts/ID/…`
- * where that alone is reached) may mean that root.
+ * A relative path starts at the working folder; one that begins with a root's own name (`artifacts/…`, or
+ * `artifacts/ID/…` if only that is reachable) may mean that root.
  */
 function candidatesOf(path: string, { cwd, roots }: AgentPlace): string[] {
   if (isAbsolute(path)) return [resolve(path)];
@@ -158,7 +158,7 @@ async function look(path: string, roots: readonly string[], isSummed: boolean): 
 async function read(real: string, isSummed: boolean): Promise<FoundFile> {
   let file: FileHandle;
   try {
-    // A pipe must not be waited for.
+    // Opening a pipe must not block.
     file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if (!isGone(error)) throw error;
@@ -181,7 +181,7 @@ function isInside(path: string, roots: readonly string[]): boolean {
   return roots.some((root) => path === root || path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`));
 }
 
-/** Not there, or not for us: a loop of links, a name that is too long, a folder that may not be read. */
+/** Missing or inaccessible: a loop of links, too long a name, a folder without permission. */
 function isGone(error: unknown): boolean {
   const codes = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES', 'EPERM', 'ENXIO'];
   return codes.includes((error as NodeJS.ErrnoException).code ?? '');

@@ -1,6 +1,6 @@
 /**
- * The request with which an agent begins a task: a system prompt, each part only if it has content, then the messages of the
- * task, and last what is asked. Files and plans are shown as they are now.
+ * An agent's first request for a task: a system prompt, with only the parts that have content, then the
+ * task's messages, and last the goal. Files and plans are shown in their present state.
  */
 import type { ArtifactRef } from '../core/artifacts.js';
 import { looksSecret, redactor } from '../core/command-env.js';
@@ -42,7 +42,7 @@ interface Surroundings {
   skills: Pick<Skills, 'list'>;
   clipboard: Pick<Clipboard, 'shown'>;
   zone: Zone;
-  /** How much of MEMORY.md a prompt shows. */
+  /** Characters of MEMORY.md in a prompt. */
   memoryChars: number;
 }
 
@@ -50,17 +50,17 @@ interface OpeningContext {
   task: Task;
   agent: AgentDefinition;
   place: AgentPlace;
-  /** Of a delegated task; null: a program gave it. */
+  /** The delegated task; null: given by a program. */
   viap: ViapTask | null;
-  /** The workspace is the owner's: whether an owner asked, where only owners hear of it, or a program did. */
+  /** Whether the workspace is available: an owner asked where only owners read, or a program did. */
   isOwners: boolean;
-  /** The names of its tools. */
+  /** Names of its tools. */
   tools: ReadonlySet<string>;
   now: number;
 }
 
 /**
- * Of `services` only what tells about the task's surroundings is used. `origin`: of all that stands before the model.
+ * Uses only those of `services` that describe the task's surroundings. `origin`: of everything in the prompt.
  */
 export async function openingRequest(
   services: Surroundings,
@@ -81,7 +81,7 @@ export async function openingRequest(
   return { messages, origin: originOf([...pieces, { origin: givenBy(task) }]) };
 }
 
-/** What a program gives is its word; what a persona gives is as its turn was. */
+/** A program's task has the program's origin, a persona's that of its turn. */
 function givenBy({ parent }: Task): Origin {
   return parent?.tainted ? 'outside' : 'inside';
 }
@@ -95,7 +95,7 @@ async function systemPrompt(services: Surroundings, asked: OpeningContext): Prom
   const own = await agents.memory({ agent: agent.id, chatId }, today);
   const left = Math.max(0, services.memoryChars - common.longTerm.length - own.longTerm.length);
   const shown = isOwners ? await workspace.shown({ today, memoryChars: left }) : NO_WORKSPACE;
-  // What a delegated task says of its persona's surroundings it says itself.
+  // A delegated task describes its persona's surroundings itself.
   const surroundings = viap === null ? shown : NO_WORKSPACE;
   const owners = [...(place.shared.mayWrite ? [{ agent: agent.id }] : []), { agent: agent.id, chatId }];
   const hasClipboard = tools.has('manage_clipboard');
@@ -160,7 +160,7 @@ function workspaceContext({ bootstrap, memory, dailyLog }: WorkspaceShown): stri
   return section('Workspace', joined(parts));
 }
 
-/** In steps, too, as it would stand in task.md. */
+/** In steps, in the form of task.md. */
 function planShown(plan: Plan): string {
   const text = planText(plan).trim();
   return text === '' ? '' : fenced(text);
@@ -170,7 +170,7 @@ function atHand(clipboard: string): string {
   return clipboard === '' ? '' : `What you keep at hand (manage_clipboard):\n\n${fenced(clipboard)}`;
 }
 
-/** By reference: what they hold is read when it is needed. */
+/** By reference: contents are read when needed. */
 function artifactList(artifacts: readonly ArtifactRef[]): string {
   return artifacts
     .map(({ id, title, type, ref }) => {

@@ -1,6 +1,6 @@
 /**
- * One task from top to bottom: the agent, its place, the request, then the model with its tools, as often as somebody says
- * something more, and the end: with an answer, an error, because its time is used up, or because the gateway stops.
+ * Runs one task from start to end: the agent, its place, the request, then the model with its tools, repeated
+ * for each further message. Ends with an answer, an error, on time-out, or at a shutdown.
  */
 import { setMaxListeners } from 'node:events';
 import { type Clock, OVER } from '../core/clock.js';
@@ -26,10 +26,10 @@ import { readViapTask, type ViapTask } from './viap/task.js';
 
 const MINUTE_MS = 60_000;
 const DEFAULT_MINUTES = 30;
-/** Aborted work that does not settle within this time hangs, and is left behind. */
+/** Aborted work that has not settled within this time is abandoned. */
 const SETTLE_MS = 2_000;
 
-/** A task with all that is needed to work on it, and how far it has come. */
+/** A running task: its dependencies and its progress. */
 interface TaskRun {
   services: TaskServices;
   running: Running;
@@ -39,7 +39,7 @@ interface TaskRun {
   minutes: number;
   limit: TimeLimit;
   messages: ModelMessage[];
-  /** How many of the messages are in the session's transcript. */
+  /** Number of messages already in the session's transcript. */
   logged: number;
   steps: Step[];
   tainted: boolean;
@@ -48,13 +48,13 @@ interface TaskRun {
   hasRepaired: boolean;
 }
 
-/** Rejects only where the store does not do as it is told. */
+/** Rejects only if the store fails. */
 export async function runTask(services: TaskServices, running: Running): Promise<void> {
   const { task } = running;
   const { store, owner, clock, log } = services;
   if (task.parent === null) {
     const entries = [beginningOfProgramsTask(task, clock.now())];
-    // It is over already.
+    // Already over.
     if (!(await store.noteTask({ id: task.id, owner }, { entries }))) return;
   }
   const read = task.request.viap === null ? null : readViapTask(task.request.viap);
@@ -135,7 +135,7 @@ async function begin(
   };
 }
 
-/** The task's own limit counts, but never more than the agent's. */
+/** The task's own limit, but never more than the agent's. */
 function minutesFor({ timeoutMinutes }: AgentDefinition, viap: ViapTask | null): number {
   const given = viap?.raw.constraints as { time_budget_min?: unknown } | undefined;
   const asked = viap?.timeBudgetMin ?? DEFAULT_MINUTES;
@@ -143,16 +143,16 @@ function minutesFor({ timeoutMinutes }: AgentDefinition, viap: ViapTask | null):
   return Math.min(asked, timeoutMinutes ?? asked);
 }
 
-/** One request after the other, until there is an end. */
+/** Repeats requests until there is an end. */
 async function work(run: TaskRun): Promise<void> {
   const { running, services } = run;
   let signal = running.request();
-  // While it waited to begin, there was no request that this could have ended.
+  // While the task waited to begin, there was no request for this to end.
   if ((await hear(run, ['steer'])) === 'lost') return;
   for (;;) {
     const done = await request(run, signal);
     const wasAborted = signal.aborted;
-    // Whoever steers from now on ends the next one.
+    // From now on, steering ends the next request.
     signal = running.request();
     const why = running.why();
     if (why === 'over') return;
@@ -162,7 +162,7 @@ async function work(run: TaskRun): Promise<void> {
       services.log.warn({ err: done.fault, task: running.task.id }, 'the model of a task failed');
       return void (await end(run, await failed(run, 'model', done.fault.sentence)));
     }
-    // Nothing may be stored of it any more, which its work noticed first.
+    // Nothing more may be stored, which the work itself noticed first.
     if (done.kind === 'dropped' && !wasAborted) return;
     const heard = await hear(run);
     if (heard === 'lost') return;
@@ -171,7 +171,7 @@ async function work(run: TaskRun): Promise<void> {
   }
 }
 
-/** Asks the model, and takes over what it said and did. */
+/** Asks the model, and records its messages and calls. */
 async function request(run: TaskRun, signal: AbortSignal): Promise<WorkEnd> {
   const { services, running, agent, place, messages, limit } = run;
   const { store, owner, followers, clock } = services;
@@ -195,7 +195,7 @@ async function request(run: TaskRun, signal: AbortSignal): Promise<WorkEnd> {
     signal,
   );
   const done = await settled(clock, working, signal, messages);
-  // It no longer waits for a person, however it ended.
+  // However it ended, it no longer waits for a person.
   limit.waits(false);
   run.messages = [...done.messages];
   run.steps.push(...done.steps);
@@ -205,7 +205,7 @@ async function request(run: TaskRun, signal: AbortSignal): Promise<WorkEnd> {
   return done;
 }
 
-/** What throws has failed, and what ignores its signal is left behind. */
+/** An exception is a failure; work that ignores its signal is abandoned. */
 async function settled(
   clock: Clock,
   working: Promise<WorkEnd>,
@@ -233,8 +233,8 @@ async function settled(
 }
 
 /**
- * What somebody has said meanwhile comes next: what steers first, all of it together; then what follows up, one by one; at
- * last what was collected, together.
+ * Takes further messages: first all that steer, together; then those that follow up, one by one; last the
+ * collected ones, together.
  */
 async function hear(
   { services, running, messages }: TaskRun,
@@ -254,7 +254,7 @@ async function hear(
   return 'told';
 }
 
-/** The model has answered, and nobody says anything more: that is the end, if it is the report that was asked for. */
+/** The model answered, and no message waits: ends the task, if this is the requested report. */
 async function answer(run: TaskRun, text: string): Promise<'over' | 'goes on'> {
   const { viap } = run;
   if (viap === null) return end(run, { kind: 'answered', text });
@@ -270,7 +270,7 @@ async function answer(run: TaskRun, text: string): Promise<'over' | 'goes on'> {
   return end(run, await failed(run, 'report_parse', reason, text));
 }
 
-/** Of a persona's task, the gateway writes the report itself. */
+/** For a persona's task, the gateway writes the report. */
 async function failed(run: TaskRun, where: string, reason: string, tail?: string): Promise<TaskOutcome> {
   const { viap } = run;
   if (viap === null) return { kind: 'error', reason };
@@ -293,7 +293,7 @@ async function end(run: TaskRun, outcome: TaskOutcome): Promise<'over' | 'goes o
   const { services, running, viap, tainted } = run;
   const ended = await endTask(services, { task: running.task, viap, outcome, tainted }, services.owner);
   if (ended !== 'message') return 'over';
-  // Something was said at the very last moment.
+  // A message arrived at the last moment.
   return (await hear(run)) === 'lost' ? 'over' : 'goes on';
 }
 
@@ -317,29 +317,29 @@ function timeIsUp(minutes: number): string {
 }
 
 /**
- * over: it was stopped, or another process has taken it, so that nothing is stored of it any more; timeout: its time is
- * used up; shutdown: the gateway ends.
+ * over: stopped, or taken over by another process, so nothing more may be stored; timeout: its time is used
+ * up; shutdown: the gateway ends.
  */
 type EndReason = 'over' | 'timeout' | 'shutdown';
 
 export type Running = ReturnType<typeof createRunning>;
 
-/** A task that runs in this process, between whoever watches over it (`runner.ts`) and whoever does it. */
+/** A task running in this process, shared by its supervisor (`runner.ts`) and its work. */
 export function createRunning(task: Task) {
   let reason: EndReason | null = null;
   let current = newController();
   return {
     task,
-    /** Why it has to end; null: it need not. */
+    /** Reason to end; null: none. */
     why: () => reason,
     end(why: EndReason): void {
-      // What is stored of it no more stays so, whatever comes after.
+      // Once nothing more may be stored, no later reason changes that.
       if (reason === null || why === 'over') reason = why;
       current.abort(why);
     },
-    /** A new message comes first: ends the current request. */
+    /** Ends the current request, because a new message comes first. */
     steer: () => current.abort('steer'),
-    /** The signal for a request: aborts when that was steered, or when the task has to end. */
+    /** Signal for a request: aborts on steering, or when the task has to end. */
     request(): AbortSignal {
       if (reason === null) current = newController();
       return current.signal;
@@ -355,14 +355,13 @@ function newController(): AbortController {
 
 type TimeLimit = ReturnType<typeof startTimeLimit>;
 
-/** While the task waits for a person, none of its time is used. */
+/** The clock stops while the task waits for a person. */
 function startTimeLimit(clock: Clock, ms: number, expire: () => void) {
   let left = ms;
   let since = clock.now();
   let isOver = false;
   let cancel: (() => void) | null = clock.after(left, expire);
   return {
-    /** It waits for a person, or goes on. */
     waits(isWaiting: boolean): void {
       if (isWaiting && cancel !== null) {
         cancel();
@@ -373,7 +372,7 @@ function startTimeLimit(clock: Clock, ms: number, expire: () => void) {
         cancel = clock.after(Math.max(0, left), expire);
       }
     },
-    /** The task is over: nothing expires any more. */
+    /** The task is over: cancels the time-out. */
     end(): void {
       isOver = true;
       cancel?.();

@@ -1,6 +1,4 @@
-/**
- * Takes pending tasks from the store, watches over those that run here, and at the start ends what a dead process has left. All state is derived: tasks, their messages and their ends are in the store.
- */
+/** Runs pending tasks from the store; at start-up ends a dead process's. Keeps no state of its own. */
 import { type Clock, OVER } from '../core/clock.js';
 import { backoff } from '../core/retry.js';
 import type { Task, TaskOrigin } from '../core/task.js';
@@ -9,16 +7,16 @@ import { createRunning, type Running, runTask } from './run-task.js';
 import { readViapTask } from './viap/task.js';
 
 export interface Runner {
-  /** Takes up what is there; everything else comes by itself. */
+  /** Takes up pending tasks; later ones are noticed automatically. */
   start(): void;
-  /** Takes up nothing more. What runs gets this time; then it ends as interrupted. */
+  /** Takes up no more tasks. Running ones get this time, then end as interrupted. */
   stop(withinMs: number): Promise<void>;
 }
 
-/** Enough to keep a model server busy; those that personas delegate begin at once, and are few (spawn.ts). */
+/** Enough to keep a model server busy; personas' tasks begin at once, and are few (spawn.ts). */
 const MOST_PROGRAMS = 8;
 const LEASE_MS = 60_000;
-/** For what was aborted to be stored, beyond the time that it takes to settle. */
+/** For storing aborted tasks, in addition to the time they take to settle. */
 const REST_MS = 4_000;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
@@ -32,7 +30,7 @@ export function createRunner(services: TaskServices): Runner {
   let unwatch = () => {};
   let stopRenewing = () => {};
 
-  /** One look after the other; whatever happens meanwhile leads to one more. After the end there is none. */
+  /** One look at a time; an event during a look causes one more. None after the end. */
   function look(): void {
     if (stopped.signal.aborted) return;
     if (looking !== null) {
@@ -59,7 +57,7 @@ export function createRunner(services: TaskServices): Runner {
 
   const programs = () => [...running.values()].filter(({ run }) => run.task.parent === null).length;
 
-  /** Some of those that run here may be over, or there is something new to say to them. */
+  /** Some running tasks may be over, or have new messages. */
   async function notice(): Promise<void> {
     if (running.size === 0) return;
     const there = new Map((await store.runningTasks(owner)).map(({ id, isSteered }) => [id, isSteered]));
@@ -119,7 +117,7 @@ export function createRunner(services: TaskServices): Runner {
   };
 }
 
-/** Nobody knows how far a task came whose process died: it is told once, and not done again. */
+/** The progress of a dead process's task is unknown: this is reported once, and the task not repeated. */
 async function endLeft(services: TaskServices, isRunning: (id: string) => boolean): Promise<void> {
   const { store, owner, clock } = services;
   for (const { task, owner: whose } of await store.leftTasks({ owner, now: clock.now() })) {
@@ -130,7 +128,7 @@ async function endLeft(services: TaskServices, isRunning: (id: string) => boolea
   }
 }
 
-/** Never rejects. If it fails, the task is marked interrupted as soon as the store accepts writes. */
+/** Never rejects. On failure, the task is marked interrupted as soon as the store accepts writes. */
 async function finish(services: TaskServices, run: Running, stopped: AbortSignal): Promise<void> {
   const { owner, clock, log } = services;
   try {

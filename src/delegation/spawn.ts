@@ -1,6 +1,6 @@
 /**
- * `Delegation`: a persona's task is read, counted and stored before anything begins; a runner finds it in the store. Its
- * outcome comes to the persona as an event.
+ * `Delegation`: a persona's task is parsed, counted and stored before it begins; a runner finds it in the
+ * store. Its outcome reaches the persona as an event.
  */
 import { createHash } from 'node:crypto';
 import type { Agents, Delegation, TaskBounds, TaskParent, TaskStore } from '../core/task.js';
@@ -63,7 +63,7 @@ export function createDelegation({
   };
 }
 
-/** One call gives one task. */
+/** One task per call. */
 function keyOf({ turnId, callId }: Pick<TaskParent, 'turnId' | 'callId'>): string {
   return `sessions_spawn ${turnId} ${callId}`;
 }

@@ -1,4 +1,4 @@
-/** Tasks as programs see them: given, looked at, stopped, told something, and followed until they are over. */
+/** Tasks as programs use them: created, read, stopped, sent messages, and followed until they are over. */
 import { createHash } from 'node:crypto';
 import { type Clock, OVER } from '../core/clock.js';
 import {
@@ -15,11 +15,11 @@ import {
 } from '../core/task.js';
 import { canonical } from './viap/objects.js';
 
-/** What another process does to a task is seen this late. */
+/** Maximum delay until changes by another process are seen. */
 const LOOK_EVERY_MS = 5_000;
-/** Of the pieces in which a result is followed. */
+/** Size of the pieces in which a result is streamed. */
 const PIECE_CHARS = 400;
-/** Events that a follower has not read. They are shared, so a follower costs no more than this many references. */
+/** A follower's unread events. They are shared, so a follower costs at most this many references. */
 const MOST_UNREAD = 200;
 
 /** `mostWaiting`: `limits.tasks_waiting`. */
@@ -36,7 +36,7 @@ export function createTasks(services: {
   const bounds: TaskBounds = { waiting: mostWaiting, perRoom: unbounded, delegated: unbounded };
 
   async function* follow(id: string, signal: AbortSignal): AsyncGenerator<TaskProgress> {
-    // Before the first look, so that no end is missed between the two.
+    // Before the first look, so that no end is missed in between.
     const follower = followers.join(id);
     try {
       while (!signal.aborted) {
@@ -94,7 +94,7 @@ export function createTasks(services: {
   };
 }
 
-/** Which answer is the last one is certain only at the end; until then none of its words is shown. */
+/** Only the end shows which answer is the last; nothing of it is streamed before. */
 function* endOf(task: Task): Generator<TaskProgress> {
   const characters = [...(task.status === 'completed' ? (task.result?.text ?? '') : '')];
   for (let from = 0; from < characters.length; from += PIECE_CHARS) {
@@ -103,14 +103,14 @@ function* endOf(task: Task): Generator<TaskProgress> {
   yield { kind: 'end', task };
 }
 
-/** The same for two wishes that say the same, in whatever order their fields are. */
+/** Equal for requests that differ only in the order of their fields. */
 function hashOf({ goal, agent, request }: TaskWish): string {
   return createHash('sha256').update(canonical({ goal, agent, request })).digest('hex');
 }
 
 interface Unread {
   events: TaskEvent[];
-  /** It may be over, which nobody has looked at yet. */
+  /** It may be over; nobody has checked yet. */
   mayBeOver: boolean;
   wake(): void;
 }
@@ -118,15 +118,15 @@ interface Unread {
 export type Followers = ReturnType<typeof createFollowers>;
 
 /**
- * Who follows tasks in this process. Nobody waits for a follower: it misses the oldest events that it does not read. The end
- * is not kept here, but in the store.
+ * The followers of tasks in this process. A slow follower blocks nobody: it loses its oldest unread events.
+ * The end is in the store, not here.
  */
 export function createFollowers() {
   const followed = new Map<string, Set<Unread>>();
   const of = (taskId: string) => followed.get(taskId) ?? [];
 
   return {
-    /** Something happened to a task. */
+    /** Passes on a task's events. */
     saw(taskId: string, events: readonly TaskEvent[]): void {
       for (const follower of of(taskId)) {
         follower.events = [...follower.events, ...events].slice(-MOST_UNREAD);
@@ -134,7 +134,7 @@ export function createFollowers() {
       }
     },
 
-    /** The task may be over: its followers look. */
+    /** The task may be over: its followers check. */
     ended(taskId: string): void {
       for (const follower of of(taskId)) {
         follower.mayBeOver = true;
@@ -148,14 +148,14 @@ export function createFollowers() {
       const unread: Unread = { events: [], mayBeOver: false, wake() {} };
       all.add(unread);
       return {
-        /** What happened since the last call, in order. */
+        /** Events since the last call, in order. */
         read(): TaskEvent[] {
           const { events } = unread;
           unread.events = [];
           unread.mayBeOver = false;
           return events;
         },
-        /** Resolves at once where something can be read, else as soon as something happens, or the signal aborts. */
+        /** Resolves once there is something to read, something happens, or the signal aborts. */
         wait: (signal: AbortSignal): Promise<void> =>
           new Promise((resolve) => {
             const done = () => {

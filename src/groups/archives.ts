@@ -1,7 +1,7 @@
 /**
- * Archives of conversations, `groups/<chat_id>/archive/2026-11-22T10-15-00-luna.md`: front matter, a title, then every message
- * under a heading with its author, its time and its id in the store. A file is written whole, however long the conversation
- * is; afterwards only its front matter changes.
+ * Archives of conversations, `groups/<chat_id>/archive/2026-11-22T10-15-00-luna.md`: front matter, a title,
+ * then each message under a heading with its author, time and id in the store. A file is written whole,
+ * however long the conversation is; afterwards only its front matter changes.
  */
 import { rmSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
@@ -30,7 +30,7 @@ import { withFrontMatterKey } from './yaml-edit.js';
 
 interface ArchiveName {
   time: string;
-  /** The number among those of the same moment. */
+  /** Its number among archives of the same second. */
   number: number;
   personaId: PersonaId;
 }
@@ -40,7 +40,7 @@ function nameTime(zone: Zone, at: number): string {
   return `${zone.time(at).replace(' ', 'T').replace(':', '-')}-${seconds}`;
 }
 
-/** Local time and persona, whose id holds no underscore; the second of the same moment is `2026-11-22T10-15-00_2-luna.md`. */
+/** Local time and persona (no underscores); the second at once is `2026-11-22T10-15-00_2-luna.md`. */
 export function archiveName({ time, number, personaId }: ArchiveName): string {
   return `${time}${number === 1 ? '' : `_${number}`}-${personaId}.md`;
 }
@@ -73,9 +73,9 @@ interface ReadHead {
   reset: boolean;
 }
 
-/** The whole heading line; `name` was chosen by a person, the rest is ours. */
+/** The whole heading line; a person chose `name`, the rest is ours. */
 export const MESSAGE_HEADING = /^(?<mark>## )(?<name>.*)(?<rest> · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->)$/;
-/** Also where the heading would be taken for one only by a lenient reader: indented, or before spaces of any kind. */
+/** Also lines that only a lenient reader would take for a heading: indented, or with other spaces. */
 const FORGED_HEADING =
   /^(?=[^\S\r\n\u2028\u2029]*\\*## .* · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->[^\S\r\n\u2028\u2029]*$)/gm;
 
@@ -92,7 +92,7 @@ function headText(head: ArchiveHead, extent: Extent | null, zone: Zone): string 
   return `---\n${stringify(matter, { lineWidth: 0 })}---\n\n# Conversation with ${oneLine(head.personaName) || head.personaId}\n`;
 }
 
-/** The text as it was said; only a line that looks like one of our headings is escaped with a backslash. */
+/** The original text; only a line that looks like one of our headings is escaped with a backslash. */
 export function messageText(message: ArchivedMessage, zone: Zone): string {
   const heading = `## ${oneLine(message.name) || '?'} · ${zone.time(message.sentAt)} <!-- m${message.id} -->`;
   return `\n${heading}\n\n${message.text.replace(FORGED_HEADING, '\\')}\n`;
@@ -128,8 +128,8 @@ function oneLine(text: string): string {
 }
 
 /**
- * Without holding it in memory: the messages are streamed into a temporary file; then the head, which has their number, and
- * that file are written to the archive.
+ * Uses little memory: messages are streamed into a temporary file; then the head, which needs their number,
+ * and that file are written to the archive.
  */
 async function writeArchive(
   path: string,
@@ -177,9 +177,9 @@ async function onDisk<Result>(path: string, work: () => Promise<Result>): Promis
 }
 
 const HEAD_BYTES = 16 * 1024;
-/** How many front matters are read per pass of the event loop. */
+/** Front matters read per pass of the event loop. */
 const AT_ONCE = 50;
-/** How many reserved names are remembered; two of the same second come close together. */
+/** Size of the cache of reserved names; names of the same second are reserved close together. */
 const KNOWN_NAMES = 1_000;
 
 /** `exclusive` is shared with memory, which erases text in the same files. */
@@ -195,7 +195,7 @@ export function createArchives({
   log: Log;
 }): Archives {
   const update = fileUpdater(exclusive);
-  /** Paths that were handed out; their files may not exist yet. */
+  /** Reserved paths; their files may not exist yet. */
   const reserved = new Set<string>();
   const headOf = headReader(log);
   const pathOf = (chatId: ChatId, file: string) => archivePath(groupsDir, chatId, file);
@@ -217,7 +217,7 @@ export function createArchives({
       const path = pathOf(head.chatId, file);
       // Under the folder's lock, so that text erased meanwhile does not reappear in a new file.
       await exclusive(archiveFolder(groupsDir, head.chatId), async () => {
-        // No later write would find a temporary file left by a crash, because its name is never used again.
+        // No later write would find a temporary file left by a crash, because its name is never reused.
         await removeLeftOvers(dirname(path), (name) => parseArchiveName(name) !== null);
         await writeArchive(path, head, pages, zone);
       });
@@ -261,7 +261,7 @@ export function createArchives({
   };
 }
 
-/** Reads the front matter of an archive again only when the file has changed; null where there is none. */
+/** Rereads an archive's front matter only when the file has changed; null if there is none. */
 function headReader(log: Log): (path: string) => Promise<ReadHead | null> {
   const headAt = readUnlessUnchanged<ReadHead | 'missing' | null>('missing', async (path) => {
     const bytes = await readIfThere(path, HEAD_BYTES);

@@ -1,6 +1,6 @@
 /**
- * `chat.yaml` of each chat: its title and its alias ids. The files alone suffice to find a chat that moved on its
- * platform.
+ * `chat.yaml` of each chat: its title and its alias ids. The files alone suffice to find a chat that moved on
+ * its platform.
  */
 import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,19 +18,19 @@ import { fileUpdater } from '../core/write-whole.js';
 import { chatFolder, isChatId } from './paths.js';
 import { withKey } from './yaml-edit.js';
 
-/** How many files are looked at, or read, per pass of the event loop while all are scanned: about a millisecond. */
+/** Files checked, or read, per pass of the event loop during a scan: about a millisecond. */
 const STATS_AT_ONCE = 400;
 const READS_AT_ONCE = 100;
-/** Setting: the further ids in all files when they were read last, so that a start reads only what changed since. */
+/** Setting: alias ids as last read from all files, so that a start rereads only changed files. */
 const READ_IDS = 'groups.ids';
-/** A file changed so shortly before is read again: the clock of a file server may differ from ours. */
+/** Files changed this shortly before are reread: a file server's clock may differ from ours. */
 const LEEWAY_MS = 86_400_000;
 
 interface ReadIds {
   at: number;
   ids: Record<ChatId, ChatId[]>;
 }
-/** How many titles are cached. */
+/** Size of the cache of titles. */
 const KNOWN_TITLES = 10_000;
 
 export function createChatFiles({
@@ -45,9 +45,9 @@ export function createChatFiles({
   log: Log;
 }): ChatFiles {
   const update = fileUpdater();
-  /** Created at the first lookup, kept current by our own writes. */
+  /** Built at the first lookup, kept current by our own writes. */
   let index: Promise<Map<ChatId, ChatId>> | null = null;
-  /** Titles as last written or read by this process: needed in every turn, hardly ever changed. */
+  /** Titles as last written or read by this process: needed in every turn, rarely changed. */
   const titles = new Map<ChatId, string>();
 
   return {
@@ -100,7 +100,7 @@ function fileOf(groupsDir: string, chatId: ChatId): string {
   return join(chatFolder(groupsDir, chatId), 'chat.yaml');
 }
 
-/** The chats by their further ids. */
+/** Maps alias ids to chats. */
 async function readIndex(
   groupsDir: string,
   store: SettingStore,
@@ -124,7 +124,7 @@ async function readIndex(
     const found = await aliasesOf(fileOf(groupsDir, chatId), log);
     if (found.length > 0) ids.set(chatId, found);
   }
-  // Where two chats claim an id, it is the same one's at every start.
+  // If two chats claim an id, the same one gets it at every start.
   const inOrder = [...ids].sort(([a], [b]) => (a < b ? -1 : 1));
   const read: ReadIds = { at, ids: Object.fromEntries(inOrder) };
   await store
@@ -140,7 +140,7 @@ async function readIndex(
 
 async function lastRead(store: SettingStore, clock: Clock): Promise<ReadIds> {
   const stored: ReadIds = JSON.parse((await store.setting(READ_IDS)) ?? '{"at":0,"ids":{}}');
-  // If our clock was ahead then, it says nothing about which files have changed since.
+  // If our clock was ahead then, the time tells nothing about later changes.
   return stored.at > clock.now() ? { at: 0, ids: {} } : stored;
 }
 
@@ -150,7 +150,7 @@ async function aliasesOf(path: string, log: Log): Promise<ChatId[]> {
   return source.includes('ids') ? idsIn(source) : [];
 }
 
-/** Whether a file has not changed since this time. A copy, even one that keeps its date, counts as a change. */
+/** Whether a file is unchanged since this time. A copy, even one that keeps its date, counts as a change. */
 function isOlder(path: string, time: number): boolean {
   try {
     const found = lstatSync(path, { throwIfNoEntry: false });

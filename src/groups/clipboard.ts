@@ -1,7 +1,7 @@
 /**
- * Clipboards on disk, `data/clipboard/<chat_id>/<persona_id>.md` (of agents `<chat_id>/agents/<agent>.md` and `<agent>.md`), for
- * step 4 of the route and `manage_clipboard`. Writes go through the updater of memory, so that an operator's edit is never
- * lost, and preserve every byte of the items that they keep.
+ * Clipboards on disk, `data/clipboard/<chat_id>/<persona_id>.md` (agents: `<chat_id>/agents/<agent>.md` and
+ * `<agent>.md`), for step 4 of the route and `manage_clipboard`. Writes use memory's updater, so that an
+ * operator's edit is never lost, and preserve every byte of the remaining items.
  */
 import { join } from 'node:path';
 import { nameOnDisk } from '../core/beneath.js';
@@ -25,7 +25,7 @@ export interface ClipboardOptions {
   log: Log;
 }
 
-/** A line of the file: its bytes with their line end, and the item on it; empty on a blank one. */
+/** A line of the file: its bytes with the line end, and its item; empty if blank. */
 interface ClipboardLine {
   bytes: string;
   item: string;

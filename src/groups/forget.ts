@@ -23,9 +23,9 @@ import { parseMemory } from './tiers.js';
 export type Kind = 'memory' | 'daily' | 'archive' | 'clipboard' | 'transcript';
 
 interface Forgotten {
-  /** The removed lines, trimmed, as shown to people. */
+  /** The removed lines, trimmed, for display. */
   lines: string[];
-  /** The identical buffer if the phrase does not occur. */
+  /** The same buffer if the phrase does not occur. */
   left: Buffer;
 }
 
@@ -40,7 +40,7 @@ export function forgetIn(file: Buffer, kind: Kind, phrase: Phrase): Forgotten {
   return { lines: lines.map((line) => decode(line).trim()), left: Buffer.from(left, 'latin1') };
 }
 
-/** `headings`: numbers of lines that are kept whatever they contain. */
+/** `headings`: numbers of lines that are always kept. */
 function forgetLines(
   whole: string,
   phrase: Phrase,
@@ -49,7 +49,7 @@ function forgetLines(
   const bom = whole.startsWith(BOM) ? BOM : '';
   const all = linesOf(whole.slice(bom.length));
   const gone = new Set<number>();
-  // Removing lines may bring others together that contain the phrase across them, so this repeats until none is left.
+  // Removing lines may join others into a new occurrence, so this repeats until none is left.
   for (let before = -1; gone.size > before; ) {
     before = gone.size;
     const left = [...all.entries()].filter(([n]) => !gone.has(n));
@@ -63,7 +63,7 @@ function forgetLines(
   return { lines, left: bom + all.filter((_, n) => !gone.has(n)).join('') };
 }
 
-/** The lines of the tier headings: without its heading, a tier would become part of the one above. */
+/** Line numbers of the tier headings: without its heading, a tier would join the one above. */
 function tierHeadings(file: Buffer): Set<number> {
   const numbers = new Set<number>();
   const { source, sections } = parseMemory(file);
@@ -77,7 +77,7 @@ function tierHeadings(file: Buffer): Set<number> {
   return numbers;
 }
 
-/** The numbers of the lines that contain the phrase, or a part of it where it spans lines. */
+/** Numbers of the lines with the phrase, or with a part of it where it spans lines. */
 function linesWith(lines: string[], phrase: Phrase): number[] {
   const texts = lines.map(decode);
   const found = new Set<number>();
@@ -110,7 +110,7 @@ function forgetWords(whole: string, phrase: Phrase): { lines: string[]; left: st
   return { lines, left };
 }
 
-/** A line of JSON for each message; any other line with the phrase is removed. */
+/** One line of JSON per message; any other line with the phrase is removed. */
 function forgetSaid(whole: string, phrase: Phrase): Forgotten {
   const lines: string[] = [];
   const left = whole.split('\n').flatMap((line) => {
@@ -158,7 +158,7 @@ function archivePieces(whole: string): { bytes: string; ours: boolean }[] {
   return [...pieces, { bytes: said, ours: false }];
 }
 
-/** A folder with files from which a phrase is removed. */
+/** A folder of files to remove a phrase from. */
 interface MemoryFolder {
   path: string;
   /** Relative to the chat's folder. */
@@ -169,7 +169,7 @@ interface MemoryFolder {
 
 const isText = (file: string) => file.endsWith('.md') && !file.startsWith('.');
 
-/** The folders of all personas, including deleted ones, then those of the daily log, the archives and the clipboards. */
+/** The folders of all personas, including deleted ones, then those of daily log, archives and clipboards. */
 async function memoryFolders(
   groupsDir: string,
   chatId: ChatId,
@@ -179,7 +179,7 @@ async function memoryFolders(
   const names = (await namesIn(chat)).filter((name) => !name.startsWith('.') && !isReserved(name)).sort();
   const personas = names
     .map((name) => ({ path: join(chat, name), name, kind: 'memory' as const, holds: isMemory }))
-    // If it is unclear whether it is a folder, it counts as one: reading it reports what is wrong.
+    // In doubt it counts as a folder: reading it reports the problem.
     .filter(({ path }) => isFolder(path, true));
   const others: [string, string, Kind][] = [
     [dailyFolder(groupsDir, chatId), 'memory', 'daily'],
@@ -196,7 +196,7 @@ function isMemory(file: string): boolean {
   return file === 'MEMORY.md';
 }
 
-/** The files that agents keep of a chat. They may have put links and folders there, so only plain files count. */
+/** Agents' files for a chat. Agents may have put links and folders there, so only plain files count. */
 async function agentFolders(
   agentsDir: string,
   chatId: ChatId,
@@ -233,19 +233,19 @@ function isPlainFile(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** The files of one folder; newest first where names start with a date. */
+/** The files of one folder; newest first if names start with a date. */
 async function filesIn({ path, name, holds }: MemoryFolder): Promise<MemoryFile[]> {
   const files = (await namesIn(path)).filter(holds).sort().reverse();
   return files.map((file) => ({ file: `${name}/${file}`, path: join(path, file) }));
 }
 
-/** How many files are examined per pass of the event loop. */
+/** Files examined per pass of the event loop. */
 const AT_ONCE = 50;
 const MOST_SHOWN = 20;
 
 export function forgetting(
   groupsDir: string,
-  /** `data/clipboard`, `data/agents`; null: there are none. */
+  /** `data/clipboard`, `data/agents`; null if there are none. */
   clipboardDir: string | null,
   agentsDir: string | null,
   update: UpdateFile,
@@ -287,12 +287,12 @@ export function forgetting(
       const failed = (error: unknown): undefined => void failures.push(error);
       async function eraseIn({ file, path }: MemoryFile, kind: Kind): Promise<void> {
         if (await update(path, (bytes) => bytes && forgetIn(bytes, kind, phrase).left)) changed.push(file);
-        // Temporary files of a file written through a link are left where the link leads.
+        // A file written through a link has its temporary files where the link leads; they stay.
         if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
         const target = await followLinks(path);
         await removeLeftOvers(dirname(target), (name) => name === basename(target));
       }
-      // Under the archives' lock, so that no archive with the phrase appears after the folder was searched.
+      // Under the archives' lock, so that no archive with the phrase appears after the search.
       await exclusive(archiveFolder(groupsDir, chatId), async () => {
         for (const folder of await foldersOf(chatId, kept)) {
           for (const each of (await filesIn(folder).catch(failed)) ?? []) {

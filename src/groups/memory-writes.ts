@@ -1,6 +1,6 @@
 /**
- * Every change of memory files, and its undo. The previous version is stored just before the file is replaced: a crash
- * in between leaves a version of a change that never happened, but never a change without a version.
+ * All changes of memory files, and their undo. The previous version is stored just before the file is
+ * replaced: a crash in between leaves a superfluous version, but never a change without one.
  */
 
 import { hasMarker } from '../core/cut.js';
@@ -108,7 +108,7 @@ export function memoryWrites(
       async record() {
         for (const version of made) await versions.keepVersion(version);
       },
-      // A version that remains is harmless: undoing it finds nothing to undo.
+      // A leftover version is harmless: undoing it finds nothing to undo.
       async withdraw() {
         for (const { id, file } of made) {
           await versions.dropVersion(id).catch((error) => {
@@ -156,7 +156,7 @@ async function takeBackTiers(
     let next = orNew(bytes);
     outcome = 'already';
     const file = parseMemory(next);
-    // Of several writes of a tier, the first found what it is to be again: a crash may have followed our own undo.
+    // The first write of a tier has its old text: if all are restored, a crash followed our own undo.
     if (netChanges(change).every(({ tier, before }) => tier !== null && tierText(file, tier) === before))
       return null;
     for (const { tier, before, after } of change) {
@@ -193,14 +193,14 @@ function orNew(bytes: Buffer | null): Buffer {
   return bytes === null || bytes.length === 0 ? Buffer.from(NEW_MEMORY, 'utf8') : bytes;
 }
 
-/** Only a tier that the writer has seen completely may be replaced; an empty tier has nothing to lose. */
+/** Only a tier that the writer has seen completely may be replaced; an empty one has nothing to lose. */
 function mayReplace(current: string, seen: SeenTier | undefined): boolean {
   return current === (seen !== undefined && 'text' in seen ? seen.text : '');
 }
 
 /**
- * Restores a text that was in the file before, unchanged if possible. Only if it depended on the indentation of its
- * first line, which reading has trimmed, is it made fit like any other text.
+ * Restores a former text, unchanged if possible. Only if it depended on the indentation of its first line,
+ * which reading has trimmed, is it adapted like any other text.
  */
 function asItWas(file: ParsedMemory, tier: Tier, piece: string, whole: string): Buffer {
   const same = withTier(file, tier, piece);

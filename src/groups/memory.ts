@@ -1,6 +1,6 @@
 /**
- * Memory on disk, for step 4 of the route (context) and the memory tools. Text for prompts is cached until its file changes;
- * all writes go through one updater, so that an operator's edit applies at once and is never lost.
+ * Memory on disk, for step 4 of the route (context) and the memory tools. Prompt text is cached until its
+ * file changes; all writes use one updater, so an operator's edit applies at once and is never lost.
  */
 import { join } from 'node:path';
 import type { Exclusive } from '../core/concurrency.js';
@@ -31,9 +31,9 @@ interface MemoryOptions extends MemoryWritesOptions {
   budgets: MemoryBudgets;
   /** Shared with the archives and the clipboards, in which memory erases text. */
   exclusive: Exclusive;
-  /** `data/clipboard`; left out: there are no clipboards. */
+  /** `data/clipboard`. Absent: no clipboards. */
   clipboardDir?: string;
-  /** `data/agents`; left out: there are no agents. */
+  /** `data/agents`. Absent: no agents. */
   agentsDir?: string;
 }
 
@@ -139,7 +139,7 @@ function snapshot(bytes: Buffer, maxChars: number): MemorySnapshot {
   return { text: shown.text, seen: { 1: seen(1), 2: seen(2), 3: seen(3) } };
 }
 
-/** The files of one persona's memory in a chat that exist and are not empty. */
+/** The existing, non-empty files of one persona's memory in a chat. */
 async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promise<MemoryFile[]> {
   const { chatId, personaId } = owner;
   const days = (await namesIn(dailyFolder(groupsDir, chatId))).filter(isDayFile).sort().reverse();

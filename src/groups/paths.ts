@@ -1,6 +1,6 @@
 /**
- * The paths under `groups/`, and the ids that become folder names. Ids become paths only here, so a forged id (`../x`) is
- * stopped here, whatever its origin.
+ * The paths under `groups/`, and the ids that become folder names. Ids become paths only here, so a forged id
+ * (`../x`) is stopped here, whatever its origin.
  */
 import { isAbsolute, join, relative } from 'node:path';
 import { nameOnDisk } from '../core/beneath.js';
@@ -14,8 +14,8 @@ const RESERVED = ['memory', 'archive'];
 const MAX_BYTES = 60;
 
 /**
- * NFKC and lower case; letters and digits of all scripts are kept (with combining marks, which some scripts use for
- * vowels), every run of other characters becomes one `-`. At most 60 bytes, cut at a character; may be empty.
+ * NFKC, lower case; keeps letters and digits of all scripts (and combining marks, vowels in some), turns each
+ * run of other characters into `-`. At most 60 bytes, cut at a character; may be empty.
  */
 export function slug(name: string): string {
   let id = '';
@@ -34,10 +34,10 @@ export function isReserved(id: string): boolean {
   return RESERVED.includes(id);
 }
 
-/** The form of most ids, checked quickly. */
+/** Quick check for the form of most ids. */
 const PLAIN_ID = /^(?=.{1,60}$)[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
-/** An id is its own slug; nothing else may become a folder. */
+/** An id must equal its own slug; nothing else may become a folder. */
 export function isPersonaId(id: string): boolean {
   return (PLAIN_ID.test(id) || (id !== '' && slug(id) === id)) && !isReserved(id);
 }
@@ -83,12 +83,12 @@ export function archiveFile(groupsDir: string, chatId: ChatId, file: string): st
   return join(folder, nameOnDisk(folder, file));
 }
 
-/** Of the clipboards of agents that work for a chat; no persona's file is called like a folder. */
+/** Folder for clipboards of agents that work for a chat; no persona's file can have a folder's name. */
 export function agentClipboards(clipboardDir: string, chatId: ChatId): string {
   return join(chatFolder(clipboardDir, chatId), 'agents');
 }
 
-/** Relative where that is shorter, for the model and for operators. */
+/** Relative if that is shorter, for the model and for operators. */
 export function fromHere(path: string): string {
   const short = relative(process.cwd(), path);
   return short.startsWith('..') || isAbsolute(short) ? path : short;

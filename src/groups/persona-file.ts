@@ -1,6 +1,6 @@
 /**
- * PERSONA.md: YAML front matter, then the character description as Markdown. Reading takes what is valid and reports
- * what is not; editing changes one line.
+ * PERSONA.md: YAML front matter, then the character description as Markdown. Reading uses the valid parts and
+ * reports the rest; editing changes one line.
  */
 import { isMap, isScalar, isSeq, stringify } from 'yaml';
 import { cutAt } from '../core/cut.js';
@@ -9,11 +9,11 @@ import type { Persona } from '../core/persona.js';
 import { TOOL_GROUPS } from '../core/tool.js';
 import { withFrontMatterKey, withKey } from './yaml-edit.js';
 
-/** What a file itself states; null or empty for what it leaves out. */
+/** The values in the file; null or empty if absent. */
 export interface PersonaFile {
   name: string | null;
   model: string | null;
-  /** It was written for another program, whose names of models mean nothing here. */
+  /** Written for another program, whose model names mean nothing here. */
   isForeign: boolean;
   temperature: number | null;
   avatar: string | null;
@@ -41,7 +41,7 @@ export function readPersonaFile(file: string): PersonaFile {
   const toolsNamed = names('tools');
   return {
     name: text('name'),
-    // Other programs say so where none is meant.
+    // Other programs write this for the default.
     model: modelNamed === 'inherit' ? null : modelNamed,
     isForeign: isForeign(),
     temperature: temperature(),
@@ -70,7 +70,7 @@ export function readPersonaFile(file: string): PersonaFile {
     return found === null ? null : fault(`"${key}" should be a text`);
   }
 
-  /** As Claude Code has them: a description is required there, and unknown here. */
+  /** In Claude Code's format: a description is required there, and unknown here. */
   function isForeign(): boolean {
     if (value('any_model') === true) return false;
     const isAlias = ALIASES.test(modelNamed ?? '');
@@ -84,7 +84,7 @@ export function readPersonaFile(file: string): PersonaFile {
     return fault('"temperature" should be a number from 0 to 2');
   }
 
-  /** A list, or a text with commas between them. */
+  /** A list, or comma-separated text. */
   function names(key: string): string[] | null {
     const found = value(key);
     if (found === null) return null;
@@ -96,8 +96,8 @@ export function readPersonaFile(file: string): PersonaFile {
 }
 
 /**
- * Files for other programs name tools that do not exist here. Nobody then meant to leave a persona without memory: where
- * no group is known the key counts as left out, and else the known ones are kept, with memory.
+ * Files for other programs name tools that do not exist here, without meaning to take away memory: if no
+ * group is known, the key counts as absent; else the known ones are kept, plus memory.
  */
 function knownTools(toolsNamed: string[] | null, fault: (message: string) => null): string[] | null {
   if (toolsNamed === null) return null;
@@ -117,7 +117,7 @@ const ALIASES = /^(?:sonnet|opus|haiku|opusplan|best)(?:\[1m\])?$/i;
 const GROUPS: ReadonlySet<string> = new Set(TOOL_GROUPS);
 const MOST_TOLD = 10;
 
-/** Numbers as well, for a name such as 007. */
+/** Includes numbers, for a name such as 007. */
 function isText(value: unknown): value is string | number {
   return typeof value === 'string' || typeof value === 'number';
 }
@@ -126,17 +126,17 @@ function oneLine(words: string): string {
   return words.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }
 
-/** A missing file: all is left out. */
+/** For a missing file: all values are absent. */
 export const NO_FILE = readPersonaFile('---\n---\n');
 
-/** A file that states only a name and leaves the rest to the library. */
+/** A file with only a name; all else comes from the library. */
 export function freshPersonaFile(name: string, from: string | null): string {
   return `---\n${stringify(from === null ? { name } : { name, from }, { lineWidth: 0 })}---\n`;
 }
 
 /**
- * The file with a different model and every other byte preserved; null if it cannot be edited reliably. `models`: those that
- * a file for another program may name; null: any.
+ * The file with another model and every other byte preserved; null if it cannot be edited reliably. `models`:
+ * those that a file for another program may name; null: any.
  */
 export function withModel(file: Buffer, model: string, models: readonly string[] | null): Buffer | null {
   const text = file.toString('utf8');
@@ -156,7 +156,7 @@ function withMatter(file: Buffer, model: string): Buffer | null {
   return Buffer.from(top + source.slice(bom.length), 'latin1');
 }
 
-/** A file as far as it can be used: of another program's models those count as left out that are not among `models`. */
+/** The usable values of a file: another program's models count as absent unless among `models`. */
 export function usable(file: PersonaFile, models: readonly string[] | null): PersonaFile {
   const { model, isForeign, faults } = file;
   if (model === null || !isForeign || models === null || models.includes(model)) return file;
@@ -167,8 +167,8 @@ export function usable(file: PersonaFile, models: readonly string[] | null): Per
 }
 
 /**
- * Values that the file leaves out come from the library; a name that only repeats the id counts as left out. `faults` of
- * both, with their files.
+ * Absent values come from the library; a name that only repeats the id counts as absent. `faults` of both,
+ * with their files.
  */
 export function inherit(
   id: string,

@@ -1,6 +1,6 @@
 /**
- * Personas on disk, for steps 3 and 4 of the route and for `/persona`. PERSONA.md is authoritative: reading takes what is
- * valid, and each problem is logged once.
+ * Personas on disk, for steps 3 and 4 of the route and for `/persona`. PERSONA.md is authoritative: reading
+ * uses the valid parts, and logs each problem once.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
@@ -87,14 +87,14 @@ export function personaReader(groupsDir: string, log: Log, models: readonly stri
     return inherit(personaId, from, own, shared ?? NO_FILE, faults);
   }
 
-  /** The ids of the personas in the library, sorted. */
+  /** The ids of the library's personas, sorted. */
   async function library(): Promise<PersonaId[]> {
     const files = composedNames(await listed(libraryFolder, namesIn)).filter((file) => file.endsWith('.md'));
     const ids = files.map((file) => file.slice(0, -'.md'.length));
     return ids.filter(isPersonaId).sort();
   }
 
-  /** With the path before each fault. null if the file does not exist; an unreadable one counts as empty. */
+  /** Prefixes each fault with the path. null: the file does not exist; an unreadable one is empty. */
   async function read(path: string): Promise<PersonaFile | null> {
     const found = await readOr(NO_FILE, path, fileAt, log, 'persona file cannot be read; it counts as empty');
     if (found === null) return null;
@@ -104,7 +104,7 @@ export function personaReader(groupsDir: string, log: Log, models: readonly stri
     return { ...file, faults: file.faults.map((fault) => `${shown}: ${fault}`) };
   }
 
-  /** A persona that has no file in the chat. */
+  /** A persona without a file in the chat. */
   const asInLibrary = (id: PersonaId) => withLibrary(id, '', NO_FILE);
   return { list, get, find, library, asInLibrary };
 }
@@ -117,7 +117,7 @@ function calledSo(personas: Persona[], wanted: string): Persona | null {
 /** Files are read for every message; a problem is logged only when it has changed. */
 function createWarnings(log: Log) {
   const faultsOf = new Map<string, string>();
-  /** The names of a chat's personas when they were compared last. */
+  /** A chat's persona names at the last comparison. */
   const compared = new Map<ChatId, string>();
 
   return {
@@ -156,9 +156,9 @@ export function createPersonas({
   groupsDir: string;
   log: Log;
   clock: { now(): number };
-  /** How many a chat may have when another is asked for. */
+  /** Limit on a chat's personas, for creating another. */
   mostInChat?: number | undefined;
-  /** The models that a persona's file for another program may name; null: any. */
+  /** Models that a persona's file for another program may name; null: any. */
   models?: readonly string[] | null | undefined;
 }): Personas {
   const update = fileUpdater();
@@ -189,7 +189,7 @@ export function createPersonas({
     const source = from === null ? null : slug(from);
     const here = await list(chatId);
     const held = await library();
-    // It may have the name of the library persona that it becomes, or takes after.
+    // It may share the name of the library persona that it becomes, or is based on.
     const others = () => Promise.all(held.filter((each) => each !== id && each !== source).map(asInLibrary));
     const fault =
       faultOf(name) ??
@@ -210,7 +210,7 @@ export function createPersonas({
     const path = fileOf(chatId, persona.id, 'PERSONA.md');
     const time = new Date(clock.now()).toISOString().replaceAll(':', '-');
     await rename(path, fileOf(chatId, persona.id, `${DELETED}${time}.md`)).catch((error) => {
-      // Where it is missing, it was deleted meanwhile.
+      // If missing, it was deleted meanwhile.
       if (!isMissing(error)) throw unavailable('write', path, error);
     });
     return { ok: true, persona };
@@ -242,7 +242,7 @@ export function createPersonas({
   return { list, get, find, ensure, meet, create, remove, setModel };
 }
 
-/** False if it exists. It usually does, so the text is only created if it is missing. */
+/** False if it exists. It usually does, so the text is only built if it is missing. */
 async function writeIfMissing(path: string, text: () => string): Promise<boolean> {
   if (existsSync(path)) return false;
   try {
@@ -276,7 +276,7 @@ function tooMany(count: number, most: number): string | null {
   return `There are ${count} personas here, which is as many as a chat may have; /persona delete NAME makes room.`;
 }
 
-/** Why no persona of this name may be created beside those in the chat and in the library; null: it may. */
+/** Why this name clashes with a persona in the chat or the library; null if it does not. */
 async function faultBeside(
   name: string,
   from: string | null,
@@ -299,13 +299,13 @@ function unknown(name: string): PersonaRefusal {
   return refuse(`There is no persona named ${quoted(name)} here; /persona lists those there are.`);
 }
 
-/** In code points; the name stands in sentences, lists and on buttons. */
+/** In code points; the name appears in sentences, lists and on buttons. */
 const MOST_NAME_CHARS = 60;
 
-/** Signs that belong to the letter or emoji beside them: joiners, variants, tags of flags. */
+/** Characters that join the adjacent letter or emoji: joiners, variation selectors, flag tags. */
 const JOINS = /\u200c|\u200d|\p{Variation_Selector}|[\u{e0020}-\u{e007f}]/u;
 
-/** A name as a person typed it, on one line, without invisible signs. */
+/** A typed name on one line, without invisible characters. */
 function typedName(name: string): string {
   return name
     .replace(/[\p{DI}\p{Bidi_C}]/gu, (sign) => (JOINS.test(sign) ? sign : ''))
@@ -313,7 +313,7 @@ function typedName(name: string): string {
     .trim();
 }
 
-/** Why no persona may have this name; null: it is a name. */
+/** Why no persona may have this name; null if it is valid. */
 function faultOf(name: string): string | null {
   const id = slug(name);
   if (id === '') {
@@ -331,14 +331,14 @@ function quoted(name: string): string {
   return `"${characters.slice(0, MOST_NAME_CHARS).join('')}${characters.length > MOST_NAME_CHARS ? '…' : ''}"`;
 }
 
-/** The name of one of them that this one can be taken for; null: it is clearly another. */
+/** Name of a persona that could be confused with this one; null if there is none. */
 function lookalike(name: string, personas: readonly Persona[]): string | null {
   const readings = new Set(readingsOf(name));
   const isTaken = (other: string) => readingsOf(other).some((reading) => readings.has(reading));
   return personas.flatMap(namesOf).find(isTaken) ?? null;
 }
 
-/** Personas of a chat of which one can be taken for another, in pairs. */
+/** Pairs of a chat's personas that could be confused. */
 function lookalikesAmong(personas: readonly Persona[]): [PersonaId, PersonaId][] {
   const first = new Map<string, PersonaId>();
   const pairs = new Map<string, [PersonaId, PersonaId]>();

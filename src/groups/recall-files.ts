@@ -1,4 +1,4 @@
-/** The files that recall indexes, by scope: what a persona remembers in a chat, and nothing of any other. */
+/** The files that recall indexes, by scope: a persona's memory in a chat, and nothing of any other. */
 import { join } from 'node:path';
 import { composedNames } from '../core/beneath.js';
 import type { Archives } from '../core/chat-record.js';
@@ -18,7 +18,7 @@ import {
   personaFolder,
 } from './paths.js';
 
-/** How many folders or files are examined per pass of the event loop. */
+/** Folders or files examined per pass of the event loop. */
 const AT_ONCE = 100;
 
 export function createRecallFiles(options: { groupsDir: string; archives: Archives; log: Log }): RecallFiles {
@@ -60,7 +60,7 @@ export function createRecallFiles(options: { groupsDir: string; archives: Archiv
     },
   };
 
-  /** Of a file as `list` names it. */
+  /** Path of a file named by `list`. */
   function pathOf(chatId: ChatId, file: string): string {
     const [folder = '', name = ''] = file.split('/');
     if (folder === 'archive') return archiveFile(groupsDir, chatId, name);

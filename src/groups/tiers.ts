@@ -1,12 +1,12 @@
 /**
- * MEMORY.md as three tiers: finds each, reads its text, and replaces it. Pure, and on UTF-8 bytes as a string with one
- * character per byte, so that every offset is a byte offset and a write preserves everything else in the file.
+ * MEMORY.md as three tiers: finds, reads and replaces their text. Pure. Works on UTF-8 bytes, as a string
+ * with one character per byte, so every offset is a byte offset, and a write preserves all else.
  */
 import { BOM, decode, encode, endsLine } from '../core/file-text.js';
 import type { Tier } from '../core/memory.js';
 
 interface Heading {
-  /** Offset of its first character, and of the first one after its line end. */
+  /** Offsets of its first character, and of the one after its line end. */
   start: number;
   bodyStart: number;
   title: string;
@@ -23,9 +23,9 @@ const HASHES = /^ {0,3}#{1,2}(?=[ \t]|$)/;
 const UNDERLINE = /^ {0,3}(?:=+|-+)[ \t]*$/;
 /** Also within a list item. */
 const FENCE = /^ {0,3}(?<bullets>(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(?<fence>`{3,}|~{3,})/;
-/** What ends a paragraph: a blank line, a heading, or a thematic break. */
+/** Ends a paragraph: a blank line, a heading, or a thematic break. */
 const BREAK = /^(?:[ \t]*$| {0,3}(?:#{1,6}(?:[ \t]|$)|([-*_])[ \t]*(?:\1[ \t]*){2,}$))/;
-/** What opens a quotation or a list item: the following text belongs to it up to the next break. */
+/** Opens a quotation or a list item: the text up to the next break belongs to it. */
 const CONTAINER = /^ {0,3}(?:>|(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$))/;
 /** Indented lines are code unless they continue a paragraph. */
 const CODE = /^(?: {4}| {0,3}\t)/;
@@ -33,9 +33,9 @@ const CODE = /^(?: {4}| {0,3}\t)/;
 const PLAIN = /^[^\s#=`~*+_>\d-]/;
 
 /**
- * Headings of level 1 and 2 and code fences that nothing closes, as CommonMark has them. The scanner is our own, because a
- * Markdown parser takes seconds for a file of megabytes. A fence hides the headings in it, and an open one would hide all the
- * rest: the next line that matches `breaksOpenFence` ends it and counts as a heading.
+ * Headings of level 1 and 2, and unclosed code fences, as in CommonMark. A scanner of our own, because a
+ * Markdown parser takes seconds for megabytes. A fence hides the headings in it, and an open one would hide
+ * all the rest: the next line that matches `breaksOpenFence` ends it and counts as a heading.
  */
 export function findHeadings(
   source: string,
@@ -46,7 +46,7 @@ export function findHeadings(
   const lineAt = lineReader(source);
   /** Lengths of fences for which no closing line was found up to the end. */
   const neverClosed: Record<string, number> = {};
-  /** The start of a paragraph that an underline could turn into a heading. */
+  /** Start of a paragraph that an underline could turn into a heading. */
   let paragraph: number | null = null;
   let inContainer = false;
 
@@ -92,7 +92,7 @@ export function findHeadings(
     return at;
   }
 
-  /** A fence in a list item ends with the item at the latest: at the first text with less indentation. */
+  /** A fence in a list item ends no later than the item: at the first text with less indentation. */
   function endOfListFence(from: number, line: string, fence: string): number {
     const column = line.indexOf(fence);
     const indent = ' '.repeat(column);
@@ -108,7 +108,7 @@ export function findHeadings(
   }
 }
 
-/** Whether a piece without headings of level 1 or 2 contains only lower headings and blank lines. */
+/** Whether a piece without level 1 or 2 headings contains only lower headings and blank lines. */
 export function isBlank(piece: string): boolean {
   return !/[^ \t\r\n]/.test(piece.replace(/^ {0,3}#{3,6}(?=[ \t\r\n]|$)[^\r\n]*/gm, ''));
 }
@@ -147,13 +147,13 @@ const HEADING_LINES: Record<Tier, string> = {
 
 export const NEW_MEMORY = `# Memory\n\n${TIERS.map((tier) => HEADING_LINES[tier]).join('\n\n')}\n`;
 
-/** The part of the file from one heading of level 1 or 2 to the next; `tier` if it is a tier's heading. */
+/** The part of the file from one level 1 or 2 heading to the next; `tier` if it is a tier's heading. */
 interface Section {
   tier: Tier | null;
   start: number;
   bodyStart: number;
   end: number;
-  /** What closes a fence left open in it, for reading this part alone. */
+  /** Closes a fence left open in it, for reading this part alone. */
   closer: string | null;
 }
 
@@ -167,8 +167,8 @@ export interface ParsedMemory {
   openFences: OpenFence[];
 }
 
-// People type other dashes, a colon, other capitals, or leave the words out. In UTF-8 bytes, like everything in this
-// file.
+// People type other dashes, a colon, other capitals, or omit the words. In UTF-8 bytes, like everything in
+// this file.
 const SPACE = '(?:[ \\t]|\\xc2\\xa0)';
 const DASH = '(?:\\xe2\\x80[\\x92-\\x95]|\\xe2\\x88\\x92|-{1,2}|:)';
 const words = (term: string) => `(?:(?:${SPACE}*${DASH}${SPACE}*|${SPACE}+)${term}(?:[ \\t]|-)?term)?:?`;
@@ -190,7 +190,7 @@ export function parseMemory(file: Buffer): ParsedMemory {
   return { source, bom, preamble: source.slice(0, headings[0]?.start), sections, openFences };
 }
 
-/** A tier's text: trimmed, with plain line ends, sections under repeated headings joined. */
+/** A tier's text: trimmed, line ends normalised, sections under repeated headings joined. */
 export function tierText(file: ParsedMemory, tier: Tier): string {
   return file.sections
     .filter((section) => section.tier === tier)
@@ -227,8 +227,8 @@ export function tiersBeyond(file: ParsedMemory, visible: number): Set<Tier> {
 }
 
 /**
- * The part of a tier's text that belongs into its first section if the other sections stay unchanged; null if the text
- * does not end with theirs.
+ * The part of a tier's text that belongs into its first section if the other sections stay unchanged; null if
+ * the text does not end with theirs.
  */
 export function firstPiece(file: ParsedMemory, tier: Tier, text: string): string | null {
   const others = file.sections.filter((section) => section.tier === tier).slice(1);
@@ -238,7 +238,7 @@ export function firstPiece(file: ParsedMemory, tier: Tier, text: string): string
   return text.endsWith(`\n\n${rest}`) ? text.slice(0, -rest.length - 2) : null;
 }
 
-/** The file with one tier's text replaced; a missing heading is added in the tier's proper position. */
+/** The file with one tier's text replaced; adds a missing heading in the tier's proper position. */
 export function withTier(file: ParsedMemory, tier: Tier, content: string): Buffer {
   const { source, bom, sections, openFences } = file;
   const eol = /\r\n|\n|\r/.exec(source)?.[0] ?? '\n';
@@ -266,8 +266,8 @@ export function withTier(file: ParsedMemory, tier: Tier, content: string): Buffe
 }
 
 /**
- * Makes content fit under a tier's heading: plain line ends, trimmed, headings of level 1 and 2 lowered to level 3, an
- * open fence closed. It can then neither end its tier nor swallow the next.
+ * Makes content fit under a tier's heading: normalised line ends, trimmed, headings of level 1 and 2 lowered
+ * to level 3, an open fence closed. It can then neither end its tier nor swallow the next.
  */
 export function fitForTier(content: string): string {
   const plain = content.replace(/\r\n?/g, '\n').trim();
@@ -298,7 +298,7 @@ function sectionText(file: ParsedMemory, section: Section): string {
   return decode(whole).replace(/\r\n?/g, '\n').trim();
 }
 
-/** Replaces a text and keeps the blank lines that a person left around it; empty if there was no text. */
+/** Replaces a text but keeps the blank lines around it; empty if there was no text. */
 function withSameSpace({ source }: ParsedMemory, { bodyStart, end }: Section, text: string): string {
   const was = source.slice(bodyStart, end);
   if (text === '' || !/[^ \t\r\n]/.test(was)) return '';
@@ -330,7 +330,7 @@ function positionFor({ sections, source }: ParsedMemory, tier: Tier): number {
   return source.length;
 }
 
-/** The line ends needed so that the next line follows a blank one. */
+/** Line ends needed to put a blank line before the next line. */
 function gapAfter(head: string, eol: string): string {
   if (head === '' || /(?:^|\n|\r(?!\n))(?:\r\n|\n|\r)$/.test(head.slice(-3))) return '';
   return endsLine(head) ? eol : eol + eol;

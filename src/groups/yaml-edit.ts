@@ -1,4 +1,4 @@
-/** Sets one key of a YAML text, or of a file's front matter, and preserves everything else, including comments and order. */
+/** Sets one key of a YAML text or of front matter, and preserves the rest, with comments and order. */
 import { isMap, isNode, isScalar, stringify } from 'yaml';
 import { decode, documentOf, encode, splitFrontMatter } from '../core/file-text.js';
 
@@ -7,7 +7,7 @@ export function withKey(source: string, key: string, value: string | boolean): s
   const document = documentOf(source);
   if (document.errors.length > 0) return null;
   const plain = stringify(value, { lineWidth: 0 }).replace(/\n$/, '');
-  // A value with line breaks is written on one line as JSON, which YAML accepts.
+  // A multi-line value is written on one line as JSON, which YAML accepts.
   const scalar = plain.includes('\n') ? JSON.stringify(value) : plain;
 
   const map = document.contents;

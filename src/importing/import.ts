@@ -1,7 +1,7 @@
 /**
- * Brings in a folder that OpenClaw or MicroClaw laid out: recognises the layout, then puts each file in its place. An existing
- * file is never changed: the new one then stands beside it, as `MEMORY.imported.md`, `MEMORY.imported-2.md`, …; the same
- * content is not put there twice. Each file appears whole, so that a running gateway sees all of it or nothing.
+ * Imports a folder in OpenClaw's or MicroClaw's layout: copies each file to its place. Existing files never
+ * change: the new one goes next to them, as `MEMORY.imported.md`, `MEMORY.imported-2.md`, …, but never twice
+ * with the same content. Each file appears whole, so a running gateway sees all of it or nothing.
  */
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
@@ -24,19 +24,19 @@ import {
 
 export interface ImportOrder {
   folder: string;
-  /** Where things go. */
+  /** Destination folders. */
   groups: string;
   workspace: string;
   skills: string;
   names: ImportNames;
-  /** Nothing is written; the result is the same. */
+  /** Writes nothing; the result is the same. */
   isDryRun?: boolean;
 }
 
 export interface Imported {
-  /** The layouts that were recognised. */
+  /** The recognised layouts. */
   found: string[];
-  /** What became of each file, by its path in the folder; several where they became one. `hint`: what to do with it. */
+  /** The outcome for each file, by its path in the folder; several if merged. `hint`: the next step. */
   done: (Put & { from: string[]; hint?: string })[];
   passedOver: ImportSource['passedOver'];
 }
@@ -63,7 +63,7 @@ export async function importFrom(order: ImportOrder): Promise<Imported> {
   return { found: plans.flatMap(({ found }) => found), done, passedOver: rest.passedOver };
 }
 
-/** null: passed over, or nothing to tell. */
+/** null: skipped, or nothing to report. */
 async function take(
   source: ImportSource,
   order: ImportOrder,
@@ -76,7 +76,7 @@ async function take(
   if (step.from === null) {
     if ((await lstat(path).catch(() => null)) !== null) return null;
     const outcome = await put(target, path, { bytes: before, isExecutable: false }, false);
-    // In a dry run an earlier step may have made the very same.
+    // In a dry run an earlier step may have created the same file.
     return outcome.kind === 'new' || outcome.kind === 'impossible' ? { ...outcome, from: [] } : null;
   }
   const content = await contentOf(source, step.from);
@@ -116,7 +116,7 @@ function isText(bytes: Buffer): boolean {
   return isUtf8(bytes) && !bytes.includes(0);
 }
 
-/** The text below the front matter, if there is one. */
+/** The text below the front matter, if any. */
 function bodyOf(bytes: Buffer): Buffer {
   const parts = splitFrontMatter(bytes.toString('utf8'));
   return parts === null ? bytes : Buffer.from(parts.body.trimStart());
@@ -136,7 +136,7 @@ type Put =
   | { kind: 'new' | 'beside' | 'same'; path: string }
   | { kind: 'impossible'; path: string; why: string };
 
-/** The disk; or a plan of it, where nothing is written and what would stand there is kept in mind. */
+/** The disk; or in a dry run, a model of it that remembers what would be written. */
 interface ImportTarget {
   holds(path: string, bytes: Buffer): Promise<boolean>;
   putIfFree(path: string, content: FileContent): Promise<boolean>;
@@ -153,7 +153,7 @@ async function put(
       const at = besideAs(path, number);
       if (await target.holds(at, content.bytes)) return { kind: 'same', path: at };
       if (await target.putIfFree(at, content)) return { kind: number === 0 ? 'new' : 'beside', path: at };
-      // Another import may have been faster with the very same.
+      // Another import may have written the same content first.
       if (await target.holds(at, content.bytes)) return { kind: 'same', path: at };
     }
   } catch (error) {
@@ -180,7 +180,7 @@ function hashOf(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Throws where no folder can be made: something else stands in its way. */
+/** Throws if no folder can be made, because something else is in its way. */
 async function refuseUnlessFolder(path: string): Promise<void> {
   const found = await stat(path).catch(() => null);
   if (found?.isDirectory()) return;
@@ -188,7 +188,7 @@ async function refuseUnlessFolder(path: string): Promise<void> {
   if (dirname(path) !== path) await refuseUnlessFolder(dirname(path));
 }
 
-/** 0: under its own name. Archives have numbers of their own, by which they are known as such. */
+/** 0: its own name. Archives have their own numbering, which makes them recognisable. */
 function besideAs(path: string, number: number): string {
   if (number === 0) return path;
   const [, time, persona] = /^(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-(.+\.md)$/.exec(basename(path)) ?? [];
@@ -208,7 +208,7 @@ async function holds(path: string, bytes: Buffer): Promise<boolean> {
   return (await readFile(path)).equals(bytes);
 }
 
-/** False: something stands there. */
+/** False if the path exists. */
 async function putIfFree(path: string, { bytes, isExecutable }: FileContent): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   if (await isTaken(path)) return false;
@@ -224,7 +224,7 @@ async function putIfFree(path: string, { bytes, isExecutable }: FileContent): Pr
   }
 }
 
-/** A link is made only where nothing stands. Some disks know none: there a look before has to do. */
+/** Hard-links the file if the name is free. On disks without links, renames it: the caller has checked. */
 async function takeName(temporary: string, path: string): Promise<boolean> {
   try {
     await link(temporary, path);

@@ -1,7 +1,7 @@
 /**
- * MicroClaw's `groups/`, in both layouts. The older one: `<chat>/<persona>/MEMORY.md`, with the daily log and the
- * conversations of each chat. The present one: `<channel>/<chat>/` with AGENTS.md (memory) and USER.md, and `<chat>/SOUL.md`.
- * Its chats and personas are numbers: chats alone are Telegram's, and 1 is the persona that is always there.
+ * MicroClaw's `groups/`, in both layouts. The older: `<chat>/<persona>/MEMORY.md`, with each chat's daily log
+ * and conversations. The present: `<channel>/<chat>/` with AGENTS.md (memory) and USER.md, and
+ * `<chat>/SOUL.md`. Ids are numbers: bare chat numbers are Telegram's, and persona 1 always exists.
  */
 import { composed } from '../core/beneath.js';
 import {
@@ -14,7 +14,7 @@ import {
 
 /** Folders of a chat that are no personas. */
 const NOT_PERSONAS = new Set(['memory', 'conversations', 'archive', 'browser-profile', 'context']);
-/** What the present layout has directly in the folder of a chat. */
+/** Files that the present layout has directly in a chat's folder. */
 const OF_CHAT = new Set(['AGENTS.md', 'USER.md', 'SOUL.md']);
 const NUMBER = /^-?\d{1,20}$/;
 
@@ -31,7 +31,7 @@ export async function planOfGroups(source: ImportSource, names: ImportNames): Pr
 
 interface MicroclawFile {
   from: string[];
-  /** Below `groups/`, later below the folder of the chat. */
+  /** Path below `groups/`, later below the chat's folder. */
   below: string[];
 }
 
@@ -84,7 +84,7 @@ function stepsOfChat(
   const withFile = new Set(
     files.filter(({ below }) => below.length === 2 && below[1] === 'PERSONA.md').map(({ below }) => below[0]),
   );
-  // The conversations of a chat are not said to be anybody's.
+  // A chat's conversations name no persona.
   const owner = only !== undefined && names.isPersonaId(idOf(only)) ? idOf(only) : 'default';
   const place = 'groups' as const;
   const steps = files.flatMap(({ from, below: [first = '', second = '', ...rest] }): ImportStep[] => {
@@ -115,7 +115,7 @@ function stepsOfChat(
   return withPresent(steps, chatId, files);
 }
 
-/** AGENTS.md and USER.md are what it knows, SOUL.md who it is: of the persona that is always there. */
+/** AGENTS.md and USER.md are the memory, SOUL.md the character, of the persona that always exists. */
 function withPresent(steps: ImportStep[], chatId: string, files: MicroclawFile[]): ImportStep[] {
   const called = (name: string) => files.filter(({ below }) => below.join('/') === name);
   const place = 'groups' as const;
@@ -124,7 +124,7 @@ function withPresent(steps: ImportStep[], chatId: string, files: MicroclawFile[]
     ({ from }): ImportStep => ({ from, place, to: [chatId, 'default', 'PERSONA.md'] }),
   );
   const known = [...called('AGENTS.md'), ...called('USER.md')];
-  // Beside a file of the older layout it would never be read, so it is appended to it.
+  // Next to a file of the older layout it would never be read, so it is appended to that.
   const older = steps.find((step) => step.to.join('/') === to.join('/'));
   const others = older === undefined ? known.slice(1) : known;
   const headingOf = (from: string[]) => (from.at(-1) === 'USER.md' ? 'About the user' : 'Further memory');
@@ -135,7 +135,7 @@ function withPresent(steps: ImportStep[], chatId: string, files: MicroclawFile[]
   return [...steps, ...souls, ...(first === undefined ? [] : [{ from: first.from, place, to, more }])];
 }
 
-/** A persona is there once it has this file. */
+/** A persona exists once it has this file. */
 function personaFile(chatId: string, id: string): ImportStep {
   const text = `---\nname: ${JSON.stringify(id)}\n---\n`;
   return { from: null, place: 'groups', to: [chatId, id, 'PERSONA.md'], text };
@@ -153,7 +153,7 @@ function archiveName(name: string, persona: string): string | null {
   return `${year}-${month}-${day}T${hour}-${minute}-${second}-${persona}.md`;
 }
 
-/** `flushed`: the former program has saved what was worth remembering. */
+/** `flushed`: the former program has already saved the memories. */
 function head(chatId: string, persona: string): string {
   const fields = { chat: chatId, persona, reason: 'imported from MicroClaw' };
   const lines = Object.entries(fields).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);

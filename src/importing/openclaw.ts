@@ -1,7 +1,7 @@
 /**
- * A workspace as OpenClaw lays it out: MEMORY.md, memory/, the files that tell an agent who it is and who it works for,
- * skills/, and whatever its owner and its agent have written beside them. It lies in the folder that is brought in, or in
- * `workspace/` there (as in ~/.openclaw).
+ * An OpenClaw workspace: MEMORY.md, memory/, the files that tell an agent its character and its owner,
+ * skills/, and any other files by its owner and its agent. It is the imported folder, or `workspace/` in it
+ * (as in ~/.openclaw).
  */
 import {
   contentOf,
@@ -13,19 +13,19 @@ import {
   isThere,
 } from './source.js';
 
-/** The files that a prompt is made of, by their usual names. */
+/** The files that make up a prompt, by their usual names. */
 const FILES = [
   ...['MEMORY.md', 'AGENTS.md', 'SOUL.md', 'USER.md', 'TOOLS.md', 'IDENTITY.md', 'HEARTBEAT.md'],
   ...['BOOTSTRAP.md', 'BOOT.md', 'WORKSPACE.md', 'task.md'],
 ];
-/** What a workspace has; AGENTS.md alone lies in many a folder of source code. */
+/** Signs of a workspace; AGENTS.md alone occurs in many source code folders. */
 const SIGNS = ['MEMORY.md', 'SOUL.md', 'USER.md', 'IDENTITY.md', 'memory'];
-/** Has places of its own. */
+/** Handled separately. */
 const APART = ['memory', 'skills', 'groups', 'runtime/groups', 'runtime/skills'];
-/** Where OpenClaw's settings and keys lie is no workspace, even if there is a memory/. */
+/** The folder with OpenClaw's settings and keys is no workspace, even if it has a memory/. */
 const SETTINGS = 'openclaw.json';
 
-/** `isAlone`: there is nothing else that could be brought in, so that less is enough to recognise it. */
+/** `isAlone`: nothing else in the folder can be imported, so weaker signs suffice. */
 export async function planOfWorkspace(
   source: ImportSource,
   isAlone: boolean,
@@ -67,7 +67,7 @@ async function isWorkspaceAlone(source: ImportSource): Promise<boolean> {
   return (await hasAny(source, [], SIGNS)) && !(await hasAny(source, ['workspace'], SIGNS));
 }
 
-/** Further text files (notes, plans, scripts), under the names that they have. */
+/** Further text files (notes, plans, scripts), under their own names. */
 async function stepsOfOthers(source: ImportSource, base: readonly string[]): Promise<ImportStep[]> {
   const files = await filesBelow(source, base, {
     isHiddenTaken: false,
@@ -76,7 +76,7 @@ async function stepsOfOthers(source: ImportSource, base: readonly string[]): Pro
   return files.map((from) => ({ from, place: 'workspace', to: from.slice(base.length), isTextAlone: true }));
 }
 
-/** Bundles: a folder each, with a file that says what it is for. */
+/** Bundles: one folder each, with a file that describes its purpose. */
 export async function planOfSkills(source: ImportSource): Promise<ImportPlan> {
   const plan: ImportPlan = { steps: [], found: [] };
   for (const base of [['skills'], ['runtime', 'skills']]) {
@@ -97,7 +97,7 @@ async function stepsOfSkills(source: ImportSource, base: readonly string[]): Pro
   return steps;
 }
 
-/** Where IDENTITY.md gives no name. */
+/** The name, if IDENTITY.md gives none. */
 const NAMELESS = 'imported';
 const MOST_NAME = 60;
 
@@ -111,7 +111,7 @@ async function planOfPersona(
   const hasIdentity = await isThere(source, identity);
   const from = (await isThere(source, soul)) ? soul : hasIdentity ? identity : null;
   if (from === null) return [];
-  // A look at it: what keeps it from being read is told when it is taken.
+  // A preview: read errors are reported when the file is imported.
   const look: ImportSource = { root: source.root, passedOver: [] };
   const content = hasIdentity ? await contentOf(look, identity) : null;
   const name = content === null ? null : nameIn(content.bytes.toString('utf8'));
@@ -142,7 +142,7 @@ function step(
   name: string | null,
   more: NonNullable<ImportStep['more']>,
 ): ImportStep {
-  // A command could not say one with quotes in it.
+  // A command cannot contain a name with quotes.
   const called = name === null || /["“”„]/.test(name) ? 'NAME' : name;
   const spoken = /\s/.test(called) ? `"${called}"` : called;
   return {
@@ -156,7 +156,7 @@ function step(
   };
 }
 
-/** `- **Name:** Verso`, also with the name on the next line; null where none was filled in. */
+/** `- **Name:** Verso`, also with the name on the next line; null if not filled in. */
 function nameIn(identity: string): string | null {
   const lines = identity.slice(0, 20_000).split('\n');
   const at = lines.findIndex((line) => /^name ?:/i.test(plain(line)));
@@ -166,7 +166,7 @@ function nameIn(identity: string): string | null {
     .trim();
   const next = lines[at + 1] ?? '';
   const name = here !== '' ? here : /^\s+\S/.test(next) ? next.trim() : '';
-  // What the template asks for stands in brackets, or in italics.
+  // The template's placeholder is in brackets or italics.
   if (name === '' || /^[_*(<[]/.test(name) || name.length > MOST_NAME) return null;
   return name;
 }

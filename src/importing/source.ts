@@ -1,6 +1,6 @@
 /**
- * A folder that is brought in: its regular files alone, found and read without following a link, and never changed. The rest
- * is passed over, with a reason. And the plan: which file goes where.
+ * A folder to import: only its regular files, found and read without following links, and never changed.
+ * Others are skipped, with a reason. Also the plan: which file goes where.
  */
 import { lstat } from 'node:fs/promises';
 import { DEEPEST, entriesBelow, entryOf, type FolderEntry, openFile, within } from '../core/beneath.js';
@@ -10,32 +10,32 @@ import { codeOf } from '../core/file-access.js';
 export type ImportPlace = 'groups' | 'workspace' | 'skills';
 
 export interface ImportStep {
-  /** Names from the source's root; null: it is made, of `text` alone, where nothing stands. */
+  /** Path from the source's root, as names; null: created from `text` alone, if nothing exists there. */
   from: readonly string[] | null;
   /** Below `groups/`, `data/workspace` or `data/skills`. */
   place: ImportPlace;
   to: readonly string[];
-  /** Never under its own name, even where nothing stands there. */
+  /** Never under its own name, even if that is free. */
   isAlwaysBeside?: true;
-  /** Passed over where it is no text. */
+  /** Skipped if it is not text. */
   isTextAlone?: true;
   /** Text to put before the content. */
   text?: string;
   /** Other files of the source to append, each below a heading of its own. */
   more?: { from: readonly string[]; heading: string }[];
-  /** Without its front matter, which says nothing here. */
+  /** Without its front matter, which has no meaning here. */
   isBodyAlone?: true;
-  /** What can be done with it now: a sentence for the operator. */
+  /** The next step: a sentence for the operator. */
   hint?: string;
 }
 
 export interface ImportPlan {
   steps: ImportStep[];
-  /** The layouts that were recognised, for people: `an OpenClaw workspace`. */
+  /** The recognised layouts, for people: `an OpenClaw workspace`. */
   found: string[];
 }
 
-/** Which names a chat and a persona may have in `groups/`, and which channels exist. */
+/** Valid names for chats and personas in `groups/`, and the existing channels. */
 export interface ImportNames {
   isChatId(name: string): boolean;
   isPersonaId(name: string): boolean;
@@ -45,13 +45,13 @@ export interface ImportNames {
 }
 
 export interface ImportSource {
-  /** The folder, links followed. */
+  /** The folder, links resolved. */
   root: string;
   /** Skipped files, by their paths in the folder, with the reason. */
   passedOver: { path: string; why: string }[];
 }
 
-/** Files of memory, notes and skills have a small part of that. */
+/** Far more than files of memory, notes and skills have. */
 const MOST_BYTES = 20_000_000;
 const MOST_FILES = 50_000;
 /** Folders that other programs maintain themselves. */
@@ -65,7 +65,7 @@ interface FileSelection {
 
 const ALL: FileSelection = { isHiddenTaken: true, leaves: () => false };
 
-/** All files below a folder of the source, as names from its root, sorted. None if there is no such folder. */
+/** All files below a folder of the source, as names from its root, sorted. Empty if it does not exist. */
 export async function filesBelow(
   source: ImportSource,
   names: readonly string[],
@@ -99,7 +99,7 @@ export async function filesBelow(
   return found.sort((one, other) => (one.join('/') < other.join('/') ? -1 : 1));
 }
 
-/** Whether something of that name is there, whatever it is. */
+/** Whether anything of that name exists. */
 export async function isThere({ root }: ImportSource, names: readonly string[]): Promise<boolean> {
   const name = names.at(-1);
   if (name === undefined) return true;
@@ -114,7 +114,7 @@ export interface FileContent {
   isExecutable: boolean;
 }
 
-/** null: it was passed over. */
+/** null if it was skipped. */
 export async function contentOf(source: ImportSource, names: readonly string[]): Promise<FileContent | null> {
   const name = names.at(-1) ?? '';
   const note = (why: string) => {
@@ -155,7 +155,7 @@ function reasonOf(error: unknown): string {
 }
 
 const MOST_ENTRIES = 100_000;
-/** A folder with more files, of which none was taken, is told as one. */
+/** A folder with more files, none of them imported, is reported as one. */
 const MOST_IN_FOLDER = 200;
 
 /** `taken`: paths from the source's root. */
@@ -202,7 +202,7 @@ function folderOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/')));
 }
 
-/** The outermost first. */
+/** Outermost first. */
 function foldersAround(path: string): string[] {
   const names = path.split('/').slice(0, -1);
   return names.map((_, n) => names.slice(0, n + 1).join('/'));

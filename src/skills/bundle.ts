@@ -1,6 +1,6 @@
 /**
- * One SKILL.md in the open Agent Skills format: YAML front matter with `name` and `description`, then instructions. What
- * other programs need of it is passed over; what says where it can be used, and by whom, is a condition. Pure.
+ * Parses SKILL.md in the open Agent Skills format: YAML front matter with `name` and `description`, then
+ * instructions. Ignores fields for other programs; those that limit use become conditions. Pure.
  */
 
 import { composed } from '../core/beneath.js';
@@ -16,23 +16,23 @@ export interface Bundle {
   body: string;
   conditions: Conditions;
   loadedBy: Skill['loadedBy'];
-  /** Sentences' ends for operators: it is offered, but not as its file has it. */
+  /** Sentence endings for operators: it is offered, but differs from its file. */
   remarks: string[];
 }
 
 export interface Conditions {
-  /** As Node names them: `darwin`, `linux`, `win32`. null: all. */
+  /** In Node's terms: `darwin`, `linux`, `win32`. null: all. */
   platforms: readonly string[] | null;
-  /** All of them have to be there. */
+  /** All of them must exist. */
   programs: readonly string[];
-  /** Of each list at least one. */
+  /** At least one of each list. */
   anyPrograms: readonly (readonly string[])[];
-  /** Variables of the environment: all of them have to be set. */
+  /** Environment variables, all of which must be set. */
   variables: readonly string[];
 }
 
 const MOST_NAME = 64;
-/** OpenClaw's name for its part of the metadata, and those that it had before. */
+/** OpenClaw's name for its part of the metadata, then its former names. */
 const OPENCLAW = ['openclaw', 'clawdbot', 'clawdis', 'moltbot'];
 const PLATFORMS: Readonly<Record<string, string | null>> = {
   ...{ darwin: 'darwin', macos: 'darwin', osx: 'darwin', mac: 'darwin' },
@@ -40,10 +40,10 @@ const PLATFORMS: Readonly<Record<string, string | null>> = {
   ...{ all: null, any: null, '*': null },
 };
 
-/** A sentence's end for an operator. */
+/** Its message is a sentence ending for an operator. */
 class Broken extends Error {}
 
-/** `folderName`: what it is called where its file has no name of the format. */
+/** `folderName`: used if the file has no valid name. */
 export function bundleOf(
   file: string,
   folderName: string,
@@ -70,7 +70,7 @@ export function bundleOf(
   }
 }
 
-/** Many files have a title there, or nothing: the folder has a name in any case. */
+/** Many files have a title there, or nothing; the folder's name is the fallback. */
 function nameIn(values: Values, folderName: string): string {
   const { name } = values;
   const given = typeof name === 'string' || typeof name === 'number' ? String(name).trim() : '';
@@ -94,7 +94,7 @@ function tooLong(description: string): string[] {
   ];
 }
 
-/** Settings of OpenClaw exist nowhere here, whatever they are. */
+/** OpenClaw's settings never exist here. */
 function withoutSettings(openclaw: Values): string[] {
   const config = asValues(openclaw.requires)?.config;
   const names = (Array.isArray(config) ? config : [config]).filter((each) => typeof each === 'string');
@@ -108,7 +108,7 @@ function loadedBy(values: Values): Skill['loadedBy'] {
   return noModel ? 'people' : noPerson ? 'models' : 'anybody';
 }
 
-/** Also as YAML 1.1 and people write it. */
+/** Also the spellings of YAML 1.1 and of people. */
 function isSaid(value: unknown, what: 'true' | 'false'): boolean {
   const words = what === 'true' ? ['true', 'yes', 'on'] : ['false', 'no', 'off'];
   return words.includes(String(value).trim().toLowerCase());
@@ -132,7 +132,7 @@ function valuesOf(matter: string): Values {
   return found;
 }
 
-/** Many write `description: Use it for this: that`, which is no YAML without quotes, and indent JSON by tabs. */
+/** Many write `description: Use it for this: that`, invalid YAML without quotes, or indent JSON by tabs. */
 function quoted(matter: string): string {
   const spaced = matter.replace(/^\t+/gm, (tabs) => '  '.repeat(tabs.length));
   return spaced.replace(
@@ -145,7 +145,7 @@ function asValues(value: unknown): Values | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Values) : null;
 }
 
-/** Numbers are words, too: a skill may be called 1. */
+/** Numbers count as words: a skill may be called 1. */
 function wordsIn(values: Values, key: string): string {
   const value = values[key];
   const words = typeof value === 'number' ? String(value) : value;
@@ -153,14 +153,14 @@ function wordsIn(values: Values, key: string): string {
   return words.trim();
 }
 
-/** What OpenClaw needs to know, under the first of its names. */
+/** OpenClaw's part of the metadata, under the first of its names found. */
 function openclawIn(values: Values): Values {
   const metadata = asValues(unpacked(values.metadata)) ?? {};
   const found = OPENCLAW.map((name) => asValues(unpacked(metadata[name])));
   return found.find((each) => each !== null) ?? {};
 }
 
-/** `platforms`, `os` and `deps`, MicroClaw's `compatibility`, OpenClaw's part of the metadata. */
+/** From `platforms`, `os` and `deps`, MicroClaw's `compatibility` and OpenClaw's metadata. */
 function conditionsIn(values: Values, openclaw: Values): Conditions {
   const compatibility = asValues(values.compatibility) ?? {};
   const requires = asValues(openclaw.requires) ?? {};
@@ -168,7 +168,7 @@ function conditionsIn(values: Values, openclaw: Values): Conditions {
     (value) => platformsIn(listOf('platforms', value)),
   );
   const named = platforms.filter((each) => each !== null);
-  // What OpenClaw calls always there asks for nothing but its systems.
+  // OpenClaw's `always` removes all requirements but the platforms.
   const isAlways = openclaw.always === true;
   return {
     platforms: named.reduce<readonly string[] | null>(
@@ -187,7 +187,7 @@ function conditionsIn(values: Values, openclaw: Values): Conditions {
   };
 }
 
-/** OpenClaw writes its metadata as JSON in one line, some as a text that holds it. */
+/** OpenClaw writes its metadata as one-line JSON, sometimes as a string that contains it. */
 function unpacked(metadata: unknown): unknown {
   if (typeof metadata !== 'string' || !metadata.trim().startsWith('{')) return metadata;
   try {
@@ -197,7 +197,7 @@ function unpacked(metadata: unknown): unknown {
   }
 }
 
-/** A list, or words with commas between them. */
+/** A list, or comma-separated words. */
 function listOf(key: string, value: unknown): string[] {
   if (value === undefined || value === null) return [];
   const items = typeof value === 'string' ? value.split(',') : value;

@@ -1,7 +1,7 @@
 /**
- * The bundles below `data/skills`, alone or in groups, as they are now: each folder is looked at for every catalogue, and read
- * when it has changed. Operators put them there, by hand, by a link or by unpacking, so a broken one costs nothing but itself,
- * and no link in one leads out of it.
+ * The bundles below `data/skills`, alone or in groups: each catalogue checks every folder, and rereads
+ * changed ones. Operators put them there by hand, as links or unpacked, so a broken one affects no other, and
+ * no link inside one leads out of it.
  */
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
@@ -21,12 +21,12 @@ import {
 } from '../core/persona.js';
 import { bundleOf, type Conditions } from './bundle.js';
 
-/** The system that skills' conditions are about: its programs, and the gateway's environment. */
+/** The host for skills' conditions: its programs, and the gateway's environment. */
 export interface SkillHost {
   platform: string;
-  /** Whether there is a program of this name that can be run. */
+  /** Whether an executable of this name exists. */
   has(program: string): boolean;
-  /** Whether this variable of the environment is set to something. */
+  /** Whether this environment variable is set to something. */
   isSet(variable: string): boolean;
 }
 
@@ -39,7 +39,7 @@ export function systemHost(env = process.env, platform: string = process.platfor
     has: (program) =>
       folders.some((folder) =>
         endings.some((ending) => {
-          // Without exceptions, which would be slow: this is asked for every answer.
+          // Without exceptions, which are slow: this runs for every answer.
           const found = statSync(join(folder, program + ending), { throwIfNoEntry: false });
           return found?.isFile() === true && (platform === 'win32' || (found.mode & 0o111) !== 0);
         }),
@@ -47,7 +47,7 @@ export function systemHost(env = process.env, platform: string = process.platfor
   };
 }
 
-/** Why a skill cannot be used here: a sentence's end for an operator; null: it can. */
+/** Why a skill cannot be used here, as a sentence ending for an operator; null if it can. */
 export function unmet(
   { platforms, programs, anyPrograms, variables }: Conditions,
   { platform, has, isSet }: SkillHost,
@@ -67,7 +67,7 @@ export function unmet(
 
 const MOST_FILES = 100;
 
-/** The instructions of a loaded skill, with its folder and its files. `at`: the reader's path of the folder. */
+/** The instructions of a loaded skill, with its folder and files. `at`: the folder's path for the reader. */
 async function instructionsOf(skill: Skill, body: string, at: string): Promise<string> {
   const files = (await filesOf(skill)).map((file) => `${at}/${file}`);
   const more = files.length > MOST_FILES ? ['…and more'] : [];
@@ -76,7 +76,7 @@ async function instructionsOf(skill: Skill, body: string, at: string): Promise<s
   return `# Skill: ${skill.name}\n\nIt lies in ${at}.${lists}\n\n${body.replaceAll('{baseDir}', at)}`;
 }
 
-/** Relative to its folder, without links and hidden files, sorted; one more than is listed. */
+/** Relative to its folder, without links and hidden files, sorted; at most one more than is listed. */
 async function filesOf({ folder }: Skill): Promise<string[]> {
   const names: string[] = [];
   await within(folder, [], async (root) => {
@@ -91,23 +91,23 @@ async function filesOf({ folder }: Skill): Promise<string[]> {
 }
 
 const MOST_BYTES = 256_000;
-/** More are not even looked at: each is, for every answer. */
+/** Further folders are ignored: each one is checked for every answer. */
 const MOST_FOLDERS = 500;
-/** MicroClaw takes both. */
+/** MicroClaw accepts both. */
 const FILES = ['SKILL.md', 'skill.md'];
-/** A change within the coarsest tick that file systems have does not show in the times of a file. */
+/** File times do not show a change within the coarsest tick of file systems. */
 const TICK_MS = 2_000;
 
 type Read = ReturnType<typeof bundleOf>;
 
-/** A folder in which a bundle may lie. */
+/** A folder that may contain a bundle. */
 interface BundlePlace {
-  /** Its names below the folder of skills, with `/` between them. */
+  /** Path below the folder of skills, with `/` as separator. */
   place: string;
   name: string;
-  /** Links followed. */
+  /** Links resolved. */
   folder: string;
-  /** Its files have to lie in here. */
+  /** Its files must be inside this folder. */
   bound: string;
 }
 
@@ -116,7 +116,7 @@ type Looked = { skill: Skill; body: string; remarks: string[] } | { why: string 
 /** `folder`: `data/skills`. */
 export function createSkills({ folder, log, ...host }: SkillHost & { folder: string; log: Log }): Skills {
   const readBundle = bundleReader();
-  /** The problems that were logged last. */
+  /** The problems logged last. */
   let told = '';
 
   async function look({ place, name, folder, bound }: BundlePlace, file: string): Promise<Looked> {
@@ -129,7 +129,7 @@ export function createSkills({ folder, log, ...host }: SkillHost & { folder: str
     return { skill: { name: called, description, folder, place, loadedBy }, body, remarks };
   }
 
-  /** By the names of their folders, so that of two with one name it is always the same that counts. */
+  /** Sorted by folder name, so that of two skills with one name the same always wins. */
   async function lookAtAll() {
     const there = new Map<string, { skill: Skill; body: string }>();
     const problems: SkillProblem[] = [];
@@ -137,7 +137,7 @@ export function createSkills({ folder, log, ...host }: SkillHost & { folder: str
     const seen = new Set<string>();
     const problem = (name: string, why: string) => void problems.push({ name, why });
     for await (const found of bundlesIn(folder, problem)) {
-      // By a link it may be found twice.
+      // A link may make it appear twice.
       if (seen.has(found.folder)) continue;
       seen.add(found.folder);
       const looked = await look(found, found.file).catch((error: unknown) => ({ why: describe(error) }));
@@ -192,7 +192,7 @@ export function createSkills({ folder, log, ...host }: SkillHost & { folder: str
   };
 }
 
-/** Reads a bundle's file again only when it has changed. */
+/** Rereads a bundle's file only when it has changed. */
 function bundleReader() {
   /** By the path of the file and the name of its folder. */
   const kept = new Map<string, { stamp: string; read: Read }>();
@@ -222,8 +222,8 @@ function refusal(called: string, by: 'models' | 'people'): string {
 const LEADS_OUT = 'it is a link that leads out of the folder of skills';
 
 /**
- * Each folder that has a SKILL.md, in the order of names, and of the other ones the folders in them that have. A link in
- * the folder of skills may lead anywhere, for an operator made it; from there on none leads further.
+ * Each folder with a SKILL.md, sorted by name, and in the others their subfolders with one. A link in the
+ * folder of skills may lead anywhere, for an operator made it; links below it may not leave its target.
  */
 async function* bundlesIn(
   folder: string,
@@ -282,8 +282,8 @@ async function* bundlesIn(
 }
 
 /**
- * Programs keep a skill once, in `.agents/skills`, and link to it from the folder of skills of each: a link from a group may lead
- * into any folder that is called so. null: it leads elsewhere.
+ * Programs keep a skill once, in `.agents/skills`, and link to it from each program's folder of skills: a
+ * link from a group may lead into any folder of that name. null: it leads elsewhere.
  */
 function boundOf(real: string, bound: string): string | null {
   if (isBelow(real, bound)) return bound;
@@ -295,7 +295,7 @@ function fileIn(folder: string): string | null {
   return FILES.map((called) => realOf(join(folder, called))).find((file) => file !== null) ?? null;
 }
 
-/** In the order of their names, without hidden ones. */
+/** Sorted by name, without hidden ones. */
 async function foldersIn(folder: string): Promise<{ root: string; names: string[] }> {
   try {
     const root = await realpath(folder);
@@ -322,7 +322,7 @@ async function textOf(file: string): Promise<string> {
   }
 }
 
-/** null for a missing file. Synchronous, because it is asked for some files of each skill for every answer. */
+/** null for a missing file. Synchronous, because it checks some files of each skill for every answer. */
 function realOf(path: string): string | null {
   try {
     return realpathSync.native(path);

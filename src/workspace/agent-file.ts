@@ -1,5 +1,5 @@
 /**
- * `data/agents/<id>.yaml` or `.yml`, which says what an agent is; keys that are left out are taken from `utility`. A fault is a
+ * `data/agents/<id>.yaml` or `.yml` defines an agent; absent keys are taken from `utility`. A fault is a
  * sentence for the file's author, with the key and the expected value.
  */
 import { readFile, stat } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { hintFor, parseKnown } from '../core/known-keys.js';
 import { type AgentDefinition, isAgentId, UTILITY } from '../core/task.js';
 import { TOOL_GROUPS, type ToolGroup } from '../core/tool.js';
 
-/** Groups that no agent may have: it starts no further work and talks to no chat. */
+/** Groups that no agent may have: it delegates no work and writes to no chat. */
 const NEVER: readonly ToolGroup[] = ['agents', 'send', 'schedules', 'reactions', 'export'];
 
 export const BUILT_IN: AgentDefinition = {
@@ -60,7 +60,7 @@ export type ReadAgent =
   /** One sentence. */
   | { ok: false; reason: string };
 
-/** `file`: how the sentences name it. */
+/** `file`: its name in the sentences. */
 export function parseAgent(id: string, file: string, source: string): ReadAgent {
   const wrong = (key: string | null, message: string): ReadAgent => ({
     ok: false,
@@ -105,8 +105,8 @@ export function parseAgent(id: string, file: string, source: string): ReadAgent 
 const MOST_BYTES = 200_000;
 
 /**
- * The name of each agent's file by the agent's id (null: `utility` without a file), and a sentence for each name that is no
- * agent's, or that another file has already. Throws Fault `memory_unavailable`.
+ * Maps agent ids to file names (null: `utility` without a file), with a sentence for each invalid or
+ * duplicate name. Throws Fault `memory_unavailable`.
  */
 export async function agentsIn(folder: string) {
   const names = await namesIn(folder);
@@ -128,12 +128,12 @@ export async function agentsIn(folder: string) {
   return { files: new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1))), problems };
 }
 
-/** The id that is meant, in any capitals; null if there is no such agent. */
+/** The matching id, ignoring case; null if there is no such agent. */
 export function idIn(ids: Iterable<string>, wanted: string): string | null {
   return [...ids].find((id) => sameId(id, wanted)) ?? null;
 }
 
-/** Many file systems take names for one that differ in capitals alone, so two agents do not. */
+/** Many file systems ignore case, so ids do, too. */
 function sameId(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
@@ -153,7 +153,7 @@ export async function readAgent(folder: string, id: string, file: string | null)
   }
 }
 
-/** For `coterie doctor`: a sentence for everything in these files that is not as it should be. */
+/** For `coterie doctor`: a sentence for each problem in these files. */
 export async function agentFindings(folder: string): Promise<{ ids: string[]; findings: string[] }> {
   const { files, problems } = await agentsIn(folder);
   const findings = [...problems];

@@ -1,6 +1,6 @@
 /**
- * Agents on disk, `data/agents`, for tasks. Each agent has an internal space, which its tools may write and which is therefore
- * untrusted: no link in it leads the gateway out.
+ * Agents on disk, `data/agents`, for tasks. Each agent has an internal space, which its tools may write and
+ * which is therefore untrusted: no link in it leads the gateway out.
  */
 import type { Stats } from 'node:fs';
 import { lstat, rename, writeFile } from 'node:fs/promises';
@@ -17,17 +17,17 @@ import { agentsIn, idIn, readAgent } from './agent-file.js';
 import { appendLines, documentAt, ownFolder, readLines, realPathIn, removeSessions } from './inside.js';
 import { createShownFiles } from './shown.js';
 
-/** Of an agent's folder: its shared space, and those of chats. */
+/** In an agent's folder: its shared space, and those of chats. */
 const SHARED = 'internal_space';
 const CHATS = 'chats';
 const MEMORY = 'MEMORY.md';
-/** What MEMORY.md was once called (seed 004). */
+/** Former name of MEMORY.md (seed 004). */
 const OLD_MEMORY = 'Note.md';
 const DAYS = 'memories';
 const DAILY = { perDay: 'internal-space-daily-per-day-max-chars', all: 'internal-space-daily-max-chars' };
 
 export interface AgentsOnDisk extends Agents {
-  /** Transcripts that nothing was added to since. */
+  /** Removes transcripts unchanged since `before`. */
   removeSessions(before: number, signal: AbortSignal): Promise<void>;
 }
 
@@ -43,9 +43,9 @@ export function createAgents({
   folder: string;
   budgets: MemoryBudgets;
   exclusive: Exclusive;
-  /** Where lines of its files come from. */
+  /** Origins of lines in its files. */
   origins: Pick<Origins, 'originIn'>;
-  /** Takes secrets out of a text, for transcripts. */
+  /** Redacts secrets in a text, for transcripts. */
   clean: (text: string) => string;
   log: Log;
 }): AgentsOnDisk {
@@ -87,7 +87,7 @@ export function createAgents({
         const { longTermMaxChars: max } = budgets;
         const longTerm = await files.text(MEMORY, max, ['internal-space-memory-max-chars', max]);
         const daily = await files.days(DAYS, today, DAILY);
-        // Of whole files: the part that a prompt shows may end before the note on its origin.
+        // From whole files: the part in a prompt may end before the note on its origin.
         const shown = [MEMORY, ...daysOf(daily).map(({ date }) => dayFile(date))];
         return { longTerm, daily, origin: originOf(await Promise.all(shown.map((name) => read(of, name)))) };
       }),
@@ -137,7 +137,7 @@ async function findAgent(folder: string, given: string, log: Log): ReturnType<Ag
   return { ok: true, agent: read.agent };
 }
 
-/** The real path of an agent's internal space, made where it is missing. */
+/** The real path of an agent's internal space; creates it if missing. */
 async function spaceIn(folder: string, { agent: id, chatId }: AgentSpace, log: Log): Promise<string> {
   if (chatId !== null && !isChatFolder(chatId)) throw noFolder(chatId, 'a chat');
   const own = agentFolder(folder, id);
@@ -147,7 +147,7 @@ async function spaceIn(folder: string, { agent: id, chatId }: AgentSpace, log: L
     await ownFolder(join(root, DAYS));
     await makeMemory(root);
   } catch (error) {
-    // The obstacle is reported again when it is read; the agent works without it.
+    // Reading it reports the problem again; the agent works without it.
     log.warn({ agent: id, error: describe(error) }, 'an agent’s internal space is not whole');
   }
   return root;
@@ -158,7 +158,7 @@ function agentFolder(folder: string, id: string): string {
   throw noFolder(id, 'an agent');
 }
 
-/** As the store makes the ids of chats: each is one safe name of a folder. */
+/** The form of the store's chat ids: each is one safe folder name. */
 function isChatFolder(chatId: string): boolean {
   return /^(?!\.)[A-Za-z0-9._@%-]{1,255}$/.test(chatId);
 }
@@ -168,14 +168,14 @@ function noFolder(id: string, kind: string): Fault {
   return new Fault('memory_unavailable', `${shown} is not the id of ${kind}, so it has no folder`);
 }
 
-/** Makes an empty MEMORY.md where it is missing. */
+/** Creates an empty MEMORY.md if missing. */
 async function makeMemory(root: string): Promise<void> {
   const path = join(root, MEMORY);
   const [now, old] = [await entryAt(path), await entryAt(join(root, OLD_MEMORY))];
   if (now !== null) return;
   if (old?.isFile()) return rename(join(root, OLD_MEMORY), path);
   await writeFile(path, '', { flag: 'wx', mode: 0o600 }).catch((error: unknown) => {
-    // It has just been made elsewhere.
+    // Somebody else has just created it.
     if (codeOf(error) !== 'EEXIST') throw error;
   });
 }

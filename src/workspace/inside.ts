@@ -1,6 +1,6 @@
 /**
- * Reads files of folders in which agents and their commands work, too: links are followed as long as they stay inside,
- * and nothing is read that lies elsewhere, also when a name on the way becomes a link meanwhile.
+ * Reads files in folders that agents and their commands also write: links are followed while they stay
+ * inside, and nothing outside is read, even if a name on the path becomes a link meanwhile.
  */
 
 import { constants } from 'node:fs';
@@ -13,7 +13,7 @@ import { codeOf, isMissing, unavailable } from '../core/file-access.js';
 import { MOST_DOCUMENT_BYTES } from '../core/persona.js';
 import { type SessionLine, sessionFile } from '../core/task.js';
 
-/** The real path of a folder of the gateway's own, made where it is missing, for its owner alone. */
+/** The real path of one of the gateway's own folders; creates it if missing, accessible only to its owner. */
 export async function ownFolder(folder: string): Promise<string> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -23,7 +23,7 @@ export async function ownFolder(folder: string): Promise<string> {
   }
 }
 
-/** The real path that a name leads to, below a real folder, be it there or not. Throws a Fault where it leads out. */
+/** The real path of a name below a real folder, existing or not. Throws a Fault if it leads out. */
 export async function realPathIn(root: string, name: string): Promise<string> {
   const path = join(root, name);
   try {
@@ -48,7 +48,7 @@ export interface Beginning {
   isWhole: boolean;
 }
 
-/** The first bytes of a file; null if it is missing. Throws Fault `memory_unavailable` for anything but a file. */
+/** A file's first bytes; null if missing. Throws Fault `memory_unavailable` for anything but a file. */
 export async function beginningOf(root: string, name: string, most: number): Promise<Beginning | null> {
   const real = await realPathIn(root, name);
   const names = relative(root, real).split(sep);
@@ -62,7 +62,7 @@ export async function beginningOf(root: string, name: string, most: number): Pro
         throw new Fault('memory_unavailable', `Cannot read ${real}: it is a pipe or a device; move it away`);
       }
       try {
-        // One more than asked for says whether there is more.
+        // One extra byte tells whether there is more.
         const bytes = Buffer.alloc(most + 1);
         let read = 0;
         while (read < bytes.length) {
@@ -81,7 +81,7 @@ export async function beginningOf(root: string, name: string, most: number): Pro
   }
 }
 
-/** A whole document; null if there is none. */
+/** A whole document; null if missing. */
 export async function documentAt(root: string, name: string): Promise<Buffer | null> {
   const found = await beginningOf(root, name, MOST_DOCUMENT_BYTES);
   if (found === null || found.isWhole) return found?.bytes ?? null;
@@ -108,7 +108,7 @@ function nullIfMissing(error: unknown): null {
   throw error;
 }
 
-/** Of a longer one the newest lines are read. */
+/** Of a longer file only the newest lines are read. */
 const MOST_BYTES = 8_000_000;
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
 
@@ -136,7 +136,7 @@ export async function appendLines(
   }
 }
 
-/** False where a process died while it wrote: then that line alone is lost. */
+/** False if a process died while writing: then only that line is lost. */
 async function endsInLine(file: FileHandle): Promise<boolean> {
   const { size } = await file.stat();
   if (size === 0) return true;
@@ -180,7 +180,7 @@ function isLine(value: unknown): value is SessionLine {
   return isRole && typeof content === 'string' && typeof ts === 'number';
 }
 
-/** Removes those of all agents that nothing was added to since. */
+/** Removes all agents' transcripts unchanged since `before`. */
 export async function removeSessions(
   agentsFolder: string,
   before: number,
@@ -198,7 +198,7 @@ export async function removeSessions(
   }
 }
 
-/** None where there is no such folder, or another thing has its name. */
+/** Empty if the folder does not exist or is something else. */
 async function namesOf(folder: string): Promise<string[]> {
   return readdir(folder).catch(() => []);
 }

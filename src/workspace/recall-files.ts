@@ -1,6 +1,6 @@
 /**
- * What recall indexes of the workspace, beside the memory of personas: MEMORY.md, and the notes and days of `memory/`, as
- * they were imported or written. Agents work there, too, so no link is followed.
+ * The workspace files that recall indexes, in addition to personas' memory: MEMORY.md, and the notes and days
+ * in `memory/`, imported or written. Agents work there, too, so no link is followed.
  */
 import { lstatSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
@@ -16,12 +16,12 @@ const MOST_FILES = 5_000;
 const ROOT_FILES = /^MEMORY(?:\.imported(?:-\d{1,9})?)?\.md$/;
 const NOTES = /^memory\/(?:[^/]+\/)*[^/.][^/]*\.md$/;
 
-/** The files of personas, and those of the workspace in a scope of its own. `folder`: `data/workspace`. */
+/** Adds the workspace's files to the personas', in a scope of their own. `folder`: `data/workspace`. */
 export function withWorkspace(
   personas: RecallFiles,
   { folder, log }: { folder: string; log: Log },
 ): RecallFiles {
-  /** The folder itself may be a link of an operator's. */
+  /** The folder itself may be an operator's link. */
   const rootOf = () => realpath(folder);
 
   async function list(): Promise<RecallFile[]> {

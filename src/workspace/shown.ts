@@ -1,7 +1,7 @@
 /**
- * Files of the workspace and of agents as a prompt shows them: trimmed, and cut to a budget with a marker. They are read
- * again when they have changed, and no further than a prompt shows. What cannot be read counts as empty, and that is
- * logged: no file prevents a reply.
+ * Files of the workspace and of agents in a prompt: trimmed, and cut to a budget with a marker. Changed files
+ * are reread, and only as far as a prompt shows. An unreadable file counts as empty and is logged: no file
+ * prevents a reply.
  */
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,9 +15,9 @@ import type { Workspace } from '../core/persona.js';
 import type { Agents } from '../core/task.js';
 import { beginningOf, namesBelow } from './inside.js';
 
-/** The longest budget of any file but MEMORY.md and the days of the log, whose budgets are configured. */
+/** The largest fixed budget. MEMORY.md and the days of the log have configured ones. */
 const LONGEST = 16_000;
-/** Of a character (UTF-16 unit) of UTF-8, and what white space may stand before the first word. */
+/** Maximum UTF-8 bytes per UTF-16 unit, and allowance for white space before the first word. */
 const BYTES_PER_CHAR = 3;
 const MARGIN_BYTES = 64_000;
 
@@ -27,23 +27,23 @@ interface FileBeginning {
   isWhole: boolean;
 }
 
-/** Older days come before a prompt only when newer ones are taken away. */
+/** Older days reach a prompt only after newer ones are deleted. */
 const MOST_DAYS = 60;
 
 const NO_TEXT: FileBeginning = { text: '', isWhole: true };
 
-/** What the markers of the days name. */
+/** The settings that the days' markers name. */
 export interface DailyMarkers {
   perDay: string;
   all: string;
 }
 
 export interface ShownFiles {
-  /** At most `max` characters; `limit` is what the marker says: the setting and its number. */
+  /** At most `max` characters; `limit`: the setting and its number, for the marker. */
   text(name: string, max: number, limit: [name: string, number: number]): Promise<string>;
-  /** As much as any prompt may show of these files and of the newest days of a folder, by name; without empty ones. */
+  /** As much as any prompt may show of these files and the folder's newest days, without empty ones. */
   all(names: readonly string[], folder: string): Promise<ReadonlyMap<string, string>>;
-  /** The latest days of a folder, as those of a chat's log. */
+  /** The latest days of a folder, in the format of a chat's log. */
   days(folder: string, today: string, limits: DailyMarkers): Promise<string>;
 }
 
@@ -51,7 +51,7 @@ export function createShownFiles(budgets: MemoryBudgets, log: Log) {
   const chars = Math.max(LONGEST, budgets.longTermMaxChars, budgets.dailyPerDayMaxChars);
   const readers = new Map<string, ReturnType<typeof readersIn>>();
 
-  /** What lies in a folder, links to it followed. */
+  /** The files in a folder, links to it resolved. */
   return async function filesIn(folder: string): Promise<ShownFiles> {
     const root = await realpath(folder).catch(() => folder);
     const { textAt, datesAt } = kept(root);
@@ -130,7 +130,7 @@ export function createPromptFiles({ workspace, agents, origins }: PromptFilesPar
       try {
         return await write();
       } finally {
-        // Also what a call has written that then failed, or was ended.
+        // Also writes of a call that then failed or was ended.
         for (const [file, text] of await texts()) {
           const lines = addedLines(before.get(file) ?? '', text);
           if (lines.length > 0) await origins.markOutside(file, lines);

@@ -1,6 +1,6 @@
 /**
- * The workspace on disk, `data/workspace`, for prompts (step 4 of the route, tasks), the board and tools. Writes go through the
- * updater of memory, so that no change of a file is lost.
+ * The workspace on disk, `data/workspace`, for prompts (step 4 of the route, tasks), the board and tools.
+ * Writes use memory's updater, so that no change of a file is lost.
  */
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
@@ -26,7 +26,7 @@ export interface WorkspaceOptions {
   folder: string;
   budgets: MemoryBudgets;
   exclusive: Exclusive;
-  /** Where lines of its files come from. */
+  /** Origins of lines in its files. */
   origins: Pick<Origins, 'originIn'>;
   log: Log;
 }
@@ -34,16 +34,16 @@ export interface WorkspaceOptions {
 const FILES: Record<WorkspaceFile, string> = { plan: 'task.md', memory: 'MEMORY.md' };
 const DAYS = 'memory';
 
-/** Seed 003's, in the order in which a prompt shows them. */
+/** Seed 003's files, in the order of the prompt. */
 const BOOTSTRAP = ['AGENTS.md', 'SOUL.md', 'IDENTITY.md', 'USER.md', 'TOOLS.md'];
-/** How much a prompt shows of each of them, of all together, and of the plan, in characters. */
+/** Characters in a prompt: of each file, of all together, and of the plan. */
 const FILE_CHARS = 6_000;
-/** AGENTS.md is mostly the longest file, and rules the workspace. */
+/** AGENTS.md is usually the longest file, and governs the workspace. */
 const AGENTS_CHARS = 12_000;
 const FILES_CHARS = 22_000;
 const PLAN_CHARS = 8_000;
 
-/** The tag of a file that is not there. */
+/** The tag of a missing file. */
 const NO_FILE = 'none';
 
 export function createWorkspace({ folder, budgets, exclusive, origins, log }: WorkspaceOptions): Workspace {
@@ -53,7 +53,7 @@ export function createWorkspace({ folder, budgets, exclusive, origins, log }: Wo
   async function made(): Promise<string> {
     const root = await ownFolder(folder);
     await mkdir(join(root, DAYS), { recursive: true, mode: 0o700 }).catch((error: unknown) => {
-      // The obstacle is reported when it is read; the rest works without it.
+      // Reading it reports the problem; the rest works without it.
       log.warn(
         { path: join(root, DAYS), error: describe(error) },
         'the workspace has no folder for daily logs',

@@ -1,14 +1,14 @@
 /**
- * The JSON objects in what a model wrote: in prose, in fences, bare. One pass over the text, whatever stands in it: two
- * megabytes of braces take no longer than two megabytes of prose. Pure.
+ * Finds the JSON objects in a model's text: in prose, in fences, bare. One pass, in linear time whatever the
+ * text contains: two megabytes of braces take no longer than two megabytes of prose. Pure.
  */
 
-/** An object nested deeper than this is none. */
+/** Objects nested deeper are ignored. */
 const DEEPEST = 200;
 
 export interface FoundObject {
   value: Record<string, unknown>;
-  /** Where it stands: up to and without `to`. */
+  /** Its range: `to` is exclusive. */
   from: number;
   to: number;
 }
@@ -27,18 +27,18 @@ export function objectsIn(text: string): FoundObject[] {
     const last = scanned.at(-1);
     from = text.indexOf('{', last?.[0] === from ? last[1] : from + 1);
   }
-  // One that was found in a text which then turned out to be another's string is within that other.
+  // A later match may enclose an earlier one as part of a string.
   return withoutNested(found);
 }
 
-/** The objects of a type, also those that another object holds, in order. */
+/** All objects of a type in order, nested ones included. */
 export function typedIn(text: string, type: string): FoundObject[] {
   return objectsIn(text).flatMap(({ value, from, to }) =>
     ofType(value, type).map((each) => ({ value: each, from, to })),
   );
 }
 
-/** The text of a plain JSON object; null for anything else. */
+/** Parses a plain JSON object; null for anything else. */
 export function parsed(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -52,7 +52,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The same text for two values that say the same, in whatever order their fields stand. */
+/** Equal texts for values that differ only in the order of their fields. */
 export function canonical(value: unknown): string {
   return JSON.stringify(value, (_, each: unknown) =>
     isObject(each)
@@ -79,12 +79,12 @@ function withoutNested(found: FoundObject[]): FoundObject[] {
 }
 
 const SPACE = /[ \t\r\n]*/y;
-/** Numbers and words; what they are exactly is for JSON.parse. */
+/** Numbers and words; JSON.parse checks them. */
 const PLAIN = /[-+.\w]+/y;
 
 /**
- * Reads from an opening brace on as long as it is JSON. Comes back with the object; where it breaks off, with those that
- * were closed before. Each brace that it has read as one is marked: it opens nothing else, so nobody need read on from there again.
+ * Reads from an opening brace for as long as the text is JSON. Returns the object; if it breaks off, those
+ * already closed in it. Marks each opening brace read as such, so that no later scan starts there.
  */
 function scan(text: string, from: number, seen: Uint8Array): Span[] {
   const open: { at: number; isObject: boolean }[] = [];

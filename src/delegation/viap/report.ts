@@ -1,6 +1,6 @@
 /**
- * The report of VIAP v3 (seed 000): an agent's last answer holds exactly one, and whatever else stands in it is discarded.
- * Where there is none, the agent is asked once more; then the gateway writes one itself. Pure.
+ * The report of VIAP v3 (seed 000): an agent's last answer contains exactly one, and anything else in it is
+ * discarded. If it is missing, the agent is asked once more; then the gateway writes one itself. Pure.
  */
 
 import { isAbsolute, resolve } from 'node:path';
@@ -14,7 +14,7 @@ import { type FoundFile, findArtifact } from '../place.js';
 import { canonical, parsed, typedIn } from './objects.js';
 import type { ViapTask } from './task.js';
 
-/** Of one text in a report, and of one list. */
+/** Limits of one text in a report, and of one list. */
 const MOST_CHARS = 8_000;
 const MOST_ITEMS = 300;
 const TAIL_CHARS = 2_000;
@@ -33,7 +33,7 @@ const tail = z
   .optional()
   .catch(undefined);
 
-/** What in the list has another form is left out. */
+/** Drops items of the wrong form. */
 function listOf<Item extends z.ZodType>(item: Item) {
   return z
     .array(z.unknown())
@@ -72,7 +72,7 @@ const errorForm = z.union([
   z.object({ where: words.catch(''), message: words, stderr_tail: tail }),
 ]);
 
-/** Whatever of an agent's report can be used. */
+/** Accepts the usable part of an agent's report. */
 const reportForm = z.object({
   success: z.unknown().transform((value) => value === true),
   summary: words,
@@ -114,8 +114,8 @@ export interface ViapReport extends z.output<typeof reportForm> {
 type ReadReport = { ok: true; report: ViapReport } | { ok: false; reason: string };
 
 /**
- * The whole text, a fence, or an object in prose: wherever it stands, it is found as the object that it is, and of several
- * that say the same any will do. `reason` is for whoever wrote the answer.
+ * Finds the report as the whole text, in a fence or in prose; of several equal ones any will do. `reason` is
+ * for the author of the answer.
  */
 export function readReport(answer: string, taskId: string): ReadReport {
   const found = typedIn(answer, VIAP_REPORT);
@@ -128,7 +128,7 @@ export function readReport(answer: string, taskId: string): ReadReport {
   const { value } = last;
   const lacks = lacking(value);
   if (lacks.length > 0) return refused(`The report needs ${lacks.join(', ')}.`);
-  // Not quoted: what an answer holds is no word of whoever asks again, who would name a host with it.
+  // Not quoted: text of the answer must not enter our own question, which could then name a host.
   if (value.task_id !== taskId) return refused("The report's task_id is not that of this task.");
   return {
     ok: true,
@@ -136,7 +136,7 @@ export function readReport(answer: string, taskId: string): ReadReport {
   };
 }
 
-/** What the agent is asked once, when its last answer held no report. */
+/** Asked once, if the agent's last answer had no report. */
 export function repairRequest(reason: string, taskId: string): string {
   return (
     `Your last answer cannot be used as the report: ${reason} Do nothing further, and answer once more with exactly one ` +
@@ -146,7 +146,7 @@ export function repairRequest(reason: string, taskId: string): string {
   );
 }
 
-/** What the gateway reports itself. `tail`: the end of what there is to look at. */
+/** The gateway's own report. `tail`: the end of the output. */
 export function failureReport(
   task: ViapTask,
   { where, message, tail }: { where: string; message: string; tail?: string },
@@ -172,7 +172,7 @@ function refused(reason: string): ReadReport {
   return { ok: false, reason };
 }
 
-/** Somebody has begun to write one. */
+/** Whether somebody began to write one. */
 function isBegun(text: string): boolean {
   return /"type"\s*:\s*"VIAP_V3_REPORT"/.test(text);
 }
@@ -188,12 +188,12 @@ function lacking(value: Record<string, unknown>): string[] {
   return needs.flatMap(([field, isThere]) => (isThere ? [] : [field]));
 }
 
-/** The last so many characters, without half a character before them. */
+/** The last `most` characters, without a leading half of a surrogate pair. */
 function endOf(text: string, most: number): string {
   return text.length <= most ? text : text.slice(-most).replace(/^[\udc00-\udfff]/, '');
 }
 
-/** What the gateway saw of the run. */
+/** The gateway's own record of the run. */
 interface RunRecord {
   steps: readonly Step[];
   place: AgentPlace;
@@ -203,8 +203,8 @@ interface RunRecord {
 }
 
 /**
- * Puts what the gateway knows itself into a report: every command that really ran, with its folder, the true times, whether
- * the artifacts are there, and whether a call was refused that leaves the machine.
+ * Fills in a report from the gateway's own record: every command that really ran, with its folder, the true
+ * times, whether the artifacts exist, and whether a call to the outside was refused.
  */
 export async function completeReport(report: ViapReport, facts: RunRecord): Promise<ViapReport> {
   const { startedAt, endedAt, wasExternalRefused } = facts;
@@ -263,7 +263,7 @@ interface RanCommand {
 
 const MOST_RESULT_CHARS = 1_000;
 
-/** Every command that was begun, in order. */
+/** All commands that were started, in order. */
 function commandsIn({ steps, place }: RunRecord): RanCommand[] {
   const calls = new Map<string, ToolCall>();
   const results = new Map<string, string>();
@@ -290,7 +290,7 @@ function commandsIn({ steps, place }: RunRecord): RanCommand[] {
   });
 }
 
-/** A step that names a command which ran gets its true folder; what no step names comes behind them. */
+/** A step that names an executed command gets its true folder; commands without a step are appended. */
 function withCommands(steps: readonly ReportStep[], ran: readonly RanCommand[]): ReportStep[] {
   const left = [...ran];
   const named = steps.map((step) => {

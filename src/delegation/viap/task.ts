@@ -1,11 +1,11 @@
 /**
- * The task of VIAP v3 (seed 000): what a persona hands to an agent. Six fields are required; the others are taken as far
- * as they can be used, and never a reason to refuse. Pure.
+ * The task of VIAP v3 (seed 000), from a persona to an agent. Six fields are required; the others are used as
+ * far as possible, and never a reason to refuse. Pure.
  */
 import { isObject, objectsIn, parsed, typedIn } from './objects.js';
 
 export interface ViapTask {
-  /** Whoever gave it chose it: no part of a path. */
+  /** Chosen by the task's author: not safe in a path. */
   taskId: string;
   title: string;
   goal: string;
@@ -13,7 +13,7 @@ export interface ViapTask {
   env: Record<string, string>;
   args: string[];
   timeBudgetMin: number;
-  /** As it was given. */
+  /** As given. */
   raw: Record<string, unknown>;
 }
 
@@ -24,7 +24,7 @@ export const VIAP_TASK = 'VIAP_V3_TASK';
 const MOST_CHARS = 200_000;
 const DEFAULT_BUDGET_MIN = 30;
 
-/** An object, or a text that holds exactly one. `reason` is a sentence for the model that gave it. */
+/** From an object, or a text that contains exactly one. `reason` is a sentence for the model that gave it. */
 export function readViapTask(given: unknown): ReadTask {
   const found = typeof given === 'string' ? taskIn(given) : isObject(given) ? given : NO_TASK;
   if (typeof found === 'string') return { ok: false, reason: found };
@@ -36,7 +36,7 @@ export function readViapTask(given: unknown): ReadTask {
   return { ok: true, task: taskOf(found) };
 }
 
-/** Or why there is none. */
+/** Or the reason why there is none. */
 function taskIn(text: string): Record<string, unknown> | string {
   if (text.length > MOST_CHARS) return TOO_LARGE;
   const tasks = typedIn(text, VIAP_TASK);
@@ -44,11 +44,11 @@ function taskIn(text: string): Record<string, unknown> | string {
   if (second !== undefined) {
     return `There are ${tasks.length} tasks in it: give exactly one ${VIAP_TASK}, and call once for each.`;
   }
-  // One that is broken beside a whole one is a second one, too.
+  // A broken one next to a complete one also counts as a second.
   const beside = first ? text.slice(0, first.from) + text.slice(first.to) : text;
   if (/"type"\s*:\s*"VIAP_V3_TASK"/.test(beside)) return BROKEN;
   if (first !== undefined) return first.value;
-  // Without its type: what else it lacks can be said.
+  // Without its type, the reason can still name what else is missing.
   const alone = parsed(text) ?? (objectsIn(text).length === 1 ? objectsIn(text)[0]?.value : undefined);
   return alone ?? NO_TASK;
 }
@@ -61,7 +61,7 @@ function fits(given: Record<string, unknown>): boolean {
   try {
     return JSON.stringify(given).length <= MOST_CHARS;
   } catch (error) {
-    // Nested so deeply that it cannot be written down.
+    // Nested too deeply to be serialised.
     if (error instanceof RangeError) return false;
     throw error;
   }
@@ -83,7 +83,7 @@ function areInstructions(given: unknown): boolean {
   return Array.isArray(given) && given.length > 0 && given.every((each) => textOf(each) !== null);
 }
 
-/** Only of what lacks nothing. */
+/** Requires all mandatory fields. */
 function taskOf(raw: Record<string, unknown>): ViapTask {
   const inputs = partOf(raw, 'inputs');
   const budget = partOf(raw, 'constraints').time_budget_min;
@@ -109,7 +109,7 @@ function textOf(given: unknown): string | null {
   return typeof given === 'string' && given.trim() !== '' ? given : null;
 }
 
-/** Names that a shell can have; values as text. */
+/** Valid variable names only; values become text. */
 function environmentOf(given: unknown): Record<string, string> {
   if (!isObject(given)) return {};
   return Object.fromEntries(

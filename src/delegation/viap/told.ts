@@ -1,6 +1,6 @@
 /**
- * What is told of a task's end: to the persona that gave it, in lines that it retells to people in its own words, and to
- * the journal. Pure.
+ * Messages about a task's end: to the persona that delegated it, in lines that it retells in its own words,
+ * and to the journal. Pure.
  */
 
 import { redactor } from '../../core/command-env.js';
@@ -15,7 +15,7 @@ export type OutcomeEnd =
   | { kind: 'error'; reason: string };
 
 export interface OutcomeTold {
-  /** The first paragraph can be told to people as it stands (`core/task.ts`). */
+  /** The first paragraph can be shown to people unchanged (`core/task.ts`). */
   text: string;
   content: Record<string, unknown>;
 }
@@ -26,7 +26,7 @@ const MOST_SUMMARY_CHARS = 800;
 const MOST_ITEM_CHARS = 400;
 const MOST_ITEMS = 15;
 
-/** `task`: null if it cannot be read any more. */
+/** `task`: null if it is no longer readable. */
 export function outcomeTold(task: ViapTask | null, agent: string, end: OutcomeEnd): OutcomeTold {
   const clean = redactor(task?.env ?? {});
   const name = task ? `The task “${oneLine(task.title, MOST_TITLE_CHARS)}”` : `A task for ${agent}`;
@@ -93,7 +93,7 @@ function errorLine({ where, message }: ReportError): string {
   return where === '' ? message : `${where}: ${message}`;
 }
 
-/** Nothing that a report says begins a line, or ends the paragraph. */
+/** Keeps a report's text from beginning a line or ending the paragraph. */
 function oneLine(text: string, most: number): string {
   const line = text.replaceAll(/[\s\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim();
   return line.length <= most ? line : `${cutAt(line, most)} …`;
@@ -105,7 +105,7 @@ function cleaned(report: ViapReport, clean: (text: string) => string): Record<st
   );
 }
 
-/** Of a report, which is nested no deeper than its type says. */
+/** For a report, whose nesting its type limits. */
 function cleanedValue(value: unknown, clean: (text: string) => string): unknown {
   if (typeof value === 'string') return clean(value);
   if (Array.isArray(value)) return value.map((each) => cleanedValue(each, clean));
