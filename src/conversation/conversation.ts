@@ -62,7 +62,7 @@ export interface InsideEvent {
   personaId: PersonaId | null;
   /** The journal's content. Default: the text. */
   content?: Record<string, unknown>;
-  /** It contains words from outside. Absent: it does not. */
+  /** It contains untrusted text. Absent: it does not. */
   tainted?: true;
 }
 

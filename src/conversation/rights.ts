@@ -114,7 +114,7 @@ async function peopleIn(
     if (author.kind === 'gateway') {
       const jobId = jobOfEvent(platformMessageId);
       const job = jobId === null ? null : await store.job(jobId);
-      // A job is nobody's if it is a persona's own idea or may come from words from outside.
+      // A job is nobody's if it is a persona's own idea or may come from untrusted text.
       if (job === null || job.followUp || job.tainted || job.senderId === '') return [];
       const { senderId: id } = job;
       people.set(id, people.get(id) ?? { id, administrator: false });

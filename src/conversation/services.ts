@@ -159,7 +159,7 @@ export interface DailyLimits {
   meter(payer: Payer): MeteredModel;
 }
 
-/** Who is charged. */
+/** The account to charge. */
 export interface Payer {
   room: RoomId;
   personaId: PersonaId;

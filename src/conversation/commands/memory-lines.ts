@@ -129,7 +129,7 @@ export function broughtBy(line: RememberedLine, versions: Version[]): Version | 
   return found ?? null;
 }
 
-/** Whether a current line of this tier was written after reading words from outside. */
+/** Whether a current line of this tier was written after reading untrusted text. */
 export function holdsOutside(versions: Version[], file: string, tier: Tier, text: string): boolean {
   return text.split('\n').some((raw) => {
     const line = raw.trim();

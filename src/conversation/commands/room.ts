@@ -46,7 +46,7 @@ export const reset: ChatCommand = {
     // Meanwhile, nothing of this conversation may be written to memory or an archive.
     await services.windows.halt(command.room, personaId);
     await markArchives(command, services);
-    // Repeated after the command (command-lane.ts); done here too, in case a crash comes between.
+    // Repeated after the command (receive/commands.ts); done here too, in case a crash comes between.
     await forgetCopies(services, command.chat.id, personaId).catch((error) => {
       services.log.error({ err: error, chat: command.chat.id }, 'records of turns could not be removed yet');
     });

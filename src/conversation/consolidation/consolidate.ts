@@ -243,7 +243,7 @@ function draftOf(memory: Memory, given: Tiers): TierDraft {
   };
 }
 
-/** Share of the words of tiers 1 and 2 that may be lost; more in a small memory, where one resolved contradiction is a large part. */
+/** Share of the words of tiers 1 and 2 that may be lost; more while the loss is at most `FEW_LOST` words. */
 const MOST_LOST = 0.4;
 const MOST_LOST_OF_FEW = 0.6;
 const FEW_LOST = 8;

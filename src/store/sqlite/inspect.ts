@@ -148,7 +148,7 @@ async function withFile<T>(
   }
 }
 
-// ── What is stored of a turn ────────────────────────────────────────────────────────────────────────────────
+// ── Stored turns ───────────────────────────────────────────────────────────────────────────────────────────
 
 interface ReplayTurnRow extends Omit<TurnInStore, 'batch' | 'reply' | 'steps' | 'sends'> {
   batch: string;

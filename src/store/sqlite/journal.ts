@@ -31,7 +31,7 @@ export function turnOf(origin: string): string {
     end`;
 }
 
-// ── Entries of what is sent ─────────────────────────────────────────────────────────────────────────────────
+// ── Entries of sends ───────────────────────────────────────────────────────────────────────────────────────
 
 /** Status of a send; `of`: alias of the outbox entry. */
 const statusOf = (of: string) => `case when ${of}.finished_at is null then 'pending'
@@ -256,7 +256,7 @@ export function callCameBack(
   writeJournal(db, [{ kind: 'event', entry, chatId, room, personaId, turnId }], null);
 }
 
-// ── What a turn, a task or a process that is over has left, and what is forgotten ───────────────────────────
+// ── Ends of turns, tasks and processes; forgetting ─────────────────────────────────────────────────────────
 
 /** Marks archived entries as outdated in their file; `working.log` follows every change anyway. */
 const REFILED = `filed = case filed when 'log' then 'log' else 'stale' end`;

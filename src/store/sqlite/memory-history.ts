@@ -1,6 +1,6 @@
 /**
- * The history of memory: versions of its files, lines that come from outside, the memory last given to a persona, and
- * message traces (`/memory why`, `coterie doctor`).
+ * The history of memory: versions of its files, untrusted lines, the memory last given to a persona, and message traces
+ * (`/memory why`, `coterie doctor`).
  */
 import { hasMarker } from '../../core/cut.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -12,9 +12,9 @@ import type { version } from './schema.js';
 import { bound, columns, insertInto, type Row } from './sql.js';
 import { findView, MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
 
-// ── Lines from outside: digests of them, so that nothing of what they say is kept here ──────────────────────
+// ── Untrusted lines: kept as digests, so that their text is not stored here ────────────────────────────────
 
-/** Maximum per file. Beyond it the whole file counts as from outside, because a dropped line could still be in it. */
+/** Maximum per file. Beyond it the whole file counts as untrusted, because a dropped line could still be in it. */
 const MOST_LINES = 20_000;
 const WHOLE = '';
 const MARK_LINE = `

@@ -85,7 +85,7 @@ function isForgotten(db: Statements, { origin }: SentRow): boolean {
   return db.get(FORGOTTEN, { origin }) !== undefined;
 }
 
-/** Whether its turn had read words from outside or is no longer stored; false for the gateway's messages. */
+/** Whether its turn had read untrusted text or is no longer stored; false for the gateway's messages. */
 function isFromOutside(db: Statements, { origin }: SentRow): boolean {
   const turnId = db.value<string | null>(`select ${turnOf('@origin')}`, { origin }) ?? null;
   if (turnId === null) return false;

@@ -30,7 +30,7 @@ export function freeRoom(db: Statements, room: RoomId): void {
   db.run('update room set lease_owner = null where id = ?', room);
 }
 
-// ── What there is to do ─────────────────────────────────────────────────────────────────────────────────────
+// ── Pending work ───────────────────────────────────────────────────────────────────────────────────────────
 
 /** More messages would not fit a prompt; the rest goes to the next turn. */
 const MOST_WAITING = 500;
@@ -93,7 +93,7 @@ function toWaiting(row: WaitingRow): StoredMessage {
   return row.isLate === 1 ? { ...toMessage(row), late: true } : toMessage(row);
 }
 
-// ── A turn begins ───────────────────────────────────────────────────────────────────────────────────────────
+// ── Starting a turn ────────────────────────────────────────────────────────────────────────────────────────
 
 type StartTurn = Parameters<RoomStore['startTurn']>[0];
 
@@ -177,7 +177,7 @@ function markHeard(db: Database, note: HeardNow): boolean {
   return true;
 }
 
-// ── A turn goes on ──────────────────────────────────────────────────────────────────────────────────────────
+// ── Resuming a turn ────────────────────────────────────────────────────────────────────────────────────────
 
 const CLAIM = `
   update room set lease_owner = @owner, lease_until = @until, fence = fence + 1

@@ -74,7 +74,7 @@ export const room = sqliteTable(
   (t) => [index('room_exchange').on(t.id).where(sql`${t.exchange} is not null`)],
 );
 
-// ── What was said ──────────────────────────────────────────────────────────────────────────────────────────
+// ── Messages ───────────────────────────────────────────────────────────────────────────────────────────────
 
 export const message = sqliteTable(
   'message',
@@ -117,7 +117,7 @@ export const message = sqliteTable(
     forwardedFrom: text('forwarded_from'),
     /** Equal for all items of an album; null if it is not in one. */
     album: text('album'),
-    /** Words from outside: a forward, a file, a stranger, or an answer to such words. */
+    /** Untrusted text: a forward, a file, a stranger, or an answer to such text. */
     tainted: flag('tainted').notNull().default(false),
     /** Names in the text that the sender did not type and that could be taken for an address; null if none. */
     mentions: text('mentions', { mode: 'json' }).$type<string[]>(),
@@ -169,7 +169,7 @@ export const view = sqliteTable(
     /** Tokens of its last request: as counted by the server, and as estimated here. */
     counted: integer('counted'),
     estimated: integer('estimated'),
-    /** The summary includes words from outside. */
+    /** The summary includes untrusted text. */
     tainted: flag('tainted').notNull().default(false),
   },
   (t) => [primaryKey({ columns: [t.roomId, t.personaId] })],
@@ -228,7 +228,7 @@ export const version = sqliteTable(
   (t) => [uniqueIndex('version_by_id').on(t.id), index('version_of').on(t.chatId, t.personaId, t.n)],
 );
 
-/** Lines of files written after words from outside had been read (`Origins`), by `lineKey`; '' is the whole file. */
+/** Lines of files written after untrusted text had been read (`Origins`), by `lineKey`; '' is the whole file. */
 export const outsideLine = sqliteTable(
   'outside_line',
   {

@@ -1,7 +1,6 @@
 /**
- * Transcripts: what was said in a room, and what a persona heard, in the order of hearing, as windows (step 4 of the
- * route) and spans (for flushes and archives). Reads only what the persona's view still includes. Also adds a persona's
- * messages.
+ * The transcript of a room, and what a persona heard of it in order of hearing: windows (step 4 of the route) and spans (for
+ * flushes and archives). Reads only what the persona's view still includes. Also adds a persona's messages.
  */
 import type { Greeting } from '../../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -150,7 +149,7 @@ export function behindReset({ resetAt }: { resetAt: number }, place: Position): 
   return isAfter(place, reset) ? place : reset;
 }
 
-// ── What it heard ───────────────────────────────────────────────────────────────────────────────────────────
+// ── Hearings ───────────────────────────────────────────────────────────────────────────────────────────────
 
 /** A message; `steps`: a JSON array of JSON texts, if the persona's own turn used tools. */
 interface LineRow extends HeardRow {
@@ -265,7 +264,7 @@ export function transcriptStore(db: Database): TranscriptStore {
   };
 }
 
-// ── What a persona says ─────────────────────────────────────────────────────────────────────────────────────
+// ── A persona's messages ───────────────────────────────────────────────────────────────────────────────────
 
 const SAY = `
   insert into message (room_id, chat_id, account, moves, author_kind, author_id, author_name, administrator, text,
@@ -282,7 +281,7 @@ export interface Spoken {
   text: string;
   /** A reaction instead of words. */
   wordless?: boolean;
-  /** It answers words from outside. */
+  /** It answers untrusted text. */
   tainted?: boolean;
   turnId: string | null;
   /** The other personas addressed, and those that overhear it. */

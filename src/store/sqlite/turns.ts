@@ -48,7 +48,7 @@ function usesTools(step: Step): boolean {
   return step.kind !== 'answer' || step.calls.length > 0;
 }
 
-// ── A suspended turn goes on ────────────────────────────────────────────────────────────────────────────────
+// ── Resuming a suspended turn ──────────────────────────────────────────────────────────────────────────────
 
 const SUSPENDED = `
   select id, room_id as room, persona_id as personaId from turn

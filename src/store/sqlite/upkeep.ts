@@ -135,7 +135,7 @@ function runEach(db: Statements, statements: string[], ids: unknown[], most: num
   return statements.reduce((sum, sql) => sum + db.run(sql, { ...values, most: most - sum }).changes, 0);
 }
 
-// ── What was forgotten: the ids of messages that a platform may deliver again are kept that long, without text ──
+// ── Forgotten messages: ids are kept, without text, while a platform may redeliver them ────────────────────
 
 /** Platforms redeliver unacknowledged messages for about a day. */
 const REDELIVERED_FOR_MS = 2 * DAY_MS;

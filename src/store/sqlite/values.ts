@@ -7,7 +7,7 @@ import { newestSent } from './live.js';
 import { deliveryOf } from './outbox.js';
 import { insertInto, upsert } from './sql.js';
 
-// ── Usage: by a persona in a chat (`usage`), and by a person (`spent`), where that is asked for ─────────────
+// ── Usage: per persona and chat (`usage`), and per person (`spent`) if a limit needs it ────────────────────
 
 const ADD_TO_PERSONA = `
   ${insertInto('usage', 'chatId day personaId turns inputTokens outputTokens cachedTokens cost')}

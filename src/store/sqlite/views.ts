@@ -116,7 +116,7 @@ function archiveFor(db: Statements, now: ViewRecord, file: string, to: Position)
   return isAfter(span.after, now.windowAfter) || isAfter(to, span.to) ? null : span;
 }
 
-/** Whether words from outside are in the messages that leave the window, or in the previous summary. */
+/** Whether untrusted text is in the messages that leave the window, or in the previous summary. */
 function summaryIsTainted(db: Statements, view: ViewRecord, to: Position): boolean {
   const { room, personaId, resetAt, windowAfter, tainted } = view;
   const span = ends({ after: windowAfter, to });
