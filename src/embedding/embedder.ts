@@ -19,7 +19,6 @@ export interface VectorAsk {
 /** A retry is useless until an operator changes something. */
 export class LastingFault extends Fault {}
 
-/** An embedding server, or workers behind a queue. */
 export interface VectorSource {
   /** The address as shown to an operator. */
   readonly place: string;

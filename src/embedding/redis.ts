@@ -44,7 +44,6 @@ export interface EmbeddingMetrics {
     labels: { outcome: string },
     by?: number,
   ): void;
-  /** One request to the embedding server. */
   observe(name: 'embedding_seconds', seconds: number): void;
 }
 

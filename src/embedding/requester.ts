@@ -17,7 +17,6 @@ import { type EmbeddingMetrics, openRedis, type RedisConnection, readReply, writ
 
 interface RequesterOptions extends GivenRecipe {
   redisUrl: string;
-  /** Such as `queue:gpu_heavy`. */
   queue: string;
   /** The list for replies, used by this process only. With the same name after a restart, late replies are cleared. */
   replyTo?: string;
@@ -171,7 +170,6 @@ class Requester implements VectorSource {
     }
   }
 
-  /** One timer for all requests. */
   private async watchTime(): Promise<void> {
     if (this.isWatching) return;
     this.isWatching = true;
@@ -319,7 +317,6 @@ export function createQueueLimit() {
   let stale = 0;
 
   return {
-    /** How many more may be pushed now. */
     free: () => Math.max(0, most - inQueue),
     pushed(count: number): void {
       inQueue += count;

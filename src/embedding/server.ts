@@ -42,7 +42,6 @@ type Answer =
   | { kind: 'vectors'; vectors: (number[] | null)[]; model: string | null }
   /** The texts are refused. `transient`: a retry may succeed. */
   | { kind: 'refused'; words: string; tooLong: boolean; transient: boolean }
-  /** Overloaded. */
   | { kind: 'busy'; words: string; waitMs: number | null }
   /** The server fails for any text. `lasting`: a retry is useless. */
   | { kind: 'broken'; words: string; lasting?: true };
@@ -152,7 +151,6 @@ class EmbeddingServer implements VectorSource {
     return { refused: words };
   }
 
-  /** One request, retried while the server is busy. */
   private async askWhileBusy(
     texts: string[],
     call: EmbeddingCall,

@@ -38,7 +38,6 @@ export function createWorkerPresence(
 ) {
   const { worker } = replier;
 
-  /** Returns the jobs of dead workers to the queue. */
   async function takeOver(): Promise<void> {
     const others = (await redis.smembers(keys.workers)).filter((name) => name !== worker);
     if (others.length === 0) return;
@@ -83,7 +82,6 @@ export function createWorkerPresence(
     log.error({ task_id: job?.taskId, list: keys.dead }, 'embedding workers died of a job; job parked');
   }
 
-  /** Returns this worker's jobs to the queue. */
   async function giveBack(): Promise<number> {
     const list = keys.taken(worker);
     const jobs = await redis.llen(list);
@@ -147,7 +145,6 @@ interface WorkerJobsOptions {
   metrics: EmbeddingMetrics;
 }
 
-/** A valid job, with its original text. */
 interface WantedVectors {
   text: string;
   content: string;
@@ -155,7 +152,6 @@ interface WantedVectors {
   replyTo: string;
 }
 
-/** A job that needs only its reply. */
 interface Done {
   text: string;
   outcome: 'done' | 'refused' | 'failed' | 'invalid' | 'malformed' | 'unaddressed';

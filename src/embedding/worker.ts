@@ -20,7 +20,6 @@ import { createWorkerPresence, SHOW_EVERY_MS, WorkerJobs } from './worker-jobs.j
 
 export interface WorkerOptions extends EmbeddingServerOptions {
   redisUrl: string;
-  /** Such as `queue:gpu_heavy`. */
   queue: string;
   batchSize: number;
   batchWindowMs: number;

@@ -15,7 +15,6 @@ export interface ClockParts {
   rooms: JobRooms;
   door: JobAccess;
   personas: { get(chatId: ChatId, personaId: PersonaId): Promise<unknown> };
-  /** Only chats of these channels are served. */
   channels: string[];
   rules: Rules;
   alarm: JobAlarm;
@@ -86,7 +85,7 @@ export function startJobs(parts: ClockParts, startedAt: number): () => Promise<v
 
 async function keepLooking(parts: ClockParts, startedAt: number, signal: AbortSignal): Promise<void> {
   const { clock, log, alarm } = parts;
-  /** Start of the current time without gaps. */
+  /** Since when it has checked without a gap. */
   let awakeSince = startedAt;
   let expected = startedAt;
   while (!signal.aborted) {
@@ -247,7 +246,6 @@ export function headOf(
   );
 }
 
-/** Sent once to the room. */
 export function parkedWords(job: Job, why: ParkedFor): string {
   const { n, prompt, personaId } = job;
   const what = `Scheduled task ${n} (“${shortened(prompt, 200)}”)`;

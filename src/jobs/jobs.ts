@@ -28,7 +28,6 @@ interface JobServices {
   rules: Rules;
   clock: Clock;
   newId(): string;
-  /** Called when the next due time may have changed. */
   alarm: { look(): void };
 }
 
@@ -82,7 +81,6 @@ export function createJobs({ store, door, rules, clock, newId, alarm }: JobServi
   };
 }
 
-/** The reason why the change is impossible. */
 function stateOf({ n, state, nextAt, timezone }: Job): string {
   const when = nextAt === null ? '' : ` and runs next at ${timeWithZone(nextAt, timezone)}`;
   if (state === 'active') return `Task ${n} is active${when}.`;

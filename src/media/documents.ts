@@ -18,7 +18,6 @@ function isPrintFormat(bytes: Buffer): boolean {
   return /^(%PDF-|%!PS|\{\\rtf)/.test(bytes.toString('latin1', 0, 5));
 }
 
-/** null if it is not text. */
 function decode(head: Buffer): string | null {
   const marked = byteOrderMark(head);
   if (marked === null && head.includes(0)) return null;

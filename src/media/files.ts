@@ -95,7 +95,6 @@ interface KeptFile {
 /** Recent files are kept beyond any limit: somebody may be waiting for an answer about them. */
 const RECENT_MS = 3_600_000;
 
-/** Total size of the media folder. */
 export async function mediaBytes(folder: string): Promise<number> {
   const files = await list(folder);
   return files.reduce((sum, { bytes }) => sum + bytes, 0);

@@ -17,7 +17,6 @@ interface ImageDecoder {
 }
 
 interface ImageLimits {
-  /** Time-out per picture. */
   ms: number;
   megabytes: number;
   /** An idle process, which holds some 60 MB, is killed after this time. */

@@ -104,13 +104,11 @@ interface TakenOne {
   notice: string | null;
 }
 
-/** A file's detected type and its text. */
 interface Contents {
   mimeType: string;
   read?: string;
 }
 
-/** Waits before retries after a broken connection. */
 const WAITS_MS = [1_000, 4_000];
 /** Longer recordings are not transcribed: music and lectures were not said in the chat. */
 const MOST_SECONDS = 600;

@@ -40,7 +40,6 @@ export function tellAttachment(attachment: StoredAttachment): string {
   return `[${facts.join(', ')}${why}]`;
 }
 
-/** The attachment's name in a sentence to its sender. */
 function titleOf({ kind, name }: StoredAttachment): string {
   const called = kind === 'voice' ? null : shownName(name)?.replaceAll('`', "'");
   return called ? `\`${called}\`` : `the ${KINDS[kind]}`;

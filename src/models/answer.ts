@@ -34,7 +34,6 @@ export interface AnswerReader {
   add(chunk: unknown): 'text' | 'more' | 'nothing';
   /** Size so far: text, calls and other fields. */
   bytes(): number;
-  /** The text that can be shown so far. */
   visible(): string;
   finish(): string | null;
   complete(): Answer;
@@ -145,7 +144,6 @@ const FAILED: [RegExp, string | null, string][] = [
   [/error|abort|insufficient_system_resource/i, null, 'its answer failed on the way'],
 ];
 
-/** Whether the answer reached its token limit. */
 export function isCutAtLimit(finish: string | null): boolean {
   return finish !== null && AT_THE_LIMIT.test(finish);
 }

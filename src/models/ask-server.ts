@@ -28,11 +28,9 @@ export interface ModelServer {
   baseUrl: string;
   /** null if the server needs none. */
   apiKey: string | null;
-  /** The model's name on this server. */
   name: string;
   /** Default for requests that set none. */
   temperature?: number | undefined;
-  /** Further fields of the body. */
   extra?: Record<string, unknown> | undefined;
   headers?: Record<string, string> | undefined;
 }
@@ -41,7 +39,6 @@ export interface ModelServer {
 const TRIED_AGAIN: readonly Quirk[] = ['tools', 'responses', 'images'];
 const TRY_AGAIN_MS = 60 * 60_000;
 
-/** Quirks about the output limit. */
 const LIMITS: readonly Quirk[] = ['max_tokens', 'max_completion_tokens'];
 
 /** `isRaised`: this request alone has a higher output limit. */
@@ -61,15 +58,12 @@ export class Asker {
       /** The server's address without secrets. */
       place: string;
       redact(text: string): string;
-      /** Maximum silence, in ms. */
       silenceMs: number;
       /** Maximum size of an answer, in bytes. */
       mostBytes: number;
       images: 'auto' | 'yes' | 'no';
-      /** Maximum attempts on the same server. */
       maxAttempts: number;
       ways: ServerWays;
-      /** Learns from refusals of requests that are too long. */
       window: ContextWindow;
       sizeOf(request: ModelRequest): RequestSize;
       outward: Outward;
@@ -184,7 +178,6 @@ export class Asker {
     return forgotten;
   }
 
-  /** Forgets refusals of what the server has now taken. */
   private async noteTaken(model: string, sent: ChatRequest): Promise<void> {
     const taken: Partial<Record<Quirk, boolean>> = {
       tools: sent.tools.length > 0,

@@ -202,11 +202,9 @@ export interface Further {
   why: 'empty' | 'no room' | 'cut' | 'failed call';
   request: ModelRequest;
   outputTokens: number;
-  /** The text that the further answer continues. */
   before: string;
 }
 
-/** Factor by which the output limit is raised. */
 const MORE_ROOM = 4;
 
 const SAY_SOMETHING =

@@ -12,7 +12,6 @@ export interface AudioServer {
   baseUrl: string;
   /** null if the server needs none. */
   apiKey: string | null;
-  /** The model's name on this server. */
   model: string;
 }
 

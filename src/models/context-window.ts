@@ -32,7 +32,6 @@ const KEPT_OF_WINDOW = 0.5;
 
 /** Observed since the start, over all chats. */
 interface Seen {
-  /** The most input tokens that the server has counted. */
   carried: number;
   /** The longest request answered, in estimated tokens. */
   longest: number;
@@ -85,7 +84,6 @@ export class ContextWindow {
     await this.ways.change(this.place, model, () => ({ told }));
   }
 
-  /** A request was refused as too long. */
   async refused(model: string, error: ServerErrorDetails, size: RequestSize): Promise<void> {
     // If it fits the server's own figure, our estimate was too low, and only the conversation is shortened.
     await this.learn(model, 'refused', windowSaid(error) ?? size.ample * LESS);

@@ -13,13 +13,10 @@ export interface ServerErrorDetails {
   words: string;
   status?: number | undefined;
   code?: string | undefined;
-  /** The request parameter that the server names as the reason. */
   param?: string | undefined;
   /** The context window in tokens, if the server sends it in a field (llama.cpp). */
   window?: number | undefined;
-  /** The refusal had no body. */
   isBodyEmpty?: boolean | undefined;
-  /** From the `retry-after` headers. */
   retryAfterMs?: number | undefined;
   shouldRetry?: boolean | undefined;
 }
@@ -38,7 +35,6 @@ export class ServerError extends Error {
   }
 }
 
-/** The error for a request that got no response. */
 export function connectionError(error: unknown): ServerError {
   const words = describe(rootCause(error));
   // The operating system's connect time-out.
@@ -69,7 +65,6 @@ export function refusalOf(
   });
 }
 
-/** An error that the server sends in the middle of an answer. */
 export function errorInAnswer(chunk: unknown): ServerError {
   return new ServerError({ kind: 'answered', ...errorBody(chunk) });
 }
@@ -167,7 +162,6 @@ const TOO_LONG = [
 /** Z.ai's numeric code for a prompt that is too long. */
 const TOO_LONG_CODE = '1261';
 
-/** Patterns that capture the maximum number of tokens. */
 const WINDOWS = [
   /maximum (?:context|prompt|model|input) length (?:is|of) (?:only )?([\d,_]+)/i,
   /(?<![\d,_])([\d,_]+) maximum context length/i,

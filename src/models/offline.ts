@@ -75,7 +75,6 @@ function stepFor(situation: Situation): Step {
 interface Situation {
   /** The last speaker's words since the last reply, oldest first, unescaped; without forwarded ones. */
   said: string[];
-  /** Whether pictures came with it. */
   pictures: boolean;
   /** Whether nothing was answered in this conversation yet. */
   first: boolean;
@@ -197,7 +196,6 @@ type Step = { call: { name: string; arguments: object } } | { reply: string };
 
 const READ = 'read_tiered_memory';
 const WRITE = 'write_tiered_memory';
-/** Maximum length of a fact, in characters. */
 const LONGEST_FACT = 1_000;
 const LONGEST_RECALL = 3_000;
 
@@ -226,7 +224,6 @@ function saveStep(facts: string[], situation: Situation): Step {
     : { reply: `I could not save that. The memory tool answered: ${firstLine(write)}` };
 }
 
-/** Reads this persona's memory and shows it. */
 function recallStep(situation: Situation): Step {
   const whole = situation.offers('read_memory');
   if (!whole && !situation.offers(READ)) {

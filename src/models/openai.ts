@@ -43,7 +43,6 @@ export interface OpenAiModelOptions {
   outward: Outward;
   clock: Clock;
   log: Log;
-  /** Quirks learnt of all servers. */
   ways: ServerWays;
   /** The configured context window in tokens; null if unset. */
   contextTokens: (model: string) => number | null;

@@ -61,7 +61,6 @@ type Part =
   /** The text so far was reasoning; the answer begins here. */
   | { kind: 'anew'; end: number }
   | { kind: 'calls'; end: number; calls: WrittenCall[] | null; isOpen: boolean }
-  /** The answer has ended. */
   | { kind: 'over' }
   /** Only in an unfinished text: more is needed to decide. */
   | { kind: 'undecided' };
@@ -148,11 +147,9 @@ interface Progress {
   kept: string[];
   from: number;
   at: number;
-  /** Whether any words were said so far. */
   hasWords: boolean;
   isCut: boolean;
   calls: WrittenCall[];
-  /** The text said before the first call. */
   beforeCalls: string | null;
   isBroken: boolean;
   isOpen: boolean;
@@ -208,7 +205,6 @@ function scan(progress: Progress, place: Place): string {
   return progress.isCut ? said(known).trimStart() : said(known);
 }
 
-/** `isFirst`: nothing was said before. */
 function partAt(place: Place, at: number, isFirst: boolean): Part {
   const { text, reader } = place;
   const sign = text[at];
@@ -350,7 +346,6 @@ function isSpokenOf(text: string, at: number, end: number, { before, after }: Ar
   return isApart && /^(?:[.,;:!?)]|\s+[^\s<[])/u.test(after);
 }
 
-/** An answer that consists only of calls in JSON. */
 function aloneIn(text: string): WrittenCall[] | null {
   if (!/^\s*[{[]/u.test(text)) return null;
   const value = parse(text.trim());

@@ -28,7 +28,6 @@ export const QUIRKS = [
   'images',
   /** Tools on chat completions while the model reasons (gpt-5.5 and 5.6). Next to try: the Responses API, then no reasoning. */
   'reasoning_with_tools',
-  /** The Responses API. */
   'responses',
   'reasoning_effort',
   /** `tool_choice: none`, sent if the offered tools must not be called. */
@@ -98,7 +97,6 @@ export function createServerWays(
     }
   }
 
-  /** Serialises reads and writes. */
   function inTurn(work: () => Promise<void>): Promise<void> {
     queue = queue.then(work);
     return queue;

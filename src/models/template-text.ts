@@ -95,7 +95,6 @@ export function channelAt(text: string, at: number): TemplateChannel | null {
   return { name, to: match[2] ?? match[4] ?? null, isTurn: match[1] !== undefined, end: CHANNEL.lastIndex };
 }
 
-/** Whether an unfinished head may begin here. */
 export function mayBeChannel(text: string, at: number): boolean {
   CHANNEL_BEGUN.lastIndex = at;
   return CHANNEL_BEGUN.test(text);
@@ -115,7 +114,6 @@ const TICKS_OR_BREAK = /`+|\n[ \t]*\n/gu;
 const MOST_TICKS = 8;
 
 interface Fence {
-  /** Whether its first line is complete. */
   isBegun: boolean;
   /** The range of its contents. */
   from: number;

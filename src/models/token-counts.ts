@@ -111,9 +111,7 @@ function sizeOfText(text: string): RequestSize {
   return size;
 }
 
-/** A request that the server has counted. */
 interface Counted {
-  /** The texts of its messages. */
   texts: readonly string[];
   size: RequestSize;
   /** One per reading of the server's figures: most include cached tokens, some do not. */

@@ -1,9 +1,8 @@
 /**
- * Step 5, inside the model client: tool calls written as text, because the server has no parser for them or it missed them. Formats
- * are those of published chat templates: Hermes and Qwen (`<tool_call>`), Qwen3-Coder and Llama (`<function=…>`), Mistral
- * (`[TOOL_CALLS]`), DeepSeek and Kimi (tokens around name and JSON), Anthropic and MiniMax (`<invoke>`), GLM (`<arg_key>`), Llama 3
- * (`<|python_tag|>`), Phi and Granite (`<|tool_call|>`), Cohere (`<|START_ACTION|>`), Python (`template-text.ts`), and labelled
- * code fences. Pure; linear time.
+ * Step 5, inside the model client: tool calls written as text, in the forms of published chat templates: Hermes and Qwen
+ * (`<tool_call>`), Qwen3-Coder and Llama (`<function=…>`), Mistral (`[TOOL_CALLS]`), DeepSeek and Kimi (tokens), Anthropic and
+ * MiniMax (`<invoke>`), GLM (`<arg_key>`), Llama 3 (`<|python_tag|>`), Phi and Granite (`<|tool_call|>`), Cohere
+ * (`<|START_ACTION|>`), Python (`template-text.ts`), and labelled code fences. Pure; linear time.
  */
 import { argumentsJson, parse, record } from './json.js';
 import { type PythonCalls, pythonCallsAt } from './template-text.js';
@@ -37,7 +36,6 @@ const RETOLD = /\[Called ([\w-]{1,64}) with (?=\{)/uy;
 const BEGINS_CALL =
   /\s*(?:[{[]|```|<function=|<(?:[\w|｜]{1,20}[:|｜])?invoke name=|<[|｜]?tool[_▁]call[_▁]begin|(?:functions\.)?[\w.-]{1,64}(?::\d+)?\s*(?:\n?<arg_key>|<[|｜]tool[_▁]|\{|\n\s*\{)|call:[\w-]{1,64}\{|(?:print\s?\(\s?)?[A-Za-z_][\w.]{0,99}\(|function<[|｜]tool[_▁]sep)/uy;
 
-/** A list of calls in Python. */
 const PYTHON = /\[([A-Za-z_][\w.-]{0,99})\(/uy;
 /** The same, or a single call, as the whole body. */
 const PYTHON_BODY = /^\[?\s{0,4}[A-Za-z_][\w.-]{0,99}\s?\(/u;
@@ -366,7 +364,6 @@ function callOf(value: unknown): WrittenCall | null {
   return record(given) === null ? null : { name, given: { json: argumentsJson(given) } };
 }
 
-/** Removes a surrounding code fence. */
 function unfenced(text: string): string {
   const found = /^```[a-z_]{0,20}[ \t]*\n/iu.exec(text);
   if (found === null) return text;

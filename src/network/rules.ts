@@ -3,7 +3,6 @@ import { BlockList, isIP, isIPv6 } from 'node:net';
 import { isLocalName, reachedBy } from '../core/network.js';
 
 export interface NamedProxy {
-  /** The protocol spoken with the proxy itself. */
   kind: 'http' | 'https' | 'socks5';
   host: string;
   port: number;
@@ -19,7 +18,6 @@ export interface NamedProxy {
 export interface Proxies {
   plain: NamedProxy | null;
   secure: NamedProxy | null;
-  /** Hosts connected to directly. */
   except: readonly string[];
   /** The source of that list. */
   exceptFrom: string;

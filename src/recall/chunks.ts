@@ -137,7 +137,6 @@ export interface NewChunk {
 
 /** Chunks cleared per step, which a search may have to wait for. */
 const CLEARED_AT_ONCE = 500;
-/** Pages of the full-text index merged per step. */
 const MERGED_AT_ONCE = 200;
 const PURGE = 'purge';
 
@@ -280,7 +279,6 @@ export class Chunks {
     return this.db.number(`SELECT coalesce(sum(chunks), 0) AS n FROM origin WHERE state = ${WHOLE}`);
   }
 
-  /** Makes the file be read again. */
   markStale(origin: ChunkOrigin): void {
     this.db.change("UPDATE origin SET version = '' WHERE number = ?", origin.number);
   }

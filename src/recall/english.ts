@@ -11,7 +11,6 @@ const STOP_WORDS = new Set(
   wow thanks thank please really`.split(/\s+/),
 );
 
-/** Irregular forms; each row is a word and its forms. */
 const IRREGULAR = table(`
   go went gone goes|buy bought|bring brought|think thought|teach taught|catch caught|fight fought|seek sought
   see saw seen|take took taken|give gave given|write wrote written|ride rode ridden|drive drove driven

@@ -96,7 +96,6 @@ function open(file: string, held: unknown[]) {
   const statements = new Map<string, Database.Statement>();
   held.push(raw, statements);
 
-  /** Prepares each statement once. */
   function prepare(sql: string): Database.Statement {
     const statement = statements.get(sql) ?? raw.prepare(sql);
     statements.set(sql, statement);

@@ -53,11 +53,9 @@ export interface IndexPort {
   dropView(scope: Scope, room: RoomId): void;
   /** Drops views and scopes that are not listed. */
   keepOnly(views: { chatId: ChatId; personaId: PersonaId; room: RoomId }[], scopes: Scope[]): void;
-  /** The newest indexed message of each view. */
   newest(views: { room: RoomId; scope: Scope }[]): ({ messageId: number; at: number } | null)[];
   /** Per page: false if it was not added, because the index has moved on since it was read. */
   addMessages(pages: MessagePage[]): boolean[];
-  /** Name and stamp of every indexed file of the scope. */
   files(scope: Scope): { file: string; stamp: string }[];
   dropFile(scope: Scope, file: string): void;
   /** Resolves when the whole file is indexed; until then its old version is found. False: it was dropped. */
@@ -70,7 +68,6 @@ export interface IndexPort {
     vectors: { model: string; value: Float32Array }[];
   }): { ranked: Ranked[]; byVectors: boolean };
   forget(chatId: ChatId): void;
-  /** Chunks without a vector of this model. */
   withoutVector(model: string, most: number): WaitingChunk[];
   /** null: the chunk will never have a vector. */
   addVectors(model: string, vectors: { chunk: number; value: Float32Array | null }[]): void;
@@ -200,7 +197,6 @@ export function createIndexThread(
     return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
   }
 
-  /** Errors become rejections. */
   async function ask(name: keyof IndexPort, values: unknown[]): Promise<unknown> {
     if (ending !== null && !closed) await ending;
     if (closed) throw new Fault('internal', 'recall: the index was closed');

@@ -25,7 +25,6 @@ export class Indexer {
   private allWaits = true;
   private readonly rooms = new Set<RoomId>();
   private readonly changed = new Map<string, { scope: Scope; file: RecallFile }>();
-  /** Whether everything is being compared. */
   private comparing = false;
   private busy = false;
   private readonly refreshing = new Map<string, Promise<boolean>>();
@@ -88,7 +87,6 @@ export class Indexer {
     await this.indexViews(await this.viewsFrom(room, (other) => other === room), signal);
   }
 
-  /** Indexes everything heard in these views. */
   private async indexViews(views: HeardView[], signal: AbortSignal, again = true): Promise<void> {
     const known = await this.index.views(views.map((view) => ({ ...view, scope: scopeOf(view) })));
     for (const [n, view] of views.entries()) {
@@ -156,7 +154,6 @@ export class Indexer {
     this.rooms.add(room);
   }
 
-  /** Requests a new comparison of everything. */
   again(): void {
     this.allWaits = true;
   }

@@ -136,7 +136,6 @@ export interface SearchQuestion {
   /** Authors named in the question, as numbers in the table. */
   asked: Set<number>;
   dates: TimeSpan[];
-  /** Whether a chunk may be found at all. */
   wanted(index: number): boolean;
   /** null: search by words only. */
   meaning: Meaning | null;

@@ -41,7 +41,6 @@ const ANSWERED_WITHIN_MS = 3_600_000;
 const SPARE = 40;
 
 interface RecallOptions {
-  /** Next to the store's file. */
   file: string;
   feed: RecallFeed;
   files: RecallFiles;
@@ -375,7 +374,6 @@ function createBackground(
       isWoken = true;
       ring();
     },
-    /** Resolves when the current run has ended. */
     async stop(): Promise<void> {
       stopped.abort(OVER);
       ring();

@@ -8,7 +8,6 @@ import { ASKS, alike, beginningOf, indexTerms, lastSign, PERSONAL, type Term } f
 interface ChunkFacts {
   /** Chunk id without the scope: a message's id, or FIRST_LINE plus a line's number. */
   chunk: number;
-  /** The room or file that contains it. */
   origin: number;
   /** null if unknown. */
   at: number | null;
@@ -40,9 +39,7 @@ export class ScopeTable {
   lengths: Uint16Array;
   traits: Uint8Array;
   heardAfter: Float64Array;
-  /** Author numbers. */
   authors: Uint16Array;
-  /** Session number of each chunk. */
   sessions: Int32Array;
   /** Terms in each session. */
   readonly sessionLengths: number[] = [];
@@ -88,7 +85,6 @@ export class ScopeTable {
     this.terms += counted;
   }
 
-  /** Removes all chunks of a room or file. */
   remove(origin: number): void {
     let kept = 0;
     for (let index = 0; index < this.size; index++) {
@@ -130,7 +126,6 @@ export class ScopeTable {
     return ((this.traits[index] ?? 0) & PERSONAL) !== 0;
   }
 
-  /** Chunks within the time span. */
   within({ from, until }: TimeSpan): number[] {
     const found: number[] = [];
     for (let index = 0; index < this.size; index++) {

@@ -19,7 +19,6 @@ import { createScopeTables, type ScopeTable, type ScopeTables } from './scope-ta
 import { Vectors } from './vectors.js';
 
 export interface SearchIndex extends IndexPort {
-  /** Clears some removed data; false when nothing is left. */
   tidy(): boolean;
   /** Rewrites the file: free pages and the log still contain deleted text. */
   scrub(): void;
@@ -246,7 +245,6 @@ function waitingFor(vectors: Vectors, model: string) {
   return { vectorsWaiting, former: vectorsWaiting === 0 ? null : vectors.former(model) };
 }
 
-/** Whether a search may return the chunk at an index. */
 function wantedIn(
   { chunks }: OpenIndex,
   scope: Scope,

@@ -195,7 +195,6 @@ export function alike(word: string, said: string[]): string[] {
   return near.length > 0 ? near : partsOf(word, said);
 }
 
-/** The longest word that it begins with. */
 function partsOf(word: string, said: string[]): string[] {
   const parts = said.filter((other) => other.length >= SHORTEST_PART && word.startsWith(other));
   return parts.sort((a, b) => b.length - a.length).slice(0, 1);

@@ -42,7 +42,6 @@ function quantised(vector: Float32Array): Int8Array {
   return Int8Array.from(vector, (value) => Math.round(value * scale));
 }
 
-/** Skips a vector of another length than the first. */
 function append(matrix: Matrix, chunk: number, codes: Int8Array): void {
   if (matrix.width === 0) matrix.width = codes.length;
   if (codes.length !== matrix.width || codes.length === 0) return;
@@ -127,7 +126,6 @@ export class Vectors {
     return number;
   }
 
-  /** null if unknown. */
   private knownNumber(model: string): number | null {
     return this.db.row<{ number: number }>('SELECT number FROM model WHERE name = ?', model)?.number ?? null;
   }
@@ -286,7 +284,6 @@ export class Vectors {
     return this.db.change(sql, number, CLEARED_AT_ONCE).changes > 0;
   }
 
-  /** Stores agreement before the index is closed. */
   noteTrust(): void {
     for (const [key, agreement] of this.agreements) {
       if (agreement.questions > agreement.noted) this.note(key, agreement);

@@ -58,7 +58,6 @@ function laidOut(given: string): string {
   }
 }
 
-/** Sum over all requests. */
 export function usedBy(asked: readonly AskedAgain[]): {
   input: number;
   output: number;
@@ -91,7 +90,6 @@ interface DiffLine {
 
 /** If the product of both lengths exceeds this, the middle counts as wholly changed: a diff would take too long. */
 const MOST_CELLS = 4_000_000;
-/** Unchanged lines shown before and after a change. */
 const AROUND = 3;
 
 /** All lines of both texts in order; lines in only one are signed. */

@@ -215,7 +215,6 @@ export class Records implements TurnRecords {
   }
 }
 
-/** Wraps a model so that each request is noted. */
 function watched(model: ModelClient, asked: SentRequest[], clock: Clock): ModelClient {
   async function* stream(...[request, signal]: Parameters<ModelClient['stream']>) {
     const at = clock.now();
