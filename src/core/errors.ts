@@ -1,9 +1,9 @@
 /**
- * Errors by code. The operator's message is given where the fault is raised and says what happened, where, and what to
- * do; the chat user's sentence is listed here, one per code. Neither contains secrets.
+ * Errors by code. The message for the operator is given where the fault is raised (what happened, where, what to do);
+ * the sentence for the chat is listed here. Neither contains secrets.
  */
 
-/** The one plain sentence that the chat sees. A code with an empty one uses the general sentence. */
+/** The sentence shown in the chat. Empty: the general one. */
 const SENTENCES = {
   model_unreachable: 'I could not reach my language model just now. Please try again in a moment.',
   model_silent: 'My language model took too long to answer. Please try again in a moment.',
@@ -31,7 +31,7 @@ const SENTENCES = {
 
 export type FaultCode = keyof typeof SENTENCES;
 
-/** Every error the gateway raises itself. `message` is for the operator, `sentence` for the chat. */
+/** All errors that the gateway raises. `message` is for the operator, `sentence` for the chat. */
 export class Fault extends Error {
   override readonly name = 'Fault';
 
@@ -48,12 +48,12 @@ export class Fault extends Error {
   }
 }
 
-/** What a chat is told about any error: unexpected errors reveal no details. */
+/** The sentence for a chat; reveals nothing of unexpected errors. */
 export function sentenceOf(error: unknown): string {
   return error instanceof Fault ? error.sentence : SENTENCES.internal;
 }
 
-/** One line for a log or a report: the message and the messages of its causes, without stacks. */
+/** One line for a log or report: the message and those of its causes, without stacks. */
 export function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const message = error.message || error.name;

@@ -1,6 +1,6 @@
 /**
- * Reads files that anybody may have put there: a directory, a pipe or a link loop causes a Fault instead of a hang. And a
- * cache of what was parsed from them, until they change.
+ * Reads files that anybody may have put there: directories, pipes and link loops cause a Fault instead of a hang. Also
+ * a cache of parsed files.
  */
 import {
   closeSync,
@@ -19,9 +19,9 @@ import { LRUCache } from 'lru-cache';
 import { describe, Fault } from './errors.js';
 import type { Log } from './log.js';
 
-/** A larger file is no plausible memory file, and reading it for each turn would block everything else. */
+/** Larger files are not plausible as memory, and reading them every turn would block the process. */
 const MAX_BYTES = 64 * 1024 * 1024;
-/** For a small file, the round trip through the thread pool costs several times the read itself. */
+/** For small files, the thread pool costs several times the read. */
 const SMALL_BYTES = 256 * 1024;
 
 const HINTS: Record<string, string> = {
@@ -36,13 +36,10 @@ const HINTS: Record<string, string> = {
   EROFS: 'the file system is read-only',
 };
 
-/**
- * The bytes of a text file, or only its first ones; null if it does not exist. Throws Fault `memory_unavailable` for
- * other errors.
- */
+/** A text file, or only its first bytes; null if missing. Throws Fault `memory_unavailable` for other errors. */
 export async function readIfThere(path: string, first?: number): Promise<Buffer | null> {
   try {
-    // Without O_NONBLOCK, opening a pipe would wait for a writer forever.
+    // Without O_NONBLOCK, opening a pipe would wait for a writer.
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const found = fstatSync(file);
@@ -60,13 +57,13 @@ export async function readIfThere(path: string, first?: number): Promise<Buffer 
       closeSync(file);
     }
   } catch (error) {
-    // A path below a file does not exist either; writing there reports what is wrong.
+    // A path below a file is missing, too; a write there reports the error.
     if (isMissing(error) || codeOf(error) === 'ENOTDIR') return null;
     throw unavailable('read', path, error);
   }
 }
 
-/** The result of `read` for a path; if it fails, logs a warning and returns `otherwise`. */
+/** `read(path)`; on failure logs a warning and returns `otherwise`. */
 export async function readOr<Value>(
   otherwise: Value,
   path: string,
@@ -82,7 +79,7 @@ export async function readOr<Value>(
   }
 }
 
-/** The names in a folder; empty if it does not exist. */
+/** The names in a folder; empty if missing. */
 export async function namesIn(folder: string): Promise<string[]> {
   try {
     return readdirSync(folder);
@@ -92,7 +89,7 @@ export async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** The stats of what a path leads to; null if nothing is there. */
+/** Follows links; null if nothing is there. */
 export function statIfThere(path: string): Stats | null {
   try {
     return statSync(path, { throwIfNoEntry: false }) ?? null;
@@ -101,7 +98,7 @@ export function statIfThere(path: string): Stats | null {
   }
 }
 
-/** Returns `unclear` if a link loop or missing access prevents an answer. */
+/** `unclear`: a link loop, or no access. */
 export function isFolder(path: string, unclear: boolean): boolean {
   try {
     return statIfThere(path)?.isDirectory() ?? false;
@@ -145,16 +142,16 @@ function isUtf16(bytes: Buffer): boolean {
   return (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
 }
 
-// Caches what was parsed from a file or folder until it changes. Step 4 of the route needs some ten of them for every
-// message, and they hardly ever change; an edit still applies to the very next reply.
+// Caches parsed files and folders until they change. Step 4 of the route needs about ten per message, and they rarely
+// change; an edit applies to the next reply.
 
-/** The capacity of one cache, by size of the files (LRU). */
+/** Capacity of one cache, in bytes of files (LRU). */
 const CACHE_BYTES = 4 * 1024 * 1024;
-/** The overhead of an entry beyond its file's text. */
+/** Overhead of an entry, in bytes. */
 const ENTRY_BYTES = 2_000;
-/** The coarsest timestamps of any file system that we know (FAT: two seconds). They are whole seconds. */
+/** The coarsest known timestamps (FAT: two seconds), which are whole seconds. */
 const COARSE_TICK_MS = 2_000;
-/** Finer ones are stamped with the kernel's own tick, ten milliseconds at most. */
+/** Finer timestamps use the kernel's tick, at most ten ms. */
 const FINE_TICK_MS = 100;
 
 type Stamp = Pick<Stats, 'mtimeMs' | 'ctimeMs' | 'size' | 'ino' | 'dev'>;
@@ -165,14 +162,10 @@ interface CachedFile<Value> {
 }
 
 /**
- * Returns a reader that calls `load` only for a path that has changed since the last call, and returns `missing` if
- * nothing is there. Follows links. Errors of `load` are thrown and not cached.
- *
- * A change within the same clock tick as our read does not alter the file's timestamps. So nothing is cached for a file
- * that was changed less than a tick ago, as git does with its index. After that, every change shows in the timestamps,
- * whatever their precision.
- *
- * `now` must be the clock that stamps files, which may differ from the gateway's clock.
+ * Returns a reader that calls `load` only if the path has changed since the last call, and returns `missing` if nothing
+ * is there. Follows links. Throws errors of `load` without caching them. A change within the clock tick of our read
+ * keeps the timestamps, so a file changed less than a tick ago is not cached (as in git's index). `now` must be the
+ * clock that stamps files, which may differ from the gateway's.
  */
 export function readUnlessUnchanged<Value>(
   missing: Value,
@@ -203,20 +196,20 @@ export function readUnlessUnchanged<Value>(
   };
 }
 
-/** Whether a change at `now` or later has another timestamp. */
+/** Whether changes from `now` on get a different timestamp. */
 function isPast(timestamp: number, now: number): boolean {
   return timestamp < now - (timestamp % 1_000 === 0 ? COARSE_TICK_MS : FINE_TICK_MS);
 }
 
 /**
- * Synchronous, because the kernel usually has the answer cached: that takes a microsecond or two, against thirty
- * through the thread pool. On a slow disk, the event loop waits for the lookup of one inode.
+ * Synchronous: usually cached by the kernel, one or two microseconds against thirty through the thread pool. On a slow
+ * disk the event loop waits for one inode.
  */
 function look(path: string): Stats | 'missing' | 'unknown' {
   try {
     return statSync(path, { throwIfNoEntry: false }) ?? 'missing';
   } catch {
-    // A link loop, a file used as a folder, no access: `load` reports what it means.
+    // A link loop, a file used as a folder, or no access: `load` reports it.
     return 'unknown';
   }
 }

@@ -1,34 +1,33 @@
 /**
- * The journal: what a persona was told and what it did, in the two shapes of seed 002 (docs/journal.md). The store's rows
- * are the record; `data/working.log` and the stream in Redis are made from them. A turn's entry is stored before the
- * action, and its outcome in one transaction with the step that it belongs to. Below it: the audit log, and the records
- * for `coterie replay`.
+ * The journal: what a persona was told and did, in the two shapes of seed 002 (docs/journal.md). The store's rows are
+ * the record; `data/working.log` and the Redis stream are derived. An entry is stored before its action, the outcome in
+ * the transaction of its step. Also the audit log, and records for `coterie replay`.
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { ModelClient } from './model.js';
 import type { Position, Step, StoredMessage } from './transcript.js';
 
-/** Something a persona does: a tool call, or a message that is sent. */
+/** A persona's action: a tool call, or a sent message. */
 export interface MattTurn {
   id: string;
   type: 'MattTurn';
   /** The persona or sub-agent. */
   agent: string;
-  /** The `GuppiEvent` of the message that led to it; null for what nobody's message led to. */
+  /** The `GuppiEvent` of the message that led to it; null if none did. */
   parent_event_id: string | null;
   /** ISO 8601, UTC. */
   timestamp_intent: string;
   timestamp_outcome?: string;
   status: 'pending' | 'completed' | 'interrupted';
   thought_signature?: string;
-  /** What the model said along with the call. */
+  /** The model's text before the call. */
   reasoning: string;
-  /** The tool's arguments lie flat beside its name; an argument that is called `tool` is `tool_`. */
+  /** Arguments are flat beside `tool`; an argument called `tool` becomes `tool_`. */
   action: { tool: string; [argument: string]: unknown };
   results: Results | null;
 }
 
-/** Something that happens to a persona. */
+/** An event for a persona. */
 export interface GuppiEvent {
   id: string;
   type: 'GUPPIEvent';
@@ -39,14 +38,14 @@ export interface GuppiEvent {
   source: string;
   content: string | Record<string, unknown>;
   from?: string;
-  /** Of `TaskCompleted`: the entry of the call whose result has come. */
+  /** For `TaskCompleted`: the entry of the completed call. */
   action_id?: string;
 }
 
-/** The stream of digests, and what they name as their source. */
+/** The stream of digests, and the source they name. */
 export const DIGESTS = 'volition:social_digests';
 
-/** What a `SocialDigest` says. Times are seconds since 1970. */
+/** Content of a `SocialDigest`. Times are seconds since 1970. */
 export interface DigestContent extends Record<string, unknown> {
   start_ts: number;
   end_ts: number;
@@ -62,116 +61,111 @@ export type Results =
   | { output: unknown }
   | { error: string };
 
-/** Where an entry belongs: to whom `/reset` and `/memory forget` reach, and what `replay` finds it by. */
+/** The scope of an entry, for `/reset`, `/memory forget` and `replay`. */
 export interface JournalPlace {
   chatId: ChatId;
-  /** null: of no room, as the consolidation of a persona's memory. */
+  /** null: no room, as for the consolidation of a persona's memory. */
   room: RoomId | null;
   personaId: PersonaId;
-  /** null: of no turn. */
+  /** null: no turn. */
   turnId: string | null;
 }
 
-/** What a verb of the store adds to the journal in its own transaction. */
+/** Journal writes that a verb of the store adds in its own transaction. */
 export type JournalWrite =
   | ({ kind: 'intent'; entry: MattTurn } & JournalPlace)
   | ({ kind: 'event'; entry: GuppiEvent } & JournalPlace)
-  /** Ends a pending entry; another outcome of the same entry, and one of an unknown entry, changes nothing. */
+  /** Ends a pending entry. Ignored for unknown and ended entries. */
   | { kind: 'outcome'; id: string; status: 'completed' | 'interrupted'; results: Results; at: number };
 
 export interface JournalStore {
-  /** For what is no turn of a room (flushes, consolidation): when it resolves, the entries survive a crash of the process. */
+  /** For entries outside of turns (flushes, consolidation). They survive a crash of the process once it resolves. */
   append(writes: readonly JournalWrite[], owner: string): Promise<void>;
-  /**
-   * Entries that are new or have changed since this mark, in the order of their last change, at most `most`; the mark of
-   * the last one is where the next call goes on. 0 is before the first.
-   */
+  /** At most `most` entries added or changed after a mark (0: all), by last change. Continue with the last one's mark. */
   journal(ask: { after: number; most: number }): Promise<{ mark: number; entry: JournalEntry }[]>;
   /**
-   * The phases of all entries after a mark, in the order in which they came, at most `most`: an entry that has an outcome
-   * comes twice, as it was before it and with it; one whose words were forgotten since, once more as it is now.
+   * At most `most` phases of entries after a mark, in order: an entry with an outcome appears twice, without and with
+   * it; one with forgotten words appears again as it is now.
    */
   journalPhases(ask: { after: number; most: number }): Promise<{ mark: number; entry: JournalEntry }[]>;
   /**
-   * The entries whose place is `working.log`, and those whose line in the archive is out of date, in the order of the
-   * entries. `after`: those that have changed after it come as they are now; null: none.
+   * Entries that belong in `working.log`, and entries with an outdated line in the archive, in order. `after`: also
+   * entries changed after it; null: none.
    */
   unfiled(after: number | null): Promise<Unfiled[]>;
-  /** Those that still exist. */
+  /** Without entries that no longer exist. */
   entriesAt(ns: readonly number[]): Promise<{ n: number; changed: number; entry: JournalEntry }[]>;
-  /** Their newest form stands in the archive; one that has changed since is left out. */
+  /** The archive holds their newest form. Ignores entries that changed since. */
   filed(entries: readonly Unfiled[]): Promise<void>;
-  /** Calls `changed` soon after entries were added or have changed. Returns the function that stops watching. */
+  /** Calls `changed` soon after entries were added or changed. Returns the function that stops watching. */
   watchJournal(changed: () => void): () => void;
 }
 
 export interface Unfiled {
-  /** Its place among the entries. */
+  /** Position among all entries. */
   n: number;
-  /** Another number whenever it has changed. */
+  /** Differs after every change. */
   changed: number;
   isPending: boolean;
-  /** Its line in the archive is out of date. */
+  /** Its line in the archive is outdated. */
   isStale: boolean;
   entry: JournalEntry | null;
 }
 
 export interface SaidWords {
   chatId: ChatId;
-  /** The name of a person, or a persona's id. */
+  /** A person's name, or a persona's id. */
   author: string;
   byPerson: boolean;
   text: string;
   at: number;
 }
 
-/** What was said in chats, by the ids of messages, for digests. */
+/** Words said in chats, by message id, for digests. */
 export interface SaidStore {
-  /** The newest message of all. */
+  /** The newest message id. */
   newestSaid(): Promise<number>;
-  /** In order, without what any persona of its room has forgotten. */
+  /** In order, without words that a persona of the room has forgotten. */
   saidSince(ask: { chats: readonly ChatId[]; after: number; upTo: number }): Promise<SaidWords[]>;
 }
 
-/** `data/working.log` and the archive beside it. */
+/** `data/working.log` and its archive. */
 export interface JournalFiles {
-  /** Resolves when they hold nothing that the store has forgotten; rejects where that cannot be written. */
+  /** Resolves once they hold nothing that the store has forgotten; rejects if they cannot be written. */
   caughtUp(): Promise<void>;
 }
 
-/** The id of a message's event. */
 export function eventIdOf(messageId: number): string {
   return `evt-${messageId}`;
 }
 
-/** The id of a call's entry. */
 export function callEntryId(turnId: string, callId: string): string {
   return `turn-${turnId}-${callId}`;
 }
 
-// The audit log: who changes what, where, when and on whose word. Entered before the thing is done, so an entry says
-// that it was begun; what is done again after a crash may stand twice.
+// The audit log: who changes what, where, when and on whose order. Entries are written before the action, so they say
+// that it began; a repetition after a crash may add another.
 
 export const AUDIT_KINDS = [
-  /** A process of the gateway began, with which configuration, and with which logins and keys. */
+  /** A process started, with its configuration, logins and keys. */
   'start',
   'configuration',
   'credentials',
-  /** Who may talk, and who is an owner. */
+  /** Access, and owners. */
   'approval',
   'owner',
-  /** A chat command that changes something or is for owners. */
+  /** A chat command that changes something or is only for owners. */
   'command',
-  /** A tool that writes or sends: in its own chat, and in another one. */
+  /** A tool that writes or sends, in its own chat and across chats. */
   'tool',
   'across',
-  /** A tool call about which a person is asked: that it was, and what was decided. */
+  /** A tool call that needs approval: the question, and the decision. */
   'call',
-  /** A device was linked to a platform. */
+  /** A linked device. */
   'link',
   'backup',
   'restore',
-  /** About the log itself; `torn` and `broken`: what a crash left behind, and what somebody changed. */
+  /** The log itself; `torn`: damaged by a crash; `broken`: tampered with. */
   'audit',
   'torn',
   'broken',
@@ -181,30 +175,30 @@ type AuditKind = (typeof AUDIT_KINDS)[number];
 
 export interface AuditEntry {
   kind: AuditKind;
-  /** A sender's id, `chat/persona`, or one of those below. */
+  /** A sender's id, `chat/persona`, or a constant below. */
   who: string;
-  /** The chat that it concerns; null: none, or all. */
+  /** The affected chat; null: none, or all. */
   where: ChatId | null;
-  /** Plain words: nothing that people wrote, and no secrets. */
+  /** Plain words, without people's words or secrets. */
   what: string;
-  /** The sender whose words led to it; null: nobody's. */
+  /** The sender who ordered it; null: nobody. */
   word: ChatId | null;
-  /** Further values by name: the settings of a configuration. */
+  /** Further named values: the settings of a configuration. */
   details?: Record<string, string>;
 }
 
-/** Whoever sits at the command line, and the gateway on its own. */
+/** The person at the command line, and the gateway itself. */
 export const OPERATOR = 'operator';
 export const GATEWAY = 'gateway';
 
 export interface Audit {
-  /** Resolves when it is on the disk. Rejects with a Fault (`audit_unavailable`): then what was to be done is not done. */
+  /** Resolves when it is on disk. Rejects with Fault `audit_unavailable`: then the action must not happen. */
   record(entry: AuditEntry): Promise<void>;
-  /** As `record`, for what goes on without: never rejects. That it is missing is said in the log, and later in the audit log. */
+  /** As `record`, but never rejects. Missing entries are reported in the log, and later in the audit log. */
   note(entry: AuditEntry): Promise<void>;
 }
 
-// What the store has of a turn, for `coterie replay`.
+// A turn as stored, for `coterie replay`.
 
 export interface TurnInStore {
   id: string;
@@ -216,27 +210,27 @@ export interface TurnInStore {
   finishedAt: number | null;
   attempts: number;
   crashes: number;
-  /** What a suspended turn waits for, and until when at the latest. */
+  /** The awaited result of a suspended turn, and its time limit. */
   waitsFor: string | null;
   waitsUntil: number | null;
-  /** Oldest first; those that are gone are left out. */
+  /** Oldest first, without deleted messages. */
   batch: StoredMessage[];
-  /** What it said, as it stands in the transcript; null: nothing. */
+  /** Its transcript message; null: none. */
   reply: StoredMessage | null;
   steps: Step[];
   sends: SentByTurn[];
 }
 
-/** An entry of the outbox: a part of the answer, or what a tool sent beside it. */
+/** An outbox entry: a part of the answer, or a message sent by a tool. */
 export interface SentByTurn {
   id: number;
   chatId: ChatId;
   by: 'answer' | 'tool';
   part: number;
   text: string;
-  /** The name of a file that was sent; null: none. */
+  /** Name of the sent file; null: none. */
   file: string | null;
-  /** The emoji of a reaction; null: none. */
+  /** Emoji of a reaction; null: none. */
   reaction: string | null;
   state: 'waiting' | 'sending' | 'sent' | 'refused' | 'unconfirmed' | 'parked' | 'dropped';
   createdAt: number;
@@ -248,9 +242,8 @@ export interface SentByTurn {
 
 export interface ReplayStore {
   /**
-   * The turn with this id, or the one to which the journal's entry with this id or the event of this message belongs.
-   * 'forgotten': `/reset` has forgotten it. Where there are only entries, of no turn (a flush), these alone; null where
-   * there is nothing.
+   * Finds the turn by its id, a journal entry's id or a message's event id. 'entries': they belong to no turn (a
+   * flush). 'forgotten': by `/reset`. null: nothing found.
    */
   turnBehind(
     id: string,
@@ -262,19 +255,13 @@ export interface ReplayStore {
   >;
 }
 
-// The port of what is recorded of a turn beside the store, for `coterie replay`: each request as it was sent, what came
-// of it, and what stood beside the conversation. Nobody waits for it, and no turn fails by it.
+// The port that records turns for `coterie replay`, beside the store: requests as sent, their outcomes, and their
+// context. Runs in the background; failures never affect a turn.
 
 export interface TurnRecords {
-  /**
-   * Begins the record of one run of a turn: of one that is suspended, each run has its own. A run whose signal aborts
-   * leaves none.
-   */
+  /** Begins the record of one run; a suspended turn has several. An aborted run leaves no record. */
   open(turn: RecordedTurn, signal: AbortSignal): TurnRecorder;
-  /**
-   * Removes what was recorded of a persona in a chat (null: of all of them), also what is still to be written of turns
-   * that have begun. Rejects where that cannot be done.
-   */
+  /** Removes the records of a persona in a chat (null: of all), even unwritten ones. Rejects on failure. */
   forget(chatId: ChatId, personaId: PersonaId | null): Promise<void>;
 }
 
@@ -286,21 +273,21 @@ export interface RecordedTurn {
 }
 
 export interface TurnRecorder {
-  /** What the requests that follow were made from. */
+  /** The input of the following requests. */
   saw(sight: TurnSight): void;
-  /** The same model, each request to which is recorded. */
+  /** Wraps a model so that its requests are recorded. */
   watch(model: ModelClient): ModelClient;
-  /** The run is over: it is written in the background. */
+  /** Ends the run; its record is written in the background. */
   end(): void;
 }
 
 export interface TurnSight {
-  /** The recalled lines, as shown. */
+  /** As shown. */
   recalled: string[];
   summary: string | null;
-  /** Where the window began, and how many messages it held with those that are answered. */
+  /** Start of the window, and its number of messages including the answered ones. */
   windowAfter: Position;
   messages: number;
-  /** Our own estimate of the request, in tokens. */
+  /** Our estimate of the request, in tokens. */
   estimatedTokens: number;
 }

@@ -1,7 +1,4 @@
-/**
- * The way out of this machine: straight to a server, or through a proxy; which addresses others may send us to; and bounds
- * of what comes back.
- */
+/** Outgoing connections, direct or by proxy; the addresses that others may send us to; and limits on responses. */
 import type { Agent, IncomingMessage } from 'node:http';
 import { BlockList, isIPv4, isIPv6, type LookupFunction, type Socket } from 'node:net';
 import { PassThrough, pipeline, type Readable } from 'node:stream';
@@ -10,70 +7,70 @@ import type { Dispatcher } from 'undici';
 
 export interface Outward {
   /**
-   * For requests of Node's own HTTP client, and for `ws`. `secure`: the servers speak TLS. Each connection is for one request
-   * only unless `idleMs` is given: then it is kept open for so long.
+   * For Node's HTTP client and `ws`. `secure`: the servers speak TLS. Connections are not reused unless `idleMs` is
+   * given, which keeps them open that long.
    */
   agent(secure: boolean, options?: { idleMs?: number; lookup?: LookupFunction }): Agent;
-  /** A connection of its own; in the end its own errors tell that it could not be made. Rejects where the proxy refuses it. */
+  /** A separate connection. Connection errors come as its own events; rejects if the proxy refuses. */
   connect(to: Destination, signal: AbortSignal): Promise<Socket>;
-  /** As the global one, but without timeouts of its own. `lookupFor` is asked wherever it leads on, too. */
+  /** As the global `fetch`, without its time-outs. `lookupFor` also applies to redirects. */
   fetch(options?: { lookupFor?: LookupFor }): typeof fetch;
-  /** For libraries that ask with undici; of an answer it reads no more than one document of a server may hold. */
+  /** For libraries that use undici. Reads at most one server document per response. */
   dispatcher(): Promise<Dispatcher>;
-  /** The proxy that a connection to this server takes, without its login; null: none. */
+  /** The proxy for this server, without its login; null: direct. */
   proxyFor(to: Destination): string | null;
 }
 
 export interface Destination {
-  /** A name, or the address itself; for the certificate, too. */
+  /** A name or an address, also checked against the certificate. */
   host: string;
   port: number;
   secure: boolean;
   /**
-   * Gives the addresses that may be reached, or fails. Asked before a proxy is. A proxy is then told the name where a
-   * certificate proves who is there, and otherwise the address.
+   * Resolves to permitted addresses, or fails. Called before a proxy is asked. The proxy gets the name if a certificate
+   * will prove it, otherwise the address.
    */
   lookup?: LookupFunction | undefined;
 }
 
-/** How the name of a server is looked up; undefined: as the system does it. Throws where the server may not be reached. */
+/** How to resolve a server's name; undefined: as the system does. Throws if the server is off limits. */
 export type LookupFor = (to: Destination) => Promise<LookupFunction | undefined>;
 
-/** A proxy did not make the connection: nothing of the request has left. Its message names the proxy without its login. */
+/** A proxy refused the connection, so nothing was sent. The message names the proxy without its login. */
 export class ProxyRefusal extends Error {
   override readonly name = 'ProxyRefusal';
   readonly code = 'EPROXY';
 }
 
-// Which addresses somebody else may send us to: whoever writes in a chat, or a server that redirects, must not reach
-// through the gateway what stands beside it (this machine, its network, the metadata of its cloud). Pure; who connects
-// also asks of the address that a name led to, so that the name cannot lead elsewhere a moment later.
+// SSRF protection: neither people in a chat nor a redirecting server may reach through the gateway what is next to it
+// (this machine, its network, cloud metadata). Pure. Connections also check the resolved address, so that a name cannot
+// change its target.
 
-/** What the registries of special addresses name; all of it is nobody's public server. */
+/** Special-purpose addresses of the IANA registries. */
 const SPECIAL_V4 = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
   ...['192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15'],
   ...['198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4'],
-  // Azure's own server for its machines, on a public address.
+  // Azure's platform server, on a public address.
   '168.63.129.16/32',
 ];
-/** All that is given to networks of the world; what lies beside it is local, multicast or undefined. */
+/** Globally routed; everything else is local, multicast or undefined. */
 const GLOBAL_V6 = ['2000::/3'];
-/** Protocols (Teredo, benchmarks), documentation, and 6to4, which leads to any address of version 4. */
+/** Protocol assignments (Teredo, benchmarks), documentation, and 6to4, which embeds any IPv4 address. */
 const SPECIAL_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 
 const specialV4 = ranges(SPECIAL_V4, 'ipv4');
 const globalV6 = ranges(GLOBAL_V6, 'ipv6');
 const specialV6 = ranges(SPECIAL_V6, 'ipv6');
 
-/** Whether an address, as a socket has it, is a public server's. */
+/** `address`: as a socket reports it. */
 export function isPublicAddress(address: string): boolean {
   const reached = reachedBy(address);
   if (isIPv4(reached)) return !specialV4.check(reached);
   return isIPv6(reached) && globalV6.check(reached, 'ipv6') && !specialV6.check(reached, 'ipv6');
 }
 
-/** Where an address leads: in its shortest form, or the one of version 4 that it stands for; empty for what is none. */
+/** The shortest form of an address, or the IPv4 address embedded in it; empty if invalid. */
 export function reachedBy(address: string): string {
   if (isIPv4(address)) return address;
   if (!isIPv6(address) || !URL.canParse(`http://[${address}]`)) return '';
@@ -82,8 +79,8 @@ export function reachedBy(address: string): string {
 }
 
 /**
- * Why an address from outside is not followed; null where it may be. `trusted`: origins that the configuration names,
- * to which anything may lead. A name passes here; what it leads to is asked of `isPublicAddress`.
+ * Why an untrusted URL is not followed; null if it may be. `trusted`: configured origins, which may be anywhere. Names
+ * pass; check their addresses with `isPublicAddress`.
  */
 export function refusalOf(url: URL, trusted: readonly string[]): string | null {
   if (url.username !== '' || url.password !== '') return 'it holds a login';
@@ -94,20 +91,19 @@ export function refusalOf(url: URL, trusted: readonly string[]): string | null {
   return isLocalName(host) ? PRIVATE : null;
 }
 
-/** The name or the address in a URL as a socket takes it: without brackets, and without the dot of a whole name. */
+/** The host for a socket: without brackets and the trailing dot. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/(?<!\.)\.+$/, '').replace(/^\[|\]$/g, '');
 }
 
-/** Whether a name means this machine, whatever it is looked up as. */
+/** Whether a name means this machine, however it resolves. */
 export function isLocalName(host: string): boolean {
   return host === '' || /(?:^|\.)localhost$/.test(host);
 }
 
-/** What is said of an address that no public server has. */
 export const PRIVATE = 'it leads into a private network';
 
-/** The address of version 4 that one of version 6 stands for: mapped, or through NAT64. Given in its shortest form. */
+/** The IPv4 address in an IPv6 address in its shortest form: mapped, or NAT64. */
 function innerAddress(address: string): string | null {
   const found = /^(?:::ffff:|64:ff9b::)(?:([\da-f]{1,4}):)?([\da-f]{1,4})$/.exec(address);
   if (found === null) return null;
@@ -124,21 +120,21 @@ function ranges(listed: string[], family: 'ipv4' | 'ipv6'): BlockList {
   return list;
 }
 
-// What a server packed although nobody asked for it: the body of its response as it was before.
+// Responses that a server compressed although it was asked not to.
 
-/** Says to a server that nothing is to be packed: what an answer holds is bounded as it comes. */
+/** Asks for no compression: responses are limited as they arrive. */
 export const NOT_PACKED = { 'accept-encoding': 'identity' };
 
 /**
- * Unpacks gzip, deflate and brotli as they come; a body in another form, or in several, comes as it is. Whoever reads
- * counts what is read, so that a small body that unpacks to a large one is bounded like any other. An error of either
- * stream is one of the result; destroying the result ends the response.
+ * Decompresses gzip, deflate and brotli while streaming; other and multiple encodings pass unchanged. Limit the bytes
+ * read, as a small body may decompress to a large one. Errors of both streams are errors of the result; destroying the
+ * result ends the response.
  */
 export function unpacked(response: IncomingMessage): Readable {
   const form = (response.headers['content-encoding'] ?? '').trim().toLowerCase();
   if (!/^(x-)?gzip$|^deflate$|^br$/.test(form)) return response;
   const plain = new PassThrough();
-  // Whoever reads gets the error; without a listener, one that nobody reads would end the process.
+  // The reader gets the error; without any listener it would end the process.
   plain.on('error', () => {});
   plain.once('close', () => response.destroy());
   response.once('error', (error) => plain.destroy(error));
@@ -151,8 +147,8 @@ export function unpacked(response: IncomingMessage): Readable {
 }
 
 /**
- * Some servers call `deflate` what has no header (RFC 9110, 8.4.1.2): one of zlib is a multiple of 31, and where only its
- * first byte is there, that says 8 (RFC 1950, 2.2).
+ * Some servers send raw `deflate` without a header (RFC 9110, 8.4.1.2). A zlib header is a multiple of 31 whose first
+ * byte has 8 in its low bits (RFC 1950, 2.2).
  */
 function unpacker(form: string, first: Buffer | null) {
   if (form === 'br') return createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH });
@@ -163,12 +159,12 @@ function unpacker(form: string, first: Buffer | null) {
   return isGzip || isZlib ? createUnzip() : createInflateRaw();
 }
 
-/** How many times as much as an answer may hold (`limits.answer_bytes`), one line, event or document of a model server may. */
+/** Factor on `limits.answer_bytes` for one line, event or document of a model server. */
 export const TIMES_AN_ANSWER = 8;
-/** The most that is read of one document of any other server. */
+/** Maximum bytes of a document of any other server. */
 export const MOST_DOCUMENT_BYTES = 16_000_000;
 
-/** All of a body. Rejects where it is larger than `most` bytes; the connection then ends. */
+/** Rejects if the body is larger than `most` bytes, and closes the connection. */
 export async function wholeOf(body: AsyncIterable<Uint8Array>, most: number): Promise<Buffer> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
@@ -180,13 +176,13 @@ export async function wholeOf(body: AsyncIterable<Uint8Array>, most: number): Pr
   return Buffer.concat(pieces);
 }
 
-// How deep objects and lists lie in one another. JSON.parse reads any depth; JSON.stringify, zod and whatever else calls
-// itself for each level overflow the stack at a few thousand. So what comes from outside is looked at first, without a stack.
+// Nesting depth. JSON.parse reads any depth, but JSON.stringify, zod and other recursive code overflow the stack at a
+// few thousand levels. Untrusted values are checked first, without recursion.
 
-/** No honest arguments are nested deeper: those that are reach no tool. */
+/** More than any honest arguments; deeper ones reach no tool. */
 export const MOST_LEVELS = 100;
 
-/** Whether something lies more than `most` objects and lists deep. `value` is as JSON.parse makes it. */
+/** Whether objects and lists are nested deeper than `most`. `value`: as from JSON.parse. */
 export function isNestedDeeper(value: unknown, most: number = MOST_LEVELS): boolean {
   let level: unknown[] = [value];
   for (let depth = 1; depth <= most; depth++) {
@@ -202,7 +198,7 @@ export function isNestedDeeper(value: unknown, most: number = MOST_LEVELS): bool
   return true;
 }
 
-/** A path below a server's base address, which keeps its query. A login in it becomes a header, since `fetch` takes none. */
+/** A path below a base address, which keeps its query. A login becomes a header, because `fetch` rejects it in a URL. */
 export function addressOf(baseUrl: string, path: string): { url: URL; headers: Record<string, string> } {
   const url = new URL(baseUrl);
   const login = `${decoded(url.username)}:${decoded(url.password)}`;
@@ -213,7 +209,7 @@ export function addressOf(baseUrl: string, path: string): { url: URL; headers: R
   return { url, headers: headers as Record<string, string> };
 }
 
-/** As it is where nobody wrote it for an address. */
+/** Unchanged if it is not valid percent-encoding. */
 export function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -222,7 +218,7 @@ export function decoded(part: string): string {
   }
 }
 
-/** One request and its whole answer, whatever its status. Rejects where that is larger than `most` bytes; the connection then ends. */
+/** Sends a request and reads the whole response, whatever its status. Rejects if it exceeds `most` bytes. */
 export async function fetchWhole(
   ask: typeof fetch,
   url: URL,
@@ -234,7 +230,7 @@ export async function fetchWhole(
   return { status, headers: received, bytes: await wholeOf((body ?? []) as AsyncIterable<Uint8Array>, most) };
 }
 
-/** `fetch` says only that it failed; its innermost cause says why: `connect ECONNREFUSED 127.0.0.1:11434`. */
+/** The reason why `fetch` failed, from its innermost cause: `connect ECONNREFUSED 127.0.0.1:11434`. */
 export function rootCause(error: unknown): unknown {
   let inner = error;
   while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;

@@ -1,18 +1,17 @@
 /**
- * Where words in a prompt come from. One rule: whatever text a model is shown has come in by one of the ways below, and has
- * an origin. A request that shows one piece from outside is tainted (`conversation/turn/taint.ts` says what follows), and so is
- * what a model says or writes while it sees one. Files that prompts show keep that line by line: `Origins`. Below it: the
- * elements that fence such words in a prompt.
+ * The origin of words in a prompt. Every text shown to a model has come in by one of the ways below. One untrusted
+ * piece taints the request (see `conversation/turn/taint.ts`) and everything the model writes while seeing it.
+ * `Origins` marks untrusted lines in files. Then the elements that fence such text in a prompt.
  */
 import { createHash } from 'node:crypto';
 import { piecesOf } from './cut.js';
 import type { ChatId } from './ids.js';
 import { lookOf } from './likeness.js';
 
-/** `outside`: a page, a file, a picture, a server's answer, a stranger, another chat, or what a model wrote after reading such. */
+/** `outside` (untrusted): from a page, file, picture, server, stranger or other chat, or written by a model after it. */
 export type Origin = 'inside' | 'outside';
 
-/** Every way in, and what says where such text comes from. `test/conversation/origins.test.ts` has a case for each. */
+/** All ways in, and the source of each origin. `test/conversation/origins.test.ts` covers each. */
 export const WAYS_IN = {
   frame: 'inside: the gateway, the operator’s files (principles, personas) and the names of this chat',
   tools: 'inside: descriptions, also of servers that the operator configured',
@@ -34,63 +33,66 @@ export const WAYS_IN = {
 
 export type WayIn = keyof typeof WAYS_IN;
 
-/** One of the texts that a prompt is made of. */
+/** A text in a prompt. */
 export interface PromptPiece {
   way: WayIn;
   text: string;
   origin: Origin;
 }
 
-/** The rule for a whole: one piece decides. */
+/** One piece from outside decides. */
 export function originOf(pieces: readonly Pick<PromptPiece, 'origin'>[]): Origin {
   return pieces.some(({ origin }) => origin === 'outside') ? 'outside' : 'inside';
 }
 
-/** What files of chats, personas and agents keep of it. `file`: its path below the folder of all data, as `groups/test_1/luna/MEMORY.md`. */
+/**
+ * Untrusted lines in files of chats, personas and agents. `file`: below the data folder,
+ * `groups/test_1/luna/MEMORY.md`.
+ */
 export interface Origins {
-  /** These lines are from outside as long as they stand in the file; null: all of it, for good. */
+  /** Marks these lines as from outside while they are in the file; null: the whole file, permanently. */
   markOutside(file: string, lines: readonly string[] | null): Promise<void>;
-  /** Of a text that stands in the file now, which is asked for only where anything in the file is marked. */
+  /** The origin of text that is in the file now. Calls `text` only if the file has marks. */
   originIn(file: string, text: () => string | Promise<string>): Promise<Origin>;
 }
 
-/** Files that prompts show and tools can write: what is written while words from outside are in sight is marked there. */
+/** Files that prompts show and tools write. Lines written while untrusted text is visible are marked. */
 export interface PromptFiles {
-  /** Runs what may write, and marks the lines that it has brought. `agent`: whose spaces it may write, too. */
+  /** Runs `write` and marks the lines it added. `agent`: also watches this agent's spaces. */
   watched<Result>(
     agent: { id: string; chatId: ChatId } | null,
     write: () => Promise<Result>,
   ): Promise<Result>;
 }
 
-/** A file of a chat's memory, as `Origins` names it; `file` as in `Version`. */
+/** The path of a memory file for `Origins`; `file` as in `Version`. */
 export function memoryPath(chatId: ChatId, file: string): string {
   return `groups/${chatId}/${file}`;
 }
 
-/** A file below `data/workspace`. */
+/** Relative to the data folder, for a file in the workspace. */
 export function workspacePath(file: string): string {
   return `workspace/${file}`;
 }
 
-/** A file of one of an agent's spaces; `chatId`: null for the shared one. */
+/** A file in an agent's space; `chatId` null: the shared space. */
 export function spacePath(agent: string, chatId: ChatId | null, file: string): string {
   return `agents/${agent}/${chatId === null ? 'internal_space' : `chats/${chatId}`}/${file}`;
 }
 
-/** By a longer piece no line is known: a prompt may show only the beginning of it. */
+/** Characters that identify a line; short, because a prompt may show only its beginning. */
 const KNOWN_BY_CHARS = 80;
-/** Indents, bullets, marks of headings and quotes. */
+/** Indents, bullets, headings and quote marks. */
 const BEFORE_WORDS = /^[^\p{L}\p{N}\p{Extended_Pictographic}]+/u;
 
-/** What a line is known by, wherever it stands in its file and however it is indented; null: it says nothing. */
+/** A hash that identifies a line at any place and indentation in its file; null if it has no words. */
 export function lineKey(line: string): string | null {
   const words = line.replace(BEFORE_WORDS, '').slice(0, KNOWN_BY_CHARS).trim();
   if (words === '') return null;
   return createHash('sha256').update(words).digest('base64url').slice(0, 22);
 }
 
-/** The same, with those of the pieces in which it is searched. */
+/** The keys of a line and of its search pieces. */
 export function lineKeys(line: string): string[] {
   return [line, ...piecesOf(line)].flatMap((piece) => lineKey(piece) ?? []);
 }
@@ -99,30 +101,29 @@ export function linesOfText(text: string): string[] {
   return text.split(/\r\n|\n|\r/);
 }
 
-/** The lines that a change has brought. */
+/** The lines in `after` that are not in `before`. */
 export function addedLines(before: string, after: string): string[] {
   const known = new Set(linesOfText(before).map((line) => line.trim()));
   return linesOfText(after).filter((line) => !known.has(line.trim()));
 }
 
-/** What is added to a note of one line that outlives the turn, in which it can be seen where it came from. */
+/** Appended to one-line notes that outlive the turn, to keep their origin. */
 const NOTE = '[written after reading words from outside]';
 
 export function noted(line: string, origin: Origin): string {
   return origin === 'outside' ? `${line} ${NOTE}` : line;
 }
 
-/** Of a text that holds such notes. */
+/** The origin of a text with such notes. */
 export function originOfNotes(text: string): Origin {
   return text.includes(NOTE) ? 'outside' : 'inside';
 }
 
-// The elements in which the gateway shows a model what people, models, files and tools said, and what keeps that text from
-// opening or closing one: such a `<` becomes an entity. Everything else stands as it was written, so that code reaches the
-// model as code. Whatever the gateway did not write itself stands in an element (or a fence, `fenced`): nothing
-// outside of them is anybody's words.
+// Elements that show a model the words of people, models, files and tools. A `<` that would open or close one becomes
+// an entity; all else stays as written, so code stays code. Text not written by the gateway is always in an element or
+// a fence (`fenced`).
 
-/** Every element that appears in a prompt. */
+/** All elements of prompts. */
 const NAMES = [
   'user_message',
   'forwarded',
@@ -142,46 +143,46 @@ const NAMES = [
 
 type ElementName = (typeof NAMES)[number];
 
-/** The attribute of an element that holds words from outside. */
+/** Attribute of elements with untrusted text. */
 export const UNTRUSTED = { untrusted: 'yes' };
 
-/** What opens a tag, and what it becomes: its forms of other widths look the same. */
+/** Characters that open a tag, also full-width and small forms, and their entities. */
 const ENTITIES: Record<string, string> = { '<': '&lt;', '＜': '&#xFF1C;', '﹤': '&#xFE64;' };
 const SIGNS = new Map(Object.entries(ENTITIES).map(([sign, entity]) => [entity, sign]));
 const OPENING = /[<＜﹤]/gu;
 const OPENING_ENTITY = /&(?:lt|#xFF1C|#xFE64);/gu;
 
-/** `attributes` in order; `words` is escaped here. */
+/** `attributes` keep their order; `words` is escaped here. */
 export function element(name: ElementName, attributes: Record<string, string>, words: string): string {
   return elementAround(name, attributes, escaped(words));
 }
 
-/** One whose text stands on lines of its own. */
+/** As `element`, with the text on its own lines. */
 export function block(name: ElementName, words: string, attributes: Record<string, string> = {}): string {
   return elementAround(name, attributes, `\n${escaped(words)}\n`);
 }
 
-/** One that holds others: `inside` was made by `element`. */
+/** As `element`, around other elements; `inside` is not escaped. */
 export function elementAround(name: ElementName, attributes: Record<string, string>, inside: string): string {
   const own = Object.entries(attributes).map(([key, value]) => ` ${key}="${nameInPrompt(value)}"`);
   return `<${name}${own.join('')}>${inside}</${name}>`;
 }
 
-/** A text that stands inside one of the elements. */
+/** Escapes text for use in an element. */
 export function escaped(words: string): string {
   return words.replaceAll(OPENING, (sign, at: number) =>
     readsAsTag(words, at + sign.length) ? (ENTITIES[sign] ?? sign) : sign,
   );
 }
 
-/** The text as it was written; the inverse of `escaped` but for a text that contained such an entity already. */
+/** The inverse of `escaped`, except for entities in the original text. */
 export function unescaped(words: string): string {
   return words.replaceAll(OPENING_ENTITY, (entity, at: number) =>
     readsAsTag(words, at + entity.length) ? (SIGNS.get(entity) ?? entity) : entity,
   );
 }
 
-/** What a model writes anew of a text that it was shown: lines of it as they were before `escaped`, others by `unescaped`. */
+/** A model's rewrite of a text it was shown: unchanged lines as before `escaped`, others `unescaped`. */
 export function writtenBack(words: string, original: string): string {
   const lines = original.split('\n');
   const shown = new Map(
@@ -195,7 +196,7 @@ export function writtenBack(words: string, original: string): string {
     .join('\n');
 }
 
-/** Somebody's or something's name, in an attribute or a sentence: one line that opens and closes nothing. */
+/** A name for an attribute or sentence: one line that cannot open or close anything. */
 export function nameInPrompt(name: string): string {
   return escaped(name)
     .replaceAll('<', '&lt;')
@@ -205,15 +206,12 @@ export function nameInPrompt(name: string): string {
 }
 
 const LOOKS = NAMES.map(lookOf);
-/** What may stand between the sign and the name, for a reader who is as lenient as a model. */
+/** Characters between `<` and the name that a lenient reader, such as a model, ignores. */
 const BEFORE_NAME = /[\s\p{C}\p{M}\p{DI}/\\／∕⁄⧸]/u;
 const UNSEEN = /\p{C}/u;
 const OF_NAME = /^[\p{L}\p{N}_.:-]/u;
 
-/**
- * Whether what follows a `<` reads as the name of an element: capitals, signs that nobody sees and letters that look like
- * its own make no difference.
- */
+/** Whether the text after a `<` reads as an element's name, ignoring case, invisible and look-alike characters. */
 function readsAsTag(text: string, from: number): boolean {
   let look = '';
   for (let at = from; at < text.length; ) {
@@ -222,7 +220,7 @@ function readsAsTag(text: string, from: number): boolean {
     if (look === '' && BEFORE_NAME.test(character)) continue;
     const seen = UNSEEN.test(character) ? '' : lookOf(character.toLowerCase());
     if (!OF_NAME.test(seen)) {
-      // The name ends here; or it goes on behind what nobody sees.
+      // The name ends here, or continues after an invisible character.
       if (LOOKS.includes(look)) return true;
       if (seen !== '') return false;
     }
@@ -232,7 +230,7 @@ function readsAsTag(text: string, from: number): boolean {
   return LOOKS.includes(look);
 }
 
-/** Text of files in a prompt: in a fence longer than any fence inside it, so that the text cannot end its own block, nor begin an element. */
+/** Text of a file, in a fence longer than any in it, so that it cannot end the block or begin an element. */
 export function fenced(text: string): string {
   const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), (run) => run[0].length));
   const fence = '`'.repeat(longest + 1);
