@@ -32,7 +32,7 @@ export interface Services {
   memory: Memory;
   clipboard: Clipboard;
   archives: Archives;
-  /** Absent: there is none. */
+  /** Absent: no workspace is configured. */
   workspace?: Workspace;
   recall: Recall;
   media: Media;
@@ -47,7 +47,7 @@ export interface Services {
   exports: ChatExports;
   /** Absent: artifact blocks in answers are ordinary text. */
   artifacts?: Pick<Artifacts, 'write' | 'find'>;
-  /** Absent: there are none. */
+  /** Absent: no skills are configured. */
   skills?: Skills;
   /** Scheduled messages to personas. */
   jobs: Jobs;
