@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: every part of it in turn. `--quick` leaves out what takes minutes and has nothing to do with the
- * route of a message; `--dist PATH` measures the gateway of another checkout, and only what goes through a process.
+ * `npm run bench`: all parts in turn. `--quick` skips slow parts that are not about the route of a message; `--dist
+ * PATH` measures another checkout's gateway, only in the parts that run it as a process.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-/** The other end of `processes.ts`: a process of servers answers the calls of the process that started it. */
+/** The counterpart of `processes.ts`: a server process answers the calls of its parent. */
 
 export function answerCalls<Calls extends object>(calls: Calls): void {
   process.on('message', async (asked: { id: number; name: keyof Calls; values: unknown[] }) => {

@@ -1,12 +1,12 @@
-/** Whether every message was answered exactly once and in order. The fake model echoes what it is asked. */
+/** Checks that every message was answered exactly once and in order. The fake model echoes its input. */
 
 export interface Answered {
   messages: number;
-  /** Never answered. */
+  /** Messages without an answer. */
   lost: number;
-  /** Answers too many. */
+  /** Surplus answers. */
   doubled: number;
-  /** Chats in which the answers came in another order than the messages. */
+  /** Chats with answers in another order than their messages. */
   outOfOrder: number;
 }
 

@@ -1,4 +1,4 @@
-/** The bots under measurement on Telegram, each with servers of its own: the gateway as compiled, and two to compare it with. */
+/** The measured bots on Telegram, each with its own servers: the compiled gateway, and two bots to compare it with. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,15 +11,15 @@ export interface Subject {
 }
 
 export interface GatewaySettings {
-  /** Answers at once and sends as fast as it can, as the other bots do. */
+  /** No debouncing and no rate limits, like the other bots. */
   unbounded?: boolean;
-  /** Shows replies while they are written. */
+  /** Live replies. */
   streaming?: boolean;
-  /** How many messages a window holds at most. */
+  /** Maximum number of messages in a window. */
   compactAfter?: number;
-  /** Where its statements are counted. */
+  /** Statements are counted in this file. */
   countsFile?: string;
-  /** Where V8 writes which functions it called, when it ends. */
+  /** V8 writes its coverage here at exit. */
   coverageFolder?: string;
 }
 
@@ -39,7 +39,7 @@ export async function smallBot(
   return { servers, start: () => processes.startBot({ node, args: [script], folder, environment }) };
 }
 
-/** What is not set is default. */
+/** Unset options have the gateway's defaults. */
 export async function gateway(
   processes: Processes,
   { node, main }: Options,
@@ -49,7 +49,7 @@ export async function gateway(
   const servers = await processes.startServers();
   const { telegram, token, model } = await servers.addresses();
   await mkdir(folder, { recursive: true });
-  // JSON is YAML, and leaves out what is undefined.
+  // JSON is YAML, and omits undefined values.
   await writeFile(
     join(folder, 'config.yaml'),
     JSON.stringify({

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:channels`: the gateway on Discord and on WhatsApp, on fake servers on this machine, beside the smallest
- * possible bot of each; and its memory after a thousand chats. Ends with 1 when the gateway lost, doubled or
- * disordered a message. `--quick` takes a minute.
+ * `npm run bench:channels`: the gateway on fake Discord and WhatsApp servers on this machine, compared with the
+ * smallest possible bot for each, and its memory after a thousand chats. Exits with 1 if the gateway lost, doubled or
+ * reordered a message. `--quick` takes a minute.
  */
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ const processes = createProcesses();
 const folder = await mkdtemp(join(tmpdir(), 'coterie-bench-'));
 let faulty = false;
 
-/** Plain JavaScript that the bots load: tsc does not copy it. */
+/** Plain JavaScript loaded by the bots; tsc does not copy it. */
 const MEDIA_SCRIPT = 'test/harness/whatsapp-media.mjs';
 
 async function main(): Promise<void> {
@@ -73,13 +73,13 @@ async function beside(name: string): Promise<void> {
   await Promise.all([us.servers.close(), them.servers.close()]);
 }
 
-/** Runs, and has answered its first message. */
+/** Resolves when it runs and has answered its first message. */
 function beginConnected(subject: Subject): Promise<Subject & Running> {
   return begin({
     ...subject,
     servers: {
       ...callsOf(subject.servers),
-      // Not every platform keeps what is said before the bot is connected.
+      // Not every platform keeps messages for a bot that is not connected yet.
       async oneByOne(ask) {
         await subject.servers.connected();
         return subject.servers.oneByOne(ask);
@@ -88,7 +88,7 @@ function beginConnected(subject: Subject): Promise<Subject & Running> {
   });
 }
 
-/** A proxy has no keys of its own that a spread would copy. */
+/** A proxy has no own keys that a spread would copy. */
 function callsOf(servers: PlatformServers): PlatformServers {
   const { addresses, logged, connected, oneByOne, conversations, burst, close } = servers;
   return { addresses, logged, connected, oneByOne, conversations, burst, close };
@@ -107,7 +107,7 @@ async function gateway(name: string): Promise<Subject> {
       conversation: { debounce_ms: 0 },
       channels: { [name]: { ...config, messages_per_second: 100_000, per_chat_burst: 100_000 } },
       access: { direct: 'open' },
-      // WhatsApp is linked by a line of the log.
+      // WhatsApp is linked by a line in the log.
       log: { level: 'info' },
       board: { port: 0 },
     }),

@@ -1,7 +1,7 @@
 /**
- * Loaded into the gateway before its own code (`node --import`): counts the statements of its main thread, and keeps the
- * totals in the file COUNTS_FILE, where another process reads them at any moment. Recall's index has a thread and a
- * database of its own, which nobody waits for: it is left out.
+ * Loaded into the gateway before its own code (`node --import`): counts the SQL statements of its main thread and keeps
+ * the totals in the file COUNTS_FILE for other processes. Recall's index is not counted: it has its own thread and
+ * database, which nothing waits for.
  */
 import { openSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -18,9 +18,9 @@ function count(file: string): void {
   const descriptor = openSync(file, 'w');
   const counts = countsOf(() => 0);
   writeCounts(descriptor, counts);
-  // The gateway's own, which may be another checkout's.
+  // The gateway's module, possibly another checkout's.
   const Sqlite = createRequire(process.argv[1] ?? '')('better-sqlite3');
-  /** Databases in a transaction that may write. */
+  /** Databases with an open write transaction. */
   const writing = new WeakSet<Database>();
 
   function note(database: Database, source: string, readonly: boolean): void {

@@ -1,4 +1,4 @@
-/** How many statements a gateway has run: totals in a file, written by `count-statements.ts`, read by `statements.ts`. */
+/** SQL statements run by a gateway: totals in a file, written by `count-statements.ts`, read by `statements.ts`. */
 import { readFileSync, writeSync } from 'node:fs';
 
 export interface Counts {
@@ -7,9 +7,9 @@ export interface Counts {
   /** BEGIN, COMMIT and the like. */
   brackets: number;
   pragmas: number;
-  /** Transactions that may write; a write outside of any is one. */
+  /** Write transactions; a write outside of any counts as one. */
   writeTransactions: number;
-  /** Transactions that only read; a select outside of any is one. */
+  /** Read transactions; a select outside of any counts as one. */
   readTransactions: number;
 }
 

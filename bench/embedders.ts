@@ -1,4 +1,4 @@
-/** Embedders for the benches of recall: a real server, and two that are made up. */
+/** Embedders for the recall benches: a real server and two artificial ones. */
 
 import { systemClock } from '../src/core/clock.js';
 import type { Embedder } from '../src/core/recall.js';
@@ -7,7 +7,7 @@ import { straight } from '../test/harness/straight.js';
 
 const WIDTH = 256;
 
-/** As the gateway asks a server, with the prefixes that the model wants. */
+/** The gateway's own client, with the prefixes that the model needs. */
 export function realEmbedder(baseUrl: string, model: string, apiKey: string | null = null): Embedder {
   const log = { debug() {}, info() {}, warn: console.error, error: console.error };
   return createHttpEmbedder({
@@ -21,7 +21,7 @@ export function realEmbedder(baseUrl: string, model: string, apiKey: string | nu
   });
 }
 
-/** Texts are alike that share groups of three letters: a weak model in any language. */
+/** Similarity by shared trigrams: a weak model in any language. */
 export function spellingEmbedder(): Embedder {
   return {
     ...port('spelling', () => WIDTH),
@@ -38,7 +38,7 @@ export function spellingEmbedder(): Embedder {
   };
 }
 
-/** A model that tells nothing apart: every text lies somewhere else by chance. */
+/** A useless model: random vectors for all texts. */
 export function noiseEmbedder(): Embedder {
   return {
     ...port('noise', () => WIDTH),

@@ -1,21 +1,21 @@
 /**
- * What `bench:everyday` asks: for each language facts with plain questions about them, follow-ups that only make sense
- * with what was said just before, small talk that must bring nothing, and talk about the same things to hide the facts
- * in. Every second entry is kept back: it is measured, and nothing is tuned on it.
+ * The data of `bench:everyday`: per language, facts with plain questions, follow-ups that need the message before,
+ * small talk that must recall nothing, and similar talk to hide the facts in. Every second entry is held out: measured,
+ * but never used for tuning.
  */
 export interface Language {
   name: string;
-  /** What was once said, and questions of which it is the answer. */
+  /** A statement, and questions that it answers. */
   facts: [fact: string, ...questions: string[]][];
-  /** A fact, what was asked and answered just before, and the question that goes on from there. */
+  /** A fact, the question and answer just before, and a follow-up question about the fact. */
   followUps: [fact: string, asked: string, answered: string, question: string][];
   smallTalk: string[];
-  /** What was told once, and what somebody says long after that asks nothing and should still bring it to mind. */
+  /** A statement, and a much later remark that is no question but should still recall it. */
   remarks: [fact: string, remark: string][];
-  /** `{who}`, `{what}` and `{when}` are filled in. */
+  /** Sentences with the placeholders `{who}`, `{what}` and `{when}`. */
   filler: string[];
   who: string[];
-  /** Like the facts, so that it stands in their way; the other things do not. */
+  /** Topics similar to the facts, so that they get in the way; `other` topics are not. */
   what: string[];
   other: string[];
   when: string[];

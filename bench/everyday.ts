@@ -1,8 +1,8 @@
 /**
- * `npm run bench:everyday`: do plain questions bring back what was said, and does small talk bring back nothing? Facts
- * of `everyday-data.ts` are told in chats of 40 to 20,000 messages about the same things, and asked for as a turn does,
- * once the talk has left its window. By keywords, with vectors of a made-up model and with vectors that mean nothing;
- * `--embeddings URL --model NAME [--language English]` adds a real one. `--show` prints what went wrong.
+ * `npm run bench:everyday`: do plain questions recall what was said, and does small talk recall nothing? The facts of
+ * `everyday-data.ts` are told in chats of 40 to 20,000 similar messages, and queried as in a turn once they have left
+ * the window: by keywords, with artificial and with random vectors; `--embeddings URL --model NAME [--language
+ * English]` adds a real model, `--show` prints the failures.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -30,9 +30,9 @@ const { values: options } = parseArgs({
   },
 });
 const SIZES = options.sizes.split(',').map(Number);
-/** The last messages stand in the prompt anyway. */
+/** The newest messages are in the prompt anyway. */
 const WINDOW = 10;
-/** About so many messages of a chat are about the same things as the facts: nobody talks of the dentist every day. */
+/** Messages per chat on the same topics as the facts: nobody talks about the dentist every day. */
 const LIKE_FACTS = 150;
 const PERSONA = 'luna';
 const START = Date.UTC(2025, 0, 1, 8);
@@ -44,7 +44,7 @@ interface Chat {
   language: Language;
   size: number;
   room: string;
-  /** The messages as a turn would find them before its own. */
+  /** The messages that a turn would find before its own. */
   end: { messageId: number; heardAfter: number };
   now: number;
 }
@@ -151,7 +151,7 @@ function half(n: number): string {
   return n % 2 === 0 ? 'tuned on' : 'kept back';
 }
 
-/** The facts evenly among so many messages, each answered by the persona. */
+/** Spreads the facts evenly among the messages, each answered by the persona. */
 function tell(feed: ReturnType<typeof memoryFeed>, language: Language, size: number): Chat {
   const room = `bench_${language.name}_${size}`;
   const facts = [...language.facts, ...language.followUps, ...language.remarks].map(([fact]) => fact);
@@ -204,7 +204,7 @@ async function asked(
   return lines;
 }
 
-/** The same chat in every run. */
+/** Seeded: the same chat in every run. */
 function mulberry(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,15 +1,15 @@
-/** Numbers out of many measurements, and tables of them. */
+/** Statistics of many measurements, and tables of them. */
 
 export interface Row {
   what: string;
   /** null: cannot be measured here. */
   values: (number | null)[];
   unit: 'ms' | 'MB' | '/s' | 'kB' | '';
-  /** Of the first column. Left out: the table's. */
+  /** Aim of the first column. Default: the table's. */
   aim?: Aim;
 }
 
-/** `ratio`: at most so many times the last column; of what is counted per second, so many times less. */
+/** `ratio`: maximum cost as a multiple of the last column's; for a rate, its inverse is compared. */
 export type Aim = { ratio: number } | { atMost: number } | { atLeast: number };
 
 export function median(values: readonly number[]): number {
@@ -21,7 +21,7 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** Of what could be measured; null where nothing could. */
+/** The median of the known values; null if there are none. */
 export function medianOf(values: readonly (number | null)[]): number | null {
   const known = values.filter((value) => value !== null);
   return known.length === 0 ? null : median(known);
@@ -49,7 +49,7 @@ export function table(columns: string[], rows: Row[], ratioAim?: number): string
   return [line(head), rule, ...lines.map(line)].join('\n');
 }
 
-/** How many times as much the first column costs as another. */
+/** The first column's cost as a multiple of another's. */
 function ratio({ values, unit }: Row, other: number): number | null {
   const ours = values[0];
   const theirs = values[other];

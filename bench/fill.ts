@@ -1,6 +1,6 @@
 /**
- * Makes a gateway's folder as years of use leave it: chats with a past, in the store and in `groups/`. The store is
- * filled through its own functions, many of them in one transaction, or it would take minutes.
+ * Fills a gateway's folder as after years of use: old chats in the store and in `groups/`. Uses the store's own
+ * functions, many calls per transaction, because it would take minutes otherwise.
  */
 import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,18 +21,18 @@ export interface PastChat {
 }
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** The account of the fake Telegram. */
+/** The fake Telegram account. */
 const ACCOUNT = '424242';
-/** Under which name the past is written: no living process has it. */
+/** Lease owner of the old messages: no living process has it. */
 const OWNER = 'the past';
 const EXCHANGES_AT_ONCE = 5000;
 const FOLDERS_AT_ONCE = 50;
-/** How many messages a window holds after a compaction, with the defaults. */
+/** Messages in a window after a compaction, with the defaults. */
 const KEPT = 80;
 const YESTERDAY = Date.now() - 86_400_000;
 const LOG: Log = { debug() {}, info() {}, warn: console.warn, error: console.error };
 
-/** What a fresh clone has in `groups/`. */
+/** The content of `groups/` in a fresh clone. */
 export async function layOutGroups(folder: string): Promise<void> {
   await cp(join(ROOT, 'groups/AGENTS.md'), join(folder, 'groups/AGENTS.md'));
   await cp(join(ROOT, 'groups/personas'), join(folder, 'groups/personas'), { recursive: true });
@@ -43,7 +43,7 @@ export async function fill(folder: string, past: PastChat[]): Promise<void> {
   await mkdir(join(folder, 'data'), { recursive: true });
   const connection = await connect({ file, clock: systemClock, log: LOG, busyTimeoutMs: 0 });
   await migrate(connection, join(ROOT, 'migrations/sqlite'));
-  // Nothing here needs to outlive a power cut.
+  // Nothing here needs to survive a power cut.
   const store = storeOn({ ...connection, writeDurably: connection.write });
   let exchanges = 0;
   connection.raw.exec('BEGIN');
@@ -57,7 +57,7 @@ export async function fill(folder: string, past: PastChat[]): Promise<void> {
   await makeFolders(folder, past);
 }
 
-/** Whose exchange is next: chats take turns until each has its messages. */
+/** The person of each exchange: chats take turns until each has its messages. */
 function* exchangesOf(past: PastChat[]): Generator<number> {
   for (let n = 0; ; n += 2) {
     past = past.filter(({ messages }) => n < messages);
@@ -133,7 +133,7 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
   await store.markSent(finished.first.id, `past-answer-${n}`, now);
 }
 
-/** As the gateway would have done: what is older than the newest messages is flushed and summed up. */
+/** Like the gateway's compaction: messages older than the newest ones are flushed and summarised. */
 async function compact(store: Store, person: number): Promise<void> {
   const of = { room: platformId('telegram', String(person)), personaId: DEFAULT_PERSONA };
   const window = await store.window({ ...of, limit: KEPT + 1, overheard: 0, except: [] });

@@ -1,4 +1,4 @@
-/** The smallest possible bot on Discord, to compare with: discord.js and openai, nothing else, as `floor.ts`. */
+/** The smallest possible Discord bot, for comparison: discord.js and openai only, like `floor.ts`. */
 import { Client, Events, GatewayIntentBits, type Message, Partials } from 'discord.js';
 import OpenAI from 'openai';
 

@@ -1,5 +1,5 @@
 /**
- * The smallest possible bot on WhatsApp, to compare with: Baileys and openai, as `floor.ts`. It keeps its credentials in
+ * The smallest possible WhatsApp bot, for comparison: Baileys and openai, like `floor.ts`. It keeps its credentials in
  * memory only, and is linked by the same log line as the gateway.
  */
 import {
@@ -40,7 +40,7 @@ const auth: AuthenticationState = {
   },
 };
 
-// libsignal writes whole sessions to the console.
+// libsignal prints whole sessions to the console.
 console.info = () => {};
 console.warn = () => {};
 

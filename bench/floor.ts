@@ -1,6 +1,6 @@
 /**
- * The smallest possible bot, to compare with: grammY and openai, no memory, no store, no order, no retries; what
- * it has taken in is lost when it ends. Chats are served side by side. Run by plain node, as the gateway is.
+ * The smallest possible bot, for comparison: grammY and openai, without memory, store, order or retries; a crash loses
+ * what it has received. It serves chats concurrently. Run by plain node, like the gateway.
  */
 import { Bot, type Context } from 'grammy';
 import OpenAI from 'openai';
@@ -22,7 +22,7 @@ async function answer(ctx: Context, text: string): Promise<void> {
   await ctx.reply(completion.choices[0]?.message.content ?? '');
 }
 
-// Not awaited, or the chats would wait for each other.
+// Not awaited, so that chats do not wait for each other.
 bot.on('message:text', (ctx) => {
   answer(ctx, ctx.message.text).catch((error) => console.error(error));
 });

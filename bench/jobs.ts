@@ -1,6 +1,6 @@
 /**
- * Part of `npm run bench`: what 10,000 schedules cost while none is due. A gateway looks at them once a minute, which is all
- * that it does; beside it, the same with none.
+ * Part of `npm run bench`: the cost of 10,000 schedules of which none is due. A gateway only looks at them once a
+ * minute; compared with no schedules.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ const AIM_MS = 1;
 const log: Log = { debug() {}, info() {}, warn() {}, error() {} };
 const migrationsFolder = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
 
-/** How long a look takes, ms, with so many schedules that are due some day. */
+/** Durations of a look, ms, with this many schedules that are not due yet. */
 async function looksWith(many: number): Promise<number[]> {
   const folder = await mkdtemp(join(tmpdir(), 'coterie-bench-jobs-'));
   const file = join(folder, 'coterie.db');

@@ -1,6 +1,6 @@
 /**
- * Part of `npm run bench`: what the journal costs a tool call, both phases, in a store that has a day of them already. Each
- * call is a step before it runs and one with its result, with the journal and without.
+ * Part of `npm run bench`: the cost of the journal per tool call, both phases, in a store with a day of calls. Each
+ * call is a step before it runs and one with its result, measured with and without the journal.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,7 +1,7 @@
 /**
- * The limit, to compare with: what a durable bot costs on `fetch` and better-sqlite3 alone. Received, taken, finished and
- * sent are a transaction each; a chat is answered in order, with its history. Any error ends the process: what is in the
- * database by then is taken up at the next start.
+ * The lower limit, for comparison: a durable bot on `fetch` and better-sqlite3 alone. Receiving, claiming, finishing
+ * and sending are a transaction each; a chat is answered in order, with its history. Any error ends the process; the
+ * next start resumes from the database.
  */
 import Database from 'better-sqlite3';
 
@@ -93,7 +93,7 @@ async function serve(chat: number): Promise<void> {
 for (const chat of unfinished.all()) void serve(chat as number);
 for (let offset = 0; ; ) {
   const updates = await bot('getUpdates', { offset, timeout: 30 });
-  // On the disk before the next request tells Telegram that we have it.
+  // On disk before the next request acknowledges the updates to Telegram.
   db.exec('PRAGMA synchronous = FULL');
   receive.immediate(updates);
   db.exec('PRAGMA synchronous = NORMAL');

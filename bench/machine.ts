@@ -1,4 +1,4 @@
-/** Says on what the figures were made. */
+/** Describes the machine that made the figures. */
 import { execFileSync } from 'node:child_process';
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { arch, cpus, loadavg, platform, release, totalmem } from 'node:os';
@@ -16,7 +16,7 @@ export function machine(node: string, folder: string): string {
   ].join('\n');
 }
 
-/** What a durable write costs here at the least: every message of the gateway waits for one. */
+/** The minimum duration of a durable write here: every message of the gateway waits for one. */
 function flushMs(folder: string): number {
   const file = join(folder, 'flush');
   const descriptor = openSync(file, 'w');

@@ -1,7 +1,6 @@
 /**
- * Part of `npm run bench`: how long it takes to make messages of 100 kB of Markdown, such as models write it, for each
- * platform: parsed, split, and every message rendered in the platform's own markup. `--quick` measures
- * fewer times.
+ * Part of `npm run bench`: the time to convert 100 kB of Markdown, as models write it, to messages for each platform:
+ * parsed, split, and rendered in the platform's markup. `--quick` measures fewer times.
  */
 import { cut } from '../src/channels/markdown/cut.js';
 import { discordLength, discordText } from '../src/channels/markdown/discord.js';
@@ -22,7 +21,7 @@ const ANNA = { address: '100001', threadId: null, kind: 'direct' as const };
 
 interface Way {
   read: (source: string) => Part;
-  /** Gives back the number of messages, so that nothing is left out as unused. */
+  /** Returns the number of messages, so that the call is not optimised away. */
   write: (styled: Part) => number;
 }
 
@@ -46,7 +45,7 @@ const PLATFORMS: Record<string, Way> = {
   'the terminal': { read: parse, write: (styled) => [styled].map(terminalText).length },
 };
 
-/** An answer at some length: mostly prose, with a list, some code, a quote and a table now and then. */
+/** A long answer: mostly prose, with an occasional list, code, quote and table. */
 function answer(n: number): string {
   const prose = [
     `The **short answer** is that it depends on what you measure: in run ${n} the first request took longer than all the others together, and nobody who looks at an average alone would have seen it. That is not a fault of the tool but of the question, and it is worth a paragraph of its own before any numbers are compared.`,
@@ -109,7 +108,7 @@ for (const [name, { read, write }] of Object.entries(PLATFORMS)) {
     const readAt = performance.now();
     count = write(styled);
     const writtenAt = performance.now();
-    // The first ones compile the code.
+    // Warm-up: the first runs compile the code.
     if (run < 0) continue;
     reading.push(readAt - startedAt);
     whole.push(writtenAt - startedAt);

@@ -1,4 +1,4 @@
-/** The measurements, each for several subjects in turn, so that whatever else the machine does falls on all. */
+/** The measurements, each for several subjects in turn, so that other load on the machine affects all of them. */
 
 import type { Answered } from './answers.js';
 import type { Subject } from './bots.js';
@@ -7,43 +7,43 @@ import type { Bot, Servers } from './processes.js';
 
 export interface Sizes {
   starts: number;
-  /** How often each measurement takes its turn. */
+  /** Number of turns of each measurement. */
   blocks: number;
-  /** Who talks side by side, block by block; when the groups are used up, the first is back. */
+  /** The people who talk concurrently in each block; the groups repeat. */
   groups: number[][];
-  /** How much each says in one block. */
+  /** Messages per person and block. */
   each: number;
   burstEach: number;
-  /** Who is timed, one message after the other: the block's group where left out. */
+  /** The people who are timed, one message at a time. Default: the block's group. */
   timed?: { people: number[]; each: number };
 }
 
-/** What is measured needs no more than this of its servers. */
+/** The functions of the servers that measurements need. */
 export interface Measurable {
   servers: Pick<Servers, 'oneByOne' | 'conversations' | 'burst'>;
   start(): Bot;
 }
 
-/** A subject that runs, and all that was found out about it. */
+/** A running subject and its results. */
 export interface Running extends Measurable {
   bot: Bot;
   toModel: number[];
   toPlatform: number[];
   perSecond: number[];
   burstPerSecond: number[];
-  /** Processor time of a message among many, and of one that comes alone. */
+  /** CPU time per message, under load and alone. */
   cpuMs: (number | null)[];
   aloneCpuMs: (number | null)[];
   idleMb: number | null;
   faults: Answered;
 }
 
-/** For background work of a start or a burst to come to rest. */
+/** For background work to finish after a start or a burst. */
 const REST_MS = 1_000;
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** From the process's beginning to the reply to a message that waits already, ms. */
+/** Time from the start of the process to the reply to a waiting message, ms. */
 export async function coldStart(
   subject: Subject,
   sentBefore: number,
@@ -73,14 +73,14 @@ export async function begin<Begun extends Measurable>(subject: Begun): Promise<B
   };
 }
 
-/** Medians, and processor time per message. */
+/** Medians, and CPU time per message. */
 export interface Fresh {
   toModel: number;
   toPlatform: number;
   cpuMs: number | null;
 }
 
-/** One message after the other in a process that has just begun: most of its code is not compiled yet. */
+/** One message at a time in a new process, most of whose code is not compiled yet. */
 export async function measureFresh(run: Running, people: number[]): Promise<Fresh> {
   const before = run.bot.cpuMs();
   const found = await run.servers.oneByOne({ people, each: 3 });
@@ -93,7 +93,7 @@ export async function measure(subjects: Running[], sizes: Sizes): Promise<void> 
   const { groups, each, burstEach, blocks } = sizes;
   for (let block = 0; block < blocks; block++) {
     const people = groups[block % groups.length] ?? [];
-    // The first messages of a chat make its files, and the first of all compile the code: not timed.
+    // Not timed: the first messages of a chat create its files, and the first of all compile the code.
     for (const subject of subjects) {
       note(subject, await subject.servers.conversations({ people, each: 2 }));
     }

@@ -1,7 +1,7 @@
 /**
- * Part of `npm run bench`: how many files of `src/`, with how many lines, run for one plain "hi" on Telegram. Counted by V8's
- * coverage of the compiled modules before they are bundled: calls of a longer talk less those of a shorter one, so that the start
- * is not counted. Ends with 1 when a message was lost, answered twice or out of order.
+ * Part of `npm run bench`: the files and lines of `src/` that run for one plain "hi" on Telegram, by V8's coverage of
+ * the compiled modules before bundling: the calls of a long talk minus those of a short one, so that the start is not
+ * counted. Exits with 1 if a message was lost, answered twice or out of order.
  */
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ const SHORT = 5;
 const LONG = 25;
 const FILES_AIM = 65;
 const LINES_AIM = 8_500;
-/** By then recall has read what was said. */
+/** By then recall has indexed the messages. */
 const REST_MS = 2_000;
 const SRC = fileURLToPath(new URL('../../src/', import.meta.url));
 
@@ -30,12 +30,12 @@ interface Coverage {
 
 const processes = createProcesses();
 const folder = await mkdtemp(join(tmpdir(), 'coterie-bench-one-message-'));
-/** The checkout again, with the compiled modules where the bundle is. */
+/** A copy of the checkout with the compiled modules in place of the bundle. */
 const app = join(folder, 'app');
 const MODULES = '/app/dist/';
 let faults = 0;
 
-/** Calls by function (`file:offset`) of a gateway that answers so many messages, from its start to its end. */
+/** Calls per function (`file:offset`) of a gateway that answers this many messages, from start to end. */
 async function callsOf(messages: number): Promise<Map<string, number>> {
   const home = join(folder, String(messages));
   const coverageFolder = join(home, 'coverage');
@@ -63,7 +63,7 @@ async function callsOf(messages: number): Promise<Map<string, number>> {
   return calls;
 }
 
-/** What modules look for beside themselves is there, too. */
+/** Includes the files that modules look for beside themselves. */
 async function layOutApp(): Promise<void> {
   const checkout = dirname(dirname(options.main));
   await cp(join(checkout, 'dist/modules'), join(app, 'dist'), { recursive: true });
@@ -79,7 +79,7 @@ try {
   for (const [key, calls] of long) {
     const more = (calls - (short.get(key) ?? 0)) / (LONG - SHORT);
     const file = key.slice(0, key.lastIndexOf(':'));
-    // Less than one call for two messages is a timer's.
+    // Less than one call in two messages comes from a timer.
     if (more >= 0.5) perMessage.set(file, (perMessage.get(file) ?? 0) + more);
   }
   const files = await Promise.all(

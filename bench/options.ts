@@ -1,16 +1,16 @@
-/** What the scripts of the bench are told on the command line. */
+/** Command-line options of the bench scripts. */
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 export interface Options {
-  /** Short runs, for a glance. */
+  /** Short runs. */
   quick: boolean;
   /** The Node that runs the bots. */
   node: string;
   /** The gateway's `main.js`. */
   main: string;
-  /** Whether that is the one compiled here, and so agrees with the store that is compiled into the bench. */
+  /** Whether it was compiled from this checkout, so that it matches the store compiled into the bench. */
   own: boolean;
 }
 

@@ -1,6 +1,4 @@
-/**
- * As `servers.ts`, on any of the fake platforms that the tests run on: `node platform-servers.js discord`.
- */
+/** Like `servers.ts`, for any fake platform of the tests: `node platform-servers.js discord`. */
 import { echo, startFakeModel } from '../test/fakes/model.js';
 import { discordPlatform } from '../test/harness/discord.js';
 import type { Place, Platform } from '../test/harness/platform.js';
@@ -10,7 +8,7 @@ import { answerCalls } from './answer-calls.js';
 import { type Answered, checkAnswers, textOf } from './answers.js';
 import type { Overhead, Throughput } from './servers.js';
 
-/** What another process may call; arguments and results are plain data. */
+/** Functions for another process; arguments and results are plain data. */
 export interface PlatformCalls {
   addresses(): {
     name: string;
@@ -18,15 +16,15 @@ export interface PlatformCalls {
     environment: Record<string, string>;
     model: string;
   };
-  /** What the bot wrote to its log: WhatsApp is linked by what stands there. */
+  /** Passes on the bot's log, which holds the code for linking WhatsApp. */
   logged(text: string): void;
   connected(): Promise<void>;
   oneByOne(ask: { people: number[]; each: number }): Promise<Overhead & Answered>;
-  /** Everybody waits for the answer before saying the next thing. */
+  /** Everybody waits for an answer before the next message. */
   conversations(ask: { people: number[]; each: number }): Promise<Throughput>;
-  /** All of it is said at once. */
+  /** All messages are sent at once. */
   burst(ask: { people: number[]; each: number }): Promise<Throughput>;
-  /** Ends the process behind it. */
+  /** Ends the process. */
   close(): void;
 }
 
@@ -35,11 +33,11 @@ const PLATFORMS: Record<string, () => Promise<Platform>> = {
   discord: discordPlatform,
   whatsapp: whatsappPlatform,
 };
-/** What is not answered by then is lost. */
+/** A message not answered by then is lost. */
 const PATIENCE_MS = 60_000;
-/** Between two messages that are timed, for what the bot does behind an answer. */
+/** Between two timed messages, for the bot's work after an answer. */
 const BREATH_MS = 20;
-/** A reply too many would come by then. */
+/** A surplus reply would come by then. */
 const LATE_REPLY_MS = 150;
 
 const start = PLATFORMS[process.argv[2] ?? ''];
@@ -56,7 +54,7 @@ const model = await startFakeModel({
 });
 let log = '';
 platform.attend?.(() => log);
-/** What was said in which order, by person, since the last check. */
+/** Messages in order, by person, since the last check. */
 let said = new Map<number, string[]>();
 let words = 0;
 let look: () => void = () => {};
@@ -66,10 +64,10 @@ const now = () => performance.timeOrigin + performance.now();
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const placeOf = (number: number): Place => ({ kind: 'direct', number });
 const sentTo = (person: number) => platform.shown(placeOf(person));
-/** How many messages stood with each person when a measurement began. */
+/** Messages to each person at the start of a measurement. */
 const countsOf = (people: number[]) => new Map(people.map((person) => [person, sentTo(person).length]));
 
-/** Looked at whenever a message was taken. False when it does not come to it in time. */
+/** Checked whenever a message arrives; false after a time-out. */
 function holds(condition: () => boolean): Promise<boolean> {
   return new Promise((resolve) => {
     const patience = setTimeout(() => end(false), PATIENCE_MS);
@@ -91,7 +89,7 @@ function say(person: number): void {
   platform.say({ from: { number: person, name: `Person ${person}` }, in: placeOf(person), text });
 }
 
-/** Ends a measurement: what was sent since it began, beside what was said. */
+/** Ends a measurement: compares the answers since its start with the messages. */
 async function check(before: Map<number, number>): Promise<Answered> {
   await pause(LATE_REPLY_MS);
   const sent = [...before].flatMap(([person, count]) =>

@@ -1,8 +1,8 @@
 /**
- * `npm run bench:prefix`: what a model server that caches prompts has to read anew in a conversation of sixty turns, in
- * which the persona writes a tier of its memory every third turn and a line of the daily log every fifth. The server
- * keeps the last request and no other, compares from the first sign on, and counts four signs as a token.
- * `--dist DIR` measures the compiled gateway of another checkout.
+ * `npm run bench:prefix`: the tokens that a prompt-caching model server must process anew in a conversation of sixty
+ * turns, in which the persona writes a memory tier every third turn and a line of the daily log every fifth. The server
+ * caches only the last request, compares from the first character, and counts four characters as a token. `--dist DIR`
+ * measures another checkout's gateway.
  */
 
 import { type ChatBody, startFakeModel } from '../test/fakes/model.js';
@@ -12,7 +12,7 @@ import { readOptions } from './options.js';
 
 const TURNS = 60;
 const CHARS_PER_TOKEN = 4;
-/** Of the price of a token that is read anew. */
+/** As a share of the price of an uncached token. */
 const CACHED_PRICE = 0.1;
 const WORDS =
   'the shed by the old pear tree needs a new roof before the rain comes and somebody ought to count the nails';

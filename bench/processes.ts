@@ -1,6 +1,6 @@
 /**
- * The processes of a bench: the fake servers and the bots under measurement. Whatever is started here ends with
- * the bench, by its handle.
+ * The processes of a bench: fake servers and measured bots. Every process started here ends with the bench, by its
+ * handle.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { PlatformCalls } from './platform-servers.js';
 import type { ServerCalls } from './servers.js';
 
-/** The functions of another process, called from here. */
+/** The functions of another process, as promises. */
 export type Remote<All extends { [Name in keyof All]: (...values: never[]) => unknown }> = {
   [Name in keyof All]: (...values: Parameters<All[Name]>) => Promise<Awaited<ReturnType<All[Name]>>>;
 };
@@ -17,16 +17,16 @@ export type PlatformServers = Remote<PlatformCalls>;
 export type Processes = ReturnType<typeof createProcesses>;
 
 export interface Bot {
-  /** When its process was begun, ms since 1970 with fractions. */
+  /** Start of its process, ms since 1970 with fractions. */
   startedAt: number;
-  /** Processor time so far, all threads; null where the system does not tell. */
+  /** CPU time so far, all threads; null if the system does not report it. */
   cpuMs(): number | null;
-  /** Memory now and at most, MB. */
+  /** Memory now and at its peak, MB. */
   memory(): { now: number; peak: number } | null;
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
 }
 
-/** Linux counts processor time in hundredths of a second, on every machine of today. */
+/** Linux counts CPU time in hundredths of a second on all common machines. */
 const TICK_MS = 10;
 const SERVERS = fileURLToPath(new URL('./servers.js', import.meta.url));
 const PLATFORM_SERVERS = fileURLToPath(new URL('./platform-servers.js', import.meta.url));
@@ -44,7 +44,7 @@ export function createProcesses() {
     });
   }
 
-  /** Starts a script that answers calls: `Calls` are its functions. */
+  /** Starts a script that answers the calls in `Calls`. */
   async function startRemote<Calls extends object>(script: string, args: string[] = []): Promise<Calls> {
     const child = fork(script, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     void track(child);
@@ -64,7 +64,7 @@ export function createProcesses() {
         child.send({ id, name, values });
       });
     return new Proxy({} as Calls, {
-      // `await` looks whether this is a promise, by asking for `then`.
+      // `await` checks for a promise by reading `then`.
       get: (_, name: string) => (name === 'then' ? undefined : (...values: unknown[]) => call(name, values)),
     });
   }
@@ -74,7 +74,7 @@ export function createProcesses() {
     args: string[];
     folder: string;
     environment?: Record<string, string>;
-    /** Takes what it logs, instead of its being shown. */
+    /** Receives the log, which is printed otherwise. */
     onLog?: (text: string) => void;
   }): Bot {
     const startedAt = performance.timeOrigin + performance.now();
@@ -84,7 +84,7 @@ export function createProcesses() {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     const ended = track(child);
-    // At the levels used here, both are silent while all is well.
+    // At the log levels used here, both are silent unless something is wrong.
     const { onLog = (text: string) => console.error(text.trimEnd()) } = order;
     child.stderr.setEncoding('utf8').on('data', onLog);
     return {
@@ -113,7 +113,7 @@ export function createProcesses() {
 
 function cpuMs(pid: number | undefined): number | null {
   const stat = proc(pid, 'stat');
-  // The name of the program, in brackets, may hold anything.
+  // The program's name, in brackets, may contain anything.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields ? (Number(fields[11]) + Number(fields[12])) * TICK_MS : null;
 }

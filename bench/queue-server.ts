@@ -1,4 +1,4 @@
-/** An embedding server that answers at once, in a process of its own. */
+/** An embedding server that answers immediately, in its own process. */
 import { startFakeEmbeddings } from '../test/fakes/embeddings.js';
 
 process.once('disconnect', () => process.exit());

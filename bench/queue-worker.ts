@@ -1,4 +1,4 @@
-/** The worker under measurement, with its embedding server in a process beside it: `queue-worker KIND REDIS QUEUE`. */
+/** The measured worker, with its embedding server in another process: `queue-worker KIND REDIS QUEUE`. */
 
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -8,7 +8,7 @@ import { startPeerWorker } from '../test/fakes/redis-peers.js';
 import { straight } from '../test/harness/straight.js';
 
 const [kind, redisUrl = '', queue = ''] = process.argv.slice(2);
-// The parent ends it when the bench is over, however that happens.
+// Disconnected when the bench ends, however that happens.
 process.once('disconnect', () => process.exit());
 
 if (kind === 'one by one') {

@@ -1,6 +1,6 @@
 /**
- * How many texts a second go through the embedding queue: a gateway's embedder, a real Redis, a worker and an
- * embedding server that answers at once, each in a process of its own. Beside it, a worker that takes one at a time.
+ * Texts per second through the embedding queue: a gateway's embedder, a real Redis, a worker and an embedding server
+ * that answers immediately, each in its own process; compared with a worker that takes one text at a time.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -49,7 +49,7 @@ interface Found {
   waits: number[];
 }
 
-/** So many callers, each asking for one text and then for the next. */
+/** Concurrent callers, each asking for one text after another. */
 async function singly(embedder: Embedder, callers: number): Promise<Found> {
   const waits: number[] = [];
   const begun = performance.now();
@@ -98,7 +98,7 @@ async function withEmbedder(redisUrl: string, queue: string, run: (embedder: Emb
     log: { debug: nothing, info: nothing, warn: console.warn, error: console.error },
     metrics: { count: nothing, observe: nothing },
   });
-  // The first request waits for connections, and for code to be compiled.
+  // Warm-up: the first request waits for connections and compilation.
   for (let n = 0; n < 20; n++) {
     const texts = Array.from({ length: 32 }, () => WORDS);
     await embedder.embed(texts, { purpose: 'document', signal: new AbortController().signal });
@@ -110,7 +110,7 @@ async function withEmbedder(redisUrl: string, queue: string, run: (embedder: Emb
   }
 }
 
-/** Resolves when it says that it is ready. */
+/** Resolves when the child reports that it is ready. */
 async function startChild(file: string, args: string[]): Promise<ChildProcess> {
   const child = fork(new URL(file, import.meta.url), args, { stdio: 'inherit' });
   children.add(child);

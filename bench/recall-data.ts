@@ -1,17 +1,17 @@
 /**
- * What `bench:recall` measures with, in one form: conversations of LoCoMo (`conv-N.json`), of REALTALK
- * (`data/Chat_N_….json` of danny911kr/REALTALK) and of BEAM (`chats/100K/N/chat.json` of mohammadtavakoli78/BEAM, with
- * its `probing_questions/` beside it). A form is known by its content.
+ * The data sets of `bench:recall` in one format: conversations of LoCoMo (`conv-N.json`), REALTALK
+ * (`data/Chat_N_….json` of danny911kr/REALTALK) and BEAM (`chats/100K/N/chat.json` of mohammadtavakoli78/BEAM, with its
+ * `probing_questions/`). The content decides which one a file belongs to.
  */
 import { readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 export interface Told {
-  /** By which evidence names it. */
+  /** The ID by which evidence refers to it. */
   id: string;
   session: string;
   author: string;
-  /** What an assistant says is said by the persona. */
+  /** An assistant's messages are the persona's. */
   byPersona: boolean;
   text: string;
   at: number;
@@ -20,9 +20,9 @@ export interface Told {
 export interface Asked {
   question: string;
   evidence: Set<string>;
-  /** Those with evidence. */
+  /** Sessions with evidence. */
   sessions: Set<string>;
-  /** Its category or ability. */
+  /** Its category or ability in the data set. */
   about: string;
 }
 
@@ -55,7 +55,7 @@ type Probing = Record<string, { question: string; source_chat_ids?: unknown }[]>
 const MINUTE_MS = 60_000;
 const LOCOMO = ['', 'multi-hop', 'temporal', 'open-domain', 'single-hop', 'adversarial'];
 const REALTALK = ['', 'multi-hop', 'temporal', 'commonsense'];
-/** Those that ask for facts. The evidence of the others is half the chat, an instruction, or nothing. */
+/** Abilities that ask for facts. The evidence of the others is half the chat, an instruction, or nothing. */
 const BEAM = [
   'information_extraction',
   'knowledge_update',
@@ -74,7 +74,7 @@ export async function readHistory(file: string): Promise<History> {
     : talk('LoCoMo', name, conversation, qa, LOCOMO);
 }
 
-/** The times of LoCoMo's turns are unknown: one a minute from that of their session. */
+/** LoCoMo gives a time per session only: its turns follow at one a minute. */
 function talk(
   set: History['set'],
   name: string,
@@ -114,14 +114,14 @@ function timeOf(text: string): number {
   return Date.parse(text.replace(/^(\d+)\.(\d+)\.(\d+), /, '$3-$2-$1T').concat('Z'));
 }
 
-/** 'D8:6; D9:17' and 'D30:05' are turns too. */
+/** Also accepts the variants 'D8:6; D9:17' and 'D30:05'. */
 function cleaned(evidence: string[]): string[] {
   return evidence.flatMap((text) =>
     Array.from(text.matchAll(/D:?(\d+):0*(\d+)/g), ([, a, b]) => `D${a}:${b}`),
   );
 }
 
-/** Only the days of some messages are known: the others follow, one a minute. Marks of how it was made stand at the end. */
+/** Only some messages have a date: the others follow at one a minute. Generation marks at the end are removed. */
 async function beam(file: string, batches: Batch[]): Promise<History> {
   const probing = join(dirname(file), 'probing_questions', 'probing_questions.json');
   const questions = JSON.parse(await readFile(probing, 'utf8')) as Probing;
@@ -149,13 +149,13 @@ async function beam(file: string, batches: Batch[]): Promise<History> {
   );
 }
 
-/** A list, or lists by what they are evidence of. */
+/** Accepts a list, or lists by kind of evidence. */
 function numbersIn(ids: unknown): number[] {
   if (typeof ids === 'number') return [ids];
   return typeof ids === 'object' && ids !== null ? Object.values(ids).flatMap(numbersIn) : [];
 }
 
-/** Without evidence that is not there, and questions that have none. */
+/** Drops evidence that is missing from the chat, and questions without any. */
 function history(set: History['set'], name: string, told: Told[], asked: Omit<Asked, 'sessions'>[]): History {
   const sessionOf = new Map(told.map(({ id, session }) => [id, session]));
   const usable = asked.map((each) => {

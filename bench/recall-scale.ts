@@ -1,6 +1,6 @@
 /**
- * `npm run bench:recall-scale`: how long a search takes among 10,000, 100,000 and 1,000,000 messages, in chats of some
- * 600 (all in one chat with `--one`), and for how long indexing holds up the gateway's event loop.
+ * `npm run bench:recall-scale`: the duration of a search among 10,000, 100,000 and 1,000,000 messages, in chats of some
+ * 600 (all in one chat with `--one`), and how long indexing blocks the gateway's event loop.
  */
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ const { values: options } = parseArgs({
     sizes: { type: 'string', default: '10000,100000,1000000' },
     one: { type: 'boolean', default: false },
   },
-  // As a part of `npm run bench` it is given options of other parts.
+  // As part of `npm run bench` it gets other parts' options.
   strict: false,
 });
 const EACH = 588;
@@ -27,7 +27,7 @@ const SEARCHES = 300;
 const WORDS = 40_000;
 const START = Date.UTC(2020, 0, 1);
 
-/** As often as words of a language are: the n-th of them one n-th as often as the first. */
+/** Word frequencies as in a language (Zipf): the n-th word is one n-th as frequent as the first. */
 const sums = new Float64Array(WORDS);
 for (let n = 0, sum = 0; n < WORDS; n++) sums[n] = sum += 1 / (n + 12);
 
@@ -58,7 +58,7 @@ function sentence(id: number, shortest: number, longest: number): string {
   return Array.from({ length: count }, () => word(next)).join(' ');
 }
 
-/** Messages that are made when they are asked for: message n of chat c has the id n · chats + c + 1. */
+/** Messages are generated on demand: message n of chat c has the ID n · chats + c + 1. */
 function feedOf(messages: number, chats: number): RecallFeed {
   const room = (chat: number) => `bench_${String(chat).padStart(7, '0')}`;
   const message = (id: number): HeardMessage => ({

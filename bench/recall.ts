@@ -1,7 +1,7 @@
 /**
- * `npm run bench:recall -- FILES…`: how well recall finds the evidence of questions about conversations that are told to
- * it as chat history, beside a plain FTS5 table with Porter's stems. `recall-data.ts` says which files it reads.
- * `--embeddings URL --model NAME` measures the fusion beside keywords alone.
+ * `npm run bench:recall -- FILES…`: how well recall finds the evidence of questions about conversations that it is
+ * given as chat history, compared with a plain FTS5 table with Porter stemming. `recall-data.ts` lists the data sets.
+ * `--embeddings URL --model NAME` measures the fusion with vectors, too.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -35,13 +35,13 @@ const folder = await mkdtemp(join(tmpdir(), 'coterie-recall-'));
 const log = { debug() {}, info() {}, warn: console.error, error: console.error };
 const histories = await Promise.all(names.map(readHistory));
 const PERSONA = 'default';
-/** For each question, what a turn would look at: by relevance, and whether it was evidence. */
+/** The hits of a question that a turn would consider, with their relevance and whether they are evidence. */
 interface Seen {
   own: boolean;
   hits: { relevance: number; right: boolean }[];
 }
 const seen: Seen[] = [];
-/** As many lines as a turn recalls. */
+/** Lines that a turn recalls. */
 const TURN_LINES = 8;
 
 try {
@@ -136,7 +136,7 @@ async function measured(
   ].join('\n');
 }
 
-/** What SQLite's full-text index finds by itself: any word of the question, with Porter's stems, by BM25. */
+/** SQLite's full-text index alone: any word of the question, with Porter stemming, by BM25. */
 function plainSearch(told: Told[]): (question: string) => Told[] {
   const db = new Database(':memory:');
   db.exec("CREATE VIRTUAL TABLE said USING fts5(text, tokenize = 'porter unicode61')");
@@ -188,7 +188,7 @@ function tell(own: boolean, hits: { relevance: number }[], isRight: (n: number) 
   seen.push({ own, hits: lines });
 }
 
-/** What each floor would find for a turn, and what it would let in of what has nothing to do with the question. */
+/** For each relevance floor: the evidence that a turn would find, and the unrelated hits it would let in. */
 function floors(): string {
   const own = seen.filter((each) => each.own);
   const foreign = seen.filter((each) => !each.own);

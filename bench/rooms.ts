@@ -1,6 +1,6 @@
 /**
- * Part of `npm run bench`: how long five personas of a room with a long history take to read it, one after the other.
- * Compared with the first of them alone; if each read the history anew, all five would take five times as long.
+ * Part of `npm run bench`: the time that five personas of a room with a long history take to read it, one after
+ * another, compared with the first one alone. If each read the history anew, all five would take five times as long.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ const OWNER = 'bench';
 const MESSAGES = quick ? 1_000 : 5_000;
 const RUNS = quick ? 20 : 100;
 const NOW = Date.UTC(2026, 0, 15);
-/** As a turn asks for it. */
+/** The query of a turn. */
 const WINDOW = { room: ROOM, limit: 800, overheard: 50, except: [] };
 
 async function say(store: Store, n: number): Promise<void> {
@@ -87,7 +87,7 @@ try {
   const first: number[] = [];
   const all: number[] = [];
   for (let run = 0; run < RUNS; run++) {
-    // Another process writes, so that windows in memory are not valid any more.
+    // Another process writes, which invalidates cached windows.
     const other = await open();
     await say(other, MESSAGES + 1 + run);
     await other.close();

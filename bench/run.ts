@@ -1,7 +1,6 @@
 /**
- * `npm run bench`: the gateway as compiled, on fake servers on this machine, beside two small bots.
- * Prints tables; ends with 1 when the gateway lost, doubled or disordered a message, whatever the figures.
- * `--quick` takes a minute.
+ * `npm run bench`: the compiled gateway on fake servers on this machine, compared with two small bots. Prints tables;
+ * exits with 1 if the gateway lost, doubled or reordered a message, whatever the figures. `--quick` takes a minute.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +25,7 @@ import { createProcesses } from './processes.js';
 const options = readOptions();
 const { quick, node, own } = options;
 const AIM = 1.5;
-/** As ratios to the floor, so that they mean the same on any machine. */
+/** Ratios to the floor bot, so that they hold on any machine. */
 const AIMS: Partial<Record<keyof ReturnType<typeof figures>, Aim>> = {
   perSecond: { ratio: 2.2 },
   cpuMs: { ratio: 2.2 },
@@ -38,14 +37,14 @@ const FRESH_AIMS: Record<keyof Fresh, Aim> = {
   toModel: { ratio: 1.3 },
   toPlatform: { ratio: 1.1 },
 };
-/** Of what a message costs with much in the store, to the cost with little. */
+/** Maximum cost of a message with much in the store, as a multiple of that with little. */
 const GROWTH_AIM = 1.2;
 const DEADLINE_MS = 420_000;
 
 const TOGETHER = 50;
 const BLOCKS = quick ? 2 : 6;
 const peopleFrom = (first: number, count: number) => Array.from({ length: count }, (_, n) => first + n);
-/** Others in each block, so that conversations stay short; what long ones cost is measured last. */
+/** New people in each block, so that conversations stay short; long ones are measured last. */
 const groups = Array.from({ length: BLOCKS }, (_, n) => peopleFrom(200_001 + n * TOGETHER, TOGETHER));
 const somePeople = groups[0] ?? [];
 const sizes: Sizes = {
@@ -56,21 +55,21 @@ const sizes: Sizes = {
   burstEach: quick ? 3 : 6,
 };
 const MANY = quick ? { messages: 10_000, chats: 1_000 } : { messages: 100_000, chats: 10_000 };
-/** As many as a window holds: from here on a conversation should not cost more. */
+/** The size of a window: a longer conversation should not cost more. */
 const WINDOW = 200;
 const TALKATIVE = 100_001;
 const NOTED_MS = 100;
 
 const processes = createProcesses();
 const folder = await mkdtemp(join(tmpdir(), 'coterie-bench-'));
-/** Runs of the gateway: whether they answered as they should decides how the bench ends. */
+/** Runs of the gateway; the correctness of their answers decides the exit code. */
 const measured: Running[] = [];
 
 async function main(): Promise<void> {
   console.log(`${machine(node, folder)}\n`);
   await besideSmallBots();
   await withDefaults();
-  // The store that it fills is this checkout's.
+  // The store is filled by this checkout's code.
   if (own) await withMuchStored();
 }
 
@@ -132,7 +131,7 @@ async function withDefaults(): Promise<void> {
   const ours = await freshGateway('defaults', {});
   const start = await timeStart(ours, 0);
   const us = await begin(ours);
-  // Each answer takes half a second, and thirty a second go out: a few are enough.
+  // Each answer takes half a second, thirty messages a second are sent: few samples are enough.
   const timed = { people: somePeople.slice(0, quick ? 5 : 20), each: 1 };
   await measure([us], { ...sizes, timed, blocks: 1, each: quick ? 1 : 3, burstEach: 1 });
   measured.push(us);
@@ -194,7 +193,7 @@ async function filledGateway(name: string, people: number[], messages: number): 
 
 async function timeStart(subject: Subject, sentBefore: number): Promise<number> {
   const { bot, ms } = await coldStart(subject, sentBefore, somePeople[0] ?? 0);
-  // A small bot ends at once, and would send again what it has not noted as sent.
+  // A small bot ends at once, and would resend answers not yet recorded as sent.
   await new Promise((resolve) => setTimeout(resolve, NOTED_MS));
   await bot.stop('SIGTERM');
   return ms;

@@ -1,6 +1,6 @@
 /**
- * A fake Telegram and a fake model for one bot, in a process of their own, so that their work is not counted as
- * the bot's. What people say is said here too, so that all moments are taken from one clock.
+ * A fake Telegram and a fake model for one bot, in their own process, so that their work is not counted as the bot's.
+ * People's messages are sent here, too, so that all times are from one clock.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import type { Server } from 'node:http';
@@ -9,18 +9,18 @@ import { startFakeTelegram } from '../test/fakes/telegram.js';
 import { answerCalls } from './answer-calls.js';
 import { type Answered, checkAnswers, textOf } from './answers.js';
 
-/** Where the bot finds them. */
+/** The addresses for the bot's configuration. */
 export interface Addresses {
   telegram: string;
   token: string;
   model: string;
 }
 
-/** Milliseconds of one message, one after the other. */
+/** Milliseconds per message, one message at a time. */
 export interface Overhead {
-  /** From handing out the update to the model's having the whole request. */
+  /** From delivering the update to receiving the complete model request. */
   toModel: number[];
-  /** From the model's having its answer ready to `sendMessage`. */
+  /** From the model's complete answer to `sendMessage`. */
   toPlatform: number[];
 }
 
@@ -28,23 +28,23 @@ export interface Throughput extends Answered {
   seconds: number;
 }
 
-/** What another process may call; arguments and results are plain data. */
+/** Functions for another process; arguments and results are plain data. */
 export interface ServerCalls {
   addresses(): Addresses;
-  /** Says one message; nobody needs to listen yet. */
+  /** Sends one message; the bot need not be listening yet. */
   say(person: number, text: string): void;
-  /** When that many messages had come, ms since 1970; resolves when all updates are taken. Throws when more came. */
+  /** Time of the message with this number, ms since 1970; resolves when all updates are received. Throws if more came. */
   sentBy(count: number): Promise<number>;
-  /** How many bytes the body of the last request to the model had. */
+  /** Bytes of the last model request's body. */
   requestBytes(): number;
   oneByOne(ask: { people: number[]; each: number }): Promise<Overhead & Answered>;
-  /** Everybody waits for the answer before saying the next thing. */
+  /** Everybody waits for an answer before the next message. */
   conversations(ask: { people: number[]; each: number }): Promise<Throughput>;
-  /** All of it is said at once. */
+  /** All messages are sent at once. */
   burst(ask: { people: number[]; each: number }): Promise<Throughput>;
   /**
-   * The same as `conversations`, but the model writes each answer in so many pieces over that time, and an answer is
-   * there when it stands whole. `mostChanges` is how often a chat was changed at most, by what is not final, in a second.
+   * Like `conversations`, with answers streamed in pieces over a time; an answer counts when it is complete.
+   * `mostChanges`: maximum number of live edits in one chat within a second.
    */
   written(ask: {
     people: number[];
@@ -52,21 +52,21 @@ export interface ServerCalls {
     pieces: number;
     ms: number;
   }): Promise<Throughput & { edits: number; mostChanges: number }>;
-  /** Ends the process behind it. */
+  /** Ends the process. */
   close(): void;
 }
 
-/** What is not answered by then is lost. */
+/** A message not answered by then is lost. */
 const PATIENCE_MS = 30_000;
-/** Between two messages that are timed, for what the bot does behind an answer. */
+/** Between two timed messages, for the bot's work after an answer. */
 const BREATH_MS = 3;
-/** A reply too many would come by then. */
+/** A surplus reply would come by then. */
 const LATE_REPLY_MS = 150;
 
-/** Real servers keep unused connections for long; one that ends just when it is used again looks like a fault. */
+/** Long, like real servers: a connection that closes just as it is reused looks like a failure. */
 const KEEP_ALIVE_MS = 120_000;
 
-/** Makes an answer long enough for a model to take seconds; its end shows that the answer is complete. */
+/** Makes a streamed answer take seconds; its end shows that the answer is complete. */
 const FILLER = `\n${'and so on, '.repeat(100)}the end.`;
 
 const telegram = await startFakeTelegram();
@@ -80,15 +80,15 @@ const model = await startFakeModel({
   },
 });
 let answeredAt = 0;
-/** How the model writes; null: all at once. */
+/** Streaming of the model; null: answers at once. */
 let writing: { chunkSize: number; chunkDelayMs: number } | null = null;
-/** What was said in which order, by person, since the last check. */
+/** Messages in order, by person, since the last check. */
 let said = new Map<number, string[]>();
 let words = 0;
 
 const now = () => performance.timeOrigin + performance.now();
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-/** False when it does not come to it in time. */
+/** False after a time-out. */
 const holds = (condition: () => boolean) =>
   telegram.until(condition, 'a reply', PATIENCE_MS).then(
     () => true,
@@ -101,7 +101,7 @@ function say(person: number, text = textOf(person, words++)): void {
   telegram.say({ from: { id: person, first_name: `Person ${person}` }, text });
 }
 
-/** How many of them one chat had within a second, at most; a little less than one, for they travel. */
+/** Maximum number in one chat within a second; slightly less than one, because of latency. */
 function mostInASecond(changes: { chatId: number; at: number }[]): number {
   const recent = new Map<number, number[]>();
   let most = 0;
@@ -113,7 +113,7 @@ function mostInASecond(changes: { chatId: number; at: number }[]): number {
   return most;
 }
 
-/** Ends a measurement: what was sent since `from`, beside what was said. */
+/** Ends a measurement: compares the answers since `from` with the messages. */
 async function check(from: number): Promise<Answered> {
   await pause(LATE_REPLY_MS);
   const answers = checkAnswers(said, telegram.sent.slice(from));
@@ -148,7 +148,7 @@ const calls: ServerCalls = {
     const toPlatform: number[] = [];
     for (let round = 0; round < each; round++) {
       for (const person of people) {
-        // The bot has asked for updates again, and waits.
+        // The bot is polling for updates again.
         await holds(() => telegram.pending() === 0);
         await pause(BREATH_MS);
         const before = telegram.sent.length;

@@ -1,6 +1,6 @@
 /**
- * Part of `npm run bench`: how many statements and transactions a plain message costs the gateway, one message after the
- * other and with many chats talking. Ends with 1 when a message was lost, answered twice or out of order.
+ * Part of `npm run bench`: SQL statements and transactions per plain message, one message at a time and with many chats
+ * talking. Exits with 1 if a message was lost, answered twice or out of order.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,10 +17,10 @@ const options = readOptions();
 const CHATS = 50;
 const EACH = options.quick ? 4 : 20;
 const SINGLE = options.quick ? 5 : 20;
-/** Two of them are its entries in the journal. */
+/** Two of them are its journal entries. */
 const STATEMENTS_AIM = 33;
 const WRITE_TRANSACTIONS_AIM = 3;
-/** By then recall has read what was said. */
+/** By then recall has indexed the messages. */
 const REST_MS = 1_200;
 const people = Array.from({ length: CHATS }, (_, n) => 200_001 + n);
 
@@ -33,10 +33,10 @@ async function main(): Promise<void> {
   await layOutGroups(folder);
   const { servers, start } = await gateway(processes, options, folder, { unbounded: true, countsFile });
   const bot = start();
-  // The first messages of a chat make its files and fill what is kept in memory: not counted.
+  // Not counted: the first messages of a chat create its files and fill caches.
   await servers.conversations({ people, each: 3 });
   await rest();
-  // Recall, which begins late, looks around when it hears of something.
+  // Recall starts late, and scans everything at its first event.
   await servers.oneByOne({ people: people.slice(0, 1), each: 1 });
   await recallIsDone();
   const single: Counts[] = [];
@@ -73,7 +73,7 @@ async function main(): Promise<void> {
   await bot.stop('SIGTERM');
 }
 
-/** Recall reads the first messages in several goes. */
+/** Recall indexes the first messages in several batches. */
 async function recallIsDone(): Promise<void> {
   for (let before = readCounts(countsFile), isBusy = true; isBusy; before = readCounts(countsFile)) {
     await rest();
@@ -88,7 +88,7 @@ async function countsPerMessage(talk: () => Promise<Answered>): Promise<Counts> 
   return difference(before, messages);
 }
 
-/** What was counted since `before`, shared by so many messages. */
+/** The counts since `before`, per message. */
 function difference(before: Counts, messages: number): Counts {
   const now = readCounts(countsFile);
   return countsOf((name) => (now[name] - before[name]) / messages);

@@ -1,7 +1,7 @@
 /**
- * Part of `npm run bench`: what it costs to show replies while they are written. Two gateways, one of which shows them,
- * with answers that come at once and with answers that take the model seconds. Ends with 1 when a message was lost or
- * answered twice, or a chat was changed more than once a second.
+ * Part of `npm run bench`: the cost of live replies. Two gateways, with and without, and answers that come at once or
+ * take the model seconds. Exits with 1 if a message was lost or answered twice, or a chat was changed more than once a
+ * second.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -47,7 +47,7 @@ async function begin(streaming: boolean): Promise<Run> {
 
 async function measure(run: Run, people: number[]): Promise<void> {
   const { servers } = run.subject;
-  // The first messages of a chat make its files: not timed.
+  // Not timed: the first messages of a chat create its files.
   await servers.conversations({ people, each: 2 });
   const quickly = await servers.conversations({ people, each: 6 });
   run.atOnce.push(quickly.messages / quickly.seconds);

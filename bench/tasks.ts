@@ -1,7 +1,7 @@
 /**
- * Part of `npm run bench`: 1,000 tasks that a program gives at once, over HTTP, with a model that answers at once. Beside it
- * the floor: the same requests to the same model, eight at a time, each stored in a transaction of its own and again with
- * its answer. Ends with 1 when a task was not completed.
+ * Part of `npm run bench`: 1,000 tasks that a program submits at once over HTTP, with a model that answers immediately.
+ * The floor: the same model requests, eight at a time, each stored in one transaction and its answer in another. Exits
+ * with 1 if a task was not completed.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,9 +15,9 @@ import { createProcesses, type Processes } from './processes.js';
 const { node, main } = readOptions();
 const TASKS = 1_000;
 const AT_ONCE = 8;
-/** Each takes a connection, and the listener has 256 of them. */
+/** Each takes a connection, of which the listener allows 256. */
 const SUBMITTED_AT_ONCE = 50;
-/** A task reads its agent and its workspace, and its course, transcript and journal are kept: the floor does nothing of it. */
+/** A task also reads its agent and workspace, and stores events, transcript and journal, unlike the floor. */
 const RATIO_AIM = 8;
 const MEMORY_AIM_MB = 400;
 const DEADLINE_MS = 300_000;
@@ -49,7 +49,7 @@ async function throughGateway(processes: Processes, folder: string, model: strin
   };
   const bot = processes.startBot({ node, args: [main, 'start'], folder, onLog });
   const url = await listening;
-  // The first one loads the code: not timed.
+  // Not timed: the first one loads the code.
   await submit(url, -1);
   await completed(url, 1);
   const begun = performance.now();
@@ -61,7 +61,7 @@ async function throughGateway(processes: Processes, folder: string, model: strin
   return { perSecond: done / seconds, completed: done, peakMb };
 }
 
-/** Does it for each task, so many at a time. */
+/** Calls `act` for each task, `atOnce` concurrently. */
 async function inTurn(atOnce: number, act: (n: number) => Promise<void>): Promise<void> {
   let next = 0;
   const worker = async () => {
@@ -80,7 +80,7 @@ async function submit(url: string, n: number): Promise<void> {
   if (response.status !== 202) throw new Error(`a task was answered with ${response.status}: ${said}`);
 }
 
-/** How many are completed, once so many are over. */
+/** The number of completed tasks, once `wanted` have ended. */
 async function completed(url: string, wanted: number): Promise<number> {
   const deadline = performance.now() + DEADLINE_MS;
   for (;;) {

@@ -1,6 +1,6 @@
 /**
- * Part of `npm run bench`: what a message costs in chats that talk on and on, while their windows are young and when they
- * are full, and how the memory of the process grows. Ends with 1 when a message was lost, answered twice or out of order.
+ * Part of `npm run bench`: the cost of a message in long chats, with young and with full windows, and the growth of the
+ * process's memory. Exits with 1 if a message was lost, answered twice or out of order.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,16 +14,16 @@ import { type Bot, createProcesses } from './processes.js';
 const options = readOptions();
 const COST_AIM = 1.3;
 const MEMORY_AIM_MB = 200;
-/** Memory that grows no more than this, from full windows on, does not grow with what was said. */
+/** Maximum growth of memory from full windows on, if it does not grow with the number of messages. */
 const FLAT = 1.1;
 const CHATS = options.quick ? 20 : 100;
-/** What everybody says; the answers make the windows twice as long. */
+/** Messages per person; answers double the windows. */
 const YOUNG = { from: 0, to: 20 };
 const FULL = { from: 80, to: 120 };
 const SAID = options.quick ? FULL.to : 200;
-/** A window has 200 messages on average while it counts as full, and is compacted only after that. */
+/** A window counts as full at 200 messages on average, and is compacted only after that. */
 const COMPACT_AFTER = 2 * FULL.to + 1;
-/** Small enough for the servers' patience with a busy machine. */
+/** Small enough for the servers' time-outs on a busy machine. */
 const STEP = 10;
 const MEMORY_AT = (options.quick ? [20, 100, 120] : [20, 100, 150, 200]).map((each) => each * CHATS);
 const WARM_UP = { people: Array.from({ length: 20 }, (_, n) => 100_001 + n), each: options.quick ? 50 : 100 };
@@ -48,7 +48,7 @@ async function main(): Promise<void> {
   await layOutGroups(folder);
   const subject = await gateway(processes, options, folder, { unbounded: true, compactAfter: COMPACT_AFTER });
   const bot = subject.start();
-  // Has the code compiled, or young windows would look expensive: not timed, and said by others.
+  // Warm-up by other people, not timed: otherwise compilation would make young windows look expensive.
   for (let said = 0; said < WARM_UP.each; said += STEP) {
     await subject.servers.conversations({ people: WARM_UP.people, each: STEP });
   }

@@ -1,4 +1,4 @@
-/** Whose words lead to a tool call, where a test makes the authorisation itself. */
+/** The people behind a tool call, for tests that authorise it themselves. */
 import type { Permission } from '../../src/core/access.js';
 import type { Asker } from '../../src/core/tool.js';
 

@@ -1,12 +1,12 @@
 /**
- * `describe` for what needs bubblewrap. Where it is not installed these tests are skipped, and say so; with
- * COTERIE_REQUIRE_SERVERS=1 they fail instead. Where the system lets nobody make namespaces, they are skipped in any case.
+ * `describe` for tests that need bubblewrap. Without it they are skipped with a message, or fail with
+ * COTERIE_REQUIRE_SERVERS=1. If the system allows no namespaces, they are always skipped.
  */
 import { describe } from 'vitest';
 import { bubblewrapFault, findBubblewrap } from '../../src/tools/shell/bubblewrap.js';
 
 const isMissing = findBubblewrap() === null;
-/** As a command of a persona's would find it. */
+/** Found the same way as for a persona's command. */
 const fault = await bubblewrapFault();
 
 export const describeWithBubblewrap = fault === null ? describe : skipped();

@@ -1,4 +1,4 @@
-/** The route in this process, over a real store and real files, with a channel that only keeps what it is told. */
+/** The conversation route in this process, on a real store and real files, with a channel that only records its calls. */
 
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -74,40 +74,40 @@ export interface Workbench {
   deliver: Deliver;
   store: Store;
   jobs: Jobs;
-  /** What the clock of jobs works with; nothing starts it. */
+  /** The parts of the jobs' clock, which is not started. */
   jobClock: ClockParts;
   memory: Memory;
   sent: SentPart[];
-  /** The platform ids of what was sent. */
+  /** Platform IDs of sent messages. */
   sentIds: string[];
   texts(): string[];
-  /** Where it was shown that we write, in order. */
+  /** Recipients of typing indicators, in order. */
   typed: Recipient[];
   asked: ModelRequest[];
-  /** What was entered in the audit log. */
+  /** Entries of the audit log. */
   audited: AuditEntry[];
-  /** What the next requests are answered with; the default echoes nothing of note. */
+  /** Sets the model's reply to the next requests; the default is a harmless echo. */
   answer(reply: Reply): void;
-  /** What the next sends come to; 'sent' when it runs out. */
+  /** Outcomes of the next sends; 'sent' when it is empty. */
   results: SendResult[];
-  /** What a persona says beside its answer. */
+  /** Sends a persona's message besides its answer. */
   sayAside(aside: SideMessage): Promise<'posted' | 'unknown chat'>;
-  /** What a persona puts to a message. */
+  /** Adds a persona's reaction to a message. */
   react(reaction: Reaction): Promise<'posted' | 'unknown message'>;
   say(text: string, more?: Partial<InboundMessage>): Promise<Reception>;
   receive(...events: InboundEvent[]): Promise<Reception>;
-  /** Resolves when nothing waits, runs or is to be sent. */
+  /** Resolves when nothing is waiting, running or to be sent. */
   settled(): Promise<void>;
-  /** As a process that died: the store stays as it is, and a new conversation takes it up. */
+  /** Simulates a crash: the store stays as it is, and a new conversation resumes from it. */
   die(): Promise<Workbench>;
-  /** Another process on the same store and the same files, under another name. It is to be ended before this one is closed. */
+  /** A second process on the same store and files, with another owner. End it before closing this one. */
   beside(owner: string): Promise<Workbench>;
-  /** The process ends in good order; the folder stays. */
+  /** Ends the process in good order; the folder stays. */
   end(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What the model says to a request: a text, or more. */
+/** The model's reply to a request: a text, or more. */
 export type Reply = (request: ModelRequest, signal: AbortSignal) => Answer | Promise<Answer>;
 export type Answer =
   | string
@@ -124,68 +124,65 @@ export type Answer =
 
 export interface WorkbenchOptions {
   recall?: Recall;
-  /** Left out: nothing is recorded, or exported. */
+  /** Default: nothing is recorded or exported. */
   records?: TurnRecords;
   exports?: (store: Store) => ChatExports;
-  /** Left out: the real ones. */
+  /** Default: the real ones. */
   artifacts?: Services['artifacts'];
   media?: Media;
   speech?: Speech;
-  /** Left out: only kept in `audited`. The real one takes time, which a clock that is moved by hand does not. */
+  /** Default: entries are only kept in `audited`. The real log takes real time, unlike a manual clock. */
   audit?: Audit;
-  /** Answers instead of what `answer` is told; then `asked` stays empty. */
+  /** Replaces `answer`; `asked` then stays empty. */
   model?: ModelClient;
   /** Offers the real memory tools. */
   memoryTools?: boolean;
-  /** Offers every tool that a gateway has, over a real index; the compiled thread of recall. */
+  /** Offers every tool of a gateway, with a real index; the URL of recall's compiled worker thread. */
   allTools?: URL;
   settings?: Partial<Settings>;
-  /** The model's context window, which may change. */
+  /** The model's context window; may change. */
   contextTokens?: number | (() => number);
-  /** Under which name it claims things in the store. */
+  /** Lease owner in the store. */
   owner?: string;
   folder?: string;
   tools?: AnyTool[];
   skills?: Skills;
-  /** Which tools a turn has; left out: the same in every one. */
+  /** The tools of a turn. Default: the same in every turn. */
   toolsFor?: ToolsFor;
   maxPages?: number;
-  /** Where days begin; UTC. */
+  /** The time zone in which days begin; default: UTC. */
   timezone?: string;
   clock?: typeof systemClock;
   rules?: Partial<AccessRules>;
-  /** What fetches files on the channel; it has none. */
+  /** Fetches files on the channel; default: it cannot. */
   fetch?: Channel['fetch'];
   recognisesResends?: true;
   /** The channel shows choices as buttons. */
   buttons?: true;
-  /** What it can beside sending. */
+  /** Optional abilities of the channel. */
   can?: Pick<Channel, 'typedAtMost' | 'voiceNotes' | 'react' | 'reactions' | 'watermark' | 'wasDelivered'>;
-  /** What the channel may send; left out: as much as there is. */
+  /** Limits of the channel. Default: none. */
   limits?: Partial<ChannelLimits>;
-  /** The names under which people see the bot. */
+  /** Display names of the bot. */
   names?: string[];
-  /** Whom the platform calls an administrator. */
+  /** The platform's administrators. */
   isAdministrator?: Channel['isAdministrator'];
   log?: Log;
   metrics?: Metrics;
   newPairingCode?: () => string;
-  /** Left out: C and a number. */
+  /** Default: C and a number. */
   newCallCode?: () => string;
-  /** What takes secrets out of texts; left out: nothing is taken out. */
+  /** Redacts secrets. Default: redacts nothing. */
   clean?: (text: string) => string;
-  /** What ids begin with, where they are to be the same in another run. */
+  /** First number in generated IDs, for the same IDs in every run. */
   firstId?: number;
-  /** `schedules` of the configuration, where the clock of jobs runs. */
+  /** `schedules` of the configuration, if the jobs' clock runs. */
   schedules?: Partial<Rules>;
-  /** Puts something between the route and the store. */
+  /** Wraps the store. */
   around?: (store: Store) => Store;
 }
 
-/**
- * As a gateway is configured that says nothing of all this; only a burst is not waited for, and no note on what was
- * saved stands under a reply.
- */
+/** The defaults of the configuration, but without debouncing and without notes about saved memory below replies. */
 export const SETTINGS: Settings = {
   maxOutputTokens: 1_000,
   overheardMessages: 50,

@@ -1,6 +1,6 @@
 /**
- * Platforms that others wrote (`@openclaw/crabline`, its local provider servers), as the conversation script sees them: a
- * second opinion beside our own fakes. They know less of what people can do; what they cannot is in `lacks`.
+ * Fake platforms by other authors (`@openclaw/crabline`, its local provider servers) as a second opinion beside our
+ * own, for the conversation script. They support less; `lacks` says what.
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ import { type Exchange, passThrough } from './passthrough.js';
 import type { Person, Place, Platform, Shown } from './platform.js';
 import { quietLog } from './quiet.js';
 
-/** What the common harness wants of every platform, and no script asks of these. */
+/** Required by the common harness, but not used by any script on these platforms. */
 const UNKNOWN_HERE = {
   environment: {},
   edit: () => lacking('edits by people'),
@@ -31,10 +31,10 @@ function lacking(what: string): never {
   throw new Error(`crabline has no ${what}`);
 }
 
-/** One message of ours, as it stands there after edits. */
+/** One message of ours in its present form, after edits. */
 type Standing = Shown & { place: string };
 
-/** These servers give a message its id when they take it; until then it goes by a name of ours. */
+/** These servers assign a message's ID when they receive it; until then it has a name of ours. */
 function named() {
   const nameOf = new Map<string, string>();
   let given = 0;
@@ -184,7 +184,7 @@ export async function crablineDiscord(): Promise<Platform> {
     attend(source) {
       log = source;
     },
-    // The server tells nobody who has logged in.
+    // The server does not say who has logged in.
     async connected() {
       await eventually(() => /"channel":"discord".*"logged in"/.test(log()), 'the gateway is connected');
     },
@@ -202,7 +202,7 @@ export async function crablineDiscord(): Promise<Platform> {
   };
 }
 
-/** Those of the conversation script. */
+/** The people of the conversation script. */
 const PEOPLE = [1, 2];
 
 async function openDirect(apiRoot: string, botToken: string, number: number): Promise<string> {
@@ -246,7 +246,7 @@ function discordPerson({ number }: Person): string {
   return `2${String(number).padStart(17, '0')}`;
 }
 
-/** Direct chats alone: it does not decrypt what goes to groups. */
+/** Direct chats only: it does not decrypt messages to groups. */
 export async function crablineWhatsApp(): Promise<Platform> {
   const endHush = hushLibsignal();
   const folder = await mkdtemp(join(tmpdir(), 'coterie-crabline-'));
@@ -299,7 +299,7 @@ export async function crablineWhatsApp(): Promise<Platform> {
   };
 }
 
-/** The server takes any device, but lets none be linked: the credentials are there before the gateway starts. */
+/** The server accepts any device but cannot link one, so credentials are written before the gateway starts. */
 async function link(home: string, selfJid: string): Promise<void> {
   const account = {
     details: Buffer.alloc(1),
@@ -321,7 +321,7 @@ async function link(home: string, selfJid: string): Promise<void> {
   await store.close();
 }
 
-/** What it could decrypt, it tells in the form of the library. */
+/** The server reports decrypted messages in the library's format. */
 function noteWhatsApp(standing: Standing[], body: unknown): void {
   const { key, message } = (body ?? {}) as {
     key?: { id: string; fromMe: boolean; remoteJid: string };

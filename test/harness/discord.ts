@@ -1,4 +1,4 @@
-/** The fake Discord as one of the platforms that the conversation script and the kills run on. */
+/** The fake Discord as a `Platform`, for the conversation script and the kill tests. */
 import { startFakeDiscord } from '../fakes/discord.js';
 import { invocationOf } from '../fakes/discord-commands.js';
 import { buttonsIn } from '../fakes/discord-components.js';
@@ -7,9 +7,9 @@ import type { FakeDiscord, Interaction, User } from '../fakes/discord-words.js';
 import { type Image, type Person, type Place, type Platform, type Saying, voiceNoteOf } from './platform.js';
 
 const GUILD = '400000000000000000';
-/** The kind of reference that a forwarded message has. */
+/** Reference type of a forwarded message. */
 const FORWARD = 1;
-/** What stands above a message that answers one through a webhook. */
+/** The quotation above a webhook's message that replies to another. */
 const QUOTE =
   /^> (?:<@\d+>|\*\*.*?\*\*) \[.*\]\(<https:\/\/discord\.com\/channels\/\d+\/\d+\/(?<id>\d+)>\)\n/;
 
@@ -19,7 +19,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
     id: GUILD,
     name: 'The guild',
     channels: [],
-    // What docs/discord.md asks for beyond what everybody may.
+    // The permissions in docs/discord.md beyond the defaults.
     roles: [
       {
         id: '400000000000000001',
@@ -38,7 +38,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
     for (const listener of listeners) listener(event);
   }
 
-  /** The channel of a place, made when somebody goes there for the first time. */
+  /** The channel of a place, created on first use. */
   function enter(place: Place): string {
     const id = channelOf(place);
     if (!channels.has(id)) {
@@ -85,7 +85,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
 
     say: (saying) => say(saying, saying.image === undefined ? [] : [saying.image]),
     album: (saying, images) => [say(saying, images)],
-    // Discord does not say whose words they were: they stand in a snapshot beside an empty text.
+    // Discord does not name the original author: the words are in a snapshot, and the text is empty.
     forward: (saying) =>
       say({ ...saying, text: '' }, [], {
         message_reference: { type: FORWARD, message_id: '1' },
@@ -104,7 +104,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
 
     command(from, place, text) {
       const channelId = enter(place);
-      // People choose from the commands that Discord knows; that there is no such one ends the test run.
+      // People choose from the registered commands; an unregistered one ends the test run.
       discord
         .until(() => discord.commands() !== null, 'the commands are made known')
         .then(() => {
@@ -143,7 +143,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
     personId: (person) => `discord_${userOf(person).id}`,
     async close() {
       await discord.close();
-      // Previews are off: nothing that a model writes may make Discord fetch an address.
+      // Previews are off: no text of a model may make Discord fetch an address.
       if (discord.links.length > 0) throw new Error(`Discord has fetched ${discord.links.join(', ')}`);
     },
   };

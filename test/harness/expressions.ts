@@ -1,4 +1,4 @@
-/** The regular expressions of `src/`, and texts that those of square time are slow on. */
+/** The regular expressions of `src/`, and texts that make quadratic ones slow. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AST, RegExpParser } from '@eslint-community/regexpp';
@@ -14,9 +14,9 @@ export interface Expression {
 }
 
 export interface Sources {
-  /** Those that are written as such. */
+  /** Regular expression literals. */
   written: Expression[];
-  /** The files that make others of texts, `new RegExp(…)`. */
+  /** Files that build expressions from text, `new RegExp(…)`. */
   making: string[];
 }
 
@@ -44,7 +44,7 @@ export function expressionsIn(src = SRC): Sources {
   return { written, making: [...making] };
 }
 
-/** Those that a module makes of texts when it is loaded. To be called in a process that has loaded none of them. */
+/** Expressions that a module builds while it is loaded. Call this in a process that has loaded none of the modules. */
 export async function expressionsMadeBy(file: string): Promise<Expression[]> {
   const made: Expression[] = [];
   const Original = globalThis.RegExp;
@@ -64,15 +64,15 @@ export async function expressionsMadeBy(file: string): Promise<Expression[]> {
   return made;
 }
 
-/** A beginning, and what is repeated behind it. */
+/** A prefix, and the text repeated after it. */
 export interface Slow {
   before: string;
   repeated: string;
 }
 
 /**
- * Of its own alphabet each character, of each alternative and of each beginning of it the shortest text that fits: each
- * repeated, and each beginning once before each character.
+ * Repeats each character of an expression's alphabet, and the shortest match of each alternative and of each of its
+ * prefixes; also each prefix once before each character.
  */
 export function slowTextsFor({ source, flags }: Pick<Expression, 'source' | 'flags'>): Slow[] {
   const parser = new RegExpParser();
@@ -125,7 +125,7 @@ function alternativesIn(node: AST.Pattern | AST.Alternative | AST.Element): AST.
   }
 }
 
-/** Characters that are tried where a set of them is meant. */
+/** Sample characters for character classes. */
 const POOL = [...'aZ0_ \n\t\r\u00a0-.:;,*#`~|<>[](){}"\'/\\@!?=+&%$^é中あ가\u0301\u200b\u2028\u{1f600}x'];
 
 function lettersOf(node: AST.Element): string[] {

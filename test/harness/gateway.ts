@@ -1,6 +1,6 @@
 /**
- * The real gateway process, as compiled, in a folder of its own. `npm test` builds it before. Every process that
- * a test starts is ended with it, by pid, and every line of its journal is looked at.
+ * The real, compiled gateway process in a folder of its own. `npm test` compiles it first. Every process that a test
+ * starts ends with the test, by pid, and every line of its journal is checked.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -12,12 +12,12 @@ import { journalBelow } from './journal-shapes.js';
 
 const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
-/** A folder with a configuration, in which gateways are started one after another. */
+/** A folder with a configuration, for gateways started one after another. */
 export interface Home {
   folder: string;
-  /** The configuration file, rewritten. */
+  /** Rewrites the configuration file. */
   configure(config: object): Promise<void>;
-  /** A file under it: its text, or null where there is none. */
+  /** The text of a file in the folder; null if it does not exist. */
   read(path: string): Promise<string | null>;
   write(path: string, text: string): Promise<void>;
   remove(): Promise<void>;
@@ -41,20 +41,20 @@ export async function makeHome(config: object): Promise<Home> {
 
 export interface Running {
   readonly pid: number;
-  /** Everything on stdout and stderr so far. */
+  /** Everything written to stdout and stderr so far. */
   out(): string;
   err(): string;
-  /** Resolves when stderr (or stdout) holds it. */
+  /** Resolves when stderr (or stdout) contains it. */
   saw(text: string | RegExp): Promise<void>;
   write(text: string): void;
   endInput(): void;
-  /** The address of the HTTP listener, from its log line. */
+  /** The HTTP listener's address, from its log line. */
   url(): Promise<string>;
   stop(signal?: 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGKILL'): Promise<number | null>;
   exited: Promise<number | null>;
 }
 
-/** Whoever runs the tests may need a proxy for other things. */
+/** The environment of the test run may need a proxy for other purposes. */
 function withoutProxies(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(environment).filter(([name]) => !/^(https?|all|no)_proxy$/i.test(name)),
@@ -96,7 +96,7 @@ export function run(
       grew();
     });
   });
-  // However it ended, every line that it has written to its journal is an entry.
+  // However it ended, every complete line in its journal is a valid entry.
   const exited = closed.then(async (code) => {
     await journalBelow(home.folder);
     return code;
@@ -129,7 +129,7 @@ export function run(
   return running;
 }
 
-/** Resolves when the condition holds; asks again as soon as the event loop is free, without a fixed wait. */
+/** Resolves when the condition holds; polls on each turn of the event loop, without a fixed wait. */
 export async function eventually<T>(
   look: () => T | Promise<T>,
   what: string,

@@ -1,4 +1,4 @@
-/** The two shapes of seed 002, strictly: what may stand in `working.log`, in its archive and in the stream. */
+/** Strict schemas of journal entries in `working.log`, the archive and the stream: the two shapes of seed 002. */
 import { existsSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -51,7 +51,7 @@ export const ENTRY = z.union([
     content: z.string(),
     from: z.string().min(1),
   }),
-  // Without words it is one that was forgotten.
+  // Without words: a forgotten entry.
   z.strictObject({
     ...event,
     event_type: z.literal('AlarmClock'),
@@ -60,7 +60,7 @@ export const ENTRY = z.union([
       z.strictObject({ task_id: z.number().int(), schedule: z.string(), prompt: z.string() }),
     ]),
   }),
-  // Without words it is one that was forgotten.
+  // Without words: a forgotten entry.
   z.strictObject({
     ...event,
     event_type: z.literal('SocialDigest'),
@@ -75,11 +75,11 @@ export const ENTRY = z.union([
 ]);
 export type Line = z.infer<typeof ENTRY>;
 
-/** The lines of a file, each of which must have one of the shapes, and no id twice. None where there is no file. */
+/** The lines of a file; throws on an invalid shape or a repeated ID. Empty if the file does not exist. */
 export async function linesOf(file: string): Promise<Line[]> {
   const text = await readFile(file, 'utf8').catch(() => '');
   const whole = text.split('\n');
-  // A process that was killed may have left half a line in an archive, which the next one takes out.
+  // A killed process may have left half a line in an archive; the next process removes it.
   if (whole.pop() !== '' && file.endsWith('working.log')) throw new Error(`${file} ends with a torn line`);
   const lines = whole.map((line, n) => {
     const parsed = ENTRY.safeParse(JSON.parse(line));
@@ -92,7 +92,7 @@ export async function linesOf(file: string): Promise<Line[]> {
   return lines;
 }
 
-/** What `working.log` of a home holds just now, unchecked; nothing where there is none. */
+/** The present entries in a home's `working.log`, not validated; empty if it does not exist. */
 export function journalOf({ folder }: { folder: string }): JournalEntry[] {
   const file = join(folder, 'data/working.log');
   if (!existsSync(file)) return [];
@@ -102,7 +102,7 @@ export function journalOf({ folder }: { folder: string }): JournalEntry[] {
     .map((line) => JSON.parse(line));
 }
 
-/** All that the journal's files below a folder hold: `working.log` and the archive of every `data_dir` in it. */
+/** All journal entries below a folder: `working.log` and the archive of every `data_dir` in it. */
 export async function journalBelow(folder: string): Promise<Line[]> {
   const names = await readdir(folder, { recursive: true }).catch(() => []);
   const files = names.filter((name) => /(^|\/)(working\.log|archive\/\d{4}-\d\d-\d\d\.jsonl)$/.test(name));

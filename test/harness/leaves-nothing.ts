@@ -1,19 +1,18 @@
 /**
- * Around each test file that shares its process with others: what one leaves behind reaches into the next. What it opened
- * is to be closed at its end, and the process as it was. A file that cannot do that has a process of its own
- * (`.alone.test.ts`).
+ * Runs around each test file that shares its process with others: it must close everything it opened and leave the
+ * process unchanged. A file that cannot do so gets its own process (`.alone.test.ts`).
  */
 import { afterAll, beforeAll, expect } from 'vitest';
 
-/** What is being closed has this long to be gone. */
+/** Time for closing resources to disappear. */
 const CLOSED_WITHIN_MS = 10_000;
 
-/** When they are loaded, which may be late: sharp. */
+/** Set when a library is loaded, possibly late: sharp. */
 const SET_BY_LIBRARIES = new Set(['VIPSHOME']);
 
 /**
- * Sockets, servers and processes: how many of each. Timers are not among them: those of turns that a test let die, or of
- * a tool that never ends, ring later, and find their store closed.
+ * Numbers of sockets, servers and processes. Not timers: those of abandoned turns and endless tools fire later, and
+ * find their store closed.
  */
 function opened(): Map<string, number> {
   const counts = new Map<string, number>();
@@ -22,7 +21,7 @@ function opened(): Map<string, number> {
   return counts;
 }
 
-/** What all files of a process see, by name. */
+/** State that all files of a process share, by name. */
 function common(): Map<string, unknown> {
   const listeners = process
     .eventNames()
@@ -31,7 +30,7 @@ function common(): Map<string, unknown> {
         .rawListeners(event as NodeJS.Signals)
         .map((listener, n): [string, unknown] => [`listener ${n + 1} to ${String(event)}`, listener]),
     );
-  // What Node loads when it is first asked for is none yet.
+  // Globals that Node loads lazily are undefined at first.
   const globals = Object.entries(Object.getOwnPropertyDescriptors(globalThis)).filter(
     ([, { value }]) => value !== undefined,
   );
@@ -64,12 +63,12 @@ function changed(): string[] {
   return [...new Set([...commonBefore.keys(), ...now.keys()])].filter(
     (name) =>
       !Object.is(commonBefore.get(name), now.get(name)) &&
-      // Loaded meanwhile.
+      // Loaded in the meantime.
       !(name.startsWith('the global ') && !commonBefore.has(name)),
   );
 }
 
-// Libraries may do as they like when they are loaded.
+// Libraries may change anything while they are loaded.
 beforeAll(() => {
   openBefore = opened();
   commonBefore = common();

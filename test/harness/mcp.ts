@@ -1,4 +1,4 @@
-/** Servers of tools as a gateway has them, real processes included, with the log and the ways to call. */
+/** MCP servers as in a gateway, with real processes, a log and ways to call tools. */
 
 import { fileURLToPath } from 'node:url';
 import { type Clock, systemClock } from '../../src/core/clock.js';
@@ -31,7 +31,7 @@ export function processServer(
   };
 }
 
-/** The server of ours that does what its mode says. */
+/** Our own server, whose behaviour depends on `mode`. */
 export function fakeServer(
   mode: string,
   more: Partial<ProcessSettings> = {},
@@ -59,7 +59,7 @@ export interface McpBench extends McpServers {
   names(): string[];
   tool(name: string): AnyTool;
   call(name: string, given?: object, signal?: AbortSignal): Promise<ToolResult>;
-  /** Resolves when there are tools, or what else is looked for. */
+  /** Resolves when `look` returns something truthy. */
   until(look: () => unknown, what: string): Promise<void>;
 }
 
@@ -101,7 +101,7 @@ export function mcpBench(
   };
 }
 
-/** As a turn would, with what a call of a server's tool looks at. */
+/** Calls a tool as a turn does, with the context that an MCP tool uses. */
 export function callTool(tool: AnyTool, given: object, signal: AbortSignal): Promise<ToolResult> {
   const context = { authorisation: {}, signal } as ToolContext;
   return tool.execute(given as never, context) as Promise<ToolResult>;

@@ -1,23 +1,23 @@
-/** Sizes of `src/` that the architecture test holds: what a reader has to get through, counted in the syntax tree. */
+/** Sizes of `src/` that the architecture test limits, counted in the syntax tree. */
 import { parseSync, Visitor } from 'oxc-parser';
 
 export interface Measures {
   files: number;
   lines: number;
-  /** Lines of the file in the middle. */
+  /** Median of lines per file. */
   median: number;
   longestFile: { name: string; lines: number };
-  /** Interfaces and exported types whose name is declared more than once: `Name: file, file`. */
+  /** Interfaces and exported types declared more than once: `Name: file, file`. */
   declaredTwice: string[];
   /** Uses of `Pick<…>`. */
   picks: number;
-  /** Functions by length, the longest first; what is declared inside of one counts, too. */
+  /** Functions by length, longest first; nested functions count towards the outer one, too. */
   functions: { name: string; lines: number }[];
-  /** Interfaces by their own members, the widest first. */
+  /** Interfaces by number of own members, largest first. */
   interfaces: { name: string; members: number }[];
 }
 
-/** `sources`: text by file name. Throws when one cannot be parsed. */
+/** `sources`: text by file name. Throws on a syntax error. */
 export function measure(sources: Map<string, string>): Measures {
   const lines = new Map([...sources].map(([file, source]) => [file, source.trimEnd().split('\n').length]));
   const sorted = [...lines].sort(([, a], [, b]) => a - b);
@@ -66,7 +66,7 @@ export function measure(sources: Map<string, string>): Measures {
   };
 }
 
-/** The line, from 1, of a position in a text. */
+/** Converts an offset in a text to a line number, from 1. */
 function lineCounter(source: string): (position: number) => number {
   const ends = [...source.matchAll(/\n/g)].map((match) => match.index);
   return (position) => {

@@ -1,6 +1,6 @@
 /**
- * A database as a first start makes it. It is made once a process and then copied: a test of other things needs no
- * migrations of its own (those are tested in `store/migrate.test.ts`).
+ * A newly migrated database, made once per process and then copied, so that tests need not run migrations
+ * (`store/migrate.test.ts` tests those).
  */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.
 
 let made: Promise<Buffer> | null = null;
 
-/** Puts one there, if there is none yet. */
+/** Creates the database if there is none. */
 export async function putNewDatabase(file: string): Promise<void> {
   made ??= make();
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });

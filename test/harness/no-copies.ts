@@ -1,4 +1,4 @@
-/** Nothing is recorded or exported, for tests of what is beside it. */
+/** Records and exports that do nothing. */
 import type { ChatExports } from '../../src/core/chat-record.js';
 import type { TurnRecords } from '../../src/core/journal.js';
 

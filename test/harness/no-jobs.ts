@@ -1,4 +1,4 @@
-/** Jobs for tests that have none to do with them. */
+/** Jobs that do nothing. */
 import type { Jobs } from '../../src/core/jobs.js';
 
 const none = async () => ({ ok: false as const, reason: 'nothing is scheduled here' });

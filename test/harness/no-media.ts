@@ -1,4 +1,4 @@
-/** Where no files come: they are named, and nothing is fetched. */
+/** Media without files: they are named, and nothing is fetched. */
 import type { Media } from '../../src/core/media.js';
 
 const tell: Media['tell'] = (words, attachments) =>

@@ -1,4 +1,4 @@
-/** Recall that knows nothing, for tests of what is beside it. */
+/** Recall that finds nothing. */
 import type { Recall } from '../../src/core/recall.js';
 
 export const NO_RECALL: Recall = {

@@ -1,15 +1,15 @@
-/** Stands between the gateway and an HTTP server that others wrote, and notes what was asked and what was answered. */
+/** A proxy between the gateway and an HTTP server by other authors that records requests and answers. */
 import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface Exchange {
   method: string;
-  /** With its query. */
+  /** Including the query. */
   path: string;
   asked: Buffer;
   status: number;
   answered: Buffer;
-  /** When the answer was complete, ms. */
+  /** Time at which the answer was complete, ms. */
   at: number;
 }
 
@@ -19,7 +19,7 @@ export interface Passthrough {
   close(): Promise<void>;
 }
 
-/** Calls back with every exchange once its answer is complete, before the gateway has it; `begun` when it begins. */
+/** Calls back when an exchange begins (`begun`), and when its answer is complete, before the gateway has it. */
 export async function passThrough(
   target: string,
   note: (exchange: Exchange) => void,

@@ -1,27 +1,27 @@
 /**
- * A fake platform, as the tests that run on all platforms see it: the conversation script and the kills. Each platform
- * has its own fake with much more to it; this is what they have in common.
+ * The common interface of the fake platforms, for tests that run on all of them: the conversation script and the kills.
+ * Each fake can do much more.
  */
 export interface Person {
-  /** A number that the platform makes an id of its own form from. */
+  /** The platform derives its own ID from this. */
   number: number;
   name: string;
 }
 
-/** Somewhere people talk. */
+/** A chat. */
 export interface Place {
   kind: 'direct' | 'group';
-  /** The person whose direct chat it is, or any number of one group. */
+  /** The person of the direct chat, or any number for a group. */
   number: number;
 }
 
 export interface Saying {
   from: Person;
   in: Place;
-  /** Where `mention` is set, the platform's own mention of our account stands before it. */
+  /** With `mention`, the platform's own mention of our account precedes it. */
   text: string;
   mention?: boolean;
-  /** Answers a message, of a person or of ours, by its id. */
+  /** ID of the message that it answers, a person's or ours. */
   replyTo?: string;
   image?: Image;
 }
@@ -34,103 +34,100 @@ export interface Image {
 /** One message of ours, as people see it. */
 export interface Shown {
   id: string;
-  /** Its source as it was sent, with the platform's own marks where it has some. */
+  /** Its source as sent, including the platform's markup. */
   text: string;
-  /** The names of its files; of a voice note what `voiceNoteOf` calls it. */
+  /** File names; for a voice note, `voiceNoteOf`. */
   files: string[];
   replyTo: string | null;
-  /** When the platform took it, ms. */
+  /** Time at which the platform received it, ms. */
   at: number;
-  /** The connection ended between taking it and answering: nobody can know that it was taken. */
+  /** The connection broke before the platform's answer, so the gateway cannot know that it was received. */
   cut: boolean;
-  /** The name that the platform itself shows it under, where that is not our account's. */
+  /** The sender's name that the platform shows, if it is not our account's. */
   speaker: string | null;
-  /** What it begins with in bold, alone on a line: where the platform has no face for a persona, its name. */
+  /** A bold first line: the persona's name, on platforms that cannot show it as the sender. */
   heading: string | null;
-  /** The labels of the buttons below it, where the platform has buttons. */
+  /** Labels of the buttons below it, on platforms with buttons. */
   buttons?: string[];
 }
 
-/** A sign of ours on somebody's message. */
+/** A reaction of ours to a message. */
 export interface Sign {
-  /** The message's id. */
+  /** The message's ID. */
   on: string;
   emoji: string;
 }
 
-/** How a voice note is named that the platform shows as one. */
+/** The name of a file that the platform shows as a voice note. */
 export function voiceNoteOf(seconds: number): string {
   return `voice note, ${Math.round(seconds)} s`;
 }
 
-/** Whose words it is, as people can see; null where only our account's name stands there. */
+/** The speaker people see; null if only our account's name is shown. */
 export function seenBy({ speaker, heading }: Shown): string | null {
   return speaker ?? heading;
 }
 
-/** What it says, without a name before it. */
+/** The text without a heading. */
 export function wordsOf({ text, heading }: Shown): string {
   return heading === null ? text : text.slice(text.indexOf('\n') + 1);
 }
 
-/** What a platform that others wrote may not know. */
+/** Abilities that a platform by other authors may lack. */
 export type Ability = 'edits' | 'reactions' | 'replies' | 'files' | 'groups';
 
 export interface Platform {
-  /** What people cannot do on it: the conversation script leaves it out. Left out: they can do all. */
+  /** Abilities that people lack on it, which the conversation script skips. Default: none. */
   lacks?: ReadonlySet<Ability>;
   name: 'telegram' | 'discord' | 'whatsapp';
-  /** Whether it recognises a message that is sent a second time: then nothing may ever stand twice. */
+  /** Whether it recognises a resent message; then nothing may ever appear twice. */
   recognisesResends: boolean;
-  /** Whether personas have a name of their own on it; else it stands before their words. */
+  /** Whether it shows personas as senders; otherwise their name precedes the text. */
   hasFaces: boolean;
-  /** `channels.<name>` of config.yaml; nothing in it slows a test down. */
+  /** `channels.<name>` of config.yaml, without anything that slows tests down. */
   config: Record<string, unknown>;
-  /** What the gateway's process needs in its environment to reach this fake, beside the configuration. */
+  /** Environment variables that the gateway needs to reach this fake. */
   environment: Record<string, string>;
-  /** Before the first start, in the folder of the gateway. */
+  /** Called in the gateway's folder before the first start. */
   prepare?(folder: string): Promise<void>;
-  /** Where the platform must see what a gateway writes to its log: how WhatsApp is linked by its QR. */
+  /** Gives access to the gateway's log, for linking WhatsApp by its QR code. */
   attend?(log: () => string): void;
-  /** Resolves when a gateway that was started is connected, logged in and takes in. */
+  /** Resolves when a started gateway is connected, logged in and receiving. */
   connected(): Promise<void>;
-  /** Returns the message's id. While no gateway is connected it waits, as it would on the platform. */
+  /** Returns the message's ID. It waits while no gateway is connected, as on the real platform. */
   say(saying: Saying): string;
-  /**
-   * Says it with several pictures at once. The ids of what comes of it: a message for each, or one for all. Left out where
-   * the fake has no albums.
-   */
+  /** Sends several images at once. Returns the IDs: one per image, or one for all. Absent: the fake has no albums. */
   album?(saying: Saying, images: Image[]): string[];
-  /** Passes on what somebody said elsewhere; the message's id. Left out where the fake has no forwards. */
+  /** Forwards somebody's message; returns the new ID. Absent: the fake has no forwards. */
   forward?(saying: Saying, author: string): string;
   edit(place: Place, id: string, text: string): void;
-  /** A person puts a sign to one of our messages. */
+  /** A person reacts to one of our messages. */
   react(from: Person, place: Place, id: string, sign: string): void;
-  /** A person presses the button with this label below one of our messages. Left out where there are no buttons. */
+  /** A person presses the button with this label below one of our messages. Absent: no buttons. */
   press?(from: Person, place: Place, id: string, label: string): void;
-  /** How many presses were not answered: their buttons still spin, or have failed. */
+  /** Number of presses that were not answered: their buttons still spin, or have failed. */
   unanswered?(): number;
-  /** A message is taken back by whoever wrote it; one of ours, by an administrator. */
+  /** Deletes a message: a person's by its author, ours by an administrator. */
   remove(place: Place, id: string): void;
-  /** Whether the platform has a native form of commands; then `command` gives one, else it is typed. */
+  /** Gives a command in the platform's native form, or else types it. */
   command(from: Person, place: Place, text: string): void;
-  /** Where it has a native form, whether a text can be given in it. */
+  /** Whether a text can be given as a native command. */
   knowsCommand?(text: string): boolean;
-  /** What stands in a place from us, in order. */
+  /** Our messages in a chat, in order. */
   shown(place: Place): Shown[];
-  /** Which signs of ours stand on messages there. */
+  /** Our reactions in a chat. */
   signs(place: Place): Sign[];
-  /** How often we have shown there that we write. */
+  /** Number of typing indicators that we have shown there. */
   typing(place: Place): number;
-  /** What is shown there of a message that is being written, where that is no message yet. */
+  /** The text of a live draft that is not a message yet. */
   preview?(place: Place): string | null;
-  /** What people could not read of what we sent, where it is encrypted. */
+  /** Messages of ours that people could not decrypt. */
   unreadable?(): string[];
-  /** Calls back with every message that is taken from us, and each time a gateway begins to take in. */
+  /** Calls back for every message received from us, and whenever a gateway begins to receive. */
   onEvent(listener: (event: 'sent' | 'intake') => void): void;
-  /** `groups/` names its folder by it: `telegram_100`. */
+  /** The name of its folder in `groups/`: `telegram_100`. */
   chatId(place: Place): string;
-  /** `access` names somebody by it. */
+  /** The person's name in `access`. */
   personId(person: Person): string;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * Reads a request as strictly as it can be written and as leniently as a model may take it: what might be a tag of the
- * gateway's must be one that the gateway makes, in a place where it makes it.
+ * Parses a request strictly, while treating as a tag whatever a lenient model might: it must be a tag of the gateway's,
+ * in a place where the gateway writes it.
  */
 import type { ModelRequest } from '../../src/core/model.js';
 
@@ -9,7 +9,7 @@ const NAMES = [
   'task_completed',
   ...['summary_so_far', 'conversation', 'own_message', 'first_message', 'tool_result', 'possible_speaker'],
 ];
-/** What may stand in what; everything may stand in none. */
+/** Allowed nesting; any element may be at the top level. */
 const WITHIN: Record<string, string[]> = {
   user_message: ['forwarded'],
   conversation: ['user_message', 'in_reply_to', 'event', 'task_completed', 'own_message', 'tool_result'],
@@ -24,7 +24,7 @@ export interface ReadElement {
   text: string;
 }
 
-/** Throws where anything might be a tag that the gateway did not make. `notes`: what stands in no element. */
+/** Throws on anything that may pass for a tag but is not the gateway's. `notes`: the text outside of elements. */
 export function readWords(content: string): { elements: ReadElement[]; notes: string } {
   const elements: ReadElement[] = [];
   const open: { element: ReadElement; from: number }[] = [];
@@ -53,13 +53,13 @@ export function readWords(content: string): { elements: ReadElement[]; notes: st
   return { elements, notes: notes + content.slice(end) };
 }
 
-/** Throws where there is anything that might be a tag. */
+/** Throws on anything that may pass for a tag. */
 export function readPlain(content: string): void {
   const [at] = tagsIn(content);
   if (at !== undefined) throw new Error(`a tag: ${excerpt(content, at)}`);
 }
 
-/** The lines outside of fences, and the text within each. */
+/** The lines outside of fences, and the text inside each. */
 export function readFences(content: string): { lines: string[]; fenced: string[] } {
   const lines: string[] = [];
   const fenced: string[] = [];

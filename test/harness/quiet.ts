@@ -1,4 +1,4 @@
-/** A log and metrics for tests that look at neither. */
+/** A silent log and empty metrics. */
 import type { Log, Metrics } from '../../src/core/log.js';
 
 const nothing = () => {};

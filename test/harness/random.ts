@@ -1,4 +1,4 @@
-/** Chance that can be repeated, and waiting: for tests that kill at random moments. */
+/** Reproducible randomness, and waiting, for tests that kill at random moments. */
 
 /** mulberry32: small, and the same on every machine. */
 export function generator(seed: number): () => number {

@@ -1,6 +1,6 @@
 /**
- * `describe` for what needs a real Redis. Where the program is not installed these tests are skipped, and say so;
- * with COTERIE_REQUIRE_SERVERS=1 they fail instead.
+ * `describe` for tests that need a real Redis. Without it they are skipped with a message, or fail with
+ * COTERIE_REQUIRE_SERVERS=1.
  */
 import { describe } from 'vitest';
 import { REDIS_PROGRAM, redisIsInstalled } from '../fakes/redis.js';

@@ -1,4 +1,4 @@
-/** What a channel is told with every message, for tests that only care about some of it. */
+/** The usual options of a channel's message, for tests that care about few of them. */
 import type { ChoiceOutcome, Reception, SendOptions } from '../../src/core/channel.js';
 import type { InboundBatch } from '../../src/core/message.js';
 
@@ -10,10 +10,10 @@ export function sendOptions(given: Partial<SendOptions> = {}): SendOptions {
   };
 }
 
-/** What `receive` answers where everybody is let in. */
+/** The answer of `receive` if everybody is admitted. */
 export const ALL_LET_IN: Reception = { rejected: [], settled: async () => {} };
 
-/** The same where something was chosen: all that was has this outcome. */
+/** The same for choices, all with this outcome. */
 export function letIn({ events }: Pick<InboundBatch, 'events'>, became: ChoiceOutcome): Reception {
   const chosen = events.flatMap((event) => (event.kind === 'choice' ? [event.platformMessageId] : []));
   return { ...ALL_LET_IN, choices: new Map(chosen.map((id) => [id, became])) };

@@ -1,4 +1,4 @@
-/** A gateway on any of the fake platforms, with a scripted model: what tests start from that run on all of them. */
+/** A gateway on any of the fake platforms with a scripted model, for tests that run on all platforms. */
 import { type FakeModel, startFakeModel } from '../fakes/model.js';
 import { eventually, type Home, makeHome, type Running, run } from './gateway.js';
 import type { Place, Platform, Shown } from './platform.js';
@@ -9,9 +9,9 @@ export interface PlatformStage {
   home: Home;
   /** Starts the gateway. */
   launch(): Running;
-  /** Starts it and resolves when it is up and takes in. */
+  /** Starts it and resolves when it is up and receiving. */
   start(): Promise<Running>;
-  /** Resolves when that many messages stand in a place from us. */
+  /** Resolves when a chat has that many messages of ours. */
   replies(place: Place, count: number): Promise<Shown[]>;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** The way out of a machine without a proxy. */
+/** Outgoing connections without a proxy. */
 import { createOutward } from '../../src/network/outward.js';
 
 export const straight = createOutward({ plain: null, secure: null, except: [], exceptFrom: '' });

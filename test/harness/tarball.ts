@@ -1,11 +1,11 @@
-/** Archives as nobody's tar makes them: each header says what the test wants it to say. */
+/** Archives that no ordinary tar would create: a test sets each header freely. */
 import { gzipSync } from 'node:zlib';
 import { Header } from 'tar';
 
 export interface Crafted {
   path: string;
   body?: string | Buffer;
-  /** Said in the header; what follows is `body` all the same. */
+  /** The size in the header; `body` follows in any case. */
   size?: number;
   type?: 'File' | 'Directory' | 'CharacterDevice' | 'FIFO' | 'Link' | 'SymbolicLink';
   mode?: number;

@@ -1,7 +1,4 @@
-/**
- * The fake Bot API as one of the platforms that the conversation script and the kills run on: with one bot, or with one
- * more for each of some personas.
- */
+/** The fake Bot API as a `Platform`, for the conversation script and the kill tests: one bot, or more for some personas. */
 import { type SentMessage, startFakeTelegram } from '../fakes/telegram.js';
 import type { Payload } from '../fakes/telegram-body.js';
 import { type Chat, group, type Saying as TelegramSaying } from '../fakes/telegram-chats.js';
@@ -11,11 +8,11 @@ import { type Image, type Person, type Place, type Platform, type Saying, voiceN
 
 const LOOK_EVERY_MS = 1;
 
-/** A draft fades by itself. */
+/** A draft disappears after this time. */
 const DRAFT_MS = 30_000;
 
 interface TelegramPlatformOptions {
-  /** Persona ids, and what their bots are called. */
+  /** Persona IDs, and the names of their bots. */
   personaBots?: Record<string, string>;
 }
 
@@ -44,7 +41,7 @@ export async function telegramPlatform({
   const sentIn = (place: Place) =>
     telegram.sent.filter(({ chatId, gone }) => chatId === chatIdOf(place) && !gone);
 
-  /** A group has all our bots in it. */
+  /** A group that all our bots are in. */
   function groupOf(place: Place): Chat {
     for (const { bot } of bots) telegram.join(bot, chatIdOf(place));
     return group(chatIdOf(place), `Group ${place.number}`);
@@ -104,7 +101,7 @@ export async function telegramPlatform({
     },
     unanswered: () => telegram.presses.filter(({ answered }) => !answered).length,
     remove(place, id) {
-      // Telegram tells a bot nothing of it.
+      // Telegram does not notify bots of it.
       const ours = sentIn(place).find(({ messageId }) => String(messageId) === id);
       if (ours !== undefined) telegram.vanish(ours);
     },

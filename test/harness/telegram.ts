@@ -1,4 +1,4 @@
-/** A gateway on Telegram with both servers faked: what most end-to-end tests start from. */
+/** A gateway on a fake Telegram with a fake model, the basis of most end-to-end tests. */
 import { type FakeModel, type FakeModelOptions, startFakeModel } from '../fakes/model.js';
 import { type FakeTelegram, type FakeTelegramOptions, startFakeTelegram } from '../fakes/telegram.js';
 import { eventually, type Home, makeHome, type Running, run } from './gateway.js';
@@ -11,9 +11,9 @@ export interface Stage {
   launch(environment?: Record<string, string>): Running;
   /** Starts it and resolves when it is up. */
   start(environment?: Record<string, string>): Promise<Running>;
-  /** Texts that stand in a chat so far, in order. */
+  /** The present texts in a chat, in order. */
   sentTo(chatId: number): string[];
-  /** Resolves when that many messages were sent to a chat, with their texts. */
+  /** Resolves with the texts when a chat has that many messages. */
   replies(chatId: number, count: number): Promise<string[]>;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** `tools` of the configuration with its defaults, but for reactions, which most tests do not want. */
+/** The default `tools` configuration without reactions, which most tests do not want. */
 import type { Config } from '../../src/config.js';
 import { TOOL_GROUPS } from '../../src/core/tool.js';
 

@@ -1,7 +1,7 @@
 /**
- * The fake WhatsApp as one of the platforms that the conversation script and the kills run on. A gateway is linked by
- * scanning the QR code it logs (`whatsapp qr: …`): only there stands the secret that WhatsApp's phone answers with,
- * so the platform attends to its log. Once is enough; after that the gateway logs in with what it stored.
+ * The fake WhatsApp as a `Platform`, for the conversation script and the kill tests. A gateway is linked by the QR code
+ * in its log (`whatsapp qr: …`), which holds the secret that the phone needs. It is linked once; after that the gateway
+ * logs in with its stored credentials.
  */
 
 import { type SentMessage, startFakeWhatsApp } from '../fakes/whatsapp.js';
@@ -9,7 +9,7 @@ import type { FakeWhatsApp, Group } from '../fakes/whatsapp-words.js';
 import { type Person, type Place, type Platform, type Saying, voiceNoteOf } from './platform.js';
 
 const LOOK_EVERY_MS = 10;
-/** Linking makes some hundred keys on both sides. */
+/** Linking generates a hundred or so keys on both sides. */
 const CONNECT_WITHIN_MS = 60_000;
 const QR = /whatsapp qr: ([^\s"\\]+)/g;
 
@@ -18,13 +18,13 @@ export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWha
   const tried = new Set<string>();
   let log: () => string = () => '';
 
-  /** Scans the newest code, if it can still be scanned. */
+  /** Scans the newest code, if it is still valid. */
   function look(): void {
     if (whatsapp.refs().length === 0) return;
     const qr = [...log().matchAll(QR)].at(-1)?.[1];
     if (qr === undefined || tried.has(qr) || !whatsapp.refs().some((ref) => qr.includes(ref))) return;
     tried.add(qr);
-    // A gateway that is killed meanwhile shows another when it comes back.
+    // A gateway killed in the meantime shows a new code after its restart.
     whatsapp.scan(qr).catch(() => {});
   }
   const watch = setInterval(look, LOOK_EVERY_MS);
@@ -33,7 +33,7 @@ export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWha
   const chatOf = ({ kind, number }: Place) =>
     kind === 'direct' ? whatsapp.peer(number) : whatsapp.group(number);
 
-  /** The group of a place, with who is about to speak in it; null for a direct chat. */
+  /** The group of a place, with the next speaker in it; null for a direct chat. */
   function groupOf(place: Place, speaker: Person): Group | null {
     if (place.kind === 'direct') return null;
     const group = whatsapp.group(place.number);
@@ -83,7 +83,7 @@ export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWha
       whatsapp.react(peerOf(from), sent, sign);
     },
     remove(_place, id) {
-      // Administrators take back what others wrote in WhatsApp's own app; nobody tells us of it.
+      // Administrators delete others' messages in WhatsApp's own app; we are not notified.
       const ours = whatsapp.sent.find((sent) => sent.id === id);
       if (ours === undefined) whatsapp.revoke({ id });
       else ours.revoked = true;
