@@ -16,7 +16,6 @@ import type { BaseServices, Services } from './services.js';
 
 /** The origin of a call, and where to ask about it. */
 export interface Asking {
-  /** The chat of the call. */
   chat: ChatRecord;
   room: RoomId;
   /** Where to ask, if there are any. */

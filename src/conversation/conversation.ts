@@ -45,10 +45,7 @@ export interface Conversation extends JobRooms {
   resting(): Promise<void>;
   /** Resolves when nothing in this channel is waiting, running or being sent. */
   idle(channel: string): Promise<void>;
-  /**
-   * Lets turns and sends finish within the given time. Unfinished work stays in the store and is taken up at the next
-   * start.
-   */
+  /** Lets turns and sends finish within this time; unfinished work stays in the store for the next start. */
   stop(withinMs: number): Promise<void>;
 }
 

@@ -36,10 +36,7 @@ export function userIn({ kind, title }: ChatRecord): string | null {
   return kind === 'direct' && name !== '' ? name : null;
 }
 
-/**
- * A persona's name and picture, shown if several take part or if the channel always wants them; undefined for
- * `default`, which has no name of its own.
- */
+/** A persona's name and picture, if they are shown; undefined for `default`, which has no name of its own. */
 export function appearanceOf(
   { facesAlone }: Pick<Channel, 'facesAlone'>,
   chat: Members,

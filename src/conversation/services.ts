@@ -53,7 +53,6 @@ export interface Services {
   jobs: Jobs;
   audit: Audit;
   settings: Settings;
-  /** The access rules of a channel. */
   rulesFor(channel: string): AccessRules;
   /** The channel's name as shown to people. */
   labelOf(channel: string): string;
@@ -89,10 +88,7 @@ export type BaseServices = Omit<Services, 'toolsFor' | 'toolsReady' | 'deliver' 
 export interface Deliver {
   /** The outbox may hold something for this chat. */
   wake(chatId: ChatId): void;
-  /**
-   * Adds messages that belong to no turn to the outbox. False if all were posted before. `greeting`: the first
-   * message's entry in the transcript.
-   */
+  /** Adds messages outside turns. False if all were posted before. `greeting`: the first one's transcript entry. */
   post(to: ChatPlace, deliveries: NewDelivery[], greeting?: Greeting): Promise<boolean>;
   /** The same for the gateway's own text. In a group, it is shown as a reply to `replyTo`. */
   say(to: ChatPlace, origin: string, text: string, replyTo?: string | null): Promise<boolean>;
@@ -102,10 +98,7 @@ export interface Deliver {
   reaction(reaction: Reaction): Promise<'posted' | 'unknown message'>;
   /** Tells the owners once: in the control chats, or in their own chats if there are none. Never rejects. */
   tellOwners(notice: Notice): Promise<void>;
-  /**
-   * Takes a chat's delivery lane for a reply that is about to finish; null if it cannot be sent at once. The caller
-   * must call `leave`, unless it calls `send`.
-   */
+  /** Takes a chat's lane for a reply about to finish; null if busy. Call `leave`, unless you call `send`. */
   take(chatId: ChatId, kind: 'direct' | 'group', channel: Channel): Lane | null;
   /** Shows a typing indicator until the returned function is called, as far as the rate limit allows. */
   typing(channel: Channel, chatId: ChatId, to: Recipient, personaId: PersonaId): () => void;
@@ -119,7 +112,6 @@ export interface Deliver {
   stop(): { done: Promise<void>; force(): void };
 }
 
-/** A chat, and the thread in it. */
 export interface ChatPlace {
   chat: Pick<ChatRecord, 'id' | 'channel' | 'address' | 'kind'>;
   threadId: string | null;
@@ -131,7 +123,6 @@ interface Lane {
   leave(): void;
 }
 
-/** A reply that is being written. */
 export interface UnfinishedReply {
   turnId: string;
   chatId: ChatId;
@@ -159,7 +150,6 @@ export interface DailyLimits {
   meter(payer: Payer): MeteredModel;
 }
 
-/** The account to charge. */
 export interface Payer {
   room: RoomId;
   personaId: PersonaId;
@@ -216,10 +206,7 @@ export interface Windows {
   halt(room: RoomId, personaId: PersonaId): Promise<void>;
   /** The same for every view of a chat, including those of deleted personas. */
   haltChat(chatId: ChatId): Promise<void>;
-  /**
-   * Before a persona is deleted: archives the content of its windows in this chat, to be flushed later, and moves the
-   * windows past it. Throws if an archive cannot be written.
-   */
+  /** Before a persona is deleted: archives its windows in this chat, unflushed. Throws if a write fails. */
   close(chatId: ChatId, personaId: PersonaId): Promise<void>;
   /**
    * Copies the conversation since the last reset into the archive folder. null if there is none. `isOld`: unchanged
@@ -231,10 +218,7 @@ export interface Windows {
   ): Promise<{ file: string; messages: number; isOld: boolean } | 'too many' | null>;
   /** Whether the next request of a turn would not fit. */
   isFull(subject: Subject, sizes: WindowSize, measured: Measured | null): boolean;
-  /**
-   * Makes room for a turn's request. Resolves when there is room, when there cannot be any, or at the deadline.
-   * `refused`: our estimate of a request that the server rejected as too long.
-   */
+  /** Makes room for a turn's request if possible, until the deadline. `refused`: estimate of a rejected request. */
   makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void>;
   /**
    * To be called when a turn asks its model: after a minute, aborts work that nobody waits for, because a server may
@@ -243,10 +227,7 @@ export interface Windows {
   giveWay(): () => void;
   /** The server's count of a request if credible; otherwise our estimate. */
   credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
-  /**
-   * After a turn: starts a compaction if the window fills up, or if the model server read only a part of the turn's
-   * request. Returns at once.
-   */
+  /** After a turn: starts a compaction if the window fills up or the server cut the request. Returns at once. */
   consider(subject: Subject, sizes: WindowSize, measured: Measured | null, isCut: boolean): void;
   /**
    * Queues other work on a persona's memory behind its view's flushes and compactions. Aborted by whatever aborts

@@ -1,6 +1,4 @@
-/**
- * `/skill NAME …`: a person has a skill loaded. Step 1 treats it as a message; step 4 puts the instructions before it.
- */
+/** `/skill NAME …` loads a skill for a person: a message for step 1; step 4 puts the instructions before it. */
 
 import { composed } from '../core/beneath.js';
 import type { ChatRecord } from '../core/chat-record.js';

@@ -17,10 +17,7 @@ export interface ChatCommand extends CommandDescription {
   ownersOnly?: true;
   /** It concerns the whole chat, even if it was sent to one persona's account. */
   ofChat?: true;
-  /**
-   * The audit log's detail for a changing command; must not contain text that people wrote. Absent: none; null: the
-   * command writes its own audit entry.
-   */
+  /** Audit detail of a changing command, without people's text. Absent: none; null: it writes its own entry. */
   audited?: ((argument: string) => string) | null;
   run(call: CommandCall, services: CommandServices): Promise<CommandAnswer>;
 }
@@ -33,10 +30,7 @@ export interface CommandCall {
   isOwner: boolean;
   /** Whether the sender may change things here; may ask the platform, which may not answer. */
   mayChange(): Promise<Permission>;
-  /**
-   * Aborts the chat's running turns; once it resolves, they write nothing more. As after a crash, each resumes later
-   * from its last stored step, with a fresh prompt.
-   */
+  /** Aborts the chat's running turns; they write nothing afterwards, and resume later as after a crash. */
   interruptTurns(): Promise<void>;
 }
 
@@ -45,10 +39,7 @@ export interface CommandAnswer {
   text: string;
   /** Changes in the store, in one transaction with the answer. */
   effects?: CommandEffect[];
-  /**
-   * Options, one of which may be chosen, once: buttons, or numbers in text. An `ask` effect asks the same question. At
-   * most 25.
-   */
+  /** Options, at most 25, one of which may be chosen, once. An `ask` effect asks the same question. */
   choices?: {
     options: OfferedOption[];
     /** Anybody who may run the commands may choose, not only the person who asked. */
@@ -65,7 +56,6 @@ export interface CommandAnswer {
   appears?: { chat: ChatRecord; persona: Persona; greeting: Greeting };
 }
 
-/** Services for commands. */
 export interface CommandServices extends Services {
   commands: readonly ChatCommand[];
 }

@@ -150,10 +150,7 @@ function stands(line: RememberedLine, text: string): boolean {
 const QUOTE_CHARS = 80;
 const NAME_CHARS = 60;
 
-/**
- * The source of a memory change: who said what led to it, and when. Of several messages, quotes the one most similar to
- * the line `about`.
- */
+/** Who said what led to a memory change, and when; of several messages, quotes the one most similar to `about`. */
 export async function sourceOf(version: Version, about: string, services: CommandServices): Promise<string> {
   const source = await whence(version, about, services);
   return version.cause.tainted ? `${source} (written after reading untrusted text)` : source;

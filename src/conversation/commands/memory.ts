@@ -157,8 +157,7 @@ async function undo(
     const outcome = await memory.takeBack(change);
     if (outcome === 'changed') return { text: editedSince(change, source), effects };
     effects.push(...undone(change));
-    // On a retry, an earlier try may have reverted the file before a crash. Otherwise the change was never written, as
-    // a version is stored before its file.
+    // On a retry, an earlier try may have done it. Otherwise the file never had the change: versions are stored first.
     if (outcome === 'done' || command.tries > 1) return { text: undoneText(change, source), effects };
   }
   return { text: 'There is no change of my memory to undo.', effects };

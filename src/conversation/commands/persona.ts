@@ -1,7 +1,4 @@
-/**
- * `/persona`: list, switch, new, delete, model, show, invite, leave. A persona is a file; the chat's record holds the
- * active one and those invited.
- */
+/** `/persona`: list, switch, new, delete, model, show, invite, leave. The chat's record holds the present ones. */
 import type { ChatRecord } from '../../core/chat-record.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
 import { filledIn, type Persona, personaName } from '../../core/persona.js';
@@ -79,7 +76,6 @@ export const persona: ChatCommand = withVerbs(
   ],
 );
 
-/** A verb that takes a persona of this chat. */
 function onPersona(
   name: string,
   description: string,

@@ -102,8 +102,7 @@ export const archive: ChatCommand = {
 };
 
 /**
- * Aborts the running turn. In a group, only the person who asked, or one who may change things, may stop an answer. In
- * a direct chat it also drops waiting messages.
+ * Aborts the running turn (in a group, rights are needed unless one asked). In a direct chat, drops waiting messages.
  */
 export const stop: ChatCommand = {
   name: 'stop',

@@ -1,7 +1,4 @@
-/**
- * The content of one memory flush: the whole window if it fits, otherwise as much as fits, ending between two
- * exchanges. Also where a window may be cut.
- */
+/** The content of one memory flush: the whole window, or as much as fits; and where a window may be cut. */
 import { cutAt, cutWithMarker } from '../../core/cut.js';
 import type { PersonaId } from '../../core/ids.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
@@ -21,7 +18,6 @@ import { tokensOf } from '../turn/tokens.js';
 
 export interface Chunk {
   messages: ModelMessage[];
-  /** The messages that are shown. */
   shown: HeardMessage[];
   /** Position of its last message; everything shown up to here counts as seen. */
   to: Position;

@@ -52,7 +52,6 @@ export interface WaitingTurn {
   id: string;
   /** Our estimate of its request that the server rejected as too long. */
   refused: number | null;
-  /** How long it will wait. */
   patienceMs: number;
 }
 

@@ -61,10 +61,7 @@ export function requestTokensFor(services: BaseServices, { personas, personaId }
   return requestTokens(services, personas.find(({ id }) => id === personaId)?.model ?? null);
 }
 
-/**
- * The tools of a flush: only the memory tools run. But all tools of an answer are described to the model, because a
- * server's prompt cache is valid only while they stay the same.
- */
+/** Only the memory tools run in a flush, but all are described, so that the server's prompt cache stays valid. */
 export function flushTools(services: Services, subject: Subject): ToolSet {
   const { tools } = services.toolsFor({ kind: 'flush', ...turnOf(subject) });
   return { ...answerTools(services, subject), tools };

@@ -120,8 +120,7 @@ class WindowQueue implements Windows {
     const { clock, store } = this.services;
     const until = clock.now() + DEADLINE_MS;
     const before = this.running.get(viewKey(subject));
-    // Running work started with a smaller window and may free too little, so another compaction follows; both share one
-    // deadline, half of which goes to background work.
+    // Running work began with a smaller window and may free too little: one more compaction, within the same deadline.
     if (before) {
       const patienceMs = before.urgency === 'yielding' ? 0 : DEADLINE_MS / 2;
       const cancel = clock.after(patienceMs, () => void endAll([before]));

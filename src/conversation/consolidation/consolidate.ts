@@ -1,7 +1,6 @@
 /**
- * Consolidates one persona's memory: a model rewrites a draft of its tiers, using only the memory tools. The draft is
- * checked and replaces all tiers at once, unless they were changed meanwhile. The old text is kept as versions that are
- * undone together.
+ * Consolidates one persona's memory: a model rewrites a draft of its tiers, using only the memory tools. The checked
+ * draft replaces all tiers at once, unless they changed meanwhile. The old text is kept as versions, undone together.
  */
 import { cutAt } from '../../core/cut.js';
 import { localMidnight, type Zone } from '../../core/dates.js';
@@ -19,7 +18,6 @@ import { roomForSteps } from '../turn/bounds.js';
 import { tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
 
-/** A prepared request for one persona. */
 interface Consolidation {
   before: Tiers;
   draft: TierDraft;
@@ -250,10 +248,7 @@ const FEW_LOST = 8;
 /** The title and the three headings count towards the budget. */
 const HEADINGS_CHARS = 120;
 
-/**
- * The reason, for the operator, why a consolidated memory must not replace the old one; null if it may. Prevents a
- * careless model from emptying it; words of tier 3 may go, because it ages.
- */
+/** Why the result must not replace the old memory; null if it may. Tier 3 may lose words, because it ages. */
 export function objection(
   before: Tiers,
   after: Tiers,

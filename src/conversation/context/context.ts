@@ -1,7 +1,4 @@
-/**
- * Step 4 of the route: builds the model request of a turn from the persona's knowledge, the summary of earlier conversation, the
- * window, and the messages to answer.
- */
+/** Step 4 of the route: builds a turn's request from knowledge, summary, window, and the messages to answer. */
 import type { ChatRecord } from '../../core/chat-record.js';
 import { cutWithMarker } from '../../core/cut.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -31,7 +28,6 @@ export interface TurnContext {
   /** The memory in the prompt; null if it is the same as for the last answer, which the store has. */
   promptMemory: PromptMemory | null;
   view: ViewRecord;
-  /** The recalled lines, as shown. */
   recalled: string[];
   /** Whether it holds untrusted text, and which hosts people named. */
   trust: Trust;

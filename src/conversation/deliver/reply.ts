@@ -60,8 +60,7 @@ export function filesOfReply(
 }
 
 function speaking(channel: Channel, { personaId, speaker, kind, batch, appearance }: ReplyInfo) {
-  // In a group the reply shows which message it answers; in a direct chat that would be noise. A native command waits for its
-  // answer everywhere.
+  // In a direct chat, a reply reference would be noise. A native command waits for its answer everywhere.
   const answered = asked(batch);
   const isWaiting = answered !== null && channel.awaitsAnswer?.(answered) === true;
   const replyTo = kind === 'group' || isWaiting ? answered : null;

@@ -1,7 +1,4 @@
-/**
- * Step 7 of the route: sends one outbox entry, or edits the part of it already shown, and stores the outcome, which decides about a
- * retry.
- */
+/** Step 7 of the route: sends or edits one outbox entry, and stores the outcome, which decides about a retry. */
 import type {
   Channel,
   Delivered,
@@ -171,8 +168,7 @@ async function sendOne(sender: OutboxSender, delivery: Delivery, channel: Channe
   }
   sender.live.forget(delivery);
   const result = await channel.send(to, isBlank(body) ? PLACEHOLDER : body, options);
-  // A platform that recognises resends may have returned an earlier message, whose text was not final. Otherwise this text was sent
-  // just now.
+  // A platform that recognises resends may have returned an earlier message, with an unfinished text.
   if (channel.recognisesResends && channel.edit && shown && result.kind === 'sent') {
     return complete(sender, delivery, result.platformMessageId, channel);
   }
@@ -211,8 +207,8 @@ async function complete(
 }
 
 /**
- * Deletes this part and the shown parts after it, to send them again in order. A part that may be shown has to be found first;
- * until then, all of it waits.
+ * Deletes this part and the shown ones after it, to resend them in order; waits until each possibly shown part is
+ * found.
  */
 async function sendAnew(sender: OutboxSender, delivery: Delivery, channel: Channel): Promise<void> {
   const { store, clock, live } = sender;

@@ -237,10 +237,7 @@ export function refusalKey(channel: string): string {
   return `${channel}.commands.refused`;
 }
 
-/**
- * Registers changed commands in each platform's own menu, with retries until it succeeds. Returns at once, with a function that
- * ends it.
- */
+/** Registers changed commands in each platform's menu, with retries. Returns at once, with a function that stops it. */
 export function announceCommands({
   channels,
   store,

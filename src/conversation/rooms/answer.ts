@@ -323,10 +323,7 @@ function questionOf(services: RoomServices, work: Turn, call: AskedCall): Promis
   return questionAbout(services, { chat, room, controlChats }, call, wants, 'To allow it once');
 }
 
-/**
- * Calls that were running when the turn was interrupted are not repeated, so the chat is told once per turn: somebody there may
- * know the outcome.
- */
+/** Interrupted calls are not repeated, so the chat is told once per turn: somebody there may know the outcome. */
 export async function tellCutOff(services: RoomServices, { chat, room, turn }: Turn): Promise<void> {
   const calls = cutOffCalls(turn.steps);
   if (calls.length === 0) return;

@@ -1,7 +1,4 @@
-/**
- * Step 6 of the route: ends a turn. Its answer, or one plain sentence on why there is none, goes into the transcript and the
- * outbox.
- */
+/** Step 6 of the route: ends a turn. Its answer, or a sentence on why there is none, goes to transcript and outbox. */
 
 import { type ArtifactDelta, deltasIn } from '../../core/artifacts.js';
 import type { OutgoingFile } from '../../core/channel.js';
@@ -179,10 +176,7 @@ interface Made {
 
 const MOST_TITLE = 100;
 
-/**
- * Writes an answer's artifacts before the transaction that ends the turn; after a crash in between, the next run writes them again.
- * null: aborted.
- */
+/** Writes an answer's artifacts before its transaction; after a crash, the next run repeats it. null: aborted. */
 export async function madeIn(
   services: RoomServices,
   work: Turn,

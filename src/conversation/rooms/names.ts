@@ -122,10 +122,7 @@ function begins(before: string, last: string | undefined): boolean {
   return before === '' || /[.!?…。！？؟\n*_"“]$/u.test(before) || last === '\n';
 }
 
-/**
- * Index of the first occurrence of a name as a whole word, or -1. An `@` after a word character belongs to an e-mail address and
- * does not count.
- */
+/** Index of a name's first occurrence as a whole word, or -1. An `@` after a word character is an e-mail address. */
 function standsAlone(text: string, name: string): number {
   return occurrences(text, name)[0] ?? -1;
 }

@@ -24,10 +24,7 @@ export interface Routing {
     personaId: PersonaId;
     /** The other addressees, in the order in which they speak afterwards. */
     also: PersonaId[];
-    /**
-     * Set if nobody was named and several personas could answer. `sure`: the message is for us, so one must answer; `unsure`: all
-     * may stay silent.
-     */
+    /** Nobody was named and several could answer. `sure`: one must answer; `unsure`: all may stay silent. */
     open: 'sure' | 'unsure' | null;
     batch: StoredMessage[];
   } | null;

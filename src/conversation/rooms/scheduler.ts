@@ -28,10 +28,7 @@ export interface RoomRun {
 export type Burst = 'fresh' | 'album' | 'settled';
 
 export interface Scheduler {
-  /**
-   * Messages are waiting in this room. `album`: an item of an album, others may follow; `settled`: no debounce, because it waited
-   * before.
-   */
+  /** Messages wait in this room. `album`: more items may follow; `settled`: they waited before, so no debounce. */
   wake(room: RoomId, burst: Burst): void;
   /** Starts nothing in the room until `work` is over. Never rejects. */
   holdBack(room: RoomId, work: Promise<void>): void;
@@ -41,9 +38,7 @@ export interface Scheduler {
   interrupt(chatId: ChatId): Promise<void>;
   /** Resolves when nothing is waiting or running in rooms of this channel. */
   idle(channel: string): Promise<void>;
-  /**
-   * Starts no more runs; `done` resolves when the current ones are over. `force` cuts them off and leaves their turns unfinished.
-   */
+  /** Starts no more runs; `done` resolves when the current ones end. `force` cuts them off; turns stay unfinished. */
   stop(): { done: Promise<void>; force(): void };
 }
 

@@ -43,9 +43,7 @@ export function senderOf(batch: readonly StoredMessage[]): ChatId {
   return last?.kind === 'person' ? last.id : '';
 }
 
-/**
- * Replies between personas are charged to the person whose words they answer; scheduled work, to the person who set the schedule.
- */
+/** The person whose words are answered, also between personas; for scheduled work, the person who set the schedule. */
 export function payerOf({ room, turn, batch, exchange, scheduledBy }: Turn): Payer {
   const personId = senderOf(batch) || (exchange?.personId ?? scheduledBy);
   return { room, personaId: turn.personaId, personId };
@@ -69,10 +67,7 @@ export function payerIn({ room, chat }: RoomState, messages: StoredMessage[]): P
   return { room, personaId: chat.activePersona, personId: senderOf(messages) || null, undecided: true };
 }
 
-/**
- * Claims the room before slow work that precedes a turn, so that no other process does the same. null if another process was faster
- * or something else came in.
- */
+/** Claims the room before slow work, so that no other process does it too. null if the room has changed or is taken. */
 export async function claimRoom(
   services: Services,
   run: RoomRun,

@@ -29,9 +29,7 @@ export const UNREADABLE =
   'The arguments were not valid JSON, so nothing was done. Call again with a JSON object.';
 export const TOO_DEEP = `The arguments were nested more than ${MOST_LEVELS} levels deep, so nothing was done. Call again with flatter ones.`;
 
-/**
- * Longer answers are cut: nobody reads on, no later request could hold them, and every reader of the transcript would pay for them.
- */
+/** Longer answers are cut: nobody reads on, and no later request could hold them. */
 const MOST_REPLY_CHARS = 60_000;
 
 /** Appended to a reply that is cut. */

@@ -1,6 +1,4 @@
-/**
- * Step 5 of the route: one tool call: describes tools to the model, validates arguments, and runs the call within its time limit.
- */
+/** Step 5 of the route: one tool call: its description for the model, argument validation, and run with a time-out. */
 
 import { createHash } from 'node:crypto';
 import { toJSONSchema, ZodType, type z } from 'zod';
@@ -259,10 +257,7 @@ function contextOf(
   };
 }
 
-/**
- * Writes and sends are entered in the audit log first. Calls that reach another chat or run foreign code are refused if the entry
- * fails.
- */
+/** Writes and sends enter the audit log first; if that fails, calls to other chats or foreign code are refused. */
 async function execute(
   { audit }: Services,
   tool: AnyTool,

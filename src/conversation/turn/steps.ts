@@ -41,10 +41,7 @@ export interface TurnRequest {
   approvalMs: number | null;
   /** Steps stored by an earlier run of this turn; grows as the turn proceeds. */
   steps: Step[];
-  /**
-   * Stores a step with its journal entries, and asks people about a call. False if the claim is lost: the turn must then end
-   * silently.
-   */
+  /** Stores a step and its journal entries, and asks people about a call. False if the claim is lost: end silently. */
   save(step: Step, more?: StepExtras): Promise<boolean>;
   /** Ends the journal entries of calls that an abort cut off. Absent: the caller does it. */
   cutOff?(entries: readonly JournalWrite[]): Promise<void>;

@@ -43,7 +43,6 @@ function hasCode(error: unknown, codes: string[]): boolean {
 export interface Busy {
   file: string;
   clock: Clock;
-  /** How long to wait for another process. */
   busyTimeoutMs: number;
   /** Why the database can no longer be used; null while it can. */
   ended(): Fault | null;
@@ -86,7 +85,6 @@ const MOST_PASSES = 4;
 export class WriteQueue {
   private waiting: Write[] = [];
   private isDraining = false;
-  /** The last error that blocked the queue. */
   private blockedBy: unknown;
 
   constructor(

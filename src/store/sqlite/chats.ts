@@ -1,6 +1,6 @@
 /**
- * Chats: addresses, moves, aliases, and the work in progress in their rooms. Platform message ids restart after a move,
- * so every message stores how often its chat had moved (`moves`); this also identifies a late message from a former
+ * Chats: addresses, moves, aliases, and work in progress in their rooms. Platform message ids restart after a move, so
+ * each message stores how often its chat had moved (`moves`), which also identifies a late message from a former
  * address.
  */
 import type { ChatRecord, ChatStore } from '../../core/chat-record.js';

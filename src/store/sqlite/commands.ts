@@ -1,7 +1,4 @@
-/**
- * The command lane: claims commands, and applies their effects on a room, its turns and a persona's view in the same
- * transaction as the answer.
- */
+/** The command lane: claims commands, and applies their effects in the same transaction as the answer. */
 import { Fault } from '../../core/errors.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/receipt.js';

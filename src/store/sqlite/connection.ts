@@ -1,7 +1,6 @@
 /**
- * A process's only connection to its database file; all ports use it. Every verb runs synchronously; only waiting for
- * another process is asynchronous. Writes requested close together share one transaction (`busy.ts`), so busy rooms
- * commit together.
+ * A process's only connection to its database file; all ports use it. Verbs run synchronously; only waiting for another
+ * process is asynchronous. Writes requested close together share one transaction (`busy.ts`).
  */
 import { rename, rm } from 'node:fs/promises';
 import Sqlite from 'better-sqlite3';
@@ -39,8 +38,7 @@ export interface Database extends StoreReader {
   /** Runs `work` outside a transaction, retrying while another process holds the lock. */
   withBusyRetry<T>(work: () => T): Promise<T>;
   /**
-   * Runs `work` atomically. The result survives a process crash, but not always a power cut. `work` may run more than
-   * once, so it must depend only on the database.
+   * Atomic. Survives a process crash, but not always a power cut. `work` may rerun: it may depend only on the database.
    */
   write<T>(work: () => T): Promise<T>;
   /** Like `write`, for a single statement, which needs no transaction. Returns the number of rows changed. */
@@ -78,7 +76,6 @@ export interface ConnectOptions {
   clock: Clock;
   zone?: Zone | undefined;
   log?: Log | undefined;
-  /** How long a verb waits for another process before it fails. */
   busyTimeoutMs: number;
   /** Simulates a full disk at this size. */
   maxPages?: number | undefined;

@@ -15,7 +15,6 @@ import { Fault } from '../../core/errors.js';
 const CHECK_EVERY_MS = 2_000;
 
 export interface Durable {
-  /** Syncs commits to disk in the background. */
   readonly flush: Flush;
   /** Throws if the file is no longer at its path, or if that cannot be checked. */
   stay(): void;

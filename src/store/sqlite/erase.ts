@@ -18,7 +18,6 @@ import { batchEnd, type KeyPath } from './sql.js';
 
 // ── Text in columns ─────────────────────────────────────────────────────────────────────────────────────────
 
-/** The phrase to remove, and its replacement. */
 interface Eraser {
   instead: string;
   /** Search only, no replacement. */
@@ -175,7 +174,6 @@ interface TextColumns {
   counts?: 'messages' | 'others';
   /** A row that contains the phrase is deleted. */
   whole?: true;
-  /** Restricts the rows. */
   which?: string;
   /** Additional assignments of the update. */
   also?: string;

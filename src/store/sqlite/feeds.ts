@@ -29,7 +29,6 @@ const HEARD_BETWEEN = `
   where room_id = @room and persona_id = @personaId and addressed in (0, 1)
     and heard_after >= @first - 1 and message_id between @first and @last`;
 
-/** The personas that heard anything in a room. */
 export function hearersIn(db: Statements, room: RoomId): PersonaId[] {
   const found: PersonaId[] = [];
   for (let next = db.value<PersonaId>(NEXT_HEARER, room, ''); next !== undefined; ) {
@@ -39,10 +38,7 @@ export function hearersIn(db: Statements, room: RoomId): PersonaId[] {
   return found;
 }
 
-/**
- * The messages of a room (`ids`, in order) that may still be shown: those heard by a persona whose resets did not cover
- * them. To be called within a transaction.
- */
+/** Those of `ids` heard by a persona whose resets did not cover them. To be called within a transaction. */
 export function stillHeard(db: Statements, room: RoomId, ids: readonly number[]): Set<number> {
   const resets = db.all<{ personaId: PersonaId; resetAt: number }>(
     'select persona_id as personaId, reset_at as resetAt from view where room_id = ?',
@@ -107,8 +103,7 @@ function heardSince(db: Statements, ask: Parameters<HeardFeed['heardSince']>[0])
     afterHeard: from.heardAfter,
     afterMessage: from.messageId,
   });
-  // Stops at the messages of a running turn: they and all later ones follow when it has ended, so a cursor skips
-  // nothing.
+  // Stops at the messages of a running turn; they and all later ones follow at its end, so a cursor skips nothing.
   const taken = rows.findIndex(({ isTaken }) => isTaken === 1);
   return (taken < 0 ? rows : rows.slice(0, taken)).map(toHeard);
 }

@@ -1,8 +1,7 @@
 /**
- * Writes the journal in the same transaction as the events it records. Only sends are entered later, so that no reply
- * waits for the journal: the outbox entry records the intent before sending, and the journal entry is derived from it
- * when the send ends, when somebody reads the journal, or a moment later. All but `sendEnded` and `caughtUp` are to be
- * called within a transaction.
+ * Writes the journal in the transaction of the events it records. Only sends are entered later, so that no reply waits
+ * for it: the outbox entry records the intent, and the journal entry follows when the send ends, when somebody reads
+ * the journal, or a moment later. To be called within a transaction, except `sendEnded` and `caughtUp`.
  */
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import {
@@ -141,7 +140,6 @@ const ADD = `
   insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
   select next, next, @id, @chatId, @roomId, @personaId, @turnId, @status, @owner, @entry, @at
   from (select ${NEXT} as next) where true on conflict (id) do nothing`;
-/** Ends a pending entry. */
 const END_ENTRY = `
   update journal set status = @status, results = @results, finished_at = @at, changed = ${NEXT}
   where id = @id and status = 'pending'`;

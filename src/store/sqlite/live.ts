@@ -21,7 +21,6 @@ import {
 const STOPPED_MARK = ' …\n(stopped)';
 const FITS_BELOW = 1_800;
 
-/** The stored record. */
 interface ShownParts {
   parts: ShownPart[];
   crashes: number;

@@ -88,9 +88,8 @@ async function removeOldCopies(file: string): Promise<void> {
 }
 
 /**
- * Checks a file from elsewhere before it is opened: it must be an intact coterie database without triggers or views,
- * which could run foreign SQL within our statements. Throws Fault `store_unavailable`, or `store_newer` for a newer
- * version.
+ * Checks that a file from elsewhere is an intact coterie database without triggers or views, which could run foreign
+ * SQL within our statements. Throws Fault `store_unavailable`, or `store_newer` for a newer version.
  */
 export function refuseForeign(file: string, migrationsFolder: string): void {
   const refuse = (why: string) => new Fault('store_unavailable', `${file} cannot be used: ${why}`);

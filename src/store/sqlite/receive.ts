@@ -1,7 +1,6 @@
 /**
  * Step 1 of the route: stores a batch in one transaction and soon syncs it to disk. Messages to be answered wait in
- * their room, whoever sent them. Commands, and choices that become commands, get their own rows, which also detect
- * duplicates.
+ * their room, whoever sent them. Commands, and choices that become commands, have rows that also detect duplicates.
  */
 import type { ChoiceOutcome } from '../../core/channel.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomId, roomParts } from '../../core/ids.js';
@@ -166,10 +165,7 @@ const KINDS: Record<string, { type: Happening['type']; source: string } | undefi
   [TASK_COMPLETED]: { type: 'TaskCompleted', source: 'GUPPI' },
 };
 
-/**
- * Adds an event as a message of its room, whichever persona it is for. Returns undefined for a duplicate or an unknown
- * chat. To be called within a transaction.
- */
+/** Adds an event to its room; undefined for a duplicate or an unknown chat. To be called within a transaction. */
 export function receiveEvent(db: Database, event: ReceiptOf<'event'>): number | undefined {
   const { room, about, personaId, text, at, content, actionId } = event;
   const chat = findChat(db, roomParts(room).chatId);
@@ -227,10 +223,7 @@ const ADD_ROOM = `
 /** The fields of a message's journal event that the message does not have. */
 type SaidEvent = { agent: PersonaId } & Partial<Happening>;
 
-/**
- * Adds a message that waits for an answer. Returns its id; undefined for a duplicate. `newest`: its platform id if a
- * person wrote it.
- */
+/** Adds a message to be answered; undefined for a duplicate. `newest`: its platform id if a person wrote it. */
 function addWaiting(
   db: Database,
   room: RoomId,

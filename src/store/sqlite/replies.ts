@@ -143,10 +143,7 @@ function taintOf(found: RepliedRow | undefined, text: string): boolean | undefin
   return found && found.tainted === 1;
 }
 
-/**
- * A message's files. If they match those of the message replied to, they are verified, and the outcome of an earlier
- * download is reused.
- */
+/** If the files match those of the message replied to, they are verified, and an earlier download is reused. */
 export function filesWith(
   db: Statements,
   attachments: Attachment[],

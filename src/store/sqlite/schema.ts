@@ -44,7 +44,6 @@ export const leftAddress = sqliteTable(
   (t) => [primaryKey({ columns: [t.chatId, t.address] })],
 );
 
-/** Further ids of a chat. */
 export const alias = sqliteTable('alias', {
   id: text('id').primaryKey(),
   chatId: text('chat_id').notNull(),

@@ -1,7 +1,4 @@
-/**
- * SQL helpers: column lists, written as space-separated camelCase names as in `schema.ts` (snake_case in the database),
- * and batched walks over large tables.
- */
+/** SQL helpers: column lists (space-separated, camelCase as in `schema.ts`), and batched walks over large tables. */
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core';
 import type { Database, Statements } from './connection.js';
@@ -108,10 +105,7 @@ export type Walk<Ask> = (ask: Ask & { most: number }) => Promise<number>;
 /** The number of rows examined before other work may run. */
 const BATCH = 2_000;
 
-/**
- * Each call continues where the last one stopped. `work` changes at most `most` rows and returns how many; if `isDone`
- * holds for a key, later rows need no look.
- */
+/** Each call continues where the last stopped. `work` returns the rows changed; rows after `isDone` are skipped. */
 export function walkOf<Ask extends object>(
   db: Database,
   path: KeyPath,

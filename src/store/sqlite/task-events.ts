@@ -1,7 +1,4 @@
-/**
- * Rows of tasks, their events, and how tasks end: by their runner, by a stop, or with their conversation. Pending
- * journal entries and questions of a task end with it.
- */
+/** Tasks' rows, events and ends: by their runner, a stop, or with their conversation. Pending entries end too. */
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { Results } from '../../core/journal.js';
 import {

@@ -196,8 +196,7 @@ function boundsOf(view: ViewRecord, after: Position, to: Position) {
   };
 }
 
-// No transaction is needed: if another process changes something between the two reads, the room's revision moves too,
-// so the result is not used again.
+// No transaction needed: a change by another process moves the room's revision, so the result is not used again.
 function windowOf(db: Statements, ask: WindowAsk): Span & { view: ViewRecord } {
   const { room, personaId, limit, overheard, except, after = BEGINNING } = ask;
   const view = findView(db, room, personaId);
@@ -229,8 +228,7 @@ function spanBetween(db: Statements, ask: Parameters<TranscriptStore['span']>[0]
 /** Sorted by position, without duplicates. */
 function inOrder(rows: LineRow[]): LineRow[] {
   const sorted = rows.sort((a, b) => a.heardAfter - b.heardAfter || a.id - b.id);
-  // In databases of the first version, a message that waited again after an abort was recorded twice: the later row
-  // counts.
+  // In databases of the first version, a message that waited again was recorded twice: the later row counts.
   const byId = new Map<number, LineRow>();
   for (const row of sorted) {
     byId.delete(row.id);

@@ -220,7 +220,6 @@ const LEAVE = 'update room set exchange = @exchange, lease_owner = null where id
 const LEAVE_AFTER_WORDS = `
   update room set exchange = @exchange, lease_owner = null, last_persona = @personaId, last_reply_at = @now,
     newest_message = @id where id = @room`;
-// The size of the last request.
 const MEASURE = `
   insert into view (room_id, persona_id, reset_at, counted, estimated)
   values (@room, @personaId, 0, @counted, @estimated)

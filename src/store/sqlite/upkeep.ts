@@ -20,7 +20,6 @@ const DAY_MS = 86_400_000;
 
 // ── Retention ───────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A table whose rows expire. */
 interface Ageing {
   path: KeyPath;
   /** The columns that identify a row. Default: the path's key. */

@@ -218,7 +218,6 @@ function toSpan({ chatId, roomId: room, personaId, file, state, ...row }: SpanRo
   return { chatId, room, personaId, file, after, to, state };
 }
 
-/** A span's two ends, as columns. */
 function ends({ after, to }: { after: Position; to: Position }) {
   return {
     afterHeard: after.heardAfter,
