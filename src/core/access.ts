@@ -9,12 +9,10 @@ import type { NewCommand } from './receipt.js';
 /** `unknown`: the platform did not say. */
 export type Permission = 'yes' | 'no' | 'unknown';
 
-/** An open question to a person. */
 export interface Question {
   id: number;
   /** The message that led to it; a duplicate delivery of it does not count as an answer. */
   askedBy: string;
-  /** The command that a plain yes runs. */
   ifYes: NewCommand;
 }
 
@@ -211,7 +209,6 @@ export interface ApprovalStore {
   expire(ask: { id: string; now: number; refusal: Refusal }): Promise<RoomId | null>;
 }
 
-/** The outcome of a refused call. */
 export interface Refusal {
   /** Its result for the model. */
   content: string;

@@ -102,7 +102,6 @@ const delta = z.object({
 const block = z.object({ artifact_deltas: z.array(z.unknown()) });
 
 export function deltasIn(text: string): WithDeltas {
-  // The usual case.
   if (!text.includes('"artifact_deltas"')) return { text, deltas: [], leftOut: [] };
   const deltas = new Map<string, ArtifactDelta>();
   const leftOut: string[] = [];
@@ -213,7 +212,6 @@ function faultsIn({ issues }: z.core.$ZodError): string {
   return issues.map(({ path, message }) => [path.join('.'), message].join(' ').trim()).join('; ');
 }
 
-/** Whether an unfinished block begins like deltas. */
 function mayBecomeDeltas(source: string): boolean {
   const begun = source.slice(0, 1_000).replace(/\s+/g, '').slice(0, BEGINNING.length);
   return BEGINNING.startsWith(begun);

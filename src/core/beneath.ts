@@ -113,7 +113,6 @@ export function composed(name: string): string {
   return isAscii(name) ? name : name.normalize('NFC');
 }
 
-/** Composed names without duplicates. */
 export function composedNames(names: readonly string[]): string[] {
   return [...new Set(names.map(composed))];
 }

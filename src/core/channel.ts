@@ -12,7 +12,6 @@ import type { Outward } from './network.js';
 /** Resolves when the whole batch is on disk; only then may the channel acknowledge it. */
 export type Receive = (batch: InboundBatch) => Promise<Reception>;
 
-/** The result of a batch, for platforms that wait for one. */
 export interface Reception {
   /** Messages that were not admitted, by platform id. Nothing of them is stored. */
   rejected: { platformMessageId: string; why: 'unknown sender' | 'unlisted group' | 'closed' }[];
@@ -73,7 +72,6 @@ export type Mark = { offset: number; length: number } & (
 export interface Appearance {
   personaId: PersonaId;
   name: string;
-  /** URL of a picture. */
   avatar: string | null;
   /** The only persona in the chat: if the platform cannot show name and picture, the text gets no prefix. */
   alone?: true;
@@ -91,7 +89,6 @@ export interface SendOptions {
    * that `leads`.
    */
   appearance?: Appearance | undefined;
-  /** Whether this is the first part of a message. */
   leads?: boolean;
   /** Idempotency key: the same for all attempts at this message. At most 24 letters, digits and `-`. */
   key: string;
@@ -184,7 +181,6 @@ export interface Webhook {
   handle(body: unknown, secret: string | null): Promise<number>;
 }
 
-/** Constant properties of a channel. */
 export interface ChannelTraits {
   /** Letters only; the prefix of all ids of this channel. */
   readonly name: string;
@@ -338,7 +334,6 @@ export interface ShownPart {
   key: string;
   /** null while it is being sent, or if unknown. */
   platformMessageId: string | null;
-  /** Time of the first send. */
   sentAt: number;
   /** `Channel.watermark` of the first send. Absent if the channel has none. */
   mark?: string;
@@ -352,7 +347,6 @@ export interface Greeting {
   hearers: PersonaId[];
 }
 
-/** An outbox entry that belongs to no turn. */
 export interface Post {
   chatId: ChatId;
   channel: string;

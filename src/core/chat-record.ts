@@ -96,7 +96,6 @@ export interface ArchiveHead {
 }
 
 export interface ArchivedMessage {
-  /** Id in the store. */
   id: number;
   name: string;
   text: string;

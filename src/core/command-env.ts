@@ -6,7 +6,6 @@
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,199}$/;
 
-/** Prefixes of names. */
 const PREFIXES = [
   // Loaders and the C library; shells.
   'LD_ DYLD_ _RLD GLIBC_ MALLOC_ GCONV_ LIBC_ BASH_ ZSH_ KSH_ FISH_',
@@ -21,7 +20,6 @@ const PREFIXES = [
   // Programs that start others, and libraries that load modules.
   'NVIM_ SUDO_ SSH_ASKPASS RSYNC_ FZF_ RIPGREP_ OPENSSL_ CURL_ ANSIBLE_ TF_CLI DBUS_ SYSTEMD_ GTK_ QT_ GIO_ GST_ GDK_ MAGICK_',
   'XDG_ TERMINFO',
-  // Our own.
   'COTERIE_',
 ];
 

@@ -92,7 +92,6 @@ export function createIdle(): Idle {
   };
 }
 
-/** Lazy: made at the first call, then reused. */
 export function once<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => {

@@ -11,7 +11,6 @@ export function cutMarker(limit: string, most: number): string {
   return `<<truncated due to ${limit}=${most}>>`;
 }
 
-/** The text, cut to the limit and marked if longer. */
 export function cutWithMarker(words: string, most: number, limit: string): string {
   return words.length <= most ? words : `${cutAt(words, most)}\n\n${cutMarker(limit, most)}`;
 }

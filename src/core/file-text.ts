@@ -19,7 +19,6 @@ export function endsLine(bytes: string): boolean {
   return bytes === '' || bytes.endsWith('\n') || bytes.endsWith('\r');
 }
 
-/** Lines with their line ends. */
 export function linesOf(bytes: string): string[] {
   return bytes.match(/[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$/g) ?? [];
 }
@@ -31,7 +30,6 @@ interface FrontMatter {
   matter: string;
   /** From the closing line on. */
   rest: string;
-  /** After the closing line. */
   body: string;
 }
 

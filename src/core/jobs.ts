@@ -33,7 +33,6 @@ export interface Job {
   nextAt: number | null;
   /** The slot to retry at `nextAt`; null: none. */
   retryOf: number | null;
-  /** Consecutive failures. */
   failures: number;
   /** null unless parked. */
   why: ParkedFor | null;
@@ -75,7 +74,6 @@ export interface JobBounds {
 
 export type RunOutcome = 'running' | 'answered' | 'failed' | 'skipped';
 
-/** A slot that fired or was skipped. */
 export interface JobRun {
   slot: number;
   /** From 0. */
@@ -98,7 +96,6 @@ export interface Firing {
   now: number;
 }
 
-/** A run that has ended but was not counted yet. */
 export interface EndedRun {
   job: Job;
   slot: number;
@@ -135,7 +132,6 @@ export interface JobStore {
   endRun(run: Omit<EndedRun, 'endedAt'>, change: JobChange, now: number): Promise<boolean>;
   /** Repeating jobs with a last run in the future (the clock was ahead), at most 100. Resets that time to `now`. */
   jobsAhead(ask: { channels: string[]; now: number }): Promise<Job[]>;
-  /** Number of jobs per state. */
   jobStates(): Promise<Partial<Record<JobState, number>>>;
 }
 
@@ -158,7 +154,6 @@ export interface JobWish {
 /** `reason`: a sentence. */
 export type JobAnswer = { ok: true; job: Job } | { ok: false; reason: string };
 
-/** Jobs for tools and commands. */
 export interface Jobs {
   add(wish: JobWish): Promise<JobAnswer>;
   list(chatId: ChatId): Promise<Job[]>;

@@ -27,7 +27,6 @@ export interface MattTurn {
   results: Results | null;
 }
 
-/** An event for a persona. */
 export interface GuppiEvent {
   id: string;
   type: 'GUPPIEvent';
@@ -123,7 +122,6 @@ export interface SaidWords {
 
 /** Words said in chats, by message id, for digests. */
 export interface SaidStore {
-  /** The newest message id. */
   newestSaid(): Promise<number>;
   /** In order, without words that a persona of the room has forgotten. */
   saidSince(ask: { chats: readonly ChatId[]; after: number; upTo: number }): Promise<SaidWords[]>;
@@ -161,7 +159,6 @@ export const AUDIT_KINDS = [
   'across',
   /** A tool call that needs approval: the question, and the decision. */
   'call',
-  /** A linked device. */
   'link',
   'backup',
   'restore',

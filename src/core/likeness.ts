@@ -31,7 +31,6 @@ const SAME_LOOK = new Map(
     }),
 );
 
-/** Invisible characters. */
 const INVISIBLE = /[\p{DI}\p{Cf}]/gu;
 /** Accents, but not the vowel signs of other scripts. */
 const ACCENTS = /[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]/gu;

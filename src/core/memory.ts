@@ -16,7 +16,6 @@ export type Tier = 1 | 2 | 3;
 /** Who may cause a change of tier 1: anyone, people who may change things in the chat, or owners. */
 export type Tier1By = 'anyone' | 'administrators' | 'owners';
 
-/** Identifies one MEMORY.md. */
 export interface MemoryOwner {
   chatId: ChatId;
   personaId: PersonaId;
@@ -25,11 +24,9 @@ export interface MemoryOwner {
 /** A tier as a turn saw it: its text, or `cut` if shortened. Absent: not seen. */
 export type SeenTier = { text: string } | { cut: true };
 
-/** MEMORY.md as included in a prompt. */
 export interface MemorySnapshot {
   /** Trimmed, cut to the budget with a marker; empty if there is no text below the headings. */
   text: string;
-  /** The tiers as that text shows them. */
   seen: Record<Tier, SeenTier>;
 }
 
@@ -64,7 +61,6 @@ export interface Cause {
   tainted?: true;
 }
 
-/** A change of a memory file. */
 export interface Version {
   id: string;
   chatId: ChatId;
@@ -93,7 +89,6 @@ export interface WriteOptions {
   signal?: AbortSignal;
 }
 
-/** A line of a chat's files that contains a phrase. */
 export interface FoundLine {
   /** As in `Version`. */
   file: string;
@@ -184,16 +179,13 @@ export interface Memory {
 
 /** Memory in the prompt of a persona's last answer in a room. */
 export interface PromptMemory {
-  /** MEMORY.md as shown. */
   memory: string;
   dailyLog: string;
-  /** The recalled lines, as shown. */
   recalled: string;
   /** Summary of the text that had left the window; empty if there was none. */
   summary: string;
 }
 
-/** The state of a message for one persona. */
 export type Fate =
   /** Not answered or noted yet. */
   | { kind: 'waiting' }
@@ -334,7 +326,6 @@ export function entryLine(entry: string): string {
 // A daily log of a chat, the workspace or an agent: one file per day, one line per entry. Pure: dates, entries, the
 // text for a prompt.
 
-/** A day of the log, as in a prompt. */
 interface Day {
   date: string;
   text: string;
@@ -390,7 +381,7 @@ export function digest(days: Day[], maxChars: number, limit = 'daily-max-chars')
   return cut(blocks.join('\n\n'), maxChars, limit).text;
 }
 
-/** The inverse of `digest`. */
+/** Splits a digest into its days again. */
 export function daysOf(digested: string): Day[] {
   return digested.split(/^(?=--- \d{4}-\d{2}-\d{2} ---$)/m).flatMap((block) => {
     const [, date, text = ''] = /^--- (\d{4}-\d{2}-\d{2}) ---\n?([\s\S]*)$/.exec(block) ?? [];
@@ -398,7 +389,6 @@ export function daysOf(digested: string): Day[] {
   });
 }
 
-/** Whether the file has the entry as a line. */
 export function hasEntry(file: Buffer | null, line: string): boolean {
   return (file?.toString('utf8') ?? '').split(LINE_END).some((other) => other.trim() === line);
 }

@@ -136,7 +136,6 @@ export interface InboundReaction {
   sentAt: number;
 }
 
-/** A pressed button below one of our messages. */
 export interface InboundChoice {
   kind: 'choice';
   chat: InboundChat;
@@ -161,10 +160,8 @@ export interface InboundMove {
 /** A thread has other members than its chat, so it becomes its own chat. The old chat no longer shows its messages. */
 export interface InboundApart {
   kind: 'apart';
-  /** The previous chat. */
   from: Address;
   threadId: string;
-  /** The new chat. */
   to: Address;
 }
 

@@ -67,7 +67,6 @@ export interface ModelRequest {
   stableThrough?: number;
 }
 
-/** Tokens as counted by the server. */
 export interface Usage {
   inputTokens: number;
   outputTokens: number;

@@ -96,7 +96,6 @@ export function hostOf(url: URL): string {
   return url.hostname.replace(/(?<!\.)\.+$/, '').replace(/^\[|\]$/g, '');
 }
 
-/** Whether a name means this machine, however it resolves. */
 export function isLocalName(host: string): boolean {
   return host === '' || /(?:^|\.)localhost$/.test(host);
 }

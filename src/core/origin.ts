@@ -33,7 +33,6 @@ export const WAYS_IN = {
 
 export type WayIn = keyof typeof WAYS_IN;
 
-/** A text in a prompt. */
 export interface PromptPiece {
   way: WayIn;
   text: string;
@@ -114,7 +113,6 @@ export function noted(line: string, origin: Origin): string {
   return origin === 'outside' ? `${line} ${NOTE}` : line;
 }
 
-/** The origin of a text with such notes. */
 export function originOfNotes(text: string): Origin {
   return text.includes(NOTE) ? 'outside' : 'inside';
 }
@@ -123,7 +121,6 @@ export function originOfNotes(text: string): Origin {
 // an entity; all else stays as written, so code stays code. Text not written by the gateway is always in an element or
 // a fence (`fenced`).
 
-/** All elements of prompts. */
 const NAMES = [
   'user_message',
   'forwarded',

@@ -15,7 +15,6 @@ export interface Persona {
   avatar: string | null;
   /** The speech server's name of its voice; null: as configured. */
   voice: string | null;
-  /** Other names it answers to. */
   aliases: string[];
   /** Maximum set of tool groups; null: as configured. */
   tools: string[] | null;
@@ -196,14 +195,12 @@ export const MOST_DESCRIPTION = 1_024;
 export const CATALOGUE_CHARS = 24_000;
 
 export interface SkillProblem {
-  /** The folder's name. */
   name: string;
   /** End of a sentence, for operators. */
   why: string;
 }
 
 export interface FoundSkills {
-  /** Sorted by name. */
   skills: Skill[];
   /** Skills not offered: broken, or with an unmet condition. */
   problems: SkillProblem[];

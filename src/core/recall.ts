@@ -43,7 +43,6 @@ type Source =
   | { kind: 'message'; room: RoomId; messageId: number; author: string; own: boolean }
   /** `file`: relative to the chat's folder. `line`: from 1. `tier`: null outside MEMORY.md. */
   | { kind: 'file'; file: string; line: number; tier: 1 | 2 | 3 | null }
-  /** A message that exists only in an archive. */
   | { kind: 'archive'; file: string; author: string };
 
 export interface Recalled {
@@ -91,7 +90,7 @@ export interface Recall {
   stop(): Promise<void>;
 }
 
-/** What each persona heard, as recall reads it from the store. Only the store decides what a persona may still see. */
+/** The store as recall reads it. Only the store decides what a persona may still see. */
 export interface HeardFeed {
   /** All views in which anything was heard, in pages ordered by (room, personaId). */
   heardViews(after: { room: RoomId; personaId: PersonaId } | null, most: number): Promise<HeardView[]>;

@@ -43,7 +43,6 @@ interface Ends {
   endsOffers?: string[];
 }
 
-/** One accepted event, parsed and decided. */
 export type Receipt =
   | (Omit<InboundMessage, 'chat' | 'sender'> &
       ReceiptOrigin &
@@ -123,7 +122,6 @@ export type Receipt =
   /** Closes a room: every persona forgets it, and nothing in it waits any more. Ignored if unknown. */
   | { kind: 'apart'; room: RoomId };
 
-/** A waiting command. */
 export interface PendingCommand {
   id: number;
   room: RoomId;
@@ -132,7 +130,6 @@ export interface PendingCommand {
 export interface Received {
   /** Rooms with waiting messages, without duplicates. */
   rooms: RoomId[];
-  /** New commands, in order. */
   commands: PendingCommand[];
   /** Number of new messages, and of duplicate messages and commands. */
   messages: number;

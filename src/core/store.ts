@@ -49,7 +49,6 @@ export interface Lease {
   leaseMs: number;
 }
 
-/** An attempt to send. */
 export interface Attempt extends Lease {
   /** `Channel.watermark` at the start of the attempt; kept until the outcome is known. */
   mark?: string | null;
@@ -86,7 +85,6 @@ export interface RoomState {
   waiting: StoredMessage[];
   /** Whether more messages are waiting than were returned. */
   more: boolean;
-  /** The current exchange between personas. */
   exchange: GroupRound | null;
   /** Consecutive turns that answered only bots. */
   turnsForBots: number;
@@ -95,7 +93,6 @@ export interface RoomState {
 export interface Claimed {
   claim: Claim;
   turn: StoredTurn | null;
-  /** The messages of the unfinished turn. */
   batch: StoredMessage[];
 }
 
@@ -274,7 +271,6 @@ export interface OutboxStore {
   post(post: Post): Promise<boolean>;
 }
 
-/** Commands. */
 export interface CommandStore {
   /** Claims and returns a command; null if it is done, or another living process holds it. */
   takeCommand(id: number, lease: Lease): Promise<StoredCommand | null>;
@@ -401,7 +397,6 @@ export interface Sizes {
   media: number;
 }
 
-/** For operators. */
 export interface OperatorStore {
   /**
    * Makes a restored copy safe to start: parks undelivered entries, counts unanswered messages as answered, and removes

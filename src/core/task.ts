@@ -68,7 +68,6 @@ export interface TaskResult {
   artifactRefs?: ArtifactRef[];
 }
 
-/** The origin of a delegated task, which is also told its outcome. */
 export interface TaskParent {
   chatId: ChatId;
   room: RoomId;
@@ -121,7 +120,6 @@ export type TaskAdded =
   | { kind: 'added' }
   /** Same key and body within a day: nothing was added. Not after `interrupted`. */
   | { kind: 'there'; task: Task }
-  /** Same key, another body. */
   | { kind: 'conflict' }
   | { kind: 'full'; bound: keyof TaskBounds };
 
@@ -227,7 +225,6 @@ type TaskAnswer =
   | { kind: 'conflict' }
   | { kind: 'full' };
 
-/** Delegation as the tool `sessions_spawn` uses it. */
 export interface Delegation {
   /** `ok: false`: nothing was started; the reason is a sentence for the model. */
   spawn(

@@ -59,7 +59,6 @@ export interface Asker {
 export interface ToolContext {
   /** Undefined only by mistake: tools then refuse. */
   authorisation: Authorisation | undefined;
-  /** Where the turn runs. */
   room: RoomId;
   /** Both ids stay the same when the turn resumes. */
   turnId: string;
@@ -155,7 +154,6 @@ export const TOOL_GROUPS = [
 
 export type ToolGroup = (typeof TOOL_GROUPS)[number];
 
-/** Determines the set of tools. */
 export interface TurnKind {
   /** `agent`: a task, whose agent acts for this persona. */
   kind: 'answer' | 'flush' | 'agent';
@@ -171,7 +169,6 @@ export interface TurnKind {
   draft?: Memory;
 }
 
-/** The tools of one turn and their descriptions for the model. */
 export interface ToolSet {
   tools: readonly AnyTool[];
   descriptions: ToolDescription[];

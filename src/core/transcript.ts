@@ -171,12 +171,10 @@ export interface Span {
   more: boolean;
 }
 
-/** The part of a view that an archive file contains. */
 export interface ArchivedSpan {
   chatId: ChatId;
   room: RoomId;
   personaId: PersonaId;
-  /** File name in the chat's archive folder. */
   file: string;
   after: Position;
   to: Position;
@@ -196,7 +194,6 @@ export interface WindowAsk {
   /** Maximum messages addressed to or by the persona, and maximum overheard ones. */
   limit: number;
   overheard: number;
-  /** The messages being answered. */
   except: readonly number[];
   /** Only messages heard after it. */
   after?: Position;
