@@ -1,4 +1,4 @@
-/** `activate_skill`: the instructions of a skill that the prompt names. They are the operator's words, as the principles are. */
+/** `activate_skill`: the instructions of a skill named in the prompt, trusted like the principles. */
 import * as z from 'zod';
 import type { Skills } from '../core/persona.js';
 import type { Tool } from '../core/tool.js';
@@ -16,7 +16,7 @@ export function activateSkill(skills: Pick<Skills, 'load'>): Tool<z.infer<typeof
     risk: 'low',
     execute: ({ name }, context) =>
       authorised(context, {}, 'agents too', async ({ caller }) => {
-        // An agent has folders under their own paths, and `skills/` may be one of its own.
+        // An agent sees real paths; `skills/` may be one of its own folders.
         const paths = caller.agent === undefined ? 'placed' : 'real';
         const found = await skills.load(name.trim(), { by: 'models', paths });
         return found.ok ? done(shown(found.text)) : failed(found.reason);

@@ -1,6 +1,6 @@
 /**
- * `read_memory` and `write_memory` of an agent on a task: they act on its own internal space, of the chat that it works for
- * or the one that its tasks share. It may read the principles; it never writes memory of personas.
+ * An agent's `read_memory` and `write_memory` during a task: they use its own internal space, of the task's
+ * chat or the one its tasks share. It may read the principles, but never writes memory of personas.
  */
 import * as z from 'zod';
 import { entryLine, type Memory } from '../core/memory.js';
@@ -21,7 +21,7 @@ import {
   unsaved,
 } from './results.js';
 
-/** As many as a day in the daily log of a chat may show. */
+/** The limit of a day in a chat's daily log. */
 const LONGEST_LINE = 4_000;
 const READ_ONLY = 'Principles are read-only: only the operator edits them.';
 const ONLY_DAILY =
@@ -36,7 +36,7 @@ export function agentMemoryTools({
   agents: Pick<Agents, 'read' | 'append'>;
   memory: Pick<Memory, 'principles'>;
 }): AnyTool[] {
-  /** The text that its tasks share comes first. */
+  /** The shared text comes first. */
   async function readBoth(
     space: AgentSpace,
     what: 'MEMORY.md' | { date: string },
@@ -89,7 +89,7 @@ export function agentMemoryTools({
     if (refusal !== null) return refusal;
     if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
     const isTainted = context.isTainted === true;
-    // The line outlives this task, so it says itself where it is from.
+    // The line outlives this task, so it states its own origin.
     const line = noted(text, isTainted ? 'outside' : 'inside');
     const isShared = allowed.caller.agent?.shared.mayWrite === true && !isTainted;
     await agents.append(isShared ? { ...space, chatId: null } : space, day, line, context.signal);
@@ -121,7 +121,7 @@ export function agentMemoryTools({
 
 const NO_AGENT = 'Permission denied: this is the memory of an agent.';
 
-/** The internal space of the agent that calls, in its chat; null for a persona. */
+/** The calling agent's internal space for its chat; null for a persona. */
 function spaceOf({ caller: { agent, chatId } }: Allowed): AgentSpace | null {
   return agent === undefined ? null : { agent: agent.id, chatId };
 }

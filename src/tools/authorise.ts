@@ -1,6 +1,6 @@
 /**
- * What a tool call may touch: its own chat and persona, and any other only where an owner asked for it in a control chat; an
- * agent never. Without an authorisation, nothing. Ids become folder names, so one that would lead elsewhere is refused here.
+ * The scope of a tool call: its own chat and persona; any other only if an owner asked in a control chat;
+ * never for an agent. Without an authorisation, nothing. Refuses ids that, as folder names, lead elsewhere.
  */
 import { describe, Fault } from '../core/errors.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
@@ -20,7 +20,7 @@ export interface Allowed {
   caller: Authorisation;
 }
 
-/** Ids left out (or empty) mean the caller's own. An agent may use only tools that say `agents too`. */
+/** An absent or empty id means the caller's own. An agent may use only tools that say `agents too`. */
 export async function authorise(
   context: ToolContext,
   named: { chat_id?: string | undefined; persona_id?: string | undefined },
@@ -44,7 +44,7 @@ export async function authorise(
   return { ok: true, target, caller };
 }
 
-/** Does the work of a call, or says why it may not be done. */
+/** Does the work of a call, or returns why it may not be done. */
 export async function authorised(
   context: ToolContext,
   named: { chat_id?: string | undefined; persona_id?: string | undefined },
@@ -56,8 +56,8 @@ export async function authorised(
 }
 
 /**
- * The same for a tool that works on files. A file that cannot be read or written becomes a result, without the path, which
- * is for the operator only. `failure` makes that result: `unsaved` for tools that write.
+ * The same for a tool that works on files. A file error becomes a result without the path, which is for the
+ * operator only. `failure` makes that result: `unsaved` for tools that write.
  */
 export async function onFiles(
   name: string,
@@ -76,17 +76,17 @@ export async function onFiles(
   }
 }
 
-/** Text of another chat is from outside. */
+/** Text of another chat counts as from outside. */
 export function originThere(caller: Authorisation, { chatId }: ToolTarget): Origin {
   return chatId === caller.chatId ? 'inside' : 'outside';
 }
 
-/** Whether the call may act on any chat and its files. An agent never may. */
+/** Whether the call may act on any chat and its files; never for an agent. */
 export async function mayActAnywhere(caller: Authorisation): Promise<boolean> {
   return caller.agent === undefined && (await isOwnersOrder(caller));
 }
 
-/** Why the asker may not change tier 1, a sentence for the model; null: they may. */
+/** Why the asker may not change tier 1, as a sentence for the model; null if they may. */
 export async function tier1Refusal({ asker }: Authorisation, by: Tier1By): Promise<string | null> {
   if (by === 'anyone' || (await asker.isOwner())) return null;
   if (by === 'owners') return refused('of owners');

@@ -1,4 +1,4 @@
-/** `manage_clipboard`: a persona's (or an agent's) own few lines, which stand in its prompt in every turn. */
+/** `manage_clipboard`: a few lines of a persona's (or agent's) own, in its prompt in every turn. */
 import * as z from 'zod';
 import { entryLine } from '../core/memory.js';
 import { noted, originOfNotes, unescaped } from '../core/origin.js';
@@ -38,7 +38,7 @@ export function manageClipboard(clipboard: Clipboard): Tool<ClipboardParameters>
   };
 }
 
-/** An agent's shared clipboard is written only by tasks that may, and before they read untrusted text. */
+/** Only tasks with permission write an agent's shared clipboard, before they read untrusted text. */
 function ownerOf({ target, caller: { agent, chatId } }: Allowed, isTainted: boolean): ClipboardOwner {
   if (agent === undefined) return target;
   return agent.shared.mayWrite && !isTainted ? { agent: agent.id } : { agent: agent.id, chatId };
@@ -80,7 +80,7 @@ async function add(
   if (text === '') return failed('There is no content to add; nothing was changed.');
   const refusal = await refuseSecret(NAME, content, '', context);
   if (refusal !== null) return refusal;
-  // It outlives this turn, in which it can be seen where it came from.
+  // The item outlives this turn, so it states its own origin.
   const item = noted(text, context.isTainted === true ? 'outside' : 'inside');
   const outcome = await clipboard.add(owner, item, context.signal);
   switch (outcome.kind) {
@@ -123,7 +123,7 @@ async function remove(
   );
 }
 
-/** The items say themselves where they are from. */
+/** The items state their own origins. */
 function told(content: string): ToolResult {
   return doneFrom(originOfNotes(content), content);
 }

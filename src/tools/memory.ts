@@ -1,6 +1,6 @@
 /**
- * The memory tools: `read_tiered_memory`, `write_tiered_memory` (a tier of MEMORY.md, seen before it is replaced),
- * `read_memory`, `write_memory` (principles, the whole MEMORY.md, the daily log), and `search_memory`.
+ * The memory tools: `read_tiered_memory`, `write_tiered_memory` (a tier of MEMORY.md, read before it is
+ * replaced), `read_memory`, `write_memory` (principles, whole MEMORY.md, daily log), and `search_memory`.
  */
 import * as z from 'zod';
 import { cutAt } from '../core/cut.js';
@@ -36,23 +36,23 @@ export function memoryTools(memory: Memory, tier1By: Tier1By): AnyTool[] {
   return [...draftTools(memory, tier1By), writeMemory(memory)];
 }
 
-/** For a draft of the tiers: the daily log is read only. */
+/** For a draft of the tiers: the daily log is read-only. */
 export function draftTools(draft: Memory, tier1By: Tier1By): AnyTool[] {
   return [readTieredMemory(draft), writeTieredMemory(draft, tier1By), readMemory(draft)];
 }
 
 const TIERS: readonly Tier[] = [1, 2, 3];
-/** How much is told of what a write took away. */
+/** Maximum number of removed lines reported after a write. */
 const MOST_LINES = 20;
 const LINE_CHARS = 160;
-/** Tomorrow may have begun where the people are; ten years reach behind any window that is flushed late. */
+/** Tomorrow may already have begun in people's time zone; ten years reach beyond any late flush. */
 const MOST_DAYS_AHEAD = 1;
 const MOST_DAYS_BACK = 3_660;
 
 const chat_id = z.string().optional();
 const persona_id = z.string().optional();
 const date = z.string().optional().describe('YYYY-MM-DD. Left out: today.');
-// Models write the number as text, too.
+// Models also write the number as text.
 const tierNumber = z.coerce.number().pipe(z.literal([1, 2, 3]));
 
 const READ_ONLY =
@@ -189,8 +189,8 @@ function readMemory(memory: Memory): AnyTool {
 /** A turn that was shown the whole file has seen its tiers and may replace them. */
 async function readWhole(memory: Memory, allowed: Allowed, context: ToolContext): Promise<ToolResult> {
   const { target } = allowed;
-  // Before the text that is shown: after a write in between, a tier counts as seen in its older form, and a write that
-  // builds on that is refused.
+  // Read before the shown text: after a write in between, a tier counts as seen in its older form, and a
+  // write based on that is refused.
   const tiers = await Promise.all(TIERS.map((tier) => memory.readTier(target, tier)));
   const text = await memory.readAll(target);
   if (fits(text)) {
@@ -244,7 +244,7 @@ function writeMemory(memory: Memory): AnyTool {
   });
 }
 
-/** The daily log says what happened in the chat on a day; null where that can be. */
+/** The daily log records a day's events in the chat: why this day cannot be one, or null. */
 function whyNotOn(day: string, today: string): string | null {
   const ahead = daysBetween(today, day);
   if (ahead > MOST_DAYS_AHEAD) {
@@ -261,7 +261,7 @@ async function originOfTiers(memory: Memory, { caller, target }: Allowed): Promi
   return originOf([{ origin: originThere(caller, target) }, { origin: await memory.originOf(target) }]);
 }
 
-/** A model that rewrites a whole tier drops some lines without noticing. */
+/** A model that rewrites a whole tier may drop lines unintentionally. */
 function removedLines(before: string, after: string): string {
   const { went } = changedLines(before, after);
   if (went.length === 0) return '';
@@ -278,7 +278,7 @@ function textOf(seen: SeenTier | undefined): string {
   return seen !== undefined && 'text' in seen ? seen.text : '';
 }
 
-/** The model may replace a tier as it was shown it. */
+/** Allows the model to replace the tier as shown. */
 function noteSeen(target: ToolTarget, tier: Tier, text: string, context: ToolContext): void {
   context.seen.set(seenKey(target.chatId, target.personaId, tier), fits(text) ? { text } : { cut: true });
 }
@@ -291,8 +291,8 @@ const DEFAULT_HITS = 10;
 const MOST_HITS = 50;
 
 /**
- * Searches the caller's own chat and persona: there is no parameter for another. An owner's order in a control chat searches
- * the notes of the workspace, too.
+ * Searches the caller's own chat and persona: there is no parameter for another. An owner's request in a
+ * control chat also searches the workspace's notes.
  */
 export function searchMemory(recall: Recall, zone: Zone): AnyTool {
   return defineTool({
@@ -336,7 +336,7 @@ export function searchMemory(recall: Recall, zone: Zone): AnyTool {
   });
 }
 
-/** Each list in its own order. */
+/** Keeps the order of each list. */
 function merged(own: readonly Recalled[], notes: readonly Recalled[]): Recalled[] {
   const hits: Recalled[] = [];
   const left = [...notes];
@@ -347,14 +347,14 @@ function merged(own: readonly Recalled[], notes: readonly Recalled[]): Recalled[
   return [...hits, ...left];
 }
 
-/** Tells a day of the workspace from one of the chat. */
+/** Tells a workspace day from one of the chat. */
 function ofWorkspace(hit: Recalled): Recalled {
   const { source } = hit;
   if (source.kind === 'message') return hit;
   return { ...hit, source: { ...source, file: `workspace/${source.file}` } };
 }
 
-/** When a day begins, or one so many days later. */
+/** Start of a day, or of the day `later` days after it. */
 function startOf(day: string, zone: Zone, later = 0): number {
   const [year = 0, month = 0, date = 0] = day.split('-').map(Number);
   return localMidnight(year, month, date + later, zone);

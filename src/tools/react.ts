@@ -1,6 +1,6 @@
 /**
- * `react`: an emoji put to somebody's message, beside an answer or instead of one. It leaves through the outbox like
- * every reply.
+ * `react`: puts an emoji on somebody's message, in addition to an answer or instead of one. Sent through the
+ * outbox like every reply.
  */
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
@@ -17,7 +17,7 @@ const parameters = z.object({
     .describe('The id of a message, as in <user_message id="…">. Left out: the newest that you answer.'),
 });
 
-/** `post` puts a reaction into the outbox, once for its key; `emojiOn`: the only emoji that a channel takes, if limited. */
+/** `post` adds a reaction to the outbox, once per key; `emojiOn`: a channel's allowed emoji, if limited. */
 export function react({
   post,
   emojiOn,
@@ -62,13 +62,13 @@ export function react({
   };
 }
 
-/** Not as a literal: the compiler takes this flag only for a later target. */
+/** Not a regex literal: the compiler accepts this flag only for a later target. */
 const SETS = 'v';
 const one = once(() => new RegExp('^\\p{RGI_Emoji}$', SETS));
-/** Characters that only shape or colour a sign. */
+/** Characters that only modify the shape or colour of an emoji. */
 const SHAPING = /[\ufe0e\ufe0f]|\p{Emoji_Modifier}/gu;
 
-/** Signs of similar meaning, the best first. */
+/** Emoji of similar meaning, best first. */
 const ALIKE = [
   '👍 ✅ ✔ ☑ 👌 🆗',
   '👎 ❌ ✖ 🚫',
@@ -97,13 +97,13 @@ const ALIKE = [
   '🎄 🎅',
 ].map((signs) => signs.split(' '));
 
-/** The one emoji that a text is, in full; null for anything else. */
+/** The single emoji that makes up a text, in full; null for anything else. */
 export function emojiIn(text: string): string | null {
   const sign = text.trim();
   return [sign, `${sign}\ufe0f`].find((each) => one().test(each)) ?? null;
 }
 
-/** The emoji as it is allowed, or the nearest of those that are; null if none is near. */
+/** The emoji if allowed, else the nearest allowed one; null if none is near. */
 export function nearestOf(allowed: readonly string[], emoji: string): string | null {
   const spelled = (sign: string) => allowed.find((each) => bare(each) === bare(sign));
   const near = ALIKE.filter((signs) => signs.some((sign) => bare(sign) === bare(emoji))).flat();

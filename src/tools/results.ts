@@ -1,4 +1,4 @@
-/** What tools share: their results, the refusal of secrets, and days. */
+/** Shared by tools: results, the refusal of secrets, and dates. */
 import * as z from 'zod';
 import { cutWithMarker } from '../core/cut.js';
 import { createZone } from '../core/dates.js';
@@ -6,8 +6,8 @@ import type { Origin } from '../core/origin.js';
 import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
 
 /**
- * No result is longer: a large file would fill the whole context. As long as the longest tier by default
- * (`limits.tier_bytes`), because only a tier that was seen whole can be replaced.
+ * Maximum length of a result: a large file would fill the whole context. Equals the default of the longest
+ * tier (`limits.tier_bytes`), because only a tier seen whole can be replaced.
  */
 const MAX_CHARS = 64_000;
 
@@ -15,7 +15,7 @@ export function done(content: string): ToolResult {
   return { content, failed: false };
 }
 
-/** The same of what may be words from outside. */
+/** The same for text that may be from outside. */
 export function doneFrom(origin: Origin, content: string): ToolResult {
   return origin === 'outside' ? { ...done(content), outside: true } : done(content);
 }
@@ -24,7 +24,7 @@ export function failed(content: string): ToolResult {
   return { content, failed: true };
 }
 
-/** A write that was allowed and did not happen: the file had changed, or could not be written. */
+/** A permitted write that did not happen: the file had changed, or could not be written. */
 export function unsaved(content: string): ToolResult {
   return { content, failed: true, unsaved: true };
 }
@@ -33,14 +33,14 @@ export function fits(text: string): boolean {
   return text.length <= MAX_CHARS;
 }
 
-/** The text as far as it fits, with a marker where it does not. */
+/** The text as far as it fits, then a marker if it was cut. */
 export function shown(text: string): string {
   return cutWithMarker(text, MAX_CHARS, 'tool-max-chars');
 }
 
 /**
- * Refuses a write that holds a secret; null when there is none that is not in `known`, the text it replaces. Neither the
- * result nor the log holds the secret itself.
+ * Refuses a write that contains a secret not already in `known`, the text it replaces; null if there is none.
+ * Neither the result nor the log contains the secret itself.
  */
 export async function refuseSecret(
   name: string,
@@ -49,7 +49,7 @@ export async function refuseSecret(
   context: ToolContext,
   place = 'memory',
 ): Promise<ToolResult | null> {
-  // Its many expressions are made at the first write, not at the start of the gateway.
+  // Its many expressions are compiled at the first write, not at start-up.
   const { secretIn } = await import('./secrets.js');
   const secret = secretIn(content, known);
   if (secret === null) return null;
@@ -61,17 +61,17 @@ export async function refuseSecret(
   );
 }
 
-/** What tools say that take a date. */
+/** Common answer of tools that take a date. */
 export const NO_DAY = 'The date must be a real day, written YYYY-MM-DD.';
 
 const DAY_MS = 86_400_000;
 
-/** The day that `now` falls on in a zone, as YYYY-MM-DD. */
+/** The day of `now` in a time zone, as YYYY-MM-DD. */
 export function dayIn(timezone: string, now: number): string {
   return createZone(timezone).date(now);
 }
 
-/** From one day to another, both as YYYY-MM-DD; negative where the other is earlier. */
+/** Days between two dates, both YYYY-MM-DD; negative if the second is earlier. */
 export function daysBetween(from: string, to: string): number {
   return Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS);
 }

@@ -1,6 +1,6 @@
 /**
- * The tools of scheduled tasks. A task is named by its number in its chat. People may change the tasks that they set
- * themselves, and otherwise what they may change by `/schedule`.
+ * The tools for scheduled tasks. A task is named by its number in its chat. People may change their own
+ * tasks, and others as far as `/schedule` allows.
  */
 import * as z from 'zod';
 import { cutAt } from '../core/cut.js';
@@ -75,7 +75,7 @@ function scheduleTask(jobs: Jobs, chat: Store['chat']): Tool<z.infer<typeof newT
         const answer = await jobs.add({
           chatId,
           personaId,
-          // In a thread of the own chat the answer goes there.
+          // In a thread of the caller's own chat, the answer goes there.
           room: chatId === caller.chatId ? context.room : roomId(chatId, null),
           prompt: given.prompt,
           kind: given.schedule_type,
@@ -107,7 +107,7 @@ function listTasks(jobs: Jobs): Tool<{ chat_id?: string | undefined }> {
         const all = await jobs.list(target.chatId);
         const now = `It is now ${timeIn(context.timezone, context.now)}.`;
         if (all.length === 0) return done(`No scheduled tasks in this chat. ${now}`);
-        // A task that was set after untrusted text had been read may be such text.
+        // The text of a task set after reading untrusted text may be untrusted.
         const origin = all.some(({ tainted }) => tainted) ? 'outside' : originThere(caller, target);
         return doneFrom(origin, [...all.map(lineOf), now].join('\n'));
       }),
@@ -142,7 +142,7 @@ function change(
   };
 }
 
-/** Empty for the words of several people; in a direct chat they are always that person's. */
+/** Empty if several people wrote; in a direct chat it is always that person. */
 async function whoAsked({ asker, senderId, chatId }: Authorisation): Promise<string> {
   const [only, ...others] = await asker.senders();
   if (only !== undefined && others.length === 0) return only;

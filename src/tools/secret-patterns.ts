@@ -1,10 +1,10 @@
 /**
- * What secrets look like and what they are called, as tables of expressions for `secrets.ts`. A row is a kind, with
- * its article, and an expression. Lengths are the makers' or a little less, because a secret whose last characters
- * were cut off is still one.
+ * The forms and names of secrets, as tables of expressions for `secrets.ts`. A row is a kind, with its
+ * article, and an expression. Lengths are the makers' or slightly less, because a secret without its last
+ * characters is still one.
  */
 
-/** Known by their own look, at the beginning of a word. RANDOM: letters and digits, some of each. */
+/** Recognised by form, at the beginning of a word. RANDOM: letters and digits, some of each. */
 export const SHAPES = String.raw`
 an API key: sk-[\w-]{0,40}?RANDOM{16,}[\w-]*
 an API key: (?:gsk_|xai-|pplx-|tgp_v1_|nvapi-)RANDOM{24,}[\w-]*
@@ -66,7 +66,7 @@ a login in an address: [a-z][a-z0-9+.-]{1,30}://[^\s/:@?#"'\x60<>|]{0,200}:[^\s/
 an authenticator secret: otpauth(?:-migration)?://[^\s]{0,300}?(?:secret|data)=[\w%=-]{16,}
 `;
 
-/** Known by what stands around them. The name of the group says what its text must look like. */
+/** Recognised by their context. The group's name says how its text must look. */
 export const POSITIONS = String.raw`
 a private key: (?:-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}|PuTTY-User-Key-File-\d)(?:(?!----)(?:\\n|(?!\\n)[\s\S])){0,400}?(?<anything>[A-Za-z0-9+/]{12,}={0,2})
 a card number: (?<![\p{L}\p{N}+_]|\d[.,-]|\d{4} |[A-Z]{2}\d{2} (?:[A-Z]{4} )?)(?<card>\d{4}([ .-]?)\d{4}\2\d{4}\2\d{4}|\d{4}([ .-]?)\d{6}\3\d{4,5})(?![\p{L}\p{N}_]|[.-]\d)
@@ -75,7 +75,7 @@ a PIN: BEGINSPIN(?:NUMBER)(?<anything>\d{4})(?![\d\p{L}]|[-\/.:]\d)
 a PUK: BEGINSPUK2?NUMBER(?<anything>\d{8})ENDS
 a card code: BEGINS(?:CVV2?|CVC2?)NUMBER(?<anything>\d{3,4})ENDS
 `;
-/** The same, in capitals or small letters. */
+/** The same, ignoring case. */
 export const POSITIONS_IN_ANY_CASE = String.raw`
 a password: BEGINS(?<password>\S{5,80}) (?:is|ist|es|est|è|é) (?:\p{L}+[ \-]){1,3}?PASSWORD_NAME
 a password: (?:^|\s)(?:-u|--user|(?:logins?|credentials|zugangsdaten|zugang)\s?[:=])\s{0,8}(?=[^\s:/]{0,64}\p{L})[^\s:/]{1,128}(?:\s[:/|]\s|:(?!\/))(?<password>\S{5,80})
@@ -85,33 +85,33 @@ a recovery phrase: (?:(?:seed|recovery|mnemonic|backup|wallet|secret) ?(?:phrase
 `;
 /** Between the name of a number and the number. */
 export const NUMBER = String.raw`["*\x60]{0,2}(?:\s?(?:code|number))?(?: (?:is|are|ist|lautet|es|est))?\s?[:=]?\s{0,2}[\-*\x60"]{0,3}\s?`;
-/** The words of the English list of wallets have three to eight letters, and these are not among them. */
+/** Words of the English wallet list have three to eight letters, and do not include these. */
 export const PHRASE_WORD =
   '(?!(?:the|and|for|are|was|but|not|has|had|his|her|its|our|who)(?![a-z]))[a-z]{3,8}';
-/** They stand in a line, numbered, listed or in a table. */
+/** The words may be in a row, numbered, listed or in a table. */
 export const PHRASE_GAP = String.raw`(?:[\s,>|*\x60"'\-]|\d{1,2}[.):])+`;
 
-/** What passwords are called; also at the end of a longer word: `WLAN-Passwort`, `dbPassword`, `登录密码`. */
+/** Words for passwords, also at the end of a longer one: `WLAN-Passwort`, `dbPassword`, `登录密码`. */
 export const PASSWORD_SUFFIXES =
   'pass(?:words?|codes?|phrases?|wort|wörter|ord)|kenn?wort|losungswort|wachtwoord|l(?:ö|o)senord|adgangskode|salasana|密[码碼]|口令|パスワード|暗証番号|비밀번호|รหัสผ่าน';
 /** The same, as words of their own. */
 export const PASSWORDS =
   'contrase(?:ñ|n)as?|mots? de passe|senhas?|parola d.ordine|(?:ş|s)ifre(?:si|niz|m)?|hasło|heslo|jelsz(?:ó|o)|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi|парол(?:ь|и|я|ем)|κωδικός πρόσβασης|كلمة (?:السر|المرور)|סיסמ[הא]|पासवर्ड';
-/** Short, or with another meaning: these need `=`, or a value that looks like a password. */
+/** Short or ambiguous: these need `=`, or a value that looks like a password. */
 export const AMBIGUOUS_PASSWORDS =
   '(?<!(?:boarding|season|day|bus|train|ski|parking|museum|city)[ -])pass|passwd|pwd?|pswd|psk|mdp|clave|parol[aeăęė]|(?:wlan|wi-?fi|wpa2?|network|netzwerk)[ -]?(?:key|schlüssel)';
 export const KEYS =
   '(?:api|app|application|access|account|admin|auth|authentication|authorization|bearer|bot|client|consumer|database|db|deploy|deployment|device|encryption|github|gitlab|google|hmac|jwt|licen[cs]e|login|master|oauth2?|openai|anthropic|personal|private|product|refresh|root|secret|security|service|session|shared|signing|ssh|discord|slack|stripe|telegram|totp|2fa|webhook)[ _.-]{0,2}(?:access[ _.-]?)?(?:key|token|secret)s?(?:[_ -]?base)?|session[ _-]?id|sessid|api[ -]?(?:schlüssel|sleutel|nyckel|ключ)|ключ (?:api|доступа)|токен|(?:zugriffs|zugangs|lizenz)[ -]?(?:schlüssel|token)|clave (?:de )?(?:la )?api|clé (?:d.)?api|chave (?:d[ae] )?api|chiave api|密[钥鑰]|令牌|apiキー|アクセストークン|api ?키';
-/** Anything is called these: only what looks very much like a key, unless `=` stands between. */
+/** Overused names: only values that look very much like a key count, unless `=` is in between. */
 export const AMBIGUOUS_KEYS = 'token|secret|bearer|credentials?';
 
-/** Between a name and what it is for: `password for the wifi: …`. */
+/** Between a name and its purpose: `password for the wifi: …`. */
 export const PREPOSITIONS =
   'for|of|to|on|at|from|für|fürs|von|vom|zum|zur|der|des|de|del|para|pour|du|per|di|do|da|dla|til|till|voor|van|от|для|к';
 /** `my password is …`, where a plain word may be the password. */
 export const COPULAS = 'is|was';
-/** The same where a plain word mostly is not; their adjectives are too many to list. */
+/** The same, but a plain word after these rarely is one; the adjectives are too many to list. */
 export const OTHER_COPULAS =
   'are|ist|war|lautet|heißt|es|era|est|è|é|são|jest|är|er|on|это|to|je|[—–-]{1,2}|->|→';
-/** These stand without spaces. */
+/** These need no spaces. */
 export const UNSPACED_COPULAS = '[是为為はが은는]';

@@ -1,10 +1,10 @@
 /**
- * Whether a text holds a secret: keys and tokens by their makers' shapes, passwords by what they are called, bank
- * cards by their check digit. Pure. The memory tools refuse to write what is found here (docs/decisions/0010).
+ * Finds secrets in a text: keys and tokens by their makers' formats, passwords by their names, bank cards by
+ * their check digit. Pure. The memory tools refuse to write text with a match (docs/decisions/0010).
  */
 import * as tables from './secret-patterns.js';
 
-/** What was found, fit to be told: never the secret itself. */
+/** A description of the match, without the secret itself. */
 interface SecretFound {
   /** With its article: `a password`, `a GitHub token`. */
   kind: string;
@@ -14,15 +14,14 @@ interface SecretFound {
 
 interface FoundSecret {
   kind: string;
-  /** Where in the text it is, or its line begins. */
+  /** Its position in the text, or that of its line. */
   at: number;
-  /** What is secret, bare of marks, to recognise it in another place. Never shown, never logged. */
+  /** The bare secret, to recognise it elsewhere. Never shown, never logged. */
   value: string;
 }
 
 /**
- * The first secret of a text that is not in `known`, the text that is replaced: what a person has put there by
- * hand may stay.
+ * The first secret of a text that is not in `known`, the text being replaced: a person's own entry may stay.
  */
 export function secretIn(text: string, known = ''): SecretFound | null {
   const plain = normalised(text);
@@ -34,7 +33,7 @@ export function secretIn(text: string, known = ''): SecretFound | null {
   return { kind: first.kind, line: plain.slice(0, first.at).split('\n').length };
 }
 
-/** In the order of the text. */
+/** In order of appearance. */
 function secretsOf(text: string): FoundSecret[] {
   return [
     ...matching(text, SHAPES),
@@ -46,7 +45,7 @@ function secretsOf(text: string): FoundSecret[] {
   ].sort((a, b) => a.at - b.at);
 }
 
-/** One form of each character (full-width ones, too), one kind of line end, nothing invisible. */
+/** Canonical characters (also for full-width ones) and line ends, nothing invisible. */
 function normalised(text: string): string {
   return text
     .replace(/\r\n?|[\u2028\u2029]/g, '\n')
@@ -70,7 +69,7 @@ interface Pattern {
 
 const BEGINS = '(?<![\\p{L}\\p{N}])';
 const ENDS = '(?![\\p{L}\\p{N}])';
-/** Chinese and the like set no space after a word. */
+/** Chinese and similar scripts have no space after a word. */
 const ENDS_NAME = `(?:${ENDS}|(?<=[\\p{Lo}\\p{Lm}]))`;
 const ANY_PASSWORD = `(?:${tables.PASSWORD_SUFFIXES}|${BEGINS}(?:${tables.PASSWORDS}))`;
 const PASSWORD_NAME = `${ANY_PASSWORD}${ENDS_NAME}`;
@@ -88,11 +87,11 @@ function patternsOf(table: string, flags: string, before = ''): Pattern[] {
   });
 }
 
-/** At the beginning of a word only: `desk-…` holds no `sk-…`. */
+/** At the beginning of a word only: `desk-…` contains no `sk-…`. */
 const SHAPES = patternsOf(tables.SHAPES, 'g', '(?<![A-Za-z0-9])');
 const ANY_SHAPE = new RegExp(SHAPES.map(({ pattern }) => pattern.source).join('|'));
 const POSITIONS = [...patternsOf(tables.POSITIONS, 'gu'), ...patternsOf(tables.POSITIONS_IN_ANY_CASE, 'giu')];
-/** Stars or dots, or the name of a variable, where the secret would be. */
+/** Stars, dots or a variable name in place of the secret. */
 const MASKED = /[*•]{3}|\.{3}|:(?:\$\{?\w+\}?|\{+[^{}]*\}+|%\w+%|\[[^[\]]*\]|x{3,}|_+)@/i;
 const CHECKS = new Map<string, (value: string) => boolean>([
   ['shape', (value) => !MASKED.test(value)],
@@ -114,10 +113,10 @@ function matching(text: string, patterns: Pattern[]): FoundSecret[] {
   );
 }
 
-/** Tokens that go over the end of a line: the last word of it, and what the next three begin with. */
+/** Tokens wrapped across a line end: the line's last word, and the starts of the next three lines. */
 function wrapped(text: string): FoundSecret[] {
   const lines = linesOf(text).map(({ line, at }) => {
-    // Without what Markdown sets before a line, and the backslash that breaks one.
+    // Without Markdown's line prefix, and the backslash of a line break.
     return {
       at,
       words: line
@@ -128,7 +127,7 @@ function wrapped(text: string): FoundSecret[] {
   });
   return lines.flatMap(({ at, words }, row) => {
     const first = words.slice(words.lastIndexOf(' ') + 1);
-    // What the line holds whole is found already.
+    // A token that is whole on its line is found already.
     if (first === '' || ANY_SHAPE.test(first)) return [];
     let token = first;
     for (const next of lines.slice(row + 1, row + 4)) {
@@ -143,8 +142,8 @@ function wrapped(text: string): FoundSecret[] {
   });
 }
 
-// By name: `password: …`, `my password is …`, `API_KEY=…`. The less there is between a name and what stands after it,
-// the more that must look like a secret.
+// By name: `password: …`, `my password is …`, `API_KEY=…`. The weaker the link between name and value, the
+// more the value must look like a secret.
 
 const NAMES = new RegExp(
   `(?:(?<key>${tables.KEYS})|(?<ambiguousKey>${BEGINS}(?:${tables.AMBIGUOUS_KEYS}))|` +
@@ -152,7 +151,7 @@ const NAMES = new RegExp(
   'giu',
 );
 
-/** What Markdown, JSON and quotes set around a name or a value. */
+/** Markup of Markdown, JSON and quotes around a name or a value. */
 const MARKS = '[*_"\'`“”„«»‘’~\\])}]{0,4}';
 /** `password (router): …`, `password for the wifi: …`, `password_2=…`. */
 const ABOUT = `(?:\\s?\\([^()\\n]{1,40}\\)|\\s(?:${tables.PREPOSITIONS})\\s[^\\n:=|]{1,40}?|[_-]?\\d{1,2})?`;
@@ -164,7 +163,7 @@ const SAID_OTHERWISE = between(
 );
 const BESIDE = new RegExp(`^${MARKS}(?:[ \\t]{1,8}|\\s{1,3})`, 'u');
 const BESIDE_UNSPACED = new RegExp(`^${MARKS}[ \\t]{0,8}`, 'u');
-/** How far from its name a value may end. */
+/** Maximum distance between a name and the end of its value. */
 const REACH = 300;
 
 function named(text: string): FoundSecret[] {
@@ -179,7 +178,7 @@ function named(text: string): FoundSecret[] {
     const joint = said ?? SAID_OTHERWISE.exec(rest)?.[0] ?? beside.exec(rest)?.[0];
     const value = joint === undefined ? null : valueAt(rest, joint.length);
     if (joint === undefined || value === null) return [];
-    // A heading, and the value alone on the line below it; not a sentence that goes on there.
+    // A heading with the value alone on the line below; not a sentence that continues there.
     if (said === undefined && joint.includes('\n') && !value.alone) return [];
     const certain = key !== undefined || password !== undefined || assigned?.includes('=') === true;
     const secret = { kind: isKey ? 'a key or token' : 'a password', at: end + value.at, value: value.text };
@@ -187,7 +186,7 @@ function named(text: string): FoundSecret[] {
       const shortest = assigned === undefined ? (key !== undefined ? 12 : 16) : certain ? 8 : 16;
       return looksLikeKey(value.text, shortest) ? [secret] : [];
     }
-    // A plain word counts where nothing else can be meant: on the same line, and nothing more after it.
+    // A plain word counts only if unambiguous: on the same line, with nothing after it.
     const mayBePlain =
       certain && said !== undefined && (value.quoted || (value.alone && !said.includes('\n')));
     return looksLikePassword(value.text) || (mayBePlain && couldBePassword(value.text)) ? [secret] : [];
@@ -199,7 +198,7 @@ interface Value {
   at: number;
   /** In quotes, backticks or a fence. */
   quoted: boolean;
-  /** The line, the sentence, the field ends after it. */
+  /** The line, sentence or field ends after it. */
   alone: boolean;
 }
 
@@ -208,14 +207,14 @@ const LIST_MARK = /^(?:[-*+>]|\d{1,2}[.)])\s+/;
 const CLOSERS = new Map(
   Object.entries({ '"': '"', "'": "'", '`': '`', '“': '”', '„': '“”', '«': '»', '‘': '’' }),
 );
-/** Up to a space, a quote, the next field of an address, a closing tag, or a script without capitals (prose). */
+/** Up to a space, a quote, a URL's next field, a closing tag, or a script without capitals (prose). */
 const WORD = /^(?:(?![;&][\w .-]{1,30}=|<\/)[^\s"`\p{Lo}\p{Lm}、。」])+/u;
 
-/** What stands behind a name and what joins the two. */
+/** The value after a name, and the text that joins the two. */
 function valueAt(rest: string, from: number): Value | null {
   const fence = FENCE.exec(rest.slice(from))?.[0];
   const at = from + (fence ?? LIST_MARK.exec(rest.slice(from))?.[0] ?? '').length;
-  // The opening quote may have been taken with what stands before.
+  // The name's match may have included the opening quote.
   const inside = CLOSERS.has(rest.charAt(at)) ? at + 1 : at;
   const closers = CLOSERS.get(rest.charAt(inside - 1));
   const line = rest.slice(inside).split('\n', 1)[0] ?? '';
@@ -253,7 +252,7 @@ function underHeadings(text: string): FoundSecret[] {
   });
 }
 
-/** In a table of Markdown a value stands under its name or right of it; it is read as if it stood after it. */
+/** In a Markdown table a value is below its name or to the right; both are read as `name: value`. */
 function inTables(text: string): FoundSecret[] {
   let header: string[] | null = null;
   let above: string[] = [];
@@ -264,7 +263,7 @@ function inTables(text: string): FoundSecret[] {
     else if (isRule) header = above;
     above = cells;
     if (isRule || cells.length === 0) return [];
-    // Outside a table's body, what stands side by side need not be a name and its value.
+    // Outside a table's body, adjacent cells need not be a name and its value.
     const joint = header === null ? ' ' : ': ';
     const pairs = cells.flatMap((cell, column) => [
       { name: header?.[column] ?? '', value: cell },
@@ -286,7 +285,7 @@ function unquoted(value: string): string {
   return value.replace(/^["'`*]+|(?<!["'`*.,;])["'`*.,;]+$/g, '');
 }
 
-/** What stands where a password would, and is none: `password: unknown`. */
+/** Words in a password's place that are none: `password: unknown`. */
 const NOT_A_VALUE = new Set(
   `unknown none null nil undefined empty blank missing required optional hidden secret private confidential redacted
   removed deleted changed unchanged updated rotated expired reset set unset new old same yes no true false ok okay
@@ -303,22 +302,22 @@ const NOT_A_VALUE = new Set(
   dimenticata nuova vuota неизвестен неизвестно забыт изменён изменен сменён секрет новый старый
   onbekend geen vergeten gewijzigd`.split(/\s+/),
 );
-/** Stars and other stand-ins; variables and placeholders of templates; paths and addresses; dates; names of files. */
+/** Stars and other masks; variables and template placeholders; paths and addresses; dates; file names. */
 const NOT_A_VALUE_PATTERNS = [
   /[*•●·]{3}|\.{3}|^(\D)\1*$|^%\w+%$|^\$?[<{[(]|^(?:process\.)?env[.(]|^os\.environ|^(?:~|\.{1,2})?\/|^[A-Za-z]:\\|:\/\/|^www\.|^your[-_]|redacted/i,
-  // With its case, which tells it from a password that begins so.
+  // Case-sensitive, to tell it from a password that begins alike.
   /^\$(?:[A-Z][A-Z0-9_]+|[a-z_]+)$/,
   /^(?:\d{4}-\d{1,2}(?:-\d{1,2})?(?:t[\d:.]+z?)?|\d{1,2}[./]\d{1,2}[./](?:\d{2}|\d{4})|\d{1,2}:\d{2}(?::\d{2})?(?:am|pm)?)$/i,
   /^[\w.+-]+@[\w-]+(?:\.[\w-]+)+$/,
   /^[\w./-]+\.(?:json|ya?ml|toml|env|ini|txt|md|pem|key|pub|p12|kdbx?|pdf|docx?|js|ts|py|sh|com|org|net|io)$/i,
 ];
-/** Names that have digits in them: of methods, standards, programs; amounts with their unit. */
+/** Names with digits: methods, standards, programs; amounts with units. */
 const NAME_WITH_DIGITS =
   /^(?:(?:1password|2fa|mfa|otp|wpa[23]?|aes|sha|md5|rsa|ed25519|[hr]s|base|utf|oauth|argon2\w{0,2}|pbkdf2|ipv[46]|p12|pkcs|iso|rfc|win|office365|microsoft365|o365|wi-?fi|keepass2?|v|q)(?:-?\d{1,5}|-\w{1,10})?|v\d[\d.]*|\d{1,4}-?(?:st|nd|rd|th|x|h|d|min|[kmgt]b|(?:char|character|digit|word|hour|day|week|month|year|time)s?|zeichen|stellig\w{0,2}))$/i;
-/** Words that say how a password is, not what it is. */
+/** Words that describe a password. */
 const PARTICIPLE = /^[a-z]{2,}(?:ed|ing|able|ible|less|ful|ous|ive|iert|ändert|setzt|lich|bar)$|ть?ся$/i;
 
-/** Visa, Mastercard, Discover, JCB, UnionPay: sixteen digits. American Express: fifteen. Diners: fourteen. */
+/** Visa, Mastercard, Discover, JCB, UnionPay: 16 digits. American Express: 15. Diners: 14. */
 const CARD_NUMBER =
   /^(?:4\d{15}|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|6(?:011|5\d\d|4[4-9]\d)\d{12}|35[2-8]\d{13}|62\d{14}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11})$/;
 
@@ -327,19 +326,19 @@ function isNoValue(value: string): boolean {
   return NOT_A_VALUE.has(value.toLowerCase()) || patterns.some((pattern) => pattern.test(value));
 }
 
-/** Its position says already that it is one. */
+/** Its position already indicates a password. */
 function couldBePassword(value: string): boolean {
   return value.length >= 4 && !isNoValue(value) && !PARTICIPLE.test(value);
 }
 
-/** No word looks so: letters and digits, or a sign between letters, or six digits and more. */
+/** Unlike any word: letters and digits, a sign between letters, or at least six digits. */
 function looksLikePassword(value: string): boolean {
   if (value.length < 5 || isNoValue(value)) return false;
   if (/^\d{6,}$/.test(value)) return true;
   return /\p{L}/u.test(value) && (/\d/.test(value) || /[\p{L}\p{N}][!@$%^&?]+[\p{L}\p{N}]/u.test(value));
 }
 
-/** Has a run of letters and digits, of this length at least, as no name has it. */
+/** Has a run of letters and digits of at least this length, unlike any name. */
 function looksLikeKey(value: string, shortest: number): boolean {
   if (isNoValue(value) || !/^[A-Za-z0-9][\w.~+/=:-]*$/.test(value)) return false;
   if (/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value)) return true;
@@ -347,7 +346,7 @@ function looksLikeKey(value: string, shortest: number): boolean {
   return runs.some((run) => /\d/.test(run) && /[A-Za-z]/.test(run) && !NAME_WITH_DIGITS.test(run));
 }
 
-/** The check digit is after Luhn: every second digit from the right counts double. */
+/** Luhn check: every second digit from the right counts double. */
 function isCardNumber(digits: string): boolean {
   if (!CARD_NUMBER.test(digits)) return false;
   const sum = [...digits].reverse().reduce((total, digit, n) => {

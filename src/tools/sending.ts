@@ -1,6 +1,6 @@
 /**
- * The tools that send something at once, beside the answer, through the outbox: `send_message` (a text, a file, or something to
- * another chat), `export_chat`, and `write_artifact`.
+ * The tools that send at once, in addition to the answer, through the outbox: `send_message` (a text, a file,
+ * or something to another chat), `export_chat`, and `write_artifact`.
  */
 import { createHash } from 'node:crypto';
 import { readdir, realpath, stat } from 'node:fs/promises';
@@ -19,18 +19,18 @@ import { PathRefusal } from './files/paths.js';
 import { type FileRoots, rootsFor, rootsOfPersona, type ToolFolders } from './files/roots.js';
 import { defineTool, done, failed, refuseSecret, unsaved } from './results.js';
 
-/** Puts a message into the outbox; one with the same key is posted once. */
+/** Puts a message into the outbox, once per key. */
 type Post = (message: SideMessage) => Promise<'posted' | 'unknown chat'>;
 
 export interface SendMessageServices {
   post: Post;
   folders: ToolFolders;
   groupsDir: string;
-  /** An archive that was reset is sent to nobody. */
+  /** To exclude archives that were reset: these are never sent. */
   archives: Pick<Archives, 'find'>;
 }
 
-/** How many files are listed for a model that named none. */
+/** Files listed for a model that named none. */
 const MOST_LISTED = 20;
 
 const FORBIDDEN =
@@ -87,7 +87,7 @@ export function sendMessage(services: SendMessageServices) {
   });
 }
 
-/** The working folder is the caller's own, whichever chat the message goes to; for an owner, the workspace comes first. */
+/** The caller's own working folder, whichever chat the message goes to; for an owner, first the workspace. */
 async function inWorkingFolder(
   folders: ToolFolders,
   caller: Authorisation,
@@ -110,7 +110,7 @@ async function fileIn(roots: FileRoots, path: string, key: string): Promise<Outg
   }
 }
 
-/** Lists what came and when, which leads from a message to its file. */
+/** Lists the received files with their times, which lead from a message to its file. */
 async function missing(
   { folders: { mediaFolder } }: SendMessageServices,
   chatId: ChatId,
@@ -135,7 +135,7 @@ async function missing(
   return failed(`Nothing was sent: there is no such file in this chat. ${list}`);
 }
 
-/** The same for the same message of the same turn. */
+/** Equal for the same message of the same turn. */
 function keyOf(parts: string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 24);
 }
@@ -146,11 +146,11 @@ type SendableFile =
   | { kind: 'forbidden' }
   | { kind: 'missing' };
 
-/** Where sendable files are. A path that leads elsewhere is refused before anything is looked up. */
+/** Sendable files. A path that leads elsewhere is refused before any lookup. */
 interface SendableReach {
-  /** The folders that a path may be relative to, in this order; `flat`: a name alone. */
+  /** The folders that a path may be relative to, in order; `flat`: only bare names. */
   bases: { folder: string; flat?: true }[];
-  /** The folders in which it must lie. */
+  /** The folders that must contain it. */
   within: string[];
   groupsDir: string;
   maySendArchive(chatId: ChatId, file: string): Promise<boolean>;
@@ -159,8 +159,8 @@ interface SendableReach {
 const ARCHIVE = 'archive';
 
 /**
- * A persona may send its own files, the chat's log and media, and its archives that were not reset. An owner's order in a
- * control chat reaches all chats, but no archive that was reset.
+ * A persona may send its own files, the chat's log and media, and its archives that were not reset. An
+ * owner's request in a control chat reaches all chats, but no archive that was reset.
  */
 async function reachOf(
   { groupsDir, folders: { mediaFolder }, archives }: SendMessageServices,
@@ -212,7 +212,7 @@ async function findFile(path: string, reach: SendableReach): Promise<SendableFil
   return { kind: 'missing' };
 }
 
-/** A path that leads out of the folder stays as it is, so that nothing is looked up. */
+/** Leaves a path that leads out of the folder as it is, so that nothing is looked up. */
 async function fullPath(folder: string, path: string): Promise<string> {
   const full = resolve(folder, path);
   if (!isBelow(full, folder)) return full;
@@ -226,11 +226,11 @@ async function mayGo(
 ): Promise<boolean> {
   if (!within.some((root) => isBelow(path, root))) return false;
   const [chatId = '', folder, ...file] = relative(groupsDir, path).split(sep);
-  // On some disks capitals make no difference.
+  // Some disks ignore case.
   return folder?.toLowerCase() !== ARCHIVE || maySendArchive(chatId, file.join(sep));
 }
 
-/** At any depth, but in no hidden folder, where programs keep private files. */
+/** At any depth, but not in a hidden folder, where programs keep private files. */
 function isBelow(path: string, root: string): boolean {
   const names = relative(root, path).split(sep);
   return names.every((name) => name !== '' && !name.startsWith('.'));
@@ -247,7 +247,7 @@ async function realPath(path: string): Promise<string | null> {
 
 const NOTHING_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG']);
 
-/** The conversation of a chat as a file, sent to the chat that asked. */
+/** Sends a chat's conversation as a file to the chat that asked. */
 export function exportChat({
   exports,
   post,

@@ -1,6 +1,6 @@
 /**
- * `sessions_spawn`: hands a task to an agent (VIAP v3, seed 000), which works on it beside the conversation. The persona
- * hears of the outcome when it is there.
+ * `sessions_spawn`: delegates a task to an agent (VIAP v3, seed 000), which works on it in parallel to the
+ * conversation. The persona is told of the outcome when it is there.
  */
 import * as z from 'zod';
 import type { Delegation } from '../core/task.js';
@@ -76,12 +76,12 @@ export function journalledSpawn(given: string): string {
   }
 }
 
-/** Its outcome ends the entry of the call. */
+/** The journal entry of the call ends with the task's outcome. */
 function begins(said: string): ToolResult {
   return { content: said, failed: false, isBeginning: true };
 }
 
-/** Empty: nobody, or several. */
+/** Empty if there is none, or several. */
 async function onlySender(asker: Asker): Promise<string> {
   const [first, second] = await asker.senders();
   return second === undefined ? (first ?? '') : '';
@@ -89,7 +89,7 @@ async function onlySender(asker: Asker): Promise<string> {
 
 const REDACTED = '[redacted]';
 
-/** The values of a task's environment may be secrets. */
+/** A task's environment may contain secrets. */
 function withoutValues(task: unknown): unknown {
   if (typeof task === 'string') return withoutValuesIn(task);
   if (typeof task !== 'object' || task === null) return task;
@@ -105,7 +105,7 @@ const ENVIRONMENT = /"env"\s*:\s*\{/g;
 const NAME_OF_PAIR = /\s*(?:,\s*)?"[^"\\]*"\s*:\s*/y;
 const VALUE_OF_PAIR = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)|[^\s",}]+/sy;
 
-/** The same of a text that holds the task, whether it is whole or not. */
+/** The same for a text that contains the task, complete or not. */
 function withoutValuesIn(text: string): string {
   let shown = '';
   let from = 0;

@@ -1,6 +1,6 @@
 /**
- * A file of the working folder that is sent. It is copied to what was sent in the chat, for it goes out later: by then
- * another file may stand under its name, or a link that leads elsewhere.
+ * A file from the working folder, to be sent. It is copied to the chat's sent files, because it is sent
+ * later: by then another file, or a link that leads elsewhere, may have its name.
  */
 import { basename, extname, join } from 'node:path';
 import type { OutgoingFile } from '../../core/channel.js';
@@ -9,11 +9,11 @@ import { writeWhole } from '../../core/write-whole.js';
 import { openToRead, PathRefusal } from './paths.js';
 import type { FileRoots } from './roots.js';
 
-/** No platform takes more from a bot. */
+/** The largest upload that any platform accepts from a bot. */
 const MOST_BYTES = 100_000_000;
 const SENT = 'sent-';
 
-/** Whether a file in a chat's media folder did not come with a message: a copy, or one that is still being written. */
+/** Whether a file in a chat's media folder is not from a message: a copy, or one still being written. */
 export function isNoMessages(name: string): boolean {
   return name.startsWith(SENT) || name.endsWith('.tmp');
 }

@@ -1,4 +1,4 @@
-/** `glob` and `grep`: finding files by name, and lines by a regular expression. */
+/** `glob` and `grep`: find files by name, and lines by a regular expression. */
 import { Worker } from 'node:worker_threads';
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
@@ -13,11 +13,11 @@ import type { SearchOrder, SearchResult } from './search-worker.js';
 export interface FindParts {
   folders: ToolFolders;
   clock: Clock;
-  /** How many searches there may be at once, of all chats. */
+  /** Limits concurrent searches over all chats. */
   slots: Slots;
-  /** The compiled `search-worker.js`, if it is not beside this module. */
+  /** The compiled `search-worker.js`, if it is not next to this module. */
   worker?: URL | undefined;
-  /** For one search. */
+  /** Time limit of one search. */
   ms?: number;
 }
 
@@ -77,7 +77,7 @@ export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
         const fault = files === undefined ? null : await patternFault(files);
         if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
         const most = { entries: MOST_ENTRIES, found: MOST_LINES };
-        // As other tools of that name take it: a pattern without a folder is meant in all of them.
+        // As in other tools of that name, a pattern without a folder applies to all folders.
         const glob = files === undefined || files.includes('/') ? (files ?? null) : `**/${files}`;
         const order = { ...(await foldersAt(allowed, path, files)), glob, lines, most };
         return search(parts, order, context, 'No line fits.');
@@ -86,8 +86,8 @@ export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
 }
 
 /**
- * Where a path leads: to one folder or file; the folder where paths begin is searched with what people sent, and with skills
- * where the pattern names them.
+ * Resolves a path to one folder or file; a search of the start folder includes received files, and skills if
+ * the pattern names them.
  */
 async function foldersAt(
   allowed: FileRoots,
@@ -136,7 +136,7 @@ async function search(
   return done(told(outcome, nothing));
 }
 
-/** One search in a thread of its own, which ends with its time, its memory or the call. Throws what the thread threw. */
+/** Runs one search in its own thread, which ends on time-out, out of memory or on abort. Throws its error. */
 async function searchInThread(
   order: SearchOrder,
   entry: URL,
@@ -157,7 +157,7 @@ async function searchInThread(
     };
     thread.once('message', resolve);
     thread.once('error', reject);
-    // Where it said nothing, it ended by itself.
+    // It exited without a result.
     thread.once('exit', () => reject(new Error('the thread that searches files ended')));
   });
   return outcome.finally(() => {
@@ -181,13 +181,13 @@ function told({ found, more, isPartial }: SearchResult, nothing: string): string
   return lines.join('\n');
 }
 
-/** Many models write `(?i)` before it. */
+/** Many models prefix `(?i)`. */
 function expressionOf(pattern: string): { source: string; flags: string } | string {
   const isLoose = pattern.startsWith('(?i)');
   const source = isLoose ? pattern.slice('(?i)'.length) : pattern;
   const flags = isLoose ? 'i' : '';
   if (faultOf(() => new RegExp(source, `${flags}u`)) === null) return { source, flags: `${flags}u` };
-  // What `u` forbids (a needless backslash) is mostly meant all the same.
+  // A pattern that `u` forbids (an unnecessary backslash) usually means the same without it.
   return faultOf(() => new RegExp(source, flags)) ?? { source, flags };
 }
 

@@ -1,8 +1,8 @@
 /**
- * The one guard for paths that a model names. A call has roots (`roots.ts`), a few folders; wherever links lead, what is
- * opened lies really in one of these, and is a file: principles, configuration, database, other chats and other personas
- * are outside of all of them. Relative paths begin in one folder; `media/` stands for what people sent in the chat, and
- * `skills/` for the skills, for reading alone.
+ * The only guard for paths named by a model. A call has a few root folders (`roots.ts`). Wherever links lead,
+ * an opened file is really inside a root, and a plain file; principles, configuration, database, other chats
+ * and other personas are outside of all roots. Relative paths start in one folder; `media/` means the chat's
+ * received files, and `skills/` the skills, read-only.
  */
 import { constants } from 'node:fs';
 import { chmod, type FileHandle, lstat, open, realpath } from 'node:fs/promises';
@@ -24,39 +24,39 @@ import type { Skill } from '../../core/persona.js';
 import { writeWhole } from '../../core/write-whole.js';
 import { type FileRoots, isWithin, type Quota, type Root, rootOf, SKILLS } from './roots.js';
 
-/** The name under which received files are read. */
+/** The folder name of received files. */
 export const MEDIA = 'media';
-/** What the folder where paths begin is called inside the sandbox of `shell`: models give paths as they see them there. */
+/** The start folder's name inside the sandbox of `shell`: models use the paths that they see there. */
 export const HOME_INSIDE = '/work';
-/** The same of received files, for agents, whose folders have their own names inside. */
+/** The received files' name for agents, whose folders keep their own names inside. */
 export const AGENTS_MEDIA_INSIDE = '/coterie/media';
 
 const LONGEST_PATH = 4096;
 const LONGEST_NAME = 255;
 
-/** A path that leads nowhere, or where nothing may be: a sentence for the model. */
+/** A path that is missing or forbidden; the message is a sentence for the model. */
 export class PathRefusal extends Error {
   override readonly name = 'PathRefusal';
 
   constructor(
     message: string,
-    /** `missing`: there is nothing of that name, and nothing forbids it. */
+    /** `missing`: nothing of that name exists, and nothing forbids it. */
     readonly kind: 'missing' | 'refused' = 'refused',
   ) {
     super(message);
   }
 }
 
-/** Where a path leads. */
+/** The target of a path. */
 interface Located {
   root: Root;
-  /** Below the root; empty: the root itself. */
+  /** Below the root; empty for the root itself. */
   names: string[];
-  /** As a model names it. */
+  /** In the model's terms. */
   shown: string;
 }
 
-/** By its words alone, but for a whole path of an agent's that goes through links. Throws a `PathRefusal`. */
+/** By the path's text only, except an agent's absolute path through links. Throws a `PathRefusal`. */
 async function locate(allowed: FileRoots, path: string): Promise<Located> {
   const full = fullPath(allowed, path);
   const found =
@@ -79,13 +79,13 @@ function fullPath(allowed: FileRoots, path: string): string {
     const inSkill = pathInSkill(allowed, names.slice(1));
     if (inSkill !== null) return inSkill;
   }
-  // On some disks capitals make no difference.
+  // Some disks ignore case.
   return allowed.media !== null && names[0]?.toLowerCase() === MEDIA
     ? join(allowed.media, ...names.slice(1))
     : join(allowed.start, ...names);
 }
 
-/** By where a skill lies below `skills/`, or by its name; null: a file of the caller's own. Throws a `PathRefusal`. */
+/** By its place below `skills/`, or by its name; null: the caller's own file. Throws a `PathRefusal`. */
 function pathInSkill({ kind, skills }: FileRoots, names: string[]): string | null {
   const isCalled = (depth: number) => {
     const called = composed(names.slice(0, depth).join('/'));
@@ -97,7 +97,7 @@ function pathInSkill({ kind, skills }: FileRoots, names: string[]): string | nul
   const depth = [2, 1].find((each) => isCalled(each) !== undefined);
   const found = depth === undefined ? undefined : isCalled(depth);
   if (found !== undefined) return join(found.folder, ...names.slice(depth));
-  // The workspace's own link leads to whatever else lies there.
+  // The workspace's own link leads to everything else there.
   if (kind === 'workspace' || kind === 'agent') return null;
   throw new PathRefusal(`There is no such skill. ${SKILLS}/ holds: ${placesIn(skills)}.`, 'missing');
 }
@@ -112,7 +112,7 @@ export function isSkills(allowed: FileRoots, path: string): boolean {
   return allowed.showsSkills && plain.filter((name) => name !== '' && name !== '.').join() === SKILLS;
 }
 
-/** Strips names of the start folder; an agent's folders have the same paths inside of the sandbox. */
+/** Strips names for the start folder; an agent's folders have the same paths inside the sandbox. */
 function asRelative({ kind, start }: FileRoots, path: string): string {
   if (kind === 'agent') {
     return isWithin(path, AGENTS_MEDIA_INSIDE) ? MEDIA + path.slice(AGENTS_MEDIA_INSIDE.length) : path || '.';
@@ -128,7 +128,7 @@ function at(allowed: FileRoots, full: string): Located | null {
   return { root, names, shown: shownAs(allowed, full) || '.' };
 }
 
-/** As a model names it: what it may reach is called by the shortest path; empty: the folder where paths begin. */
+/** In the model's terms: the shortest path to anything reachable; empty for the start folder. */
 export function shownAs({ kind, start, media, skills }: FileRoots, full: string): string {
   const skill = kind === 'agent' ? undefined : skills.find(({ folder }) => isWithin(full, folder));
   if (skill !== undefined) return join(SKILLS, skill.place, relative(skill.folder, full));
@@ -136,7 +136,7 @@ export function shownAs({ kind, start, media, skills }: FileRoots, full: string)
   return isWithin(full, start) ? relative(start, full) : full;
 }
 
-/** Follows links as far as the path exists. */
+/** Resolves links as far as the path exists. */
 async function realAsFarAsThere(path: string): Promise<string> {
   const found = await realpath(path).catch((error: unknown) => codeOf(error));
   if (found !== 'ENOENT') return found.startsWith('/') ? found : path;
@@ -163,7 +163,7 @@ const OUTSIDE =
 export interface OpenedFile {
   handle: FileHandle;
   bytes: number;
-  /** Where it lies. */
+  /** Its folder. */
   folder: FoundFolder;
   name: string;
   /** Whether a person sent it. */
@@ -189,7 +189,7 @@ export async function openToRead(allowed: FileRoots, path: string): Promise<Open
   }).catch(refuse({ shown }));
 }
 
-/** A real folder, by the root that it is entered from. */
+/** A real folder, with the root through which it is reached. */
 export interface FoundFolder {
   root: string;
   names: string[];
@@ -204,8 +204,8 @@ export async function findFolder(allowed: FileRoots, path: string): Promise<Foun
 }
 
 /**
- * Writes a file whole or not at all, within the quota of its folder. `expected`: what the writer has read; where the file
- * is another by now, nothing is written.
+ * Writes a file whole or not at all, within its folder's quota. `expected`: the content that the writer has
+ * read; if the file differs by now, nothing is written.
  */
 export async function writeWithin(
   allowed: FileRoots,
@@ -219,7 +219,7 @@ export async function writeWithin(
   refuseReadOnly(allowed, root);
   const name = names.at(-1);
   if (name === undefined) throw new PathRefusal(`${shown} is a folder.`);
-  // What lies deeper could not be counted: the folder would be full from then on.
+  // Deeper files could not be counted: the folder would count as full from then on.
   if (names.length > DEEPEST) throw new PathRefusal('Nothing was written: this path is too deep.');
   await refuseOver(root, names, bytes.length);
   const write = async (folder: OpenFolder) => {
@@ -245,7 +245,7 @@ export async function writeWithin(
 
 const CHANGED = Symbol('changed');
 
-/** Reads a file that was opened, and no more than `most` bytes of it, also where it grows meanwhile. */
+/** Reads at most `most` bytes of an open file, even if it grows meanwhile. */
 export async function readUpTo(handle: FileHandle, most: number): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let read = 0;
@@ -259,7 +259,7 @@ export async function readUpTo(handle: FileHandle, most: number): Promise<Buffer
   return Buffer.concat(pieces);
 }
 
-/** How much a folder holds; counted no further than a quota goes. */
+/** Size of a folder; counts no further than the quota. */
 export async function usedBy(
   work: string,
   quota: Quota,
@@ -269,7 +269,7 @@ export async function usedBy(
   const counted = await within(work, [], async (root) => {
     for await (const entry of entriesBelow(root)) {
       used.entries++;
-      // What cannot be counted is as good as too much.
+      // An uncountable folder counts as over quota.
       if (entry.isClosed) return false;
       if (entry.kind === 'file') {
         used.bytes += (await lstat(entryOf(entry.folder, entry.name)).catch(() => null))?.size ?? 0;
@@ -282,8 +282,8 @@ export async function usedBy(
 }
 
 /**
- * Removes the setuid and setgid bits of files in a folder that have changed since a time (ms): a file that a command left would
- * otherwise run as the gateway's user, for any user of the machine.
+ * Removes setuid and setgid bits from files in a folder that changed since a time (ms): any user of the
+ * machine could otherwise run a file left by a command as the gateway's user.
  */
 export async function withoutSetId(folder: string, since: number): Promise<void> {
   await within(folder, [], async (root) => {
@@ -295,7 +295,7 @@ export async function withoutSetId(folder: string, since: number): Promise<void>
   });
 }
 
-/** Of the very file, also where another command puts a link in its place meanwhile. */
+/** Of this very file, even if another command replaces it by a link meanwhile. */
 async function withoutSetIdAt(path: string): Promise<void> {
   const isLinux = process.platform === 'linux';
   const flags = constants.O_NOFOLLOW | (isLinux ? O_PATH : constants.O_RDONLY | constants.O_NONBLOCK);
@@ -307,7 +307,7 @@ async function withoutSetIdAt(path: string): Promise<void> {
     const mode = found.mode & 0o777;
     await (isLinux ? chmod(`/proc/self/fd/${handle.fd}`, mode) : handle.chmod(mode));
   } catch (error) {
-    // Another user's: no command of ours has made it.
+    // Owned by another user: not made by a command of ours.
     if (codeOf(error) !== 'EPERM') throw error;
   } finally {
     await handle.close();
@@ -316,7 +316,7 @@ async function withoutSetIdAt(path: string): Promise<void> {
 
 /** S_ISUID and S_ISGID (inode(7)). */
 const SET_ID = 0o6000;
-/** Names a file without the right to read it (open(2)); Node has no constant for it. */
+/** Opens a file without permission to read it (open(2)); Node has no constant for it. */
 const O_PATH = 0o10000000;
 
 function refuseReadOnly(allowed: FileRoots, { folder, isReadOnly }: Root): void {
@@ -329,7 +329,7 @@ async function refuseOver({ folder, quota }: Root, names: string[], more: number
   if (quota === null) return;
   const before = await lstat(join(folder, ...names)).catch(() => null);
   const replaced = before?.isFile() ? before.size : 0;
-  // A full folder may be made less full.
+  // In a full folder, writes that free space are allowed.
   if (before !== null && more <= replaced) return;
   const used = await usedBy(folder, quota);
   const entries = used.entries + (before === null ? 1 : 0);
@@ -340,7 +340,7 @@ async function refuseOver({ folder, quota }: Root, names: string[], more: number
   );
 }
 
-/** Where a path really leads: no link among the names. `or new`: the last ones need not be there. */
+/** The real target of a path without any links. `or new`: the last names need not exist. */
 async function reallyAt(
   allowed: FileRoots,
   located: Located,
@@ -361,7 +361,7 @@ async function reallyAt(
     throw new PathRefusal(`${shown} is a link that leads nowhere.`);
   }
   const name = names.at(-1);
-  // A root that is gone is not made anew: it was not ours.
+  // A missing root is not recreated: it was not ours.
   if (name === undefined) throw new PathRefusal(`There is no ${shown}.`, 'missing');
   const above = await reallyAt(
     allowed,
@@ -373,7 +373,7 @@ async function reallyAt(
   return { ...inside, shown };
 }
 
-/** Before it is opened: opening a device may have effects of its own. */
+/** Called before opening: opening a device may have side effects. */
 async function refuseUnlessFile(folder: OpenFolder, name: string, shown: string) {
   const found = await lstat(entryOf(folder, name));
   if (found.isDirectory()) throw new PathRefusal(`${shown} is a folder.`);
@@ -391,7 +391,7 @@ async function holds(folder: OpenFolder, name: string, expected: Uint8Array): Pr
   }
 }
 
-/** What the system says of a path, in words for a model; anything else is thrown on. */
+/** Turns a system error about a path into words for a model; rethrows any other. */
 function refuse({ shown }: Pick<Located, 'shown'>): (error: unknown) => never {
   return (error) => {
     switch (codeOf(error)) {

@@ -1,4 +1,4 @@
-/** `read_file`, `write_file` and `edit_file`: text in the working folder, read as lines, written whole or not at all. */
+/** `read_file`, `write_file` and `edit_file`: text in the working folder, written whole or not at all. */
 import * as z from 'zod';
 import { cutAt, sizeInWords } from '../../core/cut.js';
 import type { Tool, ToolResult } from '../../core/tool.js';
@@ -9,14 +9,14 @@ import { inRoots, writingInRoots } from './run.js';
 
 export interface DecodedText {
   text: string;
-  /** The mark before it in the file. */
+  /** The file's byte order mark. */
   bom: 'utf-8' | 'utf-16le' | null;
 }
 
 const UTF_8 = Buffer.from([0xef, 0xbb, 0xbf]);
 const UTF_16 = Buffer.from([0xff, 0xfe]);
 
-/** null unless it is UTF-8, or UTF-16 with its mark. */
+/** null unless it is UTF-8, or UTF-16 with a byte order mark. */
 export function textOf(bytes: Buffer): DecodedText | null {
   if (bytes.subarray(0, 2).equals(UTF_16)) {
     const text = decoded('utf-16le', bytes.subarray(2));
@@ -34,7 +34,7 @@ function bytesOf({ text, bom }: DecodedText): Buffer {
   return bom === null ? Buffer.from(text) : Buffer.concat([UTF_8, Buffer.from(text)]);
 }
 
-/** Without their ends; a last line that is ended is no empty one more. */
+/** Without line ends; a final line end adds no empty line. */
 export function linesOf(text: string): string[] {
   if (text === '') return [];
   const lines = text.split(/\r?\n/);
@@ -43,8 +43,8 @@ export function linesOf(text: string): string[] {
 }
 
 /**
- * Where `wanted` stands in a text, also where it overlaps itself; no more than `most` allowed. Takes as long as both are,
- * whatever they are made of (Knuth, Morris and Pratt): what comes with a language may take their product.
+ * Positions of `wanted` in a text, overlapping ones included; at most `most`. Linear in both lengths,
+ * whatever their content (Knuth, Morris and Pratt): built-in searches may take their product.
  */
 function positionsOf(text: string, wanted: string, most: number): number[] {
   const fallback = [0];
@@ -72,7 +72,7 @@ function decoded(encoding: string, bytes: Buffer): string | null {
   }
 }
 
-/** A larger file is not read: it would have to be in memory as a whole. */
+/** Larger files are refused: they would have to be in memory as a whole. */
 export const MOST_BYTES = 10_000_000;
 const LINES = 2000;
 const MOST_CHARS = 40_000;
@@ -112,7 +112,7 @@ export function readSkillFile(folders: ToolFolders): Tool<Parameters> {
   };
 }
 
-/** A skill's are the operator's words, as the principles are. */
+/** A skill's text is trusted like the principles. */
 async function read(
   allowed: FileRoots,
   { path, offset = 1, limit = LINES }: Parameters,
@@ -122,7 +122,7 @@ async function read(
   return isSkill ? { ...result, inside: true } : result;
 }
 
-/** The text of a file, with the bytes that it was read from. Throws a `PathRefusal` for a binary file. */
+/** A file's text, with the bytes it was read from. Throws a `PathRefusal` for a binary file. */
 async function readText(
   allowed: FileRoots,
   path: string,
@@ -145,7 +145,7 @@ async function readText(
   }
 }
 
-/** As many whole lines as fit, with a line before them that says which they are and where to go on. */
+/** As many whole lines as fit, after a line that says which they are and where to continue. */
 function excerpt(path: string, lines: string[], offset: number, limit: number): string {
   if (lines.length === 0) return `[${path} is empty.]`;
   const counted = lines.length === 1 ? '1 line' : `${lines.length} lines`;
@@ -233,7 +233,7 @@ export function editFile(folders: ToolFolders): Tool<z.infer<typeof editParamete
   };
 }
 
-/** Models write line ends as \n, also of a file whose lines all end with \r\n. */
+/** Models write line ends as \n, even for a file whose lines all end with \r\n. */
 function withEndsOf(text: string, wanted: string, put: string): [wanted: string, put: string] {
   if (!text.includes('\r\n') || wanted.includes('\r') || /(?<!\r)\n/.test(text)) return [wanted, put];
   const inWindows = (words: string) => words.replace(/\r?\n/g, '\r\n');

@@ -1,6 +1,6 @@
 /**
- * The folders that the paths of a call may lead to: of a persona in its chat, of an owner's control chat, or of an agent on a
- * task. The guard (`paths.ts`) holds every path to them; `shell` shows a command the same.
+ * The root folders of a call: for a persona in its chat, an owner's control chat, or an agent's task. The
+ * guard (`paths.ts`) keeps every path inside them; `shell` shows the same to commands.
  */
 import { lstat, mkdir, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
@@ -11,67 +11,67 @@ import { BOARD_CHAT } from '../../core/task.js';
 import type { AgentPlace, Authorisation } from '../../core/tool.js';
 import { mayActAnywhere, type ToolTarget } from '../authorise.js';
 
-/** Where folders are, of all chats. */
+/** Folders, for all chats. */
 export interface ToolFolders {
-  /** `data/work`: a folder for each chat, in it one for each persona. */
+  /** `data/work`: a folder per chat, with one per persona in it. */
   workFolder: string;
-  /** `data/media`: received files, a folder for each chat. */
+  /** `data/media`: received files, one folder per chat. */
   mediaFolder: string;
-  /** `data/workspace`: what owners' control chats and tasks work in. */
+  /** `data/workspace`: the workspace of owners' control chats and tasks. */
   workspaceFolder: string;
-  /** `data/skills`, for reading: the workspace has a link there. */
+  /** `data/skills`, read-only: the workspace has a link there. */
   skillsFolder: string;
-  /** The skills that can be read, wherever they lie; null: the turn has none. */
+  /** The readable skills, wherever they are; null: the turn has none. */
   skills: Pick<Skills, 'list'> | null;
-  /** The gateway's own folders and files, which are closed also where they lie in a folder that is open. */
+  /** The gateway's own folders and files: closed even inside an open folder. */
   hidden: readonly string[];
   /** Marks lines from outside in files that prompts show. */
   promptFiles: PromptFiles;
-  /** Of a persona's folder. Left out: `QUOTA`. */
+  /** Of a persona's folder. Default: `QUOTA`. */
   quota?: Quota;
 }
 
-/** What a folder may hold. */
+/** Limits of a folder. */
 export interface Quota {
   bytes: number;
   entries: number;
 }
 
 export const QUOTA: Quota = { bytes: 200_000_000, entries: 20_000 };
-/** Of other folders below `data_dir`: the workspace, artifacts. What an operator adds (`agents.roots`) has none. */
+/** Of other folders below `data_dir`: the workspace, artifacts. An operator's `agents.roots` have none. */
 export const LARGE_QUOTA: Quota = { bytes: 2_000_000_000, entries: 100_000 };
 
-/** A folder with all that is in it. */
+/** A folder with its contents. */
 export interface Root {
-  /** Absolute, links followed. */
+  /** Absolute, links resolved. */
   folder: string;
   isReadOnly: boolean;
-  /** null: the disk is the operator's, and so is its bound. */
+  /** null: unlimited, since the disk is the operator's. */
   quota: Quota | null;
 }
 
-/** What the folder of skills is called beside a call's own files. */
+/** Name of the folder of skills, next to a call's own files. */
 export const SKILLS = 'skills';
 
 export interface FileRoots {
-  /** `skills`: these alone can be read. */
+  /** `skills`: only skills can be read. */
   kind: 'persona' | 'workspace' | 'agent' | 'skills';
-  /** Where relative paths begin, an absolute path in one of the roots; null: nowhere, so that no command runs. */
+  /** Start of relative paths, an absolute path in one of the roots; if in none, no command runs. */
   start: string;
-  /** Whether commands may begin there. */
+  /** Whether commands may start there. */
   runsCommands: boolean;
   roots: readonly Root[];
-  /** What `media/` stands for; null: for nothing. It is among the roots. */
+  /** The folder meant by `media/`, one of the roots; null: none. */
   media: string | null;
   /** They are among the roots. */
   skills: readonly Skill[];
-  /** Whether `skills/` stands for them, or for a folder of the caller's own. */
+  /** Whether `skills/` means these, or a folder of the caller's own. */
   showsSkills: boolean;
-  /** Links followed. What lies in one of them is in no root, but for roots that lie in it themselves. */
+  /** Links resolved. Paths inside these are in no root, except roots that are inside them themselves. */
   closed: readonly string[];
 }
 
-/** `isTainted`: words from outside are in sight, so that an agent only reads what it shares with its other tasks. */
+/** `isTainted`: the model has read words from outside, so an agent may only read its shared space. */
 export async function rootsFor(
   folders: ToolFolders,
   caller: Authorisation,
@@ -81,7 +81,7 @@ export async function rootsFor(
   return (await mayActAnywhere(caller)) ? rootsOfOwner(folders, caller) : rootsOfPersona(folders, caller);
 }
 
-/** For what an owner asks for in a control chat. */
+/** For an owner's request in a control chat. */
 async function rootsOfOwner(folders: ToolFolders, { chatId }: ToolTarget): Promise<FileRoots> {
   const start = await made(folders.workspaceFolder);
   const media = await made(folders.mediaFolder, chatId);
@@ -93,7 +93,7 @@ async function rootsOfOwner(folders: ToolFolders, { chatId }: ToolTarget): Promi
   return { kind: 'workspace', start, runsCommands: true, roots, media, skills, showsSkills, closed };
 }
 
-/** Its working folder, the files that people sent in its chat, and skills. */
+/** Its working folder, the files received in its chat, and skills. */
 export async function rootsOfPersona(
   folders: ToolFolders,
   { chatId, personaId }: ToolTarget,
@@ -110,10 +110,10 @@ export async function rootsOfPersona(
   return { kind: 'persona', start, runsCommands: true, roots, media, skills, showsSkills, closed };
 }
 
-/** For callers that have no files but those of skills. */
+/** For callers whose only files are those of skills. */
 export async function rootsOfSkills(folders: ToolFolders): Promise<FileRoots> {
   const { skills, skillRoots: roots, closed } = await shared(folders);
-  // Nothing can be reached where paths begin: it is no root.
+  // Nothing in the start folder is reachable: it is no root.
   const start = folders.workFolder;
   return {
     kind: 'skills',
@@ -127,7 +127,7 @@ export async function rootsOfSkills(folders: ToolFolders): Promise<FileRoots> {
   };
 }
 
-/** A program's task has no chat in which people could have sent something. */
+/** A program's task has no chat with received files. */
 async function rootsOfAgent(
   folders: ToolFolders,
   { chatId }: Authorisation,
@@ -141,7 +141,7 @@ async function rootsOfAgent(
     if (isBelow(folder, work)) return folders.quota ?? QUOTA;
     return closed.some((each) => isBelow(folder, each)) ? LARGE_QUOTA : null;
   }
-  // A root that has become a link since it was found leads to wherever the link's author wants.
+  // A root that has since become a link leads wherever the link's author wants.
   const stillReal = await Promise.all(agent.roots.map(async (root) => (await real(root)) === root));
   const common = await made(agent.shared.folder);
   const mayWrite = agent.shared.mayWrite && !isTainted;
@@ -168,7 +168,7 @@ function readable(folder: string): Root {
   return { folder, isReadOnly: true, quota: null };
 }
 
-/** A folder that is not ours may have one of that name; a link of ours leads to the same. */
+/** A foreign folder may have its own one of that name; a link of ours leads to the same. */
 async function areShown(skills: readonly Skill[], folders: ToolFolders, start: string): Promise<boolean> {
   if (skills.length === 0) return false;
   const at = join(start, SKILLS);
@@ -178,7 +178,7 @@ async function areShown(skills: readonly Skill[], folders: ToolFolders, start: s
   );
 }
 
-/** The innermost of them decides: a root that lies in a closed folder is open, and a closed one in a root is closed. */
+/** The innermost decides: a root in a closed folder is open, a closed folder in a root is closed. */
 export function rootOf({ roots, closed }: FileRoots, path: string): Root | null {
   const holding = roots.filter(({ folder }) => isWithin(path, folder));
   const root = holding.reduce<Root | null>(
@@ -189,7 +189,7 @@ export function rootOf({ roots, closed }: FileRoots, path: string): Root | null 
   return isClosed ? null : root;
 }
 
-/** Whether a path is a folder or lies in it, by names: `/a/bc` is not within `/a/b`. */
+/** Whether a path is a folder or inside it, by names: `/a/bc` is not within `/a/b`. */
 export function isWithin(path: string, folder: string): boolean {
   return path === folder || isBelow(path, folder);
 }
@@ -198,7 +198,7 @@ export function isBelow(path: string, folder: string): boolean {
   return path.startsWith(folder.endsWith(sep) ? folder : folder + sep) && path !== folder;
 }
 
-/** Made at its first use, for the gateway's user alone. */
+/** Created on first use, for the gateway's user only. */
 async function made(...names: [string, ...string[]]): Promise<string> {
   const folder = join(...names);
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -209,7 +209,7 @@ async function realOnes(paths: readonly string[]): Promise<string[]> {
   return (await Promise.all(paths.map(real))).filter((path) => path !== null);
 }
 
-/** null: nothing is there. */
+/** null if it does not exist. */
 async function real(path: string): Promise<string | null> {
   return realpath(path).catch(() => null);
 }

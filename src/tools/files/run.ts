@@ -1,4 +1,4 @@
-/** The frame of every file tool: who asks, in which folders, and what a refused path becomes. */
+/** The common frame of file tools: authorises the caller, finds its folders, reports refused paths. */
 import type { ToolContext, ToolResult } from '../../core/tool.js';
 import { authorise } from '../authorise.js';
 import { failed } from '../results.js';
@@ -7,7 +7,7 @@ import { type FileRoots, rootsFor, rootsOfSkills, type ToolFolders } from './roo
 
 type Work = (allowed: FileRoots) => Promise<ToolResult>;
 
-/** `only`: a caller that has no files but those of skills. */
+/** `only`: a caller whose only files are those of skills. */
 export async function inRoots(
   folders: ToolFolders,
   context: ToolContext,
@@ -28,7 +28,7 @@ export async function inRoots(
   }
 }
 
-/** The same for a tool that writes. `mayBringWords`: from outside, even if none were in sight before. */
+/** The same for a tool that writes. `mayBringWords`: it may bring in words from outside. */
 export function writingInRoots(
   folders: ToolFolders,
   context: ToolContext,

@@ -1,6 +1,6 @@
 /**
- * The thread that looks through folders for `glob` and `grep`: patterns come from models, and one may keep a search busy for
- * ever. `find.ts` starts it for one search, and ends it in time. The build makes it a separate file.
+ * The thread that searches folders for `glob` and `grep`: patterns come from models, and may keep a search
+ * busy forever. `find.ts` starts it for one search, and ends it in time. The build makes it a separate file.
  */
 import { join } from 'node:path';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
@@ -20,27 +20,27 @@ import { readUpTo } from './paths.js';
 import { linesOf, MOST_BYTES, textOf } from './read-write.js';
 
 export interface SearchOrder {
-  /** Where to look; one alone, or a working folder with what lies at some place in it. */
+  /** Where to search: one folder, or a working folder with others mapped into it. */
   folders: SearchFolder[];
-  /** Real paths of folders and files that are passed over. */
+  /** Real paths of folders and files to skip. */
   closed: readonly string[];
   /** The folder of received files, in which the gateway's own copies are skipped. */
   media: string | null;
-  /** The path of a single file, instead of all that is there. */
+  /** Path of the only file to search. */
   file: string | null;
   /** Which files; null: all but hidden ones. */
   glob: string | null;
-  /** Which lines; null: only the names of files. */
+  /** Which lines; null: only file names. */
   lines: { source: string; flags: string } | null;
-  /** How many entries are looked at, and how much is found. */
+  /** Maximum number of entries examined, and of results. */
   most: { entries: number; found: number };
 }
 
 interface SearchFolder {
   root: string;
-  /** Real folders below the root. */
+  /** Path below the root, as names of real folders. */
   names: string[];
-  /** Prefixes of its paths, in the result and in the match. */
+  /** Prefix of its paths, both for matching and in results. */
   before: string;
   matched: string;
 }
@@ -48,13 +48,13 @@ interface SearchFolder {
 export interface SearchResult {
   /** Paths, or `path:line: text`, sorted by path. */
   found: string[];
-  /** How many more there are, as far as was looked. */
+  /** Number of further matches, as far as the search went. */
   more: number;
-  /** There were more files than are looked at. */
+  /** The search ended before it had examined all files. */
   isPartial: boolean;
 }
 
-/** Folders that other programs keep beside people's work. */
+/** Folders that other programs keep among people's work. */
 const PASSED_OVER = new Set(['node_modules', '.git']);
 const LONGEST_LINE = 300;
 const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP']);
@@ -101,14 +101,14 @@ export async function searchIn(order: SearchOrder): Promise<SearchResult> {
       }
     };
     await within(root, names, look).catch((error: unknown) => {
-      // A folder that has gone, or is a link by now, holds nothing.
+      // A folder that has gone, or is a link by now, counts as empty.
       if (!GONE.has(codeOf(error))) throw error;
     });
   }
   return found;
 }
 
-/** The folder in whose place another one is looked through. */
+/** Whether another searched folder replaces this one. */
 function isCovered(folders: SearchFolder[], { path }: FolderEntry): boolean {
   return folders.some(({ before }) => before === `${path}/`);
 }
@@ -119,7 +119,7 @@ async function linesIn(
   expression: RegExp,
   most: number,
 ): Promise<string[]> {
-  // A file that has gone, or may not be read, holds nothing.
+  // A file that has gone, or is unreadable, counts as empty.
   const handle = await openFile(folder, name).catch(() => null);
   if (handle === null) return [];
   try {

@@ -1,7 +1,7 @@
 /**
- * The sandbox of `shell`: what bubblewrap is asked for. A command sees the system's programs for reading, its working
- * folder (an agent's: the folders of its task), what people sent, and nothing else of the machine; nobody's processes, no
- * network, no rights.
+ * The sandbox of `shell`: the options for bubblewrap. A command sees the system's programs, read-only, its
+ * working folder (an agent's: its task's folders), received files, and nothing else of the machine; no other
+ * processes, no network, no privileges.
  */
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
@@ -12,23 +12,23 @@ import { type FileRoots, isBelow, isWithin, SKILLS } from '../files/roots.js';
 
 export interface SandboxOrder {
   allowed: FileRoots;
-  /** Folders and files that a command must not see, wherever they are: the gateway's own. */
+  /** The gateway's own folders and files: hidden from commands, wherever they are. */
   hidden: readonly string[];
   network: boolean;
-  /** Where it begins: a real path in one of the roots. */
+  /** Start folder: a real path in one of the roots. */
   cwd: string;
 }
 
 /** Programs and their libraries. A link (`/bin` to `usr/bin`) is a link inside, too. */
 const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store'];
-/** Of the system's settings no more than programs need to start, to tell the time and to know certificates. */
+/** Only the settings that programs need to start, to tell the time and to know certificates. */
 const SETTINGS = [
   ...['/etc/ld.so.cache', '/etc/ld.so.conf', '/etc/ld.so.conf.d', '/etc/alternatives', '/etc/localtime'],
   ...['/etc/ssl/certs', '/etc/ssl/openssl.cnf', '/etc/ca-certificates', '/etc/pki/tls/certs'],
   ...['/etc/pki/ca-trust/extracted', '/etc/crypto-policies', '/etc/mime.types'],
 ];
 const NETWORK_SETTINGS = ['/etc/resolv.conf', '/etc/hosts', '/etc/nsswitch.conf', '/etc/services'];
-/** What lies in memory counts for no process, so it is bounded by itself. */
+/** Files in memory count for no process, so they have a limit of their own. */
 const TMP_BYTES = 100_000_000;
 const SHARED_MEMORY_BYTES = 16_000_000;
 const ISOLATION = [
@@ -39,12 +39,12 @@ const PROBE_MS = 10_000;
 
 export const PATH_INSIDE = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const SKILLS_INSIDE = join(HOME_INSIDE, SKILLS);
-/** Where bubblewrap says how it went: without an exit code there, nothing was run. */
+/** bubblewrap's status output: without an exit code in it, nothing was run. */
 export const STATUS_DESCRIPTOR = 3;
 /** Where it reads `forbiddenCalls`. */
 export const FILTER_DESCRIPTOR = 5;
 
-/** Where the program is; null: it is not installed. */
+/** Path of the program; null if not installed. */
 export function findBubblewrap(path = process.env.PATH ?? ''): string | null {
   const folders = [...path.split(delimiter).filter(Boolean), '/usr/bin', '/usr/local/bin'];
   return folders.map((folder) => join(folder, 'bwrap')).find(isExecutable) ?? null;
@@ -65,19 +65,19 @@ export async function bubblewrapArguments(order: SandboxOrder): Promise<string[]
     ...['--proc', '/proc', '--dev', '/dev', '--size', String(SHARED_MEMORY_BYTES), '--tmpfs', '/dev/shm'],
     ...['--perms', '1777', '--size', String(TMP_BYTES), '--tmpfs', '/tmp', '--symlink', '../tmp', '/var/tmp'],
     ...binding(allowed, hidden),
-    // Of the kernel's settings in /proc/sys the user root could change those of the whole machine.
+    // In /proc/sys the root user could change kernel settings of the whole machine.
     ...['/proc', '/dev', '/'].flatMap((path) => ['--remount-ro', path]),
-    // The mount over a hidden folder lies in memory, without a bound.
+    // The mount over a hidden folder is in memory, without a limit.
     ...amongPrograms.flatMap(({ path, isFolder }) => (isFolder ? ['--remount-ro', path] : [])),
     ...['--chdir', insideAs(allowed, cwd), '--json-status-fd', String(STATUS_DESCRIPTOR)],
     ...['--seccomp', String(FILTER_DESCRIPTOR)],
   ];
 }
 
-/** Whether a sandbox can be made at all: null, or why not. */
+/** Checks whether a sandbox can be made: null, or why not. */
 export async function bubblewrapFault(program = findBubblewrap()): Promise<string | null> {
   if (program === null) return 'it is not installed';
-  // What containers forbid first is a /proc of one's own.
+  // The first thing that containers forbid is a /proc of one's own.
   const mounts = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--remount-ro', '/proc'];
   const probe = spawn(program, [...ISOLATION, ...mounts, 'true'], {
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -100,7 +100,7 @@ async function asItIs(path: string): Promise<string[]> {
   return found.isSymbolicLink() ? ['--symlink', await readlink(path), path] : ['--ro-bind', path, path];
 }
 
-/** What a real path is called inside. */
+/** The name of a real path inside. */
 export function insideAs({ kind, start, media, skills }: FileRoots, path: string): string {
   const skill = kind === 'persona' ? skills.find(({ folder }) => isWithin(path, folder)) : undefined;
   if (skill !== undefined) return join(SKILLS_INSIDE, skill.place, relative(skill.folder, path));
@@ -110,9 +110,9 @@ export function insideAs({ kind, start, media, skills }: FileRoots, path: string
 }
 
 /**
- * The roots, an inner one after the one that it lies in, and between them what is hidden: so each lies over what is around
- * it. The folders on the way to what is hidden are bound to themselves, for what is bound cannot be renamed: nobody moves
- * it to where it is seen.
+ * Mounts the roots, inner after outer, with hidden folders in between, so that each covers the one around it.
+ * Folders on the path to a hidden one are bound to themselves: a bind mount cannot be renamed, so nobody can
+ * move the hidden one to where it is visible.
  */
 function binding(allowed: FileRoots, hidden: Hidden[]): string[] {
   const { roots } = allowed;
@@ -133,7 +133,7 @@ function binding(allowed: FileRoots, hidden: Hidden[]): string[] {
   const inOrder = [...covered, ...shown, ...ofSkills].sort(
     (one, other) => one.inside.length - other.inside.length,
   );
-  // The workspace's link leads to the folder beside it.
+  // The workspace's link leads to the folder next to it.
   const skills =
     allowed.kind === 'workspace'
       ? roots.find(({ folder, isReadOnly }) => isReadOnly && folder !== allowed.media)
@@ -147,7 +147,7 @@ function binding(allowed: FileRoots, hidden: Hidden[]): string[] {
   ];
 }
 
-/** An empty folder over whatever the persona has there, in which its skills are shown; by their names, too. */
+/** An empty folder over the persona's own one, in which its skills are shown; also by their names. */
 function placeOfSkills({ kind, showsSkills, skills }: FileRoots) {
   if (kind !== 'persona' || !showsSkills) return [];
   const isTaken = (name: string) => skills.some(({ place }) => isWithin(place, name));

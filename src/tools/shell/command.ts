@@ -1,6 +1,6 @@
 /**
- * Runs one command within its limits, and ends it as a whole: at its deadline, when the call is aborted, when its
- * processes or files become too many. Its output is read to the end and kept in part.
+ * Runs one command within its limits, and kills it as a whole: on time-out, on abort, or when its processes
+ * or files become too many. Its output is read to the end and kept in part.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -15,48 +15,48 @@ import { forbiddenCalls } from './seccomp.js';
 
 export interface CommandOrder {
   command: string;
-  /** bubblewrap and what it is asked for; null: without a sandbox. */
+  /** bubblewrap and its arguments; null: no sandbox. */
   sandbox: { program: string; arguments: string[] } | null;
-  /** Without a sandbox: where it begins. */
+  /** Without a sandbox: the start folder. */
   cwd: string;
   env: Record<string, string>;
-  /** The folders that it may fill, and how much each may hold. */
+  /** The folders that it may fill, with their limits. */
   bounded: readonly { folder: string; quota: Quota }[];
   limits: CommandLimits;
-  /** No other command has it: without a sandbox, its processes are known by it. */
+  /** Unique: without a sandbox, it marks the command's processes. */
   id: string;
 }
 
 export interface CommandLimits {
   ms: number;
-  /** Of each process. */
+  /** Per process. */
   megabytes: number;
   processes: number;
-  /** Of each file that is written. */
+  /** Per file written. */
   fileBytes: number;
-  /** Of all files together that are removed and still open, also of those that never had a name. */
+  /** For all removed files that are still open, including those that never had a name. */
   removedBytes: number;
 }
 
 export interface CommandOutcome {
   stdout: string;
   stderr: string;
-  /** null: it was ended. */
+  /** null: it was killed. */
   code: number | null;
   ended: 'by itself' | 'too long' | 'stopped' | 'too many processes' | 'too much written' | 'too much held';
-  /** Nothing was run, for there was no sandbox to run it in. */
+  /** Nothing was run, because there was no sandbox. */
   unsafe: boolean;
 }
 
 const STDOUT_BYTES = 20_000;
 const STDERR_BYTES = 8_000;
 const LOOK_MS = 250;
-/** A folder is measured less often, and the less, the longer that takes. */
+/** Folders are measured less often; the longer it takes, the less. */
 const MEASURE_MS = 1000;
 const REST_PER_WORK = 10;
 /** How long a killed command may take to close its output. */
 const CLOSE_MS = 2_000;
-/** What closes descriptors that the gateway inherited itself; sh knows only some, and Node has closed those. */
+/** Closes descriptors that the gateway inherited; sh knows only some, and Node has closed those. */
 const CLOSES_DESCRIPTORS =
   'for f in $(cd /proc/self/fd && echo *); do case $f in 0|1|2) ;; [0-9]*) eval "exec $f<&-" ;; esac; done; ';
 const SHELLS: { path: string; blockBytes: number; before: string }[] = [
@@ -90,14 +90,14 @@ export async function runCommand(
   const outputs = [stdioOf(child, 1), stdioOf(child, 2)];
   outputs[0]?.on('data', stdout.take);
   outputs[1]?.on('data', stderr.take);
-  // Without a sandbox nothing is written there, but unread it would never be noticed as closed.
+  // Without a sandbox nothing is written there, but its close event needs a reader.
   stdioOf(child, STATUS_DESCRIPTOR)?.on('data', (piece: Buffer) => {
     status = `${status}${piece}`.slice(-1000);
   });
   try {
     const exited = await exitOf(child);
     stopWaiting();
-    // What it left running in the background ends with it.
+    // Kills processes that it left running in the background.
     kill(child);
     if (order.sandbox === null) await killMarked(order.id);
     await closed(child, clock);
@@ -117,14 +117,14 @@ export async function runCommand(
   }
 }
 
-/** In a session of its own, so that it has no terminal and its processes can be ended together. */
+/** In a session of its own: without a terminal, and its processes can be killed together. */
 function start({ command, sandbox, cwd, env, limits, id }: CommandOrder): ChildProcess {
   const found = SHELLS.find(({ path }) => existsSync(path));
   if (found === undefined) throw new Error('there is neither /bin/bash nor /bin/sh');
   const { path: shell, blockBytes, before } = found;
   const run = `${before}${limiting(limits, blockBytes)} exec "$0" -c "$1"`;
   if (sandbox !== null) {
-    // Its own command line can be read inside (/proc/1/cmdline): the paths of the machine do not stand there.
+    // The command line is readable inside (/proc/1/cmdline): it must not contain the machine's paths.
     const given = ['--args', String(ARGUMENTS_DESCRIPTOR), '--', shell, '-c', run, shell, command];
     const child = spawn(sandbox.program, given, {
       env,
@@ -143,7 +143,7 @@ function start({ command, sandbox, cwd, env, limits, id }: CommandOrder): ChildP
   });
 }
 
-/** What bubblewrap reads before it runs anything: where it cannot, it runs nothing, and says so by its exit. */
+/** Input that bubblewrap reads first: if it cannot, it runs nothing, and exits with an error. */
 function give(child: ChildProcess, descriptor: number, what: string | Buffer): void {
   const to = (child.stdio[descriptor] ?? null) as Writable | null;
   to?.on('error', () => {});
@@ -151,24 +151,24 @@ function give(child: ChildProcess, descriptor: number, what: string | Buffer): v
 }
 
 /**
- * Without a sandbox, a process of the same group waits for the gateway's end of a pipe to close: that is so when it dies,
- * too, and then the group ends.
+ * Without a sandbox, a process of the same group waits for the gateway's end of a pipe to close, which also
+ * happens when the gateway dies; then it kills the group.
  */
 const ENDS_WITH_US = `( trap '' HUP INT TERM; read -r _ <&3; kill -9 0 ) >/dev/null 2>&1 & exec 3<&-;`;
 
-/** Where a limit of the system's own is lower, that one stays. RLIMIT_DATA: what a process writes to, beside its files. */
+/** A lower limit of the system remains. RLIMIT_DATA: writable memory, except files. */
 function limiting({ megabytes, processes, fileBytes }: CommandLimits, blockBytes: number): string {
   const quietly = (limit: string) => `ulimit ${limit} 2>/dev/null`;
   return [
     quietly('-c 0'),
     quietly(`-d ${megabytes * 1024}`),
     quietly(`-f ${Math.floor(fileBytes / blockBytes)}`),
-    // Without a sandbox, all that the user runs would count.
+    // Without a sandbox, all processes of the user would count.
     `[ -n "\${${MARK}-}" ] || ${quietly(`-u ${processes}`)} || ${quietly(`-p ${processes}`)};`,
   ].join('; ');
 }
 
-/** Looks after what the system does not bound: processes of root's, the size of a folder. Ends with its signal. */
+/** Enforces limits that the system does not: root's processes, a folder's size. Ends with its signal. */
 async function watch(
   { bounded, limits }: CommandOrder,
   { pid }: ChildProcess,
@@ -196,14 +196,14 @@ async function watch(
 function kill(child: ChildProcess): void {
   if (child.pid === undefined) return;
   try {
-    // The group; inside of a sandbox everything ends with its first process, which ends with this one.
+    // The group; in a sandbox everything ends with its first process, which ends with this one.
     process.kill(-child.pid, 'SIGKILL');
   } catch {
-    // Nothing of it runs any more.
+    // Nothing of it is running any more.
   }
 }
 
-/** Without a sandbox, what left the group is found by its environment, until there is no more of it. */
+/** Without a sandbox, finds processes that left the group by their environment, until none are left. */
 async function killMarked(id: string): Promise<void> {
   for (let rounds = 0; rounds < 20; rounds++) {
     const found = await processesWith(`${MARK}=${id}`);
@@ -212,13 +212,13 @@ async function killMarked(id: string): Promise<void> {
       try {
         process.kill(pid, 'SIGKILL');
       } catch {
-        // It has ended by itself.
+        // It has already exited.
       }
     }
   }
 }
 
-/** As a shell tells it: 128 and the number of a signal. Rejects where it could not be started. */
+/** As in a shell: 128 plus the number of a signal. Rejects if it could not be started. */
 function exitOf(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once('error', reject);
@@ -251,7 +251,7 @@ function numberOf(signal: NodeJS.Signals | null): number {
 
 export interface Output {
   take(piece: Buffer): void;
-  /** All that was printed, or its beginning and end with a line between them that says how much is left out. */
+  /** The whole output, or its beginning and end around a line with the omitted amount. */
   text(): string;
 }
 
@@ -279,19 +279,19 @@ export function keepEnds(most: number): Output {
   };
 }
 
-/** A character that was cut in two becomes a sign for one; some readers end at a zero byte. */
+/** Replaces a truncated character; some readers stop at a zero byte. */
 function plain(bytes: Buffer): string {
   return new TextDecoder().decode(bytes).replaceAll('\0', '\ufffd');
 }
 
-/** Counts no further than `most`; 0 where the system does not tell. */
+/** Counts at most `most`; 0 if the system does not tell. */
 export async function countProcesses(pid: number, most: number): Promise<number> {
   return (await descendants(pid, most)).length;
 }
 
 /**
- * The bytes in removed files that these processes still hold open or mapped, each counted once: no folder shows them, and no
- * limit of the system bounds them together. The files of a process that cannot be inspected count for nothing.
+ * Bytes in removed files that these processes still hold open or mapped, each counted once: no folder shows
+ * them, and no system limit covers their sum. Processes that cannot be inspected count as 0.
  */
 export async function heldInRemovedFiles(pid: number, mostProcesses: number): Promise<number> {
   const held = new Map<string, number>();
@@ -301,7 +301,7 @@ export async function heldInRemovedFiles(pid: number, mostProcesses: number): Pr
       const path = `/proc/${each}/fd/${name}`;
       if (!(await readlink(path).catch(() => '')).endsWith(REMOVED)) continue;
       const found = await stat(path).catch(() => null);
-      // What was written; a file may have holes.
+      // Allocated size; a file may have holes.
       if (found?.isFile()) note(`${found.ino}`, found.blocks * 512);
     }
     for (const line of (await readFile(`/proc/${each}/maps`, 'utf8').catch(() => '')).split('\n')) {
@@ -317,7 +317,7 @@ const REMOVED = ' (deleted)';
 /** `7f..-7f.. rw-s 00000000 00:01 1026 /memfd:x (deleted)` (proc_pid_maps(5)). */
 const MAPPED = /^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ (\d+)/;
 
-/** With the process itself; no more than `most`. */
+/** Including the process itself; at most `most`. */
 async function descendants(pid: number, most: number): Promise<number[]> {
   const waiting = [pid];
   const found: number[] = [];
@@ -333,7 +333,7 @@ async function descendants(pid: number, most: number): Promise<number[]> {
   return found;
 }
 
-/** The processes that were started with this variable in their environment, themselves or by what started them. */
+/** Processes with this variable in their environment, their own or inherited. */
 export async function processesWith(variable: string): Promise<number[]> {
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   const found: number[] = [];

@@ -1,9 +1,9 @@
 /**
- * What the sandbox's processes may not ask of the kernel, as a filter for bubblewrap (seccomp(2), classic BPF): memory and
- * messages of System V (`shmget`, `msgget`), which belong to no process, so that no limit bounds what a command holds there.
+ * System calls forbidden in the sandbox, as a filter for bubblewrap (seccomp(2), classic BPF): System V
+ * memory and messages (`shmget`, `msgget`), which belong to no process, so that no limit covers them.
  */
 
-/** `AUDIT_ARCH_…` of linux/audit.h, and the numbers of these calls there; 117 is `ipc`, which has them all. */
+/** `AUDIT_ARCH_…` of linux/audit.h, and these calls' numbers there; 117 is `ipc`, which has them all. */
 const FORBIDDEN: readonly { arch: number; calls: readonly number[] }[] = [
   { arch: 0xc000003e, calls: [29, 68] }, // x86_64
   { arch: 0x40000003, calls: [117, 395, 399] }, // i386
@@ -23,10 +23,10 @@ const ARCH_AT = 4;
 /** Of x86_64's calls with narrow pointers (x32). */
 const WITHOUT_X32 = 0xbfffffff;
 const ALLOW = 0x7fff0000;
-/** Fails with ENOSYS, as where the kernel has none of it: programs that can do without, do. */
+/** Fails with ENOSYS, as in a kernel without the call: programs that can do without, do. */
 const REFUSE = 0x00050000 | 38;
 
-/** As the kernel reads it: 8 bytes an instruction, in the machine's own order of bytes. */
+/** In the kernel's form: 8 bytes per instruction, native byte order. */
 export function forbiddenCalls(): Buffer {
   const program = [
     [LOAD, 0, 0, ARCH_AT],

@@ -1,6 +1,6 @@
 /**
- * `shell`: a command in the persona's working folder (an agent's: in the folders of its task), in a sandbox. Without a sandbox
- * it is refused, unless the configuration switches the sandbox off.
+ * `shell`: runs a command in the persona's working folder (an agent's: in its task's folders), in a sandbox.
+ * Without a sandbox it is refused, unless the configuration disables the sandbox.
  */
 import { lstat, mkdir, rmdir, symlink, unlink, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
@@ -30,16 +30,16 @@ export interface ShellParts {
   };
   /** The gateway's own. */
   environment: Record<string, string | undefined>;
-  /** null: it is not installed. Left out: looked for in each call, for it may be installed meanwhile. */
+  /** null: not installed. Absent: looked up on each call, since it may be installed meanwhile. */
   bubblewrap?: string | null;
 }
 
 const MOST_PROCESSES = 128;
 /** In removed files that are still open: as much as a persona's folder may hold. */
 const MOST_REMOVED_BYTES = 200_000_000;
-/** Of one file, in a folder without a bound of its own. */
+/** For one file, in a folder without a limit of its own. */
 const LARGEST_FILE = 2_000_000_000;
-/** Beyond the deadline of a command: to begin, and to end. */
+/** In addition to a command's time-out: to start, and to end. */
 const SPARE_MS = 15_000;
 
 const parameters = z.object({
@@ -96,7 +96,7 @@ async function run(
   const bounds = await boundsOf(allowed, real);
   const seconds = Math.min(timeout_seconds ?? settings.timeoutSeconds, settings.timeoutSeconds);
   const order = { allowed, hidden: folders.hidden, network: settings.network, cwd: real };
-  // The disk’s clock may be a little behind.
+  // The disk's clock may be slightly behind.
   const began = clock.now() - 1_000;
   const { env, refused: unset } = commandEnv(context.authorisation?.agent?.env ?? {});
   const outcome = await runCommand(
@@ -118,7 +118,7 @@ async function run(
     { clock, signal: context.signal },
   );
   for (const { folder, isReadOnly, quota } of allowed.roots) {
-    // The gateway's own folders have no such files; an operator's folder may have some for a reason.
+    // The gateway's own folders need no such files; an operator's folder may.
     if (!isReadOnly) await withoutSetId(folder, quota === null ? began : 0);
   }
   if (outcome.unsafe) return refused(context, await whyNot(outcome));
@@ -129,7 +129,7 @@ const NO_FOLDER =
   'Nothing was run: the working folder that this task was given lies outside the folders in which commands may run. ' +
   'Whoever runs me can allow it (agents.roots); trying again does not help.';
 
-/** How much each folder may still hold. In a full folder, commands that empty it may still run. */
+/** Remaining space of each folder. In a full folder, commands that free space may still run. */
 async function boundsOf({ roots }: FileRoots, cwd: string) {
   const bounded: { folder: string; quota: Quota }[] = [];
   let fileBytes = LARGEST_FILE;
@@ -138,13 +138,13 @@ async function boundsOf({ roots }: FileRoots, cwd: string) {
     const used = await usedBy(folder, quota);
     const emptying = { bytes: Number.POSITIVE_INFINITY, entries: quota.entries * 3 };
     bounded.push({ folder, quota: used.isOver ? emptying : quota });
-    // Files have one bound alone, wherever they are: that of the folder in which the command begins.
+    // Files have a single limit, wherever they are: that of the start folder.
     if (isWithin(cwd, folder)) fileBytes = used.isOver ? 0 : Math.min(fileBytes, quota.bytes - used.bytes);
   }
   return { bounded, fileBytes };
 }
 
-/** In the sandbox another folder is laid over it; without one, a link leads there. */
+/** The sandbox mounts another folder over it; without one, a link leads there. */
 async function show(
   name: string,
   what: string,
@@ -162,7 +162,7 @@ async function show(
     await mkdir(place, { recursive: true, mode: 0o700 });
     return;
   }
-  // A folder with contents belongs to a person and stays; so does a file, or an existing link.
+  // A non-empty folder belongs to a person and stays; so does a file, or an existing link.
   if (found?.isDirectory()) await rmdir(place).catch(() => {});
   await symlink(folder, place).catch(() => {});
 }
@@ -189,7 +189,7 @@ async function whyNot({ stderr }: CommandOutcome): Promise<string> {
   return (await bubblewrapFault()) ?? (stderr.trim() || 'it ended without a word');
 }
 
-/** A task's secrets (`inputs.env`) are for its commands, and stand in no result, journal or window. */
+/** A task's secrets (`inputs.env`) are for its commands only, never for results, journal or windows. */
 function withoutSecrets(outcome: CommandOutcome, env: Record<string, string>): CommandOutcome {
   const clean = redactor(env);
   return { ...outcome, stdout: clean(outcome.stdout), stderr: clean(outcome.stderr) };
@@ -229,7 +229,7 @@ function endOf(code: number | null, ended: CommandOutcome['ended'], seconds: num
   }
 }
 
-/** A shell tells the signal that ended a command as 128 and its number. */
+/** Shells report a killing signal as 128 plus its number. */
 function signalOf(code: number): string {
   const found = Object.entries(constants.signals).find(([, number]) => number === code - 128);
   return found === undefined ? '' : `: ended by ${found[0]}`;
@@ -238,14 +238,14 @@ function signalOf(code: number): string {
 const FILES = ['MEMORY.md', 'USER.md'];
 
 /**
- * Makes the files that programs written for OpenClaw look for in a workspace (`OPENCLAW_WORKSPACE`, `MEMORY_DIR`), empty ones
- * where they are missing, before the first command runs.
+ * Creates the files that programs for OpenClaw expect in a workspace (`OPENCLAW_WORKSPACE`, `MEMORY_DIR`),
+ * empty if missing, before the first command runs.
  */
 async function fillWorkspace(folder: string, skillsFolder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   for (const each of [join(folder, 'memory'), skillsFolder]) await unlessThere(mkdir(each, { mode: 0o700 }));
   for (const file of FILES) await unlessThere(writeFile(join(folder, file), '', { flag: 'wx', mode: 0o600 }));
-  // Relative, so that it holds when data_dir is moved.
+  // Relative, so that it survives a move of data_dir.
   await unlessThere(symlink(relative(folder, skillsFolder), join(folder, 'skills')));
 }
 

@@ -1,6 +1,6 @@
 /**
- * A server's answer as text: unpacked, never more than so many bytes of it, packed or not; its kind of content; and the
- * characters in which it is written.
+ * A server's answer as text: decompressed, with a limit on its size before and after; its content type; and
+ * its character encoding.
  */
 import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable, type Transform } from 'node:stream';
@@ -13,7 +13,7 @@ export interface PageBody {
   isCut: boolean;
 }
 
-/** Truncated data is unpacked as far as it goes. */
+/** Truncated data is decompressed as far as possible. */
 const AS_FAR = { finishFlush: constants.Z_SYNC_FLUSH };
 const UNPACKERS = new Map<string, () => Transform>([
   ['gzip', () => createGunzip(AS_FAR)],
@@ -87,7 +87,7 @@ const FURTHER_TEXTS: readonly string[] = [
 export function kindOf(type: string): ContentKind | 'unknown' {
   if (type === 'text/html' || type === 'application/xhtml+xml') return 'html';
   if (TEXTS.test(type) || FURTHER_TEXTS.includes(type)) return 'text';
-  // Some servers call by this name whatever they do not know.
+  // Some servers use this name for anything unknown.
   return type === '' ? 'unknown' : 'other';
 }
 
@@ -98,15 +98,15 @@ export function kindOfBytes(text: string): ContentKind {
     : 'text';
 }
 
-/** What no text holds stands in it. */
+/** Contains characters that no text has. */
 export function isBinary(text: string): boolean {
   return text.slice(0, 100_000).includes('\0');
 }
 
-/** How many of the first bytes may say in which characters a page is written; browsers look at 1,024. */
+/** Bytes searched for a page's encoding; browsers search 1,024. */
 const HEAD_BYTES = 4_096;
 
-/** `isCut`: a character at the end may be there in part. */
+/** `isCut`: the last character may be incomplete. */
 export function decoded(bytes: Buffer, contentType: string | undefined, isCut: boolean): string {
   const head = bytes.subarray(0, HEAD_BYTES).toString('latin1');
   const named = [markOf(bytes), charsetIn(contentType ?? ''), charsetInPage(head)];
@@ -117,7 +117,7 @@ export function decoded(bytes: Buffer, contentType: string | undefined, isCut: b
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: isCut });
   } catch {
-    // Neither UTF-8 nor labelled: as browsers read it.
+    // Neither UTF-8 nor labelled: decoded as browsers do.
     return new TextDecoder('windows-1252').decode(bytes);
   }
 }
@@ -138,7 +138,7 @@ function charsetInPage(head: string): string | null {
     /<meta\s[^>]{0,300}?charset\s*=\s*["']?\s*([\w:.+-]{1,40})/i.exec(head) ??
     /^\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*["']([\w:.+-]{1,40})/i.exec(head);
   const label = found?.[1] ?? null;
-  // A page whose beginning could be read byte by byte is not written in it, whatever it says.
+  // A page whose beginning was readable byte by byte cannot be UTF-16, whatever it says.
   return label !== null && /^utf-?16/i.test(label) ? 'utf-8' : label;
 }
 

@@ -1,4 +1,4 @@
-/** Turns pages into text in a thread of their own, one after the other, each within a time and an amount of memory. */
+/** Converts pages to text in a separate thread, one at a time, with limits on time and memory. */
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../../core/clock.js';
 import { createMutex } from '../../core/concurrency.js';
@@ -19,7 +19,7 @@ export interface ReaderLimits {
 /** Two megabytes of an ordinary page take half a second. */
 const LIMITS: ReaderLimits = { ms: 5_000, megabytes: 256 };
 
-/** `entry` is `page-worker.js`, which lies beside the compiled gateway. */
+/** `entry` is `page-worker.js`, next to the compiled gateway. */
 export function createPageReader(
   clock: Pick<Clock, 'after'>,
   entry = new URL('./page-worker.js', import.meta.url),
@@ -42,7 +42,7 @@ export function createPageReader(
       worker.on('error', (error) => {
         log.warn({ page: page.address, error: describe(error) }, 'turning a page into text failed');
       });
-      // Not before it has ended: two of them would take twice the memory.
+      // Only after it has ended: two of them would take twice the memory.
       worker.on('exit', () => {
         stopWaiting();
         signal.removeEventListener('abort', giveUp);
@@ -54,7 +54,7 @@ export function createPageReader(
   return {
     read: (page, signal, log) =>
       alone(() => read(page, signal, log)).catch((error: unknown) => {
-        // Where the system has no more threads, the next page may still get one.
+        // If the system is out of threads, the next page may still get one.
         log.warn({ page: page.address, error: describe(error) }, 'turning a page into text failed');
         return null;
       }),

@@ -1,6 +1,6 @@
 /**
- * The thread that turns one page into text, and ends. A page of a few kilobytes can keep any reader of HTML busy for
- * minutes; here that does no harm, since `page-reader.ts` ends the thread. The build makes it a separate file.
+ * The thread that converts one page to text. A page of a few kilobytes can keep any HTML parser busy for
+ * minutes; here that is harmless, since `page-reader.ts` ends the thread. The build makes it a separate file.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { compile, type DomNode } from 'html-to-text';
@@ -8,16 +8,16 @@ import { cutAt } from '../../core/cut.js';
 
 export interface PageTask {
   html: string;
-  /** What links are relative to. */
+  /** Base of relative links. */
   address: string;
   mostChars: number;
 }
 
-/** A page as text, or as much of it as was asked for. */
+/** A page as text, or the requested part of it. */
 export interface PageText {
   title: string;
   text: string;
-  /** Of the whole text. */
+  /** Length of the whole text. */
   chars: number;
 }
 
@@ -26,7 +26,7 @@ const TITLE_CHARS = 300;
 const LINK_CHARS = 1_000;
 const DEEPEST = 200;
 
-/** Elements that the page does not show, as far as that can be told without style sheets. */
+/** Elements that the page does not show, as far as is known without style sheets. */
 const HIDDEN = [
   ...['script', 'style', 'template', 'iframe', 'frame', 'object', 'embed', 'canvas', 'svg', 'audio', 'video'],
   ...['select', 'datalist', '[hidden]', '[style*="display:none"i]', '[style*="display: none"i]'],
@@ -41,7 +41,7 @@ function readPage({ html, address, mostChars }: PageTask): PageText {
   let title = '';
   const convert = compile({
     wordwrap: false,
-    // The title stands outside of the body, so that all is looked at.
+    // The title is outside of the body, so everything is searched.
     baseElements: { selectors: ['none-of-these'], returnDomByDefault: true },
     limits: { maxDepth: DEEPEST, ellipsis: ' [what is nested deeper than 200 elements is left out] ' },
     formatters: {

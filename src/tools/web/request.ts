@@ -1,6 +1,6 @@
 /**
- * Asks servers for a page, from redirect to redirect. Each address is checked anew: its server has to be public, or allowed by
- * the operator (`tools.web.allow_hosts`), and the connection goes to the very addresses that were checked.
+ * Requests pages, following redirects. Each address is checked again: its server must be public, or allowed
+ * by the operator (`tools.web.allow_hosts`), and the connection goes to the very addresses checked.
  */
 import type { LookupAddress } from 'node:dns';
 import { lookup, Resolver } from 'node:dns/promises';
@@ -20,13 +20,13 @@ import {
 import { nameInPrompt } from '../../core/origin.js';
 
 export interface AllowedHost {
-  /** As `hostOf` gives it. */
+  /** In the form of `hostOf`. */
   host: string;
   /** null: any. */
   port: number | null;
 }
 
-/** `nas.lan`, `nas.lan:8080`, `192.168.1.5`, `fd00::5`, `[fd00::5]:8080`, `http://nas.lan`; null for anything else. */
+/** `nas.lan`, `nas.lan:8080`, `192.168.1.5`, `fd00::5`, `[fd00::5]:8080`, `http://nas.lan`; else null. */
 export function allowedHost(listed: string): AllowedHost | null {
   const given = listed.trim().replace(/^https?:\/\/([^/]*)\/?$/i, '$1');
   const entry = isIPv6(given) ? `[${given}]` : given;
@@ -42,7 +42,7 @@ export function isAllowed(allowed: readonly AllowedHost[], host: string, port: n
   return allowed.some((each) => each.host === same && (each.port === null || each.port === port));
 }
 
-/** Why a page was not fetched: a whole sentence for the model, which tells nothing of the network around us. */
+/** Why a page was not fetched: a full sentence for the model that reveals nothing of the local network. */
 export class NotFetched extends Error {}
 
 export const NO_ADDRESS =
@@ -76,13 +76,13 @@ export function sentenceFor(error: unknown): string {
 
 export interface Network {
   /**
-   * All addresses of a name, possibly none. `asSystem`: as this machine resolves it, with its own list of hosts, for names that
-   * the operator allowed.
+   * All addresses of a name, possibly none. `asSystem`: as this machine resolves it, including its hosts
+   * file, for names that the operator allowed.
    */
   addressesOf(name: string, asSystem: boolean, signal: AbortSignal): Promise<LookupAddress[]>;
-  /** The addresses of this machine: a public one of them leads behind its firewall. */
+  /** This machine's addresses: a public one of them leads behind its firewall. */
   own(): string[];
-  /** Connects to one of the addresses and to nothing else; behind a proxy to a name whose addresses these were. */
+  /** Connects only to one of these addresses; behind a proxy, to the name that had them. */
   connect(to: PageDestination, signal: AbortSignal): Promise<Socket>;
 }
 
@@ -108,8 +108,8 @@ const DNS_TIMEOUT_MS = 4_000;
 const DNS_TRIES = 2;
 
 /**
- * Not through the system's lookup, which holds one of the few threads that also read every file: a name whose servers
- * are silent would stop the whole gateway.
+ * Avoids the system's lookup, which occupies one of the few threads that also read every file: a name with
+ * silent servers would stop the whole gateway.
  */
 async function addressesOf(name: string, asSystem: boolean, signal: AbortSignal): Promise<LookupAddress[]> {
   if (asSystem) return lookup(name, { all: true }).catch(() => []);
@@ -125,7 +125,7 @@ async function addressesOf(name: string, asSystem: boolean, signal: AbortSignal)
   return [...v4.map((address) => ({ address, family: 4 })), ...v6.map((address) => ({ address, family: 6 }))];
 }
 
-/** A lookup that gives the socket these addresses alone. */
+/** A lookup that returns only these addresses. */
 export function onlyTo(addresses: readonly LookupAddress[]): LookupFunction {
   const [first] = addresses;
   return (_name, { all }, done) => {
@@ -137,7 +137,7 @@ export function onlyTo(addresses: readonly LookupAddress[]): LookupFunction {
 export interface PageAsk {
   allowed: readonly AllowedHost[];
   network: Network;
-  /** Whether it stays on the host that was asked for: where words from outside may have chosen the address. */
+  /** Whether redirects must stay on the first host: words from outside may have chosen the address. */
   staysOnHost: boolean;
   signal: AbortSignal;
 }
@@ -150,7 +150,7 @@ export interface Answered {
 
 const MOST_REDIRECTS = 5;
 const REDIRECTS: readonly unknown[] = [301, 302, 303, 307, 308];
-/** Longer than those of any server that means well. */
+/** More than any well-meaning server sends. */
 const MOST_HEADER_BYTES = 65_536;
 const MOST_ADDRESS_CHARS = 2_000;
 
@@ -160,7 +160,7 @@ const HEADERS = {
   'accept-encoding': 'gzip, br',
 };
 
-/** Throws NotFetched, and what the connection says while it is used. */
+/** Throws NotFetched, or the connection's error. */
 export async function requestPage(address: string, ask: PageAsk): Promise<Answered> {
   let url = pageAddress(address);
   if (url === null) throw new NotFetched(NO_ADDRESS);
@@ -191,7 +191,7 @@ export function pageAddress(address: string, base?: string): URL | null {
   return url;
 }
 
-/** As the model is told of it: a server may lead on to one of any length. */
+/** As shown to the model: a redirect may have any length. */
 export function addressInPrompt({ href }: URL): string {
   return nameInPrompt(href.length <= MOST_ADDRESS_CHARS ? href : `${cutAt(href, MOST_ADDRESS_CHARS)}…`);
 }
@@ -214,7 +214,7 @@ async function open(url: URL, ask: PageAsk): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const sent = (secure ? httpsRequest : httpRequest)(url, {
       headers: HEADERS,
-      // Without an agent the port would otherwise stand in the header of the host.
+      // Without an agent the port would otherwise appear in the Host header.
       defaultPort: secure ? 443 : 80,
       maxHeaderSize: MOST_HEADER_BYTES,
       signal,
@@ -231,7 +231,7 @@ async function open(url: URL, ask: PageAsk): Promise<IncomingMessage> {
   });
 }
 
-/** Where a connection may go; throws if any address of the host is one that may not be reached. */
+/** The allowed destination; throws if any address of the host is forbidden. */
 export async function checkedAddresses(
   host: string,
   port: number,
@@ -247,12 +247,12 @@ export async function checkedAddresses(
   const own = network.own();
   const mayReach = ({ address }: LookupAddress) =>
     isAllowed(allowed, address, port) || (isPublicAddress(address) && !own.includes(reachedBy(address)));
-  // One private address among public ones is no accident: which of them is taken is decided elsewhere.
+  // One private address among public ones is no accident, and we do not choose which of them is used.
   if (found.length === 0 || !(isNamed || found.every(mayReach))) throw new NotFetched(NOT_PUBLIC);
   return found;
 }
 
-/** A lookup of the system cannot be ended; it is only no longer waited for. */
+/** A system lookup cannot be aborted; this only stops waiting for it. */
 function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(signal.reason);
@@ -262,7 +262,7 @@ function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise
   });
 }
 
-/** `allowHosts`: `tools.web.allow_hosts`. What it gives throws NotFetched where a server may not be reached. */
+/** `allowHosts`: `tools.web.allow_hosts`. The result throws NotFetched for a forbidden server. */
 export function createReach(allowHosts: readonly string[], network: Network): LookupFor {
   const allowed = allowHosts.flatMap((listed) => allowedHost(listed) ?? []);
   return async ({ host, port }) => {
