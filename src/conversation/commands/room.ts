@@ -101,9 +101,7 @@ export const archive: ChatCommand = {
   },
 };
 
-/**
- * Aborts the running turn (in a group, rights are needed unless one asked). In a direct chat, drops waiting messages.
- */
+/** Aborts the running turn (in groups: its asker, or people with rights). In direct chats, drops waiting messages. */
 export const stop: ChatCommand = {
   name: 'stop',
   aliases: [],

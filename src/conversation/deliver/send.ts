@@ -206,10 +206,7 @@ async function complete(
   return result ? settle(sender, delivery, repeatable(result)) : false;
 }
 
-/**
- * Deletes this part and the shown ones after it, to resend them in order; waits until each possibly shown part is
- * found.
- */
+/** Deletes this part and later shown ones, to resend them in order; first, possibly shown parts must be found. */
 async function sendAnew(sender: OutboxSender, delivery: Delivery, channel: Channel): Promise<void> {
   const { store, clock, live } = sender;
   const entries = [delivery, ...(await store.shownAfter(delivery))];

@@ -37,9 +37,7 @@ export interface Database extends StoreReader {
   readonly log: Log | undefined;
   /** Runs `work` outside a transaction, retrying while another process holds the lock. */
   withBusyRetry<T>(work: () => T): Promise<T>;
-  /**
-   * Atomic. Survives a process crash, but not always a power cut. `work` may rerun: it may depend only on the database.
-   */
+  /** Atomic; survives a process crash, not always a power cut. `work` may rerun: it must use only the database. */
   write<T>(work: () => T): Promise<T>;
   /** Like `write`, for a single statement, which needs no transaction. Returns the number of rows changed. */
   writeOne(sql: string, ...values: unknown[]): Promise<number>;
