@@ -1,10 +1,8 @@
 /**
- * The store's ports. Every verb is atomic and takes plain data, no callbacks, so that SQLite and Postgres can both
- * implement it. Times are ms; ids come from the caller; message ids increase within a room. Processes that share a
- * store have a unique `owner` name and claim rooms, commands and outbox entries by leases; a room's claim has a fencing
- * token. If a claim is lost, a verb changes nothing and returns `false`, null or 'lost'. Verbs wait (asynchronously)
- * while another process locks the database and throw Fault `store_unavailable` if that takes too long, the disk is
- * full, or the file is damaged.
+ * The store's ports. Verbs are atomic and take plain data, no callbacks, so that SQLite and Postgres can implement
+ * them. Times are ms; message ids increase per room, others come from the caller. Processes have unique `owner` names
+ * and claim work by leases; with a lost claim a verb changes nothing and returns `false`, null or 'lost'. Throws Fault
+ * `store_unavailable` if the database stays locked too long, the disk is full, or the file is damaged.
  */
 import type { AccessStore, ApprovalStore, NewQuestion, Offer } from './access.js';
 import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from './channel.js';
