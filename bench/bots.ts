@@ -13,7 +13,6 @@ export interface Subject {
 export interface GatewaySettings {
   /** No debouncing and no rate limits, like the other bots. */
   unbounded?: boolean;
-  /** Live replies. */
   streaming?: boolean;
   /** Maximum number of messages in a window. */
   compactAfter?: number;

@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 export interface Options {
-  /** Short runs. */
   quick: boolean;
   /** The Node that runs the bots. */
   node: string;

@@ -24,7 +24,6 @@ export interface PlatformCalls {
   conversations(ask: { people: number[]; each: number }): Promise<Throughput>;
   /** All messages are sent at once. */
   burst(ask: { people: number[]; each: number }): Promise<Throughput>;
-  /** Ends the process. */
   close(): void;
 }
 

@@ -41,7 +41,6 @@ interface Seen {
   hits: { relevance: number; right: boolean }[];
 }
 const seen: Seen[] = [];
-/** Lines that a turn recalls. */
 const TURN_LINES = 8;
 
 try {

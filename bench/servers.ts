@@ -52,7 +52,6 @@ export interface ServerCalls {
     pieces: number;
     ms: number;
   }): Promise<Throughput & { edits: number; mostChanges: number }>;
-  /** Ends the process. */
   close(): void;
 }
 

@@ -100,7 +100,6 @@ withOptions(program.command('audit'), 'show who changed what, when and on whose 
   .option('--verify', 'check the whole chain over all files; exit code 1 if it is broken')
   .action(async (options: AuditOptions, ...given) => (await commands()).audit(configOf(given), options));
 
-/** Adds `--config`, `--version` and `--help`. */
 function withOptions(command: Command, description: string): Command {
   return command
     .description(description)

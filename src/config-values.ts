@@ -107,7 +107,7 @@ export function isZone(name: string): boolean {
 /** Request fields that the gateway sets: an operator's field of the same name would break every request. */
 export const OWN_FIELDS: readonly string[] = ['model', 'messages', 'input', 'tools', 'stream'];
 
-/** Headers without whose right values no request arrives. */
+/** Headers that operators may not set: with a wrong one, no request arrives. */
 export const OWN_HEADERS: readonly string[] = [
   'content-length',
   'content-type',

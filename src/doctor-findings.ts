@@ -48,7 +48,6 @@ const FEWEST_CHARACTERS = 24;
 const FEWEST_DIFFERENT = 8;
 const SERVED = /(^|[/\\])(public_html|htdocs|wwwroot)([/\\]|$)|^\/(var\/www|srv\/(www|http))(\/|$)/;
 
-/** One line per finding. */
 export function securityFindings(facts: SecurityFacts): string[] {
   const { config } = facts;
   return [

@@ -223,7 +223,6 @@ async function checkDisk(config: Config): Promise<Finding[]> {
   ];
 }
 
-/** 0 if the file is missing. */
 async function bytesOf(file: string): Promise<number> {
   return (await stat(file).catch(() => null))?.size ?? 0;
 }

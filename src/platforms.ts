@@ -86,7 +86,6 @@ function hostFor(
   };
 }
 
-/** A channel's state in the store. */
 export function stateOf(store: Store, channel: string): ChannelState {
   return {
     get: (names) => store.channelState(channel, names),
@@ -104,7 +103,6 @@ export interface TerminalSettings {
   lendTo(interject: (write: () => void) => void): void;
 }
 
-/** Its library is loaded only if it is used. */
 export async function createTerminalChannel(
   config: Config,
   wishes: TerminalSettings,

@@ -22,7 +22,6 @@ import type { SocketLimits, Sockets } from './socket.js';
 export interface ConnectionLimits {
   /** Time-out for a request's headers; also for a silent connection. */
   headersMs: number;
-  /** Time-out for a whole request. */
   requestMs: number;
   /** Between two requests; longer than proxies keep connections, so that they do not use one that is closing. */
   idleMs: number;

@@ -53,7 +53,6 @@ export interface McpHost {
   reach: LookupFor;
   clock: Clock;
   log: Log;
-  /** Redacts secrets. */
   redact(text: string): string;
 }
 

@@ -309,7 +309,6 @@ function isSame(some: readonly OfferedTool[], others: readonly OfferedTool[]): b
   return key(some) === key(others);
 }
 
-/** Waits for `what`, but no longer than `ms`. */
 async function orAfter(what: Promise<unknown>, ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   const patience = new AbortController();
   await Promise.race([what, clock.sleep(ms, AbortSignal.any([patience.signal, signal]))]);

@@ -217,7 +217,6 @@ export async function* linesOf(source: Readable | null, clock: Clock): AsyncGene
   if (length > 0) yield pieces.join('');
 }
 
-/** A rate-limited log. */
 function boundedLog(log: Log, clock: Clock): (fields: object, message: string) => void {
   let since = clock.now();
   let lines = 0;

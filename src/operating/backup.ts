@@ -39,7 +39,6 @@ export interface Manifest {
   madeBy: string;
   /** ISO 8601. */
   madeAt: string;
-  /** It contains platform logins. */
   logins?: boolean;
 }
 

@@ -33,7 +33,6 @@ export const PLAN = 'plan.json';
 /** Locks are on files, and survive a rename of their folder. */
 export const LOCK = /\.lock(-\w+)?$/;
 
-/** Whether a restore was interrupted. */
 export async function isHalfRestored(dataDir: string): Promise<boolean> {
   const stages = await Promise.all(stagesOf(await realPath(dataDir)).map(exists));
   return stages.includes(true);

@@ -31,7 +31,6 @@ import {
 export interface RestoreSummary {
   madeAt: string;
   madeBy: string;
-  /** Platform logins were restored. */
   logins: boolean;
   /** Paths of the old folders. */
   kept: string[];
@@ -234,7 +233,6 @@ const OVERHEAD_PER_ENTRY = 4096;
 /** Bytes of a disk block; files occupy whole blocks. */
 const BLOCK = 4096;
 
-/** The free space of one disk. */
 export interface DiskSpace {
   folder: string;
   left: number;

@@ -78,13 +78,11 @@ export interface Workbench {
   jobClock: ClockParts;
   memory: Memory;
   sent: SentPart[];
-  /** Platform IDs of sent messages. */
   sentIds: string[];
   texts(): string[];
   /** Recipients of typing indicators, in order. */
   typed: Recipient[];
   asked: ModelRequest[];
-  /** Entries of the audit log. */
   audited: AuditEntry[];
   /** Sets the model's reply to the next requests; the default is a harmless echo. */
   answer(reply: Reply): void;
@@ -165,7 +163,6 @@ export interface WorkbenchOptions {
   limits?: Partial<ChannelLimits>;
   /** Display names of the bot. */
   names?: string[];
-  /** The platform's administrators. */
   isAdministrator?: Channel['isAdministrator'];
   log?: Log;
   metrics?: Metrics;

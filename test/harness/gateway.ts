@@ -15,7 +15,6 @@ const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 /** A folder with a configuration, for gateways started one after another. */
 export interface Home {
   folder: string;
-  /** Rewrites the configuration file. */
   configure(config: object): Promise<void>;
   /** The text of a file in the folder; null if it does not exist. */
   read(path: string): Promise<string | null>;

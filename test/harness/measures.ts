@@ -9,7 +9,6 @@ export interface Measures {
   longestFile: { name: string; lines: number };
   /** Interfaces and exported types declared more than once: `Name: file, file`. */
   declaredTwice: string[];
-  /** Uses of `Pick<…>`. */
   picks: number;
   /** Functions by length, longest first; nested functions count towards the outer one, too. */
   functions: { name: string; lines: number }[];

@@ -8,7 +8,6 @@ export interface Person {
   name: string;
 }
 
-/** A chat. */
 export interface Place {
   kind: 'direct' | 'group';
   /** The person of the direct chat, or any number for a group. */
