@@ -1,6 +1,6 @@
 /**
- * Discord's API: the library's client, which knows the rate limits, with a deadline and the caller's signal. It retries
- * nothing by itself: the caller knows what may be sent again, and when.
+ * Discord's API: the library's client, which knows the rate limits, with a deadline and the caller's signal.
+ * It never retries: the caller knows what may be sent again, and when.
  */
 import { setMaxListeners } from 'node:events';
 import {
@@ -30,26 +30,26 @@ import type { DiscordOptions } from './options.js';
 import { hasFlag } from './payload.js';
 
 const CALL_MS = 30_000;
-/** An upload has more time: as much as it takes on a slow line (50 kB a second). */
+/** Extra time for uploads: allows for a slow line (50 kB/s). */
 const SLOWEST_BYTES_PER_MS = 50;
-/** The last resort below our own deadlines: more than the largest file has. */
+/** Last resort behind our own deadlines: longer than the largest file may take. */
 const LIBRARY_TIMEOUT_MS = 600_000;
-/** A limit that ends within this is waited for; a longer one is told to the caller. */
+/** Rate limits that end within this are waited out; longer ones are reported to the caller. */
 const LONGEST_WAIT_MS = 2_000;
 const PUBLIC_REQUESTS_PER_SECOND = 50;
 
 export interface ApiCall {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Behind the version: `/channels/1/messages`. */
+  /** Without the version: `/channels/1/messages`. */
   path: string;
   query?: Record<string, string>;
   body?: unknown;
   files?: { name: string; data: Buffer; contentType?: string }[];
-  /** Paths that hold the token of an interaction or a webhook go without ours. */
+  /** Omits our token, for paths with the token of an interaction or a webhook. */
   anonymous?: boolean;
 }
 
-/** Every part of the channel works with these. */
+/** Shared by all parts of the channel. */
 export interface Base {
   api: DiscordApi;
   clock: Clock;
@@ -57,10 +57,10 @@ export interface Base {
 }
 
 export interface DiscordApi {
-  /** Discord's answer, mostly JSON. Rejects with `CallFailed`. */
+  /** Discord's answer, usually JSON. Rejects with `CallFailed`. */
   call(call: ApiCall, signal?: AbortSignal): Promise<unknown>;
   get(path: string, signal?: AbortSignal, query?: Record<string, string>): Promise<unknown>;
-  /** What Discord refuses us at present. */
+  /** Calls that Discord currently refuses us. */
   forbidden: Forbidden;
   /** Aborts every call. */
   close(): void;
@@ -115,7 +115,7 @@ export function createApi(
       rest.setToken(token);
       try {
         const told = await untilAborted(rest.request(requestOf(call, over.signal)), over.signal);
-        // Somebody may be allowed to type and not to send.
+        // Permission to type does not imply permission to send.
         if (!isTyping) forbidden.clear(kind);
         limits.served(limited);
         return told;
@@ -140,7 +140,7 @@ export function createApi(
   return api;
 }
 
-/** Calls that need the same permissions: all messages in a channel, say, and typing there. */
+/** Calls that need the same permissions, such as all messages and typing in a channel. */
 function kindOf({ method, path, files = [], body }: ApiCall): string {
   const [, things, id, ...rest] = path.split('/');
   const what = rest
@@ -158,7 +158,7 @@ function kindOf({ method, path, files = [], body }: ApiCall): string {
   return `say in ${id} ${needs.filter(Boolean).join(' ')}`;
 }
 
-/** Of a webhook or an interaction: whoever has it speaks through that. */
+/** A webhook's or an interaction's token: whoever has it can send through that. */
 function tokenIn(path: string): string {
   return /^\/(?:webhooks|interactions)\/\d+\/([^/]+)/.exec(path)?.[1] ?? '';
 }
@@ -178,7 +178,7 @@ function requestOf(
   };
 }
 
-/** A limit without a time, or one that came again at once, would be run against again and again. */
+/** A limit without a time, or one that recurs at once, would be hit again and again. */
 function isTooLong({ retryAfter }: RateLimitData, refusals: number): boolean {
   return refusals > 1 || !(retryAfter > 0 && retryAfter <= LONGEST_WAIT_MS);
 }

@@ -1,7 +1,7 @@
 /**
- * The order of what is said, in each room by itself. A new session brings nothing of the time before it: in every room
- * where people talked, and in threads that began meanwhile, the messages after the newest stored one are fetched, and
- * stored before what is said since. Also asks once which stored threads are private.
+ * Keeps messages in order, per room. A new session omits the time before it: for every room where people
+ * talked, and for threads that began meanwhile, messages after the newest stored one are fetched, and stored
+ * before later ones. Also asks once which stored threads are private.
  */
 import type * as Discord from 'discord-api-types/v10';
 import type { ChannelState } from '../../core/channel.js';
@@ -15,7 +15,7 @@ import { roomOf } from './outbound.js';
 import { byAge, fieldsOf, idOf, isLater, isSnowflake, itemsOf, listOf, snowflakeAt } from './payload.js';
 import type { GatewaySession } from './session.js';
 
-/** Work on events: one after the other in a room, rooms side by side, each when it is not held. */
+/** Queues of work on events: sequential within a room, parallel across rooms, paused while held. */
 export function createLanes() {
   const tails = new Map<string, Promise<void>>();
   const held = new Map<string, Promise<unknown>>();
@@ -51,7 +51,7 @@ export function createLanes() {
       allHeld = null;
       releaseAll();
     },
-    /** Returns what releases it again. */
+    /** Returns a function that releases it. */
     hold(room: string): () => void {
       let release = () => {};
       const wait = new Promise<void>((resolve) => {
@@ -69,22 +69,22 @@ export function createLanes() {
 
 export type Lanes = ReturnType<typeof createLanes>;
 
-/** Guilds are told one by one after the login; one with an outage is not told. */
+/** Guilds arrive one by one after the login; one with an outage does not. */
 const GUILDS_MS = 3_000;
-/** Few at a time: replies go over the same API. */
+/** Few at a time: replies use the same API. */
 const SIDE_BY_SIDE = 3;
-/** As many messages as Discord gives at once. */
+/** The maximum that Discord returns at once. */
 const PAGE = 100;
-/** Of a room in which more was said, the newest matter most; so do threads in which something was said. */
+/** In a room with more messages, the newest matter most; so do threads with recent messages. */
 const MOST_PAGES = 20;
 const MOST_THREADS = 100;
-/** Older messages are not asked for. */
+/** Older messages are not fetched. */
 const HORIZON_MS = 7 * 86_400_000;
 
 export interface HeardRoom {
   address: Address;
   threadId: string | null;
-  /** Of the last message that is stored. */
+  /** Of the last stored message. */
   platformMessageId: string;
 }
 
@@ -108,7 +108,7 @@ export class CatchUp {
     private readonly stopping: AbortSignal,
   ) {}
 
-  /** A session began. Ends what an earlier call began. */
+  /** A session began. Ends the work of an earlier call. */
   begin(): void {
     this.parts.lanes.holdAll();
     this.over.abort();
@@ -143,7 +143,7 @@ export class CatchUp {
     await Promise.all(workers);
   }
 
-  /** Threads, and posts in forums, that began meanwhile: only in servers where people talked with us. */
+  /** Threads, and forum posts, that began meanwhile: only in servers where people talked with us. */
   private threadsBegun(rooms: readonly HeardRoom[]): HeardRoom[] {
     const known = new Set(rooms.map(roomOf));
     const guilds = new Set(rooms.map((room) => this.parts.directory.channel(roomOf(room))?.guildId ?? null));
@@ -163,7 +163,7 @@ export class CatchUp {
       .slice(0, MOST_THREADS);
   }
 
-  /** Threads came into view: what was said in them lately is fetched. */
+  /** Threads came into view: fetches their recent messages. */
   noteThreads(payload: unknown): void {
     const told = fieldsOf<Discord.GatewayThreadListSyncDispatchData>(payload);
     const ids = listOf<Discord.APIChannel>(told.threads).flatMap(({ id }) => idOf(id) ?? []);
@@ -194,7 +194,7 @@ export class CatchUp {
     return [];
   }
 
-  /** They tell the last message of each of their channels, which spares most calls. */
+  /** Guilds list the last message of each of their channels, which saves most calls. */
   private async allGuilds(signal: AbortSignal): Promise<void> {
     const told = new AbortController();
     this.guildTold = () => {
@@ -205,7 +205,7 @@ export class CatchUp {
     this.guildTold = () => {};
   }
 
-  /** Also where nobody has told us. */
+  /** True if the last message is unknown. */
   private isBehind(room: HeardRoom): boolean {
     const last = this.parts.directory.channel(roomOf(room))?.lastMessageId ?? null;
     return last === null || isLater(last, room.platformMessageId);
@@ -231,11 +231,11 @@ export class CatchUp {
     });
   }
 
-  /** The messages of a room after the last one that is stored, oldest first. */
+  /** The messages of a room after the last stored one, oldest first. */
   private async missedIn(room: string, last: string, signal: AbortSignal): Promise<MissedMessage[]> {
     const horizon = snowflakeAt(this.parts.clock.now() - HORIZON_MS);
     const first = await this.page(room, { after: isLater(horizon, last) ? horizon : last }, signal);
-    // Mostly that is all. Else the rest is fetched from the newest backwards.
+    // Usually that is all. Else the rest is fetched backwards from the newest.
     const known = first.at(-1)?.id;
     if (first.length < PAGE || known === undefined) return first;
     let rest: MissedMessage[] = [];
@@ -268,7 +268,7 @@ export class CatchUp {
       .sort(byAge);
   }
 
-  /** A guild was told. */
+  /** A guild arrived. */
   noteGuild() {
     return this.guildTold();
   }
@@ -283,7 +283,7 @@ interface MissedMessage {
   payload: unknown;
 }
 
-/** A private thread may be there twice: as a chat of its own, and from before as a thread of its channel. */
+/** A private thread may be listed twice: as a chat of its own, and formerly as a thread of its channel. */
 function latestOfEach(rooms: readonly HeardRoom[]): HeardRoom[] {
   const latest = new Map<string, HeardRoom>();
   for (const room of [...rooms].filter(isOfDiscord).sort(latestFirst)) {
@@ -304,8 +304,8 @@ function latestFirst(one: HeardRoom, other: HeardRoom): number {
 const ASKED = 'threads';
 
 /**
- * Private threads that older versions stored as threads of their channel become chats of their own. Never rejects; what
- * could not be found out is asked again at the next start.
+ * Turns private threads that older versions stored as threads of their channel into chats of their own. Never
+ * rejects; threads whose kind could not be determined are retried at the next start.
  */
 export async function tellPrivateThreads(
   parts: CatchUpParts,
@@ -350,7 +350,7 @@ async function kindOf(
       if (code === CODE.unknownChannel) {
         kind = 'gone';
       } else if (code === CODE.missingAccess) {
-        // Whoever may see a channel may see its threads, but for private ones.
+        // Access to a channel includes its threads, except private ones.
         await base.api.get(`/channels/${channel}`, signal);
         kind = 'private';
       } else {

@@ -1,6 +1,6 @@
 /**
- * Discord: the first and the last step of the route. The gateway's events are put into our words (`inbound.ts`) and handed in
- * in order (`listen.ts`); replies are cut and marked up (`outbound.ts`). This file joins the parts.
+ * Discord: the first and the last step of the route. Gateway events are converted (`inbound.ts`) and passed
+ * on in order (`listen.ts`); replies are cut and marked up (`outbound.ts`). This file connects the parts.
  */
 
 import * as Discord from 'discord-api-types/v10';
@@ -62,7 +62,7 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
       return me === null ? [] : [...new Set([me.name, me.username ?? me.name, ...directory.nicksOf(me.id)])];
     },
     buttons: true,
-    // Accounts with Nitro type twice as many.
+    // Accounts with Nitro may write twice as much.
     typedAtMost: [2_000, 4_000],
     status: () => (storing.status().connected ? connecting.status() : storing.status()),
 
@@ -124,7 +124,7 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
 
 export type DiscordChannel = ReturnType<typeof createDiscord>;
 
-/** For calls whose errors go out of the channel. */
+/** For calls whose errors leave the channel. */
 async function orFault<T>(failed: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -148,7 +148,7 @@ export function inviteLink(applicationId: string): string {
   return `https://discord.com/oauth2/authorize?client_id=${applicationId}&scope=${scope}&permissions=${PERMISSIONS}`;
 }
 
-/** For `doctor`: logs in, and names what Discord's settings forbid. */
+/** For `doctor`: logs in, and reports what Discord's settings forbid. */
 async function check({ api }: Base): Promise<{ identity: string; warnings: string[] }> {
   const [me, application, gateway] = await Promise.all([
     api.get('/users/@me').then((told) => fieldsOf<Discord.APIUser>(told)),

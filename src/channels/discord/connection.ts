@@ -1,6 +1,6 @@
 /**
- * The connection to Discord's gateway. The library connects, resumes the session and reconnects; here is decided when it
- * may try again. An outage, a refused token and a missing intent are retried with growing pauses, without end.
+ * The connection to Discord's gateway. The library connects, resumes and reconnects; this decides when it may
+ * retry. An outage, a refused token and a missing intent are retried indefinitely, with back-off.
  */
 
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
@@ -34,13 +34,13 @@ const INTENTS =
   Discord.GatewayIntentBits.DirectMessages |
   Discord.GatewayIntentBits.DirectMessageReactions |
   Discord.GatewayIntentBits.MessageContent;
-/** A connection that lasts this long has ended the outage before it. */
+/** A connection that lasts this long ends the outage before it. */
 const LASTING_MS = 60_000;
-/** A connection without a session is given up after this time. */
+/** A connection without a session is closed after this time. */
 const PATIENCE_MS = 180_000;
 const CLOSING_MS = 2_000;
 
-/** The state of the connection over all attempts, and the pauses between them. */
+/** State and back-off over all connection attempts. */
 function createPace({ clock, log, session, connecting }: ConnectionParts) {
   /** Attempts in a row without a lasting connection. */
   let failures = 0;
@@ -49,9 +49,9 @@ function createPace({ clock, log, session, connecting }: ConnectionParts) {
   let isReached = true;
   /** Discord has refused us, or the library has failed. */
   let mustPause = false;
-  /** How long Discord wants to be left alone. */
+  /** The wait that Discord asks for. */
   let waitMs = 0;
-  /** What the log says of this outage; null while there is none. */
+  /** The logged reason for this outage; null while there is none. */
   let logged: string | null = null;
 
   return {
@@ -75,7 +75,7 @@ function createPace({ clock, log, session, connecting }: ConnectionParts) {
       connecting.down(reason);
       mustPause ||= isSerious;
     },
-    /** The API did not even say where to connect to. */
+    /** The API did not even answer where to connect. */
     unreachable(error: unknown): void {
       const { reason, retryAfterMs } = failureOf(error);
       connecting.down(reason);
@@ -93,7 +93,7 @@ function createPace({ clock, log, session, connecting }: ConnectionParts) {
       upAt = null;
       const reason = connecting.status().lastError ?? '';
       const isLong = waitMs >= LONG_WAIT_MS;
-      // One line for an outage, and another where it is long or somebody has to act.
+      // One line per outage, and another if it is long or somebody has to act.
       if (!isAtOnce && (logged === null || ((mustPause || isLong) && logged !== reason))) {
         const words = isLong ? 'Discord limits the rate; waiting' : 'Discord connection failed; retrying';
         log.warn({ channel: 'discord', reason }, words);
@@ -119,7 +119,7 @@ interface ConnectionParts extends Base {
   take(packet: Packet): void;
 }
 
-/** Waits until the library may connect: to where, and with which session. null: not any more. */
+/** Waits until the library may connect; returns the address and the session. null: not any more. */
 async function admission(parts: ConnectionParts, pace: Pace, signal: AbortSignal) {
   for (let isFirst = true; !signal.aborted; isFirst = false) {
     if (!isFirst) await pace.pause(signal);
@@ -144,7 +144,7 @@ async function admission(parts: ConnectionParts, pace: Pace, signal: AbortSignal
   return null;
 }
 
-/** Connects, and serves until the library gives up, or has to be given up because it failed. */
+/** Connects, and serves until the library stops, or must be stopped because it failed. */
 async function serve(parts: ConnectionParts, pace: Pace, failed: AbortSignal, signal: AbortSignal) {
   const { session, clock, log } = parts;
   const over = new AbortController();
@@ -163,7 +163,7 @@ async function serve(parts: ConnectionParts, pace: Pace, failed: AbortSignal, si
     over.abort();
   }
 
-  /** The library asks before it connects. Where two of its recoveries run at once, the second gets no answer. */
+  /** The library asks before it connects. If two of its recoveries overlap, the second gets no answer. */
   async function beforeConnecting(): Promise<SessionInfo | null> {
     if (isWaiting || over.signal.aborted) return never;
     isWaiting = true;
@@ -197,7 +197,7 @@ async function serve(parts: ConnectionParts, pace: Pace, failed: AbortSignal, si
       retrieveSessionInfo: () =>
         shard.status === WebSocketShardStatus.Idle ? beforeConnecting() : session.info(),
       updateSessionInfo(_shard, info) {
-        // The library also drops the session where the gateway could not be reached.
+        // The library also drops the session if the gateway could not be reached.
         if (!over.signal.aborted && (info !== null || pace.isReached())) session.update(info);
       },
       waitForIdentify: () => countIdentify(parts, parts.state),
@@ -227,11 +227,11 @@ async function serve(parts: ConnectionParts, pace: Pace, failed: AbortSignal, si
     const words = closedWords(code);
     pace.down(pace.isReached() ? words : (relay?.fault() ?? fault ?? words));
     if (!isRefusedWith(code)) return;
-    // After these the library does not connect again.
+    // After these the library does not reconnect.
     session.update(null);
     giveUp(words);
   });
-  // An error that nobody listens to would end the process. The code with which Discord closes says what it is.
+  // An unhandled error event would end the process. Discord's close code tells the cause.
   shard.on(WebSocketShardEvents.Error, ({ message }) =>
     log.debug({ channel: 'discord', message }, 'Discord failed'),
   );
@@ -252,7 +252,7 @@ async function serve(parts: ConnectionParts, pace: Pace, failed: AbortSignal, si
 /** Discord keeps a session whose connection is closed with another code than 1000 and 1001. */
 async function close({ session, clock, log }: ConnectionParts, pace: Pace, shard: WebSocketShard) {
   if (shard.status === WebSocketShardStatus.Idle) return;
-  // The library forgets a socket that still connects: it is closed when the gateway greets us.
+  // The library forgets a socket that is still connecting: it is closed when the gateway greets us.
   if (shard.status === WebSocketShardStatus.Connecting && !pace.isReached()) return;
   const isClosed = new AbortController();
   const code = session.info() === null ? CloseCodes.Normal : CloseCodes.Resuming;
@@ -273,7 +273,7 @@ export function createConnection(parts: ConnectionParts) {
   const pace = createPace(parts);
   let failure = new AbortController();
   return {
-    /** Ends when the signal aborts and the connection is closed. Never rejects. */
+    /** Ends when the signal has aborted and the connection is closed. Never rejects. */
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         failure = new AbortController();
@@ -282,24 +282,24 @@ export function createConnection(parts: ConnectionParts) {
       }
       parts.connecting.down('the gateway was stopped');
     },
-    /** The library has thrown: gives up the connection and its session. */
+    /** The library has thrown: abandons the connection and its session. */
     fail: (reason: string) => failure.abort(reason),
   };
 }
 
 /**
- * The way to the gateway through a proxy. The library always connects directly, so it gets an address on this machine, from
- * which the connection is passed on. Nobody else knows the path.
+ * The route to the gateway through a proxy. The library always connects directly, so it gets a local address
+ * that relays the connection. The path is secret.
  */
 interface Relay {
   /** For the library, which adds a query. */
   url: string;
-  /** Why the last connection was not passed on; null where it was. */
+  /** Why the last connection was not relayed; null if it was. */
   fault(): string | null;
   close(): void;
 }
 
-/** null where no proxy is set. `gateway`: `wss://…`. `secret`: unguessable. */
+/** null if no proxy is set. `gateway`: `wss://…`. `secret`: unguessable. */
 async function openRelay(gateway: string, secret: string, outward: Outward): Promise<Relay | null> {
   const { protocol, hostname, port: given } = new URL(gateway);
   const isSecure = protocol === 'wss:';
@@ -318,7 +318,7 @@ async function relayTo(gateway: string, secret: string, outward: Outward): Promi
     passOn(request, socket, head, query ?? '');
   });
 
-  /** One end that is lost ends the other. */
+  /** The loss of one end closes the other. */
   function hold(socket: Duplex): void {
     open.add(socket);
     socket.on('error', () => socket.destroy());

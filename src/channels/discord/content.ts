@@ -1,4 +1,6 @@
-/** The text of a message in our words: names for ids, and in brackets what is neither words nor a file. Pure, and total. */
+/**
+ * A message's text: names instead of ids; in brackets, content that is neither text nor file. Pure, total.
+ */
 import * as Discord from 'discord-api-types/v10';
 import type { Attachment, ReplyTo } from '../../core/message.js';
 import { bracketed, mentioning } from '../kit/incoming.js';
@@ -8,7 +10,7 @@ import { type Fields, fieldsOf, hasFlag, idOf, idsOf, itemsOf, listOf, textOf } 
 
 export type Message = Fields<Discord.APIMessage>;
 
-/** What is known where the message was said. */
+/** The context of a message. */
 export interface MessageSetting {
   me: Me;
   directory: Directory;
@@ -17,7 +19,7 @@ export interface MessageSetting {
   place: ChannelPlace;
 }
 
-/** null where nothing can be seen. */
+/** null if nothing is visible. */
 export function saidIn(message: Message, around: MessageSetting): string | null {
   const typed = withoutOpeningMention(textOf(message.content) ?? '', around);
   const words = [
@@ -28,7 +30,7 @@ export function saidIn(message: Message, around: MessageSetting): string | null 
   return [...postTitle(message, around), ...words].join('\n');
 }
 
-/** Names that stand in it for people, roles and channels. */
+/** Names in it for people, roles and channels. */
 export function mentionsIn(message: Message, around: MessageSetting): { mentions?: string[] } {
   const { user, role, channel } = namesIn(message, around);
   const named = (found: Markup) =>
@@ -41,7 +43,7 @@ export function mentionsIn(message: Message, around: MessageSetting): { mentions
   );
 }
 
-/** Whether it passes on somebody else's words; Discord does not say whose. */
+/** Whether it forwards another message; Discord does not tell the author. */
 export function isForward(message: Message): boolean {
   return (
     fieldsOf<Discord.APIMessageReference>(message.message_reference).type ===
@@ -49,7 +51,7 @@ export function isForward(message: Message): boolean {
   );
 }
 
-/** The message that this one answers, as far as Discord sent it along. */
+/** The message that this one answers, as far as Discord included it. */
 export function replyOf(message: Message, around: MessageSetting): ReplyTo | null {
   if (message.type !== Discord.MessageType.Reply || isForward(message)) return null;
   const reference = fieldsOf<Discord.APIMessageReference>(message.message_reference);
@@ -62,7 +64,7 @@ export function replyOf(message: Message, around: MessageSetting): ReplyTo | nul
     platformMessageId,
     senderName: nameOf(fieldsOf(replied?.author)),
     text: replied === null ? '' : repliedText(replied, around),
-    // Discord does not say whose words they were.
+    // Discord does not tell their author.
     ...(replied !== null && forwardedIn(replied).length > 0 ? { forwardedFrom: '' } : {}),
     ...(isElsewhere ? { elsewhere: true } : {}),
     ours: !isElsewhere && replied !== null && isOurs(replied, around),
@@ -85,7 +87,7 @@ function repliedText(replied: Message, around: MessageSetting): string {
     .join('\n');
 }
 
-/** Said by our bot, or through a webhook of ours, also one that an earlier process used or that is gone. */
+/** By our bot, or through a webhook of ours, even one of an earlier process or one since deleted. */
 export function isOurs(
   message: Message,
   { me, isOurWebhook }: Pick<MessageSetting, 'me' | 'isOurWebhook'>,
@@ -95,12 +97,12 @@ export function isOurs(
   return webhook !== undefined && (message.application_id === me.applicationId || isOurWebhook(webhook));
 }
 
-/** Also those of a message that is forwarded with it. */
+/** Includes those of a forwarded message. */
 export function filesOf(message: Message): Attachment[] {
   return filesIn(message, idOf(message.id) ?? '', idOf(message.channel_id) ?? '');
 }
 
-/** Those of the message that it answers. */
+/** Files of the message that it answers. */
 export function filesOfReply(message: Message): Attachment[] {
   const replied = repliedIn(message);
   if (replied === null || message.type !== Discord.MessageType.Reply || isForward(message)) return [];
@@ -117,7 +119,7 @@ function filesIn(message: Message, messageId: string, channelId: string): Attach
   });
 }
 
-/** By name, or by the role that was made for our bot; not with everyone else. */
+/** By name, or by our bot's own role; @everyone does not count. */
 export function mentionsUs(message: Message, around: MessageSetting): boolean {
   return (
     listOf<Discord.APIUser>(message.mentions).some(({ id }) => id === around.me.id) ||
@@ -129,7 +131,7 @@ function isOurRole(role: string, { me, directory, place }: MessageSetting): bool
   return place.guildId !== null && directory.role(place.guildId, role)?.botId === me.id;
 }
 
-/** A post in a forum begins with its title, which mostly is the question. */
+/** A forum post begins with its title, which is usually the question. */
 function postTitle({ id }: Message, { directory, place }: MessageSetting): string[] {
   if (place.threadId === null || id !== place.threadId) return [];
   const title = directory.channel(place.threadId)?.name;
@@ -157,7 +159,7 @@ function shown(content: Message, around: MessageSetting): string[] {
       bracketed(textOf(name) ? `sticker ${textOf(name)}` : 'sticker'),
     ),
     typeof poll === 'object' && poll !== null ? pollText(poll) : '',
-    // Boxes of bots and webhooks; a preview of a link is of another type.
+    // Embeds of bots and webhooks; link previews are of another type.
     ...listOf<Discord.APIEmbed>(content.embeds)
       .filter(({ type }) => type === 'rich')
       .map(({ title, description }) => [textOf(title), textOf(description)].filter(Boolean).join('\n')),
@@ -177,7 +179,7 @@ function pollText(told: object): string {
 /** Discord nests them three deep. */
 const DEEPEST = 10;
 
-/** The words of a message that is made of components: Discord gives it no text of its own. */
+/** The text of a message made of components, which has no text of its own. */
 function componentsText(components: unknown, depth = 0): string {
   if (depth > DEEPEST) return '';
   return listOf<Discord.APITextDisplayComponent & Discord.APIContainerComponent>(components)
@@ -192,7 +194,7 @@ function componentsText(components: unknown, depth = 0): string {
     .join('\n');
 }
 
-/** The names behind ids; undefined leaves the markup as it is. */
+/** Names by id; undefined keeps the markup. */
 interface Names {
   user(id: string): string | undefined;
   role(id: string): string | undefined;
@@ -218,7 +220,7 @@ type Markup = Record<string, string | undefined>;
 const MARKUP =
   /<(?:@!?(?<user>\d{1,20})|@&(?<role>\d{1,20})|#(?<channel>\d{1,20})|a?:(?<emoji>\w{2,32}):\d{1,20}|\/(?<command>[^<>:]{1,100}):\d{1,20}|t:(?<time>-?\d{1,13})(?::[A-Za-z])?)>/g;
 
-/** Discord's markup for names (`<@123>`), as people see it. */
+/** Replaces Discord's markup for names (`<@123>`) by what people see. */
 function inWords(text: string, names: Names): string {
   return text.replace(MARKUP, (markup, ...rest) => {
     const { user, role, channel, emoji, command, time } = rest.at(-1) as Markup;
@@ -235,13 +237,13 @@ function withSign(sign: string, name: string | undefined): string | undefined {
   return name === undefined ? undefined : sign + name;
 }
 
-/** Discord shows a time in everybody's own zone; here it is in UTC. */
+/** Discord shows a time in the reader's zone; here it is in UTC. */
 function moment(ms: number): string | undefined {
   if (!(Math.abs(ms) <= 8.64e15)) return undefined;
   return `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 }
 
-/** Without our mention before a command: `<@bot> /reset` is `/reset`. */
+/** Removes our mention before a command: `<@bot> /reset` becomes `/reset`. */
 function withoutOpeningMention(text: string, around: MessageSetting): string {
   const match = /^\s*<@([!&]?)(\d{1,20})>\s*(?=[/\uff0f])/.exec(text);
   if (match === null) return text;

@@ -1,4 +1,4 @@
-/** Discord, for the list of channels. */
+/** Discord's entry in the list of channels. */
 import { describeChannel } from '../kit/descriptor.js';
 import { discordOptions } from './options.js';
 
@@ -7,7 +7,7 @@ export const discord = describeChannel({
   label: 'Discord',
   options: discordOptions,
   secrets: ['token'],
-  // https://discord.com/developers/docs/reference#snowflakes: people, channels and servers have ids of the same form.
+  // https://discord.com/developers/docs/reference#snowflakes: people, channels and servers share a form.
   ids: {
     expected: 'discord_112233445566778899, the id of a person, a channel or a server',
     kindOf: (address) => (/^\d{15,20}$/.test(address) ? 'unknown' : null),

@@ -1,6 +1,6 @@
 /**
- * Who and what is where: our own bot, guilds, their channels and roles. The gateway tells of them when a session begins;
- * they outlive a connection, and a new session brings them up to date. What it did not tell of is looked up.
+ * Our own bot, the guilds, their channels and roles. The gateway lists them at the start of a session; they
+ * outlive a connection, and a new session updates them. Missing ones are looked up.
  */
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
@@ -25,9 +25,9 @@ import {
 export interface Me {
   id: string;
   name: string;
-  /** The name of the account, where it is another one. */
+  /** The account's name, if different. */
   username?: string;
-  /** The application that the bot belongs to, mostly with the same id: its webhooks' messages carry it. */
+  /** The bot's application, usually with the same id: messages of its webhooks carry it. */
   applicationId: string;
 }
 
@@ -55,11 +55,11 @@ export function createIdentity({ api }: Base) {
     /** null before the first login. */
     known: () => me,
     note,
-    /** As a process before was told. */
+    /** As stored by an earlier process. */
     restore(known: Me): void {
       me = known;
     },
-    /** Asks where it is not known. Rejects when Discord cannot be asked. */
+    /** Asks Discord if unknown. Rejects when Discord cannot be asked. */
     async ask(signal?: AbortSignal): Promise<Me> {
       const found = me ?? note(await api.get('/users/@me', signal));
       if (found === null) throw new Error('Discord does not say which bot this is');
@@ -68,7 +68,7 @@ export function createIdentity({ api }: Base) {
   };
 }
 
-/** As shown in a guild, else everywhere, else the name of the account. */
+/** The nickname in the guild, else the display name, else the account's name. */
 export function nameOf(user: Fields<Discord.APIUser>, nick?: unknown): string {
   return textOf(nick) || textOf(user.global_name) || textOf(user.username) || idOf(user.id) || '';
 }
@@ -87,26 +87,26 @@ interface KnownChannel {
   name: string;
   /** null for a direct chat. */
   guildId: string | null;
-  /** Of a thread, the channel it belongs to. */
+  /** A thread's channel. */
   parentId: string | null;
-  /** As told when this session began; null where it was not. */
+  /** As listed at the start of this session; null if it was not. */
   lastMessageId: string | null;
 }
 
 interface Role {
   name: string;
   permissions: bigint;
-  /** The bot that the role was made for when it was invited. */
+  /** The bot for which the role was created on invitation. */
   botId: string | null;
 }
 
 interface Guild {
   name: string;
   ownerId: string | null;
-  /** How far it is boosted: the size of its files depends on it. */
+  /** Boost level, which determines the maximum file size. */
   premiumTier: number;
   roles: Map<string, Role>;
-  /** Members' own names there, by person; Discord mostly tells only of the bot itself. */
+  /** Nicknames by person; Discord usually sends only the bot's own. */
   nicks: Map<string, string>;
 }
 
@@ -124,7 +124,7 @@ export class Directory {
   readonly #channels = new Map<string, KnownChannel>();
   #awaited = new Set<string>();
 
-  /** Takes note of an event of the gateway; most say nothing of interest. */
+  /** Learns from an event of the gateway; most contain nothing relevant. */
   note(kind: string, payload: unknown): void {
     if (kind === 'READY') this.#noteReady(payload);
     else if (kind === 'GUILD_CREATE' || kind === 'GUILD_UPDATE') this.noteGuild(payload);
@@ -136,7 +136,7 @@ export class Directory {
     else if (/^(CHANNEL|THREAD)_(CREATE|UPDATE)$/.test(kind)) this.noteChannel(payload);
   }
 
-  /** Takes note of what the API says of a channel. Returns it; null where it is none. */
+  /** Learns from the API's description of a channel, and returns it; null if it is none. */
   noteChannel(payload: unknown, inGuild?: string): KnownChannel | null {
     const told = fieldsOf<Discord.APIThreadChannel>(payload);
     const id = idOf(told.id);
@@ -188,7 +188,7 @@ export class Directory {
     return channel === undefined ? null : placeIn(channelId, channel, channel.guildId);
   }
 
-  /** All known threads, private ones, too. */
+  /** All known threads, including private ones. */
   threads(): { id: string; lastMessageId: string | null; guildId: string | null }[] {
     return [...this.#channels].flatMap(([id, { parentId, lastMessageId, guildId }]) =>
       parentId === null ? [] : [{ id, lastMessageId, guildId }],
@@ -200,7 +200,7 @@ export class Directory {
     return this.#guilds.get(guildId)?.premiumTier ?? 0;
   }
 
-  /** The names of somebody in the guilds that have one of their own for them. */
+  /** A person's nicknames in all guilds. */
   nicksOf(userId: string): string[] {
     return [...new Set([...this.#guilds.values()].flatMap(({ nicks }) => nicks.get(userId) ?? []))];
   }
@@ -214,7 +214,7 @@ export class Directory {
     return [guildId, ...memberRoles].some((id) => holdsManagement(guild.roles.get(id)?.permissions ?? 0n));
   }
 
-  /** How many guilds were announced and not told of yet. */
+  /** Number of guilds announced but not yet received. */
   awaited(): number {
     return this.#awaited.size;
   }
@@ -224,7 +224,7 @@ export class Directory {
     if (!Array.isArray(guilds)) return;
     this.#awaited = new Set(listOf<Discord.APIGuild>(guilds).flatMap(({ id }) => idOf(id) ?? []));
     for (const id of [...this.#guilds.keys()]) if (!this.#awaited.has(id)) this.#forgetGuild(id);
-    // Each guild tells it anew; until then nobody knows what was said since.
+    // Each guild sends it again; until then newer messages may be missing.
     for (const channel of this.#channels.values()) channel.lastMessageId = null;
   }
 
@@ -232,7 +232,7 @@ export class Directory {
     const { id: told, unavailable } = fieldsOf<Discord.APIGuild & { unavailable: boolean }>(payload);
     const id = idOf(told);
     if (id === undefined) return;
-    // Unavailable: Discord has an outage, and we are still in it.
+    // Unavailable: Discord has an outage, and we are still in the guild.
     if (unavailable !== true) this.#forgetGuild(id);
     this.#awaited.delete(id);
   }
@@ -273,12 +273,12 @@ export class Directory {
   }
 }
 
-/** Of a set of permissions. */
+/** Whether a set of permissions includes managing the guild. */
 export function holdsManagement(permissions: bigint): boolean {
   return (permissions & MANAGEMENT) !== 0n;
 }
 
-/** Where something was said. A channel that nobody tells of is a chat of its own. */
+/** Where a message is. A channel that Discord does not describe counts as a chat of its own. */
 export function placeOf(
   directory: Directory,
   channelId: string,
@@ -289,7 +289,7 @@ export function placeOf(
   return directory.place(channelId) ?? placeIn(channelId, channel, guildId ?? null);
 }
 
-/** The parent of any other channel than a thread is a category. */
+/** The parent of a channel that is no thread is a category. */
 function parentOf({ type, parent_id }: Fields<Discord.APIThreadChannel>): string | null {
   return THREADS.has(numberOf(type) ?? 0) ? (idOf(parent_id) ?? null) : null;
 }
@@ -328,10 +328,10 @@ function rolesOf(roles: unknown[]): Map<string, Role> {
   );
 }
 
-/** More than ten minutes. Longer than that, newer messages should not wait. */
+/** More than ten minutes. Newer messages should not wait longer. */
 const MOST_TRIES = 15;
 
-/** Retries all but what is refused. Never rejects. */
+/** Retries all failures except refusals. Never rejects. */
 export async function persistently(
   { clock, log }: Base,
   signal: AbortSignal,
@@ -355,7 +355,7 @@ export async function persistently(
   }
 }
 
-/** Asks for guilds and channels that the gateway did not tell of: to a process that resumes a session it tells of none. */
+/** Looks up guilds and channels that the gateway did not send: a resumed session sends none. */
 export function createLookup(base: Base, directory: Directory, signal: AbortSignal) {
   const { api } = base;
   const guilds = new LRUCache<string, Promise<void>>({ max: MOST_NOTED });
@@ -374,10 +374,10 @@ export function createLookup(base: Base, directory: Directory, signal: AbortSign
   return {
     isNeeded(kind: string, room: string, guildId: string): boolean {
       if (directory.guildName(guildId) === null) return true;
-      // An interaction says by itself where its channel belongs.
+      // An interaction itself tells its channel's parent.
       return kind !== 'INTERACTION_CREATE' && directory.place(room) === null;
     },
-    /** From then on both are known, as far as Discord says. Never rejects. */
+    /** Then both are known, as far as Discord tells. Never rejects. */
     async find(room: string, guildId: string): Promise<void> {
       if (directory.guildName(guildId) === null) {
         const asked = guilds.get(guildId) ?? findGuild(guildId);
@@ -394,7 +394,7 @@ export function createLookup(base: Base, directory: Directory, signal: AbortSign
   };
 }
 
-/** Who manages a guild: remembered for some minutes, a no only for seconds. Rejects when Discord cannot be asked. */
+/** Whether somebody manages a guild: "yes" is cached for minutes, "no" for seconds. May reject. */
 export function createAdministrators({ api, clock }: Base, directory: Directory) {
   /** By guild and person. */
   const asked = createLookupCache(ask, { most: MOST_NOTED, clock });

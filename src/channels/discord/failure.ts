@@ -1,6 +1,6 @@
 /**
- * Failed calls: the reason in one form, what it means for a message, and when such a call may be made again. Discord bans
- * the address after ten thousand refused calls in ten minutes, and the token is in none of the reasons.
+ * Failed calls: the reason in one form, its meaning for a message, and when to retry. Discord bans the
+ * address after 10,000 refused calls in ten minutes. No reason contains the token.
  */
 import { DiscordAPIError, HTTPError, RateLimitError } from '@discordjs/rest';
 import { LRUCache } from 'lru-cache';
@@ -9,18 +9,18 @@ import type { Clock } from '../../core/clock.js';
 import { backoffMs } from '../kit/supervise.js';
 
 export interface DiscordFailure {
-  /** For a log or a report. Never holds the token. */
+  /** For a log or a report. Never contains the token. */
   reason: string;
-  /** Discord's own code for what is wrong (50013); null where it told none. */
+  /** Discord's error code (such as 50013); null if it gave none. */
   code: number | null;
-  /** Of HTTP; null where nobody answered. */
+  /** HTTP status; null if nobody answered. */
   status: number | null;
   retryAfterMs: number | null;
 }
 
 const TOKEN_HINT = ' (is channels.discord.token the one that the developer portal gave?)';
 
-/** Discord's codes that are worth acting on. */
+/** The error codes that are handled. */
 export const CODE = {
   unknownChannel: 10003,
   unknownMessage: 10008,
@@ -39,14 +39,14 @@ export const CODE = {
   noHistoryToReplyTo: 160002,
 } as const;
 
-/** A call of the API that failed. Its reason holds none of the tokens of the call. */
+/** A failed API call. Its reason contains none of the call's tokens. */
 export class CallFailed extends Error {
   constructor(readonly failure: DiscordFailure) {
     super(failure.reason);
   }
 }
 
-/** The call was not answered in time, or is not waited for any more. */
+/** The call timed out, or its caller stopped waiting. */
 export class Aborted extends Error {
   override readonly name = 'Aborted';
 }
@@ -56,7 +56,7 @@ export function failureOf(error: unknown): DiscordFailure {
   const nothing = { code: null, status: null, retryAfterMs: null };
   if (error instanceof DiscordAPIError) {
     const { status, code, message } = error;
-    // No number: it was not Discord that answered, but something before it.
+    // No number: not Discord answered, but something in front of it.
     const told = typeof code === 'number' ? ` (code ${code})` : '';
     const hint = status === 401 ? TOKEN_HINT : '';
     const reason = `Discord answers ${status}${told}: ${message.replaceAll('\n', '; ')}${hint}`;
@@ -95,8 +95,8 @@ export type NotSent =
   | Extract<SendResult, { kind: 'unreachable' }>;
 
 /**
- * A wrong token (401), limits, and what Discord itself did not answer pass; any other refusal is final. A message that
- * arrived all the same is found by its key.
+ * A wrong token (401), limits, and errors not from Discord itself may pass; any other refusal is final. A
+ * message that arrived nevertheless is found by its key.
  */
 export function sendResult(failure: DiscordFailure): NotSent {
   const { reason, retryAfterMs, status, code } = failure;
@@ -117,7 +117,7 @@ export function areButtonsRefused({ code, reason }: DiscordFailure): boolean {
   return code === CODE.invalidForm && reason.includes('components');
 }
 
-/** The codes with which Discord closes the gateway's connection. */
+/** Codes with which Discord closes the gateway's connection. */
 const CLOSED: Record<number, string> = {
   4004: `Discord refuses the token${TOKEN_HINT}`,
   4008: 'Discord’s gateway says that we send too much',
@@ -139,22 +139,22 @@ export function isRefusedWith(code: number): boolean {
   return REFUSED.has(code);
 }
 
-/** How many things of one kind the channel remembers. */
+/** Size of the channel's caches. */
 export const MOST_NOTED = 1_000;
-/** Whoever asks for a longer wait is not believed. */
+/** A request for a longer wait is not credible. */
 const LONGEST_LIMIT_MS = 7 * 24 * 3_600_000;
 /** A wait that a person would ask about. */
 export const LONG_WAIT_MS = 60_000;
 const ALL_CALLS = '';
 
-/** The waits that Discord asks for (429), by kind of call or for all. The pauses between refusals in a row grow. */
+/** The waits that Discord asks for (429), by kind of call or for all. Refusals in a row make them longer. */
 export function createLimits(clock: Clock) {
   const limits = new LRUCache<string, { refusals: number; until: number; reason: string }>({
     max: MOST_NOTED,
   });
 
   return {
-    /** Why such a call may not be made now; null where it may. */
+    /** Why such a call may not be made now; null if it may. */
     reason(kind: string): DiscordFailure | null {
       const [limit] = [limits.get(kind), limits.get(ALL_CALLS)]
         .flatMap((each) => each ?? [])
@@ -171,7 +171,7 @@ export function createLimits(clock: Clock) {
       const wantedMs = Math.min(failure.retryAfterMs ?? 0, LONGEST_LIMIT_MS);
       const retryAfterMs = Math.max(wantedMs, backoffMs(refusals - 1));
       const until = clock.now() + retryAfterMs;
-      // A long one is read long after it was written: it says until when.
+      // A long wait is read about long after it was logged: gives the time of its end.
       const when =
         retryAfterMs < LONG_WAIT_MS
           ? `for ${Math.ceil(retryAfterMs / 1000)} s`
@@ -181,7 +181,7 @@ export function createLimits(clock: Clock) {
       return { ...failure, reason, retryAfterMs };
     },
 
-    /** Such a call was answered. One that was made before the wait began does not end it. */
+    /** Such a call was answered. One made before the wait began does not end it. */
     served(kind: string): void {
       for (const key of [kind, ALL_CALLS]) {
         if ((limits.get(key)?.until ?? 0) <= clock.now()) limits.delete(key);
@@ -193,9 +193,9 @@ export function createLimits(clock: Clock) {
 const FIRST_PAUSE_MS = 60_000;
 const LONGEST_PAUSE_MS = 3_600_000;
 const WINDOW_MS = 600_000;
-/** Of Discord's ten thousand, our share. */
+/** Our share of Discord's 10,000. */
 const MOST_IN_WINDOW = 2_000;
-/** With these, every call of the same kind is refused. */
+/** Codes after which every call of the same kind is refused. */
 const LASTING = new Set<number | null>([
   CODE.missingAccess,
   CODE.missingPermissions,
@@ -207,8 +207,8 @@ const LASTING = new Set<number | null>([
 export type Forbidden = ReturnType<typeof createForbidden>;
 
 /**
- * What the bot may not do is left alone for a while, longer each time, until Discord tells of a change of roles or
- * channels. Where far too many calls are refused, none is made for some minutes.
+ * Calls that the bot is not permitted to make are suspended, longer each time, until Discord reports a change
+ * of roles or channels. If far too many calls are refused, all are suspended for some minutes.
  */
 export function createForbidden(clock: Clock) {
   /** By kind of call. */
@@ -219,7 +219,7 @@ export function createForbidden(clock: Clock) {
   let refused: number[] = [];
 
   return {
-    /** Why such a call may not be made now; null where it may. */
+    /** Why such a call may not be made now; null if it may. */
     reason(kind: string): DiscordFailure | null {
       const bar = bars.get(kind);
       const barredMs = (bar?.until ?? 0) - clock.now();
@@ -236,7 +236,7 @@ export function createForbidden(clock: Clock) {
       const reason = `Discord refused ${MOST_IN_WINDOW} calls within ten minutes; pausing for ${Math.ceil(retryAfterMs / 1000)} s`;
       return { reason, code: null, status: 429, retryAfterMs };
     },
-    /** The answer to any call. Discord does not count a limit that is shared with others. */
+    /** The answer to any call. Discord does not count a limit shared with others. */
     count(status: number, scope: string | null): void {
       if (status === 401 || status === 403 || (status === 429 && scope !== 'shared'))
         refused.push(clock.now());
@@ -249,12 +249,12 @@ export function createForbidden(clock: Clock) {
     },
     /** Such a call was not refused. */
     clear: (kind: string) => void bars.delete(kind),
-    /** Roles or channels have changed: each may be tried once more. */
+    /** Roles or channels have changed: each may be retried once. */
     lift(): void {
       lifts += 1;
       for (const bar of bars.values()) bar.until = 0;
     },
-    /** Somebody has written in a direct chat: perhaps they take messages again. */
+    /** Somebody wrote in a direct chat: they may accept messages again. */
     liftIn(room: string): void {
       for (const [kind, bar] of bars.entries()) if (kind.includes(room)) bar.until = 0;
     },

@@ -1,6 +1,6 @@
 /**
- * Files: received ones in our words, and fetched; how large a sent one may be; recordings as voice messages. A link expires
- * after a day, so `source` says which message to ask for a new one.
+ * Files: lists and fetches received ones, limits the size of sent ones, and makes voice messages of
+ * recordings. A link expires after a day, so `source` names the message to ask for a new one.
  */
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
@@ -14,12 +14,12 @@ import { failureOf, isRefusal, MOST_NOTED } from './failure.js';
 import { roomOf } from './outbound.js';
 import { type Fields, fieldsOf, idOf, listOf, numberOf, textOf } from './payload.js';
 
-/** What it takes to fetch a file at any later time. */
+/** What fetching a file later requires. */
 interface Source {
   channel: string;
   message: string;
   attachment: string;
-  /** As it was signed last; good for about a day. */
+  /** Last signed link; valid for about a day. */
   url: string;
 }
 
@@ -70,7 +70,7 @@ const PASSING = new Set([408, 425, 429]);
 interface FetchOptions {
   maxBytes: number;
   signal: AbortSignal;
-  /** As configured; links may lead there, too. */
+  /** As configured; links may also lead there. */
   apiRoot: string;
   outward: Outward;
 }
@@ -133,19 +133,19 @@ async function attempt(
 
 const MIB = 1024 * 1024;
 const USUAL_BYTES = 10 * MIB;
-/** By the tier of the server's boosts. */
+/** By the server's boost level. */
 const BYTES_BY_TIER = [USUAL_BYTES, USUAL_BYTES, 50 * MIB, 100 * MIB];
 
 export type Uploads = ReturnType<typeof createUploads>;
 
-/** How large a sent file may be: by the server's boosts, as the newest command told it, less where one was refused. */
+/** Maximum size of a sent file: by the server's boost level or the newest command; lower after a refusal. */
 export function createUploads(directory: Directory) {
   /** By guild, or by room in direct chats. */
   const most = new LRUCache<string, { told?: number; allowed?: number }>({ max: MOST_NOTED });
   const keyOf = (room: string) => directory.channel(room)?.guildId ?? room;
 
   return {
-    /** Discord told with a command in this room how large the files of its answer may be. */
+    /** With a command, Discord gives the maximum file size for the answer in this room. */
     note: (room: string, bytes: number) => void most.set(keyOf(room), { told: bytes }),
     noteRefused(to: Recipient, bytes: number): void {
       const key = keyOf(roomOf(to));
@@ -160,12 +160,12 @@ export function createUploads(directory: Directory) {
   };
 }
 
-/** Discord shows a point of the wave for each tenth of a second, and at most this many. */
+/** Discord shows one point of the waveform per tenth of a second, and at most this many. */
 const MOST_POINTS = 256;
-/** How loud it was is not known: a line of one height. */
+/** The loudness is unknown: a flat line. */
 const HEIGHT = 64;
 
-/** What makes a voice message of a file. Only the bot itself may send one. */
+/** Turns a file into a voice message. Only the bot itself may send one. */
 export interface VoiceForm {
   flags: number;
   attachments: [{ id: '0'; filename: string; duration_secs: number; waveform: string }];

@@ -1,6 +1,6 @@
 /**
- * Discord's events in our words. Pure, and total: any payload becomes an event or nothing. Our own messages (also through
- * our webhooks), those of other bots unless they are wanted, and Discord's announcements are nothing.
+ * Discord's events as the gateway's. Pure and total: any payload becomes an event or nothing. Our own
+ * messages (also via webhooks), other bots' unless enabled, and Discord's announcements become nothing.
  */
 
 import * as Discord from 'discord-api-types/v10';
@@ -33,13 +33,13 @@ export interface Known {
   directory: Directory;
   /** By its id. */
   isOurWebhook(id: string): boolean;
-  /** Whether other bots and webhooks are heard. */
+  /** Whether messages of other bots and webhooks are accepted. */
   bots: boolean;
 }
 
-/** What people say; the other types are Discord's own announcements. */
+/** People's messages; the other types are Discord's own announcements. */
 const SAID = new Set<unknown>([Discord.MessageType.Default, Discord.MessageType.Reply]);
-/** What bots answer to commands. */
+/** Bots' answers to commands. */
 const ANSWERED = new Set<unknown>([
   Discord.MessageType.ChatInputCommand,
   Discord.MessageType.ContextMenuCommand,
@@ -68,7 +68,7 @@ function eventOf(kind: string, payload: unknown, known: Known): InboundEvent | n
   }
 }
 
-/** The place of a message that is heard; null for one that is not. */
+/** The place of an accepted message; null for others. */
 function heard(message: Message & { guild_id?: unknown }, known: Known) {
   const id = idOf(message.id);
   const channelId = idOf(message.channel_id);
@@ -117,7 +117,7 @@ function messageOf(message: Message & { member?: unknown }, known: Known): Inbou
   };
 }
 
-/** Discord sends the same event for a preview and for a pin: then it has no time of an edit, or an old one. */
+/** Discord sends the same event for a preview and for a pin: then its edit time is absent or old. */
 function editOf(message: Message, known: Known): InboundEvent | null {
   const editedAt = millis(message.edited_timestamp);
   const found = heard(message, known);
@@ -148,7 +148,7 @@ function deletionOf(
   return { kind: 'deleted', chat: chatOf(place), platformMessageIds };
 }
 
-/** Discord does not always say who wrote the message: then the store knows whether it was one of ours. */
+/** Discord does not always name the message's author: then the store knows whether it was ours. */
 function reactionOf(
   reaction: Fields<Discord.GatewayMessageReactionAddDispatchData>,
   { me, directory, isOurWebhook }: Known,
@@ -164,7 +164,7 @@ function reactionOf(
   if (author !== undefined && author !== me.id && !isOurWebhook(author)) return null;
   const emoji = fieldsOf<Discord.APIEmoji>(reaction.emoji);
   const name = textOf(emoji.name);
-  // One of Discord's own emoji has no id.
+  // Discord's own emoji have no id.
   const sign = idOf(emoji.id) === undefined ? name : `:${name ?? 'emoji'}:`;
   if (!sign) return null;
   return {

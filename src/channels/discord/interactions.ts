@@ -1,6 +1,6 @@
 /**
- * Native commands and pressed buttons, which wait for an answer: Discord shows a failure unless it hears of one within
- * three seconds. What takes longer is announced first, and follows within fifteen minutes.
+ * Native commands and pressed buttons: Discord shows a failure unless it gets an answer within three seconds.
+ * A slower answer is announced first, and must follow within fifteen minutes.
  */
 import * as Discord from 'discord-api-types/v10';
 import type { ChoiceOutcome, Reception, SendResult } from '../../core/channel.js';
@@ -12,10 +12,10 @@ import { type Content, withoutButtons } from './outbound.js';
 import { fieldsOf, hasFlag, idOf, textOf } from './payload.js';
 import type { Outgoing, Resends } from './resend.js';
 
-/** Of Discord's three seconds, our share before a late answer is announced. */
+/** Our share of Discord's three seconds, after which an answer is announced. */
 const ANNOUNCE_MS = 1_800;
 const EXPIRES_MS = 14 * 60_000;
-/** With these, there is nothing left to answer to. */
+/** Codes after which there is nothing left to answer. */
 const GONE = new Set<number | null>([
   CODE.unknownInteraction,
   CODE.unknownWebhook,
@@ -29,7 +29,7 @@ export interface Interaction {
   applicationId: string;
 }
 
-/** A call of an interaction: it goes without our token. */
+/** A call for an interaction: without our token. */
 function callback({ id, token }: Interaction, type: Discord.InteractionResponseType, data?: object): ApiCall {
   const path = `/interactions/${id}/${token}/callback`;
   return { method: 'POST', path, query: { with_response: 'true' }, body: { type, data }, anonymous: true };
@@ -45,12 +45,12 @@ function followUp({ applicationId, token }: Interaction, body: object): ApiCall 
   return { method: 'POST', path, query: { wait: 'true' }, body, anonymous: true };
 }
 
-/** Only the person who gave the command or pressed the button sees it. */
+/** Visible only to the person who gave the command or pressed the button. */
 function privately(content: string) {
   return { content, flags: Discord.MessageFlags.Ephemeral, allowed_mentions: { parse: [] } };
 }
 
-/** One that waits: its steps run one after the other. */
+/** A pending interaction: its steps run one after the other. */
 interface PendingInteraction extends Interaction {
   before: Promise<unknown>;
   cancelTimers(): void;
@@ -58,7 +58,7 @@ interface PendingInteraction extends Interaction {
 
 const justCome = () => ({ before: Promise.resolve(), cancelTimers() {} });
 
-/** The interactions that wait. Each is announced in time, and expires when Discord takes no answer any more. */
+/** The pending interactions. Each is announced in time, and expires when Discord accepts no more answers. */
 function createWaiting<One extends PendingInteraction>(
   { clock }: Base,
   announce: (one: One) => Promise<void>,
@@ -81,7 +81,7 @@ function createWaiting<One extends PendingInteraction>(
     inTurn,
     forget,
     get: (id: string) => waiting.get(id),
-    /** From now on it waits. Twice is once. */
+    /** Adds it; idempotent. */
     open(one: One): void {
       if (waiting.has(one.id)) return;
       const cancelAnnouncing = clock.after(ANNOUNCE_MS, () => void inTurn(one, () => announce(one)));
@@ -113,7 +113,7 @@ interface Command extends PendingInteraction {
   arrived: Map<string, string>;
 }
 
-/** Native commands. One that cannot be answered as such any more is left to an ordinary message. */
+/** Native commands. One that can no longer be answered as such gets an ordinary message. */
 export class Answers {
   private readonly waiting: ReturnType<typeof createWaiting<Command>>;
 
@@ -146,7 +146,7 @@ export class Answers {
 
   private async defer(command: Command): Promise<void> {
     if (command.stage !== 'open') return;
-    // Where it arrived without our hearing of it, the answer will be told so.
+    // A failure can be ignored: if it arrived all the same, the answer's own call is told so.
     await this.quietly(command, async () => {
       await this.base.api.call(
         callback(command, Discord.InteractionResponseType.DeferredChannelMessageWithSource),
@@ -155,14 +155,14 @@ export class Answers {
     });
   }
 
-  /** Nothing will follow after all. */
+  /** No answer will follow after all. */
   private async withdraw(command: Command): Promise<void> {
     if (command.stage === 'deferred')
       await this.quietly(command, () => this.base.api.call(original(command, 'DELETE')));
     command.stage = 'lost';
   }
 
-  /** The id of the message; null where another way is to be taken, as the stage says. */
+  /** The message's id; null if another way is to be taken, as the stage tells. */
   private async answerFirst(command: Command, content: Content, message: Outgoing, signal: AbortSignal) {
     try {
       const first = callback(command, Discord.InteractionResponseType.ChannelMessageWithSource, content);
@@ -175,7 +175,7 @@ export class Answers {
     } catch (error) {
       if (failureOf(error).code !== CODE.alreadyAnswered) throw error;
     }
-    // An earlier call arrived, and we did not hear of it.
+    // An earlier call arrived without our knowledge.
     const there = fieldsOf<Discord.APIMessage>(await this.base.api.call(original(command, 'GET'), signal));
     const isAnnounced = hasFlag(there.flags, Discord.MessageFlags.Loading);
     command.stage = isAnnounced ? 'deferred' : 'answered';
@@ -204,7 +204,7 @@ export class Answers {
         id = await idFrom(original(command, 'PATCH', content));
         command.stage = 'answered';
       } else if (id === null && command.stage === 'answered') {
-        // Discord knows it by no nonce.
+        // Such an answer has no nonce at Discord.
         const there = message.earlierTries > 0 ? await this.resends.findInChannel(message, signal) : null;
         if (there !== null && there.kind !== 'sent') return there;
         id = there?.platformMessageId ?? (await idFrom(followUp(command, content)));
@@ -226,7 +226,7 @@ export class Answers {
     return { kind: 'sent', platformMessageId: id };
   }
 
-  /** The end of it: nobody else sees it. */
+  /** Ends it, visible to nobody else. */
   private async answerPrivately(command: Command, content: string): Promise<void> {
     const data = privately(content);
     if (command.stage === 'open') {
@@ -235,7 +235,7 @@ export class Answers {
       );
     }
     if (command.stage !== 'deferred') return;
-    // Everybody sees what was announced.
+    // The announcement is visible to everybody.
     await this.base.api.call(original(command, 'DELETE'));
     await this.base.api.call(followUp(command, data));
   }
@@ -247,7 +247,7 @@ export class Answers {
     const stage = this.waiting.get(id)?.stage;
     return stage === 'open' || stage === 'deferred';
   }
-  /** Tells somebody why they were not let in, and nobody else. Never rejects. */
+  /** Tells a person privately why they were not let in. Never rejects. */
   async turnAway(id: string, why: Why): Promise<void> {
     const command = this.waiting.get(id);
     if (command === undefined) return;
@@ -257,7 +257,7 @@ export class Answers {
       this.quietly(command, () => this.answerPrivately(command, words)),
     );
   }
-  /** null where it is no such command, or cannot be answered as one any more. */
+  /** null if it is no such command, or can no longer be answered as one. */
   async answer(id: string, content: Content, message: Outgoing, signal: AbortSignal) {
     const command = this.waiting.get(id);
     if (command === undefined) return null;
@@ -268,7 +268,7 @@ export class Answers {
   }
 }
 
-/** One sentence for somebody who gave a native command and was not let in. */
+/** One sentence for somebody whose native command was not accepted. */
 function turnedAway(why: Why, { chat, within }: Command): string {
   switch (why) {
     case 'unlisted group': {
@@ -288,7 +288,7 @@ interface Press extends PendingInteraction {
 
 export type Presses = ReturnType<typeof createPresses>;
 
-/** Pressed buttons: answered when the press is stored, which takes the buttons away. Best effort. */
+/** Pressed buttons: answered when the press is stored, which removes the buttons. Best effort. */
 export function createPresses(base: Base) {
   const { api, log } = base;
   const waiting = createWaiting<Press>(
@@ -346,7 +346,7 @@ export function createPresses(base: Base) {
   return {
     open: (interaction: Interaction): void =>
       waiting.open({ ...interaction, ...justCome(), isAnswered: false }),
-    /** It is stored, and this became of it. Returns at once. */
+    /** The press is stored, with this outcome. Returns at once. */
     settle(id: string, became: ChoiceOutcome): void {
       const press = waiting.get(id);
       if (press === undefined) return;
@@ -355,7 +355,7 @@ export function createPresses(base: Base) {
       settling.add(done);
       void done.then(() => settling.delete(done));
     },
-    /** Resolves when the presses that are stored are answered. */
+    /** Resolves when the stored presses are answered. */
     async close(): Promise<void> {
       waiting.forgetAll();
       await Promise.all(settling);

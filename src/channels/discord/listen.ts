@@ -1,4 +1,4 @@
-/** What becomes of each event of the gateway, from the start of the channel to its end. */
+/** Handles each event of the gateway, from the start of the channel to its end. */
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
 import type { ChannelHost, Receive, Reception } from '../../core/channel.js';
@@ -27,7 +27,7 @@ const MESSAGE_CONTENT =
 export const NO_CONTENT =
   'the intent Message Content is off, so Discord does not let the bot in: tick it at discord.com/developers/applications, on the page Bot, under Privileged Gateway Intents';
 
-/** Whether an application may read what is said. */
+/** Whether an application may read message contents. */
 export function mayReadContent(flags: unknown): boolean {
   return hasFlag(flags, MESSAGE_CONTENT);
 }
@@ -43,12 +43,12 @@ export interface DiscordListener extends Base {
   webhooks: Webhooks;
   quotes: Quotes;
   uploads: Uploads;
-  /** Of the connection, and of what is stored. */
+  /** State of the connection, and of storing. */
   connecting: State;
   storing: State;
 }
 
-/** So that no transaction becomes too long for others. */
+/** Keeps a transaction from delaying others. */
 const MOST_AT_ONCE = 100;
 
 interface Item {
@@ -59,8 +59,8 @@ interface Item {
 }
 
 /**
- * Hands events to step 1 of the route, in order and one batch at a time: at once where nothing is being stored, else with
- * those that came meanwhile. What could not be stored is tried again, and everything behind it waits.
+ * Passes events to step 1 of the route, in order and one batch at a time: at once if nothing is being stored,
+ * else together with those that follow. Failed batches are retried, and everything behind them waits.
  */
 function createQueue(listener: DiscordListener, receive: Receive, signal: AbortSignal) {
   const { identity, answers, presses, session, storing, clock, log } = listener;
@@ -69,7 +69,7 @@ function createQueue(listener: DiscordListener, receive: Receive, signal: AbortS
 
   async function work(): Promise<void> {
     while (waiting.length > 0 && !signal.aborted) {
-      // What was fetched is a batch already.
+      // Fetched events are already one batch.
       const fetched = waiting.findIndex(({ packet }) => packet === null);
       const live = fetched === -1 ? waiting.length : fetched;
       const batch = waiting.splice(0, Math.min(Math.max(1, live), MOST_AT_ONCE));
@@ -113,7 +113,7 @@ function createQueue(listener: DiscordListener, receive: Receive, signal: AbortS
   }
 
   return {
-    /** Resolves when they are stored, or never will be because the channel stops. */
+    /** Resolves when they are stored, or when the channel stops before that. */
     add(events: InboundEvent[], packet: Packet | null): Promise<void> {
       return new Promise((resolve) => {
         if (events.length === 0 || signal.aborted) return resolve();
@@ -168,7 +168,7 @@ export function listen(listener: DiscordListener, receive: Receive, signal: Abor
     return event;
   }
 
-  /** The library calls it, so nothing may be thrown out of it. */
+  /** The library calls it, so it must not throw. */
   function take(packet: Packet): void {
     const { kind, payload } = packet;
     try {
@@ -201,13 +201,13 @@ export function listen(listener: DiscordListener, receive: Receive, signal: Abor
       if (event === null || isRepeated(event)) session.done([packet]);
       else void queue.add([event], packet);
     } catch (error) {
-      // One event that cannot be read must not keep the others from being stored.
+      // An unreadable event must not keep the others from being stored.
       session.done([packet]);
       log.error({ channel: 'discord', kind, reason: describe(error) }, 'Discord event was skipped');
     }
   }
 
-  /** Discord tells of an edited message again when a preview is put below it or it is pinned. */
+  /** Discord repeats an edited message when it gets a preview or is pinned. */
   function isRepeated(event: InboundEvent): boolean {
     if (event.kind !== 'edit') return false;
     const edit = `${event.platformMessageId}/${event.editedAt}`;
@@ -232,14 +232,14 @@ export function listen(listener: DiscordListener, receive: Receive, signal: Abor
   }
 
   return {
-    /** Resolves when taking in has ended, and what was handed over is stored. Never rejects. */
+    /** Resolves when intake has ended, and received events are stored. Never rejects. */
     done: run(),
-    /** Begins the connection anew. */
+    /** Restarts the connection. */
     fail: connection.fail,
   };
 }
 
-/** Whether the bot may be allowed to do something from now on. Of members, it hears of itself only. */
+/** Whether the bot may have gained permissions. Of members, it hears only of itself. */
 function maySayMore({ identity }: DiscordListener, kind: string, payload: unknown): boolean {
   if (kind !== 'GUILD_MEMBER_UPDATE') return CHANGES_OF_RIGHTS.test(kind);
   return (
@@ -277,7 +277,7 @@ function logRemoval({ directory, log }: DiscordListener, payload: unknown): void
   );
 }
 
-/** Discord shows somebody that it waits from now on. */
+/** From now on, Discord shows the person that it waits. */
 function noteInteraction(
   listener: DiscordListener,
   told: Fields<Discord.APIInteraction>,
@@ -303,7 +303,7 @@ function noteInteraction(
   );
 }
 
-/** Names of personas for somebody who is typing one. Without an answer, people type the name themselves. */
+/** Suggests personas' names while one is being typed. Without an answer, people type the name themselves. */
 async function suggest(
   { api, host, directory, log }: DiscordListener,
   { id, token }: Interaction,

@@ -1,4 +1,4 @@
-/** `channels.discord` of config.yaml. What every channel has (`access`) is added where the schemas are joined. */
+/** `channels.discord` of config.yaml. Keys common to all channels (`access`) are added elsewhere. */
 import * as z from 'zod';
 import { expected, rate, truth } from '../kit/descriptor.js';
 
@@ -10,7 +10,7 @@ export const discordOptions = z.object(
     token: z
       .string(expected(TOKEN))
       .trim()
-      // Some documentation writes it as it stands in a header.
+      // Some documentation writes it in the form of a header.
       .transform((token) => token.replace(/^Bot\s+/i, ''))
       .pipe(z.string().regex(/^[^\s/?#]+$/, expected(TOKEN))),
     api_root: z
@@ -25,14 +25,14 @@ export const discordOptions = z.object(
   expected('keys and values'),
 );
 
-/** The section of config.yaml, with what every channel has. */
+/** The section of config.yaml, including the keys of every channel. */
 export interface DiscordOptions {
   token: string;
-  /** Up to and with `/api`, without a slash at its end. */
+  /** Up to and including `/api`, without a trailing slash. */
   apiRoot: string;
-  /** Whether other bots and webhooks are heard. */
+  /** Whether messages of other bots and webhooks are accepted. */
   bots: boolean;
-  /** When a persona has its own name and picture: always, or where several take part. */
+  /** When a persona shows its own name and picture: always, or in a chat with several. */
   faces: 'always' | 'company';
   messagesPerSecond: number;
   perChatBurst: number;

@@ -1,4 +1,6 @@
-/** Parts of a reply as Discord's messages, with their buttons and their author; chat commands as Discord's own. Pure. */
+/**
+ * Converts replies to Discord's messages, with buttons and author, and chat commands to native ones. Pure.
+ */
 import * as Discord from 'discord-api-types/v10';
 import type {
   Choice,
@@ -15,34 +17,34 @@ import { discordLength, discordText, TABLE_WIDTH } from '../markdown/discord.js'
 import { parse } from '../markdown/parse.js';
 import { type Fields, isSnowflake, listOf, textOf } from './payload.js';
 
-/** In characters (code points), with the markup. */
+/** In characters (code points), with markup. */
 const MAX_TEXT = 2000;
-/** The quote of an answered message at most: a name, sixty characters, most of them escaped, and a link. */
+/** Maximum quote of an answered message: a name, sixty characters, most of them escaped, and a link. */
 const QUOTE_CHARS = 260;
 
 export function compose(markdown: string, spare = 0): Part[] {
   return cut(parse(markdown, { tableWidth: TABLE_WIDTH }), limits(spare));
 }
 
-/** `spare` characters are kept free in each message for a name in bold, and then there may be a quote, too. */
+/** Leaves room in each message for a bold name of `spare` characters, and then also for a quote. */
 function limits(spare: number): MessageLimits {
-  // Each character may need a sign before it, so that it is shown as it is.
+  // Each character may need an escape.
   const name = Math.min(2 * spare + 4, MAX_TEXT / 2);
   const kept = spare === 0 ? 0 : Math.min(name + QUOTE_CHARS, MAX_TEXT / 2);
   return { limit: MAX_TEXT - kept, measure: discordLength };
 }
 
-/** Whether Discord takes that as the text of a message. */
+/** Whether it fits Discord's limit for a message's text. */
 export function isShort(text: string): boolean {
   return Array.from(text).length <= MAX_TEXT;
 }
 
-/** Whether the text of a part can stand in one message. */
+/** Whether a part's text fits into one message. */
 export function fits(part: Part): boolean {
   return discordLength(part) <= MAX_TEXT;
 }
 
-/** Text that does not fit, in messages that do. */
+/** Splits a text that does not fit into messages that do. */
 export function pieces({ text, marks }: Part, spare = 0): Part[] {
   return cut({ text, marks }, limits(spare));
 }
@@ -52,7 +54,7 @@ export function roomOf({ address, threadId }: { address: string; threadId: strin
   return threadId ?? address;
 }
 
-/** What of a message is the same, whichever way it is sent. */
+/** The content of a message, the same for every way of sending it. */
 export interface Content {
   content?: string;
   allowed_mentions: { parse: []; replied_user: boolean; users?: string[] };
@@ -61,8 +63,8 @@ export interface Content {
 }
 
 /**
- * It pings nobody but the person who is answered, whatever a model writes. Discord fetches no links in it unless previews
- * are wanted: no server learns of an address before somebody opens it.
+ * Pings nobody but the person being answered, whatever a model writes. Without previews Discord fetches no
+ * links in it: no server learns of an address before somebody opens it.
  */
 export function contentOf(part: Part, { linkPreviews }: { linkPreviews: boolean }): Content {
   const content = discordText(part);
@@ -100,21 +102,21 @@ function componentsOf(choices: readonly Choice[]) {
 const LONGEST_NONCE = 25;
 
 /**
- * Discord knows a message that it took in the last minutes by its nonce. The time is part of it: a new database begins its
- * keys anew, and Discord would take its first reply for one of a few minutes ago.
+ * A message's dedupe key: Discord remembers nonces for some minutes. Includes the time, because a new
+ * database restarts its keys, and Discord would take its first reply for one sent a few minutes ago.
  */
 export function nonceOf(key: string, createdAt: number): string {
   const nonce = `${key}.${createdAt.toString(36)}`;
   return nonce.length <= LONGEST_NONCE ? nonce : key;
 }
 
-/** The message that is answered; a message that is gone is no reason to refuse. */
+/** The answered message; if it was deleted, the reply is still sent. */
 export function referenceTo(replyTo: string | null) {
   if (replyTo === null || !isSnowflake(replyTo)) return {};
   return { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
 }
 
-/** The name of our webhooks, and of a persona whose name Discord does not take. */
+/** Name of our webhooks, and of a persona whose name Discord refuses. */
 export const NEUTRAL_NAME = 'Coterie';
 const LONGEST_NAME = 80;
 const LONGEST_LINK = 2_048;
@@ -122,7 +124,7 @@ const LONGEST_LINK = 2_048;
 const HAIR = '\u200a';
 /** Discord refuses names that contain the first two, and the others as a whole name. */
 const WITHIN_FORBIDDEN = /(?<=d)(?=iscord)|(?<=c)(?=lyde)|(?<=^e)(?=veryone$)|(?<=^h)(?=ere$)/gi;
-/** Signs that Discord keeps for itself, and their wide form. */
+/** Characters that Discord reserves, and their full-width forms. */
 const WIDE: Record<string, string> = { '@': '＠', '#': '＃', ':': '：' };
 
 /** The author of a message that goes through a webhook. */
@@ -131,7 +133,7 @@ export interface Author {
   avatar_url?: string;
 }
 
-/** null where the bot itself speaks: for `default`, and in direct chats, which have no webhooks. */
+/** null if the bot itself speaks: for `default`, and in direct chats, which have no webhooks. */
 export function authorOf(
   { kind }: Recipient,
   { appearance }: Pick<SendOptions, 'appearance'>,
@@ -144,7 +146,7 @@ export function authorOf(
   };
 }
 
-/** The part with the persona's name in bold before it, where the author's name does not say who speaks. */
+/** The part after the persona's name in bold, unless the author's name already tells the speaker. */
 export function withName(
   part: Part,
   { appearance, leads = false }: Pick<SendOptions, 'appearance' | 'leads'>,
@@ -155,7 +157,7 @@ export function withName(
   return fits(shown) || !fits(part) ? shown : part;
 }
 
-/** A name that reads the same and that Discord takes. */
+/** A name that reads the same and that Discord accepts. */
 export function acceptable(name: string): string {
   const plain = name
     .replace(/[\s\p{Cc}]+/gu, ' ')
@@ -166,7 +168,7 @@ export function acceptable(name: string): string {
   return shortened(plain) || NEUTRAL_NAME;
 }
 
-/** Whether two names read the same: Discord may change what cannot be seen. */
+/** Whether two names read the same: Discord may change invisible characters. */
 export function readsAs(one: string, other: string): boolean {
   const visible = (name: string) => name.replace(/[\s\p{Cf}]/gu, '');
   return visible(one) === visible(other);
@@ -189,7 +191,7 @@ function isPicture(address: string): boolean {
   return /^https?:$/.test(new URL(address).protocol);
 }
 
-/** In guilds and in direct chats with the bot, where the bot itself was invited. */
+/** In guilds where the bot was invited, and in direct chats with it. */
 const WHERE = {
   contexts: [Discord.InteractionContextType.Guild, Discord.InteractionContextType.BotDM],
   integration_types: [Discord.ApplicationIntegrationType.GuildInstall],
@@ -244,7 +246,7 @@ type Given = Fields<Discord.APIChatInputApplicationCommandInteractionData>;
 type Option = Discord.APIApplicationCommandInteractionDataOption &
   Discord.APIApplicationCommandInteractionDataStringOption;
 
-/** The options of a command, a subcommand's own behind it. */
+/** The options of a command, followed by those of its subcommand. */
 function optionsIn({ options }: Given) {
   return listOf<Option>(options).flatMap((option) => [
     { option, isVerb: Array.isArray((option as Given).options) || option.value === undefined },
@@ -252,7 +254,7 @@ function optionsIn({ options }: Given) {
   ]);
 }
 
-/** `/persona switch Luna`. The text stays as it was typed: it may be more than a name (`Luna from Muse`). */
+/** `/persona switch Luna`. The text stays as typed: it may be more than a name (`Luna from Muse`). */
 export function typedForm(given: Given): string | null {
   const name = textOf(given.name);
   if (name === undefined) return null;
@@ -266,13 +268,13 @@ function givenText(value: unknown): string {
   return typeof value === 'object' || value === undefined ? '' : String(value);
 }
 
-/** The text of the option that is being typed; null where there is none. */
+/** The text of the option being typed; null if none is. */
 export function beingTyped(given: Given): string | null {
   const focused = optionsIn(given).find(({ option }) => option.focused === true);
   return focused === undefined ? null : givenText(focused.option.value);
 }
 
-/** Names that go with the typed text, those that begin with it first. A name of several words is chosen in quotes. */
+/** Names that match the typed text, prefix matches first. A name of several words is inserted in quotes. */
 export function choices(names: readonly string[], typed: string): { name: string; value: string }[] {
   const wanted = typed
     .replace(/^["'“„«]/, '')

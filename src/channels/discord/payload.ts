@@ -1,13 +1,13 @@
 /**
- * Reading Discord's payloads. The library names the fields; what is in them comes from outside, so each is checked where
- * it is read, and a field of another form counts as absent. Also Discord's ids, which are ordered by time.
+ * Reads Discord's payloads. The library names the fields, but their values come from outside: each is checked
+ * where it is read, and absent if of the wrong type. Also Discord's ids, which are ordered by time.
  */
 import { boundedText } from '../kit/incoming.js';
 
 /** The fields of a payload; each may hold anything. */
 export type Fields<Payload> = { readonly [Name in keyof Payload]?: unknown };
 
-/** Without any fields where the value is no object. */
+/** Without any fields if the value is no object. */
 export function fieldsOf<Payload>(value: unknown): Fields<Payload> {
   return typeof value === 'object' && value !== null ? value : {};
 }
@@ -29,12 +29,12 @@ export function idsOf(value: unknown): string[] {
   return itemsOf(value).flatMap((each) => idOf(each) ?? []);
 }
 
-/** No longer than what is read of a message. */
+/** Cut to the limit for a message. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? boundedText(value) : undefined;
 }
 
-/** Also with a fraction. */
+/** Fractions allowed. */
 export function numberOf(value: unknown): number | undefined {
   return Number.isFinite(value) ? (value as number) : undefined;
 }
@@ -59,17 +59,17 @@ export function isLater(one: string, other: string): boolean {
   return BigInt(one) > BigInt(other);
 }
 
-/** For sorting, the oldest first. */
+/** Comparator: oldest first. */
 export function byAge(one: { id: string }, other: { id: string }): number {
   return one.id === other.id ? 0 : isLater(one.id, other.id) ? 1 : -1;
 }
 
-/** When it was made, ms. */
+/** Creation time, ms. */
 export function timeOf(id: string): number {
   return Number(BigInt(id) >> 22n) + EPOCH_MS;
 }
 
-/** Earlier than every id made from then on. */
+/** Less than every id made from then on. */
 export function snowflakeAt(ms: number): string {
   return String(BigInt(Math.max(0, Math.floor(ms) - EPOCH_MS)) << 22n);
 }

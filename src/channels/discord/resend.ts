@@ -1,7 +1,7 @@
 /**
- * Whether an earlier try of a message arrived, before it is sent again. Discord knows a message by its nonce for some
- * minutes, but neither answers to commands nor messages of webhooks. Those are looked for by their words: among our own
- * messages that the gateway told of, and among the newest of the channel.
+ * Whether an earlier try of a message arrived, before it is resent. Discord deduplicates by nonce for some
+ * minutes, but not answers to commands or webhook messages. Those are searched by their words: among our own
+ * messages reported by the gateway, and among the channel's newest.
  */
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
@@ -16,26 +16,26 @@ import type { Webhooks } from './webhooks.js';
 
 /** Discord remembers a nonce for some minutes. */
 const NONCE_MS = 120_000;
-/** By how much Discord's clock and ours may differ. */
+/** Tolerance between Discord's clock and ours. */
 const SKEW_MS = 5_000;
-/** The beginning of a message that was still being written: a shorter one may be that of another message. */
+/** Minimum length of a partially written message: a shorter one may belong to another message. */
 const LEAST_BEGINNING = 20;
-/** The end of a beginning may look different from how the text goes on: a mark was still open there. */
+/** The end of a partial message may differ from the final text: a mark was still open there. */
 const SAME_OF_BEGINNING = 0.8;
 
 interface HeadedText {
   content: string;
-  /** So many characters at its beginning only tell who speaks, or whom it answers. */
+  /** Length of the part at its beginning that only names the speaker or quotes the answered message. */
   heading: number;
 }
 
-/** Words as the bot says them. */
+/** A text as the bot itself writes it. */
 interface AuthoredText extends HeadedText {
-  /** Through a webhook: under this name where Discord takes it, else with the name before the words. */
+  /** Through a webhook: under this name if Discord accepts it, else with the name before the text. */
   authored: { username: string; plain: HeadedText; named: HeadedText } | null;
 }
 
-/** One message of ours, as it is to be sent. */
+/** One of our messages, before it is sent. */
 export interface Outgoing extends AuthoredText {
   room: string;
   nonce: string;
@@ -46,17 +46,17 @@ export interface Outgoing extends AuthoredText {
 
 interface EarlierTry {
   result: SendResult;
-  /** It is there, perhaps with the words of an earlier try, or the beginning of these. */
+  /** It arrived, but perhaps with the words of an earlier try, or only their beginning. */
   isOutdated: boolean;
 }
 
 export type Resends = ReturnType<typeof createResends>;
 
 export function createResends({ api, clock }: Base, identity: Identity, webhooks: Webhooks) {
-  /** By room and nonce: the ids of messages that arrived, and what was tried last, since when. */
+  /** By room and nonce: ids of messages that arrived; the last try, and the time of the first. */
   const arrived = new LRUCache<string, string>({ max: MOST_NOTED });
   const tried = new LRUCache<string, { since: number; words: AuthoredText }>({ max: MOST_NOTED });
-  /** By id: which message it is. */
+  /** Identifies messages by id. */
   const known = new LRUCache<string, string>({ max: MOST_NOTED });
 
   function note(key: string, id: string): void {
@@ -64,7 +64,7 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
     known.set(id, key);
   }
 
-  /** What an earlier try said, if it was something else. */
+  /** The words of earlier tries, if different. */
   function otherWords(message: Outgoing): AuthoredText[] {
     const words = tried.get(keyOf(message))?.words;
     return words === undefined || isSame(words, message) ? [] : [words];
@@ -92,13 +92,13 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
       return { result: { kind: 'sent', platformMessageId: found.id }, isOutdated: same === undefined };
     } catch (error) {
       const failure = failureOf(error);
-      // Where we may not look, nothing can be found; what then is sent may be there twice.
+      // Without permission to look, nothing can be found; a resend may then be a duplicate.
       return isRefusal(failure) ? null : { result: sendResult(failure), isOutdated: false };
     }
   }
 
   return {
-    /** Our own message, as the gateway brought it. */
+    /** Our own message, as the gateway reported it. */
     noteEcho(payload: unknown): void {
       const told = fieldsOf<Discord.APIMessage>(payload);
       const [id, room, nonce] = [idOf(told.id), idOf(told.channel_id), textOf(told.nonce)];
@@ -106,12 +106,12 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
     },
     noteTry(message: Outgoing): void {
       const since = tried.get(keyOf(message))?.since ?? clock.now();
-      // Not the files: they are large.
+      // Without files: they are large.
       const { content, heading, authored } = message;
       tried.set(keyOf(message), { since, words: { content, heading, authored } });
     },
     noteSent: (message: Outgoing, id: string) => note(keyOf(message), id),
-    /** null when there was none, or none can be found. */
+    /** null if there was none, or none can be found. */
     async find(message: Outgoing, signal: AbortSignal): Promise<EarlierTry | null> {
       if (message.earlierTries === 0) return null;
       const id = arrived.get(keyOf(message));
@@ -124,7 +124,7 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
       const isKnownByNonce = message.authored === null && isFresh(message.createdAt) && isFresh(firstTry);
       return isKnownByNonce ? null : search(message, signal);
     },
-    /** With these very words, asking the channel in any case. */
+    /** With exactly these words; always asks the channel. */
     async findInChannel(message: Outgoing, signal: AbortSignal): Promise<SendResult | null> {
       const found = await search(message, signal);
       return found === null || found.isOutdated ? null : found.result;
@@ -141,7 +141,7 @@ function keyOf({ room, nonce }: Outgoing): string {
   return `${room}/${nonce}`;
 }
 
-/** One of ours in the history of a channel. */
+/** One of our messages in the history of a channel. */
 interface Sent {
   id: string;
   authorId: string;
@@ -160,13 +160,13 @@ function sentOf(told: Fields<Discord.APIMessage>): Sent | null {
     authorId,
     authorName: textOf(author.username) ?? '',
     content: textOf(told.content) ?? '',
-    // It only says that an answer will follow.
+    // It only announces an answer.
     isLoading: hasFlag(told.flags, Discord.MessageFlags.Loading),
     sizes: listOf<Discord.APIAttachment>(told.attachments).map(({ size }) => size),
   };
 }
 
-/** Names of files are not compared: Discord may change them. */
+/** File names are not compared: Discord may change them. */
 function mayBe({ id, isLoading, sizes }: Sent, { files, createdAt }: Outgoing): boolean {
   const wanted = files.map(({ data }) => data.length);
   return timeOf(id) >= createdAt - SKEW_MS && !isLoading && sizes.sort().join() === wanted.sort().join();
@@ -177,7 +177,7 @@ function says(sent: Sent, words: AuthoredText, me: Me): boolean {
   return wanted !== null && shownOf(sent, me) === wanted.content.trim();
 }
 
-/** Whether it is how these words looked while they were still being written. */
+/** Whether it is a partially written state of these words. */
 function begins(sent: Sent, words: AuthoredText, me: Me): boolean {
   const shown = shownOf(sent, me);
   const wanted = expected(sent, words, me);
@@ -192,7 +192,7 @@ function shownOf({ authorId, content }: Sent, me: Me): string {
   return (authorId === me.id ? content : unquoted({ content, heading: 0 }).content).trim();
 }
 
-/** The words that would be there under the author's name; null where they would be under another. */
+/** The words expected under the author's name; null if they would be under another. */
 function expected(
   { authorId, authorName }: Sent,
   { content, heading, authored }: AuthoredText,
@@ -204,7 +204,7 @@ function expected(
   return readsAs(authorName, NEUTRAL_NAME) ? unquoted(authored.named) : null;
 }
 
-/** Without the quote of what it answers: before a restart it may have been another one, or the message is gone. */
+/** Without the quote: before a restart it may have differed, or the quoted message is gone. */
 function unquoted({ content, heading }: HeadedText): HeadedText {
   const [line = ''] = /^> .*(?:\n|$)/.exec(content) ?? [];
   return { content: content.slice(line.length), heading: Math.max(0, heading - line.length) };

@@ -1,6 +1,6 @@
 /**
- * Sends one message: as the answer to a native command where one waits, else into the channel, through a webhook where a
- * persona has a name of its own there. A message is changed and taken back in the way in which it was sent.
+ * Sends one message: as the answer to a pending native command, else into the channel, through a webhook if
+ * the persona has its own name there. A message is edited and deleted in the way it was sent.
  */
 import type * as Discord from 'discord-api-types/v10';
 import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
@@ -35,7 +35,7 @@ export interface DiscordSender extends Base {
   uploads: Uploads;
 }
 
-/** The text goes with the file. One that is too long for that goes before it, in messages of its own. */
+/** The text goes with the file. If too long for that, it goes first, in messages of its own. */
 export async function send(
   sender: DiscordSender,
   to: Recipient,
@@ -120,7 +120,7 @@ async function sendOne(
   return post(sender, named, message, replyTo, voice, signal);
 }
 
-/** As the bot itself. What Discord refuses of a message (a voice form, buttons, a reference) is left out. */
+/** As the bot itself. Drops parts that Discord refuses (voice form, buttons, reference). */
 async function post(
   { api, resends, speaker, log }: DiscordSender,
   content: Content,
@@ -131,7 +131,7 @@ async function post(
 ): Promise<SendResult> {
   const path = `/channels/${message.room}/messages`;
   let said = content;
-  // A voice message has no words beside it.
+  // A voice message has no text.
   let form = content.content === undefined ? voice : null;
   let reference: ReturnType<typeof referenceTo> = referenceTo(replyTo);
   for (;;) {
@@ -153,7 +153,7 @@ async function post(
       }
       resends.noteSent(message, id);
       speaker.noteBot(id);
-      // Discord knew it by its nonce, with the words of an earlier try.
+      // Discord matched its nonce, with the words of an earlier try.
       const shows = textOf(answer.content)?.trim() ?? message.content.trim();
       if (message.earlierTries > 0 && shows !== message.content.trim()) {
         const words = { content: '', ...said };
@@ -182,7 +182,7 @@ async function post(
   }
 }
 
-/** Never throws. `sent` only when Discord shows exactly this now. */
+/** Never throws. `sent` only if Discord now shows exactly this. */
 export async function edit(
   { api, speaker, quotes, options: channelOptions }: DiscordSender,
   to: Recipient,
@@ -199,7 +199,7 @@ export async function edit(
     const isPlain = by.kind === 'webhook' && !by.named;
     const content = contentOf(isPlain ? part : withName(part, options), channelOptions);
     const quote = by.kind === 'webhook' ? await quotes.of(to, options.replyTo, options.signal) : null;
-    // Earlier text and buttons go, also where nothing takes their place.
+    // Earlier text and buttons are removed, even without a replacement.
     const body = { content: '', components: [], ...quoted(content, quote) };
     const answer = fieldsOf<Discord.APIMessage>(
       await api.call({ ...callOn(by, 'PATCH', to, id), body }, options.signal),
@@ -223,7 +223,7 @@ export async function remove(
   options: SendOptions,
 ): Promise<void> {
   if (unknownMessage(to, id) !== null) return;
-  // Where it is not known how it was said, the bot may be allowed to remove what others say.
+  // If the author is unknown, the bot may have permission to delete other people's messages.
   const by = await speaker.saidBy(to, id, options).catch((): SaidBy => BOT);
   for (const way of by.kind === 'webhook' ? [by, BOT] : [BOT]) {
     try {
@@ -238,7 +238,7 @@ export async function remove(
   }
 }
 
-/** The bot's reaction to a message. It is the account's, whichever persona it comes from. Never throws. */
+/** The bot's reaction to a message. It is the account's, for any persona. Never throws. */
 export async function react(
   { api }: Base,
   to: Recipient,

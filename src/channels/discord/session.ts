@@ -1,6 +1,6 @@
 /**
- * The session at Discord's gateway: how far its events are stored, and when a new one may begin. It outlives the process,
- * so that the next one resumes it.
+ * The session at Discord's gateway: up to where its events are stored, and when a new one may begin. It
+ * outlives the process, so that the next one resumes it.
  */
 import { createHash } from 'node:crypto';
 import type { SessionInfo } from '@discordjs/ws';
@@ -13,7 +13,7 @@ import type { Address } from '../../core/message.js';
 import type { Identity } from './directory.js';
 import { LONG_WAIT_MS } from './failure.js';
 
-/** One event of the gateway. The numbers of a session's events grow. */
+/** One event of the gateway. Numbers increase within a session. */
 export interface Packet {
   kind: string;
   payload: unknown;
@@ -23,7 +23,7 @@ export interface Packet {
 }
 
 const SESSION = 'session';
-/** How often the session is written while nothing is stored. It need not be exact: what comes twice is stored once. */
+/** How often the session is saved while nothing is stored. Need not be exact: duplicates are stored once. */
 const KEEP_EVERY_MS = 300_000;
 
 const keptSession = z.object({
@@ -43,7 +43,7 @@ const keptSession = z.object({
 
 export type GatewaySession = ReturnType<typeof createSession>;
 
-/** The session, and how far its events are stored. */
+/** The session, and up to where its events are stored. */
 export function createSession(
   { clock, log }: { clock: Clock; log: Log },
   state: ChannelState,
@@ -53,11 +53,11 @@ export function createSession(
 ) {
   const tokenHash = createHash('sha256').update(token).digest('hex');
   let info: SessionInfo | null = null;
-  /** What was missed before it is stored: until then the next process must not resume it. */
+  /** Until missed messages are stored, the next process must not resume this session. */
   let isComplete = false;
   let heardAt: number | null = null;
   let keptAt = 0;
-  /** Events that came and are not stored yet, in order. */
+  /** Events received but not yet stored, in order. */
   const pending = new Set<Packet>();
 
   /** The number up to which all events are stored, once these are. */
@@ -66,7 +66,7 @@ export function createSession(
     return info?.sequence ?? 0;
   }
 
-  /** Writes what the next process needs. Never rejects. */
+  /** Saves what the next process needs. Never rejects. */
   async function keep(): Promise<void> {
     const me = identity.known();
     if (info === null || !isComplete || me === null) return;
@@ -81,7 +81,7 @@ export function createSession(
 
   return {
     info: () => info,
-    /** Takes up the session of the process before, if it left one of this bot. */
+    /** Loads the previous process's session, if it belongs to this bot. */
     async load(): Promise<void> {
       const text = (await state.get([SESSION])).get(SESSION);
       const found = text === undefined ? undefined : keptSession.safeParse(JSON.parse(text)).data;
@@ -94,7 +94,7 @@ export function createSession(
       heardAt = found.heardAt == null ? null : Math.min(found.heardAt, clock.now());
       identity.restore(me);
     },
-    /** As the library tells it; null: it cannot be resumed. */
+    /** As the library reports it; null: it cannot be resumed. */
     update(next: SessionInfo | null): void {
       if (next !== null && next.sessionId === info?.sessionId) {
         info.sequence = next.sequence;
@@ -104,14 +104,14 @@ export function createSession(
       isComplete = false;
       pending.clear();
     },
-    /** All that was missed before this session is stored. */
+    /** Everything missed before this session is stored. */
     async complete(): Promise<void> {
       isComplete = info !== null;
       await keep();
     },
-    /** Until then everything is stored; null: unknown. */
+    /** Time up to which everything is stored; null: unknown. */
     heardAt: () => heardAt,
-    /** The connection lives. */
+    /** The connection is alive. */
     async beat(): Promise<void> {
       if (clock.now() - keptAt >= KEEP_EVERY_MS) await keep();
     },
@@ -121,7 +121,7 @@ export function createSession(
     done(packets: readonly Packet[]): void {
       for (const packet of packets) pending.delete(packet);
     },
-    /** Stored with a batch: from there the next process resumes. */
+    /** Stored with a batch: the next process resumes from there. */
     cursorAfter: (packets: readonly Packet[]): string | undefined =>
       info === null ? undefined : `${info.sessionId}/${storedUpTo(packets)}`,
   };
@@ -131,16 +131,16 @@ const IDENTIFIES = 'identifies';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const LEAST_BETWEEN_MS = 5_000;
-/** With each further session in an hour, the time between two of them doubles. */
+/** Each session beyond this number within an hour doubles the time between two. */
 const USUAL_IN_AN_HOUR = 6;
 const MOST_BETWEEN_MS = 120_000;
-/** After as many in a day, it is this long between two. */
+/** From this number per day, the time between two is `BETWEEN_AFTER_MANY_MS`. */
 const USUAL_IN_A_DAY = 50;
 const BETWEEN_AFTER_MANY_MS = 15 * 60_000;
 
 /**
- * How long to wait before a session may begin. Discord resets the token of a bot that begins more than a thousand a day,
- * so the times outlive the process: one that is restarted every few seconds begins a session each time.
+ * Pause before a session may begin. Discord resets the token of a bot that begins more than a thousand a day,
+ * so the times outlive the process: a restart loop begins a session each time.
  */
 export async function identifyPauseMs({ clock, log }: Timing, state: ChannelState): Promise<number> {
   const today = await identifiesToday(clock, state);
@@ -159,7 +159,7 @@ export async function identifyPauseMs({ clock, log }: Timing, state: ChannelStat
   return Math.max(0, pauseMs);
 }
 
-/** Counts a session before it begins: also one whose process ends right after. Never rejects. */
+/** Counts a session before it begins, even if its process ends right after. Never rejects. */
 export async function countIdentify({ clock, log }: Timing, state: ChannelState): Promise<void> {
   try {
     const today = await identifiesToday(clock, state);

@@ -1,6 +1,6 @@
 /**
- * A persona's own name and picture: its messages go through our webhook of the channel. There is one in each channel, found
- * by its owner, so that it is the same after a restart, else made. Where there can be none, the bot speaks.
+ * A persona's own name and picture: its messages go through our webhook of the channel. Each channel has one,
+ * found by its owner, and so the same after a restart, else created. Without a webhook, the bot speaks.
  */
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
@@ -14,18 +14,18 @@ import { CODE, type DiscordFailure, failureOf, isRefusal, MOST_NOTED, sendResult
 import { type Author, authorOf, type Content, isShort, NEUTRAL_NAME, readsAs, roomOf } from './outbound.js';
 import { byAge, fieldsOf, idOf, isSnowflake, listOf, textOf } from './payload.js';
 
-/** For so long a channel is not asked again for what it refused. */
+/** Pause before a channel is asked again for what it refused. */
 const BARRED_MS = 300_000;
-/** A reply does not wait longer than this for the persona's own name. */
+/** Maximum delay of a reply for the persona's own name. */
 const PATIENCE_MS = 10_000;
 
 export interface OwnWebhook {
   id: string;
-  /** Whoever has it speaks through the webhook. */
+  /** Permits sending through the webhook. */
   token: string;
 }
 
-/** What is known of one channel. */
+/** The known state of one channel. */
 interface ChannelWebhook {
   webhook?: OwnWebhook;
   /** Until then there can be none, unless roles or channels change. */
@@ -37,9 +37,9 @@ export type Webhooks = ReturnType<typeof createWebhooks>;
 
 export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
   const channels = new LRUCache<string, ChannelWebhook>({ max: MOST_NOTED });
-  /** Those that we have spoken through; dead where Discord does not know them any more. */
+  /** Those that we have used; dead if Discord does not know them any more. */
   const ours = new LRUCache<string, 'alive' | 'dead'>({ max: MOST_NOTED });
-  /** Two who ask at once must not make two. */
+  /** Two concurrent requests must not create two. */
   const making = new Map<string, Promise<OwnWebhook | null>>();
 
   const isDead = ({ id }: OwnWebhook): boolean => ours.get(id) === 'dead';
@@ -84,7 +84,7 @@ export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
     }
   }
 
-  /** Nothing can be said through one here, for some minutes. */
+  /** No webhook can be used here, for some minutes. */
   function bar(channel: string, reason: string, ms = BARRED_MS): void {
     const until = clock.now() + Math.min(ms, BARRED_MS);
     const known = channels.get(channel);
@@ -100,7 +100,7 @@ export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
     /** Ours in this channel, if there is one. Rejects when Discord cannot be asked. */
     find,
     bar,
-    /** The same, made if need be; null where there can be none now. */
+    /** The same, created if missing; null if there can be none now. */
     async take(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
       const { webhook, barred } = channels.get(channel) ?? {};
       if (barred !== undefined && barred.until > clock.now() && barred.lifts === api.forbidden.lifts())
@@ -110,12 +110,12 @@ export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
       making.set(channel, running);
       return running;
     },
-    /** It says nothing more in this channel; perhaps it was moved to another one. */
+    /** No longer used in this channel; it may have been moved to another one. */
     forget(channel: string, { id }: OwnWebhook): void {
       const known = channels.get(channel);
       if (known?.webhook?.id === id) delete known.webhook;
     },
-    /** Discord does not know it: whoever goes on using it is taken for an attacker. */
+    /** Discord does not know it: further use would look like an attack. */
     bury: ({ id }: OwnWebhook) => void ours.set(id, 'dead'),
     isDead,
     isOurs: (id: string): boolean => ours.has(id),
@@ -129,12 +129,12 @@ function webhookOf(told: unknown): OwnWebhook | null {
   return id === undefined || token === undefined ? null : { id, token };
 }
 
-/** With these the webhook is gone. */
+/** Codes that mean the webhook is gone. */
 const DEAD = new Set<number | null>([CODE.unknownWebhook, CODE.tokenExpired]);
-/** With these no other message will be taken either. */
+/** Codes after which other messages will be refused, too. */
 const CLOSED = new Set<number | null>([CODE.missingAccess, CODE.missingPermissions, CODE.tooManyWebhooks]);
 
-/** Who said a message of ours. `named`: its text begins with the name. `lost`: its webhook is gone. */
+/** The sender of a message of ours. `named`: its text begins with the name. `lost`: its webhook is gone. */
 export type SaidBy =
   | { kind: 'bot' }
   | { kind: 'webhook'; webhook: OwnWebhook; thread: Record<string, string>; named: boolean }
@@ -142,7 +142,7 @@ export type SaidBy =
 
 const LOST: SaidBy = { kind: 'lost', reason: 'the webhook of the message is gone' };
 
-/** A message of a persona, with the author's name saying whose it is (`plain`) and where it does not (`named`). */
+/** A persona's message, if the author's name shows the persona (`plain`) and if not (`named`). */
 interface WebhookMessage {
   room: string;
   author: Author;
@@ -152,7 +152,7 @@ interface WebhookMessage {
 }
 
 export class WebhookSpeaker {
-  /** Names and pictures that Discord does not take. */
+  /** Names and pictures that Discord refused. */
   private readonly refused = new LRUCache<string, true>({ max: MOST_NOTED });
   /** By the ids of messages. */
   private readonly said = new LRUCache<string, SaidBy>({ max: MOST_NOTED });
@@ -164,7 +164,7 @@ export class WebhookSpeaker {
     private readonly directory: Directory,
   ) {}
 
-  /** The channel whose webhook is used, and the thread in it. A private thread is a chat, and has no webhooks. */
+  /** The channel of the webhook, and the thread in it. A private thread is a chat, without webhooks. */
   private async seatOf({ address, threadId }: Recipient, signal: AbortSignal) {
     if (threadId !== null) return { channel: address, thread: { thread_id: threadId } };
     const known =
@@ -229,7 +229,7 @@ export class WebhookSpeaker {
         const failure = failureOf(error);
         const told = { channel: 'discord', reason: failure.reason };
         this.noteFailure(webhook, failure);
-        // Also where the thread is not in the webhook's channel any more.
+        // Also if the thread is no longer in the webhook's channel.
         if (this.webhooks.isDead(webhook) || failure.code === CODE.unknownChannel) return 'gone';
         if (concerns(failure, 'username') && !isNamed) {
           this.refused.set(author.username, true);
@@ -254,12 +254,12 @@ export class WebhookSpeaker {
     }
   }
 
-  /** What a call through a webhook came to. */
+  /** Handles the failure of a call through a webhook. */
   noteFailure(webhook: OwnWebhook, { code }: DiscordFailure): void {
     if (DEAD.has(code)) this.webhooks.bury(webhook);
   }
 
-  /** Somebody has moved the webhook to another channel, where this is for nobody. */
+  /** Somebody moved the webhook to another channel: deletes the misdirected message. */
   private async takeBack({ id, token }: OwnWebhook, messageId: string): Promise<void> {
     try {
       const path = `/webhooks/${id}/${token}/messages/${messageId}`;
@@ -286,14 +286,14 @@ export class WebhookSpeaker {
     return { kind: 'webhook', webhook, thread, named: !readsAs(textOf(author.username) ?? '', username) };
   }
 
-  /** null where the bot is to say it. Never rejects. */
+  /** null if the bot is to send it. Never rejects. */
   async say(to: Recipient, speech: WebhookMessage, signal: AbortSignal): Promise<SendResult | null> {
     return this.speak(to, speech, signal).catch((error) => sendResult(failureOf(error)));
   }
   noteBot(messageId: string): void {
     this.said.set(messageId, { kind: 'bot' });
   }
-  /** Who said a message of ours. Rejects when Discord cannot be asked, or does not know the message. */
+  /** The sender of a message of ours. Rejects when Discord cannot be asked, or does not know the message. */
   async saidBy(to: Recipient, messageId: string, options: SendOptions): Promise<SaidBy> {
     const noted = this.said.get(messageId);
     if (noted?.kind === 'webhook' && this.webhooks.isDead(noted.webhook)) return LOST;
@@ -306,7 +306,7 @@ export class WebhookSpeaker {
   }
 }
 
-/** Discord names the field that is wrong before what is wrong with it. */
+/** Discord names the wrong field before the error. */
 function concerns({ code, reason }: DiscordFailure, field: string): boolean {
   return code === CODE.invalidForm && reason.includes(`${field}[`);
 }
@@ -316,7 +316,7 @@ const PLACE = 'https://discord.com/channels';
 
 /** A message that may be answered. */
 interface Answerable {
-  /** null for a program, which cannot be called. */
+  /** null for a program, which cannot be mentioned. */
   by: string | null;
   name: string;
   beginning: string;
@@ -325,13 +325,13 @@ interface Answerable {
 export interface Quote {
   /** The whole line, with its end. */
   line: string;
-  /** Whom it calls. */
+  /** The people it mentions. */
   users: string[];
 }
 
 export type Quotes = ReturnType<typeof createQuotes>;
 
-/** A webhook cannot reply: its message begins with a quote of what it answers instead, with a link to it. */
+/** A webhook cannot reply: its message begins with a quote of the answered one instead, with a link to it. */
 export function createQuotes({ api, log }: Base, directory: Directory) {
   const said = new LRUCache<string, Answerable>({ max: MOST_NOTED });
 
@@ -345,7 +345,7 @@ export function createQuotes({ api, log }: Base, directory: Directory) {
     return { by: isProgram ? null : authorId, name: nameOf(author), beginning };
   }
 
-  /** null where Discord does not say. */
+  /** null if Discord does not tell. */
   async function orNull<T>(missing: string, find: () => Promise<T | null>): Promise<T | null> {
     return find().catch((error) => {
       log.debug(
@@ -361,7 +361,7 @@ export function createQuotes({ api, log }: Base, directory: Directory) {
       const by = sender.bot ? null : sender.address;
       said.set(platformMessageId, { by, name: sender.name, beginning: beginningOf(text) });
     },
-    /** null where nothing is answered, or nothing is known of it. */
+    /** null if nothing is answered, or it is unknown. */
     async of(to: Recipient, id: string | null, signal: AbortSignal): Promise<Quote | null> {
       if (id === null || !isSnowflake(id)) return null;
       const room = roomOf(to);
@@ -388,7 +388,7 @@ function quoteOf({ by, name, beginning }: Answerable, url: string | null): Quote
   return { line: `> ${who} ${words}\n`, users: by === null ? [] : [by] };
 }
 
-/** What a link's label may hold, on one line. */
+/** Text allowed in a link's label, on one line. */
 function beginningOf(text: string): string {
   const line = text
     // A spoiler stays one.
@@ -400,7 +400,7 @@ function beginningOf(text: string): string {
   return cut.length < line.length ? `${cut.trimEnd()}…` : cut;
 }
 
-/** The same below a quote; without it where both do not fit. */
+/** The same below a quote; without it if both do not fit. */
 export function quoted(content: Content, quote: Quote | null): Content {
   const text = quote === null ? '' : quote.line + (content.content ?? '');
   if (quote === null || !isShort(text)) return content;
