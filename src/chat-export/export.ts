@@ -1,7 +1,4 @@
-/**
- * Streams an export: first selects the messages, by id only, then reads them page by page, so that a chat of
- * any length takes little memory.
- */
+/** Streams an export page by page, so that a chat of any length takes little memory. */
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { ChatFeed, ChatRecord, ExportAsk } from '../core/chat-record.js';
 import type { Zone } from '../core/dates.js';

@@ -1,7 +1,4 @@
-/**
- * An agent's place: the folders that it may reach, the working folder of its commands, and their environment.
- * With a working folder outside of those, no command runs.
- */
+/** An agent's place: the folders that it may reach, its working folder, and its environment. */
 
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -36,10 +33,7 @@ export interface TaskGiver {
   isAmongOwners: boolean;
 }
 
-/**
- * `viap`: a delegated task. Only owners' tasks reach the workspace and the artifacts of other tasks: other
- * people's chats learn nothing of them.
- */
+/** `viap`: a delegated task. Only owners' tasks reach the workspace and artifacts of other tasks. */
 export async function placeOf(
   task: Pick<Task, 'id' | 'agent' | 'parent'>,
   viap: ViapTask | null,
@@ -109,10 +103,7 @@ export type FoundFile =
   /** `sha256`: null if not wanted, or impossible (a folder, or too large a file). */
   { kind: 'there'; sha256: string | null } | { kind: 'missing' } | { kind: 'outside' };
 
-/**
- * Finds a file named in an agent's report within the agent's folders, links resolved. Files outside are not
- * opened. `isSummed`: with a checksum.
- */
+/** Finds a file named in an agent's report within its folders. `isSummed`: with a checksum. */
 export async function findArtifact(path: string, place: AgentPlace, isSummed: boolean): Promise<FoundFile> {
   if (path.includes('\0')) return MISSING;
   let end: FoundFile = MISSING;

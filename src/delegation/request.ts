@@ -59,9 +59,7 @@ interface OpeningContext {
   now: number;
 }
 
-/**
- * Uses only those of `services` that describe the task's surroundings. `origin`: of everything in the prompt.
- */
+/** `services`: only those on the task's surroundings. `origin`: of everything in the prompt. */
 export async function openingRequest(
   services: Surroundings,
   asked: OpeningContext,

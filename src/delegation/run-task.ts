@@ -232,10 +232,7 @@ async function settled(
   }
 }
 
-/**
- * Takes further messages: first all that steer, together; then those that follow up, one by one; last the
- * collected ones, together.
- */
+/** Takes messages: first all that steer; then one that follows up; last all collected ones. */
 async function hear(
   { services, running, messages }: TaskRun,
   modes: readonly TaskMessage['mode'][] = ['steer', 'followup', 'collect'],
@@ -316,10 +313,7 @@ function timeIsUp(minutes: number): string {
   return `The time for this task, ${amount}, was used up before it was done.`;
 }
 
-/**
- * over: stopped, or taken over by another process, so nothing more may be stored; timeout: its time is used
- * up; shutdown: the gateway ends.
- */
+/** over: nothing more may be stored, stopped or taken over; timeout; shutdown: the gateway ends. */
 type EndReason = 'over' | 'timeout' | 'shutdown';
 
 export type Running = ReturnType<typeof createRunning>;

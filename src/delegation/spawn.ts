@@ -1,7 +1,4 @@
-/**
- * `Delegation`: a persona's task is parsed, counted and stored before it begins; a runner finds it in the
- * store. Its outcome reaches the persona as an event.
- */
+/** `Delegation`: stores a persona's task for a runner. Its outcome reaches the persona as an event. */
 import { createHash } from 'node:crypto';
 import type { Agents, Delegation, TaskBounds, TaskParent, TaskStore } from '../core/task.js';
 import { readViapTask } from './viap/task.js';

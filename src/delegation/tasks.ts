@@ -117,10 +117,7 @@ interface Unread {
 
 export type Followers = ReturnType<typeof createFollowers>;
 
-/**
- * The followers of tasks in this process. A slow follower blocks nobody: it loses its oldest unread events.
- * The end is in the store, not here.
- */
+/** The followers of tasks in this process. A slow one blocks nobody: it loses its oldest events. */
 export function createFollowers() {
   const followed = new Map<string, Set<Unread>>();
   const of = (taskId: string) => followed.get(taskId) ?? [];

@@ -127,10 +127,7 @@ function oneLine(text: string): string {
   return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }
 
-/**
- * Uses little memory: messages are streamed into a temporary file; then the head, which needs their number,
- * and that file are written to the archive.
- */
+/** Streams the messages into a temporary file, because the head needs their number. */
 async function writeArchive(
   path: string,
   head: ArchiveHead,

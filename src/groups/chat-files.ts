@@ -1,7 +1,4 @@
-/**
- * `chat.yaml` of each chat: its title and its alias ids. The files alone suffice to find a chat that moved on
- * its platform.
- */
+/** `chat.yaml` of each chat: its title, and alias ids, which find a chat that moved on its platform. */
 import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextPass } from 'node:timers/promises';

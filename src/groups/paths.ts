@@ -1,7 +1,4 @@
-/**
- * The paths under `groups/`, and the ids that become folder names. Ids become paths only here, so a forged id
- * (`../x`) is stopped here, whatever its origin.
- */
+/** The paths under `groups/`. Ids become paths only here, so forged ids (`../x`) are stopped here. */
 import { isAbsolute, join, relative } from 'node:path';
 import { nameOnDisk } from '../core/beneath.js';
 import { Fault } from '../core/errors.js';

@@ -166,10 +166,7 @@ export function usable(file: PersonaFile, models: readonly string[] | null): Per
   return { ...file, model: null, faults: [...faults, fault] };
 }
 
-/**
- * Absent values come from the library; a name that only repeats the id counts as absent. `faults` of both,
- * with their files.
- */
+/** Absent values, or a name that repeats the id, come from the library. `faults` of both files. */
 export function inherit(
   id: string,
   from: string | null,

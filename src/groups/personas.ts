@@ -1,6 +1,5 @@
 /**
- * Personas on disk, for steps 3 and 4 of the route and for `/persona`. PERSONA.md is authoritative: reading
- * uses the valid parts, and logs each problem once.
+ * Personas on disk. PERSONA.md is authoritative: reading uses the valid parts, and logs each problem once.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';

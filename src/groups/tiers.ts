@@ -226,10 +226,7 @@ export function tiersBeyond(file: ParsedMemory, visible: number): Set<Tier> {
   return beyond;
 }
 
-/**
- * The part of a tier's text that belongs into its first section if the other sections stay unchanged; null if
- * the text does not end with theirs.
- */
+/** The part of a tier's text for its first section; null if the text does not end with the others. */
 export function firstPiece(file: ParsedMemory, tier: Tier, text: string): string | null {
   const others = file.sections.filter((section) => section.tier === tier).slice(1);
   const rest = tierText({ ...file, sections: others }, tier);

@@ -281,10 +281,7 @@ async function* bundlesIn(
   }
 }
 
-/**
- * Programs keep a skill once, in `.agents/skills`, and link to it from each program's folder of skills: a
- * link from a group may lead into any folder of that name. null: it leads elsewhere.
- */
+/** Bound of a bundle's files. A link may also lead into any folder called `skills`; null: elsewhere. */
 function boundOf(real: string, bound: string): string | null {
   if (isBelow(real, bound)) return bound;
   return basename(dirname(real)) === 'skills' && fileIn(real) !== null ? real : null;

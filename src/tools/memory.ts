@@ -290,10 +290,7 @@ function inWords(count: number): string {
 const DEFAULT_HITS = 10;
 const MOST_HITS = 50;
 
-/**
- * Searches the caller's own chat and persona: there is no parameter for another. An owner's request in a
- * control chat also searches the workspace's notes.
- */
+/** Searches the caller's own chat and persona; for an owner in a control chat, also workspace notes. */
 export function searchMemory(recall: Recall, zone: Zone): AnyTool {
   return defineTool({
     name: 'search_memory',

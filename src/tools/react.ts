@@ -1,7 +1,4 @@
-/**
- * `react`: puts an emoji on somebody's message, in addition to an answer or instead of one. Sent through the
- * outbox like every reply.
- */
+/** `react`: puts an emoji on a message, with an answer or instead of one. Sent through the outbox. */
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { once } from '../core/concurrency.js';

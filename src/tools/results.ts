@@ -38,10 +38,7 @@ export function shown(text: string): string {
   return cutWithMarker(text, MAX_CHARS, 'tool-max-chars');
 }
 
-/**
- * Refuses a write that contains a secret not already in `known`, the text it replaces; null if there is none.
- * Neither the result nor the log contains the secret itself.
- */
+/** Refuses a write with a secret that is not in `known`, the replaced text; never quotes the secret. */
 export async function refuseSecret(
   name: string,
   content: string,

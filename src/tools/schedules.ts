@@ -1,7 +1,4 @@
-/**
- * The tools for scheduled tasks. A task is named by its number in its chat. People may change their own
- * tasks, and others as far as `/schedule` allows.
- */
+/** The tools for scheduled tasks. People may change their own, and others as far as `/schedule` allows. */
 import * as z from 'zod';
 import { cutAt } from '../core/cut.js';
 import { createZone } from '../core/dates.js';

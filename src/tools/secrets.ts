@@ -20,9 +20,7 @@ interface FoundSecret {
   value: string;
 }
 
-/**
- * The first secret of a text that is not in `known`, the text being replaced: a person's own entry may stay.
- */
+/** The first secret not in `known`, the text being replaced: a person's own entry may stay. */
 export function secretIn(text: string, known = ''): SecretFound | null {
   const plain = normalised(text);
   const found = secretsOf(plain);

@@ -1,7 +1,4 @@
-/**
- * `sessions_spawn`: delegates a task to an agent (VIAP v3, seed 000), which works on it in parallel to the
- * conversation. The persona is told of the outcome when it is there.
- */
+/** `sessions_spawn`: delegates a task (VIAP v3, seed 000) to an agent. Its outcome comes later. */
 import * as z from 'zod';
 import type { Delegation } from '../core/task.js';
 import type { Asker, Tool, ToolResult } from '../core/tool.js';

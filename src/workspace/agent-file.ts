@@ -104,10 +104,7 @@ export function parseAgent(id: string, file: string, source: string): ReadAgent 
 /** A prompt of a book's length is a mistake. */
 const MOST_BYTES = 200_000;
 
-/**
- * Maps agent ids to file names (null: `utility` without a file), with a sentence for each invalid or
- * duplicate name. Throws Fault `memory_unavailable`.
- */
+/** Agent ids to file names (null: `utility` without one), and faults. Throws Fault `memory_unavailable`. */
 export async function agentsIn(folder: string) {
   const names = await namesIn(folder);
   const files = new Map<string, string | null>();

@@ -1,7 +1,4 @@
-/**
- * Agents on disk, `data/agents`, for tasks. Each agent has an internal space, which its tools may write and
- * which is therefore untrusted: no link in it leads the gateway out.
- */
+/** Agents on disk, `data/agents`. Their internal spaces are untrusted: no link leads out of them. */
 import type { Stats } from 'node:fs';
 import { lstat, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,4 @@
-/**
- * The workspace on disk, `data/workspace`, for prompts (step 4 of the route, tasks), the board and tools.
- * Writes use memory's updater, so that no change of a file is lost.
- */
+/** The workspace on disk, `data/workspace`. Writes use memory's updater, so that no change is lost. */
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,4 @@
-/**
- * Discord's API: the library's client, which knows the rate limits, with a deadline and the caller's signal.
- * It never retries: the caller knows what may be sent again, and when.
- */
+/** Discord's API: the library's client with its rate limits, deadlines and signals. It never retries. */
 import { setMaxListeners } from 'node:events';
 import {
   DefaultRestOptions,

@@ -304,8 +304,7 @@ function latestFirst(one: HeardRoom, other: HeardRoom): number {
 const ASKED = 'threads';
 
 /**
- * Turns private threads that older versions stored as threads of their channel into chats of their own. Never
- * rejects; threads whose kind could not be determined are retried at the next start.
+ * Makes private threads, formerly stored as threads, chats of their own. Never rejects; retries at start-up.
  */
 export async function tellPrivateThreads(
   parts: CatchUpParts,

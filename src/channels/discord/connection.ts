@@ -287,10 +287,7 @@ export function createConnection(parts: ConnectionParts) {
   };
 }
 
-/**
- * The route to the gateway through a proxy. The library always connects directly, so it gets a local address
- * that relays the connection. The path is secret.
- */
+/** Relays the library's connection, which is always direct, through a proxy. The path is secret. */
 interface Relay {
   /** For the library, which adds a query. */
   url: string;

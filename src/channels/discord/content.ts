@@ -1,6 +1,4 @@
-/**
- * A message's text: names instead of ids; in brackets, content that is neither text nor file. Pure, total.
- */
+/** A message's text, with names instead of ids and labels for other content. Pure, total. */
 import * as Discord from 'discord-api-types/v10';
 import type { Attachment, ReplyTo } from '../../core/message.js';
 import { bracketed, mentioning } from '../kit/incoming.js';

@@ -94,10 +94,7 @@ export type NotSent =
   | (Extract<SendResult, { kind: 'refused' }> & { isTooLarge?: boolean })
   | Extract<SendResult, { kind: 'unreachable' }>;
 
-/**
- * A wrong token (401), limits, and errors not from Discord itself may pass; any other refusal is final. A
- * message that arrived nevertheless is found by its key.
- */
+/** A wrong token (401), limits, and errors not from Discord itself may pass; other refusals are final. */
 export function sendResult(failure: DiscordFailure): NotSent {
   const { reason, retryAfterMs, status, code } = failure;
   const isTooLarge = status === 413 || code === CODE.tooLarge;

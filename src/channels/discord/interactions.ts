@@ -1,7 +1,4 @@
-/**
- * Native commands and pressed buttons: Discord shows a failure unless it gets an answer within three seconds.
- * A slower answer is announced first, and must follow within fifteen minutes.
- */
+/** Native commands and pressed buttons: to be answered or announced within 3 s, and within 15 minutes. */
 import * as Discord from 'discord-api-types/v10';
 import type { ChoiceOutcome, Reception, SendResult } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';

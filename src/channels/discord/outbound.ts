@@ -1,6 +1,4 @@
-/**
- * Converts replies to Discord's messages, with buttons and author, and chat commands to native ones. Pure.
- */
+/** Converts replies to Discord's messages and chat commands to native ones. Pure. */
 import * as Discord from 'discord-api-types/v10';
 import type {
   Choice,
@@ -62,10 +60,7 @@ export interface Content {
   components?: ReturnType<typeof componentsOf>;
 }
 
-/**
- * Pings nobody but the person being answered, whatever a model writes. Without previews Discord fetches no
- * links in it: no server learns of an address before somebody opens it.
- */
+/** Pings only the person being answered. Without previews Discord fetches no links in it. */
 export function contentOf(part: Part, { linkPreviews }: { linkPreviews: boolean }): Content {
   const content = discordText(part);
   return {

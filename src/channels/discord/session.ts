@@ -1,7 +1,4 @@
-/**
- * The session at Discord's gateway: up to where its events are stored, and when a new one may begin. It
- * outlives the process, so that the next one resumes it.
- */
+/** The session at Discord's gateway, and when a new one may begin. It outlives the process. */
 import { createHash } from 'node:crypto';
 import type { SessionInfo } from '@discordjs/ws';
 import * as z from 'zod';
@@ -138,10 +135,7 @@ const MOST_BETWEEN_MS = 120_000;
 const USUAL_IN_A_DAY = 50;
 const BETWEEN_AFTER_MANY_MS = 15 * 60_000;
 
-/**
- * Pause before a session may begin. Discord resets the token of a bot that begins more than a thousand a day,
- * so the times outlive the process: a restart loop begins a session each time.
- */
+/** Pause before a session, across restarts: Discord resets a bot's token after a thousand a day. */
 export async function identifyPauseMs({ clock, log }: Timing, state: ChannelState): Promise<number> {
   const today = await identifiesToday(clock, state);
   const lately = today.filter((at) => clock.now() - at < HOUR_MS).length;

@@ -107,10 +107,7 @@ export interface ChannelDescriptor<Name extends string = string, Schema extends 
   name: Name;
   /** Display name. */
   label: string;
-  /**
-   * The keys of its section that only this channel has; all have `access`, `streaming` and `link_previews`.
-   * If there is a key `enabled`, the section alone does not configure the channel.
-   */
+  /** Keys of this channel only. If there is a key `enabled`, the section alone configures nothing. */
   options: Schema;
   /** Options, in camel case, that are never logged; for a record, all its values. */
   secrets: readonly (keyof Camel<z.output<Schema>> & string)[];

@@ -14,10 +14,7 @@ import { onAbort } from './abort.js';
 /** A link that must not be followed. The message gives the reason, without the link. */
 class NotFollowed extends Error {}
 
-/**
- * Resolves only to public addresses. The socket itself calls this, so the address checked is the address
- * connected to. `resolve`: the system's lookup.
- */
+/** Resolves only to public addresses, for use by the socket itself. `resolve`: the system's lookup. */
 export function publicLookup(resolve: typeof lookup = lookup): LookupFunction {
   return (name, options, done) => {
     resolve(name, { ...options, all: true }, (error, found) => {

@@ -1,6 +1,4 @@
-/**
- * A cache of look-ups at a platform (a group's members, its administrators): one request at a time per key.
- */
+/** A cache of look-ups at a platform (members, administrators); one request at a time per key. */
 
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../core/clock.js';

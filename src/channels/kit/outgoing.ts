@@ -80,10 +80,7 @@ function words({ name, path }: OutgoingFile, what: string): string {
 /** Between the name and the text; `compose` reserves room for both. */
 const BREAK = '\n';
 
-/**
- * For platforms that cannot show another name and picture: prefixes the first part with the speaker's name in
- * bold, where several may speak.
- */
+/** Puts the speaker's name in bold before the first part, where several may speak. */
 export function withSpeakerName(
   part: Part,
   { appearance, leads }: { appearance?: Appearance | undefined; leads?: boolean },

@@ -6,10 +6,7 @@ const LINKABLE = /^(?:https?|tg|mailto):/i;
 /** Characters in an address that some platform takes for markup. */
 const MARKUP = /[\s()[\]<>\\*~|`]|@(?=everyone|here)/g;
 
-/**
- * Longer addresses are shown in the text, which can be cut: encoded and with some text, an address must fit
- * twice into one message of every platform.
- */
+/** Longer addresses are shown in the text: a link must fit twice into one message, encoded. */
 const MAX_HIDDEN = 800;
 
 export function isLinkable(url: string): boolean {

@@ -14,10 +14,7 @@ export interface MessageLimits {
   limit: number;
   /** Maximum number of marks per message. */
   maxMarks?: number;
-  /**
-   * Length of a part on the platform where it is not the text's length: marks may count, or a letter of two
-   * units may count once. Two units of text must fit within the limit.
-   */
+  /** Length on the platform. Default: that of the text. Two units of text must fit within the limit. */
   measure?: (part: Part) => number;
 }
 

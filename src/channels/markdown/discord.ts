@@ -21,10 +21,7 @@ import {
 
 const LANGUAGE = /^[a-z0-9_+.-]+$/i;
 
-/**
- * In columns. Wider tables are written row by row: a phone would wrap the lines of a code block, and the
- * columns would be lost.
- */
+/** In columns, the width of a code block on a phone. Wider tables are written row by row. */
 export const TABLE_WIDTH = 56;
 
 export function discordText(part: Part): string {

@@ -217,10 +217,7 @@ function beginsLine(source: string, { at, lineStart }: Sign): boolean {
   return at - lineStart <= MOST_INDENT && MARGIN.test(source.slice(lineStart, at));
 }
 
-/**
- * A formula without an end in its paragraph: all that follows, if a model is still writing it or it cannot be
- * anything else. An inline formula must be on the last line.
- */
+/** A formula without an end in its paragraph; an inline one must be on the last line. */
 function halfFormula(source: string, opening: Sign, paragraph: number): FormulaSpan | null {
   if (paragraph - opening.at > LONGEST) return null;
   const content = source.slice(opening.end, paragraph);

@@ -1,7 +1,4 @@
-/**
- * A part as lines of runs, for platforms with inline markup. `renderLines` walks the lines; `Markup` holds
- * what differs by platform.
- */
+/** A part as lines of runs, for platforms with inline markup, whose differences are in `Markup`. */
 import type { Mark, Part } from '../../core/channel.js';
 
 interface MarkedSpan {
@@ -293,10 +290,7 @@ interface OpenItem {
 
 const ITEM = /^( *)([•◦▪]|(?:0|[1-9]\d{0,8})\.) (?=\S)/;
 
-/**
- * Finds the lines to write as list items. Platforms draw bullets by depth and count numbers themselves, so
- * the result must match the text.
- */
+/** Finds the lines to write as list items: the platform's own bullets and numbers must match the text. */
 function createItems({ bullets, deepest }: Markup) {
   let open: OpenItem[] = [];
 

@@ -1,7 +1,4 @@
-/**
- * Tables, which chat platforms lack: as aligned columns in a fixed-width font, or row by row for narrow
- * screens.
- */
+/** Tables, which chat platforms lack: as aligned columns, or row by row for narrow screens. */
 import type { Token } from 'markdown-it';
 import type { Part } from '../../core/channel.js';
 import { once } from '../../core/concurrency.js';

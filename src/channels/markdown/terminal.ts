@@ -1,7 +1,4 @@
-/**
- * A part for a terminal: marks become colours. Pure. Control characters are removed, so that a model's text
- * cannot control the terminal.
- */
+/** A part for a terminal: marks become colours, control characters are removed. Pure. */
 import type { Mark, Part } from '../../core/channel.js';
 import { isOwnLabel } from './address.js';
 import { endOf, spansOf } from './lines.js';

@@ -19,10 +19,7 @@ import {
   withoutStart,
 } from './lines.js';
 
-/**
- * In columns. Wider tables are written row by row: a bubble on a phone holds some 30 fixed-width characters,
- * and wrapped lines would lose the columns.
- */
+/** In columns, the width of a bubble on a phone. Wider tables are written row by row. */
 export const TABLE_WIDTH = 30;
 
 export function whatsappText(part: Part): string {

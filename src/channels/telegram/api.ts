@@ -191,10 +191,7 @@ export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entiti
   return { ...without(request, 'entities'), text: shown.length <= limit ? shown : text };
 }
 
-/**
- * Back-off per chat: Telegram says for how long (`retry_after`), or delays calls itself while the wait is
- * short. Every action in a chat counts towards its limits.
- */
+/** Back-off per chat, by `retry_after` or slow calls. Every action in a chat counts towards its limits. */
 function createFloods(clock: Clock) {
   const closedUntil = new LRUCache<Address, number>({ max: MOST_CHATS });
   /** Refusals in a row, each soon after the previous wait. */

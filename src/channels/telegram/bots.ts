@@ -96,10 +96,7 @@ export function createBots(options: TelegramOptions, host: { clock: Clock; log: 
     withId: (id: number | null) => (id === null ? main : personas.find((bot) => bot.our().id === id)),
     ours: () => all.map((bot) => bot.our()),
 
-    /**
-     * Resolves when every persona's bot has tried to log in, or after a few seconds. Until then mentions of
-     * personas' bots go unnoticed.
-     */
+    /** Resolves when every persona's bot has tried to log in, or after a few seconds. */
     async loggedIn(signal: AbortSignal): Promise<void> {
       if (personas.length === 0) return;
       loggedIn ??= logInAll(signal);
@@ -187,10 +184,7 @@ export function logFields(personaId: PersonaId | null): { channel: string; perso
   return personaId === null ? { channel: 'telegram' } : { channel: 'telegram', persona: personaId };
 }
 
-/**
- * The message's number and, unless all bots share it, the bot that has it (null: the main bot). null for the
- * id of a button press.
- */
+/** The message's number, and the bot that has it if not shared (null: main). null for a button press. */
 export function readMessageId(id: string): { bot: number | null; number: number } | null {
   const [, bot, number] = /^(?:(\d{1,15}):)?(-?\d{1,15})$/.exec(id) ?? [];
   if (number === undefined) return null;

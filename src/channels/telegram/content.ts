@@ -39,10 +39,7 @@ export function originName({ sender_user, sender_user_name, sender_chat, chat }:
   return known === undefined ? (sender_user_name ?? '') : nameOf(known);
 }
 
-/**
- * The writer of forwarded words, or of a message sent via another bot (`@gif cats`). Empty if Telegram does
- * not say; undefined if the sender wrote them.
- */
+/** The writer of words that the sender did not write; empty if unknown, undefined for the sender's own. */
 export function foreignWriterOf(message: ShownContent): string | undefined {
   if (message.forward_origin !== undefined) return originName(message.forward_origin as ForwardOrigin);
   if (message.via_bot !== undefined) return nameOf(message.via_bot);

@@ -219,10 +219,7 @@ function captionRequest({ text, entities, link_preview_options: _, ...rest }: Se
   return { ...rest, caption: text, ...(entities === undefined ? {} : { caption_entities: entities }) };
 }
 
-/**
- * A file's name as written in a form: Telegram decodes percent signs there, and cuts at semicolons. Non-ASCII
- * characters are left as they are.
- */
+/** A file's name for a form: Telegram decodes percent signs there, and cuts at semicolons. */
 function formName(name: string): string {
   return name.trim().replace(/[\p{Cc}%;"\\]/gu, encodeURIComponent);
 }

@@ -263,10 +263,7 @@ function copyKeyOf(message: Message, words: string, sender: string): string {
     .digest('base64url');
 }
 
-/**
- * Tells equal messages of the same second apart: each bot's are numbered in order of arrival. A repeated one
- * keeps its number.
- */
+/** Numbers equal messages of the same second in order of arrival. A repeated one keeps its number. */
 export function numberCopies(): (message: InboundMessage, key: string) => InboundMessage {
   const idsByKey = new LRUCache<string, string[]>({ max: MOST_COPIED });
   return (message, key) => {

@@ -343,10 +343,7 @@ function isSame(given: string, secret: string): boolean {
 
 export type PressAnswers = ReturnType<typeof createPresses>;
 
-/**
- * Answers presses of our buttons. Until a press is answered, its button shows a spinner; then the buttons are
- * removed. Best effort.
- */
+/** Answers presses of our buttons, which ends their spinner, and removes the buttons. Best effort. */
 export function createPresses(log: Log) {
   const underWay = new Set<Promise<void>>();
 

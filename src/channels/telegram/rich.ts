@@ -1,7 +1,4 @@
-/**
- * Converts a rich message (Bot API 10.1), which has blocks instead of text, to Markdown. Unknown blocks and
- * marks keep their text, in order. Pure.
- */
+/** Converts a rich message (Bot API 10.1) to Markdown. Unknown blocks keep their text, in order. Pure. */
 import { readBlock, type ShownContent } from './update.js';
 
 type Node = Record<string, unknown>;

@@ -1,7 +1,4 @@
-/**
- * The terminal as a channel, the reference for all others: one direct chat, `terminal_local`, at a prompt or
- * through a pipe. Takes part in steps 1 and 7 of the route.
- */
+/** The terminal as a channel: one direct chat, `terminal_local`, at a prompt or through a pipe. */
 import { resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import type { Channel, ChannelLimits, Part, Receive, Recipient, SendResult } from '../../core/channel.js';
@@ -154,10 +151,7 @@ function batchOf(line: string, { userName, newId, clock }: TerminalOptions): Par
   };
 }
 
-/**
- * The part as plain text: a file is already on this machine, so its path is shown. In its name, characters
- * that would control the terminal or begin a line become `?`.
- */
+/** As plain text, with a file's path. Unsafe characters in a file's name become `?`. */
 function asText({ text, marks, file }: Part): Part {
   if (file === undefined) return { text, marks };
   const where = `File ${file.name}: ${resolve(file.path)}`.replace(/\p{Cc}/gu, '?');

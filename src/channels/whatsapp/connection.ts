@@ -126,8 +126,7 @@ function stayUnseen(socket: WASocket, log: Log): void {
 }
 
 /**
- * WhatsApp may retire the secret in the QR codes. Browsers then make a new one and redraw the code; the
- * library does not (WhiskeySockets/Baileys#2765).
+ * WhatsApp may retire the secret in QR codes; the library does not renew it (WhiskeySockets/Baileys#2765).
  */
 function withCurrentSecret(socket: WASocket, creds: AuthenticationCreds, show: (qr: string) => void) {
   let shown: string | null = null;
@@ -289,10 +288,7 @@ export function isOfLibrary(error: unknown): boolean {
   return LIBRARY.test(frames.find((frame) => LIBRARY.test(frame) || !isForeign(frame)) ?? '');
 }
 
-/**
- * The library's log in ours, at debug. It logs whole objects, including keys and messages: only its sentences
- * and error messages are passed on.
- */
+/** The library's log at debug, without the objects it logs, which may contain keys and messages. */
 export function libraryLog(log: Log): SocketConfig['logger'] {
   const say = (level: string) => (about: unknown, sentence?: string) => {
     const words = typeof about === 'string' ? about : (sentence ?? '');

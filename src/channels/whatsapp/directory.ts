@@ -1,7 +1,4 @@
-/**
- * The people, groups and messages that the channel has met: in memory, except for the message secrets that
- * edits are encrypted with.
- */
+/** The people, groups and messages that the channel has met: in memory, except for message secrets. */
 import { createHash } from 'node:crypto';
 import type { GroupMetadata, WAMessageKey } from '@whiskeysockets/baileys';
 import { LRUCache } from 'lru-cache';

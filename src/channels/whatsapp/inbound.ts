@@ -136,10 +136,7 @@ function keyIn(value: unknown): MessageKey | null {
   };
 }
 
-/**
- * A message to a broadcast list is read in the direct chat with its sender; the list itself is no chat. For
- * our own account's lists the recipients are not told.
- */
+/** A message to a broadcast list is read in the direct chat with its sender. */
 function whereRead(key: MessageKey): MessageKey {
   const { remoteJid, fromMe, participant, participantAlt } = key;
   if (!isList(remoteJid) || fromMe || participant === undefined) return key;
@@ -291,10 +288,7 @@ function withNames(
   return { text: named, ...mentioning(names.values()) };
 }
 
-/**
- * Ours are the messages that we sent, not those that the owner typed on the phone: the phone's ids look
- * different. (An earlier link's ids have another mark, but the same prefix.)
- */
+/** Messages that the owner typed on the phone are not ours. An earlier link's ids share our prefix. */
 function replyOf(context: MessageContext, writer: Person, known: KnownContext): ReplyTo | null {
   const stanzaId = text(context.stanzaId);
   if (!stanzaId) return null;
@@ -326,10 +320,7 @@ function attachmentOf({ kind, media }: MessageFile, key: MessageKey): Attachment
   };
 }
 
-/**
- * Since May 2026 an edit is encrypted with the secret of the message it changes. Returns it in the former
- * form; null if it cannot be read, or is not by the author.
- */
+/** Decrypts an edit with its message's secret (since May 2026); null if unreadable or not the author's. */
 export function openEdit(
   { secretEncType, targetMessageKey, encPayload, encIv }: proto.Message.ISecretEncryptedMessage,
   editor: Person,

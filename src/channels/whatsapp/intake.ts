@@ -24,10 +24,7 @@ import { inbound, type KnownContext, type OwnAccount, openEdit, originOf, sentAt
 
 /** How many taken messages are remembered. */
 const MOST_TAKEN = 2_000;
-/**
- * A late message older than what is already stored is history. One that could not be decrypted is requested
- * again and keeps its old time, hence this tolerance.
- */
+/** Late messages older than the cursor are history; redelivered ones keep their old time, hence this. */
 const LATE_BY_MS = 600_000;
 
 /** The account that one connection is logged in with. */
@@ -172,10 +169,7 @@ async function lookUpSender(directory: Directory, { key }: WAMessage, lookup: Lo
     directory.notePerson(personOf(jid, isLid ? `${user}@s.whatsapp.net` : `${user}@lid`));
 }
 
-/**
- * A decrypted message with the data of its envelope, in the library's form. null if unreadable: the library
- * notices that, too, and requests it again.
- */
+/** A decrypted message in the library's form; null if unreadable: the library requests it again. */
 function messageIn(stanza: BinaryNode, plaintext: Uint8Array, me: OwnAccount): WAMessage | null {
   try {
     const { fullMessage } = decodeMessageNode(stanza, me.phone, me.lid ?? '');

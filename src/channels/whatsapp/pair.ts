@@ -1,7 +1,4 @@
-/**
- * Links by a code typed on the phone, while the gateway is not running. The previous link stays until the new
- * one is complete.
- */
+/** Links by a code typed on the phone. The previous link stays until the new one is complete. */
 import { type BinaryNode, getBinaryNodeChild, type WASocket, type WAVersion } from '@whiskeysockets/baileys';
 import type { ChannelState } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';

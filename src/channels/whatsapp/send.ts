@@ -1,7 +1,4 @@
-/**
- * Sends messages and reactions and waits for WhatsApp's ack; resends messages that a peer could not decrypt.
- * A message has the same id on each try, so that it arrives only once.
- */
+/** Sends messages and reactions and waits for WhatsApp's ack. Every try has the same id. */
 import {
   generateWAMessageContent,
   generateWAMessageFromContent,

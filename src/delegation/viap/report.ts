@@ -113,10 +113,7 @@ export interface ViapReport extends z.output<typeof reportForm> {
 
 type ReadReport = { ok: true; report: ViapReport } | { ok: false; reason: string };
 
-/**
- * Finds the report as the whole text, in a fence or in prose; of several equal ones any will do. `reason` is
- * for the author of the answer.
- */
+/** Finds the report in an answer; of several equal ones any will do. `reason` is for the author. */
 export function readReport(answer: string, taskId: string): ReadReport {
   const found = typedIn(answer, VIAP_REPORT);
   const last = found.at(-1);

@@ -1,7 +1,4 @@
-/**
- * Messages about a task's end: to the persona that delegated it, in lines that it retells in its own words,
- * and to the journal. Pure.
- */
+/** Messages about a task's end: to the persona that delegated it, and to the journal. Pure. */
 
 import { redactor } from '../../core/command-env.js';
 import { cutAt, cutWithMarker } from '../../core/cut.js';

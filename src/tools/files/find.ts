@@ -85,10 +85,7 @@ export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
   };
 }
 
-/**
- * Resolves a path to one folder or file; a search of the start folder includes received files, and skills if
- * the pattern names them.
- */
+/** One folder or file; the start folder includes received files, and skills if the pattern names them. */
 async function foldersAt(
   allowed: FileRoots,
   path: string,

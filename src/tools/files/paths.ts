@@ -203,10 +203,7 @@ export async function findFolder(allowed: FileRoots, path: string): Promise<Foun
   return within(root.folder, names, async () => found).catch(refuse({ shown }));
 }
 
-/**
- * Writes a file whole or not at all, within its folder's quota. `expected`: the content that the writer has
- * read; if the file differs by now, nothing is written.
- */
+/** Writes a file whole or not at all, within its quota, and only if the file still equals `expected`. */
 export async function writeWithin(
   allowed: FileRoots,
   path: string,

@@ -237,10 +237,7 @@ function signalOf(code: number): string {
 
 const FILES = ['MEMORY.md', 'USER.md'];
 
-/**
- * Creates the files that programs for OpenClaw expect in a workspace (`OPENCLAW_WORKSPACE`, `MEMORY_DIR`),
- * empty if missing, before the first command runs.
- */
+/** Creates the files that programs for OpenClaw expect in a workspace, empty if missing. */
 async function fillWorkspace(folder: string, skillsFolder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   for (const each of [join(folder, 'memory'), skillsFolder]) await unlessThere(mkdir(each, { mode: 0o700 }));

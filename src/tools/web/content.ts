@@ -1,7 +1,4 @@
-/**
- * A server's answer as text: decompressed, with a limit on its size before and after; its content type; and
- * its character encoding.
- */
+/** A server's answer as text: decompressed within a size limit; its content type and its encoding. */
 import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';

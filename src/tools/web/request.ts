@@ -75,10 +75,7 @@ export function sentenceFor(error: unknown): string {
 }
 
 export interface Network {
-  /**
-   * All addresses of a name, possibly none. `asSystem`: as this machine resolves it, including its hosts
-   * file, for names that the operator allowed.
-   */
+  /** All addresses of a name, possibly none. `asSystem`: including this machine's hosts file. */
   addressesOf(name: string, asSystem: boolean, signal: AbortSignal): Promise<LookupAddress[]>;
   /** This machine's addresses: a public one of them leads behind its firewall. */
   own(): string[];
@@ -107,10 +104,7 @@ export function systemNetwork(outward: Outward): Network {
 const DNS_TIMEOUT_MS = 4_000;
 const DNS_TRIES = 2;
 
-/**
- * Avoids the system's lookup, which occupies one of the few threads that also read every file: a name with
- * silent servers would stop the whole gateway.
- */
+/** Avoids the system's lookup: silent name servers would block the threads that read files. */
 async function addressesOf(name: string, asSystem: boolean, signal: AbortSignal): Promise<LookupAddress[]> {
   if (asSystem) return lookup(name, { all: true }).catch(() => []);
   const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES });

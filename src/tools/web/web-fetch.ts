@@ -1,7 +1,4 @@
-/**
- * `web_fetch`: one page from the web as text. Its words come from outside, so they taint the turn; and its
- * server notices the request, so a tainted turn asks first.
- */
+/** `web_fetch`: one page from the web as text. It taints the turn; a tainted turn asks first. */
 import { STATUS_CODES } from 'node:http';
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
