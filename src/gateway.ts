@@ -11,11 +11,11 @@ import type { Log } from './core/log.js';
 import type { Store } from './core/store.js';
 
 export interface GatewayParts {
-  store: Pick<Store, 'recover' | 'pending' | 'watch' | 'close'>;
+  store: Store;
   /** The lease owner in the store. */
   owner: string;
   channels: ReadonlyMap<string, Channel>;
-  conversation: Pick<Conversation, 'takeUp' | 'receive' | 'idle' | 'stop'>;
+  conversation: Conversation;
   /** Runs tasks; started last. */
   tasks: { start(): Promise<void>; stop(withinMs: number): Promise<void> };
   /** Milliseconds of work that the first reply needs, done while the platforms connect. */

@@ -18,7 +18,7 @@ import { createOutward } from './network/outward.js';
 interface Lent {
   store: Store;
   personas: Personas;
-  audit: Pick<Audit, 'note'>;
+  audit: { note: Audit['note'] };
   log: Log;
   /** Prints a picture made of characters (a QR code) to the terminal. */
   show(picture: string): void;

@@ -38,11 +38,11 @@ import { webFetch } from './tools/web/web-fetch.js';
 type Used = 'store' | 'channels' | 'personas' | 'memory' | 'clipboard' | 'archives' | 'recall' | 'settings';
 
 interface ToolParts extends Pick<Services, Used | 'zone' | 'clock' | 'jobs'> {
-  config: Pick<Config, 'groupsDir' | 'tools'>;
+  config: { groupsDir: string; tools: Config['tools'] };
   outward: Outward;
-  deliver: Pick<Deliver, 'reaction' | 'sideMessage'>;
-  exports: Pick<ChatExports, 'make'>;
-  artifacts: Pick<Artifacts, 'write'>;
+  deliver: Deliver;
+  exports: ChatExports;
+  artifacts: Artifacts;
   skills: Skills;
   /** `data/media`. */
   mediaFolder: string;
@@ -54,7 +54,7 @@ interface ToolParts extends Pick<Services, Used | 'zone' | 'clock' | 'jobs'> {
   workspaceFolder: string;
   /** `data/skills`. */
   skillsFolder: string;
-  agents: Pick<Agents, 'read' | 'append'>;
+  agents: Agents;
   /** Paths hidden from commands. */
   hidden: readonly string[];
   environment: Record<string, string | undefined>;
@@ -62,7 +62,7 @@ interface ToolParts extends Pick<Services, Used | 'zone' | 'clock' | 'jobs'> {
   /** The compiled `search-worker.js`; default: the one beside this module. */
   searchWorker?: URL;
   /** null: no MCP server is configured. */
-  mcp: Pick<McpServers, 'tools'> | null;
+  mcp: McpServers | null;
   /** Absent: there are no agents. */
   delegation?: Delegation;
 }
@@ -182,7 +182,7 @@ function groupsOf(parts: ToolParts): Groups {
 }
 
 /** Waits for the MCP servers if the turn may call them. */
-export function createToolsReady(tools: Config['tools'], mcp: Pick<McpServers, 'ready'>): ToolsReady {
+export function createToolsReady(tools: Config['tools'], mcp: McpServers): ToolsReady {
   return async (turn, wanted, signal) => {
     if (allowedGroups(tools, turn).includes('mcp')) await mcp.ready(wanted, signal);
   };
@@ -190,8 +190,8 @@ export function createToolsReady(tools: Config['tools'], mcp: Pick<McpServers, '
 
 /** The groups of a turn: those of its chat, else of its channel, else the general ones, if its persona allows them. */
 function allowedGroups(
-  { allow, chats, channels }: Pick<Config['tools'], 'allow' | 'chats' | 'channels'>,
-  { chatId, channel, allowed }: Pick<TurnKind, 'chatId' | 'channel' | 'allowed'>,
+  { allow, chats, channels }: Config['tools'],
+  { chatId, channel, allowed }: TurnKind,
 ): ToolGroup[] {
   const configured = chats[chatId]?.allow ?? channels[channel]?.allow ?? allow;
   return TOOL_GROUPS.filter((group) => configured.includes(group) && (allowed?.includes(group) ?? true));

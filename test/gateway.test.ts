@@ -1,5 +1,6 @@
 /** A gateway that is stopped while it starts. */
 import { expect, test } from 'vitest';
+import type { Store } from '../src/core/store.js';
 import { createGateway, type GatewayParts } from '../src/gateway.js';
 import { manualClock } from './fakes/clock.js';
 import { keptLog } from './media/support.js';
@@ -16,7 +17,7 @@ function stage(changes: (happened: string[]) => Partial<GatewayParts>) {
       pending: async () => ({ rooms: [], deliveries: [], commands: [] }) as never,
       watch: () => () => {},
       close: says('the store is closed'),
-    },
+    } as unknown as Store,
     conversation: {
       takeUp() {},
       receive: async () => {
@@ -24,7 +25,7 @@ function stage(changes: (happened: string[]) => Partial<GatewayParts>) {
       },
       idle: async () => {},
       stop: async () => {},
-    },
+    } as unknown as GatewayParts['conversation'],
     prepare: [],
     tasks: { start: says('tasks begin'), stop: says('tasks end') },
     background: [async () => says('the first ends'), async () => says('the second ends')],

@@ -8,7 +8,7 @@ import { exportedMessage, type Format, jsonFormat, markdownFormat } from './form
 
 export interface ExportParts {
   feed: ChatFeed;
-  personas: Pick<Personas, 'list'>;
+  personas: { list: Personas['list'] };
   zone: Zone;
   now: number;
   /** Throws when it aborts. */

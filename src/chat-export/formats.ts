@@ -11,7 +11,7 @@ import type { StoredAttachment } from '../core/media.js';
 import type { StoredMessage } from '../core/transcript.js';
 
 export interface ExportHead {
-  chat: Pick<ChatRecord, 'id' | 'channel' | 'kind' | 'title'>;
+  chat: ChatRecord;
   exportedAt: number;
   since: number | null;
   until: number | null;

@@ -8,6 +8,7 @@ import type { ChatRecord } from '../core/chat-record.js';
 import { type ChatId, platformId } from '../core/ids.js';
 import type { JobAccess } from '../core/jobs.js';
 import type { Address, InboundChat, InboundSender } from '../core/message.js';
+import type { Store } from '../core/store.js';
 import type { BaseServices } from './services.js';
 
 /** Approvals granted at run time (`coterie pair approve`). */
@@ -111,7 +112,13 @@ export async function isKnownChat(
 }
 
 /** Whether the creator of a job still has access where it was created, judged by ids alone. */
-export function createJobAccess({ store, rulesFor }: Pick<BaseServices, 'store' | 'rulesFor'>): JobAccess {
+export function createJobAccess({
+  store,
+  rulesFor,
+}: {
+  store: Store;
+  rulesFor: BaseServices['rulesFor'];
+}): JobAccess {
   return {
     async admits({ chatId, senderId }) {
       const chat = await store.chat(chatId);

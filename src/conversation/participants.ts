@@ -38,7 +38,7 @@ export function userIn({ kind, title }: ChatRecord): string | null {
 
 /** A persona's name and picture, if they are shown; undefined for `default`, which has no name of its own. */
 export function appearanceOf(
-  { facesAlone }: Pick<Channel, 'facesAlone'>,
+  { facesAlone }: { facesAlone?: true },
   chat: Members,
   personas: readonly Persona[],
   personaId: PersonaId,

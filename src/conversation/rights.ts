@@ -3,7 +3,7 @@
  * the store and the platform are asked only when a tool needs to know.
  */
 import type { Permission } from '../core/access.js';
-import type { ChatRecord } from '../core/chat-record.js';
+import type { ChatRecord, PlatformChat } from '../core/chat-record.js';
 import { once } from '../core/concurrency.js';
 import { addressOf, type ChatId } from '../core/ids.js';
 import { jobOfEvent } from '../core/jobs.js';
@@ -14,7 +14,7 @@ import type { BaseServices } from './services.js';
 
 /** A person who gives a command or says something, and where. */
 export interface Actor {
-  chat: Pick<ChatRecord, 'id' | 'kind' | 'address'>;
+  chat: PlatformChat;
   channel: string;
   sender: { id: ChatId; administrator: boolean };
 }

@@ -6,7 +6,7 @@
 import type { AccessRules } from '../core/access.js';
 import type { Artifacts } from '../core/artifacts.js';
 import type { Channel, Delivery, Greeting, NewDelivery, Recipient, ShownPart } from '../core/channel.js';
-import type { Archives, ChatExports, ChatRecord } from '../core/chat-record.js';
+import type { Archives, ChatExports, ChatRecord, PlatformChat } from '../core/chat-record.js';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
@@ -46,7 +46,7 @@ export interface Services {
   /** Finished exports that wait to be sent. */
   exports: ChatExports;
   /** Absent: artifact blocks in answers are ordinary text. */
-  artifacts?: Pick<Artifacts, 'write' | 'find'>;
+  artifacts?: Artifacts;
   /** Absent: no skills are configured. */
   skills?: Skills;
   /** Scheduled messages to personas. */
@@ -113,7 +113,7 @@ export interface Deliver {
 }
 
 export interface ChatPlace {
-  chat: Pick<ChatRecord, 'id' | 'channel' | 'address' | 'kind'>;
+  chat: PlatformChat & { channel: string };
   threadId: string | null;
 }
 

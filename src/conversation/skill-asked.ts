@@ -17,7 +17,7 @@ const IN_QUOTES = /^["'“„«]([^"'”“»]*)["'”“»]/u;
 /** Whether `/skill …` works where it was received, and so becomes a message to the persona. */
 export async function hasSkill(
   services: Services,
-  { chat: { id, kind }, sender }: Pick<ReceiptOrigin, 'chat' | 'sender'>,
+  { chat: { id, kind }, sender }: ReceiptOrigin,
   addressed: PersonaId | undefined,
   argument: string,
 ): Promise<boolean> {
@@ -28,7 +28,7 @@ export async function hasSkill(
 
 /** The place of the request, its persona and its sender. */
 export interface SkillAsk {
-  chat: Pick<ChatRecord, 'id' | 'channel' | 'kind'>;
+  chat: { id: ChatId; channel: string; kind: ChatRecord['kind'] };
   personaId: PersonaId;
   senderId: ChatId;
 }

@@ -221,14 +221,14 @@ export const WHOLE_RUN =
   'A yes is to the whole of this run: to all its commands, and to all by which it leaves this machine.';
 
 /** Only while it is open: closed questions lose their reason. */
-export function isAboutRun({ why }: Pick<AskedCall, 'why'>): boolean {
+export function isAboutRun({ why }: { why: string }): boolean {
   return why === WHOLE_RUN;
 }
 
 const WAITS_FOR = 'approval:';
 
 /** Includes a hash of the arguments, so that a call changed meanwhile (`/memory forget`) no longer matches. */
-export function waitsForCall({ id, arguments: given }: Pick<AskedCall, 'id' | 'arguments'>): string {
+export function waitsForCall({ id, arguments: given }: { id: string; arguments: string }): string {
   return `${WAITS_FOR}${id}:${createHash('sha256').update(given).digest('hex').slice(0, 32)}`;
 }
 

@@ -77,11 +77,8 @@ export interface Appearance {
   alone?: true;
 }
 
-export interface SendOptions {
-  /** A platform message id in the same chat. */
-  replyTo: string | null;
-  /** Name of the speaker, for channels that show it. */
-  personaName: string;
+/** The speaker of a part, as the platform shows it. */
+export interface ShownSpeaker {
   /** The speaking persona. Absent for the gateway's own messages. */
   speaker?: PersonaId;
   /**
@@ -90,6 +87,13 @@ export interface SendOptions {
    */
   appearance?: Appearance | undefined;
   leads?: boolean;
+}
+
+export interface SendOptions extends ShownSpeaker {
+  /** A platform message id in the same chat. */
+  replyTo: string | null;
+  /** Name of the speaker, for channels that show it. */
+  personaName: string;
   /** Idempotency key: the same for all attempts at this message. At most 24 letters, digits and `-`. */
   key: string;
   /** Attempts before this one, one of which may have arrived, and the message's creation time (ms). */

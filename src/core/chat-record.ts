@@ -5,13 +5,17 @@ import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Address } from './message.js';
 import type { StoredMessage } from './transcript.js';
 
-export interface ChatRecord {
+/** A chat and its place on the platform. */
+export interface PlatformChat {
   id: ChatId;
-  channel: string;
-  account: string;
   /** Changes when the platform moves the chat. */
   address: Address;
   kind: 'direct' | 'group';
+}
+
+export interface ChatRecord extends PlatformChat {
+  channel: string;
+  account: string;
   title: string;
   activePersona: PersonaId;
   /** Personas invited besides the active one, in order. Absent if none. */
@@ -42,14 +46,17 @@ export interface ChatStore {
 export const EXPORT_FORMATS = ['markdown', 'json'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-export interface ExportAsk {
+interface ExportSpan {
   chatId: ChatId;
   /** Also excludes messages that this persona has forgotten; null: only messages that nobody may see any more. */
   by: PersonaId | null;
-  format: ExportFormat;
   /** Only from `since` to `until`, both inclusive, ms. null: no limit. */
   since: number | null;
   until: number | null;
+}
+
+export interface ExportAsk extends ExportSpan {
+  format: ExportFormat;
 }
 
 /** Files to send to a chat, in `data/exports/`. */
@@ -71,7 +78,7 @@ export interface ChatFeed {
    * Messages after an id that people saw in a chat and that were not forgotten for everybody, in order; the newest text
    * of an edited one. Each call examines a limited number of rows; continue after `next` until it is null.
    */
-  saidIn(ask: Pick<ExportAsk, 'chatId' | 'by' | 'since' | 'until'> & { after: number }): Promise<{
+  saidIn(ask: ExportSpan & { after: number }): Promise<{
     said: { id: number; room: RoomId }[];
     next: number | null;
   }>;

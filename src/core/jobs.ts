@@ -4,14 +4,7 @@
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 
-export interface Job {
-  id: string;
-  chatId: ChatId;
-  /** Number shown to people and models, per chat. */
-  n: number;
-  room: RoomId;
-  personaId: PersonaId;
-  prompt: string;
+export interface JobTiming {
   kind: 'cron' | 'once';
   /** A cron line, or a time as given. */
   value: string;
@@ -19,15 +12,24 @@ export interface Job {
   timezone: string;
   /** The persona's own idea: respects quiet hours. */
   followUp: boolean;
+}
+
+/** A job as it was set. */
+interface JobTerms extends JobTiming {
+  id: string;
+  chatId: ChatId;
+  room: RoomId;
+  personaId: PersonaId;
+  prompt: string;
   /** The person whose words led to it; empty if nobody's, or not one person's. */
   senderId: ChatId;
-  /** Empty if unknown. */
-  senderName: string;
   /** It was created while the model saw untrusted text. */
   tainted: boolean;
   /** The sender's ids gave them access when they created it, so it is checked again when due. */
   guarded: boolean;
-  createdAt: number;
+}
+
+interface JobProgress {
   state: JobState;
   /** Next due time, ms; null: never. */
   nextAt: number | null;
@@ -38,31 +40,25 @@ export interface Job {
   why: ParkedFor | null;
 }
 
+export interface Job extends JobTerms, JobProgress {
+  /** Number shown to people and models, per chat. */
+  n: number;
+  /** Empty if unknown. */
+  senderName: string;
+  createdAt: number;
+}
+
 /** parked: needs somebody to resume it. */
 export type JobState = 'active' | 'paused' | 'parked' | 'done' | 'cancelled';
 /** It failed too often; its persona is gone; or its creator may no longer talk here. */
 export type ParkedFor = 'failed' | 'persona' | 'access';
 
-export type NewJob = Pick<
-  Job,
-  | 'id'
-  | 'chatId'
-  | 'room'
-  | 'personaId'
-  | 'prompt'
-  | 'kind'
-  | 'value'
-  | 'timezone'
-  | 'followUp'
-  | 'senderId'
-  | 'tainted'
-  | 'guarded'
-> & {
+export interface NewJob extends JobTerms {
   /** The creating turn, which knows the sender's name. */
   turnId: string;
   nextAt: number;
   now: number;
-};
+}
 
 export interface JobBounds {
   /** Maximum jobs per chat that may fire again or be resumed. */
@@ -82,12 +78,12 @@ export interface JobRun {
   outcome: RunOutcome;
 }
 
-export type JobChange = Partial<Pick<Job, 'state' | 'nextAt' | 'retryOf' | 'failures' | 'why'>>;
+export type JobChange = Partial<JobProgress>;
 
 /** A slot to fire, as it was seen due. */
 export interface Firing {
   /** Nothing happens unless the job is still active and due at this time. */
-  seen: Pick<Job, 'id' | 'nextAt'>;
+  seen: { id: string; nextAt: number | null };
   slot: number;
   attempt: number;
   /** The event's text before the prompt; null: skip the slot. */
@@ -135,17 +131,20 @@ export interface JobStore {
   jobStates(): Promise<Partial<Record<JobState, number>>>;
 }
 
-/** A requested job, as given by a model or a person. */
-export interface JobWish {
-  chatId: ChatId;
-  room: RoomId;
-  personaId: PersonaId;
+export interface TimingWish {
   prompt: string;
   kind: 'cron' | 'once';
   value: string;
   /** Absent: the configured zone. */
   timezone?: string | undefined;
   followUp: boolean;
+}
+
+/** A requested job, as given by a model or a person. */
+export interface JobWish extends TimingWish {
+  chatId: ChatId;
+  room: RoomId;
+  personaId: PersonaId;
   senderId: ChatId;
   tainted: boolean;
   turnId: string;
@@ -166,7 +165,7 @@ export interface Jobs {
 
 /** Whether a person may talk in a chat, judged by their ids. */
 export interface JobAccess {
-  admits(who: Pick<Job, 'chatId' | 'senderId'>): Promise<boolean>;
+  admits(who: { chatId: ChatId; senderId: ChatId }): Promise<boolean>;
 }
 
 export interface JobRooms {

@@ -74,28 +74,34 @@ export interface Taken {
 
 // Spoken replies: the port that makes voice notes, and that of the speech server.
 
-export interface Speech {
+export interface SpeechRules {
   /** Default voice of personas. */
   readonly voice: string;
   /** A reply with more characters to speak stays text. */
   readonly maxCharacters: number;
   /** Whether to speak replies to voice notes if the chat has no setting. */
   readonly whenSpokenTo: boolean;
+}
+
+export interface Speech extends SpeechRules {
   /** Makes a voice note within a bounded time. The same key and text give the same file. Throws with the reason. */
   make(note: VoiceNote): Promise<OutgoingFile>;
   /** The file is no longer needed. Does nothing if there is none. */
   discard(key: string): Promise<void>;
 }
 
-export interface VoiceNote {
-  /** The same for all attempts at this note, and unique to it. */
-  key: string;
+interface SpokenText {
   text: string;
   voice: string;
   signal: AbortSignal;
 }
 
+export interface VoiceNote extends SpokenText {
+  /** The same for all attempts at this note, and unique to it. */
+  key: string;
+}
+
 /** Text to speech: OGG with Opus. Throws with the reason. */
 export interface Speaker {
-  speak(ask: Pick<VoiceNote, 'text' | 'voice' | 'signal'>): Promise<Buffer>;
+  speak(ask: SpokenText): Promise<Buffer>;
 }

@@ -78,7 +78,8 @@ export interface Version {
 }
 
 /** Stores versions. A write stores its version first and drops it if the write fails. */
-export interface VersionKeeper extends Pick<Origins, 'originIn'> {
+export interface VersionKeeper {
+  originIn: Origins['originIn'];
   keepVersion(version: Version): Promise<void>;
   dropVersion(id: string): Promise<void>;
 }

@@ -40,7 +40,7 @@ export interface PromptPiece {
 }
 
 /** One piece from outside decides. */
-export function originOf(pieces: readonly Pick<PromptPiece, 'origin'>[]): Origin {
+export function originOf(pieces: readonly { origin: Origin }[]): Origin {
   return pieces.some(({ origin }) => origin === 'outside') ? 'outside' : 'inside';
 }
 

@@ -37,7 +37,7 @@ export function filledIn(text: string, { char, user }: { char: string; user: str
 }
 
 /** False for `default`, the initial id in every chat, which is not a name. */
-export function hasName({ name }: Pick<Persona, 'name'>): boolean {
+export function hasName({ name }: Persona): boolean {
   return name !== DEFAULT_PERSONA;
 }
 

@@ -23,7 +23,15 @@ export function isWorkspace({ chatId }: Scope): boolean {
   return chatId === WORKSPACE.chatId;
 }
 
-export interface RecallQuery {
+/** The moment of a search. */
+export interface RecallMoment {
+  /** The current time, to resolve words like "yesterday". */
+  now: number;
+  /** Messages that the prompt shows anyway. */
+  except?: { room: RoomId; after: Position };
+}
+
+export interface RecallQuery extends RecallMoment {
   /** A person's words, verbatim: not a query language. */
   text: string;
   /** The preceding messages, if the text continues them. They help to find hits but need not match. */
@@ -33,10 +41,6 @@ export interface RecallQuery {
   /** Only hits from `since` (inclusive) to `until` (exclusive), in ms. */
   since?: number;
   until?: number;
-  /** The current time, to resolve words like "yesterday". */
-  now: number;
-  /** Messages that the prompt shows anyway. */
-  except?: { room: RoomId; after: Position };
 }
 
 type Source =

@@ -27,14 +27,18 @@ export interface StoredCommand extends NewCommand {
   crashes: number;
 }
 
-/** Place and sender, by our own ids. */
-export interface ReceiptOrigin {
-  chat: Omit<ChatRecord, 'activePersona' | 'invited' | 'away' | 'channel' | 'account'>;
-  threadId: string | null;
+/** The sender, by our own id, and the platform's message. */
+interface ReceiptSource {
   platformMessageId: string;
   /** As in `InboundMessage`. */
   dedupeKey?: string;
   sender: { id: ChatId; name: string; administrator: boolean; bot?: true };
+}
+
+/** Place and sender, by our own ids. */
+export interface ReceiptOrigin extends ReceiptSource {
+  chat: Omit<ChatRecord, 'activePersona' | 'invited' | 'away' | 'channel' | 'account'>;
+  threadId: string | null;
 }
 
 /** Ends the pending question, and the offers with these keys. */
@@ -71,12 +75,12 @@ export type Receipt =
        * as if this person had typed it, once per platform id.
        */
       kind: 'choice';
-      chat: Pick<ReceiptOrigin['chat'], 'id' | 'address'>;
+      chat: { id: ChatId; address: Address };
       /** `Choice.value` */
       value: string;
       /** As in `Ends`. */
       endsQuestion?: number;
-    } & Pick<ReceiptOrigin, 'sender' | 'platformMessageId' | 'dedupeKey'>)
+    } & ReceiptSource)
   | {
       /**
        * An event from inside the gateway: a schedule that fired, a digest. Becomes a message of the room, once per id,

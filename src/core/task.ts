@@ -21,20 +21,24 @@ export type TaskStatus = 'pending' | 'running' | 'completed' | 'error' | 'stoppe
 
 export const ENDED: readonly TaskStatus[] = ['completed', 'error', 'stopped', 'interrupted'];
 
-export interface Task {
+/** A task as it was given. */
+interface GivenTask {
   /** Letters, digits, `-` and `_`: safe as a folder name. */
   id: string;
   agent: string;
   goal: string;
+  request: TaskRequest;
+  /** The persona that delegated it; null: given by a program. */
+  parent: TaskParent | null;
+}
+
+export interface Task extends GivenTask {
   status: TaskStatus;
   createdAt: number;
   startedAt: number | null;
   completedAt: number | null;
-  request: TaskRequest;
   result: TaskResult | null;
   error: string | null;
-  /** The persona that delegated it; null: given by a program. */
-  parent: TaskParent | null;
 }
 
 export interface TaskRequest {
@@ -68,13 +72,16 @@ export interface TaskResult {
   artifactRefs?: ArtifactRef[];
 }
 
-export interface TaskParent {
-  chatId: ChatId;
-  room: RoomId;
-  personaId: PersonaId;
+export interface DelegatingCall {
   turnId: string;
   /** The call of `sessions_spawn`. */
   callId: string;
+}
+
+export interface TaskParent extends DelegatingCall {
+  chatId: ChatId;
+  room: RoomId;
+  personaId: PersonaId;
   /** The person whose words led to it; empty if nobody's, or not one person's. */
   senderId: ChatId;
   /** It was delegated while the model saw untrusted text. */
@@ -99,11 +106,11 @@ export interface TaskMessage {
   text: string;
 }
 
-export type NewTask = Pick<Task, 'id' | 'agent' | 'goal' | 'request' | 'parent'> & {
+export interface NewTask extends GivenTask {
   /** `hash`: of the whole body, to detect the same key with another body. */
   idempotency: { key: string; hash: string } | null;
   now: number;
-};
+}
 
 /** Tasks of programs, or tasks delegated in chats of these channels. */
 export type TaskOrigin = 'programs' | { channels: readonly string[] };
@@ -123,17 +130,20 @@ export type TaskAdded =
   | { kind: 'conflict' }
   | { kind: 'full'; bound: keyof TaskBounds };
 
-/** The end of a task, and the message about it, in one transaction. */
-export interface TaskEnd {
-  id: string;
+export interface TaskFinish {
   status: 'completed' | 'error' | 'interrupted';
   result: TaskResult | null;
   error: string | null;
+  now: number;
+}
+
+/** The end of a task, and the message about it, in one transaction. */
+export interface TaskEnd extends TaskFinish {
+  id: string;
   /** Also ends its other pending journal entries: its own calls, and the call that delegated it. */
   entries: readonly JournalWrite[];
   /** An event in the parent's room; null: nobody is told. Dropped if the room's conversation was forgotten meanwhile. */
   tell: ReceiptOf<'event'> | null;
-  now: number;
 }
 
 /** A claim expires with its lease, as for rooms. */
@@ -220,7 +230,7 @@ export interface TaskWish {
 }
 
 type TaskAnswer =
-  | { kind: 'accepted'; task: Pick<Task, 'id' | 'status'>; isNew: boolean }
+  | { kind: 'accepted'; task: { id: string; status: TaskStatus }; isNew: boolean }
   | { kind: 'unknown agent'; reason: string }
   | { kind: 'conflict' }
   | { kind: 'full' };
@@ -228,10 +238,10 @@ type TaskAnswer =
 export interface Delegation {
   /** `ok: false`: nothing was started; the reason is a sentence for the model. */
   spawn(
-    wish: { agentId: string; task: unknown } & TaskParent & Pick<TaskRequest, 'eventId'>,
+    wish: { agentId: string; task: unknown } & TaskParent & { eventId?: string },
   ): Promise<{ ok: true; taskId: string; said: string } | { ok: false; reason: string }>;
   /** The result of the call that delegated a task; null if it delegated none. */
-  given(call: Pick<TaskParent, 'turnId' | 'callId'>): Promise<string | null>;
+  given(call: DelegatingCall): Promise<string | null>;
 }
 
 /** The chat of programs' tasks, for budgets, the journal and tool rules. */

@@ -76,7 +76,7 @@ export function authorName(
 
 /** The author as shown to people: `Ann`, or `Ann, forwarding Bob`. */
 export function wordsBy(
-  { author, forwardedFrom }: Pick<StoredMessage, 'author' | 'forwardedFrom'>,
+  { author, forwardedFrom }: StoredMessage,
   nameOf?: (personaId: PersonaId) => string,
 ): string {
   return whoseWords(authorName(author, nameOf), forwardedFrom);

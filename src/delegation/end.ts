@@ -16,6 +16,7 @@ import {
   TASK_COMPLETED,
   type Task,
   type TaskEnd,
+  type TaskFinish,
   type TaskResult,
   type TaskStore,
   taskEventId,
@@ -38,11 +39,11 @@ export interface TaskServices {
   /** Whether this process also runs programs' tasks. */
   takesPrograms: boolean;
   agents: Agents;
-  personas: Pick<Personas, 'get'>;
+  personas: Personas;
   workspace: Workspace;
-  artifacts: Pick<Artifacts, 'write' | 'list'>;
-  skills: Pick<Skills, 'list'>;
-  clipboard: Pick<Clipboard, 'shown'>;
+  artifacts: Artifacts;
+  skills: Skills;
+  clipboard: Clipboard;
   work: Work;
   toolsFor: ToolsFor;
   /** Where agents may work, apart from the workspace. */
@@ -220,10 +221,7 @@ export function beginningOfProgramsTask({ id, agent, goal }: Task, now: number):
   };
 }
 
-function endOfProgramsTask(
-  { id, agent }: Task,
-  { status, result, error, now }: Pick<TaskEnd, 'status' | 'result' | 'error' | 'now'>,
-): JournalWrite[] {
+function endOfProgramsTask({ id, agent }: Task, { status, result, error, now }: TaskFinish): JournalWrite[] {
   const results: Results = error === null ? { output: result?.text ?? '' } : { error };
   const isInterrupted = status === 'interrupted';
   return [

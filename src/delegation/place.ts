@@ -35,9 +35,9 @@ export interface TaskGiver {
 
 /** `viap`: a delegated task. Only owners' tasks reach the workspace and artifacts of other tasks. */
 export async function placeOf(
-  task: Pick<Task, 'id' | 'agent' | 'parent'>,
+  task: Task,
   viap: ViapTask | null,
-  { folders, spaces, isOwner }: { folders: AgentFolders; spaces: Spaces } & Pick<TaskGiver, 'isOwner'>,
+  { folders, spaces, isOwner }: { folders: AgentFolders; spaces: Spaces; isOwner: boolean },
 ): Promise<AgentPlace> {
   const { parent } = task;
   const chat = parent && join(folders.work, parent.chatId);

@@ -37,10 +37,10 @@ import { VIAP_REPORT } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
 
 interface Surroundings {
-  agents: Pick<Agents, 'memory'>;
-  workspace: Pick<Workspace, 'shown'>;
-  skills: Pick<Skills, 'list'>;
-  clipboard: Pick<Clipboard, 'shown'>;
+  agents: Agents;
+  workspace: Workspace;
+  skills: Skills;
+  clipboard: Clipboard;
   zone: Zone;
   /** Characters of MEMORY.md in a prompt. */
   memoryChars: number;
@@ -178,7 +178,7 @@ function artifactList(artifacts: readonly ArtifactRef[]): string {
     .join('\n');
 }
 
-async function catalogue(skills: Pick<Skills, 'list'>): Promise<string> {
+async function catalogue(skills: Skills): Promise<string> {
   const { lines } = catalogueOf((await skills.list()).skills);
   if (lines.length === 0) return '';
   return `Load one with activate_skill when the task needs it:\n\n${lines.join('\n')}`;

@@ -1,6 +1,6 @@
 /** `Delegation`: stores a persona's task for a runner. Its outcome reaches the persona as an event. */
 import { createHash } from 'node:crypto';
-import type { Agents, Delegation, TaskBounds, TaskParent, TaskStore } from '../core/task.js';
+import type { Agents, DelegatingCall, Delegation, TaskBounds, TaskStore } from '../core/task.js';
 import { readViapTask } from './viap/task.js';
 
 const PER_ROOM = 5;
@@ -21,7 +21,7 @@ export function createDelegation({
   clock,
 }: {
   store: TaskStore;
-  agents: Pick<Agents, 'find'>;
+  agents: Agents;
   newId: () => string;
   clock: { now(): number };
 }): Delegation {
@@ -61,7 +61,7 @@ export function createDelegation({
 }
 
 /** One task per call. */
-function keyOf({ turnId, callId }: Pick<TaskParent, 'turnId' | 'callId'>): string {
+function keyOf({ turnId, callId }: DelegatingCall): string {
   return `sessions_spawn ${turnId} ${callId}`;
 }
 

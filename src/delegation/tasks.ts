@@ -25,7 +25,7 @@ const MOST_UNREAD = 200;
 /** `mostWaiting`: `limits.tasks_waiting`. */
 export function createTasks(services: {
   store: TaskStore;
-  agents: Pick<Agents, 'find'>;
+  agents: Agents;
   followers: Followers;
   mostWaiting: number;
   clock: Clock;

@@ -1,7 +1,7 @@
 /** When a job is due: first, next, and after a failure. Pure. */
 import { cutAt } from '../core/cut.js';
 import { createZone } from '../core/dates.js';
-import type { Job, JobChange, JobWish } from '../core/jobs.js';
+import type { Job, JobChange, JobTiming, TimingWish } from '../core/jobs.js';
 import {
   clockOf,
   cronFault,
@@ -24,18 +24,16 @@ export interface Rules {
   timezone: string;
 }
 
-type Timing = Pick<Job, 'kind' | 'value' | 'timezone' | 'followUp'>;
-
 export const LONGEST_PROMPT = 4_000;
 /** Waits after the first three failures; the fourth parks the job. */
 const BACK_OFF_MS = [MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS];
 
 /** The first due time, or why the wish is refused. */
 export function firstOf(
-  wish: Pick<JobWish, 'prompt' | 'kind' | 'value' | 'timezone' | 'followUp'>,
+  wish: TimingWish,
   rules: Rules,
   now: number,
-): { ok: true; timing: Timing; at: number } | { ok: false; reason: string } {
+): { ok: true; timing: JobTiming; at: number } | { ok: false; reason: string } {
   const { prompt, kind, followUp } = wish;
   const refused = (reason: string) => ({ ok: false as const, reason });
   if (prompt.trim() === '') return refused('The prompt is empty: it says what is to be done at that time.');
@@ -67,19 +65,19 @@ export function firstOf(
 }
 
 /** The next due time after `after`; null if none. */
-export function nextOf(timing: Timing, rules: Pick<Rules, 'quietHours'>, after: number): number | null {
+export function nextOf(timing: JobTiming, rules: Rules, after: number): number | null {
   if (timing.kind === 'once') return null;
   const at = nextSlot(timing.value, timing.timezone, after);
   return at === null ? null : outOfQuiet(at, timing, rules);
 }
 
 /** The same time; for follow-ups in quiet hours, their end. */
-export function outOfQuiet(at: number, timing: Timing, { quietHours }: Pick<Rules, 'quietHours'>): number {
+export function outOfQuiet(at: number, timing: JobTiming, { quietHours }: Rules): number {
   return timing.followUp ? afterQuiet(at, quietHours, timing.timezone) : at;
 }
 
 /** The latest slot up to `now`; earlier ones are dropped. */
-export function latestOf({ kind, value, timezone }: Timing, from: number, now: number): number {
+export function latestOf({ kind, value, timezone }: JobTiming, from: number, now: number): number {
   return kind === 'once' ? from : lastSlot(value, timezone, { from, now });
 }
 

@@ -9,12 +9,7 @@ import { isNestedDeeper } from '../core/network.js';
 import { escaped } from '../core/origin.js';
 import type { JsonSchema } from '../core/tool.js';
 import { isObject, oneLine, plainText } from './results.js';
-import {
-  MOST_DESCRIPTION_CHARS,
-  MOST_NAME_CHARS,
-  MOST_SCHEMA_CHARS,
-  type ServerSettings,
-} from './settings.js';
+import { MOST_DESCRIPTION_CHARS, MOST_NAME_CHARS, MOST_SCHEMA_CHARS, type ToolRules } from './settings.js';
 
 export interface OfferedTool {
   /** The server's name for it. */
@@ -36,7 +31,7 @@ const MOST_DEPTH = 40;
 const MOST_WORDS = 1_000;
 
 export function offerOf(
-  settings: Pick<ServerSettings, 'name' | 'tools' | 'safe'>,
+  settings: ToolRules,
   listed: readonly unknown[],
 ): { tools: OfferedTool[]; remarks: string[] } {
   const remarks: string[] = [];

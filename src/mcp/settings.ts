@@ -1,12 +1,16 @@
 /** The settings of one MCP server (`mcp.servers.<name>`), and limits for all of them. */
 
-interface ServerBasics {
+/** The name of a server, and the rules for its tools. */
+export interface ToolRules {
   /** The key in config.yaml. */
   name: string;
   /** The server's names of the tools offered to personas; undefined: all. */
   tools: readonly string[] | undefined;
   /** Tools that need no approval. */
   safe: readonly string[];
+}
+
+interface ServerBasics extends ToolRules {
   timeoutMs: number;
 }
 

@@ -45,7 +45,7 @@ export async function* attempt({
   /** Maximum size of an answer (text, calls and reasoning), in bytes. */
   mostBytes: number;
   /** Tools that the text may call, and messages that it may quote. */
-  sent: Pick<ChatRequest, 'tools' | 'messages'>;
+  sent: { tools: ChatRequest['tools']; messages: ChatRequest['messages'] };
   /** The text of an earlier request that this answer continues; empty if none. */
   before: string;
   clock: Clock;

@@ -4,7 +4,7 @@ import { callsUnechoed, echoedNames, echoFor, isOutOfOrder, takesTurns } from '.
 import { type ChatRequest, picturesIn } from './request.js';
 import type { Quirk } from './server-ways.js';
 
-type Refusal = Pick<ServerErrorDetails, 'status' | 'words'> & { param: string };
+type Refusal = { status: ServerErrorDetails['status']; words: string; param: string };
 
 /** One rule: the quirk a refusal is about. Default: both APIs, any status. */
 interface Rule {

@@ -46,7 +46,7 @@ const isUnseen = (code: number) =>
   code <= 0x20 || (code >= 0x7f && UNSEEN.some(([from = 0, to = 0]) => from <= code && code <= to));
 
 /** Caches the size of each message and tool for as long as the object lives. */
-export function createSizer(): (request: Pick<ModelRequest, 'messages' | 'tools'>) => RequestSize {
+export function createSizer(): (request: ModelRequest) => RequestSize {
   const ofMessage = onceForEach(sizeOfMessage);
   const ofTool = onceForEach(sizeOfTool);
 

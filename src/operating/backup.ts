@@ -55,7 +55,7 @@ export interface BackupSummary {
 
 export async function backup(
   target: string,
-  { store, dataDir, groupsDir }: { store: Pick<Store, 'copyTo'>; dataDir: string; groupsDir: string },
+  { store, dataDir, groupsDir }: { store: { copyTo: Store['copyTo'] }; dataDir: string; groupsDir: string },
   {
     withMedia = false,
     logins = false,

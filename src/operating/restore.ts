@@ -43,7 +43,7 @@ interface Host {
   /** Called if the backup is encrypted. */
   passphrase(): Promise<string>;
   /** Opens and migrates a database; rejects a foreign or newer one. */
-  openStore(file: string): Promise<Pick<Store, 'quieten' | 'close'>>;
+  openStore(file: string): Promise<{ quieten: Store['quieten']; close: Store['close'] }>;
   /** Free bytes on the disk of a folder. */
   freeBytes(folder: string): Promise<number>;
   now: number;

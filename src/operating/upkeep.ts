@@ -94,7 +94,7 @@ async function removeForgottenFiles({ store, removeFiles }: UpkeepParts): Promis
 }
 
 /** Milliseconds until the next night; shorter if the last upkeep is more than a day ago. */
-function untilNext({ zone, clock }: Pick<UpkeepParts, 'zone' | 'clock'>, last: number): number {
+function untilNext({ zone, clock }: UpkeepParts, last: number): number {
   const now = clock.now();
   if (now - last > DAY_MS + HOUR_MS) return FIRST_AFTER_MS;
   const [hour = 0, minute = 0] = zone.time(now).slice(11).split(':').map(Number);

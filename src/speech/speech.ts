@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Clock, OVER } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { Speaker, Speech, VoiceNote } from '../core/media.js';
+import type { Speaker, Speech, SpeechRules, VoiceNote } from '../core/media.js';
 import { writeWhole } from '../core/write-whole.js';
 
 const PAGE_HEADER_BYTES = 27;
@@ -62,7 +62,7 @@ function* pagesOf(bytes: Buffer): Generator<Page> {
 
 interface SpeechParts {
   speaker: Speaker;
-  options: Pick<Speech, 'voice' | 'maxCharacters' | 'whenSpokenTo'> & { timeoutSeconds: number };
+  options: SpeechRules & { timeoutSeconds: number };
   /** Used only for these files. */
   folder: string;
   clock: Clock;

@@ -7,7 +7,7 @@ import { done, failed, shown } from './results.js';
 
 const parameters = z.object({ name: z.string().describe('As the list of skills has it.') });
 
-export function activateSkill(skills: Pick<Skills, 'load'>): Tool<z.infer<typeof parameters>> {
+export function activateSkill(skills: Skills): Tool<z.infer<typeof parameters>> {
   return {
     name: 'activate_skill',
     description: 'Loads the instructions of a skill. Call it before you do what the skill is for.',

@@ -29,13 +29,7 @@ const ONLY_DAILY =
 
 const date = z.string().optional().describe('YYYY-MM-DD. Left out: today.');
 
-export function agentMemoryTools({
-  agents,
-  memory,
-}: {
-  agents: Pick<Agents, 'read' | 'append'>;
-  memory: Pick<Memory, 'principles'>;
-}): AnyTool[] {
+export function agentMemoryTools({ agents, memory }: { agents: Agents; memory: Memory }): AnyTool[] {
   /** The shared text comes first. */
   async function readBoth(
     space: AgentSpace,

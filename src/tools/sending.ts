@@ -27,7 +27,7 @@ export interface SendMessageServices {
   folders: ToolFolders;
   groupsDir: string;
   /** To exclude archives that were reset: these are never sent. */
-  archives: Pick<Archives, 'find'>;
+  archives: Archives;
 }
 
 /** Files listed for a model that named none. */
@@ -248,15 +248,7 @@ async function realPath(path: string): Promise<string | null> {
 const NOTHING_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG']);
 
 /** Sends a chat's conversation as a file to the chat that asked. */
-export function exportChat({
-  exports,
-  post,
-  zone,
-}: {
-  exports: Pick<ChatExports, 'make'>;
-  post: Post;
-  zone: Zone;
-}) {
+export function exportChat({ exports, post, zone }: { exports: ChatExports; post: Post; zone: Zone }) {
   return defineTool({
     name: 'export_chat',
     description:
@@ -323,7 +315,7 @@ export function writeArtifact({
   artifacts,
   post,
 }: {
-  artifacts: Pick<Artifacts, 'write'>;
+  artifacts: Artifacts;
   post: Post;
 }): Tool<ArtifactParameters> {
   return {
@@ -353,11 +345,7 @@ export function writeArtifact({
 }
 
 /** For agents: a document that their result refers to. */
-export function keepArtifact({
-  artifacts,
-}: {
-  artifacts: Pick<Artifacts, 'write'>;
-}): Tool<ArtifactParameters> {
+export function keepArtifact({ artifacts }: { artifacts: Artifacts }): Tool<ArtifactParameters> {
   return {
     name: WRITE_ARTIFACT,
     description:

@@ -41,7 +41,7 @@ export function createAgents({
   budgets: MemoryBudgets;
   exclusive: Exclusive;
   /** Origins of lines in its files. */
-  origins: Pick<Origins, 'originIn'>;
+  origins: Origins;
   /** Redacts secrets in a text, for transcripts. */
   clean: (text: string) => string;
   log: Log;

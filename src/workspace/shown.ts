@@ -110,9 +110,9 @@ function readersIn(root: string, chars: number) {
 }
 
 export interface PromptFilesParts {
-  workspace: Pick<Workspace, 'shownFiles'>;
-  agents: Pick<Agents, 'shownOf'>;
-  origins: Pick<Origins, 'markOutside'>;
+  workspace: Workspace;
+  agents: Agents;
+  origins: Origins;
 }
 
 export function createPromptFiles({ workspace, agents, origins }: PromptFilesParts): PromptFiles {

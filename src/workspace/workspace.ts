@@ -24,7 +24,7 @@ export interface WorkspaceOptions {
   budgets: MemoryBudgets;
   exclusive: Exclusive;
   /** Origins of lines in its files. */
-  origins: Pick<Origins, 'originIn'>;
+  origins: Origins;
   log: Log;
 }
 

@@ -13,7 +13,7 @@ afterEach(() => on.close());
 
 /** That the turn has it is what makes blocks artifacts; here it is never called. */
 const TOOL = writeArtifact({
-  artifacts: { write: async () => ({ ok: false, reason: 'not called' }) },
+  artifacts: { write: async () => ({ ok: false, reason: 'not called' }) } as unknown as Artifacts,
   post: async () => 'posted',
 }) as Tool<never>;
 
@@ -130,10 +130,7 @@ it('where the turn may make no artifacts, a block is words', async () => {
 
 it('what the disk does not take is told, and the words are sent', async () => {
   const fault = new Fault('memory_unavailable', 'the disk is full');
-  const artifacts = { write: () => Promise.reject(fault), find: async () => null } as Pick<
-    Artifacts,
-    'write' | 'find'
-  >;
+  const artifacts = { write: () => Promise.reject(fault), find: async () => null } as unknown as Artifacts;
   await begin({ artifacts });
   await ask(`Here.\n${block(REPORT)}`);
   expect(words()).toEqual([`Here.\n\n_(The file report could not be made. ${fault.sentence})_`]);

@@ -6,6 +6,8 @@ import { z } from 'zod';
 import { locks } from '../../src/core/concurrency.js';
 import { createZone } from '../../src/core/dates.js';
 import { memoryPath, noted, WAYS_IN, type WayIn, workspacePath } from '../../src/core/origin.js';
+import type { Clipboard, Skills, Workspace } from '../../src/core/persona.js';
+import type { Agents } from '../../src/core/task.js';
 import type { AnyTool } from '../../src/core/tool.js';
 import { openingRequest } from '../../src/delegation/request.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
@@ -195,10 +197,14 @@ const CASES: Record<
     const origin = outside ? ('outside' as const) : ('inside' as const);
     const asked = await openingRequest(
       {
-        agents: { memory: async () => ({ longTerm: 'roses', daily: '', origin }) },
-        workspace: { shown: async () => expect.unreachable() },
-        skills: { list: async () => ({ skills: [], problems: [], remarks: [] }) },
-        ...{ clipboard: { shown: async () => '' }, zone: createZone('UTC'), memoryChars: 12_000 },
+        agents: { memory: async () => ({ longTerm: 'roses', daily: '', origin }) } as unknown as Agents,
+        workspace: { shown: async () => expect.unreachable() } as unknown as Workspace,
+        skills: { list: async () => ({ skills: [], problems: [], remarks: [] }) } as unknown as Skills,
+        ...{
+          clipboard: { shown: async () => '' } as unknown as Clipboard,
+          zone: createZone('UTC'),
+          memoryChars: 12_000,
+        },
       },
       {
         task: { goal: 'go', parent: null, request: { messages: [], memory: [], artifacts: [] } } as never,

@@ -209,7 +209,7 @@ it('knows nothing of ids that lead nowhere', async () => {
 
 it('a persona sends its chat as a file, when it is asked for it', async () => {
   const tool = exportChat({
-    exports: { make: (ask) => exportsOf(on.store).make(ask) },
+    exports: { make: (ask) => exportsOf(on.store).make(ask) } as ChatExports,
     post: (aside) => on.sayAside(aside),
     zone: createZone('UTC'),
   });

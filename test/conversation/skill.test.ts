@@ -17,7 +17,7 @@ beforeEach(async () => {
     createSkills({
       ...{ folder: folder(), platform: 'linux', has: () => true, isSet: () => true, log: quietLog },
     });
-  const late: Pick<Skills, 'load'> = { load: (name, ask) => there().load(name, ask) };
+  const late = { load: (name, ask) => there().load(name, ask) } as Skills;
   on = await workbench({ tools: [activateSkill(late) as AnyTool] });
   skills = there();
   await put('trip-plan', 'description: Plans trips', 'Ask for the budget first. See {baseDir}/a.md');

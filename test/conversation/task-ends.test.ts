@@ -1,7 +1,7 @@
 /** A task that a persona handed on ends: it hears of it behind the history and tells people, whatever happens meanwhile. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { InsideEvent } from '../../src/conversation/conversation.js';
-import { type Delegation, TASK_COMPLETED, taskEventId } from '../../src/core/task.js';
+import { type Agents, type Delegation, TASK_COMPLETED, taskEventId } from '../../src/core/task.js';
 import { createDelegation } from '../../src/delegation/spawn.js';
 import { failureReport, readReport } from '../../src/delegation/viap/report.js';
 import { outcomeTold } from '../../src/delegation/viap/told.js';
@@ -154,7 +154,10 @@ it('a task that a model gives is stored, and its environment is not in the journ
   const agent = { id: 'utility', model: null, prompt: '', tools: [], timeoutMinutes: null, maxRounds: null };
   const made = () =>
     createDelegation({
-      ...{ store: on.store, agents: { find: async () => ({ ok: true as const, agent }) } },
+      ...{
+        store: on.store,
+        agents: { find: async () => ({ ok: true as const, agent }) } as unknown as Agents,
+      },
       ...{ newId: () => 'task-1', clock: { now: Date.now } },
     });
   const delegation: Delegation = {

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Task } from '../../src/core/task.js';
 import { placeOf } from '../../src/delegation/place.js';
 import { readViapTask } from '../../src/delegation/viap/task.js';
 import { PARENT } from './support.js';
@@ -26,7 +27,7 @@ async function placed(cwd: string | null, inputs: object = {}, isOwner = true) {
     ...{ context: { cwd }, inputs },
   });
   if (!read.ok) throw new Error(read.reason);
-  const task = { id: 'k1', agent: 'utility', parent: PARENT };
+  const task = { id: 'k1', agent: 'utility', parent: PARENT } as Task;
   return placeOf(task, read.task, {
     folders: folders(),
     spaces: { own: join(here, 'space'), shared: join(here, 'shared') },
@@ -36,7 +37,7 @@ async function placed(cwd: string | null, inputs: object = {}, isOwner = true) {
 
 describe('where an agent works', () => {
   it('is the workspace, for a program', async () => {
-    const place = await placeOf({ id: 'k1', agent: 'utility', parent: null }, null, {
+    const place = await placeOf({ id: 'k1', agent: 'utility', parent: null } as Task, null, {
       ...{ folders: folders(), spaces: { own: 'space', shared: 'shared' }, isOwner: true },
     });
     expect(place).toMatchObject({ id: 'utility', taskId: 'k1', cwd: join(here, 'workspace') });

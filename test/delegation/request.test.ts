@@ -1,8 +1,8 @@
 /** What stands in the request with which an agent begins. */
 import { expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
-import type { Skill } from '../../src/core/persona.js';
-import { planText, type Task } from '../../src/core/task.js';
+import type { Clipboard, Skill, Skills, Workspace } from '../../src/core/persona.js';
+import { type Agents, planText, type Task } from '../../src/core/task.js';
 import { openingRequest } from '../../src/delegation/request.js';
 
 const NO_PLAN = { goal: 'go', request: { messages: [], plan: null, artifacts: [], memory: [], viap: null } };
@@ -10,7 +10,7 @@ const NO_PLAN = { goal: 'go', request: { messages: [], plan: null, artifacts: []
 async function promptOf(task: object, tools: string[] = [], skills: Skill[] = []): Promise<string> {
   const { messages } = await openingRequest(
     {
-      agents: { memory: async () => ({ longTerm: '', daily: '', origin: 'inside' }) },
+      agents: { memory: async () => ({ longTerm: '', daily: '', origin: 'inside' }) } as unknown as Agents,
       workspace: {
         shown: async () => ({
           bootstrap: [],
@@ -19,12 +19,12 @@ async function promptOf(task: object, tools: string[] = [], skills: Skill[] = []
           plan: 'another',
           origin: 'inside' as const,
         }),
-      },
-      skills: { list: async () => ({ skills, problems: [], remarks: [] }) },
+      } as unknown as Workspace,
+      skills: { list: async () => ({ skills, problems: [], remarks: [] }) } as unknown as Skills,
       clipboard: {
         shown: async (owner) =>
           'agent' in owner && owner.chatId === undefined ? `1. of ${owner.agent}` : '',
-      },
+      } as Clipboard,
       ...{ zone: createZone('UTC'), memoryChars: 12_000 },
     },
     {

@@ -9,13 +9,13 @@ let on: Workbench;
 let delegation: Delegation;
 let ids: number;
 
-const agents: Pick<Agents, 'find'> = {
+const agents = {
   async find(id) {
     if (id !== 'utility') return { ok: false, reason: `There is no agent "${id}". There are: utility.` };
     const definition = { id, model: null, prompt: '', tools: [], timeoutMinutes: null, maxRounds: null };
     return { ok: true, agent: definition };
   },
-};
+} as Agents;
 
 const wish = (callId: string, more: Partial<TaskParent> & { agentId?: string; task?: unknown } = {}) => ({
   ...{ agentId: 'utility', task: LEAST_TASK as unknown, callId, turnId: 'turn-1', tainted: false },

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { ArtifactRef, Artifacts } from '../../src/core/artifacts.js';
 import { createZone } from '../../src/core/dates.js';
 import type { RoomId } from '../../src/core/ids.js';
-import type { Skills, Workspace } from '../../src/core/persona.js';
+import type { Clipboard, Personas, Skills, Workspace } from '../../src/core/persona.js';
 import type { Store } from '../../src/core/store.js';
 import type {
   AgentDefinition,
@@ -101,7 +101,7 @@ export async function on(
     ...{
       workspace: workspaceIn(given.folder),
       skills: noSkills,
-      clipboard: { shown: async () => '' },
+      clipboard: { shown: async () => '' } as unknown as Clipboard,
       zone: createZone('UTC'),
       memoryChars: 12_000,
     },
@@ -109,7 +109,7 @@ export async function on(
     toolsFor: () => ({ tools: [], descriptions: [], tokens: 0 }),
     folders: { artifacts: join(given.folder, 'artifacts'), work: join(given.folder, 'work'), further: [] },
     whoGave: async ({ parent }) => ({ isOwner: true, isAmongOwners: parent === null }),
-    personas: { get: async () => ({ id: 'default' }) as never },
+    personas: { get: async () => ({ id: 'default' }) as never } as unknown as Personas,
     rooms: { fired: async (rooms) => void fired.push(...rooms) },
     ...{ channels: ['test'], takesPrograms: true },
   };

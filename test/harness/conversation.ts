@@ -36,6 +36,7 @@ import type { ModelClient, ModelEvent, ModelRequest, Notice, Prices, Usage } fro
 import type { Skills } from '../../src/core/persona.js';
 import type { Recall } from '../../src/core/recall.js';
 import type { Store } from '../../src/core/store.js';
+import type { Agents } from '../../src/core/task.js';
 import type { AnyTool, Reaction, SideMessage, ToolsFor } from '../../src/core/tool.js';
 import { createArchives } from '../../src/groups/archives.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
@@ -396,10 +397,13 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       ...foldersIn(join(folder, 'data'), {
         promptFiles: createPromptFiles({
           ...{ workspace, origins: store },
-          agents: { shownOf: async () => new Map() },
+          agents: { shownOf: async () => new Map() } as unknown as Agents,
         }),
       }),
-      agents: { read: async () => ({ text: '', origin: 'inside' }), append: async () => {} },
+      agents: {
+        read: async () => ({ text: '', origin: 'inside' }),
+        append: async () => {},
+      } as unknown as Agents,
       ...{ hidden: [], environment: {}, newId: randomUUID },
       ...{ exports, artifacts, skills },
       mcp: null,

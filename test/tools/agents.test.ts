@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ZodType } from 'zod';
 import type { Config } from '../../src/config.js';
+import type { Archives } from '../../src/core/chat-record.js';
 import { locks } from '../../src/core/concurrency.js';
 import { originOfNotes } from '../../src/core/origin.js';
 import { type AgentSpace, type Agents, BOARD_CHAT } from '../../src/core/task.js';
@@ -50,7 +51,7 @@ async function setUp() {
   const files = new Map<string, string>([['utility/MEMORY.md', 'uses metric units']]);
   const keyOf = ({ agent, chatId }: AgentSpace, what: string) =>
     `${agent}${chatId === null ? '' : ` in ${chatId}`}/${what}`;
-  const agents: Pick<Agents, 'read' | 'append'> = {
+  const agents = {
     async read(of, what) {
       const text = files.get(keyOf(of, what === 'MEMORY.md' ? what : what.date)) ?? '';
       return { text, origin: originOfNotes(text) };
@@ -59,7 +60,7 @@ async function setUp() {
       const key = keyOf(of, date);
       files.set(key, `${files.get(key) ?? ''}${line}\n`);
     },
-  };
+  } satisfies Partial<Agents> as unknown as Agents;
   const memory = memoryIn(join(folder, 'groups'), {});
   const clipboard = createClipboard({
     folder: join(folder, 'clipboard'),
@@ -282,7 +283,11 @@ describe('an agent, whoever it works for', () => {
       [byName('write_memory'), { scope: 'chat_daily', content: 'x' }],
       [
         sendMessage({
-          ...{ folders: foldersIn(folder), groupsDir: folder, archives: { find: async () => null } },
+          ...{
+            folders: foldersIn(folder),
+            groupsDir: folder,
+            archives: { find: async () => null } as unknown as Archives,
+          },
           post: async () => expect.unreachable(),
         }) as AnyTool,
         { text: 'hello' },

@@ -28,7 +28,7 @@ function setUp(made: Made = { file: FILE, messages: 3 }) {
         asked.push(ask);
         return made;
       },
-    },
+    } as ChatExports,
     post: async (aside) => {
       posted.push(aside);
       return 'posted';

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ZodType, z } from 'zod';
 import { createArtifacts } from '../../src/artifacts/artifacts.js';
+import type { Artifacts } from '../../src/core/artifacts.js';
 import { locks } from '../../src/core/concurrency.js';
 import { Fault } from '../../src/core/errors.js';
 import type { Authorisation, SideMessage, Tool, ToolContext } from '../../src/core/tool.js';
@@ -152,7 +153,7 @@ describe('refused', () => {
 
   it('is what the disk does not take: the model hears it, without the path', async () => {
     const fault = new Fault('memory_unavailable', `Cannot write ${home}: the disk is full`);
-    parts.artifacts = { write: () => Promise.reject(fault) };
+    parts.artifacts = { write: () => Promise.reject(fault) } as unknown as Artifacts;
     const { content, unsaved } = await make({ id: 'a', content: 'x' });
     expect(unsaved).toBe(true);
     expect(content).not.toContain(home);

@@ -14,9 +14,9 @@ import { agentsOf, dataFolder, workspaceIn } from './support.js';
 async function setUp() {
   const { data, put } = await dataFolder();
   const marked = new Map<string, readonly string[] | null>();
-  const origins: Pick<Origins, 'markOutside'> = {
+  const origins = {
     markOutside: async (file, lines) => void marked.set(file, lines),
-  };
+  } as Origins;
   const agents = agentsOf(data);
   const promptFiles = createPromptFiles({ workspace: workspaceIn(data), agents, origins });
   const folders = foldersIn(data, { promptFiles });

@@ -8,12 +8,15 @@ import { type Fields, fieldsOf, hasFlag, idOf, idsOf, itemsOf, listOf, textOf } 
 
 export type Message = Fields<Discord.APIMessage>;
 
-/** The context of a message. */
-export interface MessageSetting {
+export interface OurSenders {
   me: Me;
-  directory: Directory;
   /** By its id. */
   isOurWebhook(id: string): boolean;
+}
+
+/** The context of a message. */
+export interface MessageSetting extends OurSenders {
+  directory: Directory;
   place: ChannelPlace;
 }
 
@@ -86,10 +89,7 @@ function repliedText(replied: Message, around: MessageSetting): string {
 }
 
 /** By our bot, or through a webhook of ours, even one of an earlier process or one since deleted. */
-export function isOurs(
-  message: Message,
-  { me, isOurWebhook }: Pick<MessageSetting, 'me' | 'isOurWebhook'>,
-): boolean {
+export function isOurs(message: Message, { me, isOurWebhook }: OurSenders): boolean {
   if (fieldsOf<Discord.APIUser>(message.author).id === me.id) return true;
   const webhook = idOf(message.webhook_id);
   return webhook !== undefined && (message.application_id === me.applicationId || isOurWebhook(webhook));

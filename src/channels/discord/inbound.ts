@@ -21,18 +21,16 @@ import {
   type Message,
   mentionsIn,
   mentionsUs,
+  type OurSenders,
   replyOf,
   saidIn,
 } from './content.js';
-import { type ChannelPlace, type Directory, holdsManagement, type Me, nameOf, placeOf } from './directory.js';
+import { type ChannelPlace, type Directory, holdsManagement, nameOf, placeOf } from './directory.js';
 import { typedForm } from './outbound.js';
 import { bitsOf, type Fields, fieldsOf, idOf, idsOf, textOf, timeOf } from './payload.js';
 
-export interface Known {
-  me: Me;
+export interface Known extends OurSenders {
   directory: Directory;
-  /** By its id. */
-  isOurWebhook(id: string): boolean;
   /** Whether messages of other bots and webhooks are accepted. */
   bots: boolean;
 }

@@ -6,7 +6,7 @@ import type {
   CommandVerb,
   Part,
   Recipient,
-  SendOptions,
+  ShownSpeaker,
 } from '../../core/channel.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
 import { buttonLabel, withSpeakerName } from '../kit/outgoing.js';
@@ -129,10 +129,7 @@ export interface Author {
 }
 
 /** null if the bot itself speaks: for `default`, and in direct chats, which have no webhooks. */
-export function authorOf(
-  { kind }: Recipient,
-  { appearance }: Pick<SendOptions, 'appearance'>,
-): Author | null {
+export function authorOf({ kind }: Recipient, { appearance }: ShownSpeaker): Author | null {
   if (kind === 'direct' || appearance === undefined || appearance.personaId === DEFAULT_PERSONA) return null;
   const { name, avatar } = appearance;
   return {
@@ -142,10 +139,7 @@ export function authorOf(
 }
 
 /** The part after the persona's name in bold, unless the author's name already tells the speaker. */
-export function withName(
-  part: Part,
-  { appearance, leads = false }: Pick<SendOptions, 'appearance' | 'leads'>,
-): Part {
+export function withName(part: Part, { appearance, leads = false }: ShownSpeaker): Part {
   if (appearance === undefined || !leads || appearance.personaId === DEFAULT_PERSONA) return part;
   const shown = withSpeakerName(part, { appearance, leads });
   // Better without its name than not at all.

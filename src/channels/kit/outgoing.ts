@@ -1,6 +1,6 @@
 /** Outgoing content: files read from disk, the speaker's name, button labels, answers to presses. */
 import { readFile, stat } from 'node:fs/promises';
-import type { Appearance, ChoiceOutcome, OutgoingFile, Part, SendResult } from '../../core/channel.js';
+import type { ChoiceOutcome, OutgoingFile, Part, SendResult, ShownSpeaker } from '../../core/channel.js';
 import { once } from '../../core/concurrency.js';
 import { sizeInWords } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
@@ -81,10 +81,7 @@ function words({ name, path }: OutgoingFile, what: string): string {
 const BREAK = '\n';
 
 /** Puts the speaker's name in bold before the first part, where several may speak. */
-export function withSpeakerName(
-  part: Part,
-  { appearance, leads }: { appearance?: Appearance | undefined; leads?: boolean },
-): Part {
+export function withSpeakerName(part: Part, { appearance, leads }: ShownSpeaker): Part {
   if (appearance === undefined || appearance.alone || !leads) return part;
   const { text, marks } = part;
   const before = text === '' ? appearance.name : appearance.name + BREAK;

@@ -192,10 +192,7 @@ export function readMessageId(id: string): { bot: number | null; number: number 
 }
 
 /** Id of a message that one of our bots knows by that number. */
-export function messageIdOf(
-  { id, personaId }: Pick<OurBot, 'id' | 'personaId'>,
-  number: number | string,
-): string {
+export function messageIdOf({ id, personaId }: OurBot, number: number | string): string {
   return personaId === undefined ? String(number) : `${id}:${number}`;
 }
 

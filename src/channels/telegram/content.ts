@@ -15,7 +15,7 @@ import type { ForwardOrigin, ShownContent } from './update.js';
 export function senderOf(
   { from, sender_chat: as, author_signature: signature }: ShownContent,
   chat: { id: number },
-  { ours }: Pick<Receiver, 'ours'>,
+  { ours }: Receiver,
 ): InboundMessage['sender'] | null {
   if (as !== undefined) {
     const administrator = as.id === chat.id;
@@ -242,7 +242,7 @@ function spoken(
   };
 }
 
-function addressing(bots: OurBot[]): Pick<Said, 'addresses'> {
+function addressing(bots: OurBot[]): { addresses?: string[] } {
   const personas = new Set(bots.map(({ personaId }) => personaId).filter((id) => id !== undefined));
   return personas.size === 0 ? {} : { addresses: [...personas] };
 }

@@ -86,7 +86,7 @@ const GONE = [404, 410];
 
 /** `source`: as in an attachment; only the bot that received it may fetch it. Never throws. */
 export async function fetchFile(
-  bots: Pick<Bots, 'withId'>,
+  bots: Bots,
   source: string,
   { maxBytes, signal, outward }: { maxBytes: number; signal: AbortSignal; outward: Outward },
 ): Promise<FetchResult> {

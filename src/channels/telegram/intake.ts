@@ -370,7 +370,7 @@ export function createPresses(log: Log) {
 
   return {
     /** Answers every press among the updates, which are already stored. Returns at once. */
-    answer(bot: Bot, updates: readonly unknown[], { choices }: Pick<Reception, 'choices'>): void {
+    answer(bot: Bot, updates: readonly unknown[], { choices }: { choices?: Reception['choices'] }): void {
       for (const update of updates) {
         if (typeof update !== 'object' || update === null || !('callback_query' in update)) continue;
         const press = readUpdate(update).callback_query;

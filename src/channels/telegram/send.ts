@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { ReactionTypeEmoji } from 'grammy/types';
 import { LRUCache } from 'lru-cache';
-import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import type { Channel, Part, Recipient, SendOptions, SendResult, ShownSpeaker } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
@@ -39,8 +39,6 @@ export const REACTIONS: readonly TelegramEmoji[] = [
   ...(['👀', '🎃', '🙈', '😇', '😨', '🤝', '✍', '🤗', '🫡', '🎅', '🎄', '☃', '💅', '🤪', '🗿'] as const),
   ...(['🆒', '💘', '🙉', '🦄', '😘', '💊', '🙊', '😎', '👾', '🤷‍♂', '🤷', '🤷‍♀', '😡'] as const),
 ];
-
-type Speaker = Pick<SendOptions, 'speaker' | 'appearance' | 'leads'>;
 
 /** A send's outcome; the failure tells whether another of our bots may succeed. */
 type Sent = { result: SendResult; failure?: CallFailure };
@@ -251,12 +249,12 @@ function isElsewhere(bots: Bots, bot: Bot, to: Recipient, failure: CallFailure):
   return true;
 }
 
-function speakerOf({ speaker, appearance }: Speaker): PersonaId | undefined {
+function speakerOf({ speaker, appearance }: ShownSpeaker): PersonaId | undefined {
   return speaker ?? appearance?.personaId;
 }
 
 /** A persona's own bot already has its name; another bot puts the name before the text, if shown. */
-function withNameUnlessOwn(bot: Bot, part: Part, speaker: Speaker): Part {
+function withNameUnlessOwn(bot: Bot, part: Part, speaker: ShownSpeaker): Part {
   if (speaker.appearance === undefined) return part;
   const isOwn = bot.personaId !== null && bot.personaId === speakerOf(speaker);
   return isOwn ? part : withSpeakerName(part, speaker);

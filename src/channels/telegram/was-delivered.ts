@@ -121,7 +121,7 @@ export function createDeliveryCheck(
 function createNumbers(bots: Bots) {
   const newest = new LRUCache<string, number>({ max: MOST_ROWS });
   const lastSent = new LRUCache<string, { number: number; begunAt: number }>({ max: MOST_ROWS });
-  const rowOf = (bot: Pick<OurBot, 'id'>, chat: Address) => (isShared(chat) ? chat : `bot ${bot.id}`);
+  const rowOf = (bot: { id: number }, chat: Address) => (isShared(chat) ? chat : `bot ${bot.id}`);
   const learn = (row: string, number: number) => void newest.set(row, Math.max(number, newest.get(row) ?? 0));
 
   function locate(chat: Address, platformMessageId: string): { row: string; number: number } | null {

@@ -4,7 +4,7 @@
  */
 import { describe } from '../../core/errors.js';
 import { functionWordsIn, languagesOf, withoutUnspacedFrames } from '../../core/phrase.js';
-import { isFromOutside, type RecallQuery, recalledLine, type Scope } from '../../core/recall.js';
+import { isFromOutside, type RecallMoment, recalledLine, type Scope } from '../../core/recall.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import { FORMS, type Form, UNSPACED_FORMS } from './forms.js';
@@ -55,7 +55,7 @@ export async function recollect(
   batch: StoredMessage[],
   before: readonly StoredMessage[],
   shown: string,
-  query: Pick<RecallQuery, 'now' | 'except'>,
+  query: RecallMoment,
 ): Promise<Recollection> {
   const text = batch
     .map((message) => message.text)

@@ -5,7 +5,7 @@
 import type { StoredMessage, ViewRecord } from '../../core/transcript.js';
 import type { Trust } from '../turn/taint.js';
 
-export function trustOf(messages: readonly StoredMessage[], view: Pick<ViewRecord, 'tainted'>): Trust {
+export function trustOf(messages: readonly StoredMessage[], view: ViewRecord): Trust {
   return {
     isTainted: view.tainted || messages.some(({ tainted }) => tainted),
     isNamed(address) {

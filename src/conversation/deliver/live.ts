@@ -4,7 +4,15 @@
  * recorded with the turn, and the final reply takes them over (`send.ts`, docs/decisions/0015).
  */
 import { createHash } from 'node:crypto';
-import type { Delivery, NewDelivery, Part, SendOptions, SendResult, ShownPart } from '../../core/channel.js';
+import type {
+  Delivery,
+  NewDelivery,
+  Part,
+  SendOptions,
+  SendResult,
+  ShownPart,
+  ShownSpeaker,
+} from '../../core/channel.js';
 import { OVER } from '../../core/clock.js';
 import type { ChatId } from '../../core/ids.js';
 import type { BaseServices, LiveReply, UnfinishedReply } from '../services.js';
@@ -261,7 +269,7 @@ export function speakerOptions({
   personaId,
   appearance,
   part,
-}: NewDelivery): Pick<SendOptions, 'personaName' | 'speaker' | 'appearance' | 'leads'> {
+}: NewDelivery): ShownSpeaker & { personaName: string } {
   const persona = personaId === null ? {} : { speaker: personaId };
   return { personaName: speaker, ...persona, ...(appearance && { appearance, leads: part === 0 }) };
 }

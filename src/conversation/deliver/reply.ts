@@ -109,7 +109,7 @@ function lateNotice(hours: number): string {
  * and a chat's rate limit allows: five hundred messages would block a group for half an hour. For a longer text only the beginning
  * is composed and sent, also for the live view, with a note that there is more.
  */
-export function partsOf(channel: Pick<Channel, 'compose'>, markdown: string, spare: number): Part[] {
+export function partsOf(channel: { compose: Channel['compose'] }, markdown: string, spare: number): Part[] {
   const parts = channel.compose(isLong(markdown) ? beginningOf(markdown) : markdown, spare);
   if (!isLong(markdown) && parts.length <= MOST_PARTS) return parts;
   return [...parts.slice(0, MOST_PARTS), ...channel.compose(LONGER, spare)];

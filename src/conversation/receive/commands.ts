@@ -238,12 +238,7 @@ export function refusalKey(channel: string): string {
 }
 
 /** Registers changed commands in each platform's menu, with retries. Returns at once, with a function that stops it. */
-export function announceCommands({
-  channels,
-  store,
-  clock,
-  log,
-}: Pick<BaseServices, 'channels' | 'store' | 'clock' | 'log'>): () => Promise<void> {
+export function announceCommands({ channels, store, clock, log }: BaseServices): () => Promise<void> {
   const over = new AbortController();
   const commands = COMMANDS.map(({ name, aliases, description, verbs }) => ({
     name,

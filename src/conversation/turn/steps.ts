@@ -24,7 +24,7 @@ export interface TurnRequest {
   tools: ToolSet;
   maxToolRounds: number;
   bounds: TurnBounds;
-  persona: Pick<Persona, 'model' | 'temperature'>;
+  persona: { model: Persona['model']; temperature: Persona['temperature'] };
   /** System prompt, history and, at the end, the batch. */
   messages: ModelMessage[];
   /** The tiers shown in the prompt; the memory tools keep it current. */

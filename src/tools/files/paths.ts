@@ -389,7 +389,7 @@ async function holds(folder: OpenFolder, name: string, expected: Uint8Array): Pr
 }
 
 /** Turns a system error about a path into words for a model; rethrows any other. */
-function refuse({ shown }: Pick<Located, 'shown'>): (error: unknown) => never {
+function refuse({ shown }: { shown: string }): (error: unknown) => never {
   return (error) => {
     switch (codeOf(error)) {
       case 'ENOENT':

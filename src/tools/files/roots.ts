@@ -22,7 +22,7 @@ export interface ToolFolders {
   /** `data/skills`, read-only: the workspace has a link there. */
   skillsFolder: string;
   /** The readable skills, wherever they are; null: the turn has none. */
-  skills: Pick<Skills, 'list'> | null;
+  skills: Skills | null;
   /** The gateway's own folders and files: closed even inside an open folder. */
   hidden: readonly string[];
   /** Marks lines from outside in files that prompts show. */

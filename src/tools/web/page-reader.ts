@@ -21,7 +21,7 @@ const LIMITS: ReaderLimits = { ms: 5_000, megabytes: 256 };
 
 /** `entry` is `page-worker.js`, next to the compiled gateway. */
 export function createPageReader(
-  clock: Pick<Clock, 'after'>,
+  clock: Clock,
   entry = new URL('./page-worker.js', import.meta.url),
   limits = LIMITS,
 ): PageReader {

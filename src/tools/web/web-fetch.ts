@@ -34,7 +34,7 @@ export interface WebFetchParts {
   settings: { timeoutSeconds: number; maxBytes: number; allowHosts: readonly string[] };
   network: Network;
   reader: PageReader;
-  clock: Pick<Clock, 'after'>;
+  clock: Clock;
 }
 
 /** Some ten thousand tokens. */
