@@ -50,7 +50,6 @@ export function createArtifacts({
   folder: string;
   /** `data/media`: a file sent to a chat is kept there with the chat's other files. */
   mediaFolder: string;
-  /** Maximum size of one artifact. */
   mostBytes: number;
   /** Serialises the writers of a task. */
   exclusive: Exclusive;

@@ -66,7 +66,6 @@ const BY_EXTENSION = new Map(
     .flatMap(([type, endings]) => endings.split(' ').map((ending) => [ending, type] as const)),
 );
 
-/** Default type of an artifact. */
 const USUAL = 'text/markdown';
 const UNKNOWN = 'application/octet-stream';
 

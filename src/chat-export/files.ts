@@ -15,7 +15,6 @@ import { type ExportParts, exportOf } from './export.js';
 const KEPT_MS = 2 * 86_400_000;
 
 export interface KeptExports extends ChatExports {
-  /** Removes old exports. */
   tidy(): Promise<void>;
 }
 

@@ -31,7 +31,7 @@ export interface Format {
 }
 
 export interface ExportedMessage {
-  /** Increasing id in the store. */
+  /** The store's id; increases. */
   id: number;
   /** ISO 8601, UTC. */
   at: string;
@@ -54,7 +54,6 @@ export interface ExportedFile {
   name: string | null;
   mime_type: string | null;
   bytes: number | null;
-  /** The transcript of a voice note. */
   spoken?: string;
 }
 

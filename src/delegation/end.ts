@@ -29,12 +29,9 @@ import type { ViapReport } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
 import { outcomeTold } from './viap/told.js';
 
-/** The services that running tasks needs. */
 export interface TaskServices {
   store: TaskStore;
-  /** This process. */
   owner: string;
-  /** The channels of this process. */
   channels: readonly string[];
   /** Whether this process also runs programs' tasks. */
   takesPrograms: boolean;

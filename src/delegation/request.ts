@@ -54,7 +54,6 @@ interface OpeningContext {
   viap: ViapTask | null;
   /** Whether the workspace is available: an owner asked where only owners read, or a program did. */
   isOwners: boolean;
-  /** Names of its tools. */
   tools: ReadonlySet<string>;
   now: number;
 }

@@ -123,7 +123,6 @@ export function createFollowers() {
   const of = (taskId: string) => followed.get(taskId) ?? [];
 
   return {
-    /** Passes on a task's events. */
     saw(taskId: string, events: readonly TaskEvent[]): void {
       for (const follower of of(taskId)) {
         follower.events = [...follower.events, ...events].slice(-MOST_UNREAD);

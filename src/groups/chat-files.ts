@@ -27,7 +27,6 @@ interface ReadIds {
   at: number;
   ids: Record<ChatId, ChatId[]>;
 }
-/** Size of the cache of titles. */
 const KNOWN_TITLES = 10_000;
 
 export function createChatFiles({

@@ -5,7 +5,6 @@ import { Fault } from '../core/errors.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import { isDate, type MemoryOwner } from '../core/memory.js';
 
-/** Folders of a chat that are not personas. */
 const RESERVED = ['memory', 'archive'];
 
 const MAX_BYTES = 60;

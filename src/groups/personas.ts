@@ -103,7 +103,6 @@ export function personaReader(groupsDir: string, log: Log, models: readonly stri
     return { ...file, faults: file.faults.map((fault) => `${shown}: ${fault}`) };
   }
 
-  /** A persona without a file in the chat. */
   const asInLibrary = (id: PersonaId) => withLibrary(id, '', NO_FILE);
   return { list, get, find, library, asInLibrary };
 }

@@ -60,7 +60,6 @@ export function createRecallFiles(options: { groupsDir: string; archives: Archiv
     },
   };
 
-  /** Path of a file named by `list`. */
   function pathOf(chatId: ChatId, file: string): string {
     const [folder = '', name = ''] = file.split('/');
     if (folder === 'archive') return archiveFile(groupsDir, chatId, name);

@@ -161,7 +161,6 @@ export interface ParsedMemory {
   /** One character per byte, without `bom`. */
   source: string;
   bom: string;
-  /** The text before the first heading. */
   preamble: string;
   sections: Section[];
   openFences: OpenFence[];
@@ -199,7 +198,6 @@ export function tierText(file: ParsedMemory, tier: Tier): string {
     .join('\n\n');
 }
 
-/** The whole file as decoded text. */
 export function wholeText(file: ParsedMemory): string {
   return decode(file.source);
 }

@@ -24,7 +24,6 @@ import {
 
 export interface ImportOrder {
   folder: string;
-  /** Destination folders. */
   groups: string;
   workspace: string;
   skills: string;
@@ -34,7 +33,6 @@ export interface ImportOrder {
 }
 
 export interface Imported {
-  /** The recognised layouts. */
   found: string[];
   /** The outcome for each file, by its path in the folder; several if merged. `hint`: the next step. */
   done: (Put & { from: string[]; hint?: string })[];

@@ -12,7 +12,6 @@ import {
   type ImportStep,
 } from './source.js';
 
-/** Folders of a chat that are no personas. */
 const NOT_PERSONAS = new Set(['memory', 'conversations', 'archive', 'browser-profile', 'context']);
 /** Files that the present layout has directly in a chat's folder. */
 const OF_CHAT = new Set(['AGENTS.md', 'USER.md', 'SOUL.md']);

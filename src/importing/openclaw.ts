@@ -20,7 +20,6 @@ const FILES = [
 ];
 /** Signs of a workspace; AGENTS.md alone occurs in many source code folders. */
 const SIGNS = ['MEMORY.md', 'SOUL.md', 'USER.md', 'IDENTITY.md', 'memory'];
-/** Handled separately. */
 const APART = ['memory', 'skills', 'groups', 'runtime/groups', 'runtime/skills'];
 /** The folder with OpenClaw's settings and keys is no workspace, even if it has a memory/. */
 const SETTINGS = 'openclaw.json';

@@ -99,7 +99,6 @@ export async function filesBelow(
   return found.sort((one, other) => (one.join('/') < other.join('/') ? -1 : 1));
 }
 
-/** Whether anything of that name exists. */
 export async function isThere({ root }: ImportSource, names: readonly string[]): Promise<boolean> {
   const name = names.at(-1);
   if (name === undefined) return true;

@@ -26,7 +26,6 @@ export interface SkillHost {
   platform: string;
   /** Whether an executable of this name exists. */
   has(program: string): boolean;
-  /** Whether this environment variable is set to something. */
   isSet(variable: string): boolean;
 }
 
@@ -100,7 +99,6 @@ const TICK_MS = 2_000;
 
 type Read = ReturnType<typeof bundleOf>;
 
-/** A folder that may contain a bundle. */
 interface BundlePlace {
   /** Path below the folder of skills, with `/` as separator. */
   place: string;

@@ -273,7 +273,6 @@ function removedLines(before: string, after: string): string {
   return `\n\nIt no longer holds:\n${listed.join('\n')}`;
 }
 
-/** The text of a tier as far as this turn has seen it. */
 function textOf(seen: SeenTier | undefined): string {
   return seen !== undefined && 'text' in seen ? seen.text : '';
 }

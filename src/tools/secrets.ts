@@ -31,7 +31,6 @@ export function secretIn(text: string, known = ''): SecretFound | null {
   return { kind: first.kind, line: plain.slice(0, first.at).split('\n').length };
 }
 
-/** In order of appearance. */
 function secretsOf(text: string): FoundSecret[] {
   return [
     ...matching(text, SHAPES),

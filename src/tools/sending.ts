@@ -150,7 +150,6 @@ type SendableFile =
 interface SendableReach {
   /** The folders that a path may be relative to, in order; `flat`: only bare names. */
   bases: { folder: string; flat?: true }[];
-  /** The folders that must contain it. */
   within: string[];
   groupsDir: string;
   maySendArchive(chatId: ChatId, file: string): Promise<boolean>;

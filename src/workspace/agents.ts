@@ -40,7 +40,6 @@ export function createAgents({
   folder: string;
   budgets: MemoryBudgets;
   exclusive: Exclusive;
-  /** Origins of lines in its files. */
   origins: Origins;
   /** Redacts secrets in a text, for transcripts. */
   clean: (text: string) => string;

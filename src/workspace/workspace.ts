@@ -23,7 +23,6 @@ export interface WorkspaceOptions {
   folder: string;
   budgets: MemoryBudgets;
   exclusive: Exclusive;
-  /** Origins of lines in its files. */
   origins: Origins;
   log: Log;
 }
@@ -40,7 +39,6 @@ const AGENTS_CHARS = 12_000;
 const FILES_CHARS = 22_000;
 const PLAN_CHARS = 8_000;
 
-/** The tag of a missing file. */
 const NO_FILE = 'none';
 
 export function createWorkspace({ folder, budgets, exclusive, origins, log }: WorkspaceOptions): Workspace {

@@ -46,7 +46,6 @@ export interface ApiCall {
   anonymous?: boolean;
 }
 
-/** Shared by all parts of the channel. */
 export interface Base {
   api: DiscordApi;
   clock: Clock;
@@ -59,7 +58,6 @@ export interface DiscordApi {
   get(path: string, signal?: AbortSignal, query?: Record<string, string>): Promise<unknown>;
   /** Calls that Discord currently refuses us. */
   forbidden: Forbidden;
-  /** Aborts every call. */
   close(): void;
 }
 
@@ -95,7 +93,6 @@ export function createApi(
     forbidden,
     async call(call, signal) {
       const kind = kindOf(call);
-      // Typing has a limit of its own.
       const isTyping = call.path.endsWith('/typing');
       const limited = isTyping ? `${kind} typing` : kind;
       const barred = forbidden.reason(kind) ?? limits.reason(limited);

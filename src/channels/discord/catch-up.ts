@@ -51,7 +51,6 @@ export function createLanes() {
       allHeld = null;
       releaseAll();
     },
-    /** Returns a function that releases it. */
     hold(room: string): () => void {
       let release = () => {};
       const wait = new Promise<void>((resolve) => {
@@ -84,7 +83,6 @@ const HORIZON_MS = 7 * 86_400_000;
 export interface HeardRoom {
   address: Address;
   threadId: string | null;
-  /** Of the last stored message. */
   platformMessageId: string;
 }
 
@@ -268,7 +266,6 @@ export class CatchUp {
       .sort(byAge);
   }
 
-  /** A guild arrived. */
   noteGuild() {
     return this.guildTold();
   }

@@ -49,7 +49,6 @@ function createPace({ clock, log, session, connecting }: ConnectionParts) {
   let isReached = true;
   /** Discord has refused us, or the library has failed. */
   let mustPause = false;
-  /** The wait that Discord asks for. */
   let waitMs = 0;
   /** The logged reason for this outage; null while there is none. */
   let logged: string | null = null;
@@ -82,7 +81,6 @@ function createPace({ clock, log, session, connecting }: ConnectionParts) {
       isReached = false;
       waitMs = retryAfterMs ?? 0;
     },
-    /** The pause before the next attempt. */
     async pause(signal: AbortSignal): Promise<void> {
       const isNew = session.info() === null;
       if (upAt !== null && clock.now() - upAt >= LASTING_MS) failures = 0;

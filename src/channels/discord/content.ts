@@ -14,7 +14,6 @@ export interface OurSenders {
   isOurWebhook(id: string): boolean;
 }
 
-/** The context of a message. */
 export interface MessageSetting extends OurSenders {
   directory: Directory;
   place: ChannelPlace;
@@ -100,7 +99,6 @@ export function filesOf(message: Message): Attachment[] {
   return filesIn(message, idOf(message.id) ?? '', idOf(message.channel_id) ?? '');
 }
 
-/** Files of the message that it answers. */
 export function filesOfReply(message: Message): Attachment[] {
   const replied = repliedIn(message);
   if (replied === null || message.type !== Discord.MessageType.Reply || isForward(message)) return [];

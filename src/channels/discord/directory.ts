@@ -21,7 +21,6 @@ import {
   textOf,
 } from './payload.js';
 
-/** Our own bot. */
 export interface Me {
   id: string;
   name: string;

@@ -20,7 +20,6 @@ export interface DiscordFailure {
 
 const TOKEN_HINT = ' (is channels.discord.token the one that the developer portal gave?)';
 
-/** The error codes that are handled. */
 export const CODE = {
   unknownChannel: 10003,
   unknownMessage: 10008,
@@ -161,7 +160,6 @@ export function createLimits(clock: Clock) {
       return { reason: limit.reason, code: null, status: 429, retryAfterMs };
     },
 
-    /** Such a call was refused. */
     refused(kind: string, isGlobal: boolean, failure: DiscordFailure): DiscordFailure {
       const key = isGlobal ? ALL_CALLS : kind;
       const refusals = (limits.get(key)?.refusals ?? 0) + 1;
@@ -238,13 +236,11 @@ export function createForbidden(clock: Clock) {
       if (status === 401 || status === 403 || (status === 429 && scope !== 'shared'))
         refused.push(clock.now());
     },
-    /** Such a call was refused. */
     note(kind: string, failure: DiscordFailure): void {
       if (failure.status !== 403 || !LASTING.has(failure.code)) return;
       const pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * (bars.get(kind)?.pauseMs ?? FIRST_PAUSE_MS / 2));
       bars.set(kind, { until: clock.now() + pauseMs, pauseMs, failure });
     },
-    /** Such a call was not refused. */
     clear: (kind: string) => void bars.delete(kind),
     /** Roles or channels have changed: each may be retried once. */
     lift(): void {

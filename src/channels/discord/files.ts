@@ -14,7 +14,7 @@ import { failureOf, isRefusal, MOST_NOTED } from './failure.js';
 import { roomOf } from './outbound.js';
 import { type Fields, fieldsOf, idOf, listOf, numberOf, textOf } from './payload.js';
 
-/** What fetching a file later requires. */
+/** Data for fetching a file later. */
 interface Source {
   channel: string;
   message: string;

@@ -37,7 +37,6 @@ export interface Known extends OurSenders {
 
 /** People's messages; the other types are Discord's own announcements. */
 const SAID = new Set<unknown>([Discord.MessageType.Default, Discord.MessageType.Reply]);
-/** Bots' answers to commands. */
 const ANSWERED = new Set<unknown>([
   Discord.MessageType.ChatInputCommand,
   Discord.MessageType.ContextMenuCommand,

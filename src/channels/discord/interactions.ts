@@ -306,7 +306,6 @@ export function createPresses(base: Base) {
     }
   }
 
-  /** Whether this was the first answer. */
   async function answerFirst(
     press: Press,
     type: Discord.InteractionResponseType,

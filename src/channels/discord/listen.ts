@@ -27,7 +27,6 @@ const MESSAGE_CONTENT =
 export const NO_CONTENT =
   'the intent Message Content is off, so Discord does not let the bot in: tick it at discord.com/developers/applications, on the page Bot, under Privileged Gateway Intents';
 
-/** Whether an application may read message contents. */
 export function mayReadContent(flags: unknown): boolean {
   return hasFlag(flags, MESSAGE_CONTENT);
 }
@@ -234,7 +233,6 @@ export function listen(listener: DiscordListener, receive: Receive, signal: Abor
   return {
     /** Resolves when intake has ended, and received events are stored. Never rejects. */
     done: run(),
-    /** Restarts the connection. */
     fail: connection.fail,
   };
 }

@@ -142,7 +142,6 @@ export function authorOf({ kind }: Recipient, { appearance }: ShownSpeaker): Aut
 export function withName(part: Part, { appearance, leads = false }: ShownSpeaker): Part {
   if (appearance === undefined || !leads || appearance.personaId === DEFAULT_PERSONA) return part;
   const shown = withSpeakerName(part, { appearance, leads });
-  // Better without its name than not at all.
   return fits(shown) || !fits(part) ? shown : part;
 }
 

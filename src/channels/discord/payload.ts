@@ -43,7 +43,6 @@ export function hasFlag(flags: unknown, flag: number): boolean {
   return Number.isSafeInteger(flags) && ((flags as number) & flag) !== 0;
 }
 
-/** A set of permissions. */
 export function bitsOf(value: unknown): bigint | undefined {
   return typeof value === 'string' && /^\d{1,40}$/.test(value) ? BigInt(value) : undefined;
 }
@@ -54,12 +53,10 @@ export function isSnowflake(id: string): boolean {
   return /^\d{1,20}$/.test(id);
 }
 
-/** Whether the first was made after the second. */
 export function isLater(one: string, other: string): boolean {
   return BigInt(one) > BigInt(other);
 }
 
-/** Comparator: oldest first. */
 export function byAge(one: { id: string }, other: { id: string }): number {
   return one.id === other.id ? 0 : isLater(one.id, other.id) ? 1 : -1;
 }

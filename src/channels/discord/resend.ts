@@ -35,7 +35,6 @@ interface AuthoredText extends HeadedText {
   authored: { username: string; plain: HeadedText; named: HeadedText } | null;
 }
 
-/** One of our messages, before it is sent. */
 export interface Outgoing extends AuthoredText {
   room: string;
   nonce: string;
@@ -98,7 +97,6 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
   }
 
   return {
-    /** Our own message, as the gateway reported it. */
     noteEcho(payload: unknown): void {
       const told = fieldsOf<Discord.APIMessage>(payload);
       const [id, room, nonce] = [idOf(told.id), idOf(told.channel_id), textOf(told.nonce)];
@@ -141,7 +139,6 @@ function keyOf({ room, nonce }: Outgoing): string {
   return `${room}/${nonce}`;
 }
 
-/** One of our messages in the history of a channel. */
 interface Sent {
   id: string;
   authorId: string;

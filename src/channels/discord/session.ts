@@ -15,7 +15,6 @@ export interface Packet {
   kind: string;
   payload: unknown;
   sequence: number;
-  /** It happened while there was no connection. */
   isReplay: boolean;
 }
 
@@ -40,7 +39,6 @@ const keptSession = z.object({
 
 export type GatewaySession = ReturnType<typeof createSession>;
 
-/** The session, and up to where its events are stored. */
 export function createSession(
   { clock, log }: { clock: Clock; log: Log },
   state: ChannelState,
@@ -57,7 +55,6 @@ export function createSession(
   /** Events received but not yet stored, in order. */
   const pending = new Set<Packet>();
 
-  /** The number up to which all events are stored, once these are. */
   function storedUpTo(stored: readonly Packet[] = []): number {
     for (const packet of pending) if (!stored.includes(packet)) return packet.sequence - 1;
     return info?.sequence ?? 0;
@@ -108,7 +105,6 @@ export function createSession(
     },
     /** Time up to which everything is stored; null: unknown. */
     heardAt: () => heardAt,
-    /** The connection is alive. */
     async beat(): Promise<void> {
       if (clock.now() - keptAt >= KEEP_EVERY_MS) await keep();
     },

@@ -25,7 +25,6 @@ export interface OwnWebhook {
   token: string;
 }
 
-/** The known state of one channel. */
 interface ChannelWebhook {
   webhook?: OwnWebhook;
   /** Until then there can be none, unless roles or channels change. */
@@ -129,7 +128,6 @@ function webhookOf(told: unknown): OwnWebhook | null {
   return id === undefined || token === undefined ? null : { id, token };
 }
 
-/** Codes that mean the webhook is gone. */
 const DEAD = new Set<number | null>([CODE.unknownWebhook, CODE.tokenExpired]);
 /** Codes after which other messages will be refused, too. */
 const CLOSED = new Set<number | null>([CODE.missingAccess, CODE.missingPermissions, CODE.tooManyWebhooks]);
@@ -314,7 +312,6 @@ function concerns({ code, reason }: DiscordFailure, field: string): boolean {
 const LONGEST_BEGINNING = 60;
 const PLACE = 'https://discord.com/channels';
 
-/** A message that may be answered. */
 interface Answerable {
   /** null for a program, which cannot be mentioned. */
   by: string | null;
@@ -325,7 +322,6 @@ interface Answerable {
 export interface Quote {
   /** The whole line, with its end. */
   line: string;
-  /** The people it mentions. */
   users: string[];
 }
 
@@ -391,7 +387,7 @@ function quoteOf({ by, name, beginning }: Answerable, url: string | null): Quote
 /** Text allowed in a link's label, on one line. */
 function beginningOf(text: string): string {
   const line = text
-    // A spoiler stays one.
+    // A spoiler stays hidden.
     .replace(/\|\|.+?\|\|/gs, '▒▒▒')
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .replaceAll('](', '] (')

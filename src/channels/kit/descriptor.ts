@@ -73,7 +73,6 @@ export function amount(what: string, least: number) {
   return number(z.number(words).min(least, words));
 }
 
-/** Messages per second, or at once. */
 export function rate() {
   const words = expected('a number of messages above 0');
   return number(z.number(words).positive(words));
@@ -105,7 +104,6 @@ export function apiAddress(what: string, standard: string) {
 export interface ChannelDescriptor<Name extends string = string, Schema extends z.ZodObject = z.ZodObject> {
   /** Letters only: the key below `channels` in config.yaml, and the first part of the channel's ids. */
   name: Name;
-  /** Display name. */
   label: string;
   /** Keys of this channel only. If there is a key `enabled`, the section alone configures nothing. */
   options: Schema;
@@ -120,7 +118,7 @@ export interface ChannelDescriptor<Name extends string = string, Schema extends 
   create(host: ChannelHost<OptionsOf<Schema>>): Promise<Channel>;
 }
 
-/** What the form of the platform's ids tells, even for an id never seen before. Pure. */
+/** Information in the form of a platform's ids, even of one never seen before. Pure. */
 export interface IdForms {
   /** `address`: an id without the channel's name and the `_`. null: not an id of the platform. */
   kindOf(address: string): ApprovedKind | null;

@@ -7,7 +7,6 @@ import { describe } from '../../core/errors.js';
 
 type NotSent = Extract<SendResult, { kind: 'refused' | 'unreachable' }>;
 
-/** Upload limit of a platform. */
 type Limit = { bytes: number; platform: string };
 
 /** Transient errors: too many open files, for example. */

@@ -30,7 +30,6 @@ export function backoffMs(failures: number): number {
   return backoff(failures + 1, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
 }
 
-/** Why a round ended. */
 export interface Setback {
   reason: string;
   /** Everything worked in between: the back-off is reset. */

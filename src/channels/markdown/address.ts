@@ -30,7 +30,6 @@ function asPercent(character: string): string {
   return `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
 }
 
-/** The address in readable form. */
 export function shownAddress(url: string): string {
   return url.replace(/^mailto:/i, '');
 }

@@ -12,7 +12,6 @@ import { once } from '../../core/concurrency.js';
 export interface MessageLimits {
   /** In UTF-16 units, or as `measure` counts. At least 2, since a surrogate pair is never split. */
   limit: number;
-  /** Maximum number of marks per message. */
   maxMarks?: number;
   /** Length on the platform. Default: that of the text. Two units of text must fit within the limit. */
   measure?: (part: Part) => number;
@@ -127,11 +126,8 @@ interface Range {
 
 interface CutWindow {
   start: number;
-  /** End of the text. */
   end: number;
-  /** How much may be taken. */
   room: number;
-  /** The limit of one message. */
   limit: number;
   fences: Range[];
   /** Links and code spans. */
@@ -231,7 +227,6 @@ function rangesOf(marks: Mark[], kinds: Mark['kind'][]): Range[] {
   return ranges;
 }
 
-/** The range that contains the character at `position`. */
 function rangeAt(ranges: Range[], position: number): Range | undefined {
   let low = 0;
   let high = ranges.length;

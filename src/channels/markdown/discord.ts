@@ -122,7 +122,6 @@ function codeSpan(code: string): string {
 /** Characters of its name, generously. */
 const LONGEST_EMOJI = 64;
 
-/** Words, or an address as it must be written. */
 interface TextPiece {
   kind: 'words' | 'address';
   text: string;

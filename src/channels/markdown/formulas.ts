@@ -71,7 +71,6 @@ export function putBack({ tokens, env, Token }: StateCore): void {
   for (const token of tokens) restored(token);
 }
 
-/** The formula of a token made by `putBack`. */
 export function formulaOf(token: Token | undefined): Formula | null {
   return token?.type === 'math' ? ((token.meta?.formula as Formula | undefined) ?? null) : null;
 }
@@ -99,7 +98,6 @@ interface FormulaSpan {
   start: number;
   end: number;
   isDisplay: boolean;
-  /** Start of the line it is on. */
   lineStart: number;
 }
 

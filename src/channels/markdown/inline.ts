@@ -4,12 +4,10 @@ import type { Mark, Part } from '../../core/channel.js';
 import { decoded, mayBeHidden } from './address.js';
 import { formulaOf } from './formulas.js';
 
-/** A mark without its position. */
 type Style = Mark extends infer Each ? (Each extends Mark ? Omit<Each, 'offset' | 'length'> : never) : never;
 
 export type Writer = ReturnType<typeof createWriter>;
 
-/** Collects text and its marks. */
 export function createWriter() {
   let text = '';
   const marks: Mark[] = [];
@@ -20,7 +18,6 @@ export function createWriter() {
     write(more: string): void {
       text += more;
     },
-    /** Marks from `start` to the current end. */
     mark(start: number, style: Style): void {
       const where = { offset: start, length: text.length - start };
       if (where.length > 0) marks.push(Object.assign(where, style));

@@ -294,7 +294,6 @@ const ITEM = /^( *)([•◦▪]|(?:0|[1-9]\d{0,8})\.) (?=\S)/;
 function createItems({ bullets, deepest }: Markup) {
   let open: OpenItem[] = [];
 
-  /** Whether a list may begin with this marker here. */
   function begins(marker: string, indent: number): boolean {
     const parent = open.at(-1);
     const isNested =
@@ -333,7 +332,6 @@ function createItems({ bullets, deepest }: Markup) {
   };
 }
 
-/** How a platform writes lines. */
 export interface Markup {
   /** Bullets drawn by depth, the last for all deeper levels; lists deeper than `deepest` become text. */
   bullets: readonly string[];

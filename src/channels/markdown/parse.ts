@@ -93,7 +93,6 @@ function matchAt(pattern: RegExp, { src, pos }: StateInline): RegExpExecArray | 
   return pattern.exec(src);
 }
 
-/** Text without marks. */
 function innerText({ md, env }: StateInline, inner: string): string {
   const tokens: Token[] = [];
   md.inline.parse(inner, md, env, tokens);

@@ -24,7 +24,6 @@ import { backoffMs } from '../kit/supervise.js';
 import { type BotCredentials, type CallFailure, failureOf, HeldBack, TransportError } from './failure.js';
 import { MAX_TEXT, type SendRequest } from './outbound.js';
 
-/** Time-out of a call. */
 const CALL_MS = 30_000;
 /** Extra time for files: allows for a slow line (50 kB/s). */
 const SLOWEST_BYTES_PER_MS = 50;
@@ -121,7 +120,6 @@ export function createBotApi(
       `${apiRoot}/file/bot${token}/${path.split('/').map(encodeURIComponent).join('/')}`,
     /** Telegram's own server, not an operator's. */
     isPublic: new URL(apiRoot).host.endsWith('.telegram.org'),
-    /** Describes the error of a call. */
     failure: (error: unknown) => failureOf(error, credentials),
     /** Cuts off the calls under way. */
     close: transport.close,

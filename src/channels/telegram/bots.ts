@@ -26,7 +26,6 @@ const MOST_CHATS = 10_000;
 /** Size of the cache of administrators, in groups. */
 const MOST_GROUPS = 1_000;
 
-/** One of our bots, as messages name it. */
 export interface OurBot {
   id: number;
   /** Empty until logged in. */
@@ -89,7 +88,6 @@ export function createBots(options: TelegramOptions, host: { clock: Clock; log: 
 
   return {
     main,
-    /** In the order of the configuration. */
     personas,
     all,
     /** Finds a bot by its id; null is the main one. */
@@ -208,12 +206,11 @@ export function isShared(chat: Address | number): boolean {
   return Number.isNaN(id) || id < SHARED_BELOW;
 }
 
-/** Id of a message that a bot received under that number. */
 export function idOf(number: number, chat: { id: number }, bot: OurBot): string {
   return isShared(chat.id) ? String(number) : messageIdOf(bot, number);
 }
 
-/** A message's number for one bot in a chat; null if that bot does not know it. */
+/** null if the bot does not know the message. */
 export function numberFor({ id, personaId }: OurBot, chat: Address, messageId: string): number | null {
   const read = readMessageId(messageId);
   if (read === null) return null;

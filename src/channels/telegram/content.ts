@@ -26,7 +26,6 @@ export function senderOf(
   return { address: String(from.id), name: nameOf(from), administrator: false };
 }
 
-/** Name of a person or a chat. */
 export function nameOf(one: User | Chat): string {
   const { title, first_name, last_name, username }: Partial<Record<string, unknown>> = { ...one };
   const name = [first_name, last_name].filter(Boolean).join(' ').trim();

@@ -45,7 +45,6 @@ const TOO_MANY = 429;
 /** Also if it says 0: an immediate call would be refused at once. */
 const LEAST_WAIT_MS = 1_000;
 
-/** The bot that made the call. */
 export interface BotCredentials {
   token: string;
   /** The setting in config.yaml that holds its token. */
@@ -122,7 +121,6 @@ function refusal(code: number, pattern: RegExp): Test {
 export const isMethodUnknown = refusal(404, /method/i);
 /** Polling is refused while a webhook is set. */
 export const isWebhookInTheWay = refusal(409, /webhook/i);
-/** An edit that would change nothing. */
 export const isNotModified = refusal(400, /message is not modified/i);
 /** The chat has no message of that number. */
 export const isNobodys = refusal(400, /message to edit not found|message_id_invalid/i);

@@ -37,7 +37,6 @@ const WEBHOOK_PATH = '/telegram/webhook';
 /** Checked regularly: somebody else may set another webhook. */
 const WEBHOOK_CHECK_MS = 300_000;
 
-/** The dependencies of one bot's intake. */
 export interface BotIntake {
   host: Pick<ChannelHost<unknown>, 'state' | 'cursor' | 'clock' | 'log'>;
   bot: Bot;

@@ -44,7 +44,6 @@ type Entity = { offset: number; length: number } & (
   | { type: 'text_link'; url: string }
 );
 
-/** The payload of sendMessage. */
 export interface SendRequest {
   chat_id: number | string;
   text: string;

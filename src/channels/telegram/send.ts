@@ -43,7 +43,6 @@ export const REACTIONS: readonly TelegramEmoji[] = [
 /** A send's outcome; the failure tells whether another of our bots may succeed. */
 type Sent = { result: SendResult; failure?: CallFailure };
 
-/** The shared dependencies. */
 interface Senders {
   bots: Bots;
   delivered: DeliveryCheck;
@@ -89,7 +88,6 @@ export function createSending(senders: Senders) {
   } satisfies Partial<Channel>;
 }
 
-/** Sends one message by this bot. */
 async function sendBy(
   bot: Bot,
   to: Recipient,
@@ -128,7 +126,6 @@ async function sendBy(
 
 /** Drafts show in a private chat what a persona is writing, with a button to stop it. */
 export function createDrafts({ bots, linkPreviews, log }: Senders) {
-  /** Bots and chats without drafts. */
   const withoutDrafts = new LRUCache<string, true>({ max: MOST_CHATS });
   let areKnownToServer = true;
 

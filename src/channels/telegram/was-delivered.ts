@@ -51,7 +51,6 @@ interface Watermark {
   newest: [bot: number, number: number][];
 }
 
-/** Progress of the search for one message. */
 interface Search {
   mark: Watermark;
   clock: Clock;
@@ -273,7 +272,6 @@ function later({ reason, retryAfterMs }: CallFailure): Delivered {
   return retryAfterMs === null ? { kind: 'later', reason } : { kind: 'later', reason, retryAfterMs };
 }
 
-/** The bot's newest number known before the send. */
 function numberBefore(bot: Bot, { newest }: Watermark): number | undefined {
   return newest.find(([id]) => id === bot.our().id)?.[1];
 }

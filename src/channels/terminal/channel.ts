@@ -18,7 +18,6 @@ export interface TerminalOptions {
   output: Writable;
   /** A person at a prompt; else one message per line. */
   interactive: boolean;
-  /** Whether a prompt may use colours. */
   colours: boolean;
   /** The person's name, usually that of the operating system's user. */
   userName: string;

@@ -26,7 +26,6 @@ export interface WhatsAppConnection {
   socket: WASocket;
   credentials: Credentials;
   acks: Acks;
-  /** Resolves with the reason. */
   ended: Promise<unknown>;
   end(reason: Error): void;
 }
@@ -39,7 +38,6 @@ export function connect(parts: {
   outward: Outward;
   clock: Clock;
   log: Log;
-  /** The library's callbacks. */
   hooks: Partial<SocketConfig>;
   onQr(text: string): void;
   /** The phone has linked us; WhatsApp then ends the connection. */
@@ -264,7 +262,6 @@ export function closingOf(error: unknown): Closing {
   return { kind, reason: kind === 'interrupted' ? `${reason}: ${words}` : reason };
 }
 
-/** The status code in an error of the library. */
 export function statusOf(error: unknown): number | null {
   const { output } = (error ?? {}) as { output?: { statusCode?: unknown } | null };
   return typeof output?.statusCode === 'number' ? output.statusCode : null;

@@ -46,7 +46,6 @@ export function countIn(value: unknown): number | undefined {
 }
 
 type Line = string | null | undefined;
-/** The words for each kind of content. */
 type Kinds = { [Kind in keyof WhatsAppContent]?: (part: NonNullable<WhatsAppContent[Kind]>) => Line };
 
 const KINDS: Kinds = {

@@ -25,7 +25,6 @@ export interface Credentials {
   save(): void;
   /** Resolves when everything is on disk; rejects if a write failed. */
   settled(): Promise<void>;
-  /** Stops all further writes. */
   retire(): void;
 }
 

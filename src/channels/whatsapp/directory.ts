@@ -188,7 +188,6 @@ export function createSecrets(state: ChannelState, clock: Clock) {
   }
 
   return {
-    /** Resolves when it is on disk. */
     async keep(id: string, { author, bytes }: MessageSecret): Promise<void> {
       const name = shelfOf(id);
       await load([name]);

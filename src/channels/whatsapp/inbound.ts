@@ -35,13 +35,11 @@ import { type MessageKey, sourceOf } from './media.js';
 const { REVOKE, MESSAGE_EDIT } = proto.Message.ProtocolMessage.Type;
 const SEALED_EDIT = proto.Message.SecretEncryptedMessage.SecretEncType.MESSAGE_EDIT;
 
-/** The linked account. */
 export interface OwnAccount extends Person {
   phone: string;
   name: string | null;
 }
 
-/** Context from outside the message. */
 export interface KnownContext {
   me: OwnAccount;
   /** Whether we sent the message with this id, not another device of the account. */

@@ -27,7 +27,6 @@ const MOST_TAKEN = 2_000;
 /** Late messages older than the cursor are history; redelivered ones keep their old time, hence this. */
 const LATE_BY_MS = 600_000;
 
-/** The account that one connection is logged in with. */
 export interface Login {
   me(): OwnAccount | null;
   mark: string;

@@ -53,7 +53,6 @@ interface ReconnectParts {
   intake: WhatsAppIntake;
   groups: GroupDirectory;
   sender: SendContext;
-  /** Whether incoming messages may be taken in. */
   takesIn(): boolean;
   signal: AbortSignal;
 }
@@ -75,7 +74,6 @@ export function createReconnecting(parts: ReconnectParts) {
     return { ...closing, first, pauseMs: (failures: number) => pauseAfter(closing, failures) };
   }
 
-  /** One connection, from beginning to end. */
   async function connectOnce(): Promise<Closing> {
     try {
       const credentials = await openCredentials(state);
@@ -122,7 +120,6 @@ export function createReconnecting(parts: ReconnectParts) {
   }
 
   return {
-    /** The connection that is logged in. */
     open: (): WhatsAppConnection | null => (isOpen ? current : null),
     /** Ends the present connection; a new one follows. */
     renew: (reason: Error): void => current?.end(reason),
@@ -308,7 +305,6 @@ export function createVersions({ options, state, outward, clock, log }: VersionH
     return version !== null && isNewer(numbersOf(version), own) ? numbersOf(version) : own;
   }
 
-  /** Throws with the reason. */
   async function lookUp(): Promise<WAVersion> {
     const { protocol, host } = new URL(options.webSocketUrl ?? 'wss://web.whatsapp.com');
     const origin = `${protocol === 'ws:' ? 'http' : 'https'}://${host}`;

@@ -24,7 +24,6 @@ export function createAlert(name: (typeof ALERTS)[number], state: ChannelState, 
       current = reason;
       writing = writing
         .then(() => state.set(new Map([[name, reason]])))
-        // The log has it as well.
         .catch((error) =>
           log.debug({ channel: 'whatsapp', reason: describe(error) }, 'storing an alert for doctor failed'),
         );
@@ -113,7 +112,6 @@ export function createRestrictions(state: ChannelState, clock: Clock, log: Log) 
       save();
     },
 
-    /** WhatsApp accepted a message. */
     taken(chat: string): void {
       if (paused.delete(chat)) changed();
       else alert.set(reason());

@@ -169,7 +169,6 @@ function refused(reason: string): ReadReport {
   return { ok: false, reason };
 }
 
-/** Whether somebody began to write one. */
 function isBegun(text: string): boolean {
   return /"type"\s*:\s*"VIAP_V3_REPORT"/.test(text);
 }
@@ -190,7 +189,6 @@ function endOf(text: string, most: number): string {
   return text.length <= most ? text : text.slice(-most).replace(/^[\udc00-\udfff]/, '');
 }
 
-/** The gateway's own record of the run. */
 interface RunRecord {
   steps: readonly Step[];
   place: AgentPlace;

@@ -13,7 +13,6 @@ export interface ViapTask {
   env: Record<string, string>;
   args: string[];
   timeBudgetMin: number;
-  /** As given. */
   raw: Record<string, unknown>;
 }
 
@@ -83,7 +82,6 @@ function areInstructions(given: unknown): boolean {
   return Array.isArray(given) && given.length > 0 && given.every((each) => textOf(each) !== null);
 }
 
-/** Requires all mandatory fields. */
 function taskOf(raw: Record<string, unknown>): ViapTask {
   const inputs = partOf(raw, 'inputs');
   const budget = partOf(raw, 'constraints').time_budget_min;

@@ -20,7 +20,6 @@ export function isNoMessages(name: string): boolean {
 
 /** `key` names the copy: the same for the same message. Throws a `PathRefusal`. */
 export async function ownFile(allowed: FileRoots, path: string, key: string): Promise<OutgoingFile> {
-  // Agents send nothing.
   if (allowed.media === null) throw new PathRefusal('Permission denied: there is no chat to send a file to.');
   const { handle, bytes, folder, name: sent, isMedia } = await openToRead(allowed, path);
   try {

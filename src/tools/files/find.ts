@@ -17,7 +17,6 @@ export interface FindParts {
   slots: Slots;
   /** The compiled `search-worker.js`, if it is not next to this module. */
   worker?: URL | undefined;
-  /** Time limit of one search. */
   ms?: number;
 }
 

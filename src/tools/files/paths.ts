@@ -47,7 +47,6 @@ export class PathRefusal extends Error {
   }
 }
 
-/** The target of a path. */
 interface Located {
   root: Root;
   /** Below the root; empty for the root itself. */
@@ -106,7 +105,6 @@ function placesIn(skills: readonly Skill[]): string {
   return skills.map(({ place }) => place).join(', ') || 'nothing';
 }
 
-/** Whether a path means all skills. */
 export function isSkills(allowed: FileRoots, path: string): boolean {
   const plain = normalize(`${asRelative(allowed, path)}/.`).split(sep);
   return allowed.showsSkills && plain.filter((name) => name !== '' && name !== '.').join() === SKILLS;
@@ -163,12 +161,9 @@ const OUTSIDE =
 export interface OpenedFile {
   handle: FileHandle;
   bytes: number;
-  /** Its folder. */
   folder: FoundFolder;
   name: string;
-  /** Whether a person sent it. */
   isMedia: boolean;
-  /** Whether it belongs to a skill. */
   isSkill: boolean;
 }
 
@@ -196,7 +191,6 @@ export interface FoundFolder {
   real: string;
 }
 
-/** The folder that a path leads to. */
 export async function findFolder(allowed: FileRoots, path: string): Promise<FoundFolder> {
   const { root, names, shown } = await reallyAt(allowed, await locate(allowed, path));
   const found = { root: root.folder, names, real: join(root.folder, ...names) };

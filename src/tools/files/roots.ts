@@ -11,7 +11,6 @@ import { BOARD_CHAT } from '../../core/task.js';
 import type { AgentPlace, Authorisation } from '../../core/tool.js';
 import { mayActAnywhere, type ToolTarget } from '../authorise.js';
 
-/** Folders, for all chats. */
 export interface ToolFolders {
   /** `data/work`: a folder per chat, with one per persona in it. */
   workFolder: string;
@@ -31,7 +30,6 @@ export interface ToolFolders {
   quota?: Quota;
 }
 
-/** Limits of a folder. */
 export interface Quota {
   bytes: number;
   entries: number;
@@ -41,7 +39,6 @@ export const QUOTA: Quota = { bytes: 200_000_000, entries: 20_000 };
 /** Of other folders below `data_dir`: the workspace, artifacts. An operator's `agents.roots` have none. */
 export const LARGE_QUOTA: Quota = { bytes: 2_000_000_000, entries: 100_000 };
 
-/** A folder with its contents. */
 export interface Root {
   /** Absolute, links resolved. */
   folder: string;

@@ -50,7 +50,6 @@ export function findBubblewrap(path = process.env.PATH ?? ''): string | null {
   return folders.map((folder) => join(folder, 'bwrap')).find(isExecutable) ?? null;
 }
 
-/** Its options. */
 export async function bubblewrapArguments(order: SandboxOrder): Promise<string[]> {
   const { allowed, network, cwd } = order;
   const hidden = await found(order.hidden);

@@ -13,11 +13,9 @@ export interface PageTask {
   mostChars: number;
 }
 
-/** A page as text, or the requested part of it. */
 export interface PageText {
   title: string;
   text: string;
-  /** Length of the whole text. */
   chars: number;
 }
 

@@ -66,7 +66,6 @@ export function tooSlow(seconds: number): string {
   return `The server did not send the page within ${seconds} ${seconds === 1 ? 'second' : 'seconds'}. Nothing was fetched.`;
 }
 
-/** The sentence for a connection that failed. */
 export function sentenceFor(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code.startsWith('HPE_')) return NO_HTTP;
@@ -88,7 +87,6 @@ export interface PageDestination {
   host: string;
   port: number;
   secure: boolean;
-  /** At least one. */
   addresses: readonly LookupAddress[];
 }
 
@@ -119,7 +117,6 @@ async function addressesOf(name: string, asSystem: boolean, signal: AbortSignal)
   return [...v4.map((address) => ({ address, family: 4 })), ...v6.map((address) => ({ address, family: 6 }))];
 }
 
-/** A lookup that returns only these addresses. */
 export function onlyTo(addresses: readonly LookupAddress[]): LookupFunction {
   const [first] = addresses;
   return (_name, { all }, done) => {
@@ -137,7 +134,7 @@ export interface PageAsk {
 }
 
 export interface Answered {
-  /** Of the last server. */
+  /** After redirects. */
   url: URL;
   response: IncomingMessage;
 }
