@@ -118,10 +118,7 @@ export async function findArtifact(path: string, place: AgentPlace, isSummed: bo
 const MISSING: FoundFile = { kind: 'missing' };
 const OUTSIDE: FoundFile = { kind: 'outside' };
 
-/**
- * A relative path starts at the working folder; one that begins with a root's own name (`artifacts/…`, or
- * `artifacts/ID/…` if only that is reachable) may mean that root.
- */
+/** From the working folder; a path that begins with a root's name (`artifacts/…`) may mean that root. */
 function candidatesOf(path: string, { cwd, roots }: AgentPlace): string[] {
   if (isAbsolute(path)) return [resolve(path)];
   const start = cwd ?? roots[0];

@@ -1,7 +1,4 @@
-/**
- * All changes of memory files, and their undo. The previous version is stored just before the file is
- * replaced: a crash in between leaves a superfluous version, but never a change without one.
- */
+/** All changes of memory files, and their undo. A version is stored before its file is replaced. */
 
 import { hasMarker } from '../core/cut.js';
 import { describe } from '../core/errors.js';
@@ -198,10 +195,7 @@ function mayReplace(current: string, seen: SeenTier | undefined): boolean {
   return current === (seen !== undefined && 'text' in seen ? seen.text : '');
 }
 
-/**
- * Restores a former text, unchanged if possible. Only if it depended on the indentation of its first line,
- * which reading has trimmed, is it adapted like any other text.
- */
+/** Restores a former text, unchanged unless it depended on its first line's trimmed indentation. */
 function asItWas(file: ParsedMemory, tier: Tier, piece: string, whole: string): Buffer {
   const same = withTier(file, tier, piece);
   return tierText(parseMemory(same), tier) === whole ? same : withTier(file, tier, fitForTier(piece));

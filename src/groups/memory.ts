@@ -1,7 +1,4 @@
-/**
- * Memory on disk, for step 4 of the route (context) and the memory tools. Prompt text is cached until its
- * file changes; all writes use one updater, so an operator's edit applies at once and is never lost.
- */
+/** Memory on disk, cached for prompts. All writes use one updater, so an operator's edit is never lost. */
 import { join } from 'node:path';
 import type { Exclusive } from '../core/concurrency.js';
 import { cut, hasMarker } from '../core/cut.js';

@@ -1,7 +1,4 @@
-/**
- * PERSONA.md: YAML front matter, then the character description as Markdown. Reading uses the valid parts and
- * reports the rest; editing changes one line.
- */
+/** PERSONA.md: YAML front matter, then the character. Uses the valid parts and reports the rest. */
 import { isMap, isScalar, isSeq, stringify } from 'yaml';
 import { cutAt } from '../core/cut.js';
 import { BOM, beginsFrontMatter, documentOf, encode, splitFrontMatter } from '../core/file-text.js';
@@ -134,10 +131,7 @@ export function freshPersonaFile(name: string, from: string | null): string {
   return `---\n${stringify(from === null ? { name } : { name, from }, { lineWidth: 0 })}---\n`;
 }
 
-/**
- * The file with another model and every other byte preserved; null if it cannot be edited reliably. `models`:
- * those that a file for another program may name; null: any.
- */
+/** null if it cannot be edited reliably. `models`: those that other programs' files may name; null: any. */
 export function withModel(file: Buffer, model: string, models: readonly string[] | null): Buffer | null {
   const text = file.toString('utf8');
   const named = beginsFrontMatter(text) ? withFrontMatterKey(file, 'model', model) : withMatter(file, model);

@@ -1,7 +1,4 @@
-/**
- * A folder to import: only its regular files, found and read without following links, and never changed.
- * Others are skipped, with a reason. Also the plan: which file goes where.
- */
+/** A folder to import: only regular files, without following links, never changed. And the plan for it. */
 import { lstat } from 'node:fs/promises';
 import { DEEPEST, entriesBelow, entryOf, type FolderEntry, openFile, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/cut.js';

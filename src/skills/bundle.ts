@@ -108,7 +108,7 @@ function loadedBy(values: Values): Skill['loadedBy'] {
   return noModel ? 'people' : noPerson ? 'models' : 'anybody';
 }
 
-/** Also the spellings of YAML 1.1 and of people. */
+/** Accepts the spellings of YAML 1.1 and of people, too. */
 function isSaid(value: unknown, what: 'true' | 'false'): boolean {
   const words = what === 'true' ? ['true', 'yes', 'on'] : ['false', 'no', 'off'];
   return words.includes(String(value).trim().toLowerCase());

@@ -55,10 +55,7 @@ export async function authorised(
   return allowed.ok ? work(allowed) : failed(allowed.reason);
 }
 
-/**
- * The same for a tool that works on files. A file error becomes a result without the path, which is for the
- * operator only. `failure` makes that result: `unsaved` for tools that write.
- */
+/** The same for file tools. A file error becomes a result without the path (`unsaved` for writes). */
 export async function onFiles(
   name: string,
   context: ToolContext,

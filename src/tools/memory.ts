@@ -256,7 +256,7 @@ function whyNotOn(day: string, today: string): string | null {
   return null;
 }
 
-/** Of the whole file, whichever tier is read. */
+/** The whole file's origin, whichever tier is read. */
 async function originOfTiers(memory: Memory, { caller, target }: Allowed): Promise<Origin> {
   return originOf([{ origin: originThere(caller, target) }, { origin: await memory.originOf(target) }]);
 }

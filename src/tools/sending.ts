@@ -1,6 +1,5 @@
 /**
- * The tools that send at once, in addition to the answer, through the outbox: `send_message` (a text, a file,
- * or something to another chat), `export_chat`, and `write_artifact`.
+ * Tools that send through the outbox, next to the answer: `send_message`, `export_chat`, `write_artifact`.
  */
 import { createHash } from 'node:crypto';
 import { readdir, realpath, stat } from 'node:fs/promises';
@@ -157,10 +156,7 @@ interface SendableReach {
 
 const ARCHIVE = 'archive';
 
-/**
- * A persona may send its own files, the chat's log and media, and its archives that were not reset. An
- * owner's request in a control chat reaches all chats, but no archive that was reset.
- */
+/** Own files, the chat's log and media, archives not reset; all chats for an owner in a control chat. */
 async function reachOf(
   { groupsDir, folders: { mediaFolder }, archives }: SendMessageServices,
   { caller, target: { chatId, personaId } }: Allowed,

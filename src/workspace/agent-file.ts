@@ -1,7 +1,4 @@
-/**
- * `data/agents/<id>.yaml` or `.yml` defines an agent; absent keys are taken from `utility`. A fault is a
- * sentence for the file's author, with the key and the expected value.
- */
+/** `data/agents/<id>.yaml` or `.yml` defines an agent; absent keys are taken from `utility`. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';

@@ -1,7 +1,4 @@
-/**
- * Reads files in folders that agents and their commands also write: links are followed while they stay
- * inside, and nothing outside is read, even if a name on the path becomes a link meanwhile.
- */
+/** Reads files in folders that agents write: nothing outside, even if a name becomes a link meanwhile. */
 
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readdir, realpath, rm, stat } from 'node:fs/promises';
@@ -108,7 +105,7 @@ function nullIfMissing(error: unknown): null {
   throw error;
 }
 
-/** Of a longer file only the newest lines are read. */
+/** Only the newest lines of a longer file are read. */
 const MOST_BYTES = 8_000_000;
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
 

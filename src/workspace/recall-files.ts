@@ -1,7 +1,4 @@
-/**
- * The workspace files that recall indexes, in addition to personas' memory: MEMORY.md, and the notes and days
- * in `memory/`, imported or written. Agents work there, too, so no link is followed.
- */
+/** The workspace files that recall indexes: MEMORY.md and `memory/`. No link is followed. */
 import { lstatSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -203,7 +203,7 @@ export class CatchUp {
     this.guildTold = () => {};
   }
 
-  /** True if the last message is unknown. */
+  /** Also true if the last message is unknown. */
   private isBehind(room: HeardRoom): boolean {
     const last = this.parts.directory.channel(roomOf(room))?.lastMessageId ?? null;
     return last === null || isLater(last, room.platformMessageId);

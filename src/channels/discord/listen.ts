@@ -237,7 +237,7 @@ export function listen(listener: DiscordListener, receive: Receive, signal: Abor
   };
 }
 
-/** Whether the bot may have gained permissions. Of members, it hears only of itself. */
+/** Whether the bot may have gained permissions. It sees only its own member events. */
 function maySayMore({ identity }: DiscordListener, kind: string, payload: unknown): boolean {
   if (kind !== 'GUILD_MEMBER_UPDATE') return CHANGES_OF_RIGHTS.test(kind);
   return (

@@ -1,7 +1,4 @@
-/**
- * Reads Discord's payloads. The library names the fields, but their values come from outside: each is checked
- * where it is read, and absent if of the wrong type. Also Discord's ids, which are ordered by time.
- */
+/** Reads Discord's payloads: a field of the wrong type counts as absent. Also Discord's ids. */
 import { boundedText } from '../kit/incoming.js';
 
 /** The fields of a payload; each may hold anything. */

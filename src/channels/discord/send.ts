@@ -1,7 +1,4 @@
-/**
- * Sends one message: as the answer to a pending native command, else into the channel, through a webhook if
- * the persona has its own name there. A message is edited and deleted in the way it was sent.
- */
+/** Sends a message: as a command's answer, into the channel, or through a persona's webhook. */
 import type * as Discord from 'discord-api-types/v10';
 import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';

@@ -38,10 +38,7 @@ export interface Setback {
   pauseMs?: number | ((failures: number) => number);
 }
 
-/**
- * Runs rounds of work until the signal aborts, with exponential back-off. Never gives up, even after an
- * outage, a refused token or a clash with another program on the same account. Never rejects.
- */
+/** Runs rounds of work with exponential back-off until the signal aborts; no error ends it. Never rejects. */
 export async function supervise<Ended extends Setback>(parts: {
   /** Works until a failure and returns it; null if there was none. Never rejects. */
   round(failures: number): Promise<Ended | null>;

@@ -76,10 +76,7 @@ function startShielded(line: string): string {
   return line.replace(/^(\s*)(?=[-*] |>|\d+\. )/, `$1${JOINER}`);
 }
 
-/**
- * WORD JOINER, invisible. WhatsApp has no escapes, and does not document which characters may be next to a
- * marker; between two of these, none is at a word's edge. They do end up in copied text.
- */
+/** WORD JOINER, invisible: between two of these, no marker is at a word's edge. They do get copied. */
 const JOINER = '\u2060';
 
 /** A piece of a line: our marker, text that is no markup, or text that must stay unchanged. */

@@ -39,10 +39,7 @@ const MOST_CHATS = 10_000;
 const SLOW_MS = 2_000;
 /** Telegram throttles no call for longer; a slower answer was merely lost. */
 const MOST_HELD_MS = 8_000;
-/**
- * Telegram does not tell a chat's limit from the bot's. If two chats are refused within this time, until
- * about the same time, it is taken for the bot's limit: all its chats wait.
- */
+/** Refusals of two chats within this time, until about the same time, count as the bot's own limit. */
 const TOGETHER_MS = 60_000;
 
 /** grammY's types want an older library's signal; any standard one works. */

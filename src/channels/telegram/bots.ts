@@ -115,8 +115,7 @@ export function createBots(options: TelegramOptions, host: { clock: Clock; log: 
     },
 
     /**
-     * Bots that may send there, best first, never empty: the speaking persona's own bot; for the gateway's
-     * own words in a direct chat, the bot last addressed; the main bot; and where that is absent, any other.
+     * Never empty, best first: the speaker's own bot, the one last addressed in a direct chat, the main bot.
      */
     senders({ address, kind }: Recipient, speaker: PersonaId | undefined): Bot[] {
       const own = personas.find((bot) => bot.personaId === speaker);

@@ -8,10 +8,7 @@ import { filesIn, titleOf } from './files.js';
 import { markdownOf } from './rich.js';
 import type { ForwardOrigin, ShownContent } from './update.js';
 
-/**
- * The sender; null for bots. For posts as a chat (an anonymous administrator as the group, a channel in its
- * discussion group) Telegram names a bot of its own as the sender, with the chat next to it.
- */
+/** The sender; null for bots. A post as a chat names Telegram's own bot, with the chat next to it. */
 export function senderOf(
   { from, sender_chat: as, author_signature: signature }: ShownContent,
   chat: { id: number },

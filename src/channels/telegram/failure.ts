@@ -42,7 +42,7 @@ export interface CallFailure {
 
 const TOO_LARGE = 413;
 const TOO_MANY = 429;
-/** Also if it says 0: an immediate call would be refused at once. */
+/** Applies even if it says 0: an immediate call would be refused. */
 const LEAST_WAIT_MS = 1_000;
 
 export interface BotCredentials {

@@ -1,7 +1,4 @@
-/**
- * Telegram's updates as events, for step 1 of the route. Pure and total: any update becomes events or
- * nothing. Messages of bots, service messages and unknown kinds become nothing.
- */
+/** Telegram's updates as events, for step 1 of the route. Pure and total: others become nothing. */
 import { createHash } from 'node:crypto';
 import type {
   CallbackQuery,

@@ -241,10 +241,7 @@ async function repaired(intake: BotIntake, error: unknown, failures: number): Pr
   }
 }
 
-/**
- * After a quiet week, and on another server, ids restart at any number. Telegram ignores an offset too far
- * ahead: it delivers pending updates, and confirms none until asked with a valid offset.
- */
+/** Ids may restart anywhere. Telegram ignores an offset too far ahead, and then confirms nothing. */
 function offsetAfter(updates: unknown[], offset: number): number {
   const ids = updates.map((update) => (update as { update_id?: unknown } | null)?.update_id);
   const next = Math.max(...ids.filter((id) => typeof id === 'number')) + 1;

@@ -1,7 +1,4 @@
-/**
- * The terminal chat through a pipe: one message per line, each after the reply to the last, and replies as
- * `<persona>: <text>`. Programs read the output, so it is the model's Markdown unchanged.
- */
+/** The terminal chat through a pipe: one message per line, and replies as `<persona>: <text>`. */
 import type { Readable, Writable } from 'node:stream';
 import type { Part, Reception } from '../../core/channel.js';
 import { withoutControls } from '../markdown/terminal.js';

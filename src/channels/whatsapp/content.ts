@@ -1,7 +1,4 @@
-/**
- * A message's content as words and files; anything else becomes a line in brackets. Pure and total: strangers
- * fill in every field, so one of the wrong type counts as absent, and nothing throws.
- */
+/** A message's content as words and files, other content in brackets. Pure, total: nothing throws. */
 import { normalizeMessageContent, proto } from '@whiskeysockets/baileys';
 import { bracketed, decimal, text } from '../kit/incoming.js';
 

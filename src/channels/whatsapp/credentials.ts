@@ -1,7 +1,4 @@
-/**
- * Our identity as a linked device: the credentials under one name, each Signal key under `<type>-<id>`, and
- * the time of linking. Only the disk counts; nothing is cached except in the library.
- */
+/** Our identity as a linked device: credentials, Signal keys under `<type>-<id>`, time of linking. */
 import {
   type AuthenticationCreds,
   type AuthenticationState,

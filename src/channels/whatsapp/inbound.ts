@@ -1,7 +1,4 @@
-/**
- * WhatsApp's messages as events. Pure and total: any message becomes an event or nothing. Service messages,
- * our own messages, and anything outside a chat with people become nothing.
- */
+/** WhatsApp's messages as events. Pure and total: service messages and our own become nothing. */
 import { aesDecryptGCM, hkdf, proto } from '@whiskeysockets/baileys';
 import type { Attachment, InboundChat, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
 import { boundedEvent, mentioning, text } from '../kit/incoming.js';

@@ -149,10 +149,7 @@ function refusalOf(code: number): string {
     : `WhatsApp gives no code for this number (${code}): see that it is the account's whole number, with the country code; if it is, ${scan}`;
 }
 
-/**
- * Requests a code to type on the phone. The library emits its code before WhatsApp has answered; here it
- * counts only afterwards (WhiskeySockets/Baileys#2737). Throws `Unlinkable` if WhatsApp refuses.
- */
+/** Requests a code, valid once WhatsApp has answered (WhiskeySockets/Baileys#2737). Throws `Unlinkable`. */
 async function askForCode(socket: WASocket, digits: string): Promise<string> {
   const answered = new Promise<void>((resolve, reject) => {
     socket.ws.on('CB:iq,type:result,link_code_companion_reg', () => resolve());

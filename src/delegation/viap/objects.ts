@@ -1,7 +1,4 @@
-/**
- * Finds the JSON objects in a model's text: in prose, in fences, bare. One pass, in linear time whatever the
- * text contains: two megabytes of braces take no longer than two megabytes of prose. Pure.
- */
+/** Finds the JSON objects in a model's text: in prose, in fences, bare. Pure; one pass, linear time. */
 
 /** Objects nested deeper are ignored. */
 const DEEPEST = 200;

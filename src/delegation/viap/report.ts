@@ -197,10 +197,7 @@ interface RunRecord {
   wasExternalRefused: boolean;
 }
 
-/**
- * Fills in a report from the gateway's own record: every command that really ran, with its folder, the true
- * times, whether the artifacts exist, and whether a call to the outside was refused.
- */
+/** Adds the gateway's own record to a report: commands, folders, times, artifacts, refused calls. */
 export async function completeReport(report: ViapReport, facts: RunRecord): Promise<ViapReport> {
   const { startedAt, endedAt, wasExternalRefused } = facts;
   const artifacts: ReportArtifact[] = [];

@@ -1,7 +1,4 @@
-/**
- * The task of VIAP v3 (seed 000), from a persona to an agent. Six fields are required; the others are used as
- * far as possible, and never a reason to refuse. Pure.
- */
+/** The task of VIAP v3 (seed 000). Six fields are required; the others never lead to a refusal. Pure. */
 import { isObject, objectsIn, parsed, typedIn } from './objects.js';
 
 export interface ViapTask {
@@ -35,7 +32,7 @@ export function readViapTask(given: unknown): ReadTask {
   return { ok: true, task: taskOf(found) };
 }
 
-/** Or the reason why there is none. */
+/** The task, or why there is none. */
 function taskIn(text: string): Record<string, unknown> | string {
   if (text.length > MOST_CHARS) return TOO_LARGE;
   const tasks = typedIn(text, VIAP_TASK);

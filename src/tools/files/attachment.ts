@@ -1,7 +1,4 @@
-/**
- * A file from the working folder, to be sent. It is copied to the chat's sent files, because it is sent
- * later: by then another file, or a link that leads elsewhere, may have its name.
- */
+/** A file to be sent: copied first, because the original may have changed by the time it is sent. */
 import { basename, extname, join } from 'node:path';
 import type { OutgoingFile } from '../../core/channel.js';
 import { sizeInWords } from '../../core/cut.js';

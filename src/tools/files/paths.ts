@@ -286,7 +286,7 @@ export async function withoutSetId(folder: string, since: number): Promise<void>
   });
 }
 
-/** Of this very file, even if another command replaces it by a link meanwhile. */
+/** Acts on this very file, even if another command replaces it by a link meanwhile. */
 async function withoutSetIdAt(path: string): Promise<void> {
   const isLinux = process.platform === 'linux';
   const flags = constants.O_NOFOLLOW | (isLinux ? O_PATH : constants.O_RDONLY | constants.O_NONBLOCK);

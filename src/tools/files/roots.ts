@@ -26,7 +26,7 @@ export interface ToolFolders {
   hidden: readonly string[];
   /** Marks lines from outside in files that prompts show. */
   promptFiles: PromptFiles;
-  /** Of a persona's folder. Default: `QUOTA`. */
+  /** Quota of a persona's folder. Default: `QUOTA`. */
   quota?: Quota;
 }
 
@@ -36,7 +36,7 @@ export interface Quota {
 }
 
 export const QUOTA: Quota = { bytes: 200_000_000, entries: 20_000 };
-/** Of other folders below `data_dir`: the workspace, artifacts. An operator's `agents.roots` have none. */
+/** Quota of other folders below `data_dir` (workspace, artifacts). `agents.roots` have none. */
 export const LARGE_QUOTA: Quota = { bytes: 2_000_000_000, entries: 100_000 };
 
 export interface Root {

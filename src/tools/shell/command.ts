@@ -1,7 +1,4 @@
-/**
- * Runs one command within its limits, and kills it as a whole: on time-out, on abort, or when its processes
- * or files become too many. Its output is read to the end and kept in part.
- */
+/** Runs one command within its limits, and kills it as a whole. Its output is kept in part. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
@@ -150,10 +147,7 @@ function give(child: ChildProcess, descriptor: number, what: string | Buffer): v
   to?.end(what);
 }
 
-/**
- * Without a sandbox, a process of the same group waits for the gateway's end of a pipe to close, which also
- * happens when the gateway dies; then it kills the group.
- */
+/** Without a sandbox: kills the process group when the gateway's end of a pipe closes, even by a crash. */
 const ENDS_WITH_US = `( trap '' HUP INT TERM; read -r _ <&3; kill -9 0 ) >/dev/null 2>&1 & exec 3<&-;`;
 
 /** A lower limit of the system remains. RLIMIT_DATA: writable memory, except files. */

@@ -20,7 +20,7 @@ const IF_EQUAL = 0x15;
 const RETURN = 0x06;
 const CALL_AT = 0;
 const ARCH_AT = 4;
-/** Of x86_64's calls with narrow pointers (x32). */
+/** Clears the mark of x32, x86_64's calls with narrow pointers. */
 const WITHOUT_X32 = 0xbfffffff;
 const ALLOW = 0x7fff0000;
 /** Fails with ENOSYS, as in a kernel without the call: programs that can do without, do. */

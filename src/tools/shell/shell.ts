@@ -1,7 +1,4 @@
-/**
- * `shell`: runs a command in the persona's working folder (an agent's: in its task's folders), in a sandbox.
- * Without a sandbox it is refused, unless the configuration disables the sandbox.
- */
+/** `shell`: runs a command in a sandbox, or without one if the configuration disables it. */
 import { lstat, mkdir, rmdir, symlink, unlink, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join, relative } from 'node:path';
