@@ -1,4 +1,4 @@
-/** Telegram's updates as events, for step 1 of the route. Pure and total: others become nothing. */
+/** Telegram's updates as events, for step 1 of the route. Pure and total: unknown ones become nothing. */
 import { createHash } from 'node:crypto';
 import type {
   CallbackQuery,
