@@ -1,6 +1,6 @@
 /**
- * `/memory forget` on disk: finds a phrase in all memory files of a chat and removes it permanently. MEMORY.md, the daily log
- * and clipboards lose every line that contains it, archives and transcripts only the words; every other byte is preserved.
+ * `/memory forget` on disk: removes a phrase from all memory files of a chat. MEMORY.md, the daily log and
+ * clipboards lose each line with it, archives and transcripts only the words; all else is preserved.
  */
 
 import { lstatSync } from 'node:fs';
