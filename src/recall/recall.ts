@@ -57,6 +57,16 @@ interface RecallOptions {
   threadIdleMs?: number;
 }
 
+/** The zone is read when the thread starts: the system's may change while the gateway runs. */
+function threadSettings(file: string, zone: Zone) {
+  return {
+    file,
+    get zone() {
+      return zone.name;
+    },
+  };
+}
+
 export function createRecall(options: RecallOptions): Recall {
   const {
     file,
@@ -73,13 +83,7 @@ export function createRecall(options: RecallOptions): Recall {
   } = options;
   const stopped = new AbortController();
   const entry = options.worker ?? new URL('./recall-worker.js', import.meta.url);
-  const settings = {
-    file,
-    // Read when the thread starts.
-    get zone() {
-      return zone.name;
-    },
-  };
+  const settings = threadSettings(file, zone);
   const index = createIndexThread(entry, settings, threadIdleMs, clock, log, indexAgain);
   const indexer = new Indexer(feed, options.files, index);
   let counts: Awaited<ReturnType<RemoteIndex['counts']>> = { indexed: 0, vectorsWaiting: 0, former: null };
@@ -133,13 +137,8 @@ export function createRecall(options: RecallOptions): Recall {
         // The thread runs now, so pending messages need not wait.
         if (stopWaiting !== null) indexLater();
       });
-    const hits = await withQuestions(
-      feed,
-      scope,
-      query,
-      ranked,
-      await shown(feed, zone, scope, query, ranked, limit),
-    );
+    const visible = await shown(feed, zone, scope, query, ranked, limit);
+    const hits = await withQuestions(feed, scope, query, ranked, visible);
     const excerptOf = excerptsFor(query.text);
     return {
       hits: hits.map((hit) => withExcerpt(hit, excerptOf(hit.text))),

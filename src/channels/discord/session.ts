@@ -39,6 +39,23 @@ const keptSession = z.object({
 
 export type GatewaySession = ReturnType<typeof createSession>;
 
+async function storedSession(state: ChannelState) {
+  const text = (await state.get([SESSION])).get(SESSION);
+  return text === undefined ? undefined : keptSession.safeParse(JSON.parse(text)).data;
+}
+
+/** A stored cursor is `session/sequence`; that of another session says nothing. */
+function reachedIn(cursor: string | null, id: string, sequence: number): number {
+  const [session, reached] = (cursor ?? '').split('/');
+  return session === id ? Math.max(Number(reached), sequence) : sequence;
+}
+
+/** The sequence up to which all events are stored, once `stored` are, too. */
+function storedUpTo(info: SessionInfo, pending: ReadonlySet<Packet>, stored: readonly Packet[] = []): number {
+  for (const packet of pending) if (!stored.includes(packet)) return packet.sequence - 1;
+  return info.sequence;
+}
+
 export function createSession(
   { clock, log }: { clock: Clock; log: Log },
   state: ChannelState,
@@ -55,11 +72,6 @@ export function createSession(
   /** Events received but not yet stored, in order. */
   const pending = new Set<Packet>();
 
-  function storedUpTo(stored: readonly Packet[] = []): number {
-    for (const packet of pending) if (!stored.includes(packet)) return packet.sequence - 1;
-    return info?.sequence ?? 0;
-  }
-
   /** Saves what the next process needs. Never rejects. */
   async function keep(): Promise<void> {
     const me = identity.known();
@@ -67,7 +79,14 @@ export function createSession(
     keptAt = clock.now();
     if (pending.size === 0) heardAt = keptAt;
     const { sessionId: id, resumeURL: resumeUrl } = info;
-    const value = JSON.stringify({ tokenHash, id, resumeUrl, sequence: storedUpTo(), heardAt, me });
+    const value = JSON.stringify({
+      tokenHash,
+      id,
+      resumeUrl,
+      sequence: storedUpTo(info, pending),
+      heardAt,
+      me,
+    });
     await state.set(new Map([[SESSION, value]])).catch((error) => {
       log.warn({ channel: 'discord', reason: describe(error) }, 'saving the Discord session failed');
     });
@@ -77,12 +96,10 @@ export function createSession(
     info: () => info,
     /** Loads the previous process's session, if it belongs to this bot. */
     async load(): Promise<void> {
-      const text = (await state.get([SESSION])).get(SESSION);
-      const found = text === undefined ? undefined : keptSession.safeParse(JSON.parse(text)).data;
-      if (found === undefined || found.tokenHash !== tokenHash) return;
+      const found = await storedSession(state);
+      if (found?.tokenHash !== tokenHash) return;
       const { id, resumeUrl, me } = found;
-      const [session, reached] = ((await storedCursor(me.id)) ?? '').split('/');
-      const sequence = session === id ? Math.max(Number(reached), found.sequence) : found.sequence;
+      const sequence = reachedIn(await storedCursor(me.id), id, found.sequence);
       info = { sessionId: id, resumeURL: resumeUrl, sequence, shardId: 0, shardCount: 1 };
       isComplete = true;
       heardAt = found.heardAt == null ? null : Math.min(found.heardAt, clock.now());
@@ -116,7 +133,7 @@ export function createSession(
     },
     /** Stored with a batch: the next process resumes from there. */
     cursorAfter: (packets: readonly Packet[]): string | undefined =>
-      info === null ? undefined : `${info.sessionId}/${storedUpTo(packets)}`,
+      info === null ? undefined : `${info.sessionId}/${storedUpTo(info, pending, packets)}`,
   };
 }
 

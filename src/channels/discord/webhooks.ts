@@ -12,7 +12,7 @@ import type { ApiCall, Base } from './api.js';
 import { type Directory, type Identity, nameOf } from './directory.js';
 import { CODE, type DiscordFailure, failureOf, isRefusal, MOST_NOTED, sendResult } from './failure.js';
 import { type Author, authorOf, type Content, isShort, NEUTRAL_NAME, readsAs, roomOf } from './outbound.js';
-import { byAge, fieldsOf, idOf, isSnowflake, listOf, textOf } from './payload.js';
+import { byAge, type Fields, fieldsOf, idOf, isSnowflake, listOf, textOf } from './payload.js';
 
 /** Pause before a channel is asked again for what it refused. */
 const BARRED_MS = 300_000;
@@ -34,6 +34,20 @@ interface ChannelWebhook {
 
 export type Webhooks = ReturnType<typeof createWebhooks>;
 
+/** Our incoming webhooks, the oldest first. */
+function ownAmong(
+  listed: Fields<Discord.APIWebhook>[],
+  me: { id: string; applicationId: string },
+): OwnWebhook[] {
+  return listed
+    .filter(({ type, user, application_id: by }) => {
+      const isOwn = fieldsOf<Discord.APIUser>(user).id === me.id || by === me.applicationId;
+      return type === Discord.WebhookType.Incoming && isOwn;
+    })
+    .flatMap((told) => webhookOf(told) ?? [])
+    .sort(byAge);
+}
+
 export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
   const channels = new LRUCache<string, ChannelWebhook>({ max: MOST_NOTED });
   /** Those that we have used; dead if Discord does not know them any more. */
@@ -53,14 +67,8 @@ export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
     const { webhook } = channels.get(channel) ?? {};
     if (webhook !== undefined && !isDead(webhook)) return webhook;
     const me = await identity.ask(signal);
-    const [found] = listOf<Discord.APIWebhook>(await api.get(`/channels/${channel}/webhooks`, signal))
-      .filter(({ type, user, application_id: by }) => {
-        const isOwn = fieldsOf<Discord.APIUser>(user).id === me.id || by === me.applicationId;
-        return type === Discord.WebhookType.Incoming && isOwn;
-      })
-      .flatMap((told) => webhookOf(told) ?? [])
-      .filter((each) => !isDead(each))
-      .sort(byAge);
+    const listed = listOf<Discord.APIWebhook>(await api.get(`/channels/${channel}/webhooks`, signal));
+    const [found] = ownAmong(listed, me).filter((each) => !isDead(each));
     return found === undefined ? null : note(channel, found);
   }
 

@@ -15,6 +15,15 @@ import { createDeliveryCheck } from './was-delivered.js';
 export type Telegram = ReturnType<typeof createTelegram>;
 
 /** Has a `webhook` in that mode, and shows drafts if the operator enabled them. */
+/** For calls whose errors leave the channel. */
+async function orFault<T>({ api }: Bot, what: string, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw new Fault('internal', `${what}: ${api.failure(error).reason}`);
+  }
+}
+
 export function createTelegram(
   host: Pick<ChannelHost<TelegramOptions>, 'options' | 'state' | 'cursor' | 'outward' | 'clock' | 'log'>,
   recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
@@ -32,15 +41,6 @@ export function createTelegram(
   const stopping = new AbortController();
   const { signal } = stopping;
   let receiving: Promise<unknown> = Promise.resolve();
-
-  /** For calls whose errors leave this module. */
-  async function orFault<T>(what: string, run: () => Promise<T>): Promise<T> {
-    try {
-      return await run();
-    } catch (error) {
-      throw new Fault('internal', `${what}: ${main.api.failure(error).reason}`);
-    }
-  }
 
   const channel = {
     ...createSending(senders),
@@ -83,14 +83,17 @@ export function createTelegram(
     names: () => [main.name()].filter((name) => name !== ''),
 
     isAdministrator: (chat, sender) =>
-      orFault(`Could not ask Telegram who manages the group ${chat}`, () =>
+      orFault(main, `Could not ask Telegram who manages the group ${chat}`, () =>
         bots.isAdministrator(chat, sender),
       ),
 
     announceCommands: (commands) =>
-      orFault('Could not register the chat commands with Telegram', () => announce(bots, commands, log)),
+      orFault(main, 'Could not register the chat commands with Telegram', () =>
+        announce(bots, commands, log),
+      ),
 
-    check: () => orFault('Telegram refused the token of channels.telegram.token', () => check(bots, options)),
+    check: () =>
+      orFault(main, 'Telegram refused the token of channels.telegram.token', () => check(bots, options)),
   } satisfies Channel;
   return {
     ...channel,

@@ -22,6 +22,16 @@ import { type BaseServices, forgetCopies, leaseOf, type Services } from '../serv
 const RETRY_MS = 1_000;
 const TRIES = 3;
 
+/** Removes the records of a turn that began or ended while the command ran. */
+async function forgetAgain(
+  services: Services,
+  { room, personaId }: CommandEffect & { kind: 'reset' },
+): Promise<void> {
+  await forgetCopies(services, roomParts(room).chatId, personaId).catch((error) => {
+    services.log.error({ err: error, room }, 'records of a reset conversation could not be removed');
+  });
+}
+
 export function createCommandLane(services: Services, scheduler: Scheduler) {
   const { store, clock, log } = services;
   const lanes = new Map<RoomId, Promise<void>>();
@@ -44,18 +54,11 @@ export function createCommandLane(services: Services, scheduler: Scheduler) {
     if (abortedTurn) scheduler.abort(room, abortedTurn);
     // Also abort a run that has not begun a turn yet.
     if (effects.some(({ kind }) => kind === 'suppress' || kind === 'reset')) scheduler.abort(room, null);
-    for (const effect of effects) if (effect.kind === 'reset') await forgetAgain(effect);
+    for (const effect of effects) if (effect.kind === 'reset') await forgetAgain(services, effect);
     services.metrics.count('commands_total', { command: command.name });
     for (const each of [chat.id, ...(answer.wakes ?? [])]) services.deliver.wake(each);
     if (effects.length > 0) scheduler.wake(room, 'settled');
     if (answer.resumes !== undefined) scheduler.wake(answer.resumes, 'settled');
-  }
-
-  /** Removes what a turn recorded that began or ended while the command ran. */
-  async function forgetAgain({ room, personaId }: CommandEffect & { kind: 'reset' }): Promise<void> {
-    await forgetCopies(services, roomParts(room).chatId, personaId).catch((error) => {
-      log.error({ err: error, room }, 'records of a reset conversation could not be removed');
-    });
   }
 
   async function insist<T>(act: () => Promise<T>): Promise<T> {

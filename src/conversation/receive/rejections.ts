@@ -39,6 +39,13 @@ export interface RejectionLog {
   stop(): void;
 }
 
+/** Logs the senders or chats that were only counted, and starts counting anew. */
+function logCount(counted: Set<ChatId>, sum: (ids: ChatId[], count: string) => void): void {
+  const count = counted.size < MOST_KNOWN ? String(counted.size) : `${MOST_KNOWN} or more`;
+  if (counted.size > 0) sum([...counted].slice(0, MOST_NAMED), count);
+  counted.clear();
+}
+
 export function createRejectionLog({ clock, log }: BaseServices): RejectionLog {
   const keptOutBefore = new LRUCache<ChatId, true>({ max: MOST_KNOWN });
   /** By kind and channel. Each ends after a minute in which nothing was counted. */
@@ -58,11 +65,7 @@ export function createRejectionLog({ clock, log }: BaseServices): RejectionLog {
 
   function begin(key: string, spare: number, sum: (ids: ChatId[], count: string) => void) {
     const counted = new Set<ChatId>();
-    const flush = () => {
-      const count = counted.size < MOST_KNOWN ? String(counted.size) : `${MOST_KNOWN} or more`;
-      if (counted.size > 0) sum([...counted].slice(0, MOST_NAMED), count);
-      counted.clear();
-    };
+    const flush = () => logCount(counted, sum);
     const minuteIsOver = () => {
       if (counted.size === 0) tallies.delete(key);
       else cancel = clock.after(MINUTE_MS, minuteIsOver);
