@@ -257,10 +257,7 @@ function noteLogin({ identity, log }: DiscordListener, payload: unknown): void {
   const told = fieldsOf<Discord.GatewayReadyDispatchData>(payload);
   const application = fieldsOf<Discord.GatewayReadyDispatchData['application']>(told.application);
   const me = identity.note(told.user, idOf(application.id));
-  log.info(
-    { channel: 'discord', bot: me?.name, servers: itemsOf(told.guilds).length },
-    'logged in to Discord',
-  );
+  log.info({ channel: 'discord', bot: me?.name, servers: itemsOf(told.guilds).length }, 'logged in');
   const flags = numberOf(application.flags);
   if (flags !== undefined && !mayReadContent(flags)) log.warn({ channel: 'discord' }, NO_CONTENT);
 }
