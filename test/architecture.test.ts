@@ -287,20 +287,20 @@ describe('the route', () => {
   });
 });
 
-/** What a reader has to get through. Lower a figure when it has fallen; the aims stand behind. */
+/** Lower a figure when it has fallen; never raise one. */
 const CEILINGS = {
-  lines: 88_000, // 62,000
-  files: 815, // 430
-  medianAtLeast: 85, // 110
-  longestFile: 490, // 450
-  declaredTwice: 101, // 0
-  picks: 400, // 60
-  functionsOver80: 105, // 25
-  longestFunction: 280, // 150
-  members: 30, // 25
+  lines: 79_200, // The aim is 62,000.
+  files: 395,
+  medianAtLeast: 190,
+  longestFile: 450,
+  declaredTwice: 0,
+  picks: 25,
+  functionsOver80: 25,
+  longestFunction: 145,
+  members: 25,
 };
 
-/** The parts that everything may use, and the configuration, are as wide as they are. */
+/** The services that every step may use, and the configuration, may be wider. */
 const WIDE = /: (?:Services|Config)$/;
 
 describe('the size of the source', () => {
@@ -325,6 +325,17 @@ describe('the size of the source', () => {
     );
     expect(functions[0]?.lines, functions[0]?.name).toBeLessThanOrEqual(CEILINGS.longestFunction);
     expect(wide.filter(({ members }) => members > CEILINGS.members)).toEqual([]);
+  });
+});
+
+describe('the comments of the source', () => {
+  it('begin with a subject, not with a relative clause', async () => {
+    const sources = await readSources(resolve(import.meta.dirname, '../src'));
+    const clause = /(?:\/\*\*|\/\/|^\s*\*) (?:What|Whoever|Whom|Whose|Who is) .*/gm;
+    const found = [...sources].flatMap(([file, source]) =>
+      [...source.matchAll(clause)].map(([line]) => `${file}: ${line.trim()}`),
+    );
+    expect(found).toEqual([]);
   });
 });
 
