@@ -61,7 +61,7 @@ it('a turn is given up after five ends where nothing else is done: its chat is t
   expect(deaths).toBe(5);
 }, 90_000);
 
-it('others are answered beside it, and it is given up after five ends all the same', async () => {
+it('others are answered beside it; an end after one of them was answered is forgiven, ten times at most', async () => {
   await dyingOf((body) => lastWords(body).includes('poison'));
   say(ANNA, 'poison');
   await eventually(() => deaths === 1, 'the first end');
@@ -70,7 +70,8 @@ it('others are answered beside it, and it is given up after five ends all the sa
   expect(on.sentTo(BERT)).toEqual(['fine']);
   await restartedUntil(() => on.sentTo(ANNA).length > 0, 'Anna is told');
   expect(on.sentTo(ANNA)).toEqual([SENTENCE]);
-  expect(deaths).toBe(5);
+  expect(deaths).toBeGreaterThanOrEqual(5);
+  expect(deaths).toBeLessThanOrEqual(15);
   expect(on.sentTo(BERT)).toEqual(['fine']);
 }, 90_000);
 

@@ -14,7 +14,7 @@ import { enterLeftSends, interruptLeft } from './journal.js';
 import { shownParts } from './live.js';
 import { columns } from './sql.js';
 import { MESSAGE_COLUMNS, type MessageRow, reviseRoom, toMessage } from './transcript.js';
-import { addUsage } from './values.js';
+import { addUsage, findSetting, setSetting } from './values.js';
 
 /** The room is unclaimed, ours, or its lease has expired; `@owner`, `@now`. */
 const IS_FREE = '(lease_owner is null or lease_owner = @owner or lease_until <= @now)';
@@ -284,19 +284,32 @@ function pendingIn(db: Statements, channels: string[], ask: { owner: string; now
   };
 }
 
+/**
+ * A process that has answered somebody was hardly ended by the turns it began with: its end counts against none of them. A
+ * gateway that is killed again and again from outside would give up good messages otherwise.
+ */
+const MOST_FORGIVEN = 10;
+const ANSWERED_SINCE = 'select 1 from room where last_reply_at >= ? limit 1';
+const FORGIVE = `update turn set forgiven = forgiven + 1 where id = ? and forgiven < ${MOST_FORGIVEN}`;
+const COUNT_CRASH = 'update turn set crashes = crashes + 1 where id = ?';
+const startKey = (owner: string) => `recovered.${owner}`;
+
 function recover(db: Database, channels: string[], ask: { owner: string; now: number }): Pending {
   const { owner, now } = ask;
   enterLeftSends(db);
   const left = db.all<LeftRoom>(LEFT_ROOMS, ask);
-  for (const { id, turnId } of left) {
-    freeRoom(db, id);
-    if (turnId === null) continue;
-    db.run(DOUBT_SHOWN, turnId);
-    db.run('update turn set crashes = crashes + 1 where id = ?', turnId);
-  }
   for (const dead of new Set([owner, ...left.map((room) => room.owner)])) {
+    const startedAt = Number(findSetting(db, startKey(dead)) ?? now);
+    const worked = db.get(ANSWERED_SINCE, startedAt) !== undefined;
+    for (const { id, turnId } of left.filter((room) => room.owner === dead)) {
+      freeRoom(db, id);
+      if (turnId === null) continue;
+      db.run(DOUBT_SHOWN, turnId);
+      if (!worked || db.run(FORGIVE, turnId).changes === 0) db.run(COUNT_CRASH, turnId);
+    }
     interruptLeft(db, dead, PROCESS_ENDED, now);
   }
+  setSetting(db, startKey(owner), String(now));
   db.run(FREE_COMMANDS, ask);
   db.run(FREE_ENTRIES, ask);
   return pendingIn(db, channels, ask);
