@@ -29,6 +29,8 @@ const QUICK_MS = 50;
 const AT_ONCE_MS = 500;
 /** Telegram ignores an offset further ahead of its next id than this. */
 const MOST_AHEAD = 10;
+/** After so many ends at one place updates are read one at a time: fewer are those of a gateway that is killed from outside. */
+const SUSPECT = 3;
 /** An update that may end the process waits until no turn is running, which would end with it. */
 const SETTLE_MS = 30_000;
 /** A press that takes longer to answer does not delay a stop, either. */
@@ -108,7 +110,7 @@ function createStoring({ host, bot, bots, receive, presses, delivered, signal }:
         await receive({ ...batch, events: [], passedOver: updateId, ...offset, ...cursorFor });
         return note(place, 0);
       }
-      if (attempts > 0) {
+      if (attempts >= SUSPECT) {
         const { settled } = await receive({ ...batch, events: [] });
         await withDeadline(clock, SETTLE_MS, signal, (ended) =>
           Promise.race([settled(), new Promise<void>((resolve) => onAbort(ended, resolve))]),
@@ -153,7 +155,7 @@ export function poll(intake: BotIntake): Promise<void> {
     );
     const [{ our }] = await Promise.all([loggingIn, webhookRemoved]);
     const stored = Number((await cursor(String(our.id))) ?? 0);
-    isCareful = (await attemptsAt(String(stored))) > 0;
+    isCareful = (await attemptsAt(String(stored))) >= SUSPECT;
     // The first request may stay open for long. After a failure, only its answer shows recovery.
     if (failures === 0) state.up();
     return stored;
