@@ -5,6 +5,7 @@
  */
 import { askedCallIn } from '../core/access.js';
 import type { Receive } from '../core/channel.js';
+import { createMutex } from '../core/concurrency.js';
 import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { JobRooms } from '../core/jobs.js';
 import type { Receipt } from '../core/receipt.js';
@@ -74,6 +75,7 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
     toolsFor: toolsTelling(given.toolsFor, deliver),
     dailyLimits: createDailyLimits(given),
     windowCache: createWindowCache(store),
+    suspects: createMutex(),
   };
   const windows = createWindows(base);
   const services: RoomServices = { ...base, windows };

@@ -3,7 +3,7 @@
  * affects only its own caller.
  */
 
-type Mutex = <Result>(work: () => Promise<Result> | Result) => Promise<Result>;
+export type Mutex = <Result>(work: () => Promise<Result> | Result) => Promise<Result>;
 
 /** Not reentrant. */
 export function createMutex(): Mutex {

@@ -39,11 +39,24 @@ const DONE: RunEnd = { kind: 'done' };
 /** The room may hold more work: run it again at once. */
 const AGAIN: RunEnd = { kind: 'again', afterMs: 0 };
 
+/** From so many crashes on, turns run one after the other: whichever ends the process then, ends it alone. */
+const SUSPECT = 3;
+
 export async function runRoom(services: RoomServices, run: RoomRun): Promise<RunEnd> {
-  const { store, owner, clock, channels, dailyLimits, deliver } = services;
+  const { store, owner, clock } = services;
   const seen = await store.readRoom(run.room, owner, clock.now());
-  const channel = seen && channels.get(seen.chat.channel);
-  if (!seen || !channel) return DONE;
+  if (seen?.unfinished && seen.unfinished.crashes >= SUSPECT)
+    return services.suspects(async () => {
+      const again = await store.readRoom(run.room, owner, clock.now());
+      return again ? runSeen(services, run, again) : DONE;
+    });
+  return seen ? runSeen(services, run, seen) : DONE;
+}
+
+async function runSeen(services: RoomServices, run: RoomRun, seen: RoomState): Promise<RunEnd> {
+  const { store, channels, dailyLimits, deliver } = services;
+  const channel = channels.get(seen.chat.channel);
+  if (!channel) return DONE;
   const begun = seen.unfinished
     ? await resumeTurn(services, run, seen, channel)
     : await beginTurn(services, run, seen, channel);

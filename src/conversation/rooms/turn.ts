@@ -1,6 +1,7 @@
 /** The turn that a run of a room works on (steps 3 to 6 of the route), and facts about the messages it answers. */
 import type { Channel } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
+import type { Mutex } from '../../core/concurrency.js';
 import { type ChatId, type RoomId, roomParts } from '../../core/ids.js';
 import { jobOfEvent } from '../../core/jobs.js';
 import type { Persona } from '../../core/persona.js';
@@ -14,6 +15,8 @@ import type { RoomRun } from './scheduler.js';
 
 export interface RoomServices extends Services {
   windowCache: WindowCache;
+  /** Turns that may have ended the process run one after the other. */
+  suspects: Mutex;
 }
 
 /** A turn that was begun or resumed. */

@@ -233,7 +233,7 @@ const IS_LEFT = '(lease_owner = @owner or lease_until <= @now)';
 /** The rooms with pending work, in this order. */
 const PENDING_ROOMS = [
   `select room.id from turn join room on room.id = turn.room_id
-    where turn.state = 'running' and not (${IS_OTHERS}) order by started_at`,
+    where turn.state = 'running' and not (${IS_OTHERS}) order by crashes, started_at`,
   `select room.id from turn join room on room.id = turn.room_id
     where turn.state in ('suspended', 'ready') and turn.state = 'ready' and not (${IS_OTHERS})`,
   `select room.id from room where exchange is not null and not (${IS_OTHERS})`,
