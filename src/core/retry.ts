@@ -18,3 +18,6 @@ const MOST_ATTEMPTS = 5;
 export function mayTry(attempts: number): boolean {
   return attempts < MOST_ATTEMPTS;
 }
+
+/** From so many crashes on, turns run one after the other: whichever ends the process then, ends it alone. */
+export const SUSPECT = 3;

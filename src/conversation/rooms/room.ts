@@ -5,7 +5,7 @@
 import type { Channel } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import type { Persona } from '../../core/persona.js';
-import { backoff, mayTry } from '../../core/retry.js';
+import { backoff, mayTry, SUSPECT } from '../../core/retry.js';
 import type { Alarm, RoomState } from '../../core/store.js';
 import { haveFiles, type StoredMessage } from '../../core/transcript.js';
 import { recipientIn } from '../deliver/reply.js';
@@ -38,9 +38,6 @@ const LONGEST_RETRY_MS = 60_000;
 const DONE: RunEnd = { kind: 'done' };
 /** The room may hold more work: run it again at once. */
 const AGAIN: RunEnd = { kind: 'again', afterMs: 0 };
-
-/** From so many crashes on, turns run one after the other: whichever ends the process then, ends it alone. */
-const SUSPECT = 3;
 
 export async function runRoom(services: RoomServices, run: RoomRun): Promise<RunEnd> {
   const { store, owner, clock } = services;
