@@ -142,7 +142,6 @@ export async function createMcp(config: Config, version: string, log: Log): Prom
 
 /** An address that an MCP server names is subject to the same rules as in `web_fetch`. */
 export async function createReachOf({ tools, network }: Config) {
-  const { systemNetwork } = await import('./tools/web/request.js');
-  const { createReach } = await import('./tools/web/request.js');
+  const { createReach, systemNetwork } = await import('./tools/web/request.js');
   return createReach(tools.web.allowHosts, systemNetwork(createOutward(network.proxies)));
 }

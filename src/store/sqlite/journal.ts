@@ -325,9 +325,12 @@ export function interruptTurn(db: Database, turnId: string, error: string, at: n
   db.journalChanges.tell();
 }
 
+export const PROCESS_ENDED =
+  'The gateway ended while this ran: its outcome is unknown. It is not done again.';
+
 /** A process died: its open calls have no outcome, except those that wait for a person and sends. */
-export function interruptLeft(db: Database, owner: string, error: string, at: number): void {
-  db.run(INTERRUPT_OF_OWNER, { owner, results: JSON.stringify({ error }), at });
+export function interruptLeft(db: Database, owner: string, at: number): void {
+  db.run(INTERRUPT_OF_OWNER, { owner, results: JSON.stringify({ error: PROCESS_ENDED }), at });
   db.journalChanges.tell();
 }
 

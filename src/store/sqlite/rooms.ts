@@ -224,8 +224,6 @@ function claim(db: Statements, seen: { room: RoomId; fence: number }, lease: Lea
 
 // ── Recovery ────────────────────────────────────────────────────────────────────────────────────────────────
 
-const PROCESS_ENDED = 'The gateway ended while this ran: its outcome is unknown. It is not done again.';
-
 /** Another process holds a valid lease; `@owner`, `@now`. */
 const IS_OTHERS = 'lease_owner is not null and lease_owner <> @owner and lease_until > @now';
 /** Left by a dead process: an earlier one with our name, or one whose lease expired. */
@@ -304,9 +302,10 @@ function recover(db: Database, channels: string[], ask: { owner: string; now: nu
   const { owner, now } = ask;
   enterLeftSends(db);
   const left = db.all<LeftRoom>(LEFT_ROOMS, ask);
+  // Before any room is freed: of those that were held, none only waited.
+  if (left.some(({ crashes }) => (crashes ?? SUSPECT) < SUSPECT)) db.run(CLEAR);
   for (const dead of new Set([owner, ...left.map((room) => room.owner)])) {
     const startedAt = Number(findSetting(db, startKey(dead)) ?? now);
-    if (left.some((room) => room.owner === dead && (room.crashes ?? SUSPECT) < SUSPECT)) db.run(CLEAR);
     const worked = db.get(ANSWERED_SINCE, startedAt) !== undefined;
     for (const { id, turnId } of left.filter((room) => room.owner === dead)) {
       freeRoom(db, id);
@@ -314,7 +313,7 @@ function recover(db: Database, channels: string[], ask: { owner: string; now: nu
       db.run(DOUBT_SHOWN, turnId);
       if (!worked || db.run(FORGIVE, turnId).changes === 0) db.run(COUNT_CRASH, turnId);
     }
-    interruptLeft(db, dead, PROCESS_ENDED, now);
+    interruptLeft(db, dead, now);
   }
   setSetting(db, startKey(owner), String(now));
   db.run(FREE_COMMANDS, ask);

@@ -12,7 +12,7 @@ import {
   type TaskStore,
 } from '../../core/task.js';
 import type { Database, Statements } from './connection.js';
-import { IS_DELEGATED, writeJournal } from './journal.js';
+import { IS_DELEGATED, PROCESS_ENDED, writeJournal } from './journal.js';
 import { askPeople } from './questions.js';
 import { receiveEvent } from './receive.js';
 import { bound, columns, insertInto } from './sql.js';
@@ -36,8 +36,6 @@ import { beganBefore } from './views.js';
 
 /** Lifetime of an idempotency key. */
 export const KEY_LIVES_MS = 86_400_000;
-
-const UNKNOWN_OUTCOME = 'The gateway ended while this ran: its outcome is unknown. It is not done again.';
 
 // ── Adding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -210,7 +208,7 @@ function callOutcome({ status, result, error }: TaskEnd): {
   status: 'completed' | 'interrupted';
   results: Results;
 } {
-  if (status === 'interrupted') return { status, results: { error: error ?? UNKNOWN_OUTCOME } };
+  if (status === 'interrupted') return { status, results: { error: error ?? PROCESS_ENDED } };
   const results = status === 'error' ? { error: error ?? '' } : { output: result?.summary ?? '' };
   return { status: 'completed', results };
 }
