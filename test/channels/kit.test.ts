@@ -2,11 +2,10 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { onAbort, withDeadline } from '../../src/channels/kit/abort.js';
 import { createLookupCache, isAdministrator } from '../../src/channels/kit/lookup-cache.js';
 import { backoffMs, createState, type Setback, supervise } from '../../src/channels/kit/supervise.js';
 import { CHANNELS } from '../../src/channels/list.js';
-import { OVER, systemClock } from '../../src/core/clock.js';
+import { OVER, onAbort, systemClock, withDeadline } from '../../src/core/clock.js';
 import { manualClock } from '../fakes/clock.js';
 
 describe('supervision', () => {

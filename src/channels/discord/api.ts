@@ -9,10 +9,9 @@ import {
 } from '@discordjs/rest';
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
-import { type Clock, OVER } from '../../core/clock.js';
+import { type Clock, OVER, onAbort } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Outward } from '../../core/network.js';
-import { onAbort } from '../kit/abort.js';
 import {
   Aborted,
   CallFailed,

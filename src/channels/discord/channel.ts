@@ -5,8 +5,8 @@
 
 import * as Discord from 'discord-api-types/v10';
 import type { Channel, ChannelHost } from '../../core/channel.js';
+import { onAbort } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
-import { onAbort } from '../kit/abort.js';
 import { createState } from '../kit/supervise.js';
 import { type Base, createApi } from './api.js';
 import { createAdministrators, createIdentity, Directory, nameOf } from './directory.js';

@@ -17,9 +17,9 @@ import {
 } from '@discordjs/ws';
 import * as Discord from 'discord-api-types/v10';
 import type { ChannelState } from '../../core/channel.js';
+import { onAbort } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Outward } from '../../core/network.js';
-import { onAbort } from '../kit/abort.js';
 import { backoffMs, type State } from '../kit/supervise.js';
 import type { Base } from './api.js';
 import { closedWords, failureOf, isRefusedWith, LONG_WAIT_MS } from './failure.js';

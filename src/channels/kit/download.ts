@@ -7,9 +7,8 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { FetchResult } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, onAbort } from '../../core/clock.js';
 import { isPublicAddress, type Outward, PRIVATE, refusalOf } from '../../core/network.js';
-import { onAbort } from './abort.js';
 
 /** A link that must not be followed. The message gives the reason, without the link. */
 class NotFollowed extends Error {}

@@ -8,7 +8,7 @@ import { request as httpsRequest } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { Api } from 'grammy/web';
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, withDeadline } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
 import {
@@ -19,7 +19,6 @@ import {
   unpacked,
   wholeOf,
 } from '../../core/network.js';
-import { withDeadline } from '../kit/abort.js';
 import { backoffMs } from '../kit/supervise.js';
 import { type BotCredentials, type CallFailure, failureOf, HeldBack, TransportError } from './failure.js';
 import { MAX_TEXT, type SendRequest } from './outbound.js';

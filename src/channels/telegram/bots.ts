@@ -5,12 +5,11 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Recipient } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, onAbort, withDeadline } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
 import type { Outward } from '../../core/network.js';
-import { onAbort, withDeadline } from '../kit/abort.js';
 import { createLookupCache, isAdministrator } from '../kit/lookup-cache.js';
 import { type BotApi, createBotApi } from './api.js';
 import { isNotThere } from './failure.js';

@@ -1,8 +1,8 @@
 /** Telegram as a channel: combines receiving (`intake.ts`), sending (`send.ts`) and look-ups. */
 import type { Channel, ChannelHost, CommandDescription } from '../../core/channel.js';
+import { onAbort } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import { onAbort } from '../kit/abort.js';
 import { createState } from '../kit/supervise.js';
 import { type Bot, type Bots, createBots, logFields } from './bots.js';
 import { fetchFile } from './files.js';

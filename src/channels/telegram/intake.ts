@@ -6,11 +6,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { CallbackQuery } from 'grammy/types';
 import type { ChannelHost, ChoiceOutcome, Receive, Reception, Webhook } from '../../core/channel.js';
+import { onAbort, withDeadline } from '../../core/clock.js';
 import { createMutex } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { mayTry } from '../../core/retry.js';
-import { onAbort, withDeadline } from '../kit/abort.js';
 import { PRESS_ANSWERS } from '../kit/outgoing.js';
 import { backoffMs, type Setback, type State, supervise } from '../kit/supervise.js';
 import { type Bot, type Bots, logFields, pressIdOf } from './bots.js';

@@ -2,11 +2,10 @@
 import { resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import type { Channel, ChannelLimits, Part, Receive, Recipient, SendResult } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, onAbort } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { reactionText } from '../../core/transcript.js';
-import { onAbort } from '../kit/abort.js';
 import { findFile } from '../kit/outgoing.js';
 import { createState } from '../kit/supervise.js';
 import { parse } from '../markdown/parse.js';

@@ -2,8 +2,8 @@
 import type { proto } from '@whiskeysockets/baileys';
 import { LRUCache } from 'lru-cache';
 import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import { onAbort } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
-import { onAbort } from '../kit/abort.js';
 import { withSpeakerName } from '../kit/outgoing.js';
 import { createState, type State } from '../kit/supervise.js';
 import { isEndOfConnection, isOfLibrary, silenceLibsignal, type WhatsAppConnection } from './connection.js';

@@ -1,11 +1,10 @@
 /** Links by a code typed on the phone. The previous link stays until the new one is complete. */
 import { type BinaryNode, getBinaryNodeChild, type WASocket, type WAVersion } from '@whiskeysockets/baileys';
 import type { ChannelState } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, onAbort } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Outward } from '../../core/network.js';
-import { onAbort } from '../kit/abort.js';
 import { closingOf, connect, silenceLibsignal, UNLINKED, type WhatsAppConnection } from './connection.js';
 import { type Credentials, forgetLink, meIn, openCredentials } from './credentials.js';
 import { numberOf } from './ids.js';

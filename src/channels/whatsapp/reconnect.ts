@@ -10,11 +10,10 @@ import {
 } from '@whiskeysockets/baileys';
 import * as z from 'zod';
 import type { ChannelState } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, onAbort, withDeadline } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Outward } from '../../core/network.js';
-import { onAbort, withDeadline } from '../kit/abort.js';
 import { download } from '../kit/download.js';
 import { type State, supervise } from '../kit/supervise.js';
 import {

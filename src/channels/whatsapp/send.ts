@@ -9,10 +9,9 @@ import {
 } from '@whiskeysockets/baileys';
 import type { LRUCache } from 'lru-cache';
 import type { Part, Recipient, SendResult } from '../../core/channel.js';
-import { type Clock, OVER } from '../../core/clock.js';
+import { type Clock, OVER, onAbort } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import { onAbort } from '../kit/abort.js';
 import { readOutgoing } from '../kit/outgoing.js';
 import { type Ack, libraryLog, statusOf, type WhatsAppConnection } from './connection.js';
 import type { Directory } from './directory.js';
