@@ -1,7 +1,4 @@
-/**
- * Artifacts (seed 003): files that a task or a turn produces. Only references are passed on; the blob lies at
- * `data/artifacts/<task_id>/<id>.<ext>`.
- */
+/** Artifacts (seed 003): files that a task or a turn makes, `data/artifacts/<task_id>/<id>.<ext>`. */
 import type { FileHandle } from 'node:fs/promises';
 import * as z from 'zod';
 import type { OutgoingFile } from './channel.js';
@@ -10,26 +7,25 @@ import type { ChatId } from './ids.js';
 export interface ArtifactRef {
   id: string;
   title?: string;
-  /** MIME type. */
   type?: string;
-  /** A path below `data` (`artifacts/<task_id>/<id>.<ext>`), or an address given by the caller. */
+  /** Below `data`, or an address given by the caller. */
   ref?: string;
 }
 
 export interface NewArtifact {
-  /** Id of the task or the turn. */
+  /** Or of a turn. */
   taskId: string;
   id: string;
   title: string | null;
   type: string | null;
   content: string;
-  /** The chat to send it to. Absent: not sent. */
+  /** To send it to. */
   chatId?: ChatId;
 }
 
 export interface FoundArtifact {
   path: string;
-  /** The name shown to people: the id with its extension. */
+  /** The id with its extension. */
   name: string;
   type: string;
   title: string | null;
@@ -37,27 +33,23 @@ export interface FoundArtifact {
 }
 
 export type WrittenArtifact =
-  /** `file`: a copy to send, as an agent's command could replace the original before then; null if it is not sent. */
+  /** `file`: a copy to send, as an agent's command could replace the original. */
   { ok: true; ref: ArtifactRef & { ref: string }; file: OutgoingFile | null } | { ok: false; reason: string };
 
-/** Methods throw Fault `memory_unavailable` if the disk fails. */
+/** Throws Fault `memory_unavailable` if the disk fails. */
 export interface Artifacts {
-  /** Replaces an artifact with the same id. `ok: false`: nothing was written; the reason is a sentence for the model. */
+  /** Replaces one with the same id. `reason`: a sentence for the model. */
   write(artifact: NewArtifact, signal: AbortSignal): Promise<WrittenArtifact>;
   /** null unless it is a file really below `data/artifacts`. */
   find(taskId: string, id: string): Promise<FoundArtifact | null>;
-  /**
-   * As `find`, opened for reading; the caller closes it. Serve from this handle: an agent's command could replace the
-   * path by a link between check and use.
-   */
+  /** Serve from this handle, which the caller closes: an agent's command could replace the path by a link. */
   open(taskId: string, id: string): Promise<(FoundArtifact & { handle: FileHandle }) | null>;
-  /** The artifacts of a task, by id. */
   list(taskId: string): Promise<ArtifactRef[]>;
-  /** The folder of a task's files. Throws if the id is not a valid folder name. */
+  /** Throws if the id is no folder name. */
   folderOf(taskId: string): string;
 }
 
-/** An item of an answer's fenced block (contract, part 9). Without content and ref it refers to an existing artifact. */
+/** Of an answer's fenced block (contract, part 9). Without content and ref: an existing artifact. */
 export interface ArtifactDelta {
   id: string;
   title?: string;
@@ -73,20 +65,18 @@ export function isArtifactId(id: string): boolean {
   return ARTIFACT_ID.test(id);
 }
 
-/** `text/markdown`, with or without parameters. */
 export function isMimeType(type: string): boolean {
   return type.length <= 200 && /^[a-z0-9][\w.+-]*\/[a-z0-9][\w.+-]*[ \t]*(?:;[ -~]*)?$/i.test(type);
 }
 
-// Artifacts in an answer (seed 003): fenced blocks with `{"artifact_deltas": […]}`. Blocks with a valid item are
-// removed from the text; everything else stays as written. Pure and linear.
+// Artifacts in an answer: fenced blocks with `{"artifact_deltas": […]}`. Those with a valid item are removed from the
+// text. Linear.
 
 interface WithDeltas {
-  /** The text without the blocks. */
   text: string;
-  /** In order of appearance; of two with the same id, the last. */
+  /** Of two with the same id, the last. */
   deltas: ArtifactDelta[];
-  /** Why items of these blocks were rejected, for the log. */
+  /** For the log. */
   leftOut: string[];
 }
 
@@ -124,7 +114,7 @@ export function deltasIn(text: string): WithDeltas {
   return { text: words.join('\n\n'), deltas: [...deltas.values()], leftOut };
 }
 
-/** The text of an unfinished answer, without a block that has only begun. */
+/** Of an unfinished answer, without a block that has only begun. */
 export function wordsSoFar(text: string): string {
   const words = deltasIn(text).text;
   const last = fencesOf(words).at(-1);
@@ -142,7 +132,6 @@ const OPENING = /^ {0,3}(`{3,}|~{3,})([^\r]*)\r*$/;
 const BLANK_LINES = /^(?:[ \t]*\r?\n)+/;
 const BEGINNING = '{"artifact_deltas"';
 
-/** Offsets of a fenced block: first line, content, and what follows it. */
 interface ArtifactFence {
   start: number;
   inner: number;
@@ -151,7 +140,7 @@ interface ArtifactFence {
   end: number | null;
 }
 
-/** Fenced blocks labelled as JSON or deltas, not nested in other blocks. */
+/** Labelled as JSON or deltas, not nested in other blocks. */
 function fencesOf(text: string): ArtifactFence[] {
   const found: ArtifactFence[] = [];
   let open: { fence: ArtifactFence; marks: string; isOurs: boolean } | null = null;
@@ -181,7 +170,7 @@ function isMarked(line: string): boolean {
   return line.length <= 1_000 && (head.startsWith('```') || head.startsWith('~~~'));
 }
 
-/** null if it is not a complete block of deltas or has no valid item. */
+/** null if it is incomplete or has no valid item. */
 function deltasOf(source: string): Omit<WithDeltas, 'text'> | null {
   if (!source.includes('"artifact_deltas"')) return null;
   let given: unknown;

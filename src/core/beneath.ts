@@ -1,7 +1,6 @@
 /**
  * Opens files below a folder one name at a time without following links, so that a link put in place between check and
- * use leads nowhere else. Enters folders by descriptor where `/proc` shows them, else by path. Also Unicode forms of
- * file names.
+ * use leads nowhere else. By descriptor where `/proc` shows them, else by path.
  */
 import { constants, existsSync, readdirSync } from 'node:fs';
 import { type FileHandle, mkdir, open, opendir, readdir } from 'node:fs/promises';
@@ -10,7 +9,7 @@ import { join } from 'node:path';
 const DESCRIPTORS = '/proc/self/fd';
 const BY_DESCRIPTOR = existsSync(DESCRIPTORS);
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
-/** Maximum depth: every folder on the way stays open. */
+/** Every folder on the way stays open. */
 export const DEEPEST = 40;
 
 export interface OpenFolder {
@@ -22,7 +21,7 @@ async function openFolder(path: string): Promise<OpenFolder> {
   return { handle: await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), path };
 }
 
-/** The path of an entry of an open folder, for calls that take a path. `name` is a single name, not `..`. */
+/** For calls that take a path. `name` is a single name, not `..`. */
 export function entryOf({ handle, path }: OpenFolder, name: string): string {
   return join(pathTo({ handle, path }), name);
 }
@@ -32,7 +31,6 @@ async function openWithin(folder: OpenFolder, name: string): Promise<OpenFolder>
   return { handle, path: join(folder.path, name) };
 }
 
-/** As `openWithin`, but creates a missing folder. */
 export async function madeWithin(folder: OpenFolder, name: string): Promise<OpenFolder> {
   await mkdir(entryOf(folder, name), { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
@@ -40,7 +38,7 @@ export async function madeWithin(folder: OpenFolder, name: string): Promise<Open
   return openWithin(folder, name);
 }
 
-/** Opens a regular file for reading; null for anything else. Never blocks on pipes, devices or sockets. */
+/** null for anything but a regular file. Never blocks on pipes, devices or sockets. */
 export async function openFile(folder: OpenFolder, name: string): Promise<FileHandle | null> {
   const handle = await open(entryOf(folder, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if ((await handle.stat()).isFile()) return handle;
@@ -48,7 +46,7 @@ export async function openFile(folder: OpenFolder, name: string): Promise<FileHa
   return null;
 }
 
-/** Opens the real folder at `names` and runs `use` in it. `enter` opens the next folder. */
+/** The real folder at `names`. */
 export async function within<T>(
   root: string,
   names: readonly string[],
@@ -73,13 +71,13 @@ export interface FolderEntry {
   kind: 'file' | 'folder' | 'other';
   name: string;
   path: string;
-  /** A folder that was not entered: too deep, or unreadable. */
+  /** Not entered: too deep, or unreadable. */
   isClosed?: true;
   /** Open only while the entry is being handled. */
   folder: OpenFolder;
 }
 
-/** Everything below an open folder, unordered; links are `other` and not followed. `enter` selects folders to walk. */
+/** Unordered; links are `other` and not followed. */
 export async function* entriesBelow(
   folder: OpenFolder,
   enter: (entry: FolderEntry) => boolean = () => true,
@@ -105,8 +103,7 @@ function pathTo({ handle, path }: OpenFolder): string {
   return BY_DESCRIPTOR ? join(DESCRIPTORS, String(handle.fd)) : path;
 }
 
-// File names in two Unicode forms. macOS writes `é` decomposed (NFD), and copies and archives bring such names to file
-// systems that treat them as different from the composed ones (NFC) that people and models type. Here both are the same
+// File names in two Unicode forms: macOS writes `é` decomposed (NFD), people type it composed (NFC). Both are the same\
 // name; if a folder has both, the exact one wins.
 
 export function composed(name: string): string {
@@ -117,7 +114,7 @@ export function composedNames(names: readonly string[]): string[] {
   return [...new Set(names.map(composed))];
 }
 
-/** A name as the folder spells it; unchanged if there is no match. Synchronous, as every message needs it. */
+/** As the folder spells it; unchanged if there is no match. Synchronous, as every message needs it. */
 export function nameOnDisk(folder: string, name: string): string {
   if (isAscii(name) || existsSync(join(folder, name))) return name;
   try {
@@ -128,7 +125,6 @@ export function nameOnDisk(folder: string, name: string): string {
   }
 }
 
-/** As `nameOnDisk`, for each name of a path below a folder. */
 export async function pathOnDisk(folder: string, names: readonly string[]): Promise<string[]> {
   const written: string[] = [];
   for (const name of names) {
@@ -146,7 +142,7 @@ function meant(name: string, there: readonly string[]): string | null {
   return there.filter((each) => composed(each) === wanted).sort()[0] ?? null;
 }
 
-/** Groups of two or more names that differ only in Unicode form. */
+/** Two or more names that differ only in Unicode form. */
 export function sameNames(names: readonly string[]): string[][] {
   const groups = new Map<string, string[]>();
   for (const name of names) groups.set(composed(name), [...(groups.get(composed(name)) ?? []), name]);

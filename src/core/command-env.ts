@@ -1,7 +1,6 @@
 /**
  * Environment variables that a task may set for its commands. Excludes names that change how programs are found,
- * loaded, started or configured (taken from their manuals), so that an approved command does what it says. Also redacts
- * secrets in an environment.
+ * loaded, started or configured (from their manuals), so that an approved command does what it says.
  */
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,199}$/;
@@ -46,7 +45,6 @@ const isKept = (name: string) => PREFIX.test(name) || KEPT.has(name.toUpperCase(
 const LONGEST = 100_000;
 const MOST_BYTES = 1_000_000;
 
-/** `refused`: names of rejected variables. */
 export function commandEnv(given: Readonly<Record<string, string>>): {
   env: Record<string, string>;
   refused: string[];
@@ -67,8 +65,7 @@ export function commandEnv(given: Readonly<Record<string, string>>): {
   return { env, refused };
 }
 
-// Values of `inputs.env` that look like secrets: available to an agent's commands, but redacted in their output, model
-// requests, the journal and messages to people. Pure.
+// Values that look like secrets: redacted in output, model requests, the journal and messages to people.
 
 const NAMED_SO =
   /key|token|secret|passw|passphrase|passcode|pwd|credential|auth|cookie|session|private|signature|webhook|dsn|(?:^|_)(?:pass|pin|pat|otp)(?:_|$)/i;
@@ -78,7 +75,7 @@ const RUN = /[A-Za-z0-9+=_-]{16,}/g;
 
 const PATH = /^~?(?:\/[\w.@ -]+){2,}\/?$/;
 
-/** Minimum length, because shorter values match parts of many words. */
+/** Shorter values match parts of many words. */
 const LEAST_CHARS = 8;
 
 const REDACTED = '[redacted]';
@@ -95,7 +92,6 @@ function isDated(run: string): boolean {
   return run.split(/[-_]/).every((part) => /^(?:\d{1,8}|[A-Za-z]+)$/.test(part));
 }
 
-/** Redacts the secret values of this environment in a text. */
 export function redactor(env: Readonly<Record<string, string>>): (text: string) => string {
   const secrets = Object.entries(env)
     .filter(([name, value]) => value.length >= LEAST_CHARS && looksSecret(name, value))

@@ -1,11 +1,8 @@
-/**
- * Mutexes, semaphores, passes of the event loop, and lazily made values. A mutex runs work in call order; a failure
- * affects only its own caller.
- */
+/** Mutexes, semaphores, passes of the event loop, and lazily made values. */
 
 export type Mutex = <Result>(work: () => Promise<Result> | Result) => Promise<Result>;
 
-/** Not reentrant. */
+/** In call order; a failure affects only its own caller. Not reentrant. */
 export function createMutex(): Mutex {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
@@ -15,10 +12,10 @@ export function createMutex(): Mutex {
   };
 }
 
-/** Runs `work` after all earlier work under the same name. Not reentrant per name. */
+/** After all earlier work under the same name. Not reentrant per name. */
 export type Exclusive = <Result>(name: string, work: () => Promise<Result>) => Promise<Result>;
 
-/** Mutexes by name. Code that changes the same files in this process must share one instance. */
+/** Code that changes the same files in this process must share one instance. */
 export function locks(): Exclusive {
   const last = new Map<string, Promise<unknown>>();
   return async (name, work) => {
@@ -37,7 +34,7 @@ export interface Slots {
   enter(): Promise<() => void>;
 }
 
-/** A semaphore: at most `most` at once, first come first served. */
+/** First come first served. */
 export function createSlots(most: number): Slots {
   const waiting: (() => void)[] = [];
   let used = 0;
@@ -70,11 +67,11 @@ export function createPasses(): () => Promise<void> {
   };
 }
 
-/** Lets shutdown wait for all work of a kind. The worker calls `changed` whenever some of it ends. */
+/** Lets shutdown wait for all work of a kind. */
 interface Idle {
-  /** Some work ended: re-check the conditions of `until`. */
+  /** Some work ended. */
   changed(): void;
-  /** Resolves once the condition holds; re-checked at every `changed`. */
+  /** Re-checked at every `changed`. */
   until(holds: () => boolean): Promise<void>;
 }
 
@@ -100,7 +97,7 @@ export function once<T>(make: () => T): () => T {
   };
 }
 
-/** Memoised per object, as long as that lives; keys must not change. */
+/** As long as the object lives. */
 export function onceForEach<Key extends object, T extends {}>(make: (key: Key) => T): (key: Key) => T {
   const made = new WeakMap<Key, T>();
   return (key) => {

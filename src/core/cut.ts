@@ -1,12 +1,10 @@
-/** Cuts text between characters and always marks the cut. Also text that is safe to print, and readable sizes. */
-
-/** The first `most` UTF-16 units, or one less to keep a surrogate pair whole. */
+/** Keeps a surrogate pair whole. */
 export function cutAt(words: string, most: number): string {
   const last = words.charCodeAt(most - 1);
   return words.slice(0, last >= 0xd800 && last <= 0xdbff ? most - 1 : most);
 }
 
-/** Follows cut text after a blank line. `limit` names the setting or rule. */
+/** Follows cut text. `limit` names the setting or rule. */
 export function cutMarker(limit: string, most: number): string {
   return `<<truncated due to ${limit}=${most}>>`;
 }
@@ -17,11 +15,10 @@ export function cutWithMarker(words: string, most: number, limit: string): strin
 
 interface Cut {
   text: string;
-  /** Number of shown characters of the trimmed text. */
+  /** Of the trimmed text. */
   kept: number;
 }
 
-/** At most `max` characters of the trimmed text, plus a marker if cut. */
 export function cut(text: string, max: number, limit: string): Cut {
   const trimmed = text.trim();
   return {
@@ -30,14 +27,10 @@ export function cut(text: string, max: number, limit: string): Cut {
   };
 }
 
-/** Whether a text has such a marker: a shortened copy must not replace the original. */
 export function hasMarker(text: string): boolean {
   return /<<truncated due to [a-z-]+=\d+>>/.test(text);
 }
 
-// Pieces of a long line, for search and `Origins`. Pure.
-
-/** Maximum characters of a piece, so that hits stay short. */
 const LONGEST = 1_500;
 
 export function* piecesOf(line: string): Generator<string> {
@@ -54,20 +47,16 @@ export function* piecesOf(line: string): Generator<string> {
   }
 }
 
-/**
- * Untrusted text made safe for a terminal: escapes control, invisible and bidirectional characters, except line ends,
- * tabs and the joiners of emoji and scripts.
- */
+/** Safe for a terminal: escapes control, invisible and bidirectional characters. */
 export function printable(text: string): string {
   return text.replace(/\r\n?/g, '\n').replace(UNSEEN, spelledOut);
 }
 
-/** As `printable`, on one line. */
 export function printableLine(text: string): string {
   return printable(text).replace(/[\n\t]+/g, ' ');
 }
 
-/** JSON made safe for a terminal; parses to the same value. */
+/** Parses to the same value. */
 export function printableJson(value: unknown, indent?: number): string {
   // In JSON such characters occur only in strings.
   return (JSON.stringify(value, null, indent) ?? 'null').replace(UNSEEN, (sign) =>

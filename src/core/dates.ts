@@ -1,8 +1,7 @@
 import { readlinkSync } from 'node:fs';
 
-/** Dates and times in one zone. Create it once: its formatter is costly (and lazy, for a fast start). */
+/** Dates and times in one zone. Create it once: its formatter is costly. */
 export interface Zone {
-  /** IANA name. */
   readonly name: string;
   /** `YYYY-MM-DD` */
   date(at: number): string;
@@ -13,7 +12,7 @@ export interface Zone {
 const MINUTE_MS = 60_000;
 const MOST_KNOWN = 10_000;
 
-/** `given` must be known to Intl (checked by the configuration). null: the system's zone. */
+/** null: the system's zone. */
 export function createZone(given: string | null): Zone {
   let named = given;
   const format = given === null ? localTime : formatIn(given);
@@ -39,10 +38,7 @@ export function createZone(given: string | null): Zone {
   };
 }
 
-/**
- * Prefers the link of /etc/localtime, if TZ is unset and Intl knows the name: Intl's first formatter loads all locale
- * data, a twentieth of the start-up time.
- */
+/** Prefers the link of /etc/localtime: Intl's first formatter takes a twentieth of the start-up time. */
 function systemZone(): string {
   const linked = process.env.TZ === undefined ? linkedZone() : null;
   if (linked !== null && /^(Etc\/)?UTC$/.test(linked)) return 'UTC';
@@ -85,12 +81,11 @@ function formatIn(timeZone: string): (at: number) => string {
 
 const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
-/** The English weekday of `YYYY-MM-DD`. */
 export function weekday(date: string): string {
   return WEEKDAYS[new Date(`${date}T00:00:00Z`).getUTCDay()] ?? '';
 }
 
-/** Start of a day in a zone, ms; up to an hour off if the clocks change then. NaN for an invalid date. */
+/** ms; up to an hour off if the clocks change then. NaN for an invalid date. */
 export function localMidnight(year: number, month: number, date: number, zone: Zone): number {
   const asUtc = Date.UTC(year, month - 1, date);
   if (!Number.isFinite(asUtc)) return Number.NaN;
@@ -98,13 +93,11 @@ export function localMidnight(year: number, month: number, date: number, zone: Z
   return asUtc - (local - asUtc);
 }
 
-// Times given by people and models: a date, a time, or an age.
-
 export const A_TIME = 'a date (2026-01-31), a time (2026-01-31T14:30), or how long ago (7d, 12h, 30m)';
 
 const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000 };
 
-/** First and last moment of a given time (ms); null if it is invalid. */
+/** First and last moment, ms; null if it is invalid. */
 export function momentsOf(given: string, zone: Zone, now: number): { from: number; to: number } | null {
   const [, count, unit] = /^(\d{1,6})([dhm])$/.exec(given) ?? [];
   if (unit !== undefined) {

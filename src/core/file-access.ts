@@ -1,7 +1,4 @@
-/**
- * Reads files that anybody may have put there: directories, pipes and link loops cause a Fault instead of a hang. Also
- * a cache of parsed files.
- */
+/** Reads files that anybody may have put there: directories, pipes and link loops cause a Fault instead of a hang. */
 import {
   closeSync,
   constants,
@@ -19,7 +16,7 @@ import { LRUCache } from 'lru-cache';
 import { describe, Fault } from './errors.js';
 import type { Log } from './log.js';
 
-/** Larger files are not plausible as memory, and reading them every turn would block the process. */
+/** Not plausible as memory. */
 const MAX_BYTES = 64 * 1024 * 1024;
 /** For small files, the thread pool costs several times the read. */
 const SMALL_BYTES = 256 * 1024;
@@ -36,7 +33,7 @@ const HINTS: Record<string, string> = {
   EROFS: 'the file system is read-only',
 };
 
-/** A text file, or only its first bytes; null if missing. Throws Fault `memory_unavailable` for other errors. */
+/** Or only its first bytes. Throws Fault `memory_unavailable`. */
 export async function readIfThere(path: string, first?: number): Promise<Buffer | null> {
   try {
     // Without O_NONBLOCK, opening a pipe would wait for a writer.
@@ -63,7 +60,7 @@ export async function readIfThere(path: string, first?: number): Promise<Buffer 
   }
 }
 
-/** `read(path)`; on failure logs a warning and returns `otherwise`. */
+/** On failure logs a warning and returns `otherwise`. */
 export async function readOr<Value>(
   otherwise: Value,
   path: string,
@@ -79,7 +76,7 @@ export async function readOr<Value>(
   }
 }
 
-/** The names in a folder; empty if missing. */
+/** Empty if missing. */
 export async function namesIn(folder: string): Promise<string[]> {
   try {
     return readdirSync(folder);
@@ -89,7 +86,7 @@ export async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** Follows links; null if nothing is there. */
+/** Follows links. */
 export function statIfThere(path: string): Stats | null {
   try {
     return statSync(path, { throwIfNoEntry: false }) ?? null;
@@ -107,7 +104,6 @@ export function isFolder(path: string, unclear: boolean): boolean {
   }
 }
 
-/** Yields to the event loop after every `atOnce` items. */
 export async function* unhurried<Item>(items: Iterable<Item>, atOnce: number): AsyncGenerator<Item> {
   let n = 0;
   for (const item of items) {
@@ -145,13 +141,13 @@ function isUtf16(bytes: Buffer): boolean {
 // Caches parsed files and folders until they change. Step 4 of the route needs about ten per message, and they rarely
 // change; an edit applies to the next reply.
 
-/** Capacity of one cache, in bytes of files (LRU). */
+/** In bytes of files. */
 const CACHE_BYTES = 4 * 1024 * 1024;
-/** Overhead of an entry, in bytes. */
+/** In bytes. */
 const ENTRY_BYTES = 2_000;
-/** The coarsest known timestamps (FAT: two seconds), which are whole seconds. */
+/** FAT's, which are whole seconds. */
 const COARSE_TICK_MS = 2_000;
-/** Finer timestamps use the kernel's tick, at most ten ms. */
+/** The kernel's tick is at most ten ms. */
 const FINE_TICK_MS = 100;
 
 type Stamp = Pick<Stats, 'mtimeMs' | 'ctimeMs' | 'size' | 'ino' | 'dev'>;
@@ -162,10 +158,8 @@ interface CachedFile<Value> {
 }
 
 /**
- * Returns a reader that calls `load` only if the path has changed since the last call, and returns `missing` if nothing
- * is there. Follows links. Throws errors of `load` without caching them. A change within the clock tick of our read
- * keeps the timestamps, so a file changed less than a tick ago is not cached (as in git's index). `now` must be the
- * clock that stamps files, which may differ from the gateway's.
+ * Calls `load` only if the path has changed, and returns `missing` if nothing is there. Follows links. A file changed
+ * less than a clock tick ago is not cached (as in git's index). `now`: the clock that stamps files.
  */
 export function readUnlessUnchanged<Value>(
   missing: Value,
@@ -196,15 +190,12 @@ export function readUnlessUnchanged<Value>(
   };
 }
 
-/** Whether changes from `now` on get a different timestamp. */
+/** Changes from `now` on get a different timestamp. */
 function isPast(timestamp: number, now: number): boolean {
   return timestamp < now - (timestamp % 1_000 === 0 ? COARSE_TICK_MS : FINE_TICK_MS);
 }
 
-/**
- * Synchronous: usually cached by the kernel, one or two microseconds against thirty through the thread pool. On a slow
- * disk the event loop waits for one inode.
- */
+/** Synchronous: one or two microseconds, against thirty through the thread pool. */
 function look(path: string): Stats | 'missing' | 'unknown' {
   try {
     return statSync(path, { throwIfNoEntry: false }) ?? 'missing';

@@ -1,6 +1,6 @@
 /**
  * Text of files that people edit: front matter, YAML, and UTF-8 as one character per byte, so that cutting and joining
- * preserves every byte, even invalid UTF-8.
+ * preserve every byte, even invalid UTF-8.
  */
 import { CST, type Document, Lexer, LineCounter, parseDocument, YAMLParseError } from 'yaml';
 
@@ -14,7 +14,6 @@ export function decode(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** Whether appended text starts a new line. */
 export function endsLine(bytes: string): boolean {
   return bytes === '' || bytes.endsWith('\n') || bytes.endsWith('\r');
 }
@@ -25,7 +24,7 @@ export function linesOf(bytes: string): string[] {
 
 /** Front matter: YAML between two `---` lines at the start of a file. Takes text or bytes (`encode`). */
 interface FrontMatter {
-  /** The opening line, with the byte order mark if any. */
+  /** With the byte order mark, if any. */
   opening: string;
   matter: string;
   /** From the closing line on. */
@@ -35,7 +34,6 @@ interface FrontMatter {
 
 const OPENING = /^(?:\uFEFF|\xef\xbb\xbf)?---[ \t]*\r?\n/;
 
-/** null without closed front matter. */
 export function splitFrontMatter(file: string): FrontMatter | null {
   const opening = OPENING.exec(file)?.[0];
   if (opening === undefined) return null;
@@ -54,22 +52,20 @@ export function beginsFrontMatter(file: string): boolean {
   return OPENING.test(file);
 }
 
-// YAML by others: personas, skills, agents, archives, a chat's file. The library takes quadratic time for unclosed
-// brackets and crashes the process when they nest deeply, so a text is measured first by its tokens, in linear time,
-// and excessive ones are refused.
+// YAML by others. The library takes quadratic time for unclosed brackets and crashes the process when they nest deeply,
+// so a text is measured first by its tokens, in linear time.
 
 /** In characters. */
 const MOST_TEXT = 65_536;
 const MOST_TOKENS = 10_000;
-/** Nested brackets, or nested lists and keys that begin on one line. */
+/** Brackets, or lists and keys that begin on one line. */
 const DEEPEST = 64;
 const BEGINS: ReadonlySet<string> = new Set(['seq-item-ind', 'explicit-key-ind', 'map-value-ind']);
-/** Maximum number of reported errors. */
 const MOST_ERRORS = 10;
 /** Alias limit for `toJS`. */
 export const MOST_ALIASES = 100;
 
-/** An excessive text becomes an empty document with an error that says so. Errors name their line. */
+/** An excessive text becomes an empty document with an error. Errors name their line. */
 export function documentOf(source: string): Document.Parsed {
   const refusal = refusalOf(source);
   const lines = new LineCounter();
@@ -88,7 +84,7 @@ export function documentOf(source: string): Document.Parsed {
   return document;
 }
 
-/** Plain values. Throws an Error for invalid YAML, and for aliases that are unresolved or expand too far. */
+/** Throws for invalid YAML, and for aliases that are unresolved or expand too far. */
 export function dataOf(source: string): unknown {
   const document = documentOf(source);
   const [error] = document.errors;
@@ -96,7 +92,6 @@ export function dataOf(source: string): unknown {
   return document.toJS({ maxAliasCount: MOST_ALIASES });
 }
 
-/** null if the text may be parsed. */
 function refusalOf(source: string): string | null {
   if (source.length > MOST_TEXT) return `it is longer than ${MOST_TEXT} characters`;
   let tokens = 0;

@@ -1,28 +1,24 @@
 /**
- * The journal: what a persona was told and did, in the two shapes of seed 002 (docs/journal.md). The store's rows are
- * the record; `data/working.log` and the Redis stream are derived. An entry is stored before its action, the outcome in
- * the transaction of its step. Also the audit log, and records for `coterie replay`.
+ * The journal, in the two shapes of seed 002 (docs/journal.md). The store's rows are the record; `data/working.log` and
+ * the Redis stream are derived. An entry is stored before its action. Also the audit log and turns for `replay`.
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { ModelClient } from './model.js';
 import type { Position, Step, StoredMessage } from './transcript.js';
 
-/** A persona's action: a tool call, or a sent message. */
+/** A persona's action. */
 export interface MattTurn {
   id: string;
   type: 'MattTurn';
-  /** The persona or sub-agent. */
   agent: string;
-  /** The `GuppiEvent` of the message that led to it; null if none did. */
+  /** The `GuppiEvent` that led to it. */
   parent_event_id: string | null;
-  /** ISO 8601, UTC. */
   timestamp_intent: string;
   timestamp_outcome?: string;
   status: 'pending' | 'completed' | 'interrupted';
   thought_signature?: string;
-  /** The model's text before the call. */
   reasoning: string;
-  /** Arguments are flat beside `tool`; an argument called `tool` becomes `tool_`. */
+  /** Flat arguments; one called `tool` becomes `tool_`. */
   action: { tool: string; [argument: string]: unknown };
   results: Results | null;
 }
@@ -31,20 +27,18 @@ export interface GuppiEvent {
   id: string;
   type: 'GUPPIEvent';
   agent: string;
-  /** ISO 8601, UTC. */
   timestamp_event: string;
   event_type: 'NewInboxMessage' | 'AlarmClock' | 'TaskCompleted' | 'SocialDigest';
   source: string;
   content: string | Record<string, unknown>;
   from?: string;
-  /** For `TaskCompleted`: the entry of the completed call. */
+  /** For `TaskCompleted`. */
   action_id?: string;
 }
 
-/** The stream of digests, and the source they name. */
 export const DIGESTS = 'volition:social_digests';
 
-/** Content of a `SocialDigest`. Times are seconds since 1970. */
+/** Times are seconds since 1970. */
 export interface DigestContent extends Record<string, unknown> {
   start_ts: number;
   end_ts: number;
@@ -60,76 +54,63 @@ export type Results =
   | { output: unknown }
   | { error: string };
 
-/** The scope of an entry, for `/reset`, `/memory forget` and `replay`. */
+/** For `/reset`, `/memory forget` and `replay`. */
 export interface JournalPlace {
   chatId: ChatId;
   /** null: no room, as for the consolidation of a persona's memory. */
   room: RoomId | null;
   personaId: PersonaId;
-  /** null: no turn. */
   turnId: string | null;
 }
 
-/** Journal writes that a verb of the store adds in its own transaction. */
+/** Added by a verb of the store in its own transaction. */
 export type JournalWrite =
   | ({ kind: 'intent'; entry: MattTurn } & JournalPlace)
   | ({ kind: 'event'; entry: GuppiEvent } & JournalPlace)
-  /** Ends a pending entry. Ignored for unknown and ended entries. */
+  /** Ignored for unknown and ended entries. */
   | { kind: 'outcome'; id: string; status: 'completed' | 'interrupted'; results: Results; at: number };
 
 export interface JournalStore {
-  /** For entries outside of turns (flushes, consolidation). They survive a crash of the process once it resolves. */
+  /** For entries outside of turns. */
   append(writes: readonly JournalWrite[], owner: string): Promise<void>;
-  /** At most `most` entries added or changed after a mark (0: all), by last change. Continue with the last one's mark. */
+  /** Added or changed after a mark (0: all), by last change. Continue with the last one's mark. */
   journal(ask: { after: number; most: number }): Promise<{ mark: number; entry: JournalEntry }[]>;
-  /**
-   * At most `most` phases of entries after a mark, in order: an entry with an outcome appears twice, without and with
-   * it; one with forgotten words appears again as it is now.
-   */
+  /** As `journal`, but an entry with an outcome appears twice, without and with it. */
   journalPhases(ask: { after: number; most: number }): Promise<{ mark: number; entry: JournalEntry }[]>;
-  /**
-   * Entries that belong in `working.log`, and entries with an outdated line in the archive, in order. `after`: also
-   * entries changed after it; null: none.
-   */
+  /** Entries for `working.log`, entries with an outdated line in the archive, and those changed after `after`. */
   unfiled(after: number | null): Promise<Unfiled[]>;
-  /** Without entries that no longer exist. */
   entriesAt(ns: readonly number[]): Promise<{ n: number; changed: number; entry: JournalEntry }[]>;
   /** The archive holds their newest form. Ignores entries that changed since. */
   filed(entries: readonly Unfiled[]): Promise<void>;
-  /** Calls `changed` soon after entries were added or changed. Returns the function that stops watching. */
+  /** Returns the function that stops watching. */
   watchJournal(changed: () => void): () => void;
 }
 
 export interface Unfiled {
-  /** Position among all entries. */
   n: number;
-  /** Differs after every change. */
   changed: number;
   isPending: boolean;
-  /** Its line in the archive is outdated. */
   isStale: boolean;
   entry: JournalEntry | null;
 }
 
 export interface SaidWords {
   chatId: ChatId;
-  /** A person's name, or a persona's id. */
   author: string;
   byPerson: boolean;
   text: string;
   at: number;
 }
 
-/** Words said in chats, by message id, for digests. */
+/** Words said in chats, for digests. */
 export interface SaidStore {
   newestSaid(): Promise<number>;
-  /** In order, without words that a persona of the room has forgotten. */
+  /** Without words that a persona of the room has forgotten. */
   saidSince(ask: { chats: readonly ChatId[]; after: number; upTo: number }): Promise<SaidWords[]>;
 }
 
-/** `data/working.log` and its archive. */
 export interface JournalFiles {
-  /** Resolves once they hold nothing that the store has forgotten; rejects if they cannot be written. */
+  /** Resolves once they hold nothing that the store has forgotten. */
   caughtUp(): Promise<void>;
 }
 
@@ -141,28 +122,21 @@ export function callEntryId(turnId: string, callId: string): string {
   return `turn-${turnId}-${callId}`;
 }
 
-// The audit log: who changes what, where, when and on whose order. Entries are written before the action, so they say
-// that it began; a repetition after a crash may add another.
+// The audit log: who changes what, where, when and on whose order. Entries precede the action.
 
 export const AUDIT_KINDS = [
-  /** A process started, with its configuration, logins and keys. */
   'start',
   'configuration',
   'credentials',
-  /** Access, and owners. */
   'approval',
   'owner',
-  /** A chat command that changes something or is only for owners. */
   'command',
-  /** A tool that writes or sends, in its own chat and across chats. */
   'tool',
   'across',
-  /** A tool call that needs approval: the question, and the decision. */
   'call',
   'link',
   'backup',
   'restore',
-  /** The log itself; `torn`: damaged by a crash; `broken`: tampered with. */
   'audit',
   'torn',
   'broken',
@@ -174,24 +148,22 @@ export interface AuditEntry {
   kind: AuditKind;
   /** A sender's id, `chat/persona`, or a constant below. */
   who: string;
-  /** The affected chat; null: none, or all. */
+  /** null: none, or all. */
   where: ChatId | null;
-  /** Plain words, without people's words or secrets. */
+  /** Without people's words or secrets. */
   what: string;
-  /** The sender who ordered it; null: nobody. */
+  /** The sender who ordered it. */
   word: ChatId | null;
-  /** Further named values: the settings of a configuration. */
   details?: Record<string, string>;
 }
 
-/** The person at the command line, and the gateway itself. */
 export const OPERATOR = 'operator';
 export const GATEWAY = 'gateway';
 
 export interface Audit {
   /** Resolves when it is on disk. Rejects with Fault `audit_unavailable`: then the action must not happen. */
   record(entry: AuditEntry): Promise<void>;
-  /** As `record`, but never rejects. Missing entries are reported in the log, and later in the audit log. */
+  /** As `record`, but never rejects; missing entries are reported. */
   note(entry: AuditEntry): Promise<void>;
 }
 
@@ -207,27 +179,21 @@ export interface TurnInStore {
   finishedAt: number | null;
   attempts: number;
   crashes: number;
-  /** The awaited result of a suspended turn, and its time limit. */
   waitsFor: string | null;
   waitsUntil: number | null;
-  /** Oldest first, without deleted messages. */
   batch: StoredMessage[];
-  /** Its transcript message; null: none. */
   reply: StoredMessage | null;
   steps: Step[];
   sends: SentByTurn[];
 }
 
-/** An outbox entry: a part of the answer, or a message sent by a tool. */
 export interface SentByTurn {
   id: number;
   chatId: ChatId;
   by: 'answer' | 'tool';
   part: number;
   text: string;
-  /** Name of the sent file; null: none. */
   file: string | null;
-  /** Emoji of a reaction; null: none. */
   reaction: string | null;
   state: 'waiting' | 'sending' | 'sent' | 'refused' | 'unconfirmed' | 'parked' | 'dropped';
   createdAt: number;
@@ -238,10 +204,7 @@ export interface SentByTurn {
 }
 
 export interface ReplayStore {
-  /**
-   * Finds the turn by its id, a journal entry's id or a message's event id. 'entries': they belong to no turn (a
-   * flush). 'forgotten': by `/reset`. null: nothing found.
-   */
+  /** By the id of the turn, a journal entry or a message's event. 'entries': of no turn. 'forgotten': by `/reset`. */
   turnBehind(
     id: string,
   ): Promise<
@@ -252,13 +215,12 @@ export interface ReplayStore {
   >;
 }
 
-// The port that records turns for `coterie replay`, beside the store: requests as sent, their outcomes, and their
-// context. Runs in the background; failures never affect a turn.
+// Records turns for `coterie replay` in the background; failures never affect a turn.
 
 export interface TurnRecords {
-  /** Begins the record of one run; a suspended turn has several. An aborted run leaves no record. */
+  /** One run; a suspended turn has several. An aborted run leaves no record. */
   open(turn: RecordedTurn, signal: AbortSignal): TurnRecorder;
-  /** Removes the records of a persona in a chat (null: of all), even unwritten ones. Rejects on failure. */
+  /** `personaId` null: of all. Even unwritten records. Rejects on failure. */
   forget(chatId: ChatId, personaId: PersonaId | null): Promise<void>;
 }
 
@@ -270,21 +232,15 @@ export interface RecordedTurn {
 }
 
 export interface TurnRecorder {
-  /** The input of the following requests. */
   saw(sight: TurnSight): void;
-  /** Wraps a model so that its requests are recorded. */
   watch(model: ModelClient): ModelClient;
-  /** Ends the run; its record is written in the background. */
   end(): void;
 }
 
 export interface TurnSight {
-  /** As shown. */
   recalled: string[];
   summary: string | null;
-  /** Start of the window, and its number of messages including the answered ones. */
   windowAfter: Position;
   messages: number;
-  /** Our estimate of the request, in tokens. */
   estimatedTokens: number;
 }

@@ -4,10 +4,7 @@ import * as z from 'zod';
 /** zod compiles a parser per object, which does not pay off for a single parse. */
 export const ONCE = { jitless: true } as const;
 
-/**
- * Parses data with a schema of strict objects. Removes unknown keys from `data` and returns their paths; keys with a
- * null value count as absent.
- */
+/** For strict objects. Removes unknown keys from `data` and returns their paths; null counts as absent. */
 export function parseKnown<Schema extends z.ZodType>(schema: Schema, data: Record<string, unknown>) {
   const first = schema.safeParse(data, ONCE);
   const unknown = (first.error?.issues ?? []).flatMap((issue) =>
@@ -36,10 +33,7 @@ function remove(data: object, path: string[]): void {
   else if (typeof inner === 'object' && inner !== null) remove(inner, rest);
 }
 
-/**
- * Suggests a known key: a sibling with similar spelling or the same words, else a key elsewhere with that spelling,
- * else the closest sibling and a list of all.
- */
+/** A sibling with similar spelling or the same words, else a key elsewhere, else the closest sibling. */
 export function hintFor(schema: z.ZodType, path: string[]): string {
   const root: Keys = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
   const parents = path.slice(0, -1);
@@ -59,7 +53,7 @@ export function hintFor(schema: z.ZodType, path: string[]): string {
   return `the nearest known key is ${nearest.join('.')}; known here: ${siblings.join(', ')}`;
 }
 
-/** Normalised spelling: `apiKey` and `API-key` become `api_key`. */
+/** `apiKey` and `API-key` become `api_key`. */
 function spelt(key: string): string {
   return key
     .replace(/([a-z\d])([A-Z])/g, '$1_$2')
@@ -67,7 +61,7 @@ function spelt(key: string): string {
     .toLowerCase();
 }
 
-/** Whether one contains all words of the other: `url` and `base_url`, `model_name` and `name`. */
+/** `url` and `base_url`, `model_name` and `name`. */
 function saysAsMuch(key: string, known: string): boolean {
   const [few = [], many = []] = [key.split('_'), known.split('_')].sort((a, b) => a.length - b.length);
   return few.every((word) => many.includes(word));
@@ -90,7 +84,7 @@ function pathsIn(keys: Keys): string[][] {
   ]);
 }
 
-/** The prefix of a path that the schema names; the rest may be anything. */
+/** The rest of the path may be anything. */
 export function knownPart(schema: z.ZodType, path: string[]): string[] {
   let keys: Keys = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
   const unnamed = path.findIndex((key) => {
@@ -108,14 +102,12 @@ function below(keys: Keys, key: string): Keys {
   return typeof inner === 'object' && !Array.isArray(inner) ? inner : {};
 }
 
-// The most similar known word.
-
-/** Whether one word may be a misspelling of another, relative to its length. */
+/** Relative to its length. */
 export function isNear(word: string, known: string): boolean {
   return editsBetween(word, known) <= Math.max(1, Math.floor(word.length / 3));
 }
 
-/** The first word with the fewest edits, however many; null for an empty list. */
+/** However many edits; null for an empty list. */
 export function closest(word: string, known: readonly string[]): string | null {
   const [best] = known
     .map((each) => ({ each, edits: editsBetween(word, each) }))

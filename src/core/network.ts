@@ -6,45 +6,41 @@ import { constants, createBrotliDecompress, createInflateRaw, createUnzip } from
 import type { Dispatcher } from 'undici';
 
 export interface Outward {
-  /**
-   * For Node's HTTP client and `ws`. `secure`: the servers speak TLS. Connections are not reused unless `idleMs` is
-   * given, which keeps them open that long.
-   */
+  /** For Node's HTTP client and `ws`. Connections are reused only with `idleMs`. */
   agent(secure: boolean, options?: { idleMs?: number; lookup?: LookupFunction }): Agent;
-  /** A separate connection. Connection errors come as its own events; rejects if the proxy refuses. */
+  /** A separate connection. Errors come as its own events; rejects if the proxy refuses. */
   connect(to: Destination, signal: AbortSignal): Promise<Socket>;
   /** As the global `fetch`, without its time-outs. `lookupFor` also applies to redirects. */
   fetch(options?: { lookupFor?: LookupFor }): typeof fetch;
-  /** For libraries that use undici. Reads at most one server document per response. */
+  /** For libraries that use undici. */
   dispatcher(): Promise<Dispatcher>;
-  /** The proxy for this server, without its login; null: direct. */
+  /** Without its login; null: direct. */
   proxyFor(to: Destination): string | null;
 }
 
 export interface Destination {
-  /** A name or an address, also checked against the certificate. */
+  /** Also checked against the certificate. */
   host: string;
   port: number;
   secure: boolean;
   /**
-   * Resolves to permitted addresses, or fails. Called before a proxy is asked. The proxy gets the name if a certificate
-   * will prove it, otherwise the address.
+   * Resolves to permitted addresses, or fails, before a proxy is asked. The proxy gets the name if a certificate will
+   * prove it, otherwise the address.
    */
   lookup?: LookupFunction | undefined;
 }
 
-/** How to resolve a server's name; undefined: as the system does. Throws if the server is off limits. */
+/** Undefined: as the system does. Throws if the server is off limits. */
 export type LookupFor = (to: Destination) => Promise<LookupFunction | undefined>;
 
-/** A proxy refused the connection, so nothing was sent. The message names the proxy without its login. */
+/** Nothing was sent. The message names the proxy without its login. */
 export class ProxyRefusal extends Error {
   override readonly name = 'ProxyRefusal';
   readonly code = 'EPROXY';
 }
 
-// SSRF protection: neither people in a chat nor a redirecting server may reach through the gateway what is next to it
-// (this machine, its network, cloud metadata). Pure. Connections also check the resolved address, so that a name cannot
-// change its target.
+// SSRF protection: nobody in a chat and no redirecting server may reach through the gateway what is next to it.
+// Connections also check the resolved address, so that a name cannot change its target.
 
 /** Special-purpose addresses of the IANA registries. */
 const SPECIAL_V4 = [
@@ -56,14 +52,13 @@ const SPECIAL_V4 = [
 ];
 /** Globally routed; everything else is local, multicast or undefined. */
 const GLOBAL_V6 = ['2000::/3'];
-/** Protocol assignments (Teredo, benchmarks), documentation, and 6to4, which embeds any IPv4 address. */
+/** Teredo, benchmarks, documentation, and 6to4, which embeds any IPv4 address. */
 const SPECIAL_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 
 const specialV4 = ranges(SPECIAL_V4, 'ipv4');
 const globalV6 = ranges(GLOBAL_V6, 'ipv6');
 const specialV6 = ranges(SPECIAL_V6, 'ipv6');
 
-/** `address`: as a socket reports it. */
 export function isPublicAddress(address: string): boolean {
   const reached = reachedBy(address);
   if (isIPv4(reached)) return !specialV4.check(reached);
@@ -79,8 +74,8 @@ export function reachedBy(address: string): string {
 }
 
 /**
- * Why an untrusted URL is not followed; null if it may be. `trusted`: configured origins, which may be anywhere. Names
- * pass; check their addresses with `isPublicAddress`.
+ * Why an untrusted URL is not followed; null if it may be. `trusted`: configured origins. Names pass; check their
+ * addresses with `isPublicAddress`.
  */
 export function refusalOf(url: URL, trusted: readonly string[]): string | null {
   if (url.username !== '' || url.password !== '') return 'it holds a login';
@@ -102,7 +97,7 @@ export function isLocalName(host: string): boolean {
 
 export const PRIVATE = 'it leads into a private network';
 
-/** The IPv4 address in an IPv6 address in its shortest form: mapped, or NAT64. */
+/** Mapped, or NAT64. */
 function innerAddress(address: string): string | null {
   const found = /^(?:::ffff:|64:ff9b::)(?:([\da-f]{1,4}):)?([\da-f]{1,4})$/.exec(address);
   if (found === null) return null;
@@ -119,15 +114,12 @@ function ranges(listed: string[], family: 'ipv4' | 'ipv6'): BlockList {
   return list;
 }
 
-// Responses that a server compressed although it was asked not to.
-
 /** Asks for no compression: responses are limited as they arrive. */
 export const NOT_PACKED = { 'accept-encoding': 'identity' };
 
 /**
- * Decompresses gzip, deflate and brotli while streaming; other and multiple encodings pass unchanged. Limit the bytes
- * read, as a small body may decompress to a large one. Errors of both streams are errors of the result; destroying the
- * result ends the response.
+ * Decompresses gzip, deflate and brotli while streaming; other encodings pass unchanged. Limit the bytes read. Errors
+ * of both streams are errors of the result; destroying it ends the response.
  */
 export function unpacked(response: IncomingMessage): Readable {
   const form = (response.headers['content-encoding'] ?? '').trim().toLowerCase();
@@ -145,10 +137,7 @@ export function unpacked(response: IncomingMessage): Readable {
   return plain;
 }
 
-/**
- * Some servers send raw `deflate` without a header (RFC 9110, 8.4.1.2). A zlib header is a multiple of 31 whose first
- * byte has 8 in its low bits (RFC 1950, 2.2).
- */
+/** Some servers send raw `deflate` (RFC 9110, 8.4.1.2). RFC 1950, 2.2 describes the zlib header. */
 function unpacker(form: string, first: Buffer | null) {
   if (form === 'br') return createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH });
   if (form !== 'deflate') return createUnzip();
@@ -160,7 +149,6 @@ function unpacker(form: string, first: Buffer | null) {
 
 /** Factor on `limits.answer_bytes` for one line, event or document of a model server. */
 export const TIMES_AN_ANSWER = 8;
-/** Maximum bytes of a document of any other server. */
 export const MOST_DOCUMENT_BYTES = 16_000_000;
 
 /** Rejects if the body is larger than `most` bytes, and closes the connection. */
@@ -175,13 +163,11 @@ export async function wholeOf(body: AsyncIterable<Uint8Array>, most: number): Pr
   return Buffer.concat(pieces);
 }
 
-// Nesting depth. JSON.parse reads any depth, but JSON.stringify, zod and other recursive code overflow the stack at a
-// few thousand levels. Untrusted values are checked first, without recursion.
+// JSON.parse reads any depth, but JSON.stringify, zod and other recursive code overflow the stack at a few thousand.
 
-/** More than any honest arguments; deeper ones reach no tool. */
 export const MOST_LEVELS = 100;
 
-/** Whether objects and lists are nested deeper than `most`. `value`: as from JSON.parse. */
+/** Whether objects and lists are nested deeper than `most`, without recursion. */
 export function isNestedDeeper(value: unknown, most: number = MOST_LEVELS): boolean {
   let level: unknown[] = [value];
   for (let depth = 1; depth <= most; depth++) {
@@ -197,7 +183,7 @@ export function isNestedDeeper(value: unknown, most: number = MOST_LEVELS): bool
   return true;
 }
 
-/** A path below a base address, which keeps its query. A login becomes a header, because `fetch` rejects it in a URL. */
+/** The base keeps its query. A login becomes a header, because `fetch` rejects it in a URL. */
 export function addressOf(baseUrl: string, path: string): { url: URL; headers: Record<string, string> } {
   const url = new URL(baseUrl);
   const login = `${decoded(url.username)}:${decoded(url.password)}`;
@@ -217,7 +203,7 @@ export function decoded(part: string): string {
   }
 }
 
-/** Sends a request and reads the whole response, whatever its status. Rejects if it exceeds `most` bytes. */
+/** Whatever its status. Rejects if the body exceeds `most` bytes. */
 export async function fetchWhole(
   ask: typeof fetch,
   url: URL,
@@ -229,7 +215,7 @@ export async function fetchWhole(
   return { status, headers: received, bytes: await wholeOf((body ?? []) as AsyncIterable<Uint8Array>, most) };
 }
 
-/** The reason why `fetch` failed, from its innermost cause: `connect ECONNREFUSED 127.0.0.1:11434`. */
+/** The innermost cause: `connect ECONNREFUSED 127.0.0.1:11434`. */
 export function rootCause(error: unknown): unknown {
   let inner = error;
   while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;

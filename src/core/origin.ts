@@ -1,17 +1,16 @@
 /**
- * The origin of words in a prompt. Every text shown to a model has come in by one of the ways below. One untrusted
- * piece taints the request (see `conversation/turn/taint.ts`) and everything the model writes while seeing it.
- * `Origins` marks untrusted lines in files. Then the elements that fence such text in a prompt.
+ * The origin of words in a prompt. One untrusted piece taints the request (`conversation/turn/taint.ts`) and everything
+ * that the model writes while seeing it. And the elements that fence such text in a prompt.
  */
 import { createHash } from 'node:crypto';
 import { piecesOf } from './cut.js';
 import type { ChatId } from './ids.js';
 import { lookOf } from './likeness.js';
 
-/** `outside` (untrusted): from a page, file, picture, server, stranger or other chat, or written by a model after it. */
+/** `outside` (untrusted): from a page, file, server, stranger or other chat, or written by a model after it. */
 export type Origin = 'inside' | 'outside';
 
-/** All ways in, and the source of each origin. `test/conversation/origins.test.ts` covers each. */
+/** `test/conversation/origins.test.ts` covers each. */
 export const WAYS_IN = {
   frame: 'inside: the gateway, the operator’s files (principles, personas) and the names of this chat',
   tools: 'inside: descriptions, also of servers that the operator configured',
@@ -39,59 +38,51 @@ export interface PromptPiece {
   origin: Origin;
 }
 
-/** One piece from outside decides. */
 export function originOf(pieces: readonly { origin: Origin }[]): Origin {
   return pieces.some(({ origin }) => origin === 'outside') ? 'outside' : 'inside';
 }
 
-/**
- * Untrusted lines in files of chats, personas and agents. `file`: below the data folder,
- * `groups/test_1/luna/MEMORY.md`.
- */
+/** Untrusted lines in files, by their path below the data folder: `groups/test_1/luna/MEMORY.md`. */
 export interface Origins {
-  /** Marks these lines as from outside while they are in the file; null: the whole file, permanently. */
+  /** While the lines are in the file; null: the whole file, permanently. */
   markOutside(file: string, lines: readonly string[] | null): Promise<void>;
-  /** The origin of text that is in the file now. Calls `text` only if the file has marks. */
+  /** Calls `text` only if the file has marks. */
   originIn(file: string, text: () => string | Promise<string>): Promise<Origin>;
 }
 
-/** Files that prompts show and tools write. Lines written while untrusted text is visible are marked. */
 export interface PromptFiles {
-  /** Runs `write` and marks the lines it added. `agent`: also watches this agent's spaces. */
+  /** Runs `write` and marks the lines that it added. `agent`: also watches this agent's spaces. */
   watched<Result>(
     agent: { id: string; chatId: ChatId } | null,
     write: () => Promise<Result>,
   ): Promise<Result>;
 }
 
-/** The path of a memory file for `Origins`; `file` as in `Version`. */
 export function memoryPath(chatId: ChatId, file: string): string {
   return `groups/${chatId}/${file}`;
 }
 
-/** Relative to the data folder, for a file in the workspace. */
 export function workspacePath(file: string): string {
   return `workspace/${file}`;
 }
 
-/** A file in an agent's space; `chatId` null: the shared space. */
+/** `chatId` null: the shared space. */
 export function spacePath(agent: string, chatId: ChatId | null, file: string): string {
   return `agents/${agent}/${chatId === null ? 'internal_space' : `chats/${chatId}`}/${file}`;
 }
 
-/** Characters that identify a line; short, because a prompt may show only its beginning. */
+/** Short, because a prompt may show only the beginning of a line. */
 const KNOWN_BY_CHARS = 80;
 /** Indents, bullets, headings and quote marks. */
 const BEFORE_WORDS = /^[^\p{L}\p{N}\p{Extended_Pictographic}]+/u;
 
-/** A hash that identifies a line at any place and indentation in its file; null if it has no words. */
+/** Identifies a line at any place and indentation; null if it has no words. */
 export function lineKey(line: string): string | null {
   const words = line.replace(BEFORE_WORDS, '').slice(0, KNOWN_BY_CHARS).trim();
   if (words === '') return null;
   return createHash('sha256').update(words).digest('base64url').slice(0, 22);
 }
 
-/** The keys of a line and of its search pieces. */
 export function lineKeys(line: string): string[] {
   return [line, ...piecesOf(line)].flatMap((piece) => lineKey(piece) ?? []);
 }
@@ -100,13 +91,12 @@ export function linesOfText(text: string): string[] {
   return text.split(/\r\n|\n|\r/);
 }
 
-/** The lines in `after` that are not in `before`. */
 export function addedLines(before: string, after: string): string[] {
   const known = new Set(linesOfText(before).map((line) => line.trim()));
   return linesOfText(after).filter((line) => !known.has(line.trim()));
 }
 
-/** Appended to one-line notes that outlive the turn, to keep their origin. */
+/** Appended to notes that outlive the turn. */
 const NOTE = '[written after reading words from outside]';
 
 export function noted(line: string, origin: Origin): string {
@@ -117,9 +107,8 @@ export function originOfNotes(text: string): Origin {
   return text.includes(NOTE) ? 'outside' : 'inside';
 }
 
-// Elements that show a model the words of people, models, files and tools. A `<` that would open or close one becomes
-// an entity; all else stays as written, so code stays code. Text not written by the gateway is always in an element or
-// a fence (`fenced`).
+// Elements show a model the words of people, models, files and tools. A `<` that would open or close one becomes an
+// entity; all else stays as written. Text not written by the gateway is always in an element or a fence.
 
 const NAMES = [
   'user_message',
@@ -140,46 +129,43 @@ const NAMES = [
 
 type ElementName = (typeof NAMES)[number];
 
-/** Attribute of elements with untrusted text. */
 export const UNTRUSTED = { untrusted: 'yes' };
 
-/** Characters that open a tag, also full-width and small forms, and their entities. */
+/** Also full-width and small forms. */
 const ENTITIES: Record<string, string> = { '<': '&lt;', '＜': '&#xFF1C;', '﹤': '&#xFE64;' };
 const SIGNS = new Map(Object.entries(ENTITIES).map(([sign, entity]) => [entity, sign]));
 const OPENING = /[<＜﹤]/gu;
 const OPENING_ENTITY = /&(?:lt|#xFF1C|#xFE64);/gu;
 
-/** `attributes` keep their order; `words` is escaped here. */
 export function element(name: ElementName, attributes: Record<string, string>, words: string): string {
   return elementAround(name, attributes, escaped(words));
 }
 
-/** As `element`, with the text on its own lines. */
+/** On lines of its own. */
 export function block(name: ElementName, words: string, attributes: Record<string, string> = {}): string {
   return elementAround(name, attributes, `\n${escaped(words)}\n`);
 }
 
-/** As `element`, around other elements; `inside` is not escaped. */
+/** `inside` is not escaped. */
 export function elementAround(name: ElementName, attributes: Record<string, string>, inside: string): string {
   const own = Object.entries(attributes).map(([key, value]) => ` ${key}="${nameInPrompt(value)}"`);
   return `<${name}${own.join('')}>${inside}</${name}>`;
 }
 
-/** Escapes text for use in an element. */
 export function escaped(words: string): string {
   return words.replaceAll(OPENING, (sign, at: number) =>
     readsAsTag(words, at + sign.length) ? (ENTITIES[sign] ?? sign) : sign,
   );
 }
 
-/** The inverse of `escaped`, except for entities in the original text. */
+/** Except for entities in the original text. */
 export function unescaped(words: string): string {
   return words.replaceAll(OPENING_ENTITY, (entity, at: number) =>
     readsAsTag(words, at + entity.length) ? (SIGNS.get(entity) ?? entity) : entity,
   );
 }
 
-/** A model's rewrite of a text it was shown: unchanged lines as before `escaped`, others `unescaped`. */
+/** A model's rewrite of a text that it was shown: unchanged lines as they were, others `unescaped`. */
 export function writtenBack(words: string, original: string): string {
   const lines = original.split('\n');
   const shown = new Map(
@@ -193,7 +179,7 @@ export function writtenBack(words: string, original: string): string {
     .join('\n');
 }
 
-/** A name for an attribute or sentence: one line that cannot open or close anything. */
+/** One line that cannot open or close anything. */
 export function nameInPrompt(name: string): string {
   return escaped(name)
     .replaceAll('<', '&lt;')
@@ -203,12 +189,12 @@ export function nameInPrompt(name: string): string {
 }
 
 const LOOKS = NAMES.map(lookOf);
-/** Characters between `<` and the name that a lenient reader, such as a model, ignores. */
+/** Ignored by a lenient reader, such as a model. */
 const BEFORE_NAME = /[\s\p{C}\p{M}\p{DI}/\\／∕⁄⧸]/u;
 const UNSEEN = /\p{C}/u;
 const OF_NAME = /^[\p{L}\p{N}_.:-]/u;
 
-/** Whether the text after a `<` reads as an element's name, ignoring case, invisible and look-alike characters. */
+/** Ignores case, invisible and look-alike characters. */
 function readsAsTag(text: string, from: number): boolean {
   let look = '';
   for (let at = from; at < text.length; ) {
@@ -227,7 +213,7 @@ function readsAsTag(text: string, from: number): boolean {
   return LOOKS.includes(look);
 }
 
-/** Text of a file, in a fence longer than any in it, so that it cannot end the block or begin an element. */
+/** In a fence longer than any in the text. */
 export function fenced(text: string): string {
   const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), (run) => run[0].length));
   const fence = '`'.repeat(longest + 1);

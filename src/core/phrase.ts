@@ -1,13 +1,10 @@
-/**
- * A phrase to forget, and how to find it in files and the store, ignoring case, white space and Unicode composition.
- * Also function words by language.
- */
+/** A phrase to forget: found ignoring case, white space and Unicode composition. And function words by language. */
 
 /** Replaces forgotten words. Phrases never match in or across it, so forgetting "forgotten" is harmless. */
 export const FORGOTTEN = '[forgotten]';
 
 interface TextRange {
-  /** Offsets in UTF-16 units; `end` is exclusive. */
+  /** In UTF-16 units. */
   start: number;
   end: number;
 }
@@ -16,9 +13,8 @@ export interface Phrase {
   /** As written, trimmed. */
   text: string;
   isIn(words: string): boolean;
-  /** Occurrences in order. */
   rangesIn(words: string): TextRange[];
-  /** Replaces all occurrences; returns the identical string if there are none. */
+  /** The identical string if there are no occurrences. */
   replacedIn(words: string, by: string): string;
 }
 
@@ -80,12 +76,10 @@ function literal(text: string): string {
 const LATER = '[\\p{M}\\u1160-\\u11ff\\u{16d67}]';
 const PIECE = new RegExp(`[\\0-\\x7f]+(?!${LATER})|[^]${LATER}*`, 'gu');
 
-/** The composed form, and a function that maps its ranges back. */
 function compose(words: string): { composed: string; original(range: TextRange): TextRange } {
   if (words.normalize('NFC') === words) return { composed: words, original: (range) => range };
   let composed = '';
   let at = 0;
-  /** Ranges that composition changes, in both forms. */
   const differing: { was: TextRange; is: TextRange }[] = [];
   for (const [piece] of words.matchAll(PIECE)) {
     const form = piece.normalize('NFC');
@@ -123,9 +117,8 @@ function compose(words: string): { composed: string; original(range: TextRange):
   }
 }
 
-// Function words: articles, pronouns, auxiliaries, question words, "what is it called again". Recall and step 4 of the
-// route remove them from questions only, and only in the question's language, because "son" and "die" have a meaning in
-// others. Pure.
+// Function words, removed from questions only, and only in the question's language, because "son" and "die" have a
+// meaning in others.
 
 export type Language =
   | 'English'
@@ -199,7 +192,7 @@ const UNSPACED =
 const CHINESE_PARTICLES = /[的了在是和有过就都也很这那里些么]/gu;
 const KANA = /[\p{sc=Hiragana}\p{sc=Katakana}]/u;
 
-/** The languages with most function words in a text; empty without any. `runs`: lower-case runs of letters. */
+/** Those with most function words in a text. `runs`: lower-case runs of letters. */
 export function languagesOf(runs: string[]): Language[] {
   const counts = (Object.keys(LANGUAGES) as Language[]).map((language) => ({
     language,
@@ -209,13 +202,12 @@ export function languagesOf(runs: string[]): Language[] {
   return most === 0 ? [] : counts.filter(({ count }) => count === most).map(({ language }) => language);
 }
 
-/** Whether a word is a function word in the text's likely language. */
 export function functionWordsIn(runs: string[]): (word: string) => boolean {
   const spoken = languagesOf(runs);
   return (word) => spoken.some((language) => LANGUAGES[language].has(word));
 }
 
-/** The text without question frames; unchanged if nothing would be left. */
+/** Unchanged if nothing would be left. */
 export function withoutUnspacedFrames(text: string): string {
   const framed = text.replace(UNSPACED, ' ');
   const rest = KANA.test(text) ? framed : framed.replace(CHINESE_PARTICLES, ' ');

@@ -1,6 +1,6 @@
 /**
- * Writes a file atomically: readers see the old or the new one, even after a crash. The new file is written beside the
- * old one (`.MEMORY.md.<process>-<number>.tmp`), synced and renamed. A crash may leave the temporary file.
+ * Writes files atomically: readers see the old or the new one, even after a crash. The new file is written beside the
+ * old one (`.MEMORY.md.<process>-<number>.tmp`), synced and renamed.
  */
 
 import { readFileSync, renameSync } from 'node:fs';
@@ -15,10 +15,7 @@ type Content = string | Uint8Array | ((file: FileHandle) => Promise<void>);
 /** Conversations are private to the owner of the process. */
 export const PRIVATE = 0o600;
 
-/**
- * Replaces a link instead of following it. If the folder itself may be replaced by a link meanwhile, give a path below
- * an open folder (`entryOf`). `mode` defaults to owner-only. If `check` throws, nothing has changed.
- */
+/** Replaces a link instead of following it. `mode` defaults to owner-only. If `check` throws, nothing has changed. */
 export async function writeWhole(
   path: string,
   content: Content,
@@ -59,7 +56,6 @@ export interface Temporary {
   file: FileHandle;
 }
 
-/** Creates a new file for this writer only, in the folder of its target. */
 export async function openTemporary(target: string): Promise<Temporary> {
   const name = Buffer.from(basename(target)).subarray(0, LONGEST_NAME).toString();
   for (let number = 1; ; number++) {
@@ -76,7 +72,7 @@ export async function openTemporary(target: string): Promise<Temporary> {
 /** Maximum bytes of the target's name within the temporary name: file systems allow 255 in total. */
 const LONGEST_NAME = 220;
 
-/** Removes temporary files of earlier processes in a folder, for targets that `isMeant` accepts. */
+/** Of earlier processes, for targets that `isMeant` accepts. */
 export async function removeLeftOvers(folder: string, isMeant: (name: string) => boolean): Promise<void> {
   for (const name of await namesIn(folder)) {
     const target = /^\.(.+)\.\d+-\d+\.tmp$/.exec(name)?.[1];
@@ -90,29 +86,25 @@ export async function removeLeftOvers(folder: string, isMeant: (name: string) =>
   }
 }
 
-// Changes a file that others edit at the same time, atomically and without losing their changes. Changes of one file
-// are serialised; if somebody edited it meanwhile, ours is computed again.
+// Changes a file that others edit at the same time: if somebody edited it meanwhile, ours is computed again.
 
-/** New content, with a record that is stored first and withdrawn if the file was not replaced. */
+/** Its record is stored first, and withdrawn if the file was not replaced. */
 export interface RecordedChange {
   bytes: Buffer;
   record(): Promise<void>;
   withdraw(): Promise<void>;
 }
 
-/** Gets the current file (null: missing) and returns new content (null: unchanged). May run several times. */
+/** null: missing, unchanged. May run several times. */
 type Change = (current: Buffer | null) => Buffer | RecordedChange | null;
 
-/**
- * Returns whether the file was replaced. If the signal aborts before that, throws and changes nothing. A crash may
- * leave a record of a change that was not made.
- */
+/** Returns whether the file was replaced. If the signal aborts before that, throws and changes nothing. */
 export type UpdateFile = (path: string, change: Change, signal?: AbortSignal) => Promise<boolean>;
 
 const MAX_TRIES = 50;
 const MAX_LINKS = 40;
 
-/** Writers of the same files must share an updater, or its locks (one per `resolve`d path). */
+/** Writers of the same files must share an updater, or its locks (one per resolved path). */
 export function fileUpdater(exclusive: Exclusive = locks()): UpdateFile {
   return (path, change, signal) => exclusive(resolve(path), () => update(path, change, signal));
 }
@@ -151,7 +143,7 @@ function stopIfAborted(target: string, signal: AbortSignal | undefined): void {
     throw new Fault('memory_unavailable', `${target} was not written: the turn was aborted`);
 }
 
-/** Writes the new file beside the old one, synced; null if the folder or the old file disappeared. */
+/** null if the folder or the old file disappeared. */
 async function writeBeside(target: string, bytes: Buffer, replaces: boolean): Promise<string | null> {
   try {
     await mkdir(dirname(target), { recursive: true, mode: 0o700 });
@@ -174,7 +166,7 @@ async function writeBeside(target: string, bytes: Buffer, replaces: boolean): Pr
   }
 }
 
-/** The new file is ours: copy the old one's mode and, where permitted, its owner. */
+/** Its owner only where permitted. */
 async function takeOwnerAndMode(target: string, temporary: FileHandle): Promise<void> {
   const was = await stat(target);
   const is = await temporary.stat();
@@ -186,7 +178,7 @@ async function takeOwnerAndMode(target: string, temporary: FileHandle): Promise<
   await temporary.chmod(was.mode & 0o7777);
 }
 
-/** Synchronous, so that no other writer of this process can interfere between comparison and rename. */
+/** Synchronous, so that no other writer of this process comes between comparison and rename. */
 function renameIfUnchanged(temporary: string, target: string, read: Buffer | null): boolean {
   try {
     if (!isUnchanged(target, read)) return false;
@@ -209,7 +201,7 @@ function isUnchanged(target: string, read: Buffer | null): boolean {
   }
 }
 
-/** The final target of a path, even if missing: a dangling link is written at its target. */
+/** A dangling link is written at its target. */
 export async function followLinks(path: string): Promise<string> {
   let at = resolve(path);
   try {
