@@ -7,7 +7,7 @@ import type { ChatExports } from './core/chat-record.js';
 import { createSlots } from './core/concurrency.js';
 import type { Outward } from './core/network.js';
 import type { PromptFiles } from './core/origin.js';
-import type { Skills } from './core/persona.js';
+import type { Skills } from './core/skills.js';
 import { type Agents, BOARD_CHAT, type Delegation } from './core/task.js';
 import {
   type AnyTool,

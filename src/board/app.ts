@@ -8,8 +8,8 @@ import { createRoute, z } from '@hono/zod-openapi';
 import type { Artifacts } from '../core/artifacts.js';
 import type { ChannelStatus, Webhook } from '../core/channel.js';
 import type { Log } from '../core/log.js';
-import type { Workspace } from '../core/persona.js';
 import type { Tasks } from '../core/task.js';
+import type { Workspace } from '../core/workspace.js';
 import {
   type BoardApi,
   bodyOf,

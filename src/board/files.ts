@@ -2,8 +2,8 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Artifacts, FoundArtifact } from '../core/artifacts.js';
 import type { Log } from '../core/log.js';
-import type { Workspace, WorkspaceFile } from '../core/persona.js';
 import { planText } from '../core/task.js';
+import type { Workspace, WorkspaceFile } from '../core/workspace.js';
 import {
   type BoardApi,
   commonAnswers,

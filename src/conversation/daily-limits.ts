@@ -4,15 +4,11 @@
  * work: a crash loses what one turn has used so far, and concurrent requests may exceed a limit together. Warnings of
  * model clients are passed on to the owners.
  */
+
+import { estimateTokens } from '../core/cut.js';
 import { describe, Fault, type FaultCode } from '../core/errors.js';
 import { type ChatId, type PersonaId, roomParts } from '../core/ids.js';
-import {
-  estimateTokens,
-  type ModelEvent,
-  type ModelRequest,
-  type Prices,
-  type Usage,
-} from '../core/model.js';
+import type { ModelEvent, ModelRequest, Prices, Usage } from '../core/model.js';
 import type { Amount, Spent } from '../core/store.js';
 import type {
   BaseServices,

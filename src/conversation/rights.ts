@@ -3,11 +3,11 @@
  * the store and the platform are asked only when a tool needs to know.
  */
 import type { Permission } from '../core/access.js';
+import type { Asker } from '../core/authorisation.js';
 import type { ChatRecord, PlatformChat } from '../core/chat-record.js';
 import { once } from '../core/concurrency.js';
 import { addressOf, type ChatId } from '../core/ids.js';
 import { jobOfEvent } from '../core/jobs.js';
-import type { Asker } from '../core/tool.js';
 import type { GroupRound, StoredMessage } from '../core/transcript.js';
 import { isOwner } from './access.js';
 import type { BaseServices } from './services.js';

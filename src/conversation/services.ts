@@ -8,6 +8,7 @@ import type { Artifacts } from '../core/artifacts.js';
 import type { Channel, Delivery, Greeting, NewDelivery, Recipient, ShownPart } from '../core/channel.js';
 import type { Archives, ChatExports, ChatRecord, PlatformChat } from '../core/chat-record.js';
 import type { Clock } from '../core/clock.js';
+import { answerTokens } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
 import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
 import type { Jobs } from '../core/jobs.js';
@@ -15,12 +16,14 @@ import type { Audit, JournalFiles, TurnRecords } from '../core/journal.js';
 import type { Log, Metrics } from '../core/log.js';
 import type { Media, Speech } from '../core/media.js';
 import type { Memory, Tier1By } from '../core/memory.js';
-import { answerTokens, type ModelChoice, type ModelClient, type Notice, type Usage } from '../core/model.js';
-import type { ChatFiles, Clipboard, Persona, Personas, Skills, Workspace } from '../core/persona.js';
+import type { ModelChoice, ModelClient, Notice, Usage } from '../core/model.js';
+import type { ChatFiles, Persona, Personas } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
+import type { Skills } from '../core/skills.js';
 import type { Lease, Spent, Store, Sizes as StoredSizes } from '../core/store.js';
 import type { Reaction, SideMessage, ToolsFor, ToolsReady } from '../core/tool.js';
 import type { Measured } from '../core/transcript.js';
+import type { Clipboard, Workspace } from '../core/workspace.js';
 
 export interface Services {
   store: Store;

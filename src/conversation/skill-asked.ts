@@ -3,8 +3,8 @@
 import { composed } from '../core/beneath.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { type ChatId, channelOf, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
-import { mayLoad, type Skill } from '../core/persona.js';
 import type { ReceiptOrigin } from '../core/receipt.js';
+import { mayLoad, type Skill } from '../core/skills.js';
 import type { StoredMessage } from '../core/transcript.js';
 import type { Services } from './services.js';
 

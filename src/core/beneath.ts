@@ -103,7 +103,7 @@ function pathTo({ handle, path }: OpenFolder): string {
   return BY_DESCRIPTOR ? join(DESCRIPTORS, String(handle.fd)) : path;
 }
 
-// File names in two Unicode forms: macOS writes `é` decomposed (NFD), people type it composed (NFC). Both are the same\
+// File names in two Unicode forms: macOS writes `é` decomposed (NFD), people type it composed (NFC). Both are the same
 // name; if a folder has both, the exact one wins.
 
 export function composed(name: string): string {

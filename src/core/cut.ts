@@ -31,22 +31,6 @@ export function hasMarker(text: string): boolean {
   return /<<truncated due to [a-z-]+=\d+>>/.test(text);
 }
 
-const LONGEST = 1_500;
-
-export function* piecesOf(line: string): Generator<string> {
-  const text = line.trim();
-  for (let from = 0; from < text.length; ) {
-    let until = Math.min(text.length, from + LONGEST);
-    if (until < text.length) {
-      const space = text.lastIndexOf(' ', until);
-      if (space > from + LONGEST / 2) until = space;
-      else if (/[\uD800-\uDBFF]/.test(text[until - 1] ?? '')) until--;
-    }
-    yield text.slice(from, until).trim();
-    from = until;
-  }
-}
-
 /** Safe for a terminal: escapes control, invisible and bidirectional characters. */
 export function printable(text: string): string {
   return text.replace(/\r\n?/g, '\n').replace(UNSEEN, spelledOut);
@@ -79,4 +63,17 @@ export function sizeInWords(bytes: number): string {
   if (bytes < 999_500) return `${Math.round(bytes / 1000)} kB`;
   if (bytes < 999_950_000) return `${(bytes / 1_000_000).toFixed(1)} MB`;
   return `${(bytes / 1_000_000_000).toFixed(1)} GB`;
+}
+
+export const LARGEST_ANSWER = 0.25;
+
+export function answerTokens(contextTokens: number, maxOutputTokens: number): number {
+  return Math.min(maxOutputTokens, Math.floor(contextTokens * LARGEST_ANSWER));
+}
+
+/** Without a server's count: four characters per token, or one beyond Latin. */
+export function estimateTokens(text: string): number {
+  let wide = 0;
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x2ff) wide++;
+  return Math.ceil((text.length - wide) / 4) + wide;
 }

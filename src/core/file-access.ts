@@ -12,9 +12,7 @@ import {
 } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setImmediate as nextPass } from 'node:timers/promises';
-import { LRUCache } from 'lru-cache';
-import { describe, Fault } from './errors.js';
-import type { Log } from './log.js';
+import { Fault } from './errors.js';
 
 /** Not plausible as memory. */
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -57,22 +55,6 @@ export async function readIfThere(path: string, first?: number): Promise<Buffer 
     // A path below a file is missing, too; a write there reports the error.
     if (isMissing(error) || codeOf(error) === 'ENOTDIR') return null;
     throw unavailable('read', path, error);
-  }
-}
-
-/** On failure logs a warning and returns `otherwise`. */
-export async function readOr<Value>(
-  otherwise: Value,
-  path: string,
-  read: (path: string) => Promise<Value>,
-  log: Log,
-  message: string,
-): Promise<Value> {
-  try {
-    return await read(path);
-  } catch (error) {
-    log.warn({ path, error: describe(error) }, message);
-    return otherwise;
   }
 }
 
@@ -136,81 +118,4 @@ export function codeOf(error: unknown): string {
 
 function isUtf16(bytes: Buffer): boolean {
   return (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
-}
-
-// Caches parsed files and folders until they change. Step 4 of the route needs about ten per message, and they rarely
-// change; an edit applies to the next reply.
-
-/** In bytes of files. */
-const CACHE_BYTES = 4 * 1024 * 1024;
-/** In bytes. */
-const ENTRY_BYTES = 2_000;
-/** FAT's, which are whole seconds. */
-const COARSE_TICK_MS = 2_000;
-/** The kernel's tick is at most ten ms. */
-const FINE_TICK_MS = 100;
-
-type Stamp = Pick<Stats, 'mtimeMs' | 'ctimeMs' | 'size' | 'ino' | 'dev'>;
-
-interface CachedFile<Value> {
-  stamp: Stamp;
-  value: Value;
-}
-
-/**
- * Calls `load` only if the path has changed, and returns `missing` if nothing is there. Follows links. A file changed
- * less than a clock tick ago is not cached (as in git's index). `now`: the clock that stamps files.
- */
-export function readUnlessUnchanged<Value>(
-  missing: Value,
-  load: (path: string) => Promise<Value>,
-  now: () => number = Date.now,
-): (path: string) => Promise<Value> {
-  const entries = new LRUCache<string, CachedFile<Value>>({
-    maxSize: CACHE_BYTES,
-    sizeCalculation: ({ stamp }) => stamp.size + ENTRY_BYTES,
-  });
-
-  return async (path) => {
-    const before = now();
-    const found = look(path);
-    if (found === 'missing') {
-      entries.delete(path);
-      return missing;
-    }
-    const entry = entries.get(path);
-    if (entry !== undefined && found !== 'unknown' && isSame(entry.stamp, found)) return entry.value;
-    entries.delete(path);
-    const value = await load(path);
-    if (found !== 'unknown' && isPast(Math.max(found.mtimeMs, found.ctimeMs), before)) {
-      const { mtimeMs, ctimeMs, size, ino, dev } = found;
-      entries.set(path, { stamp: { mtimeMs, ctimeMs, size, ino, dev }, value });
-    }
-    return value;
-  };
-}
-
-/** Changes from `now` on get a different timestamp. */
-function isPast(timestamp: number, now: number): boolean {
-  return timestamp < now - (timestamp % 1_000 === 0 ? COARSE_TICK_MS : FINE_TICK_MS);
-}
-
-/** Synchronous: one or two microseconds, against thirty through the thread pool. */
-function look(path: string): Stats | 'missing' | 'unknown' {
-  try {
-    return statSync(path, { throwIfNoEntry: false }) ?? 'missing';
-  } catch {
-    // A link loop, a file used as a folder, or no access: `load` reports it.
-    return 'unknown';
-  }
-}
-
-function isSame(one: Stamp, other: Stamp): boolean {
-  return (
-    one.mtimeMs === other.mtimeMs &&
-    one.ctimeMs === other.ctimeMs &&
-    one.size === other.size &&
-    one.ino === other.ino &&
-    one.dev === other.dev
-  );
 }

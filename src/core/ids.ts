@@ -62,3 +62,15 @@ export function uniqueId(now: number): string {
 export function uniqueIds({ now }: { now(): number }): () => string {
   return () => uniqueId(now());
 }
+
+export function eventIdOf(messageId: number): string {
+  return `evt-${messageId}`;
+}
+
+export function callEntryId(turnId: string, callId: string): string {
+  return `turn-${turnId}-${callId}`;
+}
+
+export function seenKey(chatId: ChatId, personaId: PersonaId, tier: number): string {
+  return `${chatId}/${personaId}/${tier}`;
+}

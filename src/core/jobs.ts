@@ -1,5 +1,5 @@
 /**
- * Jobs: reminders and schedules of personas (docs/schedules.md). A slot is claimed and its event added in one\
+ * Jobs: reminders and schedules of personas (docs/schedules.md). A slot is claimed and its event added in one
  * transaction, so a job fires at most once, despite crashes and several processes.
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';

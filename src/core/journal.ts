@@ -4,7 +4,8 @@
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { ModelClient } from './model.js';
-import type { Position, Step, StoredMessage } from './transcript.js';
+import type { Position } from './position.js';
+import type { Step, StoredMessage } from './transcript.js';
 
 /** A persona's action. */
 export interface MattTurn {
@@ -112,14 +113,6 @@ export interface SaidStore {
 export interface JournalFiles {
   /** Resolves once they hold nothing that the store has forgotten. */
   caughtUp(): Promise<void>;
-}
-
-export function eventIdOf(messageId: number): string {
-  return `evt-${messageId}`;
-}
-
-export function callEntryId(turnId: string, callId: string): string {
-  return `turn-${turnId}-${callId}`;
 }
 
 // The audit log: who changes what, where, when and on whose order. Entries precede the action.

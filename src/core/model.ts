@@ -114,23 +114,10 @@ export interface ModelClient {
   check(signal: AbortSignal): Promise<{ identity: string; warnings: string[] }>;
 }
 
-const LARGEST_ANSWER = 0.25;
-
-export function answerTokens(contextTokens: number, maxOutputTokens: number): number {
-  return Math.min(maxOutputTokens, Math.floor(contextTokens * LARGEST_ANSWER));
-}
-
 /** Another model that operators offer to personas. */
 export interface ModelChoice {
   name: string;
   contextTokens?: number | undefined;
   inputPrice?: number | undefined;
   outputPrice?: number | undefined;
-}
-
-/** Without a server's count: four characters per token, or one beyond Latin. */
-export function estimateTokens(text: string): number {
-  let wide = 0;
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x2ff) wide++;
-  return Math.ceil((text.length - wide) / 4) + wide;
 }

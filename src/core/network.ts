@@ -1,8 +1,6 @@
 /** Outgoing connections, direct or by proxy; the addresses that others may send us to; and limits on responses. */
-import type { Agent, IncomingMessage } from 'node:http';
+import type { Agent } from 'node:http';
 import { BlockList, isIPv4, isIPv6, type LookupFunction, type Socket } from 'node:net';
-import { PassThrough, pipeline, type Readable } from 'node:stream';
-import { constants, createBrotliDecompress, createInflateRaw, createUnzip } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 
 export interface Outward {
@@ -114,54 +112,9 @@ function ranges(listed: string[], family: 'ipv4' | 'ipv6'): BlockList {
   return list;
 }
 
-/** Asks for no compression: responses are limited as they arrive. */
-export const NOT_PACKED = { 'accept-encoding': 'identity' };
-
-/**
- * Decompresses gzip, deflate and brotli while streaming; other encodings pass unchanged. Limit the bytes read. Errors
- * of both streams are errors of the result; destroying it ends the response.
- */
-export function unpacked(response: IncomingMessage): Readable {
-  const form = (response.headers['content-encoding'] ?? '').trim().toLowerCase();
-  if (!/^(x-)?gzip$|^deflate$|^br$/.test(form)) return response;
-  const plain = new PassThrough();
-  // The reader gets the error; without any listener it would end the process.
-  plain.on('error', () => {});
-  plain.once('close', () => response.destroy());
-  response.once('error', (error) => plain.destroy(error));
-  response.once('readable', () => {
-    const first: Buffer | null = response.read();
-    if (first !== null) response.unshift(first);
-    pipeline(response, unpacker(form, first), plain, () => {});
-  });
-  return plain;
-}
-
-/** Some servers send raw `deflate` (RFC 9110, 8.4.1.2). RFC 1950, 2.2 describes the zlib header. */
-function unpacker(form: string, first: Buffer | null) {
-  if (form === 'br') return createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH });
-  if (form !== 'deflate') return createUnzip();
-  const head = first !== null && first.length > 1 ? first.readUInt16BE(0) : (first?.[0] ?? 0) * 256;
-  const isGzip = head >> 8 === 0x1f;
-  const isZlib = (head & 0x0f00) === 0x0800 && (first?.length === 1 || head % 31 === 0);
-  return isGzip || isZlib ? createUnzip() : createInflateRaw();
-}
-
 /** Factor on `limits.answer_bytes` for one line, event or document of a model server. */
 export const TIMES_AN_ANSWER = 8;
 export const MOST_DOCUMENT_BYTES = 16_000_000;
-
-/** Rejects if the body is larger than `most` bytes, and closes the connection. */
-export async function wholeOf(body: AsyncIterable<Uint8Array>, most: number): Promise<Buffer> {
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const piece of body) {
-    bytes += piece.length;
-    if (bytes > most) throw new Error(`its answer is larger than ${most.toLocaleString('en')} bytes`);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
-}
 
 // JSON.parse reads any depth, but JSON.stringify, zod and other recursive code overflow the stack at a few thousand.
 
@@ -201,18 +154,6 @@ export function decoded(part: string): string {
   } catch {
     return part;
   }
-}
-
-/** Whatever its status. Rejects if the body exceeds `most` bytes. */
-export async function fetchWhole(
-  ask: typeof fetch,
-  url: URL,
-  { headers, ...sent }: Omit<RequestInit, 'headers'> & { headers: Record<string, string> },
-  most: number,
-): Promise<{ status: number; headers: Headers; bytes: Buffer }> {
-  const asked = { redirect: 'manual' as const, ...sent, headers: { ...NOT_PACKED, ...headers } };
-  const { status, headers: received, body } = await ask(url, asked);
-  return { status, headers: received, bytes: await wholeOf((body ?? []) as AsyncIterable<Uint8Array>, most) };
 }
 
 /** The innermost cause: `connect ECONNREFUSED 127.0.0.1:11434`. */

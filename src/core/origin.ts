@@ -2,8 +2,6 @@
  * The origin of words in a prompt. One untrusted piece taints the request (`conversation/turn/taint.ts`) and everything
  * that the model writes while seeing it. And the elements that fence such text in a prompt.
  */
-import { createHash } from 'node:crypto';
-import { piecesOf } from './cut.js';
 import type { ChatId } from './ids.js';
 import { lookOf } from './likeness.js';
 
@@ -69,31 +67,6 @@ export function workspacePath(file: string): string {
 /** `chatId` null: the shared space. */
 export function spacePath(agent: string, chatId: ChatId | null, file: string): string {
   return `agents/${agent}/${chatId === null ? 'internal_space' : `chats/${chatId}`}/${file}`;
-}
-
-/** Short, because a prompt may show only the beginning of a line. */
-const KNOWN_BY_CHARS = 80;
-/** Indents, bullets, headings and quote marks. */
-const BEFORE_WORDS = /^[^\p{L}\p{N}\p{Extended_Pictographic}]+/u;
-
-/** Identifies a line at any place and indentation; null if it has no words. */
-export function lineKey(line: string): string | null {
-  const words = line.replace(BEFORE_WORDS, '').slice(0, KNOWN_BY_CHARS).trim();
-  if (words === '') return null;
-  return createHash('sha256').update(words).digest('base64url').slice(0, 22);
-}
-
-export function lineKeys(line: string): string[] {
-  return [line, ...piecesOf(line)].flatMap((piece) => lineKey(piece) ?? []);
-}
-
-export function linesOfText(text: string): string[] {
-  return text.split(/\r\n|\n|\r/);
-}
-
-export function addedLines(before: string, after: string): string[] {
-  const known = new Set(linesOfText(before).map((line) => line.trim()));
-  return linesOfText(after).filter((line) => !known.has(line.trim()));
 }
 
 /** Appended to notes that outlive the turn. */

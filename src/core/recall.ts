@@ -1,5 +1,5 @@
 /**
- * Recall: search in what a persona knows, always within a scope. The index is derived: if it lags, recall finds less,\
+ * Recall: search in what a persona knows, always within a scope. The index is derived: if it lags, recall finds less,
  * but never anything of another scope.
  */
 
@@ -8,7 +8,8 @@ import type { Zone } from './dates.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import { looksLike } from './likeness.js';
 import type { Origins } from './origin.js';
-import type { HeardMessage, Position } from './transcript.js';
+import type { Position } from './position.js';
+import type { HeardMessage } from './transcript.js';
 
 /** One persona in one chat: its own memory, the chat's daily log, and what it heard there. */
 export interface Scope {

@@ -6,13 +6,13 @@
 import { createHash } from 'node:crypto';
 import type { NewQuestion } from './access.js';
 import type { ArtifactRef } from './artifacts.js';
+import type { AgentPlace } from './authorisation.js';
 import type { Fault } from './errors.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { JournalWrite } from './journal.js';
 import type { ModelMessage } from './model.js';
 import type { Origin } from './origin.js';
 import type { ReceiptOf } from './receipt.js';
-import type { AgentPlace } from './tool.js';
 import type { Step } from './transcript.js';
 
 /** interrupted: the process ended while it ran; no retry. error: `Task.error` says why. stopped: nobody is told. */

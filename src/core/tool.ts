@@ -1,48 +1,10 @@
 import type { ZodType } from 'zod';
-import type { Permission } from './access.js';
+import type { Authorisation } from './authorisation.js';
 import type { OutgoingFile } from './channel.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Log } from './log.js';
 import type { Cause, Memory, SeenTier } from './memory.js';
 import type { ToolDescription } from './model.js';
-
-/** Made by the gateway for one turn, never by the model. Without one, every tool refuses. */
-export interface Authorisation {
-  chatId: ChatId;
-  personaId: PersonaId;
-  senderId: ChatId;
-  channel: string;
-  controlChats: ChatId[];
-  asker: Asker;
-  /** The agent that acts on a task, for this persona or for a program. */
-  agent?: AgentPlace;
-}
-
-export async function isOwnersOrder({ chatId, controlChats, asker }: Authorisation): Promise<boolean> {
-  return controlChats.includes(chatId) && (await asker.isOwner());
-}
-
-export interface AgentPlace {
-  id: string;
-  taskId: string;
-  /** Absolute; null: the requested one is outside the roots, so no command runs. */
-  cwd: string | null;
-  /** Absolute, links resolved; the first is the base if `cwd` is null. */
-  roots: readonly string[];
-  env: Readonly<Record<string, string>>;
-  space: string;
-  /** `mayWrite`: until the task is tainted. */
-  shared: { folder: string; mayWrite: boolean };
-}
-
-/** The people whose messages led to a call, which may do only what each of them could do by a command. */
-export interface Asker {
-  senders(): Promise<ChatId[]>;
-  /** False without people. */
-  isOwner(): Promise<boolean>;
-  /** Like a group's administrators. May ask the platform. Direct chats: yes; groups without people: no. */
-  mayChange(): Promise<Permission>;
-}
 
 export interface ToolContext {
   authorisation: Authorisation | undefined;
@@ -86,10 +48,6 @@ export interface Reaction {
   /** As in the prompt; null: the newest message that the turn answers. */
   messageId: number | null;
   emoji: string;
-}
-
-export function seenKey(chatId: ChatId, personaId: PersonaId, tier: number): string {
-  return `${chatId}/${personaId}/${tier}`;
 }
 
 export interface ToolResult {

@@ -2,6 +2,7 @@
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { StoredAttachment } from './media.js';
 import type { Echo, ToolCall, Usage } from './model.js';
+import type { Position } from './position.js';
 
 export interface StoredMessage {
   id: number;
@@ -108,21 +109,6 @@ export type Step =
   | { kind: 'waiting'; callId: string; waitsFor: string; until: number | null; tool?: string }
   /** With exactly these arguments: run it. */
   | { kind: 'approved'; callId: string; arguments: string; by: ChatId };
-
-// A view: what one persona heard of a room. Its window moves only past messages that are flushed or archived.
-
-/** In the order in which a persona heard messages; both fields are message ids. */
-export interface Position {
-  heardAfter: number;
-  messageId: number;
-}
-
-export const BEGINNING: Position = { heardAfter: 0, messageId: 0 };
-export const END: Position = { heardAfter: Number.MAX_SAFE_INTEGER, messageId: Number.MAX_SAFE_INTEGER };
-
-export function isAfter(a: Position, b: Position): boolean {
-  return a.heardAfter === b.heardAfter ? a.messageId > b.messageId : a.heardAfter > b.heardAfter;
-}
 
 /** Of one request, in tokens. */
 export interface Measured {

@@ -6,10 +6,11 @@ import { type Artifacts, deltasIn } from '../core/artifacts.js';
 import type { Clock } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
-import { channelOf, DEFAULT_PERSONA, type RoomId, roomParts } from '../core/ids.js';
-import { callEntryId, type JournalWrite, type Results } from '../core/journal.js';
+import { callEntryId, channelOf, DEFAULT_PERSONA, type RoomId, roomParts } from '../core/ids.js';
+import type { JournalWrite, Results } from '../core/journal.js';
 import type { Log } from '../core/log.js';
-import type { Clipboard, Personas, Skills, Workspace } from '../core/persona.js';
+import type { Personas } from '../core/persona.js';
+import type { Skills } from '../core/skills.js';
 import {
   type Agents,
   BOARD_CHAT,
@@ -23,6 +24,7 @@ import {
   type Work,
 } from '../core/task.js';
 import type { ToolsFor } from '../core/tool.js';
+import type { Clipboard, Workspace } from '../core/workspace.js';
 import type { AgentFolders, TaskGiver } from './place.js';
 import type { Followers } from './tasks.js';
 import type { ViapReport } from './viap/report.js';

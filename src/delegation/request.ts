@@ -3,6 +3,7 @@
  * task's messages, and last the goal. Files and plans are shown in their present state.
  */
 import type { ArtifactRef } from '../core/artifacts.js';
+import type { AgentPlace } from '../core/authorisation.js';
 import { looksSecret, redactor } from '../core/command-env.js';
 import { weekday, type Zone } from '../core/dates.js';
 import type { ModelMessage } from '../core/model.js';
@@ -14,13 +15,7 @@ import {
   originOfNotes,
   type PromptPiece,
 } from '../core/origin.js';
-import {
-  type Clipboard,
-  catalogueOf,
-  type Skills,
-  type Workspace,
-  type WorkspaceShown,
-} from '../core/persona.js';
+import { catalogueOf, type Skills } from '../core/skills.js';
 import {
   type AgentDefinition,
   type Agents,
@@ -31,7 +26,7 @@ import {
   type SpaceNotes,
   type Task,
 } from '../core/task.js';
-import type { AgentPlace } from '../core/tool.js';
+import type { Clipboard, Workspace, WorkspaceShown } from '../core/workspace.js';
 import { isObject } from './viap/objects.js';
 import { VIAP_REPORT } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';

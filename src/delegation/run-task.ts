@@ -3,6 +3,7 @@
  * for each further message. Ends with an answer, an error, on time-out, or at a shutdown.
  */
 import { setMaxListeners } from 'node:events';
+import type { AgentPlace } from '../core/authorisation.js';
 import { type Clock, OVER } from '../core/clock.js';
 import { redactor } from '../core/command-env.js';
 import { Fault, sentenceOf } from '../core/errors.js';
@@ -16,7 +17,6 @@ import {
   type TaskMessage,
   type WorkEnd,
 } from '../core/task.js';
-import type { AgentPlace } from '../core/tool.js';
 import type { Step } from '../core/transcript.js';
 import { beginningOfProgramsTask, endTask, type TaskOutcome, type TaskServices } from './end.js';
 import { placeOf } from './place.js';

@@ -1,9 +1,8 @@
 /** Adds prefixes, normalisation and a circuit breaker to a vector source. While open, calls fail at once; it retries in the background. */
 import type { Clock } from '../core/clock.js';
-import { cutAt } from '../core/cut.js';
+import { cutAt, estimateTokens } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { estimateTokens } from '../core/model.js';
 import type { Embedder } from '../core/recall.js';
 
 /** The vector as made, or why this text was refused; a failing server throws instead. */

@@ -3,8 +3,9 @@ import { type Clock, OVER } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { addressOf, fetchWhole, type Outward, rootCause } from '../core/network.js';
+import { addressOf, type Outward, rootCause } from '../core/network.js';
 import type { Embedder } from '../core/recall.js';
+import { fetchWhole } from '../core/response-body.js';
 import { backoff } from '../core/retry.js';
 import {
   asVector,

@@ -12,14 +12,8 @@ import type { ArchivedMessage, ArchiveFile, ArchiveHead, Archives } from '../cor
 import type { Exclusive } from '../core/concurrency.js';
 import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
-import {
-  namesIn,
-  readIfThere,
-  readOr,
-  readUnlessUnchanged,
-  unavailable,
-  unhurried,
-} from '../core/file-access.js';
+import { namesIn, readIfThere, unavailable, unhurried } from '../core/file-access.js';
+import { readOr, readUnlessUnchanged } from '../core/file-cache.js';
 import { documentOf, splitFrontMatter } from '../core/file-text.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';

@@ -7,13 +7,19 @@ import { join } from 'node:path';
 import { nameOnDisk } from '../core/beneath.js';
 import type { Exclusive } from '../core/concurrency.js';
 import { cutWithMarker } from '../core/cut.js';
+import { entryLine } from '../core/daily-log.js';
 import { Fault } from '../core/errors.js';
-import { readIfThere, readOr, readUnlessUnchanged } from '../core/file-access.js';
+import { readIfThere } from '../core/file-access.js';
+import { readOr, readUnlessUnchanged } from '../core/file-cache.js';
 import { BOM, decode, encode, endsLine, linesOf } from '../core/file-text.js';
 import type { Log } from '../core/log.js';
-import { entryLine } from '../core/memory.js';
-import { type Clipboard, type ClipboardOwner, MOST_CLIPBOARD_CHARS, numberedItems } from '../core/persona.js';
 import { isAgentId } from '../core/task.js';
+import {
+  type Clipboard,
+  type ClipboardOwner,
+  MOST_CLIPBOARD_CHARS,
+  numberedItems,
+} from '../core/workspace.js';
 import { fileUpdater } from '../core/write-whole.js';
 import { agentClipboards, chatFolder, isPersonaId } from './paths.js';
 

@@ -1,11 +1,10 @@
 /** All changes of memory files, and their undo. A version is stored before its file is replaced. */
 
 import { hasMarker } from '../core/cut.js';
+import { entryLine, hasEntry, withEntry, withoutEntry } from '../core/daily-log.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import {
-  entryLine,
-  hasEntry,
   type Memory,
   type MemoryOwner,
   netChanges,
@@ -15,8 +14,6 @@ import {
   type Version,
   type VersionKeeper,
   type WriteOptions,
-  withEntry,
-  withoutEntry,
 } from '../core/memory.js';
 import type { RecordedChange, UpdateFile } from '../core/write-whole.js';
 import { dailyFile, memoryFile } from './paths.js';

@@ -2,19 +2,17 @@
 import { join } from 'node:path';
 import type { Exclusive } from '../core/concurrency.js';
 import { cut, hasMarker } from '../core/cut.js';
-import { namesIn, readIfThere, readOr, readUnlessUnchanged, statIfThere } from '../core/file-access.js';
-import {
-  datesIn,
-  digest,
-  isDayFile,
-  type Memory,
-  type MemoryBudgets,
-  type MemoryFile,
-  type MemoryOwner,
-  type MemorySnapshot,
-  recentDays,
-  type SeenTier,
-  type Tier,
+import { datesIn, digest, isDayFile, recentDays } from '../core/daily-log.js';
+import { namesIn, readIfThere, statIfThere } from '../core/file-access.js';
+import { readOr, readUnlessUnchanged } from '../core/file-cache.js';
+import type {
+  Memory,
+  MemoryBudgets,
+  MemoryFile,
+  MemoryOwner,
+  MemorySnapshot,
+  SeenTier,
+  Tier,
 } from '../core/memory.js';
 import { memoryPath } from '../core/origin.js';
 import { fileUpdater } from '../core/write-whole.js';

@@ -1,9 +1,10 @@
 /** The paths under `groups/`. Ids become paths only here, so forged ids (`../x`) are stopped here. */
 import { isAbsolute, join, relative } from 'node:path';
 import { nameOnDisk } from '../core/beneath.js';
+import { isDate } from '../core/daily-log.js';
 import { Fault } from '../core/errors.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
-import { isDate, type MemoryOwner } from '../core/memory.js';
+import type { MemoryOwner } from '../core/memory.js';
 
 const RESERVED = ['memory', 'archive'];
 

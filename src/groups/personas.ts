@@ -5,15 +5,8 @@ import { existsSync } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { composedNames, nameOnDisk } from '../core/beneath.js';
-import {
-  codeOf,
-  isMissing,
-  namesIn,
-  readIfThere,
-  readOr,
-  readUnlessUnchanged,
-  unavailable,
-} from '../core/file-access.js';
+import { codeOf, isMissing, namesIn, readIfThere, unavailable } from '../core/file-access.js';
+import { readOr, readUnlessUnchanged } from '../core/file-cache.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import { readingsOf } from '../core/likeness.js';
 import type { Log } from '../core/log.js';

@@ -2,10 +2,11 @@
 import { join } from 'node:path';
 import { composedNames } from '../core/beneath.js';
 import type { Archives } from '../core/chat-record.js';
-import { isFolder, namesIn, readIfThere, readOr, statIfThere, unhurried } from '../core/file-access.js';
+import { isDayFile } from '../core/daily-log.js';
+import { isFolder, namesIn, readIfThere, statIfThere, unhurried } from '../core/file-access.js';
+import { readOr } from '../core/file-cache.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
-import { isDayFile } from '../core/memory.js';
 import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
 import { parseArchiveName } from './archives.js';
 import {

@@ -1,6 +1,8 @@
 /** `doctor`'s check of a model server: does it answer, take tools, count tokens and read long prompts; how large is its window? */
+
+import { estimateTokens } from '../core/cut.js';
 import { Fault } from '../core/errors.js';
-import { estimateTokens, type ModelRequest, type ToolDescription } from '../core/model.js';
+import type { ModelRequest, ToolDescription } from '../core/model.js';
 import type { Answer } from './answer.js';
 import { type ContextWindow, TOLD_LESS } from './context-window.js';
 import type { ServerWays } from './server-ways.js';

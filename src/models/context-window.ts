@@ -5,7 +5,8 @@
 import type { Clock } from '../core/clock.js';
 import type { Log } from '../core/log.js';
 import type { ModelMessage, Notice, Usage } from '../core/model.js';
-import { addressOf, fetchWhole, type Outward } from '../core/network.js';
+import { addressOf, type Outward } from '../core/network.js';
+import { fetchWhole } from '../core/response-body.js';
 import { type ServerErrorDetails, serverTitle, windowSaid } from './failures.js';
 import { parse, record } from './json.js';
 import type { ServerWays, Ways } from './server-ways.js';

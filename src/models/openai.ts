@@ -4,16 +4,10 @@
  * `answer.ts` assembles the answer, `context-window.ts` learns the window.
  */
 import type { Clock } from '../core/clock.js';
+import { answerTokens } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import {
-  answerTokens,
-  type ModelClient,
-  type ModelEvent,
-  type ModelRequest,
-  type Notice,
-  type Prices,
-} from '../core/model.js';
+import type { ModelClient, ModelEvent, ModelRequest, Notice, Prices } from '../core/model.js';
 import type { Outward } from '../core/network.js';
 import { type Answer, isCutAtLimit, isEmpty } from './answer.js';
 import { type Asked, Asker, type ModelServer, type ServerQuestion } from './ask-server.js';

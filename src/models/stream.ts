@@ -5,7 +5,8 @@ import { createParser } from 'eventsource-parser';
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { ModelImage } from '../core/model.js';
-import { addressOf, NOT_PACKED, type Outward, TIMES_AN_ANSWER } from '../core/network.js';
+import { addressOf, type Outward, TIMES_AN_ANSWER } from '../core/network.js';
+import { NOT_PACKED } from '../core/response-body.js';
 import { connectionError, errorInAnswer, plainWords, refusal, ServerError } from './failures.js';
 import { parse, record } from './json.js';
 

@@ -1,8 +1,9 @@
 /** Reads the audit log while others write to it: the newest entries, filtered, and the verification of the whole chain. */
 
-import { A_TIME, momentsOf, type Zone } from '../core/dates.js';
+import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
 import { AUDIT_KINDS } from '../core/journal.js';
+import { A_TIME, momentsOf } from '../core/moments.js';
 import {
   type AuditLine,
   CURRENT,

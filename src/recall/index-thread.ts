@@ -6,8 +6,8 @@ import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
+import type { Position } from '../core/position.js';
 import type { Recalled, RecallQuery, Scope } from '../core/recall.js';
-import type { Position } from '../core/transcript.js';
 
 export interface IndexedView {
   addressed: Position;

@@ -1,7 +1,8 @@
 /** The words, names and dates of a question to search for, and excerpts of long texts. Pure. */
 
 import { cutAt } from '../core/cut.js';
-import { localMidnight, type Zone } from '../core/dates.js';
+import type { Zone } from '../core/dates.js';
+import { localMidnight } from '../core/moments.js';
 import type { RecallQuery } from '../core/recall.js';
 import type { SearchQuestion } from './meaning.js';
 import type { ScopeTable, ScopeTables, TimeSpan } from './scope-table.js';

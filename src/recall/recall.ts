@@ -4,6 +4,7 @@ import type { Zone } from '../core/dates.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { memoryPath, workspacePath } from '../core/origin.js';
+import { isAfter } from '../core/position.js';
 import {
   type Embedder,
   isWorkspace,
@@ -15,7 +16,7 @@ import {
   type RecallResult,
   type Scope,
 } from '../core/recall.js';
-import { type HeardMessage, isAfter, wordsBy } from '../core/transcript.js';
+import { type HeardMessage, wordsBy } from '../core/transcript.js';
 import { createIndexThread, type Ranked, type RemoteIndex } from './index-thread.js';
 import { addMissingVectors, Indexer, questionVectors } from './indexing.js';
 import { endOf, excerptsFor } from './question.js';

@@ -1,7 +1,7 @@
 /** The index on one database file, inside the indexing thread. A broken file is deleted and rebuilt. */
 import { createZone } from '../core/dates.js';
+import { isAfter } from '../core/position.js';
 import type { RecallQuery, Scope } from '../core/recall.js';
-import { isAfter } from '../core/transcript.js';
 import { type ChunkOrigin, Chunks, type FileChunk, fileChunks } from './chunks.js';
 import {
   FIRST_LINE,

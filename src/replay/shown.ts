@@ -2,13 +2,8 @@
 
 import { printable, printableLine } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
-import {
-  callEntryId,
-  type JournalEntry,
-  type MattTurn,
-  type SentByTurn,
-  type TurnInStore,
-} from '../core/journal.js';
+import { callEntryId } from '../core/ids.js';
+import type { JournalEntry, MattTurn, SentByTurn, TurnInStore } from '../core/journal.js';
 import type { Usage } from '../core/model.js';
 import { type StoredMessage, wordsBy } from '../core/transcript.js';
 import { type AskedAgain, comparable, diffOf, shownDiff, usedBy } from './again.js';

@@ -7,7 +7,7 @@ import { composed } from '../core/beneath.js';
 import { cutAt, cutMarker } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import { dataOf, splitFrontMatter } from '../core/file-text.js';
-import { MOST_DESCRIPTION, type Skill } from '../core/persona.js';
+import { MOST_DESCRIPTION, type Skill } from '../core/skills.js';
 
 export interface Bundle {
   name: string;

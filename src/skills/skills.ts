@@ -18,7 +18,7 @@ import {
   type Skill,
   type SkillProblem,
   type Skills,
-} from '../core/persona.js';
+} from '../core/skills.js';
 import { bundleOf, type Conditions } from './bundle.js';
 
 /** The host for skills' conditions: its programs, and the gateway's environment. */

@@ -1,6 +1,6 @@
 /** `activate_skill`: the instructions of a skill named in the prompt, trusted like the principles. */
 import * as z from 'zod';
-import type { Skills } from '../core/persona.js';
+import type { Skills } from '../core/skills.js';
 import type { Tool } from '../core/tool.js';
 import { authorised } from './authorise.js';
 import { done, failed, shown } from './results.js';

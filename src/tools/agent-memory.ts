@@ -3,7 +3,8 @@
  * chat or the one its tasks share. It may read the principles, but never writes memory of personas.
  */
 import * as z from 'zod';
-import { entryLine, type Memory } from '../core/memory.js';
+import { entryLine } from '../core/daily-log.js';
+import type { Memory } from '../core/memory.js';
 import { noted, originOf, unescaped } from '../core/origin.js';
 import type { AgentSpace, Agents } from '../core/task.js';
 import type { AnyTool, ToolContext, ToolResult } from '../core/tool.js';

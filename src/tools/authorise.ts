@@ -2,11 +2,13 @@
  * The scope of a tool call: its own chat and persona; any other only if an owner asked in a control chat;
  * never for an agent. Without an authorisation, nothing. Refuses ids that, as folder names, lead elsewhere.
  */
+
+import { type Authorisation, isOwnersOrder } from '../core/authorisation.js';
 import { describe, Fault } from '../core/errors.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Tier1By } from '../core/memory.js';
 import type { Origin } from '../core/origin.js';
-import { type Authorisation, isOwnersOrder, type ToolContext, type ToolResult } from '../core/tool.js';
+import type { ToolContext, ToolResult } from '../core/tool.js';
 import { failed } from './results.js';
 
 export interface ToolTarget {

@@ -1,9 +1,14 @@
 /** `manage_clipboard`: a few lines of a persona's (or agent's) own, in its prompt in every turn. */
 import * as z from 'zod';
-import { entryLine } from '../core/memory.js';
+import { entryLine } from '../core/daily-log.js';
 import { noted, originOfNotes, unescaped } from '../core/origin.js';
-import { type Clipboard, type ClipboardOwner, MOST_CLIPBOARD_CHARS, numberedItems } from '../core/persona.js';
 import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
+import {
+  type Clipboard,
+  type ClipboardOwner,
+  MOST_CLIPBOARD_CHARS,
+  numberedItems,
+} from '../core/workspace.js';
 import { type Allowed, onFiles } from './authorise.js';
 import { done, doneFrom, failed, refuseSecret, shown, unsaved } from './results.js';
 

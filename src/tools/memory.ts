@@ -3,19 +3,16 @@
  * replaced), `read_memory`, `write_memory` (principles, whole MEMORY.md, daily log), and `search_memory`.
  */
 import * as z from 'zod';
+import { isOwnersOrder } from '../core/authorisation.js';
 import { cutAt } from '../core/cut.js';
-import { localMidnight, type Zone } from '../core/dates.js';
-import {
-  changedLines,
-  entryLine,
-  type Memory,
-  type SeenTier,
-  type Tier,
-  type Tier1By,
-} from '../core/memory.js';
+import { entryLine } from '../core/daily-log.js';
+import type { Zone } from '../core/dates.js';
+import { seenKey } from '../core/ids.js';
+import { changedLines, type Memory, type SeenTier, type Tier, type Tier1By } from '../core/memory.js';
+import { localMidnight } from '../core/moments.js';
 import { type Origin, originOf, unescaped, writtenBack } from '../core/origin.js';
 import { isFromOutside, type Recall, type Recalled, recalledLine, WORKSPACE } from '../core/recall.js';
-import { type AnyTool, isOwnersOrder, seenKey, type ToolContext, type ToolResult } from '../core/tool.js';
+import type { AnyTool, ToolContext, ToolResult } from '../core/tool.js';
 import { type Allowed, onFiles, originThere, type ToolTarget, tier1Refusal } from './authorise.js';
 import {
   dayIn,

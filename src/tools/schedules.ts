@@ -1,11 +1,12 @@
 /** The tools for scheduled tasks. People may change their own, and others as far as `/schedule` allows. */
 import * as z from 'zod';
+import type { Authorisation } from '../core/authorisation.js';
 import { cutAt } from '../core/cut.js';
 import { createZone } from '../core/dates.js';
 import { roomId } from '../core/ids.js';
 import type { Job, Jobs } from '../core/jobs.js';
 import type { Store } from '../core/store.js';
-import type { AnyTool, Authorisation, Tool } from '../core/tool.js';
+import type { AnyTool, Tool } from '../core/tool.js';
 import { authorised, originThere } from './authorise.js';
 import { done, doneFrom, failed } from './results.js';
 

@@ -1,7 +1,8 @@
 /** `sessions_spawn`: delegates a task (VIAP v3, seed 000) to an agent. Its outcome comes later. */
 import * as z from 'zod';
+import type { Asker } from '../core/authorisation.js';
 import type { Delegation } from '../core/task.js';
-import type { Asker, Tool, ToolResult } from '../core/tool.js';
+import type { Tool, ToolResult } from '../core/tool.js';
 import { authorise } from './authorise.js';
 import { failed } from './results.js';
 

@@ -7,8 +7,8 @@ import { entryOf, openFile, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/cut.js';
 import { Fault } from '../core/errors.js';
 import { codeOf, isMissing, unavailable } from '../core/file-access.js';
-import { MOST_DOCUMENT_BYTES } from '../core/persona.js';
 import { type SessionLine, sessionFile } from '../core/task.js';
+import { MOST_DOCUMENT_BYTES } from '../core/workspace.js';
 
 /** The real path of one of the gateway's own folders; creates it if missing, accessible only to its owner. */
 export async function ownFolder(folder: string): Promise<string> {

@@ -6,13 +6,15 @@
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cut, cutMarker } from '../core/cut.js';
+import { datesIn, digest, recentDays } from '../core/daily-log.js';
 import { Fault } from '../core/errors.js';
-import { readOr, readUnlessUnchanged } from '../core/file-access.js';
+import { readOr, readUnlessUnchanged } from '../core/file-cache.js';
+import { addedLines } from '../core/lines.js';
 import type { Log } from '../core/log.js';
-import { datesIn, digest, type MemoryBudgets, recentDays } from '../core/memory.js';
-import { addedLines, type Origins, type PromptFiles } from '../core/origin.js';
-import type { Workspace } from '../core/persona.js';
+import type { MemoryBudgets } from '../core/memory.js';
+import type { Origins, PromptFiles } from '../core/origin.js';
 import type { Agents } from '../core/task.js';
+import type { Workspace } from '../core/workspace.js';
 import { beginningOf, namesBelow } from './inside.js';
 
 /** The largest fixed budget. MEMORY.md and the days of the log have configured ones. */

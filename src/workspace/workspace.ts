@@ -4,16 +4,17 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Exclusive } from '../core/concurrency.js';
 import { sizeInWords } from '../core/cut.js';
+import { daysOf } from '../core/daily-log.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { daysOf, type MemoryBudgets } from '../core/memory.js';
+import type { MemoryBudgets } from '../core/memory.js';
 import { type Origins, originOf, workspacePath } from '../core/origin.js';
 import {
   MOST_DOCUMENT_BYTES,
   type Workspace,
   type WorkspaceFile,
   type WorkspaceShown,
-} from '../core/persona.js';
+} from '../core/workspace.js';
 import { fileUpdater } from '../core/write-whole.js';
 import { documentAt, ownFolder, realPathIn } from './inside.js';
 import { createShownFiles, type ShownFiles } from './shown.js';

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Artifacts } from '../../src/core/artifacts.js';
-import type { Workspace, WorkspaceFile } from '../../src/core/persona.js';
 import {
   ENDED,
   type Task,
@@ -13,6 +12,7 @@ import {
   type Tasks,
   type TaskWish,
 } from '../../src/core/task.js';
+import type { Workspace, WorkspaceFile } from '../../src/core/workspace.js';
 
 interface Entry {
   task: Task;

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Board } from '../../src/board/listener.js';
 import { Fault } from '../../src/core/errors.js';
-import type { Workspace } from '../../src/core/persona.js';
+import type { Workspace } from '../../src/core/workspace.js';
 import { startForTest } from './board-harness.js';
 import { createWorkspace } from './stand-in.js';
 

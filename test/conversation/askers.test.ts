@@ -1,7 +1,8 @@
 /** The right of who asks, through the route: whose words led to a tool call, and what it may therefore do. */
 import { afterEach, describe, expect, it } from 'vitest';
+import type { Asker } from '../../src/core/authorisation.js';
 import type { InboundMessage } from '../../src/core/message.js';
-import type { AnyTool, Asker } from '../../src/core/tool.js';
+import type { AnyTool } from '../../src/core/tool.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
 let on: Workbench;

@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { Skills } from '../../src/core/persona.js';
+import type { Skills } from '../../src/core/skills.js';
 import type { AnyTool } from '../../src/core/tool.js';
 import { createSkills } from '../../src/skills/skills.js';
 import { activateSkill } from '../../src/tools/activate-skill.js';

@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { isDate, withEntry } from '../../src/core/memory.js';
+import { isDate, withEntry } from '../../src/core/daily-log.js';
 import { BY_TURN, groupsFolder, listeningLog, memoryIn } from '../groups/support.js';
 
 const CHAT = 'telegram_-100123';

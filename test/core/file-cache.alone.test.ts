@@ -10,7 +10,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { namesIn, readIfThere, readUnlessUnchanged } from '../../src/core/file-access.js';
+import { namesIn, readIfThere } from '../../src/core/file-access.js';
+import { readUnlessUnchanged } from '../../src/core/file-cache.js';
 import { createPersonas } from '../../src/groups/personas.js';
 import { groupsFolder, listeningLog, memoryIn } from '../groups/support.js';
 

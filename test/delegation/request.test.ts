@@ -1,8 +1,9 @@
 /** What stands in the request with which an agent begins. */
 import { expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
-import type { Clipboard, Skill, Skills, Workspace } from '../../src/core/persona.js';
+import type { Skill, Skills } from '../../src/core/skills.js';
 import { type Agents, planText, type Task } from '../../src/core/task.js';
+import type { Clipboard, Workspace } from '../../src/core/workspace.js';
 import { openingRequest } from '../../src/delegation/request.js';
 
 const NO_PLAN = { goal: 'go', request: { messages: [], plan: null, artifacts: [], memory: [], viap: null } };

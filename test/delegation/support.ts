@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import type { ArtifactRef, Artifacts } from '../../src/core/artifacts.js';
 import { createZone } from '../../src/core/dates.js';
 import type { RoomId } from '../../src/core/ids.js';
-import type { Clipboard, Personas, Skills, Workspace } from '../../src/core/persona.js';
+import type { Personas } from '../../src/core/persona.js';
+import type { Skills } from '../../src/core/skills.js';
 import type { Store } from '../../src/core/store.js';
 import type {
   AgentDefinition,
@@ -18,6 +19,7 @@ import type {
   WorkAsk,
   WorkEnd,
 } from '../../src/core/task.js';
+import type { Clipboard, Workspace } from '../../src/core/workspace.js';
 import type { TaskServices } from '../../src/delegation/end.js';
 import { createRunner, type Runner } from '../../src/delegation/runner.js';
 import { createFollowers, createTasks } from '../../src/delegation/tasks.js';

@@ -1,8 +1,7 @@
 /** The pure parts: texts cut and batched, answers and jobs read, vectors made comparable, documents in the queue. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cutAt } from '../../src/core/cut.js';
-import { estimateTokens } from '../../src/core/model.js';
+import { cutAt, estimateTokens } from '../../src/core/cut.js';
 import { asVector, fitting, inBatches, MOST_TOKENS, toUnit } from '../../src/embedding/embedder.js';
 import {
   readJob,

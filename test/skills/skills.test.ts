@@ -3,7 +3,7 @@ import { chmod, mkdir, mkdtemp, rm, symlink, utimes, writeFile } from 'node:fs/p
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Skills } from '../../src/core/persona.js';
+import type { Skills } from '../../src/core/skills.js';
 import { createSkills, type SkillHost, systemHost } from '../../src/skills/skills.js';
 import { quietLog } from '../harness/quiet.js';
 

@@ -5,18 +5,12 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ZodType } from 'zod';
 import type { Config } from '../../src/config.js';
+import type { AgentPlace, Authorisation } from '../../src/core/authorisation.js';
 import type { Archives } from '../../src/core/chat-record.js';
 import { locks } from '../../src/core/concurrency.js';
 import { originOfNotes } from '../../src/core/origin.js';
 import { type AgentSpace, type Agents, BOARD_CHAT } from '../../src/core/task.js';
-import {
-  type AgentPlace,
-  type AnyTool,
-  type Authorisation,
-  TOOL_GROUPS,
-  type ToolContext,
-  type TurnKind,
-} from '../../src/core/tool.js';
+import { type AnyTool, TOOL_GROUPS, type ToolContext, type TurnKind } from '../../src/core/tool.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
 import { agentMemoryTools } from '../../src/tools/agent-memory.js';
 import { authorise, mayActAnywhere } from '../../src/tools/authorise.js';

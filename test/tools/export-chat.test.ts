@@ -1,9 +1,10 @@
 /** The tool that sends a chat as a file: whose, to whom, and what it is asked wrongly. */
 import { describe, expect, test } from 'vitest';
 import { ZodType, z } from 'zod';
+import type { Authorisation } from '../../src/core/authorisation.js';
 import type { ChatExports } from '../../src/core/chat-record.js';
 import { createZone } from '../../src/core/dates.js';
-import type { Authorisation, SideMessage, ToolContext } from '../../src/core/tool.js';
+import type { SideMessage, ToolContext } from '../../src/core/tool.js';
 import { exportChat } from '../../src/tools/sending.js';
 import { askerWho } from '../harness/asker.js';
 import { quietLog } from '../harness/quiet.js';

@@ -4,17 +4,12 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ZodType, z } from 'zod';
+import type { Asker, Authorisation } from '../../src/core/authorisation.js';
 import { Fault } from '../../src/core/errors.js';
+import { seenKey } from '../../src/core/ids.js';
 import type { Cause, SeenTier } from '../../src/core/memory.js';
 import { escaped } from '../../src/core/origin.js';
-import {
-  type AnyTool,
-  type Asker,
-  type Authorisation,
-  seenKey,
-  type ToolContext,
-  type ToolResult,
-} from '../../src/core/tool.js';
+import type { AnyTool, ToolContext, ToolResult } from '../../src/core/tool.js';
 import { memoryTools } from '../../src/tools/memory.js';
 import { memoryIn, versionShelf } from '../groups/support.js';
 import { askerWho } from '../harness/asker.js';

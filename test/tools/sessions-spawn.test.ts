@@ -1,8 +1,9 @@
 /** `sessions_spawn`: who may hand a task to an agent, with what, and what of it stands in the journal. */
 import { describe, expect, test } from 'vitest';
 import { ZodType, z } from 'zod';
+import type { Authorisation } from '../../src/core/authorisation.js';
 import type { Delegation } from '../../src/core/task.js';
-import type { Authorisation, ToolContext } from '../../src/core/tool.js';
+import type { ToolContext } from '../../src/core/tool.js';
 import { sessionsSpawn } from '../../src/tools/sessions-spawn.js';
 import { askerWho } from '../harness/asker.js';
 import { quietLog } from '../harness/quiet.js';

@@ -2,7 +2,8 @@
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, test } from 'vitest';
-import { addedLines, lineKey, type Origins, spacePath, workspacePath } from '../../src/core/origin.js';
+import { addedLines, lineKey } from '../../src/core/lines.js';
+import { type Origins, spacePath, workspacePath } from '../../src/core/origin.js';
 import type { AnyTool, ToolContext } from '../../src/core/tool.js';
 import { editFile, writeFile } from '../../src/tools/files/read-write.js';
 import { createPromptFiles } from '../../src/workspace/shown.js';

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import type { ModelRequest } from '../../src/core/model.js';
-import type { Skill } from '../../src/core/persona.js';
+import type { Skill } from '../../src/core/skills.js';
 import type { AnyTool } from '../../src/core/tool.js';
 import { manualClock } from '../fakes/clock.js';
 import { sharedPrefix } from '../fakes/shared-prefix.js';

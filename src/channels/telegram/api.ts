@@ -11,14 +11,8 @@ import { LRUCache } from 'lru-cache';
 import { type Clock, withDeadline } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
-import {
-  MOST_DOCUMENT_BYTES,
-  NOT_PACKED,
-  type Outward,
-  ProxyRefusal,
-  unpacked,
-  wholeOf,
-} from '../../core/network.js';
+import { MOST_DOCUMENT_BYTES, type Outward, ProxyRefusal } from '../../core/network.js';
+import { NOT_PACKED, unpacked, wholeOf } from '../../core/response-body.js';
 import { backoffMs } from '../kit/supervise.js';
 import { type BotCredentials, type CallFailure, failureOf, HeldBack, TransportError } from './failure.js';
 import { MAX_TEXT, type SendRequest } from './outbound.js';

@@ -1,5 +1,5 @@
 /** `/skills`: lists the skills, for owners also the skipped ones; `/skill`: uses one. */
-import type { SkillProblem } from '../../core/persona.js';
+import type { SkillProblem } from '../../core/skills.js';
 import { code, oneLine } from '../quoting.js';
 import { canLoad, SKILL, skillFor } from '../skill-asked.js';
 import { type ChatCommand, changesNothing } from './command.js';

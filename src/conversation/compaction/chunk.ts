@@ -1,15 +1,10 @@
 /** The content of one memory flush: the whole window, or as much as fits; and where a window may be cut. */
-import { cutAt, cutWithMarker } from '../../core/cut.js';
+import { cutAt, cutWithMarker, estimateTokens } from '../../core/cut.js';
 import type { PersonaId } from '../../core/ids.js';
-import { estimateTokens, type ModelMessage } from '../../core/model.js';
+import type { ModelMessage } from '../../core/model.js';
 import { element, escaped } from '../../core/origin.js';
-import {
-  type HeardMessage,
-  isAfter,
-  type Position,
-  type Span,
-  type ViewRecord,
-} from '../../core/transcript.js';
+import { isAfter, type Position } from '../../core/position.js';
+import type { HeardMessage, Span, ViewRecord } from '../../core/transcript.js';
 import { historyEntries, type Perspective, type Shortening } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';
 import { presentIn } from '../participants.js';

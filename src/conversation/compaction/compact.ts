@@ -6,20 +6,12 @@
 import { createHash } from 'node:crypto';
 import type { ArchiveHead } from '../../core/chat-record.js';
 import { OVER } from '../../core/clock.js';
+import { estimateTokens } from '../../core/cut.js';
 import { roomParts } from '../../core/ids.js';
-import { estimateTokens } from '../../core/model.js';
 import { memoryPath } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
-import {
-  BEGINNING,
-  END,
-  type HeardMessage,
-  isAfter,
-  type Position,
-  type Span,
-  type ViewRecord,
-  wordsBy,
-} from '../../core/transcript.js';
+import { BEGINNING, END, isAfter, type Position } from '../../core/position.js';
+import { type HeardMessage, type Span, type ViewRecord, wordsBy } from '../../core/transcript.js';
 import { historyEntries } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';
 import type { MeteredModel, Services, Subject } from '../services.js';

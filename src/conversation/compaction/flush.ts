@@ -4,17 +4,12 @@
  * flush cursor. Messages that left without one are archived, and their flush stays pending until the model works again.
  */
 
+import { estimateTokens } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
-import { estimateTokens } from '../../core/model.js';
+import { isAfter, type Position } from '../../core/position.js';
 import { backoff } from '../../core/retry.js';
 import type { AnyTool, ToolResult, Wait } from '../../core/tool.js';
-import {
-  type ArchivedSpan,
-  isAfter,
-  type Position,
-  type Step,
-  type ViewRecord,
-} from '../../core/transcript.js';
+import type { ArchivedSpan, Step, ViewRecord } from '../../core/transcript.js';
 import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';

@@ -2,9 +2,8 @@
  * The summary of messages that left a persona's window: short and structured, made by the model from the previous
  * summary and these messages. It only supports the conversation; lasting memory is in the files.
  */
-import { cutAt, cutWithMarker } from '../../core/cut.js';
+import { cutAt, cutWithMarker, estimateTokens } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
-import { estimateTokens } from '../../core/model.js';
 import { block, element, elementAround, nameInPrompt } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
 import type { Span, Step, ViewRecord } from '../../core/transcript.js';

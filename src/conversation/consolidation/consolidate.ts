@@ -2,14 +2,16 @@
  * Consolidates one persona's memory: a model rewrites a draft of its tiers, using only the memory tools. The checked
  * draft replaces all tiers at once, unless they changed meanwhile. The old text is kept as versions, undone together.
  */
-import { cutAt } from '../../core/cut.js';
-import { localMidnight, type Zone } from '../../core/dates.js';
+import { cutAt, estimateTokens } from '../../core/cut.js';
+import type { Zone } from '../../core/dates.js';
 import { describe } from '../../core/errors.js';
+import { seenKey } from '../../core/ids.js';
 import type { Memory, MemoryOwner, Tier } from '../../core/memory.js';
-import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
+import type { ModelMessage, Usage } from '../../core/model.js';
+import { localMidnight } from '../../core/moments.js';
 import { fenced, nameInPrompt } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
-import { seenKey, type ToolSet } from '../../core/tool.js';
+import type { ToolSet } from '../../core/tool.js';
 import { broughtBy, wordFinder } from '../commands/memory-lines.js';
 import { journalOnly } from '../compaction/subject.js';
 import { askerOf } from '../rights.js';

@@ -1,12 +1,14 @@
 /** Step 4 of the route: builds a turn's request from knowledge, summary, window, and the messages to answer. */
+
+import { type Authorisation, isOwnersOrder } from '../../core/authorisation.js';
 import type { ChatRecord } from '../../core/chat-record.js';
-import { cutWithMarker } from '../../core/cut.js';
+import { cutWithMarker, estimateTokens } from '../../core/cut.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { PromptMemory, SeenTier } from '../../core/memory.js';
-import { estimateTokens, type ModelMessage } from '../../core/model.js';
+import type { ModelMessage } from '../../core/model.js';
 import { block, fenced, UNTRUSTED } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
-import { type Authorisation, isOwnersOrder, type ToolSet } from '../../core/tool.js';
+import type { ToolSet } from '../../core/tool.js';
 import { haveFiles, type StoredMessage, type ViewRecord } from '../../core/transcript.js';
 import { requestTokens, type Services, type WindowSize } from '../services.js';
 import { skillsAsked } from '../skill-asked.js';

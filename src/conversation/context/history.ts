@@ -7,12 +7,12 @@ import type { Zone } from '../../core/dates.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage, ToolCall } from '../../core/model.js';
 import { element, elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
+import type { Position } from '../../core/position.js';
 import { TASK_COMPLETED } from '../../core/task.js';
 import {
   type HeardMessage,
   isOfPerson,
   mostInPart,
-  type Position,
   type Step,
   type StoredMessage,
 } from '../../core/transcript.js';

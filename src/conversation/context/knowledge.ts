@@ -4,20 +4,13 @@
  * later changes are placed at the end of the request.
  */
 import type { ChatRecord } from '../../core/chat-record.js';
+import { daysOf } from '../../core/daily-log.js';
 import { weekday } from '../../core/dates.js';
-import type { PersonaId } from '../../core/ids.js';
-import {
-  daysOf,
-  type Memory,
-  type MemoryOwner,
-  type MemorySnapshot,
-  type PromptMemory,
-  type SeenTier,
-  type Tier,
-} from '../../core/memory.js';
+import { type PersonaId, seenKey } from '../../core/ids.js';
+import type { Memory, MemoryOwner, MemorySnapshot, PromptMemory, SeenTier, Tier } from '../../core/memory.js';
 import { block, fenced, type Origin, originOf } from '../../core/origin.js';
 import { type Persona, personaName } from '../../core/persona.js';
-import { seenKey, type ToolSet } from '../../core/tool.js';
+import type { ToolSet } from '../../core/tool.js';
 import { presentIn, userIn } from '../participants.js';
 import type { Services } from '../services.js';
 import type { Perspective } from './history.js';

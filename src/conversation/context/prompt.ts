@@ -7,15 +7,10 @@
 import type { ChatId } from '../../core/ids.js';
 import type { MemoryBudgets, MemorySnapshot } from '../../core/memory.js';
 import { fenced, nameInPrompt, type Origin, originOfNotes, type PromptPiece } from '../../core/origin.js';
-import {
-  catalogueOf,
-  filledIn,
-  hasName,
-  type Persona,
-  type Skill,
-  type WorkspaceShown,
-} from '../../core/persona.js';
+import { filledIn, hasName, type Persona } from '../../core/persona.js';
+import { catalogueOf, type Skill } from '../../core/skills.js';
 import type { AnyTool } from '../../core/tool.js';
+import type { WorkspaceShown } from '../../core/workspace.js';
 
 /** A persona's memory as a prompt shows it. */
 export interface ShownMemory {

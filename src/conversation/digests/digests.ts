@@ -2,10 +2,12 @@
  * Social digests (`digests`): once per period, summarises the conversations that the control chats follow and sends the summary
  * there. The covered period is stored and the event has its own id, so a restart repeats nothing.
  */
+
+import { estimateTokens } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
 import { type ChatId, DEFAULT_PERSONA, type RoomId } from '../../core/ids.js';
 import type { DigestContent, GuppiEvent, SaidWords } from '../../core/journal.js';
-import { estimateTokens, type ModelRequest } from '../../core/model.js';
+import type { ModelRequest } from '../../core/model.js';
 import { element, elementAround } from '../../core/origin.js';
 import { ownerChats } from '../access.js';
 import { requestTokens, type Services } from '../services.js';

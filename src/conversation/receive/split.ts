@@ -5,8 +5,8 @@
 import { type PersonaId, type RoomId, roomId } from '../../core/ids.js';
 import type { InboundApart } from '../../core/message.js';
 import { personaName } from '../../core/persona.js';
+import { BEGINNING, END } from '../../core/position.js';
 import type { Receipt } from '../../core/receipt.js';
-import { BEGINNING, END } from '../../core/transcript.js';
 import { identifyChat } from '../access.js';
 import { copySpan } from '../compaction/compact.js';
 import { forgetCopies, type Services } from '../services.js';

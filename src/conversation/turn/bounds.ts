@@ -2,8 +2,8 @@
  * Step 5 of the route: limits on the calls of one turn, and when the model has to answer without further calls. Counts come from
  * the stored steps, so they survive a resume. Pure.
  */
-import { cutAt, cutWithMarker } from '../../core/cut.js';
-import { estimateTokens, type ToolCall } from '../../core/model.js';
+import { cutAt, cutWithMarker, estimateTokens } from '../../core/cut.js';
+import type { ToolCall } from '../../core/model.js';
 import { isNestedDeeper, MOST_LEVELS } from '../../core/network.js';
 import type { AnyTool, ToolResult } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';

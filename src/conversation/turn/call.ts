@@ -3,9 +3,9 @@
 import { createHash } from 'node:crypto';
 import { toJSONSchema, ZodType, type z } from 'zod';
 import { redactor } from '../../core/command-env.js';
-import { cutAt } from '../../core/cut.js';
+import { cutAt, estimateTokens } from '../../core/cut.js';
 import { describe, Fault } from '../../core/errors.js';
-import { estimateTokens, type ToolCall, type ToolDescription } from '../../core/model.js';
+import type { ToolCall, ToolDescription } from '../../core/model.js';
 import type { AnyTool, ToolContext, ToolResult, ToolSet, Wait } from '../../core/tool.js';
 import type { Services } from '../services.js';
 import { readArguments, TOO_DEEP, UNREADABLE } from './bounds.js';

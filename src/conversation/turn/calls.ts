@@ -6,7 +6,8 @@
 import { WHOLE_RUN, waitsForCall } from '../../core/access.js';
 import { createMutex } from '../../core/concurrency.js';
 import { Fault } from '../../core/errors.js';
-import { callEntryId, type JournalPlace, type JournalWrite, type Results } from '../../core/journal.js';
+import { callEntryId } from '../../core/ids.js';
+import type { JournalPlace, JournalWrite, Results } from '../../core/journal.js';
 import type { ToolCall } from '../../core/model.js';
 import type { Wait } from '../../core/tool.js';
 import type { Services } from '../services.js';

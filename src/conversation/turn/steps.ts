@@ -4,6 +4,7 @@
  */
 
 import type { AskedCall } from '../../core/access.js';
+import type { Authorisation } from '../../core/authorisation.js';
 import { cutWithMarker } from '../../core/cut.js';
 import type { RoomId } from '../../core/ids.js';
 import type { JournalWrite } from '../../core/journal.js';
@@ -11,7 +12,7 @@ import type { Cause, SeenTier } from '../../core/memory.js';
 import type { ModelMessage, ToolCall } from '../../core/model.js';
 import { elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
-import type { Authorisation, ToolSet, Wait } from '../../core/tool.js';
+import type { ToolSet, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import type { TurnBounds } from './bounds.js';
 import type { RunApproval, Trust } from './taint.js';

@@ -4,9 +4,10 @@
  * commands or leaves the machine. Pure.
  */
 import { askedCallIn } from '../../core/access.js';
+import { isOwnersOrder } from '../../core/authorisation.js';
 import type { ToolCall } from '../../core/model.js';
 import { NEEDS_INSTRUCTION } from '../../core/task.js';
-import { type AnyTool, isOwnersOrder, type Reach, type ToolContext } from '../../core/tool.js';
+import type { AnyTool, Reach, ToolContext } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import { code, oneLine } from '../quoting.js';
 

@@ -1,6 +1,8 @@
 /** Token counts: our estimate for messages, the server's count for requests, and how full they make a persona's window. */
+
+import { estimateTokens } from '../../core/cut.js';
 import type { Metrics } from '../../core/log.js';
-import { estimateTokens, type ModelEvent, type ModelMessage, type Usage } from '../../core/model.js';
+import type { ModelEvent, ModelMessage, Usage } from '../../core/model.js';
 import type { Measured } from '../../core/transcript.js';
 import type { WindowSize } from '../services.js';
 

@@ -3,13 +3,13 @@
  * Owners are asked about the agent's calls, and the run waits for their decision.
  */
 import { type AskedCall, isAboutRun, type NewQuestion } from '../../core/access.js';
+import type { Asker, Authorisation } from '../../core/authorisation.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { Fault } from '../../core/errors.js';
 import { type ChatId, channelOf, DEFAULT_PERSONA, type PersonaId } from '../../core/ids.js';
 import { GATEWAY } from '../../core/journal.js';
 import { personaName } from '../../core/persona.js';
 import { BOARD_CHAT, type Task, type TaskParent, type WorkAsk } from '../../core/task.js';
-import type { Asker, Authorisation } from '../../core/tool.js';
 import { type Asking, questionAbout, reachable, sentence, shownName } from '../approvals.js';
 import { askerOf } from '../rights.js';
 import type { Payer, Services } from '../services.js';

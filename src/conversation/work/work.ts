@@ -5,7 +5,8 @@
  */
 import { type AskedCall, isAboutRun } from '../../core/access.js';
 import { describe, Fault } from '../../core/errors.js';
-import { callEntryId, type JournalWrite } from '../../core/journal.js';
+import { callEntryId } from '../../core/ids.js';
+import type { JournalWrite } from '../../core/journal.js';
 import type { ModelMessage } from '../../core/model.js';
 import { NEEDS_INSTRUCTION, type Work, type WorkAsk, type WorkDone, type WorkEnd } from '../../core/task.js';
 import type { ToolSet } from '../../core/tool.js';

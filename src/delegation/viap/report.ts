@@ -5,10 +5,10 @@
 
 import { isAbsolute, resolve } from 'node:path';
 import * as z from 'zod';
+import type { AgentPlace } from '../../core/authorisation.js';
 import { cutWithMarker } from '../../core/cut.js';
 import type { ToolCall } from '../../core/model.js';
 import { NEEDS_INSTRUCTION } from '../../core/task.js';
-import type { AgentPlace } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import { type FoundFile, findArtifact } from '../place.js';
 import { canonical, parsed, typedIn } from './objects.js';

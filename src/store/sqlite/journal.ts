@@ -3,14 +3,15 @@
  * for it: the outbox entry records the intent, and the journal entry follows when the send ends, when somebody reads
  * the journal, or a moment later. To be called within a transaction, except `sendEnded` and `caughtUp`.
  */
-import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import {
+  type ChatId,
   callEntryId,
   eventIdOf,
-  type GuppiEvent,
-  type JournalWrite,
-  type Results,
-} from '../../core/journal.js';
+  type PersonaId,
+  type RoomId,
+  roomParts,
+} from '../../core/ids.js';
+import type { GuppiEvent, JournalWrite, Results } from '../../core/journal.js';
 import type { Database, Statements } from './connection.js';
 
 /** An unfinished task of a persona; must match the partial index. */

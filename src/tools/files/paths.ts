@@ -20,7 +20,7 @@ import {
 } from '../../core/beneath.js';
 import { sizeInWords } from '../../core/cut.js';
 import { codeOf } from '../../core/file-access.js';
-import type { Skill } from '../../core/persona.js';
+import type { Skill } from '../../core/skills.js';
 import { writeWhole } from '../../core/write-whole.js';
 import { type FileRoots, isWithin, type Quota, type Root, rootOf, SKILLS } from './roots.js';
 

@@ -4,11 +4,11 @@
  */
 import { lstat, mkdir, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
+import type { AgentPlace, Authorisation } from '../../core/authorisation.js';
 import { nameOnDisk } from '../../core/beneath.js';
 import type { PromptFiles } from '../../core/origin.js';
-import type { Skill, Skills } from '../../core/persona.js';
+import type { Skill, Skills } from '../../core/skills.js';
 import { BOARD_CHAT } from '../../core/task.js';
-import type { AgentPlace, Authorisation } from '../../core/tool.js';
 import { mayActAnywhere, type ToolTarget } from '../authorise.js';
 
 export interface ToolFolders {

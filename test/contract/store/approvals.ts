@@ -1,7 +1,8 @@
 /** The store's contract: calls that wait for a person, and entries of the journal that end with their turn. */
 import { describe, expect, it } from 'vitest';
 import { type AskedCall, offerKeyOf, waitsForCall } from '../../../src/core/access.js';
-import { callEntryId, type JournalWrite, type MattTurn } from '../../../src/core/journal.js';
+import { callEntryId } from '../../../src/core/ids.js';
+import type { JournalWrite, MattTurn } from '../../../src/core/journal.js';
 import type { CommandEffect, Store } from '../../../src/core/store.js';
 import type { Step } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';

@@ -4,7 +4,8 @@
  */
 import { describe, expect, it } from 'vitest';
 import { type AskedCall, type NewQuestion, offerKeyOf, waitsForCall } from '../../../src/core/access.js';
-import { callEntryId, type GuppiEvent, type JournalWrite } from '../../../src/core/journal.js';
+import { callEntryId } from '../../../src/core/ids.js';
+import type { GuppiEvent, JournalWrite } from '../../../src/core/journal.js';
 import { phraseOf } from '../../../src/core/phrase.js';
 import type { Receipt } from '../../../src/core/receipt.js';
 import type { CommandEffect, Store } from '../../../src/core/store.js';

@@ -1,7 +1,7 @@
 /** The store's contract: the journal. Entries come with what they tell of, in one transaction, and are ended once. */
 import { describe, expect, it } from 'vitest';
+import { callEntryId } from '../../../src/core/ids.js';
 import type { JournalEntry, JournalWrite, MattTurn, Results } from '../../../src/core/journal.js';
-import { callEntryId } from '../../../src/core/journal.js';
 import type { CommandEffect } from '../../../src/core/store.js';
 import type { Step } from '../../../src/core/transcript.js';
 import { ENTRY } from '../../harness/journal-shapes.js';

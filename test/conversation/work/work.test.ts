@@ -1,9 +1,10 @@
 /** One request to an agent: the same loop as a turn, on record, paid for, and ended by whatever ends it. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { toolSet } from '../../../src/conversation/turn/call.js';
+import type { Authorisation } from '../../../src/core/authorisation.js';
 import type { GuppiEvent } from '../../../src/core/journal.js';
 import type { ModelMessage } from '../../../src/core/model.js';
-import type { Authorisation, ToolContext, TurnKind } from '../../../src/core/tool.js';
+import type { ToolContext, TurnKind } from '../../../src/core/tool.js';
 import type { Answer } from '../../harness/conversation.js';
 import { type Desk, desk, done, RULES, tool } from './desk.js';
 

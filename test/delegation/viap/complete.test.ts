@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AgentPlace } from '../../../src/core/tool.js';
+import type { AgentPlace } from '../../../src/core/authorisation.js';
 import type { Step } from '../../../src/core/transcript.js';
 import { completeReport, readReport, type ViapReport } from '../../../src/delegation/viap/report.js';
 import { LEAST_REPORT } from './fixtures.js';

@@ -5,10 +5,10 @@
 import { mkdir, readFile as read, readdir, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { AgentPlace, Authorisation } from '../../../src/core/authorisation.js';
 import { systemClock } from '../../../src/core/clock.js';
 import { createSlots } from '../../../src/core/concurrency.js';
 import { BOARD_CHAT } from '../../../src/core/task.js';
-import type { AgentPlace, Authorisation } from '../../../src/core/tool.js';
 import { glob, grep } from '../../../src/tools/files/find.js';
 import { editFile, readFile, writeFile } from '../../../src/tools/files/read-write.js';
 import { askerWho } from '../../harness/asker.js';
