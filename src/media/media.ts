@@ -264,7 +264,7 @@ function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> 
   });
 }
 
-const MOST_BYTES_AT_ONCE = 48_000_000;
+const MOST_BYTES_AT_ONCE = 32_000_000;
 
 interface MediaOptions extends TakeOptions {
   /** Called with the size of each large file released from memory. */
