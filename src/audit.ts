@@ -16,7 +16,7 @@ import {
   shownLine,
   verifyAudit,
 } from './operating/audit-read.js';
-import { createRedactor } from './operating/log.js';
+import { createRedactor } from './operating/redact.js';
 import { hiddenInLogs, isSecretOption } from './secrets.js';
 
 export interface AuditOptions extends AuditFilter {

@@ -11,7 +11,7 @@ import type { TaskGiver } from './delegation/place.js';
 import type { Runner } from './delegation/runner.js';
 import { startJobs } from './jobs/clock.js';
 import { trimMedia } from './media/files.js';
-import { jobGauge, sizeGauges } from './operating/metrics.js';
+import { jobGauge, sizeGauges } from './operating/metrics-text.js';
 import { startUpkeep } from './operating/upkeep.js';
 import { collectSooner } from './operating/v8.js';
 import type { Parts } from './parts.js';
@@ -74,10 +74,7 @@ async function startListener(parts: Parts, tasks: TaskWiring): Promise<() => Pro
     ...config.board,
     // Only platforms count: closing the terminal does not make the gateway unready.
     ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
-    metrics: async () => ({
-      body: await metrics.render([...sizeGauges(await sizes()), jobGauge(await store.jobStates())]),
-      contentType: metrics.contentType,
-    }),
+    metrics: async () => metrics.render([...sizeGauges(await sizes()), jobGauge(await store.jobStates())]),
     webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
     tasks: await tasks.forPrograms(),
     workspace,

@@ -9,7 +9,6 @@ import type * as z from 'zod';
 import type { Camel, Streaming } from './channels/kit/descriptor.js';
 import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys, laterKeys } from './config-keys.js';
-import type { Services, Settings } from './conversation/services.js';
 import type { AccessRules } from './core/access.js';
 import { printableLine } from './core/cut.js';
 import { describe, Fault } from './core/errors.js';
@@ -316,54 +315,6 @@ export function camel<Section extends object>(section: Section): Camel<Section> 
 /** A misspelt rule in `access` or `channels.<name>.access` must not be ignored. */
 function isUnderAccess([first, second, third, fourth]: string[]): boolean {
   return first === 'access' ? second !== undefined : third === 'access' && fourth !== undefined;
-}
-
-// The configuration in the form that the message route needs.
-
-const HOUR_MS = 3_600_000;
-const MINUTE_MS = 60_000;
-
-export function settingsOf(config: Config): Settings {
-  return {
-    maxOutputTokens: config.model.maxOutputTokens,
-    maxToolRounds: config.model.maxToolRounds,
-    choices: config.model.choices,
-    ...config.conversation,
-    natural: config.personas.natural,
-    callLimits: config.limits,
-    approvalMs: config.approvals.minutes * MINUTE_MS,
-    caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
-    limits: config.limits,
-    announce: config.memory.announce ?? null,
-    // In a direct chat, its person may change whatever an administrator may in a group.
-    tier1By: config.memory.tier1By ?? ('administrators' as const),
-    // The offline model would only damage memory.
-    consolidation:
-      config.memory.consolidate && config.model.server !== null
-        ? { tokens: config.memory.consolidateTokens, memoryChars: config.memory.longTermMaxChars }
-        : null,
-    maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
-  };
-}
-
-type ChannelSettings = Pick<Services, 'rulesFor' | 'labelOf' | 'streams'>;
-
-export function channelSettingsOf({ channels }: Config): ChannelSettings {
-  const configured: Record<string, (typeof channels)[keyof typeof channels] | undefined> = { ...channels };
-
-  /** Throws for an unconfigured channel: without access rules, it would admit nobody. */
-  function optionsOf(name: string) {
-    const options = configured[name];
-    if (!options)
-      throw new Fault('internal', `channel ${name} is not configured, but a message came from it`);
-    return options;
-  }
-
-  return {
-    rulesFor: (channel) => optionsOf(channel).access,
-    labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
-    streams: (channel) => optionsOf(channel).streaming !== 'off',
-  };
 }
 
 /** The models that a persona's file for another program may name; absent without a model server. */

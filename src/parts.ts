@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createArtifacts } from './artifacts/artifacts.js';
 import { createExports } from './chat-export/files.js';
-import { type Config, channelSettingsOf, modelsFor, settingsOf } from './config.js';
+import { type Config, modelsFor } from './config.js';
 import { createJobAccess } from './conversation/access.js';
 import { systemClock } from './core/clock.js';
 import { locks } from './core/concurrency.js';
@@ -32,8 +32,8 @@ import { createImageDecoder, createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { secretsIn } from './models/redact.js';
 import { takeLock } from './operating/lock.js';
-import { createRedactor } from './operating/log.js';
-import { createMetrics, createSizes } from './operating/metrics.js';
+import { createMetrics, createSizes } from './operating/metrics-text.js';
+import { createRedactor } from './operating/redact.js';
 import { createCollector } from './operating/v8.js';
 import {
   agentsFolderOf,
@@ -57,6 +57,7 @@ import {
   createStream,
   createTranscriberOf,
 } from './servers.js';
+import { channelSettingsOf, settingsOf } from './settings.js';
 import { createSkills, systemHost } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createAgents } from './workspace/agents.js';

@@ -8,10 +8,12 @@ import { Fault } from './core/errors.js';
 import type { TurnInStore } from './core/journal.js';
 import type { Log } from './core/log.js';
 import { secretsIn } from './models/redact.js';
-import { createLog, createRedactor } from './operating/log.js';
+import { createLog } from './operating/log.js';
+import { createRedactor } from './operating/redact.js';
 import { recordsFolderOf } from './paths.js';
 import { type AskedAgain, askAgain } from './replay/again.js';
-import { recordsOf, WRITTEN_WITHIN_MS } from './replay/records.js';
+import { recordsOf } from './replay/files.js';
+import { WRITTEN_WITHIN_MS } from './replay/records.js';
 import {
   type Redacting,
   redacted,

@@ -10,7 +10,7 @@ import type { Log } from './core/log.js';
 import { createOutward } from './network/outward.js';
 import { type DataLock, takeLock, watchLocks } from './operating/lock.js';
 import { createLog, standardError } from './operating/log.js';
-import { createMetrics } from './operating/metrics.js';
+import { createMetrics } from './operating/metrics-text.js';
 import { enterData } from './paths.js';
 import { hasPlatforms, type TerminalSettings } from './platforms.js';
 import { checkPremises } from './premises.js';
@@ -104,7 +104,7 @@ export async function worker(file: string | undefined, version: string, stop: Ab
   const board = await startBoard({
     ...config.board,
     ready: () => ({}),
-    metrics: async () => ({ body: await metrics.render(), contentType: metrics.contentType }),
+    metrics: () => metrics.render(),
     log,
   }).catch((error) => {
     // A gateway on the same machine may be using the port.

@@ -7,26 +7,24 @@ import { join } from 'node:path';
 import type { Config } from './config.js';
 import { systemClock } from './core/clock.js';
 import type { Log, Metrics } from './core/log.js';
-import type { ModelClient, Prices } from './core/model.js';
+import type { ModelClient } from './core/model.js';
 import { TIMES_AN_ANSWER } from './core/network.js';
 import type { Embedder } from './core/recall.js';
 import type { SettingStore, Store } from './core/store.js';
 import type { Stream } from './journal/journal.js';
 import type { McpServers } from './mcp/servers.js';
-import type { OpenAiModelOptions } from './models/openai.js';
 import { createOutward } from './network/outward.js';
-import { createRedactor } from './operating/log.js';
+import { createRedactor } from './operating/redact.js';
 import { secretsOf } from './secrets.js';
+import { modelFacts, pricesOf } from './settings.js';
 
 /** The setting that stores what is learnt of model servers. */
 export const SERVER_WAYS = 'model.servers';
 
 export async function createModel(config: Config, store: SettingStore, log: Log): Promise<ModelClient> {
-  const { server, fallbacks, choices, maxOutputTokens, timeoutSeconds } = config.model;
+  const { server, fallbacks, images, maxOutputTokens, timeoutSeconds } = config.model;
   if (!server) return (await import('./models/offline.js')).createOfflineModel();
-  const outward = createOutward(config.network.proxies);
-  const { createOpenAiModel } = await import('./models/openai.js');
-  const { withFallbacks } = await import('./models/openai.js');
+  const { createOpenAiModel, withFallbacks } = await import('./models/openai.js');
   const { createServerWays } = await import('./models/server-ways.js');
   const storage = {
     load: () => store.setting(SERVER_WAYS),
@@ -34,39 +32,22 @@ export async function createModel(config: Config, store: SettingStore, log: Log)
   };
   const ways = createServerWays(storage, log);
   await ways.refresh();
-  const client = (
-    each: OpenAiModelOptions['server'],
-    known: Pick<OpenAiModelOptions, 'contextTokens' | 'prices'>,
-  ) =>
-    createOpenAiModel({
-      server: each,
-      ...known,
-      ways,
-      images: config.model.images,
-      maxOutputTokens,
-      timeoutSeconds,
-      answerBytes: config.limits.answerBytes,
-      outward,
-      clock: systemClock,
-      log,
-    });
-  const choice = (name: string) => choices.find((each) => each.name === name);
-  const first = client(server, {
-    contextTokens: (name) => choice(name)?.contextTokens ?? config.model.contextTokens,
-    // A model without prices of its own is not free: it costs what the main model does.
-    prices: (name) => pricesOf(choice(name) ?? {}) ?? pricesOf(config.model),
+  const shared = {
+    ways,
+    images,
+    maxOutputTokens,
+    timeoutSeconds,
+    answerBytes: config.limits.answerBytes,
+    outward: createOutward(config.network.proxies),
+    clock: systemClock,
+    log,
+  };
+  const first = createOpenAiModel({ server, ...modelFacts(config), ...shared });
+  const others = fallbacks.map((each) => {
+    const facts = { contextTokens: () => each.contextTokens ?? null, prices: () => pricesOf(each) };
+    return createOpenAiModel({ server: each, ...facts, ...shared });
   });
-  const others = fallbacks.map((each) =>
-    client(each, { contextTokens: () => each.contextTokens ?? null, prices: () => pricesOf(each) }),
-  );
   return withFallbacks(first, others, log);
-}
-
-/** null if neither is set; if only one is, the other is 0. */
-function pricesOf(set: { inputPrice?: number | undefined; outputPrice?: number | undefined }): Prices | null {
-  const { inputPrice, outputPrice } = set;
-  if (inputPrice === undefined && outputPrice === undefined) return null;
-  return { input: inputPrice ?? 0, output: outputPrice ?? 0 };
 }
 
 /** Transcribes voice notes; null if none is configured. */

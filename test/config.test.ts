@@ -8,7 +8,7 @@ import * as z from 'zod';
 import { loadConfig } from '../src/config.js';
 import { configKeys } from '../src/config-keys.js';
 import { Fault } from '../src/core/errors.js';
-import { createRedactor } from '../src/operating/log.js';
+import { createRedactor } from '../src/operating/redact.js';
 import { hiddenInLogs, isSecretOption, secretsOf } from '../src/secrets.js';
 
 const BOT = '123456789:AAF-abcdefghijklmnopqrstuvwxyz_0123';

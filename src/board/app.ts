@@ -33,7 +33,8 @@ export interface AppOptions {
   token: string | null;
   /** The state of every configured channel, by name. */
   ready(): Record<string, ChannelStatus>;
-  metrics(): Promise<{ body: string; contentType: string }>;
+  /** In Prometheus text format. */
+  metrics(): Promise<string>;
   webhook?: Webhook | undefined;
   /** An absent part is neither offered nor described. */
   tasks?: Tasks | undefined;
@@ -67,6 +68,8 @@ export function routes(options: AppOptions, closing: AbortSignal): BoardApi {
   if (webhook) addWebhook(api, webhook);
   return api;
 }
+
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 const Ready = z.strictObject({
   status: z.enum(['ready', 'not ready']),
@@ -129,10 +132,7 @@ function addState(api: BoardApi, options: AppOptions): void {
       summary: 'Metrics, in the format of Prometheus.',
       responses: { ...commonAnswers(), 200: media('As they are now.', 'text/plain') },
     }),
-    async () => {
-      const { body, contentType } = await options.metrics();
-      return replyWith(200, body, { 'Content-Type': contentType });
-    },
+    async () => replyWith(200, await options.metrics(), { 'Content-Type': METRICS_TYPE }),
   );
 }
 

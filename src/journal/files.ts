@@ -1,21 +1,17 @@
 /**
- * The journal's files, written from the store: `working.log` has the newest and all pending entries, `archive/` the
- * others, one file per day (UTC). `working.log` is never read back; an archived line is rewritten only when its words
- * are forgotten.
+ * `data/working.log`, written from the store: the newest and all pending entries, one line each. It is never read back;
+ * the others are in the archive.
  */
-import { mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cutAt, printableJson } from '../core/cut.js';
-import { isMissing } from '../core/file-access.js';
 import type { JournalEntry, JournalStore, Unfiled } from '../core/journal.js';
-import { PRIVATE, removeLeftOvers, writeWhole } from '../core/write-whole.js';
+import { removeLeftOvers, writeWhole } from '../core/write-whole.js';
+import { JournalArchive, textOf } from './archive.js';
 
 const FILE = 'working.log';
 const NEWEST = 200;
 /** Entries archived per write. */
 const MOST_MOVED = 500;
-const DAY_MS = 86_400_000;
-const DAY_FILE = /^(\d{4}-\d{2}-\d{2})\.jsonl$/;
 /** Characters of one text; other values that are longer as JSON become text. */
 const MOST_CHARS = 20_000;
 /** Values nested deeper become text. */
@@ -29,151 +25,87 @@ interface JournalLine {
   text: string;
 }
 
-export function createJournalFiles(store: JournalStore, folder: string, redact: (text: string) => string) {
-  const archive = createArchive(join(folder, 'archive'));
+export class WorkingLog {
+  readonly archive: JournalArchive;
   /** The lines in `working.log` by entry number; null if unknown. */
-  let written: Map<number, JournalLine> | null = null;
+  private written: Map<number, JournalLine> | null = null;
   /** Watermark: no entry read so far has changed since. */
-  let seen: number | null = null;
+  private seen: number | null = null;
+
+  constructor(
+    private readonly store: JournalStore,
+    private readonly folder: string,
+    private readonly redact: (text: string) => string,
+  ) {
+    this.archive = new JournalArchive(join(folder, 'archive'));
+  }
 
   /** Returns whether there is more to archive. */
-  async function write(): Promise<boolean> {
-    const all = await store.unfiled(seen);
+  async write(): Promise<boolean> {
+    const all = await this.store.unfiled(this.seen);
     const stale = all.filter(({ isStale }) => isStale);
     const current = all.filter(({ isStale }) => !isStale);
     const old = current.slice(0, Math.max(0, current.length - NEWEST));
     const leaving = old.filter(({ isPending }) => !isPending);
     const moving = [...stale, ...leaving].slice(0, MOST_MOVED);
     const shown = current.filter((one) => !leaving.includes(one));
-    const lines = await linesFor([...moving, ...shown]);
-    // The archive first: an entry may be in both files, but never in neither.
-    await archive.put(
-      moving.flatMap(({ n, isStale }) => {
-        const line = lines.get(n);
-        return line ? [{ ...line, isStale }] : [];
-      }),
-    );
-    try {
-      await writeWorkingLog(shown, lines);
-      if (moving.length > 0) await store.filed(moving);
-    } catch (error) {
-      archive.distrust();
-      throw error;
-    }
-    seen = all.reduce((newest, { changed }) => Math.max(newest, changed), seen ?? 0);
+    const lines = await this.linesFor([...moving, ...shown]);
+    if (moving.length === 0) await this.show(shown, lines);
+    else await this.move(moving, lines, () => this.show(shown, lines));
+    this.seen = all.reduce((newest, { changed }) => Math.max(newest, changed), this.seen ?? 0);
     return stale.length + leaving.length > moving.length;
   }
 
-  async function linesFor(wanted: Unfiled[]): Promise<Map<number, JournalLine>> {
+  /** The archive first: an entry may be in both files, but never in neither. */
+  private async move(
+    moving: Unfiled[],
+    lines: ReadonlyMap<number, JournalLine>,
+    show: () => Promise<void>,
+  ): Promise<void> {
+    const entries = moving.flatMap(({ n, isStale }) => {
+      const line = lines.get(n);
+      return line ? [{ ...line, isStale }] : [];
+    });
+    await this.archive.put(entries);
+    try {
+      await show();
+      await this.store.filed(moving);
+    } catch (error) {
+      this.archive.distrust();
+      throw error;
+    }
+  }
+
+  private async linesFor(wanted: Unfiled[]): Promise<Map<number, JournalLine>> {
     const found = new Map<number, JournalLine>();
     for (const { n, changed, entry } of wanted) {
-      const known = written?.get(n);
+      const known = this.written?.get(n);
       if (known?.changed === changed) found.set(n, known);
-      else if (entry !== null) found.set(n, lineFor(entry, changed));
+      else if (entry !== null) found.set(n, this.lineFor(entry, changed));
     }
     const missing = wanted.filter(({ n }) => !found.has(n));
     if (missing.length === 0) return found;
-    const fetched = await store.entriesAt(missing.map(({ n }) => n));
-    for (const { n, changed, entry } of fetched) found.set(n, lineFor(entry, changed));
+    const fetched = await this.store.entriesAt(missing.map(({ n }) => n));
+    for (const { n, changed, entry } of fetched) found.set(n, this.lineFor(entry, changed));
     return found;
   }
 
-  function lineFor(entry: JournalEntry, changed: number): JournalLine {
+  private lineFor(entry: JournalEntry, changed: number): JournalLine {
     const at = entry.type === 'MattTurn' ? entry.timestamp_intent : entry.timestamp_event;
-    return { id: entry.id, day: at.slice(0, 10), changed, text: lineOf(entry, redact) };
+    return { id: entry.id, day: at.slice(0, 10), changed, text: lineOf(entry, this.redact) };
   }
 
-  async function writeWorkingLog(shown: Unfiled[], lines: ReadonlyMap<number, JournalLine>): Promise<void> {
-    const isSame = ({ n, changed }: Unfiled) => written?.get(n)?.changed === changed;
-    if (shown.length === written?.size && shown.every(isSame)) return;
-    if (written === null) await removeLeftOvers(folder, (name) => name === FILE);
+  private async show(shown: Unfiled[], lines: ReadonlyMap<number, JournalLine>): Promise<void> {
+    const isSame = ({ n, changed }: Unfiled) => this.written?.get(n)?.changed === changed;
+    if (shown.length === this.written?.size && shown.every(isSame)) return;
+    if (this.written === null) await removeLeftOvers(this.folder, (name) => name === FILE);
     const next = new Map<number, JournalLine>();
     for (const { n } of shown) {
       const line = lines.get(n);
       if (line) next.set(n, line);
     }
-    await writeWhole(join(folder, FILE), textOf([...next.values()]));
-    written = next;
-  }
-
-  return { write, prune: archive.prune };
-}
-
-type Archived = JournalLine & {
-  /** Its archived line is out of date. */
-  isStale: boolean;
-};
-
-function createArchive(folder: string) {
-  /** Files safe to append to: only complete lines, and none of an entry yet to be archived. */
-  const trusted = new Set<string>();
-
-  async function append(file: string, lines: Archived[]): Promise<void> {
-    const handle = await open(file, 'a', PRIVATE);
-    try {
-      await handle.appendFile(textOf(lines));
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  }
-
-  /** After a crash, a line may be torn, or archived without the store knowing. */
-  async function rewrite(file: string, lines: Archived[]): Promise<void> {
-    const added = new Map(lines.map((line) => [line.id, line]));
-    const before = await readFile(file, 'utf8').catch((error) => {
-      if (isMissing(error)) return '';
-      throw error;
-    });
-    const kept = before.split('\n').flatMap((text) => {
-      const id = idIn(text);
-      const newer = id === null ? undefined : added.get(id);
-      if (newer === undefined) return id === null ? [] : [{ text }];
-      added.delete(newer.id);
-      return [newer];
-    });
-    // A stale line that is absent was removed with an older file.
-    const fresh = [...added.values()].filter(({ isStale }) => !isStale);
-    await writeWhole(file, textOf([...kept, ...fresh]));
-  }
-
-  return {
-    async put(entries: readonly Archived[]): Promise<void> {
-      if (entries.length === 0) return;
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      for (const day of new Set(entries.map((entry) => entry.day))) {
-        const lines = entries.filter((entry) => entry.day === day);
-        const file = join(folder, `${day}.jsonl`);
-        const isPlain = trusted.delete(file) && lines.every(({ isStale }) => !isStale);
-        await (isPlain ? append(file, lines) : rewrite(file, lines));
-        trusted.add(file);
-      }
-    },
-
-    distrust: () => trusted.clear(),
-
-    /** Removes the files of days that ended before `before`. */
-    async prune(before: number): Promise<void> {
-      for (const name of await readdir(folder).catch(() => [])) {
-        const day = DAY_FILE.exec(name)?.[1];
-        if (day === undefined || Date.parse(day) + DAY_MS >= before) continue;
-        await rm(join(folder, name), { force: true });
-      }
-    },
-  };
-}
-
-function textOf(lines: readonly { text: string }[]): string {
-  return lines.map(({ text }) => `${text}\n`).join('');
-}
-
-/** null if the line is not an entry. */
-function idIn(line: string): string | null {
-  try {
-    const { id } = JSON.parse(line);
-    return typeof id === 'string' ? id : null;
-  } catch {
-    return null;
+    await writeWhole(join(this.folder, FILE), textOf([...next.values()]));
+    this.written = next;
   }
 }
 

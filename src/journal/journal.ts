@@ -1,26 +1,19 @@
 /**
  * Updates the journal's files and stream from the store, in the background: no message or tool call waits for them.
- * Among the processes on one `data_dir`, the holder of the lock writes. A failed write is made up for later, because
- * the store knows what is missing.
+ * Among the processes on one `data_dir`, the holder of the lock writes. The store knows what a failed write is missing.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import { createMutex } from '../core/concurrency.js';
 import { describe } from '../core/errors.js';
-import type { JournalFiles, JournalStore } from '../core/journal.js';
+import type { JournalStore } from '../core/journal.js';
 import type { Log } from '../core/log.js';
-import { createJournalFiles } from './files.js';
+import { WorkingLog } from './files.js';
 
 /** A copy of the entries besides the files. */
 export interface Stream {
   /** Adds the missing entries; throws if the stream cannot be reached. */
   catchUp(signal: AbortSignal): Promise<void>;
   close(): void;
-}
-
-export interface Journal extends JournalFiles {
-  /** Resolves when the files are up to date, or after a failure to write them, which is logged. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
 }
 
 export interface JournalOptions {
@@ -35,6 +28,8 @@ export interface JournalOptions {
   clock: Clock;
   log: Log;
 }
+
+export type Journal = ReturnType<typeof createJournal>;
 
 /** Debounce: several changes in a row become one write. */
 const SETTLE_MS = 200;
@@ -53,26 +48,29 @@ const DAY_MS = 86_400_000;
 /** A projection of the store: written after each change, and retried after a failure. */
 interface Projection {
   name: string;
-  write(): Promise<void>;
+  write(signal: AbortSignal): Promise<void>;
   isDue: boolean;
   isFailing: boolean;
   wake(): void;
 }
 
-export function createJournal(options: JournalOptions): Journal {
-  const { store, folder, days, stream, take, redact, clock, log } = options;
-  const files = createJournalFiles(store, folder, redact);
+export function createJournal({ store, folder, days, stream, take, redact, clock, log }: JournalOptions) {
+  const workingLog = new WorkingLog(store, folder, redact);
   const inTurn = createMutex();
   const over = new AbortController();
   let lock: { release(): void } | null = null;
-  let isRunning = false;
-  let loops: Promise<unknown> = Promise.resolve();
+  let loops: Promise<unknown> | null = null;
   let prunedAt = 0;
-  const unwatch: (() => void)[] = [];
-  const ofFiles = projection('working.log', () => inTurn(writeFiles));
-  const ofStream = projection('journal stream in Redis', async () => {
-    if (lock !== null) await stream?.catchUp(over.signal);
-  });
+  let unwatch = () => {};
+  const idle = { isDue: false, isFailing: false, wake: () => {} };
+  const ofFiles: Projection = { name: 'working.log', write: () => inTurn(writeFiles), ...idle };
+  const ofStream: Projection = {
+    name: 'journal stream in Redis',
+    async write(signal) {
+      if (lock !== null) await stream?.catchUp(signal);
+    },
+    ...idle,
+  };
 
   async function writeFiles(): Promise<void> {
     ofFiles.isDue = false;
@@ -81,9 +79,9 @@ export function createJournal(options: JournalOptions): Journal {
     const now = clock.now();
     if (days !== 'never' && now - prunedAt >= DAY_MS) {
       prunedAt = now;
-      await files.prune(now - days * DAY_MS);
+      await workingLog.archive.prune(now - days * DAY_MS);
     }
-    while (await files.write());
+    while (await workingLog.write());
   }
 
   /** The stream has its own loop, so that an outage does not delay the files. */
@@ -97,7 +95,7 @@ export function createJournal(options: JournalOptions): Journal {
       await clock.sleep(SETTLE_MS, over.signal);
       kept.isDue = false;
       const begun = clock.now();
-      const isWritten = await attempt(kept);
+      const isWritten = await attempt(kept, over.signal);
       // The process that holds the lock may end.
       const again = !isWritten ? RETRY_MS : lock === null ? ASK_AGAIN_MS : null;
       if (again !== null) kept.isDue = true;
@@ -106,9 +104,9 @@ export function createJournal(options: JournalOptions): Journal {
     }
   }
 
-  async function attempt(kept: Projection, write = kept.write): Promise<boolean> {
+  async function attempt(kept: Projection, signal: AbortSignal): Promise<boolean> {
     try {
-      await write();
+      await kept.write(signal);
       if (kept.isFailing) log.info({}, `${kept.name} is up to date again`);
       kept.isFailing = false;
     } catch (error) {
@@ -128,40 +126,39 @@ export function createJournal(options: JournalOptions): Journal {
   }
 
   return {
-    async start() {
-      isRunning = true;
-      unwatch.push(store.watchJournal(changed), store.watch(changed));
-      await attempt(ofFiles);
+    /** Resolves when the files are up to date, or after a failure to write them, which is logged. */
+    async start(): Promise<void> {
+      loops = Promise.resolve();
+      const unwatches = [store.watchJournal(changed), store.watch(changed)];
+      unwatch = () => {
+        for (const end of unwatches) end();
+      };
+      await attempt(ofFiles, over.signal);
       changed();
       loops = Promise.all([keep(ofFiles), stream === null ? null : keep(ofStream)]);
     },
 
-    async caughtUp() {
-      if (isRunning) await ofFiles.write();
+    async caughtUp(): Promise<void> {
+      if (loops !== null) await ofFiles.write(over.signal);
     },
 
-    async stop() {
-      for (const end of unwatch) end();
+    async stop(): Promise<void> {
+      unwatch();
       over.abort(OVER);
       changed();
       await loops;
-      if (isRunning) {
-        await attempt(ofFiles);
-        if (stream !== null && lock !== null) {
-          const enough = new AbortController();
-          const last = attempt(ofStream, () => stream.catchUp(enough.signal));
-          await Promise.race([last, clock.sleep(LAST_MS, enough.signal)]);
-          enough.abort(OVER);
+      if (loops !== null) {
+        await attempt(ofFiles, over.signal);
+        const enough = new AbortController();
+        if (stream !== null) {
+          await Promise.race([attempt(ofStream, enough.signal), clock.sleep(LAST_MS, enough.signal)]);
         }
+        enough.abort(OVER);
       }
       stream?.close();
-      isRunning = false;
+      loops = null;
       lock?.release();
       lock = null;
     },
   };
-}
-
-function projection(name: string, write: () => Promise<void>): Projection {
-  return { name, write, isDue: false, isFailing: false, wake: () => {} };
 }

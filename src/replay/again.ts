@@ -3,7 +3,8 @@ import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { Echo, ModelClient, ModelMessage, ModelRequest, Prices, Usage } from '../core/model.js';
 import type { Step } from '../core/transcript.js';
-import { endOf, type RecordedEnd, type RecordedMessage, type RecordedRequest } from './records.js';
+import type { RecordedEnd, RecordedMessage, RecordedRequest } from './files.js';
+import { endOf } from './records.js';
 
 export interface AskedAgain {
   end: RecordedEnd;

@@ -7,7 +7,7 @@ import type { JournalEntry, MattTurn, SentByTurn, TurnInStore } from '../core/jo
 import type { Usage } from '../core/model.js';
 import { type StoredMessage, wordsBy } from '../core/transcript.js';
 import { type AskedAgain, comparable, diffOf, shownDiff, usedBy } from './again.js';
-import type { RecordedEnd, RecordedMessage, RecordedRequest, TurnRecord } from './records.js';
+import type { RecordedEnd, RecordedMessage, RecordedRequest, TurnRecord } from './files.js';
 
 export interface ShownTurn {
   turn: TurnInStore;

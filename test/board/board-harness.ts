@@ -7,7 +7,7 @@ import { quietLog } from '../harness/quiet.js';
 export async function startForTest(changed: Partial<BoardOptions> = {}): Promise<Board> {
   return startBoard({
     ...{ host: '127.0.0.1', port: 0, token: null, ready: () => ({}), log: quietLog },
-    metrics: async () => ({ body: 'metrics\n', contentType: 'text/plain' }),
+    metrics: async () => 'metrics\n',
     ...changed,
   });
 }

@@ -21,7 +21,7 @@ async function start(changed: Partial<BoardOptions> = {}) {
     port: 0,
     token: null,
     ready: () => ({ terminal: up }),
-    metrics: async () => ({ body: 'coterie_turns_total 1\n', contentType: 'text/plain; version=0.0.4' }),
+    metrics: async () => 'coterie_turns_total 1\n',
     log: { debug: note, info: note, warn: note, error: note },
     ...changed,
   });
@@ -82,7 +82,7 @@ describe('the HTTP listener', () => {
   it('gives the metrics in their own format', async () => {
     const { url } = await start();
     const answer = await fetch(`${url}/metrics`);
-    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4');
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect(await answer.text()).toBe('coterie_turns_total 1\n');
   });
 
@@ -111,7 +111,7 @@ describe('the HTTP listener', () => {
   });
 
   it('lets a request in flight end before it closes', async () => {
-    let answer: (text: { body: string; contentType: string }) => void = () => {};
+    let answer: (text: string) => void = () => {};
     let asked: () => void = () => {};
     const arrived = new Promise<void>((resolve) => {
       asked = resolve;
@@ -127,7 +127,7 @@ describe('the HTTP listener', () => {
     const pending = fetch(`${url}/metrics`);
     await arrived;
     const closed = board.close();
-    answer({ body: 'late', contentType: 'text/plain' });
+    answer('late');
     expect(await (await pending).text()).toBe('late');
     await closed;
   });

@@ -56,7 +56,7 @@ beforeAll(async () => {
     artifacts: breakable(createArtifacts(folder, types).artifacts),
     streams: { streams: 1, quietMs: 1_000 },
     ready: () => broken(() => channels),
-    metrics: async () => broken(() => ({ body: 'm 1\n', contentType: 'text/plain; version=0.0.4' })),
+    metrics: async () => broken(() => 'm 1\n'),
   };
   board = await startForTest(options);
   document = (await (await ask('GET', '/api/openapi.json')).json()) as Record<string, unknown>;

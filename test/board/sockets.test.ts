@@ -27,7 +27,7 @@ async function start(changed: Partial<BoardOptions> = {}): Promise<void> {
   const silent = () => {};
   board = await startBoard({
     ...{ host: '127.0.0.1', port: 0, token: null, ready: () => ({}) },
-    metrics: async () => ({ body: 'metrics\n', contentType: 'text/plain' }),
+    metrics: async () => 'metrics\n',
     webhook: {
       path: '/telegram/webhook',
       secretHeader: 'x-secret',
@@ -338,7 +338,7 @@ describe('connections that wait', () => {
 
   it('are closed where one never reads its answer', async () => {
     const body = 'x'.repeat(20_000_000);
-    await start({ limits: short, metrics: async () => ({ body, contentType: 'text/plain' }) });
+    await start({ limits: short, metrics: async () => body });
     const line = await open();
     line.socket.pause();
     line.socket.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n');

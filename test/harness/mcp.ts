@@ -6,7 +6,7 @@ import type { Log } from '../../src/core/log.js';
 import type { AnyTool, ToolContext, ToolResult } from '../../src/core/tool.js';
 import { createMcpServers, type McpServers } from '../../src/mcp/servers.js';
 import type { ProcessSettings, RemoteSettings, ServerSettings } from '../../src/mcp/settings.js';
-import { createRedactor } from '../../src/operating/log.js';
+import { createRedactor } from '../../src/operating/redact.js';
 import { createReach, systemNetwork } from '../../src/tools/web/request.js';
 import { eventually } from './gateway.js';
 import { straight } from './straight.js';

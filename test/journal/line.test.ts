@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import type { GuppiEvent, MattTurn } from '../../src/core/journal.js';
 import { lineOf } from '../../src/journal/files.js';
-import { redact } from '../../src/operating/log.js';
+import { createRedactor } from '../../src/operating/redact.js';
 import { ENTRY } from '../harness/journal-shapes.js';
 
 const TURN: MattTurn = {
@@ -57,7 +57,7 @@ it('cuts arguments, what the model said, results with a structure, and what was 
 
 it('redacts secrets wherever they stand, also before a cut', () => {
   const secret = 'hunter2"hunter2';
-  const clean = (text: string) => redact(text, [secret]);
+  const clean = createRedactor([secret]);
   const words = { reasoning: secret, action: { tool: 'shell', env: { deep: [secret] }, [secret]: 1 } };
   const turn = lineOf({ ...TURN, ...words, results: { error: secret } }, clean);
   expect(turn).not.toContain('hunter2');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { resultOf } from '../../src/mcp/results.js';
-import { createRedactor } from '../../src/operating/log.js';
+import { createRedactor } from '../../src/operating/redact.js';
 import { eventually } from '../harness/gateway.js';
 import {
   callTool,

@@ -20,7 +20,7 @@ import type { Log } from '../../src/core/log.js';
 import { NEW_HEAD } from '../../src/operating/audit-files.js';
 import { verifyAudit } from '../../src/operating/audit-read.js';
 import { takeLock } from '../../src/operating/lock.js';
-import { createRedactor } from '../../src/operating/log.js';
+import { createRedactor } from '../../src/operating/redact.js';
 import { manualClock } from '../fakes/clock.js';
 import { quietLog } from '../harness/quiet.js';
 import { auditIn, enter, entriesIn, entry, leave, linesIn, olderIn, saidIn } from './audit-support.js';

@@ -5,7 +5,7 @@ import { Fault } from '../../src/core/errors.js';
 import type { ModelClient, ModelEvent, ModelRequest } from '../../src/core/model.js';
 import type { Step } from '../../src/core/transcript.js';
 import { type AskedAgain, askAgain } from '../../src/replay/again.js';
-import type { RecordedRequest } from '../../src/replay/records.js';
+import type { RecordedRequest } from '../../src/replay/files.js';
 import { shownAgain } from '../../src/replay/shown.js';
 
 const call = { id: 'c1', name: 'look', arguments: '{"at":1}' };

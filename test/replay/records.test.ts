@@ -6,8 +6,9 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
 import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../../src/core/model.js';
-import { createRedactor } from '../../src/operating/log.js';
-import { Records, recordsOf } from '../../src/replay/records.js';
+import { createRedactor } from '../../src/operating/redact.js';
+import { recordsOf } from '../../src/replay/files.js';
+import { Records } from '../../src/replay/records.js';
 import { manualClock } from '../fakes/clock.js';
 import { quietLog } from '../harness/quiet.js';
 

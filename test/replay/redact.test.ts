@@ -1,6 +1,6 @@
 /** What `coterie replay` shows is without what the journal leaves out. */
 import { expect, test } from 'vitest';
-import { createRedactor } from '../../src/operating/log.js';
+import { createRedactor } from '../../src/operating/redact.js';
 import { redacted } from '../../src/replay/shown.js';
 import { journalledSpawn, NAME } from '../../src/tools/sessions-spawn.js';
 

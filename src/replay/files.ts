@@ -1,0 +1,112 @@
+/** The files of recorded turns, `data/replay/<chat_id>/<persona_id>/<start time>-<turn_id>.json.gz`: read, and removed when old. */
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { nameOnDisk } from '../core/beneath.js';
+import { isMissing, namesIn } from '../core/file-access.js';
+import type { ChatId, PersonaId } from '../core/ids.js';
+import type { RecordedTurn, TurnSight } from '../core/journal.js';
+import type { ModelRequest, ToolCall, Usage } from '../core/model.js';
+
+export interface TurnRecord extends RecordedTurn {
+  startedAt: number;
+  endedAt: number;
+  sight: TurnSight | null;
+  requests: RecordedRequest[];
+}
+
+export interface RecordedRequest extends Omit<ModelRequest, 'messages'> {
+  at: number;
+  ms: number;
+  messages: RecordedMessage[];
+  end: RecordedEnd;
+}
+
+/** Without the fields returned to the server, which are in the store, and without pictures. */
+export type RecordedMessage =
+  | { role: 'system'; content: string }
+  | { role: 'user'; content: string; images?: { mimeType: string; bytes: number }[] }
+  | { role: 'assistant'; content: string; calls: ToolCall[] }
+  | { role: 'tool'; callId: string; content: string };
+
+export type RecordedEnd =
+  | {
+      kind: 'done';
+      text: string;
+      calls: ToolCall[];
+      usage: Usage | null;
+      further?: Usage | undefined;
+      model: string;
+      truncated: boolean;
+      cut?: true | undefined;
+    }
+  | { kind: 'failed'; code: string; why: string };
+
+export const VERSION = 2;
+
+const uncompressed = promisify(gunzip);
+
+/** Throws for an invalid folder name: then the store was tampered with. */
+export function folderOf(folder: string, chatId: ChatId, personaId: PersonaId | null): string {
+  const names = personaId === null ? [chatId] : [chatId, personaId];
+  const wrong = names.find((name) => !/^[^./\\\0][^/\\\0]*$/u.test(name));
+  if (wrong !== undefined) throw new Error(`${JSON.stringify(wrong)} names no folder of records`);
+  const chat = join(folder, chatId);
+  return personaId === null ? chat : join(chat, nameOnDisk(chat, personaId));
+}
+
+export function endingOf(turnId: string): string {
+  return `-${turnId}.json.gz`;
+}
+
+/** The records of a turn, oldest first; `torn`: the number of unreadable ones. */
+export async function recordsOf(
+  folder: string,
+  { chatId, personaId, turnId }: { chatId: ChatId; personaId: PersonaId; turnId: string },
+): Promise<{ records: TurnRecord[]; torn: number }> {
+  const place = folderOf(folder, chatId, personaId);
+  const names = (await namesIn(place)).filter((name) => name.endsWith(endingOf(turnId))).sort();
+  const found = await Promise.all(names.map((name) => recordIn(join(place, name))));
+  const records = found.filter((record) => record?.turnId === turnId) as TurnRecord[];
+  return { records, torn: found.filter((record) => record === null).length };
+}
+
+/** null if unreadable or of another version. */
+async function recordIn(path: string): Promise<TurnRecord | null> {
+  try {
+    const { v, ...record } = JSON.parse((await uncompressed(await readFile(path))).toString('utf8'));
+    const requests: TurnRecord['requests'] = record.requests;
+    const isWhole = requests.every(({ messages, end }) => Array.isArray(messages) && end !== undefined);
+    return v === VERSION && isWhole ? record : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Removes records older than `before`, and the oldest beyond `bytes`. */
+export async function trimRecords(
+  folder: string,
+  before: number,
+  bytes: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const names = await readdir(folder, { recursive: true }).catch((error) => {
+    if (isMissing(error)) return [];
+    throw error;
+  });
+  const files: { path: string; size: number; at: number }[] = [];
+  for (const name of names) {
+    if (signal.aborted) return;
+    const path = join(folder, name);
+    // It may have been removed meanwhile.
+    const entry = await stat(path).catch(() => null);
+    if (entry?.isFile()) files.push({ path, size: entry.size, at: entry.mtimeMs });
+  }
+  let all = 0;
+  for (const { path, size, at } of files.sort((a, b) => b.at - a.at)) {
+    if (signal.aborted) return;
+    all += size;
+    if (at < before || all > bytes) await rm(path, { force: true });
+  }
+}
