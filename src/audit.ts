@@ -88,11 +88,12 @@ interface Setting {
 
 export async function appendStart(
   audit: Audit,
-  { config, keys, variableKeys, file }: LoadedConfig,
+  { config, keys, file }: LoadedConfig,
   version: string,
   owner: string,
 ): Promise<void> {
   const whole = { ...keys, access: { ...ACCESS, ...keys.access } };
+  const variableKeys = config.variables.map(({ path }) => path.join('.'));
   const settings = settingsOf(whole, createRedactor(hiddenInLogs(config)), variableKeys);
   const details = noteworthy(settings);
   // A read error shows up when the log is written to.

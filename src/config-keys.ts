@@ -5,7 +5,6 @@
 import * as z from 'zod';
 import { isLoopback } from './board/guard.js';
 import {
-  address,
   amount,
   choice,
   expected,
@@ -22,11 +21,15 @@ import {
   bodyFields,
   headers,
   ids,
-  isZone,
   mcpServer,
+  needed,
+  optional,
+  redisAddress,
+  seconds,
   section,
   toolGroups,
 } from './config-values.js';
+import { isZone } from './core/dates.js';
 import { PROXY_FORM, proxyOf } from './network/rules.js';
 import { allowedHost } from './tools/web/request.js';
 
@@ -43,6 +46,7 @@ const access = {
   require_mention: truth().optional(),
 };
 
+const LIKE_OPENAI = 'like https://api.openai.com/v1';
 const TEMPERATURE = 'a number from 0 to 2';
 const MONEY = 'an amount of money in the unit of the prices, 0 or more';
 const PRICE = 'a price per million tokens, 0 or more';
@@ -86,6 +90,12 @@ const platforms = Object.fromEntries(
   >;
 };
 
+const server = {
+  base_url: optional(webAddress()),
+  api_key: optional(text('a key')),
+  model: optional(text('the name of a model')),
+};
+
 /** Request parameters of a model server. */
 const serverWishes = {
   temperature: amount(TEMPERATURE, 0)
@@ -103,7 +113,7 @@ const prices = {
 
 const modelServer = z.strictObject({
   base_url: webAddress(),
-  api_key: text('a key').nullable().default(null),
+  api_key: server.api_key,
   name: text('the name of a model'),
   context_tokens: whole(1000).optional(),
   ...prices,
@@ -134,12 +144,12 @@ export const configKeys = z.strictObject({
   }),
   model: section(
     {
-      base_url: webAddress().nullable().default(null),
-      api_key: text('a key').nullable().default(null),
-      name: text('the name of a model').nullable().default(null),
-      context_tokens: whole(1000).nullable().default(null),
+      base_url: server.base_url,
+      api_key: server.api_key,
+      name: server.model,
+      context_tokens: optional(whole(1000)),
       max_output_tokens: whole(1).optional(),
-      timeout_seconds: amount('a number of seconds above 0', 0.001).default(120),
+      timeout_seconds: seconds().default(120),
       max_tool_rounds: whole(1).default(25),
       images: choice('auto', 'yes', 'no').default('auto'),
       ...prices,
@@ -147,60 +157,30 @@ export const configKeys = z.strictObject({
       choices: z.array(modelChoice, expected('a list of models')).default([]),
       fallbacks: z.array(modelServer, expected('a list of servers, each with base_url and name')).default([]),
     },
-    {
-      keys: ['base_url', 'name'],
-      what: 'the address of the server that has model.name, like https://api.openai.com/v1',
-      holds: ({ name, base_url }) => name === null || base_url !== null,
-    },
-    {
-      keys: ['max_output_tokens', 'context_tokens'],
-      what: 'fewer tokens than model.context_tokens',
-      holds: ({ max_output_tokens, context_tokens }) =>
+    needed('base_url', `the address of the server that has model.name, ${LIKE_OPENAI}`, 'name'),
+    [
+      ['max_output_tokens', 'context_tokens'],
+      'fewer tokens than model.context_tokens',
+      ({ max_output_tokens, context_tokens }) =>
         context_tokens === null || max_output_tokens === undefined || max_output_tokens < context_tokens,
-    },
+    ],
   ),
   transcription: section(
-    {
-      base_url: webAddress().nullable().default(null),
-      api_key: text('a key').nullable().default(null),
-      model: text('the name of a model').nullable().default(null),
-    },
-    {
-      keys: ['model', 'base_url'],
-      what: 'the name of the model that writes down what is spoken, like whisper-1',
-      holds: ({ base_url, model }) => base_url === null || model !== null,
-    },
-    {
-      keys: ['base_url', 'model'],
-      what: 'the address of the server that has transcription.model, like https://api.openai.com/v1',
-      holds: ({ base_url, model }) => model === null || base_url !== null,
-    },
+    server,
+    needed('model', 'the name of the model that writes down what is spoken, like whisper-1', 'base_url'),
+    needed('base_url', `the address of the server that has transcription.model, ${LIKE_OPENAI}`, 'model'),
   ),
   speech: section(
     {
-      base_url: webAddress().nullable().default(null),
-      api_key: text('a key').nullable().default(null),
-      model: text('the name of a model').nullable().default(null),
-      voice: text('the name of a voice').nullable().default(null),
-      timeout_seconds: amount('a number of seconds above 0', 0.001).default(20),
+      ...server,
+      voice: optional(text('the name of a voice')),
+      timeout_seconds: seconds().default(20),
       when_spoken_to: truth().default(false),
       max_characters: whole(1, 4096).default(1500),
     },
-    {
-      keys: ['model', 'base_url'],
-      what: 'the name of the model that speaks, like gpt-4o-mini-tts',
-      holds: ({ base_url, model }) => base_url === null || model !== null,
-    },
-    {
-      keys: ['voice', 'base_url'],
-      what: 'the name of one of its voices, like alloy',
-      holds: ({ base_url, voice }) => base_url === null || voice !== null,
-    },
-    {
-      keys: ['base_url', 'model', 'voice'],
-      what: 'the address of the server that has speech.model, like https://api.openai.com/v1',
-      holds: ({ base_url, model, voice }) => base_url !== null || (model === null && voice === null),
-    },
+    needed('model', 'the name of the model that speaks, like gpt-4o-mini-tts', 'base_url'),
+    needed('voice', 'the name of one of its voices, like alloy', 'base_url'),
+    needed('base_url', `the address of the server that has speech.model, ${LIKE_OPENAI}`, 'model', 'voice'),
   ),
   tools: section({
     allow: toolGroups().default(['memory', 'search', 'clipboard', 'schedules', 'reactions', 'send']),
@@ -214,11 +194,11 @@ export const configKeys = z.strictObject({
       env: z
         .array(text('the name of an environment variable'), expected('names of environment variables'))
         .default([]),
-      timeout_seconds: amount('a number of seconds above 0', 0.001).default(60),
+      timeout_seconds: seconds().default(60),
       memory_mb: whole(16).default(512),
     }),
     web: section({
-      timeout_seconds: amount('a number of seconds above 0', 0.001).default(20),
+      timeout_seconds: seconds().default(20),
       max_bytes: whole(1000).default(2_000_000),
       allow_hosts: z
         .array(
@@ -239,31 +219,25 @@ export const configKeys = z.strictObject({
   approvals: section({ minutes: amount('a number of minutes above 0', 0.001).default(30) }),
   schedules: section({
     missed: choice('once', 'skip').default('once'),
-    quiet_hours: z.string(expected(HOURS)).regex(QUIET_HOURS, expected(HOURS)).nullable().default(null),
+    quiet_hours: optional(z.string(expected(HOURS)).regex(QUIET_HOURS, expected(HOURS))),
   }),
   digests: section({
-    every: z
-      .string(expected(DURATION))
-      .regex(/^[1-9]\d*[mhd]$/, expected(DURATION))
-      .nullable()
-      .default(null),
+    every: optional(z.string(expected(DURATION)).regex(/^[1-9]\d*[mhd]$/, expected(DURATION))),
     chats: ids().default([]),
   }),
   network: section({
-    proxy: z
-      .string(expected(PROXY_FORM))
-      .refine((value) => value === 'off' || proxyOf(value, '') !== null, expected(PROXY_FORM))
-      .nullable()
-      .default(null),
-    no_proxy: z.array(text('a host'), expected('a list of hosts')).nullable().default(null),
+    proxy: optional(
+      z
+        .string(expected(PROXY_FORM))
+        .refine((value) => value === 'off' || proxyOf(value, '') !== null, expected(PROXY_FORM)),
+    ),
+    no_proxy: optional(z.array(text('a host'), expected('a list of hosts'))),
     connect_attempt_seconds: amount('a number of seconds from 0.25 to 60', 0.25)
       .refine((value) => value <= 60, expected('a number of seconds from 0.25 to 60'))
       .default(5),
   }),
   redis: section({
-    url: address('an address that begins with redis:// or rediss://', /^rediss?$/)
-      .nullable()
-      .default(null),
+    url: optional(redisAddress()),
   }),
   media: section({ max_bytes: whole(0).default(20_000_000) }),
   conversation: section(
@@ -273,12 +247,12 @@ export const configKeys = z.strictObject({
       overheard_messages: whole(0).default(50),
       debounce_ms: whole(0).default(400),
     },
-    {
-      keys: ['keep_recent_messages', 'compact_after_messages'],
-      what: 'fewer messages than conversation.compact_after_messages',
-      holds: ({ keep_recent_messages: keep, compact_after_messages: most }) =>
+    [
+      ['keep_recent_messages', 'compact_after_messages'],
+      'fewer messages than conversation.compact_after_messages',
+      ({ keep_recent_messages: keep, compact_after_messages: most }) =>
         keep === undefined || most === undefined || keep < most,
-    },
+    ],
   ),
   personas: section({
     natural: truth().default(false),
@@ -295,15 +269,15 @@ export const configKeys = z.strictObject({
     replay_bytes: whole(0).default(200_000_000),
   }),
   limits: section({
-    messages_per_minute: whole(1).nullable().default(null),
-    tokens_per_chat: whole(1).nullable().default(null),
-    tokens_per_persona: whole(1).nullable().default(null),
-    tokens_per_person: whole(1).nullable().default(null),
-    tokens_per_day: whole(1).nullable().default(null),
-    money_per_chat: amount(MONEY, 0).nullable().default(null),
-    money_per_persona: amount(MONEY, 0).nullable().default(null),
-    money_per_person: amount(MONEY, 0).nullable().default(null),
-    money_per_day: amount(MONEY, 0).nullable().default(null),
+    messages_per_minute: optional(whole(1)),
+    tokens_per_chat: optional(whole(1)),
+    tokens_per_persona: optional(whole(1)),
+    tokens_per_person: optional(whole(1)),
+    tokens_per_day: optional(whole(1)),
+    money_per_chat: optional(amount(MONEY, 0)),
+    money_per_persona: optional(amount(MONEY, 0)),
+    money_per_person: optional(amount(MONEY, 0)),
+    money_per_day: optional(amount(MONEY, 0)),
     answer_bytes: whole(1000).default(2_000_000),
     calls_per_answer: whole(1).default(16),
     sends_per_turn: whole(0).default(5),
@@ -326,48 +300,44 @@ export const configKeys = z.strictObject({
   embeddings: section(
     {
       backend: choice('off', 'http', 'redis').default('off'),
-      base_url: webAddress().nullable().default(null),
-      api_key: text('a key').nullable().default(null),
-      model: text('the name of a model').nullable().default(null),
-      query_prefix: z.string().nullable().default(null),
-      document_prefix: z.string().nullable().default(null),
-      dimensions: whole(1).nullable().default(null),
-      redis_url: address('an address that begins with redis:// or rediss://', /^rediss?$/)
-        .nullable()
-        .default(null),
+      ...server,
+      query_prefix: optional(z.string()),
+      document_prefix: optional(z.string()),
+      dimensions: optional(whole(1)),
+      redis_url: optional(redisAddress()),
       queue: text('the name of a list in Redis').default('queue:gpu_heavy'),
-      timeout_seconds: amount('a number of seconds above 0', 0.001).default(30),
+      timeout_seconds: seconds().default(30),
       batch_size: whole(1).default(64),
       batch_window_ms: whole(0).default(5),
     },
-    {
-      keys: ['model', 'backend'],
-      what: 'the name of the embedding model: vectors of different models are never compared',
-      holds: ({ backend, model }) => backend === 'off' || model !== null,
-    },
-    {
-      keys: ['base_url', 'backend'],
-      what: 'the address of the embedding server, like http://gpu:8080/v1',
-      holds: ({ backend, base_url }) => backend !== 'http' || base_url !== null,
-    },
-    {
-      keys: ['redis_url', 'backend'],
-      what: 'the address of Redis, like redis://gpu:6379',
-      holds: ({ backend, redis_url }) => backend !== 'redis' || redis_url !== null,
-    },
+    [
+      ['model', 'backend'],
+      'the name of the embedding model: vectors of different models are never compared',
+      ({ backend, model }) => backend === 'off' || model !== null,
+    ],
+    [
+      ['base_url', 'backend'],
+      'the address of the embedding server, like http://gpu:8080/v1',
+      ({ backend, base_url }) => backend !== 'http' || base_url !== null,
+    ],
+    [
+      ['redis_url', 'backend'],
+      'the address of Redis, like redis://gpu:6379',
+      ({ backend, redis_url }) => backend !== 'redis' || redis_url !== null,
+    ],
   ),
   channels: section({ ...platforms, terminal: section(common(['edit', 'off'])) }),
   board: section(
     {
       host: text('a host name or an address').default('127.0.0.1'),
       port: whole(0, 65_535).default(8420),
-      token: text('a token').nullable().default(null),
+      token: optional(text('a token')),
     },
-    {
-      keys: ['token', 'host'],
-      what: 'a token, because board.host can be reached from other machines',
-      holds: ({ host, token }) => isLoopback(host) || token !== null,
-    },
+    [
+      ['token', 'host'],
+      'a token, because board.host can be reached from other machines',
+      ({ host, token }) => isLoopback(host) || token !== null,
+    ],
   ),
   access: section(access),
 });

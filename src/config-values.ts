@@ -1,16 +1,43 @@
 import * as z from 'zod';
-import { amount, expected, text, webAddress } from './channels/kit/descriptor.js';
+import { address, amount, expected, text, webAddress } from './channels/kit/descriptor.js';
 import { TOOL_GROUPS } from './core/tool.js';
 
-/** A rule runs if its own keys are valid, even if other keys are not, but never on a value that is not an object. */
+type Rule<Section> = [keys: string[], what: string, holds: (section: Section) => boolean];
+
+/** A rule: `key` must be set if one of the others is. */
+export function needed(key: string, what: string, ...others: string[]): Rule<Record<string, unknown>> {
+  return [
+    [key, ...others],
+    what,
+    (section) => section[key] !== null || others.every((each) => section[each] === null),
+  ];
+}
+
+/** null if absent. */
+export function optional<Schema extends z.ZodType>(schema: Schema) {
+  return z.nullable(schema).default(null as never);
+}
+
+export function seconds() {
+  return amount('a number of seconds above 0', 0.001);
+}
+
+export function redisAddress() {
+  return address('an address that begins with redis:// or rediss://', /^rediss?$/);
+}
+
+/**
+ * Rules constrain keys that are set explicitly; a default adapts instead (`config.ts`). The first key is reported as
+ * wrong. A rule runs if its own keys are valid, even if others are not, but never on a value that is not an object.
+ */
 export function section<Shape extends z.ZodRawShape>(
   shape: Shape,
-  ...rules: ValueRule<z.output<z.ZodObject<Shape>>>[]
+  ...rules: Rule<z.output<z.ZodObject<Shape>>>[]
 ) {
   const schema = rules.reduce(
-    (ruled, { keys, what, holds }) =>
+    (ruled, [keys, what, holds]) =>
       ruled.refine(holds as (section: object) => boolean, {
-        path: [keys[0]],
+        path: keys.slice(0, 1),
         when: ({ issues }) => !issues.some(({ path }) => !path?.length || keys.includes(String(path[0]))),
         ...expected(what),
       }),
@@ -57,7 +84,7 @@ export function mcpServer() {
           .optional(),
         tools: names().optional(),
         safe: names().default([]),
-        timeout_seconds: amount('a number of seconds above 0', 0.001).default(60),
+        timeout_seconds: seconds().default(60),
       },
       expected(either),
     )
@@ -94,16 +121,6 @@ export function headers() {
   });
 }
 
-export function isZone(name: string): boolean {
-  if (/^[+-]/.test(name)) return false;
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Request fields that the gateway sets: an operator's field of the same name would break every request. */
 export const OWN_FIELDS: readonly string[] = ['model', 'messages', 'input', 'tools', 'stream'];
 
@@ -115,13 +132,3 @@ export const OWN_HEADERS: readonly string[] = [
   'transfer-encoding',
   'connection',
 ];
-
-/**
- * A constraint on keys of a section that are set explicitly; a default adapts instead (`config.ts`). The first of
- * `keys` is reported as wrong.
- */
-export interface ValueRule<Section> {
-  keys: [string, ...string[]];
-  what: string;
-  holds(section: Section): boolean;
-}

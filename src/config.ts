@@ -12,30 +12,16 @@ import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './core/access.js';
 import { printableLine } from './core/cut.js';
 import { describe, Fault } from './core/errors.js';
-import { hintFor, knownPart, ONCE, parseKnown } from './core/known-keys.js';
+import { hintFor, knownPart, parseKnown } from './core/known-keys.js';
 import type { ServerSettings } from './mcp/settings.js';
 import { proxiesOf } from './network/rules.js';
-import { readSecretFile } from './operating/yaml.js';
+import { readYaml, type YamlFile } from './operating/yaml.js';
 import { databaseProblem } from './premises.js';
 
 type ConfigKeys = z.output<typeof configKeys>;
 
 /** The keys of config.yaml in camel case, with absolute paths and defaults filled in. */
 export type Config = ReturnType<typeof resolveConfig>;
-
-/** The file behind `${file:PATH}`, and its text. */
-interface SecretFile {
-  path: string;
-  text: string;
-}
-
-/** Values from outside the file. */
-interface Elsewhere {
-  secretFiles: SecretFile[];
-  variables: readonly { name: string; value: string; path: string[] }[];
-}
-
-const NOTHING_ELSE: Elsewhere = { secretFiles: [], variables: [] };
 
 interface From {
   argumentPath?: string | undefined;
@@ -50,35 +36,21 @@ export interface LoadedConfig {
   /** The same under the keys of config.yaml, including secrets. */
   keys: ConfigKeys;
   warnings: string[];
-  /** Dotted keys (`model.name`) whose values contain environment variables; in a list, also the index. */
-  variableKeys: string[];
   /** The file's path; null if there is no file and all values are defaults. */
   file: string | null;
 }
 
 export async function loadConfig(from: From): Promise<LoadedConfig> {
   const file = await findFile(from);
-  if (file === null) {
-    const keys = configKeys.parse({}, ONCE);
-    const config = resolveConfig(keys, from.workingDirectory, from, NOTHING_ELSE);
-    return { config, keys, warnings: [], variableKeys: [], file };
-  }
-  const source = await readFile(file, 'utf8').catch((error: unknown) => {
-    const message = `The configuration file ${file} cannot be read: ${describe(error)}`;
-    throw new Fault('configuration', message, error);
-  });
-  // Imported here, so that a start without a file does not load the parser.
-  const { readYaml } = await import('./operating/yaml.js');
-  const secretFiles: SecretFile[] = [];
-  const yaml = readYaml(source, {
-    environment: from.environment,
-    fileText(path) {
-      const whole = resolve(from.workingDirectory, dirname(file), path);
-      const text = readSecretFile(whole);
-      secretFiles.push({ path: whole, text });
-      return text;
-    },
-  });
+  const folder = file === null ? from.workingDirectory : resolve(from.workingDirectory, dirname(file));
+  const source =
+    file === null
+      ? ''
+      : await readFile(file, 'utf8').catch((error: unknown) => {
+          const message = `The configuration file ${file} cannot be read: ${describe(error)}`;
+          throw new Fault('configuration', message, error);
+        });
+  const yaml = readYaml(source, folder, from.environment);
   const { parsed, unknown } = parseKnown(configKeys, yaml.data);
   const say = (path: PropertyKey[], message: string, line = yaml.positionOf(path)?.line ?? null) =>
     [
@@ -86,12 +58,12 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
       ...(path.length > 0 ? [path.join('.')] : []),
       message,
     ].join(': ');
-  unknown.sort((a, b) => (yaml.positionOf(a)?.offset ?? 0) - (yaml.positionOf(b)?.offset ?? 0));
   const sayUnknown = (path: string[]) =>
     laterKeys.includes(path.join('.'))
       ? say(path, 'is not supported by this version yet and has no effect')
       : say(path, `unknown key; ${hintFor(configKeys, path)}`);
 
+  unknown.sort((a, b) => (yaml.positionOf(a)?.offset ?? 0) - (yaml.positionOf(b)?.offset ?? 0));
   const unread = new Set(yaml.faults.map(({ path }) => path.join('.')));
   const faults = [
     ...yaml.faults.map(({ path, message, line, guessed }) =>
@@ -107,32 +79,28 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
     const count = faults.length === 1 ? 'a fault' : `${faults.length} faults`;
     throw new Fault('configuration', [`The configuration has ${count}:`, ...faults].join('\n'));
   }
+  const keys = parsed.data;
+  const warnings = [
+    ...unknown.map(sayUnknown),
+    ...withoutEffect(keys).map(([path, message]) => say(path, message)),
+  ];
+  return { config: resolveConfig(keys, folder, from, yaml), keys, warnings, file };
+}
 
-  const warnings = unknown.map(sayUnknown);
-  const { model } = parsed.data;
+/** Settings that mean nothing without others. */
+function withoutEffect({ model, limits }: ConfigKeys): [path: string[], message: string][] {
+  const found: [string[], string][] = [];
   if (model.name === null && (model.base_url !== null || model.api_key !== null)) {
-    warnings.push(say(['model'], 'there is no model.name, so the built-in offline model answers'));
+    found.push([['model'], 'there is no model.name, so the built-in offline model answers']);
   }
-  const money = Object.entries(parsed.data.limits).find(
-    ([key, most]) => key.startsWith('money_') && Number(most) > 0,
-  );
+  const money = Object.entries(limits).find(([key, most]) => key.startsWith('money_') && Number(most) > 0);
   const isPriced = [model, ...model.choices, ...model.fallbacks].some(
     ({ input_price, output_price }) => input_price !== undefined || output_price !== undefined,
   );
   if (money && !isPriced) {
-    warnings.push(
-      say(['limits', money[0]], 'has no effect without model.input_price and model.output_price'),
-    );
+    found.push([['limits', money[0]], 'has no effect without model.input_price and model.output_price']);
   }
-  const keys = parsed.data;
-  const { variables } = yaml;
-  return {
-    config: resolveConfig(keys, dirname(file), from, { secretFiles, variables }),
-    keys,
-    warnings,
-    file,
-    variableKeys: variables.map(({ path }) => path.join('.')),
-  };
+  return found;
 }
 
 /** Like `loadConfig`, but also applies process-wide settings. */
@@ -170,22 +138,19 @@ async function findFile({ argumentPath, environment, workingDirectory }: From): 
   throw new Fault('configuration', `There is no configuration file at ${file}, which ${source} names.`);
 }
 
+/** Relative paths start at `folder`. */
 function resolveConfig(
   keys: ConfigKeys,
-  base: string,
-  { terminal, workingDirectory, environment }: From,
-  { secretFiles, variables }: Elsewhere,
+  folder: string,
+  { terminal, environment }: From,
+  { secretFiles, variables }: YamlFile,
 ) {
   const { transcription, channels, access } = keys;
   const { base_url, api_key, name, temperature, extra, headers, fallbacks, choices, ...model } = keys.model;
-  const wishes = {
-    ...(temperature !== undefined && { temperature }),
-    ...(extra && { extra }),
-    ...(headers && { headers }),
-  };
+  const wishes = { temperature, extra, headers };
   return {
-    dataDir: resolve(workingDirectory, base, keys.data_dir),
-    groupsDir: resolve(workingDirectory, base, keys.groups_dir),
+    dataDir: resolve(folder, keys.data_dir),
+    groupsDir: resolve(folder, keys.groups_dir),
     /** IANA name; null: the system's time zone. */
     timezone: keys.timezone ?? null,
     shutdownSeconds: keys.shutdown_seconds,
@@ -211,8 +176,8 @@ function resolveConfig(
       shell: camel(keys.tools.shell),
       web: camel(keys.tools.web),
     },
-    mcp: { servers: toolServers(keys.mcp.servers, resolve(workingDirectory, base)) },
-    agents: { roots: keys.agents.roots.map((root) => resolve(workingDirectory, base, root)) },
+    mcp: { servers: toolServers(keys.mcp.servers, folder) },
+    agents: { roots: keys.agents.roots.map((root) => resolve(folder, root)) },
     approvals: keys.approvals,
     schedules: camel(keys.schedules),
     digests: keys.digests,
@@ -243,9 +208,9 @@ function resolveConfig(
       },
     },
     board: keys.board,
+    /** Values from outside the file. */
     secretFiles,
-    /** Values taken from the environment. */
-    variables: variables.map(({ name, value }) => ({ name, value })),
+    variables,
   };
 }
 
@@ -317,8 +282,7 @@ function isUnderAccess([first, second, third, fourth]: string[]): boolean {
   return first === 'access' ? second !== undefined : third === 'access' && fourth !== undefined;
 }
 
-/** The models that a persona's file for another program may name; absent without a model server. */
-export function modelsFor({ model }: Config): { models?: string[] } {
-  if (!model.server) return {};
-  return { models: [model.server.name, ...model.choices.map(({ name }) => name)] };
+/** The models that a persona's file for another program may name; null (any) without a model server. */
+export function modelsOf({ model }: Config): string[] | null {
+  return model.server && [model.server.name, ...model.choices.map(({ name }) => name)];
 }

@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { isLoopback } from './board/guard.js';
-import { type Config, modelsFor } from './config.js';
+import { type Config, modelsOf } from './config.js';
 import { entriesBelow, sameNames, within } from './core/beneath.js';
 import { Fault } from './core/errors.js';
 import { namesIn } from './core/file-access.js';
@@ -323,7 +323,7 @@ export async function personaFindings(
   log: Log,
 ): Promise<{ personas: number; findings: string[] }> {
   const { groupsDir } = config;
-  const reader = personaReader(groupsDir, log, modelsFor(config).models ?? null);
+  const reader = personaReader(groupsDir, log, modelsOf(config));
   const faults = new Set<string>();
   let personas = 0;
   const chats = (await namesIn(join(groupsDir))).filter(isChatId).sort();

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createArtifacts } from './artifacts/artifacts.js';
 import { createExports } from './chat-export/files.js';
-import { type Config, modelsFor } from './config.js';
+import { type Config, modelsOf } from './config.js';
 import { createJobAccess } from './conversation/access.js';
 import { systemClock } from './core/clock.js';
 import { locks } from './core/concurrency.js';
@@ -256,7 +256,7 @@ function createFiles(
     agents,
     promptFiles: createPromptFiles({ workspace, agents, origins: store }),
     archives: createArchives({ groupsDir, zone, exclusive, log }),
-    personas: createPersonas({ groupsDir, clock, log, mostInChat, ...modelsFor(config) }),
+    personas: createPersonas({ groupsDir, clock, log, mostInChat, models: modelsOf(config) }),
     chatFiles: createChatFiles({ groupsDir, store, clock, log }),
     artifacts: createArtifacts({
       folder: artifactsFolderOf(config),

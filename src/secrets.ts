@@ -24,6 +24,7 @@ export function secretsOf(config: Config): string[] {
     if (typeof value === 'string') found.push(...(isSecret ? [value] : secretsInAddress(value)));
     if (typeof value !== 'object' || value === null) return;
     for (const [key, inner] of Object.entries(value)) {
+      if (inner === undefined) continue;
       const isNamed = key === 'headers' || (key === 'env' && !Array.isArray(inner));
       if (isNamed) found.push(...secretNamed(inner));
       else collect(inner, isSecret || SECRETS.has(key));

@@ -1,13 +1,12 @@
 /** When a job is due: first, next, and after a failure. Pure. */
 import { cutAt } from '../core/cut.js';
-import { createZone } from '../core/dates.js';
+import { createZone, isZone } from '../core/dates.js';
 import type { Job, JobChange, JobTiming, TimingWish } from '../core/jobs.js';
 import {
   clockOf,
   cronFault,
   DAY_MS,
   instantOf,
-  isZone,
   lastSlot,
   MINUTE_MS,
   nextSlot,

@@ -7,17 +7,6 @@ import { Cron } from 'croner';
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
 
-/** Whether it is a zone's name; offsets are not. */
-export function isZone(name: string): boolean {
-  if (!/^[A-Za-z]/.test(name)) return false;
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** The instant of a local time (`local`: as if UTC): the first of two, or a skipped one moved by the gap (02:30 becomes 03:30). */
 export function instantOf(local: number, zone: string): number {
   const showing = clockOf(zone);

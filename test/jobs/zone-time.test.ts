@@ -1,7 +1,8 @@
 /** ISO times in zones: offsets, and the hours that daylight saving skips and doubles. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { clockOf, instantOf, isZone, timeIn } from '../../src/jobs/times.js';
+import { isZone } from '../../src/core/dates.js';
+import { clockOf, instantOf, timeIn } from '../../src/jobs/times.js';
 
 const at = (text: string, zone: string) => {
   const found = timeIn(text, zone);
