@@ -1,5 +1,6 @@
 /** Opens the audit log, records each start in it, and implements `coterie audit`, which filters, shows and verifies it. */
-import { type Config, commandConfig, type LoadedConfig } from './config.js';
+import { commandConfig, endWithReader, say } from './command.js';
+import type { Config, LoadedConfig } from './config.js';
 import { ACCESS, configKeys } from './config-keys.js';
 import { systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
@@ -39,8 +40,7 @@ export async function audit(
   { json = false, verify = false, ...wishes }: AuditOptions,
 ): Promise<void> {
   const { config } = await commandConfig(configFile);
-  // A reader such as `head` may close the pipe early.
-  process.stdout.on('error', () => process.exit(0));
+  endWithReader();
   const zone = createZone(config.timezone);
   const { matches, most } = parseFilter(wishes, zone, Date.now());
   if (verify) return sayVerdict(config.dataDir);
@@ -68,10 +68,6 @@ async function sayVerdict(folder: string): Promise<void> {
       : ` from entry ${first} on (older files went by retention.audit_bytes)`;
   say(`${entries} ${entries === 1 ? 'entry' : 'entries'}, unbroken${since}.`);
   if (last !== null) say(`The last is ${last.n}, ${last.hash}.`);
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
 }
 
 // Recorded at each start: version, configuration (differences from the defaults and from the last start, and all of

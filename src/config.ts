@@ -10,13 +10,11 @@ import type { Camel, Streaming } from './channels/kit/descriptor.js';
 import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './core/access.js';
-import { printableLine } from './core/cut.js';
 import { describe, Fault } from './core/errors.js';
 import { hintFor, knownPart, parseKnown } from './core/known-keys.js';
 import type { ServerSettings } from './mcp/settings.js';
 import { proxiesOf } from './network/rules.js';
 import { readYaml, type YamlFile } from './operating/yaml.js';
-import { databaseProblem } from './premises.js';
 
 type ConfigKeys = z.output<typeof configKeys>;
 
@@ -112,15 +110,6 @@ export async function processConfig(
   const loaded = await loadConfig(from);
   // Process-wide. By default Node gives each address of a host, even the last, only 250 ms.
   setDefaultAutoSelectFamilyAttemptTimeout(loaded.config.network.attemptMs);
-  return loaded;
-}
-
-/** The same for short-lived commands: without a log of their own, they print the warnings to standard error. */
-export async function commandConfig(argumentPath: string | undefined): Promise<LoadedConfig> {
-  const loaded = await processConfig(argumentPath);
-  const problem = databaseProblem();
-  if (problem !== null) throw new Fault('configuration', problem);
-  for (const warning of loaded.warnings) process.stderr.write(`coterie: ${printableLine(warning)}\n`);
   return loaded;
 }
 

@@ -2,19 +2,15 @@
 import { randomUUID } from 'node:crypto';
 import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { databaseOf, MIGRATIONS } from './command.js';
 import { type Config, processConfig } from './config.js';
 import { refusalKey } from './conversation/receive/commands.js';
 import { systemClock } from './core/clock.js';
 import { printableLine, sizeInWords } from './core/cut.js';
 import { describe } from './core/errors.js';
 import type { Store } from './core/store.js';
-import {
-  nameFindings,
-  personaFindings,
-  securityFacts,
-  securityFindings,
-  whereItWent,
-} from './doctor-findings.js';
+import { nameFindings, personaFindings, whereItWent } from './doctor-files.js';
+import { securityFacts, securityFindings } from './doctor-security.js';
 import { createPersonas } from './groups/personas.js';
 import type { ServerSettings } from './mcp/settings.js';
 import { mediaBytes } from './media/files.js';
@@ -40,7 +36,10 @@ import {
 } from './store/sqlite/inspect.js';
 import { leftOutOf } from './turn-tools.js';
 
-type Finding = { state: 'ok' | 'warning' | 'failed'; text: string };
+interface Finding {
+  state: 'ok' | 'warning' | 'failed';
+  text: string;
+}
 
 /** Silent: the findings are the output. */
 const log = createLog({ level: 'silent', format: 'json', secrets: [] });
@@ -49,7 +48,6 @@ const PATIENCE_MS = 60_000;
 /** Free disk space below which a warning is given. */
 const SCARCE_BYTES = 1_000_000_000;
 const SCARCE_SHARE = 0.05;
-const MIGRATIONS = new URL('../migrations/sqlite', import.meta.url);
 
 export interface DoctorOptions {
   /** Also show the route of one message: `telegram_123/45`. */
@@ -62,31 +60,23 @@ export async function doctor(configFile: string | undefined, wishes: DoctorOptio
   const { message, security } = wishes;
   const { config, warnings, file } = await processConfig(configFile);
   const clean = createRedactor(secretsOf(config));
-  let failed = false;
-  const report = (what: string, { state, text }: Finding) => {
-    failed ||= state === 'failed';
-    // A server's message may contain line breaks and imitate the lines of other checks.
-    process.stdout.write(`${printableLine(clean(`${state.padEnd(7)} ${what}: ${text}`))}\n`);
-  };
-  const check = async (what: string, look: () => Promise<Finding[]>) => {
-    const findings = await look().catch((error): Finding[] => [{ state: 'failed', text: describe(error) }]);
-    for (const finding of findings) report(what, finding);
+  const check = async (what: string, look: () => Finding[] | Promise<Finding[]>) => {
+    const findings = await Promise.resolve()
+      .then(look)
+      .catch((error) => failures([describe(error)]));
+    for (const { state, text } of findings) {
+      if (state === 'failed') process.exitCode = 1;
+      // A server's message may contain line breaks and imitate the lines of other checks.
+      process.stdout.write(`${printableLine(clean(`${state.padEnd(7)} ${what}: ${text}`))}\n`);
+    }
   };
 
-  if (security) {
-    await check('security', () => checkSecurity(config, file));
-    if (failed) process.exitCode = 1;
-    return;
-  }
-  report('configuration', ok(file ?? 'no file, everything is default'));
-  for (const text of warnings) report('configuration', { state: 'warning', text });
+  if (security) return check('security', () => checkSecurity(config, file));
+  await check('configuration', () => [ok(file ?? 'no file, everything is default'), ...cautions(warnings)]);
   await check('native modules', checkNative);
   // No other check works without the database module.
-  if (databaseProblem() !== null) {
-    process.exitCode = 1;
-    return;
-  }
-  await check('proxy', async () => checkProxy(config));
+  if (databaseProblem() !== null) return;
+  await check('proxy', () => checkProxy(config));
   await check('folders', () => checkFolders(config));
   await check('names', () => checkNames(config));
   await check('restore', () => checkRestore(config));
@@ -100,43 +90,48 @@ export async function doctor(configFile: string | undefined, wishes: DoctorOptio
   if (message !== undefined) {
     await check('message', async () => (await whereItWent(databaseOf(config), message)).map(ok));
   }
-  // Logins and models are tested with the stored state. While a gateway runs, only what is learnt of model servers is
-  // stored, since it reads that again; it knows everything else better.
-  const empty = await openStore(config, log, ':memory:');
-  const channelState: Store['channelState'] = (channel, names) =>
-    storedChannelState(databaseOf(config), MIGRATIONS, channel, names);
-  const setting: Store['setting'] = (key) => storedSetting(databaseOf(config), MIGRATIONS, key);
-  const setSetting: Store['setSetting'] = async (key, value) => {
-    const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
-    if (lock === null && key !== SERVER_WAYS) return;
-    await storeSetting(databaseOf(config), MIGRATIONS, key, value).finally(() => lock?.release());
-  };
-  const store = { ...empty, channelState, setting, setSetting };
+  const store = await storeFor(config);
   try {
     for (const name of PLATFORMS) await check(name, () => checkPlatform(name, config, store));
     await check('model', () => checkModel(config, store));
     await check('speech', () => checkSpeech(config));
     await check('embeddings', () => checkEmbeddings(config));
     const offered: string[] = [];
-    for (const server of config.mcp.servers)
+    for (const server of config.mcp.servers) {
       await check(`mcp ${server.name}`, () => checkMcp(server, config, offered));
-    await check('tools', async () => checkOffered(config, offered));
+    }
+    await check('tools', () => checkOffered(config, offered));
   } finally {
     await store.close();
   }
-  if (failed) process.exitCode = 1;
+}
+
+/**
+ * Logins and models are tested with the stored state. While a gateway runs, only what is learnt of model servers is
+ * stored, since it reads that again; it knows everything else better.
+ */
+async function storeFor(config: Config): Promise<Store> {
+  const file = databaseOf(config);
+  return {
+    ...(await openStore(config, log, ':memory:')),
+    channelState: (channel, names) => storedChannelState(file, MIGRATIONS, channel, names),
+    setting: (key) => storedSetting(file, MIGRATIONS, key),
+    async setSetting(key, value) {
+      const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
+      if (lock === null && key !== SERVER_WAYS) return;
+      await storeSetting(file, MIGRATIONS, key, value).finally(() => lock?.release());
+    },
+  };
 }
 
 async function checkSecurity(config: Config, file: string | null): Promise<Finding[]> {
-  const findings = securityFindings(await securityFacts(config, file, MIGRATIONS));
-  if (findings.length === 0) return [ok('nothing is open that could be closed')];
-  return findings.map((text) => ({ state: 'warning', text }));
+  const findings = securityFindings(await securityFacts(config, file));
+  return orOk(findings, 'nothing is open that could be closed');
 }
 
 /** Reports only problems. */
 async function checkNative(): Promise<Finding[]> {
-  const problems = [databaseProblem(), await picturesProblem()].filter((text) => text !== null);
-  return problems.map((text) => ({ state: 'failed', text }));
+  return failures([databaseProblem(), await picturesProblem()].filter((text) => text !== null));
 }
 
 /** Does not test the connection: the checks of the servers behind the proxy do. */
@@ -156,33 +151,24 @@ async function checkFolders(config: Config): Promise<Finding[]> {
   const fine = [config.dataDir, config.groupsDir].filter(
     (folder) => !problems.some((text) => text.includes(`(${folder})`)),
   );
-  const findings: Finding[] = [
-    ...problems.map((text): Finding => ({ state: 'failed', text })),
-    ...fine.map(ok),
-  ];
   const principles = join(config.groupsDir, 'AGENTS.md');
-  const there = await stat(principles).then(
-    (found) => found.isFile(),
-    () => false,
-  );
-  if (!there)
-    findings.push({ state: 'warning', text: `${principles} is not there: personas have no principles` });
-  return findings;
+  const isThere = (await stat(principles).catch(() => null))?.isFile() === true;
+  const missing = isThere ? [] : [`${principles} is not there: personas have no principles`];
+  return [...failures(problems), ...fine.map(ok), ...cautions(missing)];
 }
 
 /** Reports only problems: such names arise only when files move between systems. */
 async function checkNames(config: Config): Promise<Finding[]> {
   const places = [skillsFolderOf, workspaceFolderOf, agentsFolderOf, workFolderOf, mediaFolderOf];
-  const findings = await nameFindings([config.groupsDir, ...places.map((folderOf) => folderOf(config))]);
-  return findings.map((text) => ({ state: 'warning', text }));
+  return cautions(await nameFindings([config.groupsDir, ...places.map((folderOf) => folderOf(config))]));
 }
 
 /** Reports only an interrupted restore. */
 async function checkRestore({ dataDir }: Config): Promise<Finding[]> {
   if (!(await isHalfRestored(dataDir))) return [];
-  const text =
-    'a restore was broken off, or is at work; if none is, coterie start brings it to its end, as all other commands do';
-  return [{ state: 'failed', text }];
+  return failures([
+    'a restore was broken off, or is at work; if none is, coterie start brings it to its end, as all other commands do',
+  ]);
 }
 
 async function checkDatabase(config: Config): Promise<Finding[]> {
@@ -194,38 +180,23 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
   const running = lock ? 'no gateway runs on it' : 'a gateway runs on it';
   const pending =
     found.pending > 0 ? `; ${found.pending} migrations run at the next start, after a copy` : '';
-  const { parked } = found;
-  return [
-    ok(`${file}, ${running}${pending}`),
-    ...(parked > 0
-      ? [
-          {
-            state: 'warning' as const,
-            text: `${parked} replies or turns are parked; the log says why, and nothing is sent again`,
-          },
-        ]
-      : []),
-  ];
+  const parked = `${found.parked} replies or turns are parked; the log says why, and nothing is sent again`;
+  return [ok(`${file}, ${running}${pending}`), ...cautions(found.parked > 0 ? [parked] : [])];
 }
 
 /** The size of the stored data, and the free disk space. */
 async function checkDisk(config: Config): Promise<Finding[]> {
-  const database = await Promise.all(['', '-wal'].map((end) => bytesOf(`${databaseOf(config)}${end}`)));
-  const stored = database.reduce((sum, bytes) => sum + bytes, 0);
+  const files = await Promise.all(
+    ['', '-wal'].map((end) => stat(`${databaseOf(config)}${end}`).catch(() => null)),
+  );
+  const stored = files.reduce((sum, found) => sum + (found?.size ?? 0), 0);
   const media = await mediaBytes(mediaFolderOf(config));
   const { bavail, blocks, bsize } = await statfs(config.dataDir);
   const free = bavail * bsize;
   const text = `${sizeInWords(stored)} in the database, ${sizeInWords(media)} of files that came with messages, ${sizeInWords(free)} free`;
   const isScarce = free < SCARCE_BYTES || bavail < blocks * SCARCE_SHARE;
-  return [
-    isScarce
-      ? { state: 'warning', text: `${text}; make room, or lower retention.days and retention.media_bytes` }
-      : ok(text),
-  ];
-}
-
-async function bytesOf(file: string): Promise<number> {
-  return (await stat(file).catch(() => null))?.size ?? 0;
+  if (!isScarce) return [ok(text)];
+  return cautions([`${text}; make room, or lower retention.days and retention.media_bytes`]);
 }
 
 /** Checks that no message is lost to memory: each is in the window, was flushed, or is due for a flush. */
@@ -236,27 +207,23 @@ async function checkMemory(config: Config): Promise<Finding[]> {
   const { window, flushed, archived } = await withTraces(file, (traces) => traces.whereabouts(null, null));
   const said = `of what was said to personas, ${window} messages are in their windows, ${flushed} were put away after a memory flush`;
   if (archived === 0) return [ok(said)];
-  const owed = `${said}, ${archived} stand in archives and are owed a flush; it is made when the model answers`;
-  return [{ state: 'warning', text: owed }];
+  return cautions([
+    `${said}, ${archived} stand in archives and are owed a flush; it is made when the model answers`,
+  ]);
 }
 
 async function checkPersonas(config: Config): Promise<Finding[]> {
   const { personas, findings } = await personaFindings(config, log);
-  if (findings.length === 0) return [ok(`${personas} in chats, and all of their files can be used`)];
-  return findings.map((text) => ({ state: 'warning', text }));
+  return orOk(findings, `${personas} in chats, and all of their files can be used`);
 }
 
 async function checkSkills(config: Config): Promise<Finding[]> {
   const folder = skillsFolderOf(config);
   const { skills, problems, remarks } = await createSkills({ folder, ...systemHost(), log }).list();
-  const found = skills.length === 0 ? 'there are none' : skills.map(({ name }) => name).join(', ');
   return [
-    ok(found),
-    ...problems.map(({ name, why }) => ({
-      state: 'warning' as const,
-      text: `${name} is not offered: ${why}`,
-    })),
-    ...remarks.map(({ name, why }): Finding => ({ state: 'warning', text: `${name}: ${why}` })),
+    ok(skills.map(({ name }) => name).join(', ') || 'there are none'),
+    ...cautions(problems.map(({ name, why }) => `${name} is not offered: ${why}`)),
+    ...cautions(remarks.map(({ name, why }) => `${name}: ${why}`)),
   ];
 }
 
@@ -264,8 +231,7 @@ async function checkSkills(config: Config): Promise<Finding[]> {
 async function checkAgents(config: Config): Promise<Finding[]> {
   const { agentFindings } = await import('./workspace/agent-file.js');
   const { ids, findings } = await agentFindings(agentsFolderOf(config));
-  if (findings.length === 0) return [ok(ids.join(', '))];
-  return findings.map((text) => ({ state: 'warning', text }));
+  return orOk(findings, ids.join(', '));
 }
 
 async function checkPlatform(
@@ -275,19 +241,14 @@ async function checkPlatform(
 ): Promise<Finding[]> {
   if (!config.channels[name]) return [ok('not configured')];
   const personas = createPersonas({ groupsDir: config.groupsDir, clock: systemClock, log });
-  const channel = await createPlatform(name, config, {
-    store,
-    personas,
-    audit: { note: async () => {} },
-    log,
-    show: () => {},
-  });
+  const audit = { note: async () => {} };
+  const channel = await createPlatform(name, config, { store, personas, audit, log, show: () => {} });
   if (!channel?.check) return [ok('cannot be checked')];
   try {
     const { identity, warnings } = await channel.check();
     const refusal = await store.setting(refusalKey(name));
     const menu = refusal ? [`the menu of chat commands could not be set: ${refusal}`] : [];
-    return [ok(identity), ...[...warnings, ...menu].map((text): Finding => ({ state: 'warning', text }))];
+    return [ok(identity), ...cautions([...warnings, ...menu])];
   } finally {
     await channel.stop();
   }
@@ -295,14 +256,11 @@ async function checkPlatform(
 
 async function checkModel(config: Config, store: Store): Promise<Finding[]> {
   if (!config.model.server) {
-    return [
-      { state: 'warning', text: 'the built-in offline model answers; set model.base_url and model.name' },
-    ];
+    return cautions(['the built-in offline model answers; set model.base_url and model.name']);
   }
   const model = await createModel(config, store, log);
   const { identity, warnings } = await model.check(AbortSignal.timeout(PATIENCE_MS));
-  const text = `${identity}, with a context window of ${model.contextTokens()} tokens`;
-  return [ok(text), ...warnings.map((text): Finding => ({ state: 'warning', text }))];
+  return [ok(`${identity}, with a context window of ${model.contextTokens()} tokens`), ...cautions(warnings)];
 }
 
 /** Speaks one word in the default voice. */
@@ -336,40 +294,44 @@ async function checkEmbeddings(config: Config): Promise<Finding[]> {
 function checkOffered({ tools }: Config, names: readonly string[]): Finding[] {
   const leftOut = leftOutOf(tools, names);
   if (leftOut.length === 0) return [];
-  const text =
+  return cautions([
     `one request offers ${tools.maxOffered} (tools.max_offered), so ${leftOut.length} are left out: ${leftOut.join(', ')}; ` +
-    'list under mcp.servers.NAME.tools those that are needed';
-  return [{ state: 'warning', text }];
+      'list under mcp.servers.NAME.tools those that are needed',
+  ]);
 }
 
 /** `offered`: the tool names of all servers; this server's are added. */
 async function checkMcp(server: ServerSettings, config: Config, offered: string[]): Promise<Finding[]> {
   const { checkServer } = await import('./mcp/connection.js');
-  const redact = createRedactor(secretsOf(config));
   const checked = await checkServer(server, {
     version: 'doctor',
     outward: createOutward(config.network.proxies),
     reach: await createReachOf(config),
     clock: systemClock,
     log,
-    redact,
+    redact: createRedactor(secretsOf(config)),
   });
-  const { tools } = config;
   if (checked.state === 'failed') return [checked];
   offered.push(...checked.tools);
+  const { tools } = config;
   const allowances = [tools, ...Object.values(tools.chats), ...Object.values(tools.channels)];
   const isAllowed = allowances.some(({ allow }) => allow.includes('mcp'));
   const unused = isAllowed ? [] : ['no chat has its tools: add mcp to tools.allow, or to that of a chat'];
-  return [
-    ok(checked.text),
-    ...[...checked.remarks, ...unused].map((text): Finding => ({ state: 'warning', text })),
-  ];
-}
-
-function databaseOf({ dataDir }: Config): string {
-  return join(dataDir, 'coterie.db');
+  return [ok(checked.text), ...cautions([...checked.remarks, ...unused])];
 }
 
 function ok(text: string): Finding {
   return { state: 'ok', text };
+}
+
+function cautions(texts: readonly string[]): Finding[] {
+  return texts.map((text) => ({ state: 'warning', text }));
+}
+
+function failures(texts: readonly string[]): Finding[] {
+  return texts.map((text) => ({ state: 'failed', text }));
+}
+
+function orOk(findings: readonly string[], text: string): Finding[] {
+  return findings.length === 0 ? [ok(text)] : cautions(findings);
 }

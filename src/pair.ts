@@ -3,27 +3,24 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { openAudit } from './audit.js';
 import { CHANNELS } from './channels/list.js';
-import { type Config, commandConfig } from './config.js';
+import { BY_OPERATOR, commandConfig, commandLog, say } from './command.js';
+import type { Config } from './config.js';
 import { NAME_CHARS, WELCOME } from './conversation/commands/owners.js';
 import { oneLine } from './conversation/quoting.js';
 import type { Applicant, ApprovedKind, PairingRequest } from './core/access.js';
 import { systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
 import { channelOf } from './core/ids.js';
-import { type Audit, OPERATOR } from './core/journal.js';
+import type { Audit } from './core/journal.js';
 import type { Store } from './core/store.js';
 import { createOutward } from './network/outward.js';
 import { takeLock } from './operating/lock.js';
-import { createLog } from './operating/log.js';
 import { openStore } from './parts.js';
 import { enterData } from './paths.js';
 import { PLATFORMS, stateOf, userName } from './platforms.js';
-import { hiddenInLogs } from './secrets.js';
 
 /** Asks the person at the terminal; null without a terminal. */
 export type Prompt = ((question: string) => Promise<string>) | null;
-
-const BY_OPERATOR = { who: OPERATOR, where: null, word: null };
 
 export async function list(configFile: string | undefined): Promise<void> {
   await withStore(configFile, async (store, config) => {
@@ -104,7 +101,7 @@ export async function linkWhatsApp(configFile: string | undefined, phone: string
   if (!lock) {
     throw new Fault('already_running', `A coterie runs on ${config.dataDir}; stop it to link WhatsApp.`);
   }
-  const log = createLog({ ...config.log, secrets: hiddenInLogs(config) });
+  const log = commandLog(config, config.log.level);
   const what = `WhatsApp is linked by phone to ${number}, by the user ${userName()}`;
   await openAudit(config, log).record({ ...BY_OPERATOR, kind: 'link', what });
   const data = await enterData(config, log);
@@ -139,7 +136,7 @@ async function withStore(
   work: (store: Store, config: Config, audit: Audit) => Promise<void>,
 ): Promise<void> {
   const { config } = await commandConfig(configFile);
-  const log = createLog({ ...config.log, level: 'warn', secrets: hiddenInLogs(config) });
+  const log = commandLog(config);
   const data = await enterData(config, log);
   const store = await openStore(config, log);
   try {
@@ -243,8 +240,4 @@ function isListed({ channels }: Config, { kind, id, within }: PairingRequest): b
 
 function plain(text: string) {
   return { text, marks: [] };
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
 }

@@ -1,14 +1,13 @@
 /** `coterie replay`: shows everything a turn saw and did, and asks the model again on request. */
-import { join } from 'node:path';
-import { type Config, commandConfig } from './config.js';
+import { commandConfig, commandLog, databaseOf, endWithReader, MIGRATIONS, quoted } from './command.js';
+import type { Config } from './config.js';
 import { systemClock } from './core/clock.js';
-import { printableJson, printableLine } from './core/cut.js';
+import { printableJson } from './core/cut.js';
 import { createZone } from './core/dates.js';
 import { Fault } from './core/errors.js';
 import type { TurnInStore } from './core/journal.js';
 import type { Log } from './core/log.js';
 import { secretsIn } from './models/redact.js';
-import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
 import { recordsFolderOf } from './paths.js';
 import { type AskedAgain, askAgain } from './replay/again.js';
@@ -22,7 +21,7 @@ import {
   shownEntries,
   shownTurn,
 } from './replay/shown.js';
-import { hiddenInLogs, secretsOf } from './secrets.js';
+import { secretsOf } from './secrets.js';
 import { createModel } from './servers.js';
 import { type Records, withRecords } from './store/sqlite/inspect.js';
 import { journalledSpawn, NAME as SPAWN } from './tools/sessions-spawn.js';
@@ -34,7 +33,6 @@ export interface ReplayOptions {
 
 /** Between two reads of all the persona's files. */
 const LOOK_AGAIN_MS = 500;
-const MIGRATIONS = new URL('../migrations/sqlite/', import.meta.url);
 
 export async function replay(
   configFile: string | undefined,
@@ -42,14 +40,12 @@ export async function replay(
   options: ReplayOptions,
 ): Promise<void> {
   const { config } = await commandConfig(configFile);
-  const log = createLog({ ...config.log, level: 'warn', secrets: hiddenInLogs(config) });
-  // A reader such as `head` may close the pipe early.
-  process.stdout.on('error', () => process.exit(0));
-  const database = join(config.dataDir, 'coterie.db');
-  const isKnown = await withRecords(database, MIGRATIONS, (store) =>
+  const log = commandLog(config);
+  endWithReader();
+  const isKnown = await withRecords(databaseOf(config), MIGRATIONS, (store) =>
     replayFrom(store, config, log, id, options),
   );
-  if (!isKnown) throw new Fault('internal', `There is no turn ${called(id)}, and no entry of one.`);
+  if (!isKnown) throw new Fault('internal', `There is no turn ${quoted(id)}, and no entry of one.`);
 }
 
 /** False if there is no such turn. */
@@ -63,10 +59,10 @@ async function replayFrom(
   const found = await store.turnBehind(id);
   if (found === null) return false;
   if (found.kind === 'forgotten') {
-    throw new Fault('internal', `The turn ${called(id)} was forgotten by /reset; nothing of it is shown.`);
+    throw new Fault('internal', `The turn ${quoted(id)} was forgotten by /reset; nothing of it is shown.`);
   }
   if (found.kind === 'entries') {
-    if (options.again) throw new Fault('internal', `${called(id)} is of no turn that could be asked again.`);
+    if (options.again) throw new Fault('internal', `${quoted(id)} is of no turn that could be asked again.`);
     const entries = redacted(found.entries, redactingFor(config));
     say(options.json ? `${printableJson({ entries }, 2)}\n` : shownEntries(entries));
     return true;
@@ -131,10 +127,6 @@ async function askedAgain(
     again.push(await askAgain({ model, clock: systemClock }, request, turn.steps, never));
   }
   return again;
-}
-
-function called(id: string): string {
-  return printableLine(JSON.stringify(id.slice(0, 200)));
 }
 
 function say(text: string): void {

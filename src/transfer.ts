@@ -9,13 +9,21 @@ import { fileURLToPath } from 'node:url';
 import { openAudit } from './audit.js';
 import { type Export, exportOf } from './chat-export/export.js';
 import { writePieces } from './chat-export/files.js';
-import { type Config, commandConfig } from './config.js';
+import {
+  BY_OPERATOR,
+  commandConfig,
+  commandLog,
+  databaseOf,
+  endWithReader,
+  MIGRATIONS,
+  quoted,
+  say,
+} from './command.js';
 import { EXPORT_FORMATS, type ExportFormat } from './core/chat-record.js';
 import { systemClock } from './core/clock.js';
 import { printableLine } from './core/cut.js';
 import { createZone, type Zone } from './core/dates.js';
 import { Fault } from './core/errors.js';
-import { OPERATOR } from './core/journal.js';
 import { A_TIME, momentsOf } from './core/moments.js';
 import { isChatId, isPersonaId, slug } from './groups/paths.js';
 import { createPersonas } from './groups/personas.js';
@@ -23,19 +31,15 @@ import { type Imported, importFrom } from './importing/import.js';
 import { backup } from './operating/backup.js';
 import { askPassphrase } from './operating/encryption.js';
 import { takeLock } from './operating/lock.js';
-import { createLog } from './operating/log.js';
 import { restore } from './operating/restore.js';
 import { openStore } from './parts.js';
 import { aloneInData, enterData, skillsFolderOf, workspaceFolderOf } from './paths.js';
 import { PLATFORMS, userName } from './platforms.js';
-import { hiddenInLogs } from './secrets.js';
 import { withRecords } from './store/sqlite/inspect.js';
 import { refuseForeign } from './store/sqlite/migrate.js';
 
 /** Kept free after a restore: a migration may enlarge the database. */
 const RESERVE_BYTES = 100_000_000;
-const MIGRATIONS = new URL('../migrations/sqlite', import.meta.url);
-const FROM_OPERATOR = { who: OPERATOR, where: null, word: null };
 
 export interface BackupOptions {
   withCredentials?: boolean;
@@ -50,15 +54,15 @@ export async function backUp(
   version: string,
 ): Promise<void> {
   const { config } = await commandConfig(configFile);
-  const log = logOf(config);
+  const log = commandLog(config);
   const audit = openAudit(config, log);
   const secret = encrypt ? { passphrase: await askPassphrase(true) } : null;
   const by = `to ${resolve(file)}, by the user ${userName()}`;
   // Anyone with the logins can write as the account, so such a backup must be in the audit log.
   if (withCredentials) {
     const what = `a backup with the logins of platforms ${by}`;
-    await audit.record({ ...FROM_OPERATOR, kind: 'credentials', what });
-  } else await audit.note({ ...FROM_OPERATOR, kind: 'backup', what: `a backup ${by}` });
+    await audit.record({ ...BY_OPERATOR, kind: 'credentials', what });
+  } else await audit.note({ ...BY_OPERATOR, kind: 'backup', what: `a backup ${by}` });
   const data = await enterData(config, log);
   const store = await openStore(config, log);
   try {
@@ -80,7 +84,7 @@ export async function backUp(
 export async function restoreFrom(configFile: string | undefined, file: string): Promise<void> {
   const { config } = await commandConfig(configFile);
   const { dataDir } = config;
-  const log = logOf(config);
+  const log = commandLog(config);
   const data = await aloneInData(config, log);
   const running = [
     await takeLock(join(dataDir, 'gateway.lock')),
@@ -94,7 +98,7 @@ export async function restoreFrom(configFile: string | undefined, file: string):
     // Anything but a readable file is refused below.
     if (hash !== null) {
       const what = `a restore from ${resolve(file)} (sha256 ${hash}), by the user ${userName()}`;
-      await openAudit(config, log).record({ ...FROM_OPERATOR, kind: 'restore', what });
+      await openAudit(config, log).record({ ...BY_OPERATOR, kind: 'restore', what });
     }
     const done = await restore(file, config, {
       passphrase: () => askPassphrase(false),
@@ -145,10 +149,10 @@ export async function exportChat(
   const personas = createPersonas({
     groupsDir: config.groupsDir,
     clock: systemClock,
-    log: logOf(config),
+    log: commandLog(config),
     mostInChat: config.limits.personasPerChat,
   });
-  const isDone = await withRecords(join(config.dataDir, 'coterie.db'), MIGRATIONS, async (feed) => {
+  const isDone = await withRecords(databaseOf(config), MIGRATIONS, async (feed) => {
     const made = await exportOf({ feed, personas, zone, now: Date.now() }, { ...asked, chatId, by: null });
     if (made === null) return false;
     await (options.output === undefined ? print(made) : write(made, options.output));
@@ -178,8 +182,7 @@ function wrongOption(option: string, given: string, expected: string): Fault {
 }
 
 async function print({ pieces }: Export): Promise<void> {
-  // A reader such as `head` may close the pipe early.
-  process.stdout.on('error', () => process.exit(0));
+  endWithReader();
   for await (const piece of pieces()) {
     if (!process.stdout.write(piece)) await once(process.stdout, 'drain');
   }
@@ -217,7 +220,7 @@ export async function importFolder(
     isDryRun,
   };
   // A dry run takes no lock.
-  const data = isDryRun ? null : await enterData(config, logOf(config));
+  const data = isDryRun ? null : await enterData(config, commandLog(config));
   try {
     tellImport(folder, await importFrom(order), isDryRun);
   } finally {
@@ -253,16 +256,4 @@ function tellImport(folder: string, { found, done, passedOver }: Imported, isDry
   if (isDryRun) say('This was a dry run: nothing was written.');
   const failures = count('impossible');
   if (failures > 0) throw new Fault('internal', `${failures} of the files could not be written; see above.`);
-}
-
-function logOf(config: Config) {
-  return createLog({ ...config.log, level: 'warn', secrets: hiddenInLogs(config) });
-}
-
-function quoted(text: string): string {
-  return printableLine(JSON.stringify(text.slice(0, 200)));
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
 }

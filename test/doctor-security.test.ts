@@ -5,12 +5,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { loadConfig } from '../src/config.js';
-import { type SecurityFacts, securityFacts, securityFindings } from '../src/doctor-findings.js';
+import { type SecurityFacts, securityFacts, securityFindings } from '../src/doctor-security.js';
 import { makeHome, run } from './harness/gateway.js';
 
 const BOT = '123456789:AAF-abcdefghijklmnopqrstuvwxyz_0123';
 const LONG = '4f1c9a7be2d08355b6a1';
-const MIGRATIONS = new URL('../migrations/sqlite', import.meta.url);
 
 let folder: string;
 beforeEach(async () => {
@@ -173,7 +172,7 @@ describe('doctor warns of', () => {
 describe('doctor looks at files', () => {
   async function filesOf(keys: object): Promise<string[]> {
     const config = await configOf(keys);
-    const facts = await securityFacts(config, join(folder, 'config.yaml'), MIGRATIONS);
+    const facts = await securityFacts(config, join(folder, 'config.yaml'));
     return securityFindings({ ...facts, uid: 1000, ownerApproved: true });
   }
 
@@ -221,7 +220,7 @@ describe('doctor looks at files', () => {
     const facts = async () => {
       const loaded = await loadConfig({ environment: {}, workingDirectory: folder });
       return securityFindings({
-        ...(await securityFacts(loaded.config, config, MIGRATIONS)),
+        ...(await securityFacts(loaded.config, config)),
         uid: 1,
         ownerApproved: true,
       });

@@ -1,21 +1,15 @@
-/** Findings of `coterie doctor`: security, file access, colliding file names, persona files, the route of one message. */
+/** What a configuration leaves open, for `coterie doctor`. Read-only. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { isLoopback } from './board/guard.js';
-import { type Config, modelsOf } from './config.js';
-import { entriesBelow, sameNames, within } from './core/beneath.js';
-import { Fault } from './core/errors.js';
-import { namesIn } from './core/file-access.js';
+import { databaseOf, MIGRATIONS } from './command.js';
+import type { Config } from './config.js';
 import { channelOf } from './core/ids.js';
-import type { Log } from './core/log.js';
-import type { Fate } from './core/memory.js';
 import { isPublicAddress } from './core/network.js';
-import { isChatId } from './groups/paths.js';
-import { personaReader } from './groups/personas.js';
 import { PLATFORMS } from './platforms.js';
 import { secretsOf } from './secrets.js';
-import { hasApprovedOwner, withTraces } from './store/sqlite/inspect.js';
+import { hasApprovedOwner } from './store/sqlite/inspect.js';
 import { bubblewrapFault } from './tools/shell/bubblewrap.js';
 
 /** A path that users other than its owner can access; `bits`: their permission bits, as in chmod. */
@@ -49,15 +43,19 @@ const FEWEST_DIFFERENT = 8;
 const SERVED = /(^|[/\\])(public_html|htdocs|wwwroot)([/\\]|$)|^\/(var\/www|srv\/(www|http))(\/|$)/;
 
 export function securityFindings(facts: SecurityFacts): string[] {
-  const { config } = facts;
+  const { config, uid } = facts;
   return [
     ...filesOf(facts),
     ...addressesOf(config),
     ...tokensOf(config),
-    ...boardOf(config),
+    ...(isLoopback(config.board.host)
+      ? []
+      : [
+          `board.host (${config.board.host}) is reached without encryption; put a proxy with TLS in front of it`,
+        ]),
     ...accessOf(facts),
     ...shellOf(facts),
-    ...(facts.uid === 0
+    ...(uid === 0
       ? ['coterie runs as root: whoever takes it over has the whole machine; run it as a user of its own']
       : []),
   ];
@@ -67,9 +65,8 @@ function filesOf({ config, data, groups, configFile, secretFiles }: SecurityFact
   const chmod = ({ path, bits }: OpenAccess) => `${said(bits)}: chmod ${bits & 0o007 ? 'go' : 'g'}= ${path}`;
   const found = data.map((open) => `${open.path} holds what people said, and ${chmod(open)}`);
   if (configFile?.holdsSecrets && configFile.bits & READABLE) {
-    found.push(
-      `${configFile.path} holds secrets, and ${chmod(configFile)}, or take them from \${NAME} or \${file:PATH}`,
-    );
+    const advice = `or take them from \${NAME} or \${file:PATH}`;
+    found.push(`${configFile.path} holds secrets, and ${chmod(configFile)}, ${advice}`);
   }
   for (const open of secretFiles) found.push(`${open.path} is a secret, and ${chmod(open)}`);
   if (groups && groups.bits & WRITABLE_BY_ALL) {
@@ -84,8 +81,9 @@ function filesOf({ config, data, groups, configFile, secretFiles }: SecurityFact
     ['groups_dir', config.groupsDir],
     ['data_dir', config.dataDir],
   ] as const) {
-    if (SERVED.test(path))
+    if (SERVED.test(path)) {
       found.push(`${key} (${path}) lies where web servers publish files; move it elsewhere`);
+    }
   }
   return found;
 }
@@ -105,15 +103,13 @@ function addressesOf({ model, transcription, speech, embeddings, channels }: Con
     ['embeddings.base_url', embeddings.baseUrl],
     ...optionsOf(channels).filter(([, value]) => URL.canParse(value)),
   ];
-  const found = asked.flatMap(([key, address]) => {
+  const found: string[] = [];
+  for (const [key, address] of asked) {
     const url = address ? new URL(address) : null;
-    const isOpen = url !== null && /^(http|ws):$/.test(url.protocol) && !isNear(url.hostname);
-    return isOpen
-      ? [
-          `${key} is not encrypted, and ${url.hostname} is not on this network; use ${url.protocol.replace(':', 's:')}//`,
-        ]
-      : [];
-  });
+    if (url === null || !/^(http|ws):$/.test(url.protocol) || isNear(url.hostname)) continue;
+    const better = `${url.protocol.replace(':', 's:')}//`;
+    found.push(`${key} is not encrypted, and ${url.hostname} is not on this network; use ${better}`);
+  }
   const redis = embeddings.redisUrl === null ? null : new URL(embeddings.redisUrl);
   if (redis?.protocol === 'redis:' && !isNear(redis.hostname)) {
     found.push('embeddings.redis_url is not encrypted, and leads off this network; use rediss://');
@@ -146,23 +142,12 @@ function isNear(host: string): boolean {
 }
 
 function tokensOf({ board, channels }: Config): string[] {
-  const chosen: [key: string, token: string | null][] = [
-    ['board.token', board.token],
-    ...optionsOf(channels).filter(([key]) => key.endsWith('_secret')),
-  ];
-  return chosen.flatMap(([key, token]) =>
-    token !== null && (token.length < FEWEST_CHARACTERS || new Set(token).size < FEWEST_DIFFERENT)
-      ? [
-          `${key} can be guessed; use ${FEWEST_CHARACTERS} random characters or more, as openssl rand -hex 16 makes`,
-        ]
-      : [],
-  );
-}
-
-function boardOf({ board }: Config): string[] {
-  return isLoopback(board.host)
-    ? []
-    : [`board.host (${board.host}) is reached without encryption; put a proxy with TLS in front of it`];
+  const chosen = optionsOf(channels).filter(([key]) => key.endsWith('_secret'));
+  if (board.token !== null) chosen.unshift(['board.token', board.token]);
+  const advice = `use ${FEWEST_CHARACTERS} random characters or more, as openssl rand -hex 16 makes`;
+  return chosen
+    .filter(([, token]) => token.length < FEWEST_CHARACTERS || new Set(token).size < FEWEST_DIFFERENT)
+    .map(([key]) => `${key} can be guessed; ${advice}`);
 }
 
 function accessOf({ config, ownerApproved }: SecurityFacts): string[] {
@@ -170,12 +155,15 @@ function accessOf({ config, ownerApproved }: SecurityFacts): string[] {
     const rules = config.channels[name]?.access;
     return rules ? [{ name, rules }] : [];
   });
+  const { messagesPerMinute, tokensPerPerson, tokensPerDay, moneyPerPerson, moneyPerDay } = config.limits;
+  const limits = [messagesPerMinute, tokensPerPerson, tokensPerDay, moneyPerPerson, moneyPerDay];
+  const isLimited = limits.some((limit) => limit !== null);
   const found: string[] = [];
   for (const { name, rules } of served) {
     const open = (['direct', 'groups'] as const).filter((key) => rules[key] === 'open');
     if (open.length === 0) continue;
     const keys = open.map((key) => `${key}: open`).join(', ');
-    if (!isLimited(config)) {
+    if (!isLimited) {
       found.push(
         `anybody may talk on ${name} (${keys}), as much as they like; set limits.messages_per_minute, limits.tokens_per_person or limits.tokens_per_day`,
       );
@@ -210,22 +198,11 @@ function shellOf({ config: { tools }, sandboxFault }: SecurityFacts): string[] {
       `shell is allowed, and bubblewrap does not work here (${sandboxFault}): every command is refused; see docs/tools.md`,
     ];
   }
-  return network
-    ? [
-        'tools.shell.network is true: a command of a persona reaches what this machine reaches, its own services and its network, too; set it to false',
-      ]
-    : [];
+  if (!network) return [];
+  return [
+    'tools.shell.network is true: a command of a persona reaches what this machine reaches, its own services and its network, too; set it to false',
+  ];
 }
-
-/** Whether usage is limited, per person or in total. */
-function isLimited({ limits }: Config): boolean {
-  const { messagesPerMinute, tokensPerPerson, tokensPerDay, moneyPerPerson, moneyPerDay } = limits;
-  return [messagesPerMinute, tokensPerPerson, tokensPerDay, moneyPerPerson, moneyPerDay].some(
-    (limit) => limit !== null,
-  );
-}
-
-// The facts for `securityFindings`: who can access which file, and which user runs this. Read-only.
 
 /** In data_dir: our files, copies of them, and backups left there. */
 const HELD =
@@ -233,11 +210,7 @@ const HELD =
 /** Secrets mounted into a container are readable by all its users, but it has only one. */
 const HANDED = /^\/(var\/)?run\//;
 
-export async function securityFacts(
-  config: Config,
-  file: string | null,
-  migrations: URL,
-): Promise<SecurityFacts> {
+export async function securityFacts(config: Config, file: string | null): Promise<SecurityFacts> {
   const { dataDir, groupsDir, secretFiles } = config;
   const names = (await readdir(dataDir).catch(() => [])).filter((name) => HELD.test(name)).sort();
   const configFile = file === null ? null : await openTo(file);
@@ -247,7 +220,7 @@ export async function securityFacts(
   return {
     config,
     uid: process.getuid?.() ?? null,
-    ownerApproved: await hasApprovedOwner(join(dataDir, 'coterie.db'), migrations),
+    ownerApproved: await hasApprovedOwner(databaseOf(config), MIGRATIONS),
     data: await opened([dataDir, ...names.map((name) => join(dataDir, name))]),
     groups: await openTo(groupsDir),
     configFile: configFile && {
@@ -276,111 +249,4 @@ async function openTo(path: string): Promise<OpenAccess | null> {
     if (above === dirname(above)) break;
   }
   return bits === 0 ? null : { path, bits };
-}
-
-// File names that look the same but differ in bytes (Unicode composition): only one of the files is found by its name.
-
-const MOST_ENTRIES = 50_000;
-const MOST_NAMES_TOLD = 20;
-
-/** One sentence per collision below the folders. */
-export async function nameFindings(folders: readonly string[]): Promise<string[]> {
-  const findings: string[] = [];
-  for (const folder of folders) {
-    // Other checks report missing and unreadable folders.
-    for (const [one = '', ...others] of await pairsBelow(folder).catch(() => [])) {
-      findings.push(
-        `${folder}: ${one} stands there ${others.length + 1} times, in letters that look the same (composed and ` +
-          'decomposed Unicode); under its usual name, the composed one, only one of them is found; rename the other',
-      );
-    }
-  }
-  return findings.slice(0, MOST_NAMES_TOLD);
-}
-
-async function pairsBelow(root: string): Promise<string[][]> {
-  const names = new Map<string, string[]>();
-  await within(root, [], async (folder) => {
-    let looked = 0;
-    for await (const { path } of entriesBelow(folder)) {
-      if (++looked > MOST_ENTRIES) break;
-      const at = dirname(path);
-      const there = names.get(at);
-      if (there === undefined) names.set(at, [path]);
-      else there.push(path);
-    }
-  });
-  return [...names.values()].flatMap(sameNames);
-}
-
-// Unusable entries in persona files, of the library and of every chat.
-
-const MOST_TOLD = 50;
-
-/** One sentence per fault, after its file's name; `personas`: the number of personas. */
-export async function personaFindings(
-  config: Config,
-  log: Log,
-): Promise<{ personas: number; findings: string[] }> {
-  const { groupsDir } = config;
-  const reader = personaReader(groupsDir, log, modelsOf(config));
-  const faults = new Set<string>();
-  let personas = 0;
-  const chats = (await namesIn(join(groupsDir))).filter(isChatId).sort();
-  for (const chat of chats) {
-    for (const persona of await reader.list(chat)) {
-      personas++;
-      for (const fault of persona.faults ?? []) faults.add(fault);
-    }
-  }
-  for (const id of await reader.library()) {
-    for (const fault of (await reader.asInLibrary(id)).faults ?? []) faults.add(fault);
-  }
-  const findings = [...faults].sort();
-  const more = findings.length - MOST_TOLD;
-  return {
-    personas,
-    findings: [...findings.slice(0, MOST_TOLD), ...(more > 0 ? [`… and ${more} more`] : [])],
-  };
-}
-
-// `coterie doctor --message`: the route of one message, for each persona that received it.
-
-/** `wanted`: `telegram_123/45`, a chat ID and the platform's message ID. Returns lines; throws Fault if there is none. */
-export async function whereItWent(database: string, wanted: string): Promise<string[]> {
-  const slash = wanted.indexOf('/');
-  if (slash < 0) {
-    throw new Fault('configuration', `${wanted} should be CHAT_ID/MESSAGE_ID, like telegram_123/45`);
-  }
-  const ask = {
-    chatId: wanted.slice(0, slash),
-    wanted: { platformMessageId: wanted.slice(slash + 1) },
-    most: 10,
-  };
-  const traces = await withTraces(database, (open) => open.trace(ask));
-  if (traces.length === 0) {
-    throw new Fault('configuration', `${wanted} is not in the store: it never came in, or was not let in`);
-  }
-  return traces.map(({ message, personaId, fate }) => {
-    const at = new Date(message.sentAt).toISOString();
-    const whose = personaId === '' ? 'nobody' : personaId;
-    return `${wanted} of ${at}, for ${whose}: ${wordsFor(fate)}`;
-  });
-}
-
-function wordsFor(fate: Fate): string {
-  switch (fate.kind) {
-    case 'waiting':
-      return 'waits to be answered';
-    case 'window':
-      return `in the window${fate.flushed ? ', seen by a memory flush' : ''}`;
-    case 'flushed':
-      return 'behind the window, after a memory flush had seen it';
-    case 'archived':
-      return `behind the window, in the archive ${fate.file}; a memory flush of it is owed`;
-    case 'overheard':
-      return 'overheard: said to somebody else';
-    case 'reset':
-      return 'forgotten by /reset, or never shown';
-  }
 }

@@ -1,0 +1,44 @@
+/** Shared by the short-lived commands. */
+import { join } from 'node:path';
+import { type Config, type LoadedConfig, processConfig } from './config.js';
+import { printableLine } from './core/cut.js';
+import { Fault } from './core/errors.js';
+import { OPERATOR } from './core/journal.js';
+import { createLog } from './operating/log.js';
+import { databaseProblem } from './premises.js';
+import { hiddenInLogs } from './secrets.js';
+
+export const MIGRATIONS = new URL('../migrations/sqlite/', import.meta.url);
+/** For entries of the audit log. */
+export const BY_OPERATOR = { who: OPERATOR, where: null, word: null };
+
+/** Without a log of their own, commands print the warnings to standard error. */
+export async function commandConfig(argumentPath: string | undefined): Promise<LoadedConfig> {
+  const loaded = await processConfig(argumentPath);
+  const problem = databaseProblem();
+  if (problem !== null) throw new Fault('configuration', problem);
+  for (const warning of loaded.warnings) process.stderr.write(`coterie: ${printableLine(warning)}\n`);
+  return loaded;
+}
+
+export function commandLog(config: Config, level: Config['log']['level'] = 'warn') {
+  return createLog({ ...config.log, level, secrets: hiddenInLogs(config) });
+}
+
+export function databaseOf({ dataDir }: Config): string {
+  return join(dataDir, 'coterie.db');
+}
+
+/** Something given at the command line, in one line. */
+export function quoted(text: string): string {
+  return printableLine(JSON.stringify(text.slice(0, 200)));
+}
+
+export function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** A reader such as `head` may close the pipe early. */
+export function endWithReader(): void {
+  process.stdout.on('error', () => process.exit(0));
+}
