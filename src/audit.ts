@@ -1,39 +1,27 @@
-/** Opens the audit log, records each start in it, and implements `coterie audit`, which filters, shows and verifies it. */
-import { commandConfig, endWithReader, say } from './command.js';
-import type { Config, LoadedConfig } from './config.js';
-import { ACCESS, configKeys } from './config-keys.js';
-import { systemClock } from './core/clock.js';
-import { createZone } from './core/dates.js';
+/** `coterie audit`: filters, shows and verifies the audit log. */
+import { commandConfig, endWithReader, momentsGiven, say, wrongOption } from './command.js';
+import { createZone, type Zone } from './core/dates.js';
 import { Fault } from './core/errors.js';
-import { type Audit, type AuditEntry, GATEWAY } from './core/journal.js';
-import { ONCE } from './core/known-keys.js';
-import type { Log } from './core/log.js';
-import { createAudit } from './operating/audit.js';
-import { hashOf, plain } from './operating/audit-files.js';
-import {
-  type AuditFilter,
-  newestEntries,
-  parseFilter,
-  shownLine,
-  verifyAudit,
-} from './operating/audit-read.js';
-import { createRedactor } from './operating/redact.js';
-import { hiddenInLogs, isSecretOption } from './secrets.js';
+import { AUDIT_KINDS } from './core/journal.js';
+import { type AuditLine, plain } from './operating/audit-files.js';
+import { newestEntries, verifyAudit } from './operating/audit-read.js';
+
+export interface AuditFilter {
+  kind?: string;
+  who?: string;
+  chat?: string;
+  since?: string;
+  until?: string;
+  limit?: string;
+}
 
 export interface AuditOptions extends AuditFilter {
   json?: boolean;
   verify?: boolean;
 }
 
-export function openAudit(config: Config, log: Log): Audit {
-  return createAudit({
-    folder: config.dataDir,
-    keepBytes: config.retention.auditBytes,
-    redact: createRedactor(hiddenInLogs(config)),
-    clock: systemClock,
-    log,
-  });
-}
+const MOST = 10_000;
+const WIDEST_KIND = Math.max(...AUDIT_KINDS.map((kind) => kind.length));
 
 export async function audit(
   configFile: string | undefined,
@@ -70,103 +58,42 @@ async function sayVerdict(folder: string): Promise<void> {
   if (last !== null) say(`The last is ${last.n}, ${last.hash}.`);
 }
 
-// Recorded at each start: version, configuration (differences from the defaults and from the last start, and all of
-// `access`) and the credentials in use. Secrets appear as fingerprints, which show only whether they changed.
-
-/** Bytes of the log that are searched for the previous start, so that starting stays fast. */
-const MOST_BYTES = 20_000_000;
-const MOST_CHARS = 10_000;
-
-interface Setting {
-  shown: string;
-  isSecret: boolean;
-}
-
-export async function appendStart(
-  audit: Audit,
-  { config, keys, file }: LoadedConfig,
-  version: string,
-  owner: string,
-): Promise<void> {
-  const whole = { ...keys, access: { ...ACCESS, ...keys.access } };
-  const variableKeys = config.variables.map(({ path }) => path.join('.'));
-  const settings = settingsOf(whole, createRedactor(hiddenInLogs(config)), variableKeys);
-  const details = noteworthy(settings);
-  // A read error shows up when the log is written to.
-  const isConfiguration = ({ kind }: AuditEntry) => kind === 'configuration';
-  const known = await newestEntries(config.dataDir, isConfiguration, 1, MOST_BYTES).catch(() => null);
-  const before = known?.lines[0]?.details;
-  const credentials = Object.entries(details).filter(([name]) => settings.get(name)?.isSecret);
-  const address = details['model.base_url'];
-  const used = [...(address === undefined ? [] : [['model.base_url', address]]), ...credentials];
-  const hash = hashOf(JSON.stringify([...settings].map(([name, { shown }]) => [name, shown])));
-  const since = before === undefined ? 'no earlier one is known' : changesSince(before, details);
-  const entry = (kind: AuditEntry['kind'], what: string, more?: Record<string, string>): AuditEntry => ({
-    kind,
-    who: GATEWAY,
-    where: null,
-    what,
-    word: null,
-    ...(more && { details: more }),
-  });
-  await Promise.all([
-    audit.note(entry('start', `the ${owner} began: coterie ${version}, Node ${process.version}`)),
-    audit.note(entry('configuration', `${file ?? 'the defaults'} (sha256 ${hash}); ${since}`, details)),
-    audit.note(
-      entry('credentials', used.length === 0 ? 'none' : 'used from now on', Object.fromEntries(used)),
-    ),
-  ]);
-}
-
-/**
- * Flattens config.yaml to dotted keys. `clean` redacts secrets inside other values. A value taken from the environment
- * is treated as a secret.
- */
-function settingsOf(
-  keys: object,
-  clean = (text: string) => text,
-  variableKeys: readonly string[] = [],
-): Map<string, Setting> {
-  const found = new Map<string, Setting>();
-  collect(keys, [], false);
-  return found;
-
-  function collect(value: unknown, path: string[], isSecret: boolean): void {
-    const holdsMore =
-      typeof value === 'object' && value !== null && !(Array.isArray(value) && value.every(isPlain));
-    if (!holdsMore) {
-      const shown = JSON.stringify(value) ?? 'null';
-      const name = path.join('.');
-      const isVariable = variableKeys.some((key) => key === name || key.startsWith(`${name}.`));
-      const hides = (isSecret || isVariable) && value !== null;
-      const safe = hides ? '' : plain(clean(shown), MOST_CHARS);
-      const fingerprint = safe === shown ? '' : `secret ${hashOf(shown).slice(0, 8)}`;
-      found.set(name, { shown: `${safe} ${fingerprint}`.trim(), isSecret: isSecret && value !== null });
-      return;
-    }
-    for (const [name, inner] of Object.entries(value)) {
-      collect(inner, [...path, name], isSecret || isSecretOption(name, path));
-    }
+export function parseFilter(
+  { kind, who, chat, since, until, limit = '50' }: AuditFilter,
+  zone: Zone,
+  now: number,
+): { matches(line: AuditLine): boolean; most: number } {
+  if (kind !== undefined && !(AUDIT_KINDS as readonly string[]).includes(kind)) {
+    throw wrongOption('kind', kind, `one of ${AUDIT_KINDS.join(', ')}`);
   }
+  const from = momentsGiven('since', since, zone, now)?.from ?? Number.NEGATIVE_INFINITY;
+  const to = momentsGiven('until', until, zone, now)?.to ?? Number.POSITIVE_INFINITY;
+  const most = /^\d{1,9}$/.test(limit) ? Number(limit) : 0;
+  if (most < 1 || most > MOST) throw wrongOption('limit', limit, `a whole number from 1 to ${MOST}`);
+  return {
+    most,
+    matches(line) {
+      const at = Date.parse(line.at);
+      return (
+        (kind === undefined || line.kind === kind) &&
+        (who === undefined || line.who === who || line.word === who) &&
+        (chat === undefined || line.where === chat || line.who.startsWith(`${chat}/`)) &&
+        (since === undefined || at >= from) &&
+        (until === undefined || at <= to)
+      );
+    },
+  };
 }
 
-function isPlain(value: unknown): boolean {
-  return typeof value !== 'object' || value === null;
-}
-
-/** Settings that differ from the defaults, and all of `access`. */
-function noteworthy(settings: Map<string, Setting>): Record<string, string> {
-  const defaults = settingsOf(configKeys.parse({}, ONCE));
-  const told = [...settings].filter(
-    ([name, { shown }]) => defaults.get(name)?.shown !== shown || name.startsWith('access.'),
-  );
-  return Object.fromEntries(told.map(([name, { shown }]) => [name, shown]));
-}
-
-function changesSince(before: Record<string, string>, now: Record<string, string>): string {
-  const names = [...new Set([...Object.keys(before), ...Object.keys(now)])].sort();
-  const changed = names.filter((name) => before[name] !== now[name]);
-  return changed.length === 0
-    ? 'nothing changed since the last start'
-    : `changed since the last start: ${changed.join(', ')}`;
+/** Safe for a terminal, even if the file was manipulated. */
+export function shownLine(
+  { n, at, kind, who, where, what, word, details = {} }: AuditLine,
+  zone: Zone,
+): string {
+  const time = Number.isFinite(Date.parse(at)) ? zone.time(Date.parse(at)) : 'at no time';
+  const place = where === null ? '' : ` in ${where}`;
+  const asked = word === null || word === who ? '' : ` (on the word of ${word})`;
+  const more = Object.entries(details).map(([name, value]) => `\n    ${plain(`${name}: ${value}`, 4_000)}`);
+  const line = `${n}  ${time}  ${kind.padEnd(WIDEST_KIND)}  ${who}${place}: ${what}${asked}`;
+  return [plain(line, 4_000), ...more].join('');
 }

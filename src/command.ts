@@ -2,8 +2,10 @@
 import { join } from 'node:path';
 import { type Config, type LoadedConfig, processConfig } from './config.js';
 import { printableLine } from './core/cut.js';
+import type { Zone } from './core/dates.js';
 import { Fault } from './core/errors.js';
 import { OPERATOR } from './core/journal.js';
+import { A_TIME, momentsOf } from './core/moments.js';
 import { createLog } from './operating/log.js';
 import { databaseProblem } from './premises.js';
 import { hiddenInLogs } from './secrets.js';
@@ -41,4 +43,16 @@ export function say(line: string): void {
 /** A reader such as `head` may close the pipe early. */
 export function endWithReader(): void {
   process.stdout.on('error', () => process.exit(0));
+}
+
+/** The first and last moment of an option like `--since`; null if it is not given. */
+export function momentsGiven(option: string, given: string | undefined, zone: Zone, now: number) {
+  if (given === undefined) return null;
+  const found = momentsOf(given, zone, now);
+  if (found === null) throw wrongOption(option, given, A_TIME);
+  return found;
+}
+
+export function wrongOption(option: string, given: string, expected: string): Fault {
+  return new Fault('configuration', `--${option} ${quoted(given)}: expected ${expected}`);
 }

@@ -1,4 +1,4 @@
-/** What a configuration leaves open, for `coterie doctor`. Read-only. */
+/** The security findings of `coterie doctor`: each way in that a configuration leaves open. Read-only. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';

@@ -1,7 +1,7 @@
 /** `coterie pair`: approves people and groups. It works on the store; a running gateway notices the change. */
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { openAudit } from './audit.js';
+import { openAudit } from './audit-start.js';
 import { CHANNELS } from './channels/list.js';
 import { BY_OPERATOR, commandConfig, commandLog, say } from './command.js';
 import type { Config } from './config.js';

@@ -1,7 +1,7 @@
 /** The commands that run until they are stopped: `coterie start`, `chat` and `worker`. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { appendStart, openAudit } from './audit.js';
+import { appendStart, openAudit } from './audit-start.js';
 import { compose } from './compose.js';
 import { type Config, type LoadedConfig, processConfig } from './config.js';
 import { systemClock } from './core/clock.js';

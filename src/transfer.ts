@@ -6,7 +6,7 @@ import { stat, statfs } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
-import { openAudit } from './audit.js';
+import { openAudit } from './audit-start.js';
 import { type Export, exportOf } from './chat-export/export.js';
 import { writePieces } from './chat-export/files.js';
 import {
@@ -16,15 +16,16 @@ import {
   databaseOf,
   endWithReader,
   MIGRATIONS,
+  momentsGiven,
   quoted,
   say,
+  wrongOption,
 } from './command.js';
 import { EXPORT_FORMATS, type ExportFormat } from './core/chat-record.js';
 import { systemClock } from './core/clock.js';
 import { printableLine } from './core/cut.js';
 import { createZone, type Zone } from './core/dates.js';
 import { Fault } from './core/errors.js';
-import { A_TIME, momentsOf } from './core/moments.js';
 import { isChatId, isPersonaId, slug } from './groups/paths.js';
 import { createPersonas } from './groups/personas.js';
 import { type Imported, importFrom } from './importing/import.js';
@@ -164,21 +165,12 @@ export async function exportChat(
 function parseExport({ format = 'markdown', since, until }: ExportOptions, zone: Zone) {
   const known = EXPORT_FORMATS.find((each): each is ExportFormat => each === format);
   if (known === undefined) throw wrongOption('format', format, `one of ${EXPORT_FORMATS.join(', ')}`);
-  const moments = (option: string, given: string | undefined) => {
-    const found = given === undefined ? null : momentsOf(given, zone, Date.now());
-    if (given !== undefined && found === null) throw wrongOption(option, given, A_TIME);
-    return found;
-  };
-  const from = moments('since', since)?.from ?? null;
-  const to = moments('until', until)?.to ?? null;
+  const from = momentsGiven('since', since, zone, Date.now())?.from ?? null;
+  const to = momentsGiven('until', until, zone, Date.now())?.to ?? null;
   if (from !== null && to !== null && from > to) {
     throw wrongOption('since', since ?? '', `a time before --until ${quoted(until ?? '')}`);
   }
   return { format: known, since: from, until: to };
-}
-
-function wrongOption(option: string, given: string, expected: string): Fault {
-  return new Fault('configuration', `--${option} ${quoted(given)}: expected ${expected}`);
 }
 
 async function print({ pieces }: Export): Promise<void> {

@@ -147,7 +147,7 @@ export interface AuditEntry {
   what: string;
   /** The sender who ordered it. */
   word: ChatId | null;
-  details?: Record<string, string>;
+  details?: Record<string, string> | undefined;
 }
 
 export const OPERATOR = 'operator';

@@ -7,38 +7,48 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import * as z from 'zod';
 import { cutAt } from '../core/cut.js';
-import { AUDIT_KINDS, type AuditEntry } from '../core/journal.js';
+import { isMissing } from '../core/file-access.js';
+import { AUDIT_KINDS } from '../core/journal.js';
 import { giveToOwner } from './lock.js';
 
-export interface AuditLine extends AuditEntry {
+/** The fields of `AuditEntry`, and those of the chain. */
+const auditLine = z.object({
   /** 1, 2, 3, … across all files. */
-  n: number;
+  n: z.int(),
   /** ISO 8601. */
-  at: string;
+  at: z.string(),
+  kind: z.enum(AUDIT_KINDS),
+  who: z.string(),
+  where: z.string().nullable(),
+  what: z.string(),
+  word: z.string().nullable(),
+  details: z.record(z.string(), z.string()).optional(),
   /** Of kind `torn`: the remains of a crash before this line. */
-  torn?: { bytes: number; hash: string };
+  torn: z.object({ bytes: z.number(), hash: z.string() }).optional(),
   /** The hash of the line before. */
-  before: string;
-  hash: string;
-}
+  before: z.string(),
+  hash: z.string(),
+});
+
+export type AuditLine = z.infer<typeof auditLine>;
 
 /** A line yet to be written. */
 export type Draft = Omit<AuditLine, 'n' | 'before' | 'hash'>;
 
 /** The end of the chain. */
-export interface Link {
-  n: number;
-  hash: string;
-}
+const link = z.object({ n: z.int().min(0), hash: z.string() });
+export type Link = z.infer<typeof link>;
 
-export interface Head extends Link {
+const auditHead = link.extend({
   /** The length of `audit.jsonl`, and the number of its first entry. */
-  bytes: number;
-  from: number;
+  bytes: z.int().min(0),
+  from: z.int().min(0),
   /** The end of the chain before the oldest remaining file. */
-  begins: Link;
-}
+  begins: link,
+});
+export type Head = z.infer<typeof auditHead>;
 
 export const BEGINNING: Link = { n: 0, hash: '0'.repeat(64) };
 export const NEW_HEAD: Head = { ...BEGINNING, bytes: 0, from: 1, begins: BEGINNING };
@@ -78,23 +88,12 @@ export function readLine(bytes: Buffer): { line: AuditLine; intact: boolean } | 
   const [, fields, hash] = /^(\{.*),"hash":"([0-9a-f]{64})"\}$/s.exec(text) ?? [];
   if (fields === undefined) return null;
   try {
-    const line = JSON.parse(text) as AuditLine;
-    if (!isLine(line)) return null;
+    const line = auditLine.parse(JSON.parse(text));
     // Invalid UTF-8 decodes to the same text as other bytes, so bytes are compared.
     return { line, intact: hashOf(`${fields}}`) === hash && Buffer.from(text).equals(bytes) };
   } catch {
     return null;
   }
-}
-
-function isLine({ n, at, kind, who, where, what, word, before, details, torn }: AuditLine): boolean {
-  return (
-    Number.isSafeInteger(n) &&
-    [at, who, what, before].every((value) => typeof value === 'string') &&
-    [where, word].every((value) => value === null || typeof value === 'string') &&
-    AUDIT_KINDS.includes(kind) &&
-    [details, torn].every((value) => value === undefined || (typeof value === 'object' && value !== null))
-  );
 }
 
 /** One line without control, invisible and bidirectional characters; the joiners of emoji and scripts stay. */
@@ -107,17 +106,8 @@ export function hashOf(data: string | Buffer): string {
   return createHash('sha256').update(data).digest('hex');
 }
 
-export interface Piece {
-  /** Without the newline. */
-  bytes: Buffer;
-  start: number;
-  /** Offset after the newline. */
-  end: number;
-  /** False for a last line without a newline. */
-  isWhole: boolean;
-}
-
-export function* linesOf(file: Buffer): Generator<Piece> {
+/** Lines without their newline; `end`: the offset behind it. `isWhole` is false for a last line without one. */
+export function* linesOf(file: Buffer) {
   for (let start = 0; start < file.length; ) {
     const at = file.indexOf(LINE_END, start);
     const isWhole = at >= 0;
@@ -133,11 +123,8 @@ export function olderName(from: number): string {
 
 /** Oldest first. */
 export async function olderFiles(folder: string): Promise<{ name: string; from: number }[]> {
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw error;
-  });
-  const found = names.flatMap((name) => {
+  const names = await readdir(folder).catch(orNull);
+  const found = (names ?? []).flatMap((name) => {
     const [, from] = /^audit\.([1-9]\d{0,14})\.jsonl$/.exec(name) ?? [];
     return from === undefined ? [] : [{ name, from: Number(from) }];
   });
@@ -150,21 +137,16 @@ export async function* filesIn(
   order: 'oldest first' | 'newest first',
 ): AsyncGenerator<{ name: string; from: number | null; bytes: Buffer }> {
   const current = await readIfThere(join(folder, CURRENT));
-  const older = await olderFiles(folder);
-  if (order === 'newest first') older.reverse();
-  let isCurrentDue = current !== null;
-  if (current !== null && order === 'newest first') {
-    yield { name: CURRENT, from: null, bytes: current.bytes };
-    isCurrentDue = false;
-  }
-  for (const { name, from } of older) {
-    const file = await readIfThere(join(folder, name));
+  const files = [...(await olderFiles(folder)), { name: CURRENT, from: null }];
+  if (order === 'newest first') files.reverse();
+  let isCurrentDone = false;
+  for (const { name, from } of files) {
+    const file = name === CURRENT ? current : await readIfThere(join(folder, name));
     const wasCurrent = file?.ino === current?.ino;
-    if (file === null || (wasCurrent && !isCurrentDue)) continue;
-    if (wasCurrent) isCurrentDue = false;
+    if (file === null || (wasCurrent && isCurrentDone)) continue;
+    isCurrentDone ||= wasCurrent;
     yield { name, from, bytes: file.bytes };
   }
-  if (current !== null && isCurrentDue) yield { name: CURRENT, from: null, bytes: current.bytes };
 }
 
 /** Reads from an offset on. `isUnended`: the file does not end with a newline. */
@@ -172,7 +154,7 @@ export async function readIfThere(
   path: string,
   from = 0,
 ): Promise<{ bytes: Buffer; ino: number; isUnended: boolean } | null> {
-  const file = await openIfThere(path);
+  const file = await openFile(path).catch(orNull);
   if (file === null) return null;
   try {
     const { ino, size } = await file.stat();
@@ -187,6 +169,11 @@ export async function readIfThere(
   }
 }
 
+function orNull(error: unknown): null {
+  if (isMissing(error)) return null;
+  throw error;
+}
+
 /** Throws for a pipe, which would block, and for a device, which is endless. */
 export async function openFile(path: string, flags: number = constants.O_RDONLY): Promise<FileHandle> {
   const file = await open(path, flags | constants.O_NONBLOCK, 0o600);
@@ -198,25 +185,11 @@ export async function openFile(path: string, flags: number = constants.O_RDONLY)
   return file;
 }
 
-async function openIfThere(path: string): Promise<FileHandle | null> {
-  try {
-    return await openFile(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
-}
-
 export async function readHead(folder: string): Promise<Head | 'gone' | 'unreadable'> {
   const file = await readIfThere(join(folder, HEAD));
   if (file === null) return 'gone';
   try {
-    const head = JSON.parse(file.bytes.toString()) as Head;
-    const numbers = [head.n, head.bytes, head.from, head.begins.n];
-    const isOurs =
-      numbers.every((value) => Number.isSafeInteger(value) && value >= 0) &&
-      [head.hash, head.begins.hash].every((hash) => typeof hash === 'string');
-    return isOurs ? head : 'unreadable';
+    return auditHead.parse(JSON.parse(file.bytes.toString()));
   } catch {
     return 'unreadable';
   }

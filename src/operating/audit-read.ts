@@ -1,9 +1,4 @@
 /** Reads the audit log while others write to it: the newest entries, filtered, and the verification of the whole chain. */
-
-import type { Zone } from '../core/dates.js';
-import { Fault } from '../core/errors.js';
-import { AUDIT_KINDS } from '../core/journal.js';
-import { A_TIME, momentsOf } from '../core/moments.js';
 import {
   type AuditLine,
   CURRENT,
@@ -12,74 +7,9 @@ import {
   hashOf,
   type Link,
   linesOf,
-  plain,
   readHead,
   readLine,
 } from './audit-files.js';
-
-/** The options of `coterie audit`. */
-export interface AuditFilter {
-  kind?: string;
-  who?: string;
-  chat?: string;
-  since?: string;
-  until?: string;
-  limit?: string;
-}
-
-const MOST = 10_000;
-const USUALLY = 50;
-const WIDEST_KIND = Math.max(...AUDIT_KINDS.map((kind) => kind.length));
-
-export function parseFilter(
-  { kind, who, chat, since, until, limit }: AuditFilter,
-  zone: Zone,
-  now: number,
-): { matches(line: AuditLine): boolean; most: number } {
-  if (kind !== undefined && !(AUDIT_KINDS as readonly string[]).includes(kind)) {
-    throw refusal('kind', kind, `one of ${AUDIT_KINDS.join(', ')}`);
-  }
-  const from = since === undefined ? Number.NEGATIVE_INFINITY : timesIn('since', since, zone, now).from;
-  const to = until === undefined ? Number.POSITIVE_INFINITY : timesIn('until', until, zone, now).to;
-  const most = limit === undefined ? USUALLY : /^\d{1,9}$/.test(limit) ? Number(limit) : 0;
-  if (most < 1 || most > MOST) throw refusal('limit', limit ?? '', `a whole number from 1 to ${MOST}`);
-  return {
-    most,
-    matches(line) {
-      const at = Date.parse(line.at);
-      return (
-        (kind === undefined || line.kind === kind) &&
-        (who === undefined || line.who === who || line.word === who) &&
-        (chat === undefined || line.where === chat || line.who.startsWith(`${chat}/`)) &&
-        (since === undefined || at >= from) &&
-        (until === undefined || at <= to)
-      );
-    },
-  };
-}
-
-function timesIn(option: string, given: string, zone: Zone, now: number): { from: number; to: number } {
-  const moments = momentsOf(given, zone, now);
-  if (moments === null) throw refusal(option, given, A_TIME);
-  return moments;
-}
-
-function refusal(option: string, given: string, expected: string): Fault {
-  return new Fault('configuration', `--${option} ${plain(given, 60)}: expected ${expected}`);
-}
-
-/** Safe for a terminal, even if the file was manipulated. */
-export function shownLine(
-  { n, at, kind, who, where, what, word, details = {} }: AuditLine,
-  zone: Zone,
-): string {
-  const time = Number.isFinite(Date.parse(at)) ? zone.time(Date.parse(at)) : 'at no time';
-  const place = where === null ? '' : ` in ${where}`;
-  const asked = word === null || word === who ? '' : ` (on the word of ${word})`;
-  const more = Object.entries(details).map(([name, value]) => `\n    ${plain(`${name}: ${value}`, 4_000)}`);
-  const line = `${n}  ${time}  ${kind.padEnd(WIDEST_KIND)}  ${who}${place}: ${what}${asked}`;
-  return [plain(line, 4_000), ...more].join('');
-}
 
 /** Oldest first; `strange`: the number of manipulated lines on the way. */
 export async function newestEntries(
@@ -93,11 +23,11 @@ export async function newestEntries(
   let bytesRead = 0;
   for await (const file of filesIn(folder, 'newest first')) {
     for (const { bytes } of [...linesOf(file.bytes)].reverse()) {
+      if (lines.length >= most || bytesRead > mostBytes) break;
       const read = readLine(bytes);
       if (!read?.intact) strange += 1;
       if (read && matches(read.line)) lines.push(read.line);
       bytesRead += bytes.length;
-      if (lines.length >= most || bytesRead > mostBytes) return { lines: lines.reverse(), strange };
     }
   }
   return { lines: lines.reverse(), strange };
@@ -116,26 +46,23 @@ export interface Verdict {
 export async function verifyAudit(folder: string): Promise<Verdict> {
   for (;;) {
     const head = await readHead(folder);
-    const verdict = await verifyFrom(folder, head);
+    const verdict = await (typeof head === 'string' ? withoutHead(folder, head) : verifyFrom(folder, head));
     if (verdict.broken === null) return verdict;
     // The oldest file may have been removed while it was verified.
     const now = await readHead(folder);
-    if (beginningOf(now) === beginningOf(head)) return verdict;
+    if (typeof head === 'string' || typeof now === 'string' || now.begins.n === head.begins.n) return verdict;
   }
 }
 
-function beginningOf(head: Head | string): number | null {
-  return typeof head === 'string' ? null : head.begins.n;
+async function withoutHead(folder: string, head: 'gone' | 'unreadable'): Promise<Verdict> {
+  const { done: isEmpty } = await filesIn(folder, 'newest first').next();
+  const what = `${head === 'gone' ? 'is gone' : 'cannot be read'}: it says how far the log had come`;
+  const broken = head === 'gone' && isEmpty ? null : { file: 'audit.head', line: 0, what };
+  return { entries: 0, first: null, last: null, broken };
 }
 
-async function verifyFrom(folder: string, head: Head | 'gone' | 'unreadable'): Promise<Verdict> {
+async function verifyFrom(folder: string, head: Head): Promise<Verdict> {
   let entries = 0;
-  if (typeof head === 'string') {
-    const { done: isEmpty } = await filesIn(folder, 'newest first').next();
-    const what = `${head === 'gone' ? 'is gone' : 'cannot be read'}: it says how far the log had come`;
-    const broken = head === 'gone' && isEmpty ? null : { file: 'audit.head', line: 0, what };
-    return { entries, first: null, last: null, broken };
-  }
   let link = head.begins;
   const verdict = (broken: Verdict['broken']): Verdict => ({
     entries,

@@ -59,27 +59,20 @@ const MOST_AT_ONCE = 200;
 const TRIES = 2_000;
 const SAY_EVERY_MS = 60_000;
 
-export function createAudit({
-  folder,
-  fileBytes = FILE_BYTES,
-  keepBytes,
-  redact,
-  clock,
-  log,
-}: AuditLogOptions): Audit {
+export function createAudit(options: AuditLogOptions): Audit {
+  const { folder, redact, clock, log } = options;
   const waiting: WaitingEntry[] = [];
   let isWriting = false;
   /** Entries lost since the last successful write. */
   let missed: { count: number; since: string } | null = null;
-  let saidAt: number | null = null;
+  let saidAt = Number.NEGATIVE_INFINITY;
 
   function append(entry: AuditEntry, goesOn: boolean): Promise<void> {
-    const { what, details = null } = entry;
-    const redacted = details && Object.entries(details).map(([name, value]) => [name, redact(value)]);
-    const draft: Draft = { ...entry, at: time(), what: redact(what) };
-    if (redacted !== null) draft.details = Object.fromEntries(redacted);
+    const details =
+      entry.details && Object.entries(entry.details).map(([name, value]) => [name, redact(value)]);
+    const redacted = { what: redact(entry.what), details: details && Object.fromEntries(details) };
     return new Promise((resolve, reject) => {
-      waiting.push({ draft, goesOn, resolve, reject });
+      waiting.push({ draft: { ...entry, at: time(), ...redacted }, goesOn, resolve, reject });
       if (!isWriting) void write();
     });
   }
@@ -91,11 +84,11 @@ export function createAudit({
       await null;
       const batch = waiting.splice(0, MOST_AT_ONCE);
       const drafts = batch.map(({ draft }) => draft);
-      if (missed !== null) drafts.unshift({ at: time(), ...ownEntry('audit', gap(missed)) });
+      if (missed !== null) drafts.unshift(ownEntry('audit', gap(missed), time()));
       try {
         const lock = await waitForLock(join(folder, 'audit.lock'), clock);
         try {
-          await appendLines(folder, drafts, { at: time(), fileBytes, keepBytes });
+          await appendLines(options, drafts, time());
         } finally {
           lock.release();
         }
@@ -121,7 +114,7 @@ export function createAudit({
       resolve();
     }
     const now = clock.now();
-    if (missed === null || (saidAt !== null && Math.abs(now - saidAt) < SAY_EVERY_MS)) return;
+    if (missed === null || Math.abs(now - saidAt) < SAY_EVERY_MS) return;
     saidAt = now;
     log.error({ why: describe(fault), missing: missed.count }, 'audit log not written; work goes on');
   }
@@ -146,27 +139,20 @@ function gap({ count, since }: { count: number; since: string }): string {
   return `${count === 1 ? 'one thing was' : `${count} things were`} done since ${since} that could not be entered`;
 }
 
-interface Limits {
-  at: string;
-  fileBytes: number;
-  keepBytes: number;
-}
-
 /** When it resolves, all entries are on disk; if it rejects, none is in the log. */
-async function appendLines(folder: string, drafts: Draft[], limits: Limits): Promise<void> {
-  const found = await findEnd(folder, limits.at);
+async function appendLines(options: AuditLogOptions, drafts: Draft[], at: string): Promise<void> {
+  const { folder, fileBytes = FILE_BYTES } = options;
+  const found = await findEnd(folder, at);
   let { head } = found;
   const added = found.notes;
   // An estimate: a line is a little longer than its draft.
   const size = Buffer.byteLength(JSON.stringify(drafts)) + drafts.length * 250;
-  const isFull = head.bytes > 0 && head.bytes + size > limits.fileBytes;
+  const isFull = head.bytes > 0 && head.bytes + size > fileBytes;
   // A note about a file belongs in that file, so it is not rotated first.
   if (isFull && added.length === 0 && (await rotate(folder, head))) {
     head = { ...head, bytes: 0, from: head.n + 1 };
     await writeHead(folder, head);
-    const trimmed = await removeOldest(folder, head, limits);
-    head = trimmed.head;
-    added.push(...trimmed.notes);
+    head = await removeOldest(options, head, (what) => added.push(ownEntry('audit', what, at)));
   }
   let text = found.isUnended ? '\n' : '';
   let link: Link = head;
@@ -175,8 +161,10 @@ async function appendLines(folder: string, drafts: Draft[], limits: Limits): Pro
     text += next.text;
     link = next.link;
   }
-  const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
-  const file = await openFile(join(folder, CURRENT), flags);
+  const file = await openFile(
+    join(folder, CURRENT),
+    constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT,
+  );
   try {
     const { size: before } = await file.stat();
     try {
@@ -208,62 +196,56 @@ async function findEnd(folder: string, at: string): Promise<AuditEnd> {
   if (typeof head === 'string') return withoutHead(folder, head, at);
   const tail = await readIfThere(join(folder, CURRENT), head.bytes);
   // The file was renamed before the head was updated, or somebody removed it.
-  if (tail === null && head.bytes > 0) {
-    return { head: { ...head, bytes: 0, from: head.n + 1 }, notes: [], isUnended: false };
+  if (tail === null) {
+    const begun = head.bytes > 0 ? { ...head, bytes: 0, from: head.n + 1 } : head;
+    return { head: begun, notes: [], isUnended: false };
   }
-  const bytes = tail?.bytes ?? Buffer.alloc(0);
-  const isUnended = tail?.isUnended === true;
-  let link: Link = head;
+  const { bytes, isUnended } = tail;
+  let { n, hash } = head;
   let good = 0;
   for (const { bytes: line, end, isWhole } of linesOf(bytes)) {
     const read = isWhole ? readLine(line) : null;
-    if (!read?.intact || read.line.n !== link.n + 1 || read.line.before !== link.hash) break;
-    link = read.line;
+    if (!read?.intact || read.line.n !== n + 1 || read.line.before !== hash) break;
+    ({ n, hash } = read.line);
     good = end;
   }
-  const reached = { ...head, n: link.n, hash: link.hash, bytes: head.bytes + good };
+  const reached = { ...head, n, hash, bytes: head.bytes + good };
   if (good === bytes.length) return { head: reached, notes: [], isUnended };
   const left = Buffer.concat([bytes.subarray(good), Buffer.from(isUnended ? '\n' : '')]);
   const what = `the ${left.length} bytes before this line were being written when the process or the machine ended`;
   const torn = { bytes: left.length, hash: hashOf(left) };
-  return { head: reached, notes: [{ at, ...ownEntry('torn', what), torn }], isUnended };
+  return { head: reached, notes: [{ ...ownEntry('torn', what, at), torn }], isUnended };
 }
 
 /** The head is written before the first entry, so unless the log is empty, somebody removed it. */
 async function withoutHead(folder: string, state: 'gone' | 'unreadable', at: string): Promise<AuditEnd> {
+  const head = { ...NEW_HEAD };
   let begins: Link | null = null;
-  let end: Link = BEGINNING;
-  let current: Buffer = Buffer.alloc(0);
-  let from = 0;
-  let isAnyThere = false;
+  let last: { name: string; bytes: Buffer; first: number | null } | null = null;
   for await (const { name, bytes } of filesIn(folder, 'oldest first')) {
-    isAnyThere = true;
-    from = 0;
+    last = { name, bytes, first: null };
     for (const { bytes: line } of linesOf(bytes)) {
       const read = readLine(line);
       if (read === null) continue;
-      begins ??= { n: read.line.n - 1, hash: read.line.before };
-      from ||= read.line.n;
-      if (read.intact) end = read.line;
+      begins ??= linkBefore(read.line);
+      last.first ??= read.line.n;
+      if (read.intact) Object.assign(head, { n: read.line.n, hash: read.line.hash });
     }
-    if (name === CURRENT) current = bytes;
-    else from = 0;
   }
-  if (!isAnyThere && state === 'gone') {
+  if (last === null && state === 'gone') {
     await writeHead(folder, NEW_HEAD);
-    return { head: NEW_HEAD, notes: [], isUnended: false };
+    return { head, notes: [], isUnended: false };
   }
-  const head: Head = {
-    n: end.n,
-    hash: end.hash,
-    bytes: current.length,
-    from: from || end.n + 1,
+  const current = last?.name === CURRENT ? last : null;
+  Object.assign(head, {
+    bytes: current?.bytes.length ?? 0,
+    from: current?.first ?? head.n + 1,
     begins: begins ?? BEGINNING,
-  };
+  });
   const problem = state === 'gone' ? 'is gone' : 'cannot be read';
   const what = `audit.head ${problem}: whether entries are missing before this is not known`;
-  const isUnended = current.length > 0 && current.at(-1) !== 0x0a;
-  return { head, notes: [{ at, ...ownEntry('broken', what) }], isUnended };
+  const isUnended = current !== null && current.bytes.length > 0 && current.bytes.at(-1) !== 0x0a;
+  return { head, notes: [ownEntry('broken', what, at)], isUnended };
 }
 
 /** False if the older file's name is taken: nothing is ever overwritten. */
@@ -277,28 +259,26 @@ async function rotate(folder: string, { from }: Head): Promise<boolean> {
 
 /** The head is updated before a file is removed, so that a crash in between does not break the chain. */
 async function removeOldest(
-  folder: string,
+  { folder, fileBytes = FILE_BYTES, keepBytes }: AuditLogOptions,
   given: Head,
-  { at, fileBytes, keepBytes }: Limits,
-): Promise<{ head: Head; notes: Draft[] }> {
+  tell: (what: string) => void,
+): Promise<Head> {
   const files = await olderFiles(folder);
   const sizes = await Promise.all(files.map(async ({ name }) => (await stat(join(folder, name))).size));
   let total = sizes.reduce((sum, bytes) => sum + bytes, fileBytes);
   let head = given;
-  const notes: Draft[] = [];
   for (const [i, { name, from }] of files.entries()) {
     if (total <= keepBytes) break;
     const next = files[i + 1];
-    const begins = next ? await beginningOf(join(folder, next.name)) : head;
+    const begins = next ? await beginningOf(join(folder, next.name)) : { n: head.n, hash: head.hash };
     if (begins === null) break;
-    head = { ...head, begins: { n: begins.n, hash: begins.hash } };
+    head = { ...head, begins };
     await writeHead(folder, head);
     await rm(join(folder, name));
     total -= sizes[i] ?? 0;
-    const what = `the oldest file went, with the entries ${from} to ${begins.n} (retention.audit_bytes)`;
-    notes.push({ at, ...ownEntry('audit', what) });
+    tell(`the oldest file went, with the entries ${from} to ${begins.n} (retention.audit_bytes)`);
   }
-  return { head, notes };
+  return head;
 }
 
 /** The end of the chain before a file. */
@@ -306,11 +286,15 @@ async function beginningOf(path: string): Promise<Link | null> {
   const file = await readIfThere(path);
   for (const { bytes } of linesOf(file?.bytes ?? Buffer.alloc(0))) {
     const read = readLine(bytes);
-    if (read) return { n: read.line.n - 1, hash: read.line.before };
+    if (read) return linkBefore(read.line);
   }
   return null;
 }
 
-function ownEntry(kind: AuditEntry['kind'], what: string): AuditEntry {
-  return { kind, who: GATEWAY, where: null, what, word: null };
+function linkBefore({ n, before }: { n: number; before: string }): Link {
+  return { n: n - 1, hash: before };
+}
+
+function ownEntry(kind: AuditEntry['kind'], what: string, at: string): Draft {
+  return { at, kind, who: GATEWAY, where: null, what, word: null };
 }

@@ -6,7 +6,7 @@ import { callEntryId } from '../core/ids.js';
 import type { JournalEntry, MattTurn, SentByTurn, TurnInStore } from '../core/journal.js';
 import type { Usage } from '../core/model.js';
 import { type StoredMessage, wordsBy } from '../core/transcript.js';
-import { type AskedAgain, comparable, diffOf, shownDiff, usedBy } from './again.js';
+import { type AskedAgain, comparable, diffOf, shownDiff } from './again.js';
 import type { RecordedEnd, RecordedMessage, RecordedRequest, TurnRecord } from './files.js';
 
 export interface ShownTurn {
@@ -58,8 +58,18 @@ export function shownAgain(requests: readonly RecordedRequest[], again: readonly
     const whole = lines.length === 0 ? ['The same as then.'] : lines.map(printableLine);
     return section(`Request ${n + 1} again, ${seconds(ms)}, ${answeredBy(end)}`, [whole.join('\n')], '');
   });
-  const { input, output, cost } = usedBy(again);
-  const price = cost === undefined ? '' : `, which cost about ${cost.toFixed(4)}`;
+  const used = again.flatMap(({ end, prices }) => {
+    const usages = end.kind === 'failed' ? [] : [end.usage, end.further];
+    return usages.flatMap((usage) => (usage ? [{ ...usage, prices }] : []));
+  });
+  const input = used.reduce((sum, { inputTokens }) => sum + inputTokens, 0);
+  const output = used.reduce((sum, { outputTokens }) => sum + outputTokens, 0);
+  const cost = used.reduce(
+    (sum, { inputTokens, outputTokens, prices }) =>
+      sum + (prices ? (inputTokens * prices.input + outputTokens * prices.output) / 1_000_000 : 0),
+    0,
+  );
+  const price = used.some(({ prices }) => prices) ? `, which cost about ${cost.toFixed(4)}` : '';
   const pictures = requests.some(({ messages }) =>
     messages.some((each) => each.role === 'user' && each.images),
   );

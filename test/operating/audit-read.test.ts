@@ -3,9 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type AuditFilter, parseFilter, shownLine } from '../../src/audit.js';
 import { createZone } from '../../src/core/dates.js';
 import type { AuditLine } from '../../src/operating/audit-files.js';
-import { type AuditFilter, newestEntries, parseFilter, shownLine } from '../../src/operating/audit-read.js';
+import { newestEntries } from '../../src/operating/audit-read.js';
 import { manualClock } from '../fakes/clock.js';
 import { auditIn, entry, leave, olderIn } from './audit-support.js';
 
