@@ -126,7 +126,7 @@ export async function createParts(options: GatewayOptions) {
   const files = createFiles(config, store, zone, newId, clean, log);
   const { personas, archives } = files;
   const embedder = await createEmbedder(config, metrics, log);
-  const recallFiles = createRecallFiles({ groupsDir: config.groupsDir, archives, log });
+  const recallFiles = createRecallFiles(config.groupsDir, archives, log);
   const recall = createRecall({
     file: join(config.dataDir, 'recall.db'),
     feed: store,
@@ -240,7 +240,7 @@ function createFiles(
   const agents = createAgents({ folder: agentsDir, clean, ...shared });
   const mostInChat = config.limits.personasPerChat;
   return {
-    clipboard: createClipboard({ folder: clipboardDir, exclusive, log }),
+    clipboard: createClipboard(clipboardDir, exclusive, log),
     memory: createMemory({
       groupsDir,
       clipboardDir,
@@ -255,9 +255,9 @@ function createFiles(
     workspace,
     agents,
     promptFiles: createPromptFiles({ workspace, agents, origins: store }),
-    archives: createArchives({ groupsDir, zone, exclusive, log }),
+    archives: createArchives(groupsDir, zone, exclusive, log),
     personas: createPersonas({ groupsDir, clock, log, mostInChat, models: modelsOf(config) }),
-    chatFiles: createChatFiles({ groupsDir, store, clock, log }),
+    chatFiles: createChatFiles(groupsDir, store, clock, log),
     artifacts: createArtifacts({
       folder: artifactsFolderOf(config),
       mediaFolder: mediaFolderOf(config),

@@ -45,7 +45,8 @@ export function datesIn(fileNames: string[]): string[] {
 /** Empty days do not count towards `most`. */
 export async function recentDays(
   dates: readonly string[],
-  { today, most }: { today: string; most: number },
+  today: string,
+  most: number,
   textOf: (date: string) => Promise<string>,
 ): Promise<Day[]> {
   const days: Day[] = [];

@@ -53,19 +53,14 @@ function oldestFirst(a: ArchiveName, b: ArchiveName): number {
   return a.number - b.number;
 }
 
-/** Known only after the whole archive was written. */
+/** Of the messages; known only after the whole archive was written. */
 interface Extent {
   messages: number;
   from: number;
   until: number;
 }
 
-interface ReadHead {
-  threadId: string | null;
-  personaId: PersonaId;
-  flushed: boolean;
-  reset: boolean;
-}
+type ReadHead = Omit<ArchiveFile, 'file'>;
 
 /** The whole heading line; a person chose `name`, the rest is ours. */
 export const MESSAGE_HEADING = /^(?<mark>## )(?<name>.*)(?<rest> · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->)$/;
@@ -174,17 +169,7 @@ const AT_ONCE = 50;
 const KNOWN_NAMES = 1_000;
 
 /** `exclusive` is shared with memory, which erases text in the same files. */
-export function createArchives({
-  groupsDir,
-  zone,
-  exclusive,
-  log,
-}: {
-  groupsDir: string;
-  zone: Zone;
-  exclusive: Exclusive;
-  log: Log;
-}): Archives {
+export function createArchives(groupsDir: string, zone: Zone, exclusive: Exclusive, log: Log): Archives {
   const update = fileUpdater(exclusive);
   /** Reserved paths; their files may not exist yet. */
   const reserved = new Set<string>();

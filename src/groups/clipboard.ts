@@ -1,10 +1,8 @@
 /**
  * Clipboards on disk, `data/clipboard/<chat_id>/<persona_id>.md` (agents: `<chat_id>/agents/<agent>.md` and
- * `<agent>.md`), for step 4 of the route and `manage_clipboard`. Writes use memory's updater, so that an
- * operator's edit is never lost, and preserve every byte of the remaining items.
+ * `<agent>.md`). Writes use memory's updater and preserve every byte of the remaining items.
  */
 import { join } from 'node:path';
-import { nameOnDisk } from '../core/beneath.js';
 import type { Exclusive } from '../core/concurrency.js';
 import { cutWithMarker } from '../core/cut.js';
 import { entryLine } from '../core/daily-log.js';
@@ -21,91 +19,59 @@ import {
   numberedItems,
 } from '../core/workspace.js';
 import { fileUpdater } from '../core/write-whole.js';
-import { agentClipboards, chatFolder, isPersonaId } from './paths.js';
+import { agentClipboards, chatFolder, isPersonaId, onDisk } from './paths.js';
 
-export interface ClipboardOptions {
-  /** `data/clipboard` */
-  folder: string;
-  /** Shared with memory, which erases text in clipboards, too. */
-  exclusive: Exclusive;
-  log: Log;
-}
-
-/** A line of the file: its bytes with the line end, and its item; empty if blank. */
-interface ClipboardLine {
-  bytes: string;
-  item: string;
-}
-
-export function createClipboard({ folder, exclusive, log }: ClipboardOptions): Clipboard {
+/** `folder`: `data/clipboard`. `exclusive` is shared with memory, which erases text in clipboards, too. */
+export function createClipboard(folder: string, exclusive: Exclusive, log: Log): Clipboard {
   const update = fileUpdater(exclusive);
   const shownIn = readUnlessUnchanged('', async (path) => {
-    const text = numberedItems(itemsOf(parse(await readIfThere(path))));
+    const text = numberedItems(itemsOf(linesIn(await readIfThere(path))));
     return cutWithMarker(text, MOST_CLIPBOARD_CHARS, 'clipboard-max-chars');
   });
+  const message = 'clipboard cannot be read; the prompt counts it as empty';
 
   return {
-    items: async (owner) => itemsOf(parse(await readIfThere(fileIn(folder, owner)))),
+    items: async (owner) => itemsOf(linesIn(await readIfThere(fileIn(folder, owner)))),
 
-    shown: async (owner) =>
-      readOr(
-        '',
-        fileIn(folder, owner),
-        shownIn,
-        log,
-        'clipboard cannot be read; the prompt counts it as empty',
-      ),
+    shown: async (owner) => readOr('', fileIn(folder, owner), shownIn, log, message),
 
     async add(owner, given, signal) {
       const item = entryLine(given);
       let items: string[] = [];
-      let free = 0;
-      let isThere = false;
-      const isAdded = await update(
-        fileIn(folder, owner),
-        (current) => {
-          items = itemsOf(parse(current));
-          isThere = items.includes(item);
-          free = freeBeside(items);
-          if (isThere || item.length > free) return null;
-          const before = current?.toString('latin1') ?? '';
-          return Buffer.from(`${before}${endsLine(before) ? '' : '\n'}${encode(item)}\n`, 'latin1');
-        },
-        signal,
-      );
-      if (isAdded) return { kind: 'added', items: [...items, item] };
-      return isThere ? { kind: 'there', items } : { kind: 'full', free };
+      const change = (current: Buffer | null) => {
+        items = itemsOf(linesIn(current));
+        if (items.includes(item) || item.length > freeBeside(items)) return null;
+        const before = current?.toString('latin1') ?? '';
+        return Buffer.from(`${before}${endsLine(before) ? '' : '\n'}${encode(item)}\n`, 'latin1');
+      };
+      if (await update(fileIn(folder, owner), change, signal))
+        return { kind: 'added', items: [...items, item] };
+      return items.includes(item) ? { kind: 'there', items } : { kind: 'full', free: freeBeside(items) };
     },
 
     async remove(owner, numbers, signal) {
       let removed: string[] = [];
       let items: string[] = [];
-      await update(
-        fileIn(folder, owner),
-        (current) => {
-          const lines = parse(current);
-          const listed = lines.filter(isItem);
-          const gone = new Set(numbers.map((number) => listed[number - 1]));
-          removed = itemsOf(lines.filter((line) => gone.has(line)));
-          const left = lines.filter((line) => !gone.has(line));
-          items = itemsOf(left);
-          return removed.length === 0 ? null : bytesOf(left);
-        },
-        signal,
-      );
+      const change = (current: Buffer | null) => {
+        const lines = linesIn(current);
+        let n = 0;
+        const isGone = lines.map((line) => itemIn(line) !== '' && numbers.includes(++n));
+        removed = itemsOf(lines.filter((_, at) => isGone[at]));
+        const left = lines.filter((_, at) => !isGone[at]);
+        items = itemsOf(left);
+        return removed.length === 0 ? null : Buffer.from(left.join(''), 'latin1');
+      };
+      await update(fileIn(folder, owner), change, signal);
       return { removed, items };
     },
 
     async clear(owner, signal) {
       let count = 0;
-      await update(
-        fileIn(folder, owner),
-        (current) => {
-          count = itemsOf(parse(current)).length;
-          return count === 0 ? null : Buffer.alloc(0);
-        },
-        signal,
-      );
+      const change = (current: Buffer | null) => {
+        count = itemsOf(linesIn(current)).length;
+        return count === 0 ? null : Buffer.alloc(0);
+      };
+      await update(fileIn(folder, owner), change, signal);
       return count;
     },
   };
@@ -117,10 +83,8 @@ function fileIn(folder: string, owner: ClipboardOwner): string {
     if (!isAgentId(owner.agent)) throw noClipboard(owner.agent, 'an agent');
     return join(place, `${owner.agent}.md`);
   }
-  const { chatId, personaId } = owner;
-  if (!isPersonaId(personaId)) throw noClipboard(personaId, 'a persona');
-  const chat = chatFolder(folder, chatId);
-  return join(chat, nameOnDisk(chat, `${personaId}.md`));
+  if (!isPersonaId(owner.personaId)) throw noClipboard(owner.personaId, 'a persona');
+  return onDisk(chatFolder(folder, owner.chatId), `${owner.personaId}.md`);
 }
 
 function noClipboard(id: string, kind: string): Fault {
@@ -128,22 +92,19 @@ function noClipboard(id: string, kind: string): Fault {
   return new Fault('memory_unavailable', `${shown} is not the id of ${kind}, so it has no clipboard`);
 }
 
-function parse(bytes: Buffer | null): ClipboardLine[] {
+/** With their bytes; the byte order mark is not of the first one. */
+function linesIn(bytes: Buffer | null): string[] {
   const whole = bytes?.toString('latin1') ?? '';
-  const bom = whole.startsWith(BOM) ? BOM : '';
-  return linesOf(whole.slice(bom.length)).map((line) => ({ bytes: line, item: entryLine(decode(line)) }));
+  return linesOf(whole.startsWith(BOM) ? whole.slice(BOM.length) : whole);
 }
 
-function isItem({ item }: ClipboardLine): boolean {
-  return item !== '';
+/** Empty for a blank line. */
+function itemIn(line: string): string {
+  return entryLine(decode(line));
 }
 
-function itemsOf(lines: ClipboardLine[]): string[] {
-  return lines.filter(isItem).map(({ item }) => item);
-}
-
-function bytesOf(lines: ClipboardLine[]): Buffer {
-  return Buffer.from(lines.map(({ bytes }) => bytes).join(''), 'latin1');
+function itemsOf(lines: string[]): string[] {
+  return lines.map(itemIn).filter((item) => item !== '');
 }
 
 function freeBeside(items: string[]): number {

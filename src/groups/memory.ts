@@ -26,9 +26,8 @@ interface MemoryOptions extends MemoryWritesOptions {
   budgets: MemoryBudgets;
   /** Shared with the archives and the clipboards, in which memory erases text. */
   exclusive: Exclusive;
-  /** `data/clipboard`. Absent: no clipboards. */
+  /** `data/clipboard`, `data/agents`, if there are any. */
   clipboardDir?: string;
-  /** `data/agents`. Absent: no agents. */
   agentsDir?: string;
 }
 
@@ -37,7 +36,7 @@ const UNSEEN: SeenTier = { cut: true };
 const NO_LOG: { files: number; dates: string[] } = { files: 0, dates: [] };
 
 export function createMemory(options: MemoryOptions): Memory {
-  const { groupsDir, budgets, exclusive, clipboardDir = null, agentsDir = null, log } = options;
+  const { groupsDir, budgets, exclusive, versions, clipboardDir = null, agentsDir = null, log } = options;
   const update = fileUpdater(exclusive);
   const principlesFile = join(groupsDir, 'AGENTS.md');
 
@@ -55,57 +54,6 @@ export function createMemory(options: MemoryOptions): Memory {
   );
   const archivesIn = readUnlessUnchanged(0, async (path) => (await namesIn(path)).length);
 
-  return {
-    principlesPath: fromHere(principlesFile),
-    budgets,
-
-    principles: () => forPrompt(principlesFile, principlesIn, ''),
-
-    snapshot: async (owner) => forPrompt(memoryFile(groupsDir, owner), snapshotOf, emptySnapshot(UNSEEN)),
-
-    async readAll(owner) {
-      return wholeText(parseMemory((await readIfThere(memoryFile(groupsDir, owner))) ?? NOTHING));
-    },
-
-    async readTier(owner, tier) {
-      return tierText(parseMemory((await readIfThere(memoryFile(groupsDir, owner))) ?? NOTHING), tier);
-    },
-
-    async recentDaily(chatId, today) {
-      const folder = dailyFolder(groupsDir, chatId);
-      const { dates } = await forPrompt(folder, logFolder, NO_LOG);
-      const days = await recentDays(dates, { today, most: budgets.dailyFiles }, (date) =>
-        forPrompt(join(folder, `${date}.md`), dayOf, ''),
-      );
-      return digest(days, budgets.dailyMaxChars);
-    },
-
-    async holdsMore({ chatId }, { memory, dailyLog }) {
-      if (hasMarker(memory) || hasMarker(dailyLog)) return true;
-      const { files } = await forPrompt(dailyFolder(groupsDir, chatId), logFolder, NO_LOG);
-      return (
-        files > budgets.dailyFiles || (await forPrompt(archiveFolder(groupsDir, chatId), archivesIn, 0)) > 0
-      );
-    },
-
-    async originOf(owner) {
-      const file = memoryPath(owner.chatId, `${owner.personaId}/MEMORY.md`);
-      return options.versions.originIn(file, () => forPrompt(memoryFile(groupsDir, owner), textOf, ''));
-    },
-
-    async originOfDay(chatId, date) {
-      const file = memoryPath(chatId, `memory/${date}.md`);
-      return options.versions.originIn(file, () => forPrompt(dailyFile(groupsDir, chatId, date), textOf, ''));
-    },
-
-    readDaily: async (chatId, date) => (await textOf(dailyFile(groupsDir, chatId, date))).trim(),
-
-    files: (owner) => filesOfOwner(groupsDir, owner),
-
-    ...memoryWrites(options, update),
-    ...forgetting(groupsDir, clipboardDir, agentsDir, update, exclusive, log),
-  };
-
   /** An unreadable file never prevents a reply. */
   function forPrompt<Value>(
     path: string,
@@ -114,6 +62,46 @@ export function createMemory(options: MemoryOptions): Memory {
   ): Promise<Value> {
     return readOr(otherwise, path, read, log, 'memory file cannot be read; the prompt counts it as empty');
   }
+  const parsed = async (owner: MemoryOwner) =>
+    parseMemory((await readIfThere(memoryFile(groupsDir, owner))) ?? NOTHING);
+
+  return {
+    principlesPath: fromHere(principlesFile),
+    budgets,
+    principles: () => forPrompt(principlesFile, principlesIn, ''),
+    snapshot: async (owner) => forPrompt(memoryFile(groupsDir, owner), snapshotOf, emptySnapshot(UNSEEN)),
+    readAll: async (owner) => wholeText(await parsed(owner)),
+    readTier: async (owner, tier) => tierText(await parsed(owner), tier),
+
+    async recentDaily(chatId, today) {
+      const folder = dailyFolder(groupsDir, chatId);
+      const { dates } = await forPrompt(folder, logFolder, NO_LOG);
+      if (dates.length === 0) return '';
+      const dayText = (date: string) => forPrompt(join(folder, `${date}.md`), dayOf, '');
+      return digest(await recentDays(dates, today, budgets.dailyFiles, dayText), budgets.dailyMaxChars);
+    },
+
+    async holdsMore({ chatId }, { memory, dailyLog }) {
+      if (hasMarker(memory) || hasMarker(dailyLog)) return true;
+      const { files } = await forPrompt(dailyFolder(groupsDir, chatId), logFolder, NO_LOG);
+      if (files > budgets.dailyFiles) return true;
+      return (await forPrompt(archiveFolder(groupsDir, chatId), archivesIn, 0)) > 0;
+    },
+
+    originOf: (owner) =>
+      versions.originIn(memoryPath(owner.chatId, `${owner.personaId}/MEMORY.md`), () =>
+        forPrompt(memoryFile(groupsDir, owner), textOf, ''),
+      ),
+    originOfDay: (chatId, date) =>
+      versions.originIn(memoryPath(chatId, `memory/${date}.md`), () =>
+        forPrompt(dailyFile(groupsDir, chatId, date), textOf, ''),
+      ),
+
+    readDaily: async (chatId, date) => (await textOf(dailyFile(groupsDir, chatId, date))).trim(),
+    files: (owner) => filesOfOwner(groupsDir, owner),
+    ...memoryWrites(options, update),
+    ...forgetting(groupsDir, clipboardDir, agentsDir, update, exclusive, log),
+  };
 }
 
 async function textOf(path: string): Promise<string> {
@@ -134,7 +122,7 @@ function snapshot(bytes: Buffer, maxChars: number): MemorySnapshot {
   return { text: shown.text, seen: { 1: seen(1), 2: seen(2), 3: seen(3) } };
 }
 
-/** The existing, non-empty files of one persona's memory in a chat. */
+/** Those that exist and are not empty. */
 async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promise<MemoryFile[]> {
   const { chatId, personaId } = owner;
   const days = (await namesIn(dailyFolder(groupsDir, chatId))).filter(isDayFile).sort().reverse();

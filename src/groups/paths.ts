@@ -50,10 +50,14 @@ export function chatFolder(groupsDir: string, chatId: ChatId): string {
   return join(groupsDir, chatId);
 }
 
+/** As the folder spells the name; ASCII has only one form. */
+export function onDisk(folder: string, name: string): string {
+  return join(folder, /^[\x20-\x7e]*$/.test(name) ? name : nameOnDisk(folder, name));
+}
+
 export function personaFolder(groupsDir: string, chatId: ChatId, personaId: PersonaId): string {
   if (!isPersonaId(personaId)) throw noFolder(personaId, 'persona');
-  const chat = chatFolder(groupsDir, chatId);
-  return join(chat, nameOnDisk(chat, personaId));
+  return onDisk(chatFolder(groupsDir, chatId), personaId);
 }
 
 export function memoryFile(groupsDir: string, owner: MemoryOwner): string {
@@ -76,8 +80,7 @@ export function archiveFolder(groupsDir: string, chatId: ChatId): string {
 
 /** `file`: the name of an archive (`archives.ts`). */
 export function archiveFile(groupsDir: string, chatId: ChatId, file: string): string {
-  const folder = archiveFolder(groupsDir, chatId);
-  return join(folder, nameOnDisk(folder, file));
+  return onDisk(archiveFolder(groupsDir, chatId), file);
 }
 
 /** Folder for clipboards of agents that work for a chat; no persona's file can have a folder's name. */

@@ -7,20 +7,11 @@ import { TOOL_GROUPS } from '../core/tool.js';
 import { withFrontMatterKey, withKey } from './yaml-edit.js';
 
 /** The values in the file; null or empty if absent. */
-export interface PersonaFile {
+export interface PersonaFile extends Omit<Persona, 'id' | 'name' | 'aliases'> {
   name: string | null;
-  model: string | null;
+  aliases: string[] | null;
   /** Written for another program, whose model names mean nothing here. */
   isForeign: boolean;
-  temperature: number | null;
-  avatar: string | null;
-  voice: string | null;
-  aliases: string[] | null;
-  tools: string[] | null;
-  from: string | null;
-  character: string;
-  greeting: string | null;
-  /** Problems in the front matter, for the operator. */
   faults: string[];
 }
 
@@ -135,8 +126,9 @@ export function freshPersonaFile(name: string, from: string | null): string {
 export function withModel(file: Buffer, model: string, models: readonly string[] | null): Buffer | null {
   const text = file.toString('utf8');
   const named = beginsFrontMatter(text) ? withFrontMatterKey(file, 'model', model) : withMatter(file, model);
-  const isTaken = (bytes: Buffer) => usable(readPersonaFile(bytes.toString('utf8')), models).model === model;
-  const edited = named === null || isTaken(named) ? named : withFrontMatterKey(named, 'any_model', true);
+  const isOthers =
+    named !== null && readPersonaFile(named.toString('utf8')).isForeign && models?.includes(model) === false;
+  const edited = isOthers ? withFrontMatterKey(named, 'any_model', true) : named;
   return edited !== null && readPersonaFile(edited.toString('utf8')).model === model ? edited : null;
 }
 
@@ -148,39 +140,4 @@ function withMatter(file: Buffer, model: string): Buffer | null {
   if (matter === undefined) return null;
   const top = `${bom}---${eol}${encode(matter)}${eol}---${eol}`;
   return Buffer.from(top + source.slice(bom.length), 'latin1');
-}
-
-/** The usable values of a file: another program's models count as absent unless among `models`. */
-export function usable(file: PersonaFile, models: readonly string[] | null): PersonaFile {
-  const { model, isForeign, faults } = file;
-  if (model === null || !isForeign || models === null || models.includes(model)) return file;
-  const fault =
-    `"model" names ${JSON.stringify(cutAt(model, 80))}, which is not among model.choices, so the gateway’s is used; ` +
-    'add it there, or any_model: true here';
-  return { ...file, model: null, faults: [...faults, fault] };
-}
-
-/** Absent values, or a name that repeats the id, come from the library. `faults` of both files. */
-export function inherit(
-  id: string,
-  from: string | null,
-  own: PersonaFile,
-  library: PersonaFile,
-  faults: readonly string[] = [],
-): Persona {
-  const ownName = own.name === id && from === null ? null : own.name;
-  return {
-    id,
-    name: ownName ?? library.name ?? id,
-    model: own.model ?? library.model,
-    temperature: own.temperature ?? library.temperature,
-    avatar: own.avatar ?? library.avatar,
-    voice: own.voice ?? library.voice,
-    aliases: own.aliases ?? library.aliases ?? [],
-    tools: own.tools ?? library.tools,
-    from,
-    character: own.character || library.character,
-    greeting: own.greeting ?? library.greeting,
-    ...(faults.length > 0 && { faults }),
-  };
 }

@@ -22,9 +22,7 @@ import {
 /** Folders or files examined per pass of the event loop. */
 const AT_ONCE = 100;
 
-export function createRecallFiles(options: { groupsDir: string; archives: Archives; log: Log }): RecallFiles {
-  const { groupsDir, archives, log } = options;
-
+export function createRecallFiles(groupsDir: string, archives: Archives, log: Log): RecallFiles {
   return {
     async scopes() {
       const found: Scope[] = [];

@@ -81,7 +81,7 @@ export function createShownFiles(budgets: MemoryBudgets, log: Log) {
       async days(name, today, { perDay, all }) {
         const { dailyFiles, dailyPerDayMaxChars: max, dailyMaxChars } = budgets;
         const dates = await readable(name, datesAt, []);
-        const days = await recentDays(dates, { today, most: dailyFiles }, (date) =>
+        const days = await recentDays(dates, today, dailyFiles, (date) =>
           text(`${name}/${date}.md`, max, [perDay, max]),
         );
         return digest(days, dailyMaxChars, all);

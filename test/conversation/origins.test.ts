@@ -328,9 +328,8 @@ describe('what is read by tools', () => {
   });
 
   it('items of a clipboard that say so', async () => {
-    const options = { exclusive: locks(), log: quietLog };
     await open();
-    const clipboard = createClipboard({ folder: join(on.folder, 'elsewhere'), ...options });
+    const clipboard = createClipboard(join(on.folder, 'elsewhere'), locks(), quietLog);
     await on.close();
     await open({ tools: [probe, manageClipboard(clipboard) as AnyTool] });
     await clipboard.add(CALM, 'roses', AbortSignal.timeout(1_000));

@@ -25,7 +25,7 @@ async function setUp() {
   const folder = join(groups, CHAT, 'archive');
   const log = listeningLog();
   const exclusive = locks();
-  const archives = createArchives({ groupsDir: groups, zone: createZone('Europe/Vienna'), exclusive, log });
+  const archives = createArchives(groups, createZone('Europe/Vienna'), exclusive, log);
   const read = (file = NAME) => readFile(join(folder, file), 'utf8');
   return { groups, folder, log, exclusive, archives, read };
 }

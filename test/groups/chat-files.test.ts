@@ -23,7 +23,7 @@ async function setUp(yaml?: string) {
   /** `days`: how long after now. */
   const open = (days = 0) => {
     const clock = { ...systemClock, now: () => Date.now() + days * 86_400_000 };
-    return createChatFiles({ groupsDir: groups, store, clock, log });
+    return createChatFiles(groups, store, clock, log);
   };
   return { groups, file, log, settings, open, chats: open(), read: () => readFile(file, 'utf8') };
 }

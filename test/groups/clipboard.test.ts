@@ -19,7 +19,7 @@ async function setUp(text?: string) {
   };
   if (text !== undefined) await put(text);
   const log = listeningLog();
-  const clipboard = createClipboard({ folder, exclusive: locks(), log });
+  const clipboard = createClipboard(folder, locks(), log);
   const add = (item: string) => clipboard.add(OWNER, item, running);
   const remove = (...numbers: number[]) => clipboard.remove(OWNER, numbers, running);
   return { folder, file, put, log, clipboard, add, remove, read: () => readFile(file, 'utf8') };
@@ -106,7 +106,7 @@ describe('a clipboard', () => {
     const other = join(folder, 'other.md');
     await writeFile(other, 'elsewhere\n');
     await symlink(other, join(folder, 'telegram_-100/rex.md'));
-    const { clipboard } = { clipboard: createClipboard({ folder, exclusive: locks(), log: listeningLog() }) };
+    const { clipboard } = { clipboard: createClipboard(folder, locks(), listeningLog()) };
     await clipboard.add({ ...OWNER, personaId: 'rex' }, 'here', running);
     expect(await readFile(other, 'utf8')).toBe('elsewhere\nhere\n');
     expect(await read()).toContain('c');

@@ -25,13 +25,13 @@ async function setUp(files: Record<string, string>) {
     await writeFile(path, text);
   }
   const log = listeningLog();
-  const archives = createArchives({ groupsDir: groups, zone: createZone('UTC'), exclusive: locks(), log });
+  const archives = createArchives(groups, createZone('UTC'), locks(), log);
   return {
     groups,
     archives,
     memory: memoryIn(groups),
     personas: createPersonas({ groupsDir: groups, log, clock: { now: () => 0 } }),
-    recall: createRecallFiles({ groupsDir: groups, archives, log }),
+    recall: createRecallFiles(groups, archives, log),
     read: (file: string) => readFile(join(groups, file.normalize('NFD')), 'utf8'),
     inChat: () => readdir(join(groups, CHAT)),
   };
@@ -91,6 +91,6 @@ test('of two that look the same the composed one counts, and what is forgotten g
 
 test('a clipboard is the same one', async () => {
   const { groups } = await setUp({ [`${CHAT}/${RENE}.md`]: 'buy figs\n' });
-  const clipboard = createClipboard({ folder: groups, exclusive: locks(), log: listeningLog() });
+  const clipboard = createClipboard(groups, locks(), listeningLog());
   expect(await clipboard.items(OWNER)).toEqual(['buy figs']);
 });

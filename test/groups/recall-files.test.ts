@@ -17,8 +17,8 @@ async function setUp(files: Record<string, string>) {
     await writeFile(pathOf(file), text);
   }
   const log = listeningLog();
-  const archives = createArchives({ groupsDir: groups, zone: createZone('UTC'), exclusive: locks(), log });
-  return { pathOf, log, files: createRecallFiles({ groupsDir: groups, archives, log }) };
+  const archives = createArchives(groups, createZone('UTC'), locks(), log);
+  return { pathOf, log, files: createRecallFiles(groups, archives, log) };
 }
 
 it('are listed for every chat and persona that has a folder', async () => {

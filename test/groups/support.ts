@@ -86,5 +86,5 @@ export function memoryIn(groupsDir: string, budgets: Partial<MemoryBudgets> = {}
 }
 
 export function archivesIn(groupsDir: string): Archives {
-  return createArchives({ groupsDir, zone: createZone('UTC'), exclusive: locks(), log: listeningLog() });
+  return createArchives(groupsDir, createZone('UTC'), locks(), listeningLog());
 }

@@ -237,7 +237,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const newCallCode = () => `C${String(++lastId).slice(-9)}`;
   const exclusive = locks();
   const clipboardDir = join(folder, 'data/clipboard');
-  const clipboard = createClipboard({ folder: clipboardDir, exclusive, log: quietLog });
+  const clipboard = createClipboard(clipboardDir, exclusive, quietLog);
   const memory = createMemory({
     ...{ groupsDir, clipboardDir, exclusive, clock, newId, versions: store, log: quietLog },
     agentsDir: join(folder, 'data/agents'),
@@ -249,7 +249,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       tierBytes: 64_000,
     },
   });
-  const archives = createArchives({ groupsDir, zone, exclusive, log: quietLog });
+  const archives = createArchives(groupsDir, zone, exclusive, quietLog);
   const { budgets } = memory;
   const workspaceDir = join(folder, 'data/workspace');
   const workspace = createWorkspace({
@@ -316,7 +316,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   };
   const owner = options.owner ?? 'test';
   const channels = new Map([['test', channel]]);
-  const chatFiles = createChatFiles({ groupsDir, store, clock, log: quietLog });
+  const chatFiles = createChatFiles(groupsDir, store, clock, quietLog);
   const personas = createPersonas({
     ...{ groupsDir, clock, log: quietLog },
     models: ['m', ...(options.settings?.choices ?? []).map(({ name }) => name)],
@@ -338,7 +338,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       ? (options.recall ?? NO_RECALL)
       : createRecall({
           ...{ file: join(folder, 'data/recall.db'), feed: store, embedder: null, worker },
-          ...{ files: createRecallFiles({ groupsDir, archives, log }), clock: systemClock, zone, log },
+          ...{ files: createRecallFiles(groupsDir, archives, log), clock: systemClock, zone, log },
         });
   const exports = options.exports?.(store) ?? NO_EXPORTS;
   const artifacts = createArtifacts({

@@ -275,9 +275,7 @@ describe('groups of MicroClaw', () => {
       'groups/telegram_42/memory/2026-02-11.md',
       'groups/telegram_43/default/MEMORY.md',
     ]);
-    const archives = createArchives({
-      ...{ groupsDir: join(home, 'groups'), zone: createZone('UTC'), exclusive: locks(), log: LOG },
-    });
+    const archives = createArchives(join(home, 'groups'), createZone('UTC'), locks(), LOG);
     expect(await archives.list('telegram_42', 'default')).toEqual([
       expect.objectContaining({ file: archive, personaId: 'default', flushed: true, reset: false }),
     ]);

@@ -56,11 +56,7 @@ async function setUp() {
     },
   } satisfies Partial<Agents> as unknown as Agents;
   const memory = memoryIn(join(folder, 'groups'), {});
-  const clipboard = createClipboard({
-    folder: join(folder, 'clipboard'),
-    exclusive: locks(),
-    log: listeningLog(),
-  });
+  const clipboard = createClipboard(join(folder, 'clipboard'), locks(), listeningLog());
   const context: ToolContext = {
     authorisation: CALLER,
     ...{ room: 'telegram_1', turnId: 't1', callId: 'c1', timezone: 'UTC', log: quietLog, seen: new Map() },

@@ -15,7 +15,7 @@ async function setUp() {
   const folder = await mkdtemp(join(tmpdir(), 'clipboard-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const log = listeningLog();
-  const clipboard = createClipboard({ folder, exclusive: locks(), log });
+  const clipboard = createClipboard(folder, locks(), log);
   const tool = manageClipboard(clipboard);
   async function call(given: object, changes: Partial<ToolContext> = {}) {
     const parameters = (tool.parameters as ZodType<never>).parse(given);

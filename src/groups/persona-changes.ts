@@ -1,0 +1,107 @@
+/** Creates and deletes personas, and sets their models, as people ask by command. */
+import { rename } from 'node:fs/promises';
+import { isMissing, unavailable } from '../core/file-access.js';
+import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
+import type { Persona, PersonaRefusal, Personas } from '../core/persona.js';
+import { fileUpdater } from '../core/write-whole.js';
+import { slug } from './paths.js';
+import { freshPersonaFile, withModel } from './persona-file.js';
+import { faultOf, lookalike, quoted, typedName } from './persona-names.js';
+
+/** The prefix of a PERSONA.md that was moved aside. */
+export const DELETED = 'PERSONA.deleted-';
+
+interface Reader {
+  list: Personas['list'];
+  get: Personas['get'];
+  find: Personas['find'];
+  library(): Promise<PersonaId[]>;
+  asInLibrary(id: PersonaId): Promise<Persona>;
+}
+
+/** `make`: false if the persona exists. */
+export function personaChanges(
+  { list, get, find, library, asInLibrary }: Reader,
+  fileOf: (chatId: ChatId, personaId: PersonaId, name: string) => string,
+  make: (chatId: ChatId, id: PersonaId, name: string, from: string | null) => Promise<boolean>,
+  rules: { now(): number; mostInChat: number | undefined; models: readonly string[] | null },
+): { [Verb in 'create' | 'remove' | 'setModel']: Personas[Verb] } {
+  const update = fileUpdater();
+
+  /** Why this name clashes with a persona of the chat or the library; null if it does not. */
+  async function clash(chatId: ChatId, name: string, from: string | null): Promise<string | null> {
+    const [here, held] = [await list(chatId), await library()];
+    const [id, source] = [slug(name), from === null ? null : slug(from)];
+    if (source !== null && !held.includes(source)) {
+      const holds = held.length === 0 ? 'It is empty.' : `It holds: ${held.join(', ')}.`;
+      return `There is no persona ${quoted(from ?? '')} in the library. ${holds}`;
+    }
+    if (here.some((persona) => persona.id === id)) return taken(id);
+    // It may share the name of the library persona that it becomes, or is based on.
+    const others = held.filter((each) => each !== id && each !== source);
+    const alike = lookalike(name, here) ?? lookalike(name, await Promise.all(others.map(asInLibrary)));
+    if (alike !== null)
+      return `${quoted(name)} reads like the name ${quoted(alike)}; please choose another name.`;
+    if (here.length < (rules.mostInChat ?? Number.POSITIVE_INFINITY)) return null;
+    return `There are ${here.length} personas here, which is as many as a chat may have; /persona delete NAME makes room.`;
+  }
+
+  async function accept(chatId: ChatId, id: PersonaId) {
+    const persona = (await get(chatId, id)) ?? (await asInLibrary(id));
+    return { ok: true as const, persona };
+  }
+
+  return {
+    async create(chatId, typed, from) {
+      const name = typedName(typed);
+      const fault = faultOf(name) ?? (await clash(chatId, name, from));
+      if (fault !== null) return refuse(fault);
+      const id = slug(name);
+      if (!(await make(chatId, id, name, from === null ? null : slug(from)))) return refuse(taken(id));
+      return accept(chatId, id);
+    },
+
+    async remove(chatId, name) {
+      const persona = await find(chatId, name);
+      if (persona === null) return unknown(name);
+      if (persona.id === DEFAULT_PERSONA) {
+        return refuse('The persona "default" is always here and cannot be deleted.');
+      }
+      const path = fileOf(chatId, persona.id, 'PERSONA.md');
+      const time = new Date(rules.now()).toISOString().replaceAll(':', '-');
+      await rename(path, fileOf(chatId, persona.id, `${DELETED}${time}.md`)).catch((error) => {
+        // If missing, it was deleted meanwhile.
+        if (!isMissing(error)) throw unavailable('write', path, error);
+      });
+      return { ok: true, persona };
+    },
+
+    async setModel(chatId, name, model) {
+      const persona = await find(chatId, name);
+      if (persona === null) return unknown(name);
+      const wanted = typedName(model);
+      if (wanted === '') return refuse('Please name the model, too.');
+      let edited: Buffer | null = null;
+      await update(fileOf(chatId, persona.id, 'PERSONA.md'), (bytes) => {
+        edited = withModel(bytes ?? Buffer.from(freshPersonaFile(persona.id, null)), wanted, rules.models);
+        return edited;
+      });
+      if (edited !== null) return accept(chatId, persona.id);
+      return refuse(
+        `The front matter of the PERSONA.md of ${quoted(persona.id)} cannot be read, so nothing was changed; please mend it first.`,
+      );
+    },
+  };
+}
+
+function refuse(reason: string): PersonaRefusal {
+  return { ok: false, reason };
+}
+
+function taken(id: PersonaId): string {
+  return `There is a persona named "${id}" here already; please choose another name.`;
+}
+
+function unknown(name: string): PersonaRefusal {
+  return refuse(`There is no persona named ${quoted(name)} here; /persona lists those there are.`);
+}
