@@ -254,7 +254,7 @@ function createFiles(
     }),
     workspace,
     agents,
-    promptFiles: createPromptFiles({ workspace, agents, origins: store }),
+    promptFiles: createPromptFiles(workspace, agents, store),
     archives: createArchives(groupsDir, zone, exclusive, log),
     personas: createPersonas({ groupsDir, clock, log, mostInChat, models: modelsOf(config) }),
     chatFiles: createChatFiles(groupsDir, store, clock, log),

@@ -1,65 +1,40 @@
 /** Agents on disk, `data/agents`. Their internal spaces are untrusted: no link leads out of them. */
-import type { Stats } from 'node:fs';
 import { lstat, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Exclusive } from '../core/concurrency.js';
 import { daysOf, entryLine, hasEntry, isDate, withEntry } from '../core/daily-log.js';
 import { describe, Fault } from '../core/errors.js';
-import { codeOf, isMissing } from '../core/file-access.js';
+import { codeOf } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
-import type { MemoryBudgets } from '../core/memory.js';
-import { type Origin, type Origins, originOf, originOfNotes, spacePath } from '../core/origin.js';
-import { type AgentSpace, type Agents, isAgentId, type SessionLine } from '../core/task.js';
+import { type Origin, originOf, originOfNotes, spacePath } from '../core/origin.js';
+import { type AgentSpace, type Agents, isAgentId } from '../core/task.js';
 import { fileUpdater } from '../core/write-whole.js';
 import { agentsIn, idIn, readAgent } from './agent-file.js';
-import { appendLines, documentAt, ownFolder, readLines, realPathIn, removeSessions } from './inside.js';
-import { createShownFiles } from './shown.js';
+import { documentAt, nullIfMissing, ownFolder, realPathIn } from './inside.js';
+import { appendLines, readLines, removeSessions } from './sessions.js';
+import { createShownFiles, type FolderOptions } from './shown.js';
 
-/** In an agent's folder: its shared space, and those of chats. */
-const SHARED = 'internal_space';
-const CHATS = 'chats';
 const MEMORY = 'MEMORY.md';
 /** Former name of MEMORY.md (seed 004). */
 const OLD_MEMORY = 'Note.md';
 const DAYS = 'memories';
-const DAILY = { perDay: 'internal-space-daily-per-day-max-chars', all: 'internal-space-daily-max-chars' };
 
 export interface AgentsOnDisk extends Agents {
   /** Removes transcripts unchanged since `before`. */
   removeSessions(before: number, signal: AbortSignal): Promise<void>;
 }
 
-export function createAgents({
-  folder,
-  budgets,
-  exclusive,
-  origins,
-  clean,
-  log,
-}: {
-  /** `data/agents` */
-  folder: string;
-  budgets: MemoryBudgets;
-  exclusive: Exclusive;
-  origins: Origins;
-  /** Redacts secrets in a text, for transcripts. */
-  clean: (text: string) => string;
-  log: Log;
-}): AgentsOnDisk {
+/** `clean` redacts secrets in transcripts. */
+export function createAgents(options: FolderOptions & { clean(text: string): string }): AgentsOnDisk {
+  const { folder, budgets, exclusive, origins, clean, log } = options;
   const update = fileUpdater(exclusive);
   const filesIn = createShownFiles(budgets, log);
-
-  const folderOf = (id: string) => agentFolder(folder, id);
   const space = (of: AgentSpace) => spaceIn(folder, of, log);
-
-  function originIn({ agent, chatId }: AgentSpace, file: string, text: string): Promise<Origin> {
-    if (originOfNotes(text) === 'outside') return Promise.resolve('outside');
-    return origins.originIn(spacePath(agent, chatId, file), () => text);
-  }
+  const sessionsOf = (id: string) => join(agentFolder(folder, id), 'sessions');
 
   async function read(of: AgentSpace, name: string): Promise<{ text: string; origin: Origin }> {
     const text = (await documentAt(await space(of), name))?.toString('utf8') ?? '';
-    return { text, origin: await originIn(of, name, text) };
+    if (originOfNotes(text) === 'outside') return { text, origin: 'outside' };
+    return { text, origin: await origins.originIn(spacePath(of.agent, of.chatId, name), () => text) };
   }
 
   /** No file prevents an answer. */
@@ -81,9 +56,10 @@ export function createAgents({
     memory: (of, today) =>
       orEmpty(of, { longTerm: '', daily: '', origin: 'inside' }, async () => {
         const files = await filesIn(await space(of));
-        const { longTermMaxChars: max } = budgets;
-        const longTerm = await files.text(MEMORY, max, ['internal-space-memory-max-chars', max]);
-        const daily = await files.days(DAYS, today, DAILY);
+        const max = budgets.longTermMaxChars;
+        const longTerm = await files.text(MEMORY, max, 'internal-space-memory-max-chars', max);
+        const [perDay, all] = ['internal-space-daily-per-day-max-chars', 'internal-space-daily-max-chars'];
+        const daily = await files.days(DAYS, today, perDay, all);
         // From whole files: the part in a prompt may end before the note on its origin.
         const shown = [MEMORY, ...daysOf(daily).map(({ date }) => dayFile(date))];
         return { longTerm, daily, origin: originOf(await Promise.all(shown.map((name) => read(of, name)))) };
@@ -106,15 +82,15 @@ export function createAgents({
 
     async log(id, session, lines) {
       try {
-        const cleaned = lines.map((line): SessionLine => ({ ...line, content: clean(line.content) }));
-        const sessions = join(folderOf(id), 'sessions');
+        const sessions = sessionsOf(id);
+        const cleaned = lines.map((line) => ({ ...line, content: clean(line.content) }));
         await exclusive(join(sessions, session), () => appendLines(sessions, session, cleaned));
       } catch (error) {
         log.warn({ agent: id, session, error: describe(error) }, 'writing a transcript failed');
       }
     },
 
-    session: async (id, session) => readLines(join(folderOf(id), 'sessions'), session),
+    session: async (id, session) => readLines(sessionsOf(id), session),
 
     removeSessions: (before, signal) => removeSessions(folder, before, signal),
   };
@@ -123,12 +99,11 @@ export function createAgents({
 async function findAgent(folder: string, given: string, log: Log): ReturnType<Agents['find']> {
   const { files } = await agentsIn(folder);
   const id = idIn(files.keys(), given.trim());
-  const file = id === null ? undefined : files.get(id);
-  if (id === null || file === undefined) {
+  if (id === null) {
     const shown = JSON.stringify(given.slice(0, 80));
     return { ok: false, reason: `There is no agent ${shown}; there are: ${[...files.keys()].join(', ')}.` };
   }
-  const read = await readAgent(folder, id, file);
+  const read = await readAgent(folder, id, files.get(id) ?? null);
   if (!read.ok) return { ok: false, reason: `The agent ${id} cannot be used: ${read.reason}` };
   for (const warning of read.warnings) log.warn({ agent: id }, warning);
   return { ok: true, agent: read.agent };
@@ -136,10 +111,11 @@ async function findAgent(folder: string, given: string, log: Log): ReturnType<Ag
 
 /** The real path of an agent's internal space; creates it if missing. */
 async function spaceIn(folder: string, { agent: id, chatId }: AgentSpace, log: Log): Promise<string> {
-  if (chatId !== null && !isChatFolder(chatId)) throw noFolder(chatId, 'a chat');
+  // The form of the store's chat ids: each is one safe folder name.
+  if (chatId !== null && !/^(?!\.)[A-Za-z0-9._@%-]{1,255}$/.test(chatId)) throw noFolder(chatId, 'a chat');
   const own = agentFolder(folder, id);
-  if (chatId !== null) await ownFolder(join(own, CHATS));
-  const root = await ownFolder(chatId === null ? join(own, SHARED) : join(own, CHATS, chatId));
+  if (chatId !== null) await ownFolder(join(own, 'chats'));
+  const root = await ownFolder(chatId === null ? join(own, 'internal_space') : join(own, 'chats', chatId));
   try {
     await ownFolder(join(root, DAYS));
     await makeMemory(root);
@@ -155,11 +131,6 @@ function agentFolder(folder: string, id: string): string {
   throw noFolder(id, 'an agent');
 }
 
-/** The form of the store's chat ids: each is one safe folder name. */
-function isChatFolder(chatId: string): boolean {
-  return /^(?!\.)[A-Za-z0-9._@%-]{1,255}$/.test(chatId);
-}
-
 function noFolder(id: string, kind: string): Fault {
   const shown = JSON.stringify(id.slice(0, 80));
   return new Fault('memory_unavailable', `${shown} is not the id of ${kind}, so it has no folder`);
@@ -168,19 +139,12 @@ function noFolder(id: string, kind: string): Fault {
 /** Creates an empty MEMORY.md if missing. */
 async function makeMemory(root: string): Promise<void> {
   const path = join(root, MEMORY);
-  const [now, old] = [await entryAt(path), await entryAt(join(root, OLD_MEMORY))];
-  if (now !== null) return;
+  const old = await lstat(join(root, OLD_MEMORY)).catch(nullIfMissing);
+  if ((await lstat(path).catch(nullIfMissing)) !== null) return;
   if (old?.isFile()) return rename(join(root, OLD_MEMORY), path);
   await writeFile(path, '', { flag: 'wx', mode: 0o600 }).catch((error: unknown) => {
     // Somebody else has just created it.
     if (codeOf(error) !== 'EEXIST') throw error;
-  });
-}
-
-function entryAt(path: string): Promise<Stats | null> {
-  return lstat(path).catch((error: unknown) => {
-    if (isMissing(error)) return null;
-    throw error;
   });
 }
 

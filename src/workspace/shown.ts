@@ -1,10 +1,10 @@
 /**
- * Files of the workspace and of agents in a prompt: trimmed, and cut to a budget with a marker. Changed files
- * are reread, and only as far as a prompt shows. An unreadable file counts as empty and is logged: no file
- * prevents a reply.
+ * Files of the workspace and of agents in a prompt: trimmed, and cut to a budget with a marker. Changed files are reread,
+ * and only as far as a prompt shows. An unreadable file counts as empty and is logged.
  */
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Exclusive } from '../core/concurrency.js';
 import { cut, cutMarker } from '../core/cut.js';
 import { datesIn, digest, recentDays } from '../core/daily-log.js';
 import { Fault } from '../core/errors.js';
@@ -15,85 +15,73 @@ import type { MemoryBudgets } from '../core/memory.js';
 import type { Origins, PromptFiles } from '../core/origin.js';
 import type { Agents } from '../core/task.js';
 import type { Workspace } from '../core/workspace.js';
-import { beginningOf, namesBelow } from './inside.js';
+import { type Beginning, beginningOf, namesBelow } from './inside.js';
+
+export interface FolderOptions {
+  /** `data/workspace`, `data/agents` */
+  folder: string;
+  budgets: MemoryBudgets;
+  exclusive: Exclusive;
+  origins: Origins;
+  log: Log;
+}
 
 /** The largest fixed budget. MEMORY.md and the days of the log have configured ones. */
 const LONGEST = 16_000;
-/** Maximum UTF-8 bytes per UTF-16 unit, and allowance for white space before the first word. */
+/** UTF-8 bytes per UTF-16 unit at most, and allowance for white space before the first word. */
 const BYTES_PER_CHAR = 3;
 const MARGIN_BYTES = 64_000;
-
-/** The beginning of a file: as much as a prompt may show of it. */
-interface FileBeginning {
-  text: string;
-  isWhole: boolean;
-}
-
 /** Older days reach a prompt only after newer ones are deleted. */
 const MOST_DAYS = 60;
 
-const NO_TEXT: FileBeginning = { text: '', isWhole: true };
+/** As much as a prompt may show. */
+type ShownFile = Pick<Beginning, 'isWhole'> & { text: string };
 
-/** The settings that the days' markers name. */
-export interface DailyMarkers {
-  perDay: string;
-  all: string;
-}
+const NO_TEXT: ShownFile = { text: '', isWhole: true };
 
-export interface ShownFiles {
-  /** At most `max` characters; `limit`: the setting and its number, for the marker. */
-  text(name: string, max: number, limit: [name: string, number: number]): Promise<string>;
-  /** As much as any prompt may show of these files and the folder's newest days, without empty ones. */
-  all(names: readonly string[], folder: string): Promise<ReadonlyMap<string, string>>;
-  /** The latest days of a folder, in the format of a chat's log. */
-  days(folder: string, today: string, limits: DailyMarkers): Promise<string>;
-}
+export type ShownFiles = Awaited<ReturnType<ReturnType<typeof createShownFiles>>>;
 
 export function createShownFiles(budgets: MemoryBudgets, log: Log) {
   const chars = Math.max(LONGEST, budgets.longTermMaxChars, budgets.dailyPerDayMaxChars);
   const readers = new Map<string, ReturnType<typeof readersIn>>();
 
   /** The files in a folder, links to it resolved. */
-  return async function filesIn(folder: string): Promise<ShownFiles> {
+  return async function filesIn(folder: string) {
     const root = await realpath(folder).catch(() => folder);
-    const { textAt, datesAt } = kept(root);
+    const { textAt, datesAt } = readers.get(root) ?? readersIn(root, chars);
+    readers.set(root, { textAt, datesAt });
     const readable = <Value>(name: string, read: (path: string) => Promise<Value>, otherwise: Value) =>
       readOr(otherwise, join(root, name), read, log, 'file cannot be read; the prompt counts it as empty');
 
-    async function text(name: string, max: number, [setting, number]: [string, number]): Promise<string> {
+    /** At most `max` characters; the marker names the setting and its number. */
+    async function text(name: string, max: number, setting: string, number: number): Promise<string> {
       const found = await readable(name, textAt, NO_TEXT);
-      const shown = cut(found.text, Math.max(0, max), setting);
-      if (found.isWhole && shown.kept === found.text.length) return found.text;
-      const marker = cutMarker(setting, number);
-      return `${found.text.slice(0, shown.kept)}\n\n${marker}`.trimStart();
+      const { kept } = cut(found.text, Math.max(0, max), setting);
+      if (found.isWhole && kept === found.text.length) return found.text;
+      return `${found.text.slice(0, kept)}\n\n${cutMarker(setting, number)}`.trimStart();
     }
 
     return {
       text,
-      async all(names, folder) {
+      /** As much as any prompt may show of these files and the folder's newest days, without empty ones. */
+      async all(names: readonly string[], folder: string): Promise<Map<string, string>> {
         const dates = (await readable(folder, datesAt, [])).slice(0, MOST_DAYS);
         const files = [...names, ...dates.map((date) => `${folder}/${date}.md`)];
-        const found = await Promise.all(files.map((name) => readable(name, textAt, NO_TEXT)));
-        return new Map(
-          files.map((name, n) => [name, found[n]?.text ?? ''] as const).filter(([, text]) => text !== ''),
+        const texts = files.map(
+          async (name) => [name, (await readable(name, textAt, NO_TEXT)).text] as const,
         );
+        return new Map((await Promise.all(texts)).filter(([, text]) => text !== ''));
       },
-      async days(name, today, { perDay, all }) {
+      /** The latest days of a folder, in the format of a chat's log. */
+      async days(name: string, today: string, perDay: string, all: string): Promise<string> {
         const { dailyFiles, dailyPerDayMaxChars: max, dailyMaxChars } = budgets;
-        const dates = await readable(name, datesAt, []);
-        const days = await recentDays(dates, today, dailyFiles, (date) =>
-          text(`${name}/${date}.md`, max, [perDay, max]),
+        const days = await recentDays(await readable(name, datesAt, []), today, dailyFiles, (date) =>
+          text(`${name}/${date}.md`, max, perDay, max),
         );
         return digest(days, dailyMaxChars, all);
       },
     };
   };
-
-  function kept(root: string) {
-    const found = readers.get(root) ?? readersIn(root, chars);
-    readers.set(root, found);
-    return found;
-  }
 }
 
 function readersIn(root: string, chars: number) {
@@ -101,23 +89,15 @@ function readersIn(root: string, chars: number) {
   return {
     textAt: readUnlessUnchanged(NO_TEXT, async (path) => {
       const found = await beginningOf(root, nameOf(path), chars * BYTES_PER_CHAR + MARGIN_BYTES);
-      if (found === null) return NO_TEXT;
-      if (found.bytes.includes(0)) {
+      if (found?.bytes.includes(0))
         throw new Fault('memory_unavailable', `Cannot read ${path}: it is no text in UTF-8`);
-      }
-      return { text: found.bytes.toString('utf8').trim(), isWhole: found.isWhole };
+      return found === null ? NO_TEXT : { text: found.bytes.toString('utf8').trim(), isWhole: found.isWhole };
     }),
     datesAt: readUnlessUnchanged<string[]>([], async (path) => datesIn(await namesBelow(root, nameOf(path)))),
   };
 }
 
-export interface PromptFilesParts {
-  workspace: Workspace;
-  agents: Agents;
-  origins: Origins;
-}
-
-export function createPromptFiles({ workspace, agents, origins }: PromptFilesParts): PromptFiles {
+export function createPromptFiles(workspace: Workspace, agents: Agents, origins: Origins): PromptFiles {
   return {
     async watched(agent, write) {
       const texts = async () => {

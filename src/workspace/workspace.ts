@@ -2,13 +2,10 @@
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Exclusive } from '../core/concurrency.js';
 import { sizeInWords } from '../core/cut.js';
 import { daysOf } from '../core/daily-log.js';
 import { describe, Fault } from '../core/errors.js';
-import type { Log } from '../core/log.js';
-import type { MemoryBudgets } from '../core/memory.js';
-import { type Origins, originOf, workspacePath } from '../core/origin.js';
+import { originOf, workspacePath } from '../core/origin.js';
 import {
   MOST_DOCUMENT_BYTES,
   type Workspace,
@@ -17,20 +14,10 @@ import {
 } from '../core/workspace.js';
 import { fileUpdater } from '../core/write-whole.js';
 import { documentAt, ownFolder, realPathIn } from './inside.js';
-import { createShownFiles, type ShownFiles } from './shown.js';
-
-export interface WorkspaceOptions {
-  /** `data/workspace` */
-  folder: string;
-  budgets: MemoryBudgets;
-  exclusive: Exclusive;
-  origins: Origins;
-  log: Log;
-}
+import { createShownFiles, type FolderOptions, type ShownFiles } from './shown.js';
 
 const FILES: Record<WorkspaceFile, string> = { plan: 'task.md', memory: 'MEMORY.md' };
 const DAYS = 'memory';
-
 /** Seed 003's files, in the order of the prompt. */
 const BOOTSTRAP = ['AGENTS.md', 'SOUL.md', 'IDENTITY.md', 'USER.md', 'TOOLS.md'];
 /** Characters in a prompt: of each file, of all together, and of the plan. */
@@ -40,20 +27,16 @@ const AGENTS_CHARS = 12_000;
 const FILES_CHARS = 22_000;
 const PLAN_CHARS = 8_000;
 
-const NO_FILE = 'none';
-
-export function createWorkspace({ folder, budgets, exclusive, origins, log }: WorkspaceOptions): Workspace {
+export function createWorkspace({ folder, budgets, exclusive, origins, log }: FolderOptions): Workspace {
   const update = fileUpdater(exclusive);
   const filesIn = createShownFiles(budgets, log);
 
   async function made(): Promise<string> {
     const root = await ownFolder(folder);
-    await mkdir(join(root, DAYS), { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+    const days = join(root, DAYS);
+    await mkdir(days, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
       // Reading it reports the problem; the rest works without it.
-      log.warn(
-        { path: join(root, DAYS), error: describe(error) },
-        'the workspace has no folder for daily logs',
-      );
+      log.warn({ path: days, error: describe(error) }, 'the workspace has no folder for daily logs');
     });
     return root;
   }
@@ -70,14 +53,11 @@ export function createWorkspace({ folder, budgets, exclusive, origins, log }: Wo
       const bytes = Buffer.from(content, 'utf8');
       if (bytes.length > MOST_DOCUMENT_BYTES) {
         const most = sizeInWords(MOST_DOCUMENT_BYTES);
-        throw new Fault(
-          'memory_unavailable',
-          `${FILES[file]} may not be larger than ${most}; it was not written`,
-        );
+        const message = `${FILES[file]} may not be larger than ${most}; it was not written`;
+        throw new Fault('memory_unavailable', message);
       }
-      const path = await realPathIn(await made(), FILES[file]);
       let stale: string | null = null;
-      await update(path, (current) => {
+      await update(await realPathIn(await made(), FILES[file]), (current) => {
         const etag = etagOf(current);
         stale = ifMatch !== null && ifMatch !== etag ? etag : null;
         return stale === null ? bytes : null;
@@ -92,22 +72,19 @@ export function createWorkspace({ folder, budgets, exclusive, origins, log }: Wo
 
     async shown({ today, memoryChars }) {
       const files = await filesIn(folder);
-      const { longTermMaxChars } = budgets;
       const [bootstrap, memory, dailyLog, plan] = await Promise.all([
         bootstrapIn(files),
-        files.text(FILES.memory, memoryChars, ['memory-max-chars', longTermMaxChars]),
-        files.days(DAYS, today, { perDay: 'daily-per-day-max-chars', all: 'daily-max-chars' }),
-        files.text(FILES.plan, PLAN_CHARS, ['plan-max-chars', PLAN_CHARS]),
+        files.text(FILES.memory, memoryChars, 'memory-max-chars', budgets.longTermMaxChars),
+        files.days(DAYS, today, 'daily-per-day-max-chars', 'daily-max-chars'),
+        files.text(FILES.plan, PLAN_CHARS, 'plan-max-chars', PLAN_CHARS),
       ]);
       const shown = [
         ...bootstrap,
         { file: FILES.memory, text: memory },
         { file: FILES.plan, text: plan },
         ...daysOf(dailyLog).map(({ date, text }) => ({ file: `${DAYS}/${date}.md`, text })),
-      ];
-      const found = shown.map(({ file, text }) => origins.originIn(workspacePath(file), () => text));
-      const origin = originOf((await Promise.all(found)).map((each) => ({ origin: each })));
-      return { bootstrap, memory, dailyLog, plan, origin };
+      ].map(async ({ file, text }) => ({ origin: await origins.originIn(workspacePath(file), () => text) }));
+      return { bootstrap, memory, dailyLog, plan, origin: originOf(await Promise.all(shown)) };
     },
   };
 }
@@ -117,10 +94,10 @@ async function bootstrapIn(files: ShownFiles): Promise<WorkspaceShown['bootstrap
   let left = FILES_CHARS;
   for (const file of BOOTSTRAP) {
     const most = file === 'AGENTS.md' ? AGENTS_CHARS : FILE_CHARS;
-    const own = left >= most;
-    const text = own
-      ? await files.text(file, most, ['workspace-file-max-chars', most])
-      : await files.text(file, left, ['workspace-files-max-chars', FILES_CHARS]);
+    const text =
+      left >= most
+        ? await files.text(file, most, 'workspace-file-max-chars', most)
+        : await files.text(file, left, 'workspace-files-max-chars', FILES_CHARS);
     left = Math.max(0, left - text.length);
     if (text !== '') shown.push({ file, text });
   }
@@ -128,5 +105,5 @@ async function bootstrapIn(files: ShownFiles): Promise<WorkspaceShown['bootstrap
 }
 
 function etagOf(bytes: Buffer | null): string {
-  return bytes === null ? NO_FILE : createHash('sha256').update(bytes).digest('hex').slice(0, 32);
+  return bytes === null ? 'none' : createHash('sha256').update(bytes).digest('hex').slice(0, 32);
 }

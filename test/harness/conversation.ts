@@ -395,10 +395,11 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       jobs,
       config: { groupsDir, tools: TOOLS_CONFIG },
       ...foldersIn(join(folder, 'data'), {
-        promptFiles: createPromptFiles({
-          ...{ workspace, origins: store },
-          agents: { shownOf: async () => new Map() } as unknown as Agents,
-        }),
+        promptFiles: createPromptFiles(
+          workspace,
+          { shownOf: async () => new Map() } as unknown as Agents,
+          store,
+        ),
       }),
       agents: {
         read: async () => ({ text: '', origin: 'inside' }),

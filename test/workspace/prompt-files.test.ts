@@ -19,7 +19,7 @@ async function setUp() {
     markOutside: async (file, lines) => void marked.set(file, lines),
   } as Origins;
   const agents = agentsOf(data);
-  const promptFiles = createPromptFiles({ workspace: workspaceIn(data), agents, origins });
+  const promptFiles = createPromptFiles(workspaceIn(data), agents, origins);
   const folders = foldersIn(data, { promptFiles });
   const owner = { chatId: 'test_9', personaId: 'default', senderId: 'test_9', channel: 'test' };
   const context: ToolContext = {
