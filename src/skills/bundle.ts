@@ -55,13 +55,16 @@ export function bundleOf(
     const name = nameIn(values, folderName);
     const whole = wordsIn(values, 'description').replace(/\s+/g, ' ');
     const openclaw = openclawIn(values);
+    const isLong = whole.length > MOST_DESCRIPTION;
+    const tooLong = `its description has ${whole.length} characters and is cut: at most ${MOST_DESCRIPTION} are shown`;
+    const marker = cutMarker('skill-description-max-chars', MOST_DESCRIPTION);
     const bundle = {
       name,
-      description: shortened(whole),
+      description: isLong ? `${cutAt(whole, MOST_DESCRIPTION)} ${marker}` : whole,
       body: parts.body.trim(),
       conditions: conditionsIn(values, openclaw),
       loadedBy: loadedBy(values),
-      remarks: [...tooLong(whole), ...withoutSettings(openclaw)],
+      remarks: [...(isLong ? [tooLong] : []), ...withoutSettings(openclaw)],
     };
     return { ok: true, bundle };
   } catch (error) {
@@ -80,18 +83,6 @@ function nameIn(values: Values, folderName: string): string {
     throw new Broken(`neither its name nor that of its folder is a name of at most ${MOST_NAME} characters`);
   }
   return own;
-}
-
-function shortened(description: string): string {
-  if (description.length <= MOST_DESCRIPTION) return description;
-  return `${cutAt(description, MOST_DESCRIPTION)} ${cutMarker('skill-description-max-chars', MOST_DESCRIPTION)}`;
-}
-
-function tooLong(description: string): string[] {
-  if (description.length <= MOST_DESCRIPTION) return [];
-  return [
-    `its description has ${description.length} characters and is cut: at most ${MOST_DESCRIPTION} are shown`,
-  ];
 }
 
 /** OpenClaw's settings never exist here. */

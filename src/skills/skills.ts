@@ -1,14 +1,15 @@
 /**
- * The bundles below `data/skills`, alone or in groups: each catalogue checks every folder, and rereads
- * changed ones. Operators put them there by hand, as links or unpacked, so a broken one affects no other, and
- * no link inside one leads out of it.
+ * The bundles below `data/skills`, alone or in groups. Operators put them there by hand, as links or unpacked, so a broken
+ * one affects no other, and no link inside one leads out of it.
  */
-import { realpathSync, type Stats, statSync } from 'node:fs';
-import { open, readdir, realpath } from 'node:fs/promises';
+import { realpathSync, statSync } from 'node:fs';
+import { readdir, realpath } from 'node:fs/promises';
 import { basename, delimiter, dirname, isAbsolute, join, sep } from 'node:path';
 import { composed, entriesBelow, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/cut.js';
 import { describe } from '../core/errors.js';
+import { isMissing, readIfThere } from '../core/file-access.js';
+import { readUnlessUnchanged } from '../core/file-cache.js';
 import type { Log } from '../core/log.js';
 import {
   CATALOGUE_CHARS,
@@ -94,8 +95,6 @@ const MOST_BYTES = 256_000;
 const MOST_FOLDERS = 500;
 /** MicroClaw accepts both. */
 const FILES = ['SKILL.md', 'skill.md'];
-/** File times do not show a change within the coarsest tick of file systems. */
-const TICK_MS = 2_000;
 
 type Read = ReturnType<typeof bundleOf>;
 
@@ -105,11 +104,10 @@ interface BundlePlace {
   name: string;
   /** Links resolved. */
   folder: string;
-  /** Its files must be inside this folder. */
+  file: string;
+  /** Its file must be inside this folder. */
   bound: string;
 }
-
-type Looked = { skill: Skill; body: string; remarks: string[] } | { why: string };
 
 /** `folder`: `data/skills`. */
 export function createSkills({ folder, log, ...host }: SkillHost & { folder: string; log: Log }): Skills {
@@ -117,14 +115,11 @@ export function createSkills({ folder, log, ...host }: SkillHost & { folder: str
   /** The problems logged last. */
   let told = '';
 
-  async function look({ place, name, folder, bound }: BundlePlace, file: string): Promise<Looked> {
-    if (!isBelow(file, bound)) return { why: LEADS_OUT };
+  async function look({ name, file, bound }: BundlePlace): Promise<Read> {
+    if (!isBelow(file, bound)) return { ok: false, why: LEADS_OUT };
     const read = await readBundle(file, name);
-    if (!read.ok) return read;
-    const why = unmet(read.bundle.conditions, host);
-    if (why !== null) return { why };
-    const { name: called, description, loadedBy, body, remarks } = read.bundle;
-    return { skill: { name: called, description, folder, place, loadedBy }, body, remarks };
+    const why = read.ok ? unmet(read.bundle.conditions, host) : null;
+    return why === null ? read : { ok: false, why };
   }
 
   /** Sorted by folder name, so that of two skills with one name the same always wins. */
@@ -138,14 +133,22 @@ export function createSkills({ folder, log, ...host }: SkillHost & { folder: str
       // A link may make it appear twice.
       if (seen.has(found.folder)) continue;
       seen.add(found.folder);
-      const looked = await look(found, found.file).catch((error: unknown) => ({ why: describe(error) }));
-      if ('why' in looked) problem(found.place, looked.why);
-      else if (there.has(looked.skill.name)) {
-        problem(found.place, `another skill is called ${looked.skill.name}, too`);
-      } else {
-        there.set(looked.skill.name, looked);
-        for (const why of looked.remarks) remarks.push({ name: found.place, why });
+      const { place } = found;
+      const looked = await look(found).catch((error: unknown) => ({
+        ok: false as const,
+        why: describe(error),
+      }));
+      if (!looked.ok) {
+        problem(place, looked.why);
+        continue;
       }
+      const { name, description, loadedBy, body } = looked.bundle;
+      if (there.has(name)) {
+        problem(place, `another skill is called ${name}, too`);
+        continue;
+      }
+      there.set(name, { skill: { name, description, folder: found.folder, place, loadedBy }, body });
+      remarks.push(...looked.bundle.remarks.map((why) => ({ name: place, why })));
     }
     const skills = [...there.values()].map(({ skill }) => skill);
     skills.sort((one, other) => (one.name < other.name ? -1 : 1));
@@ -190,24 +193,24 @@ export function createSkills({ folder, log, ...host }: SkillHost & { folder: str
   };
 }
 
-/** Rereads a bundle's file only when it has changed. */
-function bundleReader() {
-  /** By the path of the file and the name of its folder. */
-  const kept = new Map<string, { stamp: string; read: Read }>();
-  return async (file: string, name: string): Promise<Read> => {
-    const found = statSync(file);
-    if (!found.isFile()) return { ok: false, why: 'its SKILL.md is no file' };
-    if (found.size > MOST_BYTES) {
-      return { ok: false, why: `its SKILL.md has more than ${sizeInWords(MOST_BYTES)}` };
-    }
-    const key = `${file}\0${name}`;
-    const stamp = stampOf(found);
-    const before = kept.get(key);
-    if (before?.stamp === stamp) return before.read;
-    const read = bundleOf(await textOf(file), name);
-    if (Math.max(found.mtimeMs, found.ctimeMs) < Date.now() - TICK_MS) kept.set(key, { stamp, read });
-    else kept.delete(key);
-    return read;
+/** By the name of the bundle's folder. Rereads a file only when it has changed. */
+function bundleReader(): (file: string, name: string) => Promise<Read> {
+  const missing: Read = { ok: false, why: 'it has no SKILL.md' };
+  const readers = new Map<string, (file: string) => Promise<Read>>();
+  return (file, name) => {
+    const reader =
+      readers.get(name) ??
+      readUnlessUnchanged(missing, async (path) => {
+        const found = statSync(path);
+        if (!found.isFile()) return { ok: false, why: 'its SKILL.md is no file' };
+        if (found.size > MOST_BYTES) {
+          return { ok: false, why: `its SKILL.md has more than ${sizeInWords(MOST_BYTES)}` };
+        }
+        const bytes = await readIfThere(path, MOST_BYTES);
+        return bytes === null ? missing : bundleOf(bytes.toString('utf8'), name);
+      });
+    readers.set(name, reader);
+    return reader(file);
   };
 }
 
@@ -226,7 +229,7 @@ const LEADS_OUT = 'it is a link that leads out of the folder of skills';
 async function* bundlesIn(
   folder: string,
   problem: (name: string, why: string) => void,
-): AsyncGenerator<BundlePlace & { file: string }> {
+): AsyncGenerator<BundlePlace> {
   let looked = 0;
   const isTooMuch = () => {
     looked++;
@@ -299,21 +302,8 @@ async function foldersIn(folder: string): Promise<{ root: string; names: string[
     const names = folders.map(({ name }) => name).filter((name) => !name.startsWith('.'));
     return { root, names: names.sort() };
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT')
-      return { root: folder, names: [] };
+    if (isMissing(error)) return { root: folder, names: [] };
     throw error;
-  }
-}
-
-/** Bounded, even if the file grows meanwhile. */
-async function textOf(file: string): Promise<string> {
-  const handle = await open(file, 'r');
-  try {
-    const bytes = Buffer.alloc(MOST_BYTES);
-    const { bytesRead } = await handle.read(bytes, 0, MOST_BYTES, 0);
-    return bytes.toString('utf8', 0, bytesRead);
-  } finally {
-    await handle.close();
   }
 }
 
@@ -324,10 +314,6 @@ function realOf(path: string): string | null {
   } catch {
     return null;
   }
-}
-
-function stampOf({ mtimeMs, ctimeMs, size, ino, dev }: Stats): string {
-  return [mtimeMs, ctimeMs, size, ino, dev].join();
 }
 
 function isBelow(path: string, root: string): boolean {
