@@ -16,7 +16,6 @@ import { createWindows } from './compaction/windows.js';
 import { consolidateNight } from './consolidation/nightly.js';
 import { createWindowCache } from './context/window.js';
 import { createDailyLimits } from './daily-limits.js';
-import { toolsTelling } from './deliver/post.js';
 import { type DigestPlan, keepDigests } from './digests/digests.js';
 import { createCommandLane } from './receive/commands.js';
 import { createReceive } from './receive/receive.js';
@@ -72,7 +71,6 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
   const { store, channels, deliver, clock, log, settings } = given;
   const base = {
     ...given,
-    toolsFor: toolsTelling(given.toolsFor, deliver),
     dailyLimits: createDailyLimits(given),
     windowCache: createWindowCache(store),
     suspects: createMutex(),

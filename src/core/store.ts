@@ -97,9 +97,9 @@ export interface HeardNow {
   hearers: PersonaId[];
   exchange: GroupRound | null;
   /** All new messages are from bots. Absent: no new messages. */
-  forBots?: boolean;
+  forBots?: boolean | undefined;
   /** The cost of deciding who speaks. */
-  spent?: Spent;
+  spent?: Spent | undefined;
 }
 
 export interface ReceiveStore {
@@ -112,8 +112,8 @@ export interface ReceiveStore {
     channel: string;
     account: string;
     now: number;
-    cursor?: string;
-    cursorFor?: string;
+    cursor?: string | undefined;
+    cursorFor?: string | undefined;
     receipts: Receipt[];
   }): Promise<Received>;
   /** Everything received so far is on disk. */
@@ -182,7 +182,7 @@ export interface TurnStore {
     deliveries: NewDelivery[];
     send: Attempt | null;
     usage: Usage | null;
-    personId?: ChatId;
+    personId?: ChatId | undefined;
     /** If the server counted it. */
     measured: Measured | null;
     /** null: unchanged. */

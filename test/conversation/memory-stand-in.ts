@@ -1,7 +1,8 @@
 /** What the memory commands touch, in memory: files of one chat, a transcript, versions. For tests of the commands. */
 
-import type { CommandCall, CommandServices } from '../../src/conversation/commands/command.js';
+import type { CommandCall } from '../../src/conversation/commands/command.js';
 import { COMMANDS } from '../../src/conversation/commands/list.js';
+import type { Services } from '../../src/conversation/services.js';
 import type { ArchiveFile, Archives } from '../../src/core/chat-record.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault } from '../../src/core/errors.js';
@@ -33,7 +34,7 @@ export const CHAT = 'test_1';
 const BUDGET = 12_000;
 
 export interface StandIn {
-  services: CommandServices;
+  services: Services & Pick<CommandCall, 'commands'>;
   clock: ManualClock;
   /** MEMORY.md by persona, tier by tier. */
   tiers: Map<string, Record<Tier, string>>;
@@ -297,7 +298,7 @@ export function standIn(): StandIn {
     counts: async () => ({ waiting: 0, running: 0, undelivered: 0, parked: 0 }),
   };
 
-  const services: CommandServices = {
+  const services: StandIn['services'] = {
     ...{ memory, archives: shelf, personas, clock, log, commands: COMMANDS },
     // A verb that no command is known to use is not there, and whoever calls it fails.
     store: store as Store,
@@ -356,8 +357,8 @@ export function standIn(): StandIn {
       },
       copy: async () =>
         typeof now.copied === 'string' ? now.copied : now.copied && { isOld: false, ...now.copied },
-    } as unknown as CommandServices['windows'],
-    deliver: {} as CommandServices['deliver'],
+    } as unknown as CommandCall['windows'],
+    deliver: {} as CommandCall['deliver'],
     channels: new Map(),
     zone: createZone('UTC'),
     rulesFor: () => ({
@@ -386,6 +387,7 @@ export function standIn(): StandIn {
     run(text, more = {}) {
       const [, name = '', argument = ''] = /^\/(\w+)\s*([\s\S]*)$/.exec(text) ?? [];
       const call: CommandCall = {
+        ...services,
         command: commandOf({ name, argument, ...more }),
         isOwner: true,
         mayChange: async () => 'yes',
@@ -396,7 +398,7 @@ export function standIn(): StandIn {
       };
       const command = COMMANDS.find((each) => each.name === name);
       if (!command) throw new Error(`no command ${name}`);
-      return command.run(call, services);
+      return command.run(call);
     },
   };
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createDeliver } from '../../src/conversation/deliver/deliver.js';
 import { deliveriesOf } from '../../src/conversation/deliver/reply.js';
-import { attemptOf } from '../../src/conversation/deliver/send.js';
+import { attemptOf } from '../../src/conversation/deliver/sender.js';
 import type { BaseServices } from '../../src/conversation/services.js';
 import type {
   Channel,

@@ -2,7 +2,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { isYes } from '../../src/conversation/commands/parse.js';
+import { isJust } from '../../src/conversation/commands/parse.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import type { Receipt } from '../../src/core/receipt.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
@@ -251,12 +251,12 @@ describe('a yes', () => {
 describe('what counts as a plain yes', () => {
   it('is the word alone, whatever its case, stops and white space', () => {
     for (const text of ['yes', 'YES', ' Yes.', 'yes!!', 'yes . !', '\u200eyes\n'])
-      expect(isYes(text, false)).toBe(true);
+      expect(isJust('yes', text, false)).toBe(true);
     for (const text of ['yes?', 'yesyes', 'yes, please', 'no', '', 'y', '"yes"', '@bot yes'])
-      expect(isYes(text, false)).toBe(false);
-    expect(isYes('@coterie_bot yes!', true)).toBe(true);
-    expect(isYes('yes @coterie_bot', true)).toBe(true);
-    expect(isYes('@coterie_bot yes please', true)).toBe(false);
+      expect(isJust('yes', text, false)).toBe(false);
+    expect(isJust('yes', '@coterie_bot yes!', true)).toBe(true);
+    expect(isJust('yes', 'yes @coterie_bot', true)).toBe(true);
+    expect(isJust('yes', '@coterie_bot yes please', true)).toBe(false);
   });
 });
 

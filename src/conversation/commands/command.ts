@@ -19,14 +19,16 @@ export interface ChatCommand extends CommandDescription {
   ofChat?: true;
   /** Audit detail of a changing command, without people's text. Absent: none; null: it writes its own entry. */
   audited?: ((argument: string) => string) | null;
-  run(call: CommandCall, services: CommandServices): Promise<CommandAnswer>;
+  run(call: CommandCall): Promise<CommandAnswer>;
 }
 
 export const NOT_CHECKED =
   'I could not check whether you are an administrator of this group. Please try again in a minute.';
 
-export interface CommandCall {
+/** One run of a command, with the services. */
+export interface CommandCall extends Services {
   command: StoredCommand;
+  commands: readonly ChatCommand[];
   isOwner: boolean;
   /** Whether the sender may change things here; may ask the platform, which may not answer. */
   mayChange(): Promise<Permission>;
@@ -39,13 +41,8 @@ export interface CommandAnswer {
   text: string;
   /** Changes in the store, in one transaction with the answer. */
   effects?: CommandEffect[];
-  /** Options, at most 25, one of which may be chosen, once. An `ask` effect asks the same question. */
-  choices?: {
-    options: OfferedOption[];
-    /** Anybody who may run the commands may choose, not only the person who asked. */
-    forAnybody?: true;
-    forMs: number;
-  };
+  /** At most 25 options, one of which may be chosen, once, by the person who asked. An `ask` effect asks the same. */
+  choices?: { options: OfferedOption[]; forMs: number };
   /** Other chats that got a message. */
   wakes?: ChatId[];
   /** A room whose turn resumes. */
@@ -56,10 +53,6 @@ export interface CommandAnswer {
   appears?: { chat: ChatRecord; persona: Persona; greeting: Greeting };
 }
 
-export interface CommandServices extends Services {
-  commands: readonly ChatCommand[];
-}
-
 export const changesNothing = () => false;
 export const changesAlways = () => true;
 
@@ -68,7 +61,7 @@ export interface Verb extends CommandVerb {
   changes: boolean;
   /** Not listed; reached only through a button or an answer. */
   isHidden?: true;
-  run(call: CommandCall, services: CommandServices, rest: string): Promise<CommandAnswer>;
+  run(call: CommandCall, rest: string): Promise<CommandAnswer>;
 }
 
 /** A command with verbs. An unknown verb, or a missing required text, gets the usage. */
@@ -78,10 +71,9 @@ export function withVerbs(
 ): ChatCommand {
   const listed = verbs.filter(({ isHidden }) => !isHidden);
   const usage = listed.map(({ name, description, rest }, n) => {
-    const text =
-      rest === undefined ? '' : rest.required ? rest.name.toUpperCase() : `[${rest.name.toUpperCase()}]`;
-    const words = [`/${command.name}`, n === 0 ? '' : name, text].filter((word) => word !== '');
-    return `${words.join(' ')} — ${description}`;
+    const text = rest?.name.toUpperCase() ?? '';
+    const words = [`/${command.name}`, n === 0 ? '' : name, rest?.required || !text ? text : `[${text}]`];
+    return `${words.filter((word) => word !== '').join(' ')} — ${description}`;
   });
   const called = (argument: string) => {
     const { verb, rest } = verbAndRest(argument);
@@ -92,11 +84,11 @@ export function withVerbs(
     ...command,
     verbs: listed,
     changes: (argument) => called(argument)?.changes ?? false,
-    async run(call, services) {
+    async run(call) {
       const { argument } = call.command;
       const verb = called(argument);
       if (verb === undefined) return { text: ['Usage:', ...usage].join('\n') };
-      return verb.run(call, services, verbAndRest(argument).rest);
+      return verb.run(call, verbAndRest(argument).rest);
     },
   };
 }
@@ -104,4 +96,10 @@ export function withVerbs(
 /** The active persona: the default owner of memory in commands. */
 export function activeHere({ chat }: StoredCommand): MemoryOwner {
   return { chatId: chat.id, personaId: chat.activePersona };
+}
+
+/** The first lines of a list, and a line that counts the others. */
+export function firstOf(lines: string[], most: number, rest: (left: number) => string): string[] {
+  const left = lines.length - most;
+  return left > 0 ? [...lines.slice(0, most), rest(left)] : lines;
 }

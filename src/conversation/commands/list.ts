@@ -1,5 +1,4 @@
 /** All chat commands, in the order of `/help`. */
-
 import type { ChatCommand } from './command.js';
 import { memory } from './memory.js';
 import { approve, deny, pairing } from './owners.js';
@@ -9,34 +8,15 @@ import { schedule } from './schedule.js';
 import { skill, skills } from './skills.js';
 import { help, status, usage, whoami } from './status.js';
 
-export const COMMANDS: readonly ChatCommand[] = [
-  start,
-  reset,
-  persona,
-  memory,
-  archive,
-  schedule,
-  skills,
-  skill,
-  voice,
-  stop,
-  approve,
-  deny,
-  status,
-  usage,
-  whoami,
-  help,
-];
-
-/** Commands that can only be chosen by button. */
-const UNTYPED: readonly ChatCommand[] = [pairing];
+const TALK = [start, reset, persona, memory, archive, schedule, skills, skill, voice, stop];
+export const COMMANDS: readonly ChatCommand[] = [...TALK, approve, deny, status, usage, whoami, help];
 
 /** Every name and alias that can be typed. */
 export const COMMAND_NAMES: ReadonlySet<string> = new Set(
   COMMANDS.flatMap((command) => [command.name, ...command.aliases]),
 );
 
-/** Finds a command by any of its names, including untyped ones. */
+/** Finds a command by any of its names; `pairing` can only be chosen by button. */
 export function commandCalled(called: string): ChatCommand | undefined {
-  return [...COMMANDS, ...UNTYPED].find(({ name, aliases }) => name === called || aliases.includes(called));
+  return [...COMMANDS, pairing].find(({ name, aliases }) => name === called || aliases.includes(called));
 }

@@ -3,7 +3,7 @@ import { type PersonaId, roomParts } from '../../core/ids.js';
 import type { PromptMemory, Tier, Version } from '../../core/memory.js';
 import { type Step, type StoredMessage, wordsBy } from '../../core/transcript.js';
 import { code, oneLine } from '../quoting.js';
-import type { CommandServices } from './command.js';
+import type { Services } from '../services.js';
 
 export type GivenLine = RememberedLine | OtherLine;
 
@@ -48,7 +48,9 @@ function memoryLines(memory: string, file: string): RememberedLine[] {
   return collect(memory, (line) => {
     const heading = /^(#{1,6})(?:\s+(.*))?$/.exec(line);
     if (!heading) return { file, tier };
-    if ((heading[1] ?? '').length <= 2) tier = tierNamed(heading[2] ?? '');
+    if ((heading[1] ?? '').length > 2) return null;
+    const number = /^tier\s*([123])(?!\d)/i.exec(heading[2] ?? '')?.[1];
+    tier = number === undefined ? null : (Number(number) as Tier);
     return null;
   });
 }
@@ -66,14 +68,13 @@ function dailyLines(dailyLog: string): RememberedLine[] {
 /** `placeOf`: the place of a line, or null for a heading. */
 function collect(
   text: string,
-  placeOf: (line: string) => Pick<RememberedLine, 'file' | 'tier'> | null,
+  placeOf: (line: string) => { file: string; tier: Tier | null } | null,
 ): RememberedLine[] {
   const lines: RememberedLine[] = [];
   for (const line of trimmedLines(text)) {
     const last = lines.at(-1);
     if (MARKER.test(line) && last) last.cut = true;
-    if (!isContent(line)) continue;
-    const place = placeOf(line);
+    const place = isContent(line) ? placeOf(line) : null;
     if (place) lines.push({ kind: 'remembered', ...place, text: line, cut: false });
   }
   return lines;
@@ -88,11 +89,10 @@ function otherLines(kind: OtherLine['kind'], text: string, query = ''): OtherLin
 
 /** Failed and empty searches yield no lines. */
 function foundLines(steps: Step[]): OtherLine[] {
-  const searches = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
-  return searches.flatMap(({ id, name, arguments: given }) => {
-    if (name !== SEARCH) return [];
+  const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
+  return calls.flatMap(({ id, name, arguments: given }) => {
     const result = steps.find((step) => step.kind === 'result' && step.callId === id);
-    if (result?.kind !== 'result' || result.failed) return [];
+    if (name !== SEARCH || result?.kind !== 'result' || result.failed) return [];
     return otherLines('found', result.content, queryIn(given)).filter(({ text }) => text.startsWith('- '));
   });
 }
@@ -115,71 +115,52 @@ function isContent(line: string): boolean {
   return !MARKER.test(line) && !FENCE.test(line) && SAYS_SOMETHING.test(line);
 }
 
-function tierNamed(title: string): Tier | null {
-  const number = /^tier\s*([123])(?!\d)/i.exec(title)?.[1];
-  return number === undefined ? null : (Number(number) as Tier);
-}
-
-/** The version that added a line; null if none. `versions`: newest first. */
-export function broughtBy(line: RememberedLine, versions: Version[]): Version | null {
-  const found = versions.find(
+/** The version that added a line; undefined if none. `versions`: newest first. */
+export function broughtBy(line: Omit<RememberedLine, 'kind'>, versions: Version[]): Version | undefined {
+  const stands = (text: string) =>
+    trimmedLines(text).some((each) => each === line.text || (line.cut && each.startsWith(line.text)));
+  return versions.find(
     ({ file, tier, before, after }) =>
-      file === line.file && tier === line.tier && stands(line, after) && !stands(line, before),
+      file === line.file && tier === line.tier && stands(after) && !stands(before),
   );
-  return found ?? null;
 }
 
 /** Whether a current line of this tier was written after reading untrusted text. */
 export function holdsOutside(versions: Version[], file: string, tier: Tier, text: string): boolean {
-  return text.split('\n').some((raw) => {
-    const line = raw.trim();
-    if (line === '') return false;
-    return (
-      broughtBy({ kind: 'remembered', file, tier, text: line, cut: false }, versions)?.cause.tainted === true
-    );
-  });
-}
-
-function stands(line: RememberedLine, text: string): boolean {
-  return text.split('\n').some((each) => {
-    const trimmed = each.trim();
-    return trimmed === line.text || (line.cut && trimmed.startsWith(line.text));
-  });
+  const lines = trimmedLines(text).filter((line) => line !== '');
+  return lines.some((line) => broughtBy({ file, tier, text: line, cut: false }, versions)?.cause.tainted);
 }
 
 const QUOTE_CHARS = 80;
 const NAME_CHARS = 60;
 
 /** Who said what led to a memory change, and when; of several messages, quotes the one most similar to `about`. */
-export async function sourceOf(version: Version, about: string, services: CommandServices): Promise<string> {
-  const source = await whence(version, about, services);
+export async function sourceOf(services: Services, version: Version, about: string): Promise<string> {
+  const source = await whence(services, version, about);
   return version.cause.tainted ? `${source} (written after reading untrusted text)` : source;
 }
 
-async function whence(version: Version, about: string, { store, zone }: CommandServices): Promise<string> {
+async function whence({ store, zone }: Services, version: Version, about: string): Promise<string> {
   const noted = `noted ${zone.time(version.at)}`;
   const { kind, turnId, personaId } = version.cause;
   if (kind === 'flush') return `${noted}, during a memory flush`;
   if (kind === 'night') return `${noted}, during the nightly consolidation`;
-  const messages = turnId === null ? [] : await store.turnMessages(turnId);
-  const message = closest(messages, about);
+  const message = closest(turnId === null ? [] : await store.turnMessages(turnId), about);
   if (!message) return `${noted}; the conversation is no longer kept`;
   // A control chat can write to other chats' memory, but its messages are not for them.
   if (roomParts(message.room).chatId !== version.chatId) return `${noted}, from another chat`;
   const { resetAt } = await store.view(message.room, personaId);
   if (message.id <= resetAt) return `${noted}, in a conversation that was reset since`;
-  const name = wordsBy(message);
   const quote = code(oneLine(message.text, QUOTE_CHARS));
-  return `from ${oneLine(name, NAME_CHARS)}, ${zone.time(message.sentAt)}: ${quote}`;
+  return `from ${oneLine(wordsBy(message), NAME_CHARS)}, ${zone.time(message.sentAt)}: ${quote}`;
 }
 
 function closest(messages: StoredMessage[], about: string): StoredMessage | undefined {
   const wordsOf = wordFinder();
   const wanted = wordsOf(about);
-  const shared = (message: StoredMessage) => sharedWords(wanted, wordsOf(message.text)).length;
   return messages
-    .filter((message) => message.text.trim() !== '')
-    .map((message) => ({ message, score: shared(message) }))
+    .filter(({ text }) => text.trim() !== '')
+    .map((message) => ({ message, score: sharedWords(wanted, wordsOf(message.text)).length }))
     .sort((a, b) => b.score - a.score)[0]?.message;
 }
 
@@ -204,11 +185,10 @@ const ALPHABET = /\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic}|\p{Scrip
 export function wordFinder(): (text: string) => Set<string> {
   const segmenter = new Intl.Segmenter('en', { granularity: 'word' });
   return (text) => {
-    const words = new Set<string>();
-    for (const { segment, isWordLike } of segmenter.segment(text.normalize('NFKC').toLowerCase())) {
-      if (isWordLike && hasWeight(segment)) words.add(segment);
-    }
-    return words;
+    const segments = [...segmenter.segment(text.normalize('NFKC').toLowerCase())];
+    return new Set(
+      segments.flatMap((each) => (each.isWordLike && hasWeight(each.segment) ? each.segment : [])),
+    );
   };
 }
 

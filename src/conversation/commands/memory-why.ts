@@ -2,11 +2,11 @@
  * `/memory why`: the memory behind the last answer, each line with its source, sorted by shared words with the answer.
  * `/memory why WORDS`: the fate of the messages with these words.
  */
-import type { MemoryOwner, Trace, Version } from '../../core/memory.js';
+import type { Trace, Version } from '../../core/memory.js';
 import { phraseOf } from '../../core/phrase.js';
 import { wordsBy } from '../../core/transcript.js';
 import { code, counted, oneLine, withoutBullet } from '../quoting.js';
-import { activeHere, type CommandAnswer, type CommandCall, type CommandServices } from './command.js';
+import { activeHere, type CommandAnswer, type CommandCall } from './command.js';
 import { broughtBy, type GivenLine, givenLines, sharedWords, sourceOf, wordFinder } from './memory-lines.js';
 import { unquoted } from './parse.js';
 
@@ -29,28 +29,18 @@ const KINDS = {
   found: ['line that a search found', 'lines that a search found'],
 } as const;
 
-export async function why(
-  call: CommandCall,
-  services: CommandServices,
-  words: string,
-): Promise<CommandAnswer> {
-  const { store } = services;
-  const owner = activeHere(call.command);
-  if (words !== '') return whereWords(owner, words, services);
-  const { room } = call.command;
-  const { chatId, personaId } = owner;
+export async function why(call: CommandCall, words: string): Promise<CommandAnswer> {
+  if (words !== '') return whereWords(call, words);
+  const { store, command } = call;
+  const { room } = command;
+  const { chatId, personaId } = activeHere(command);
   const { window, flushed, archived } = await store.whereabouts(room, personaId);
   const account = `Messages here: ${window} in my window, ${flushed} read by a memory flush, ${archived} archived with a pending flush.`;
   const given = await store.promptMemory(room, personaId);
   if (!given) return { text: `I have not answered here yet, so there is nothing to explain.\n\n${account}` };
   // The steps of its turn hold the search results.
-  const { messages, steps } = await store.window({
-    room,
-    personaId,
-    limit: RECENT,
-    overheard: 0,
-    except: [],
-  });
+  const recent = { room, personaId, limit: RECENT, overheard: 0, except: [] };
+  const { messages, steps } = await store.window(recent);
   const own = messages.findLast(({ author }) => author.kind === 'persona' && author.id === personaId);
   const lines = givenLines(given, (own?.turnId && steps.get(own.turnId)) || [], personaId);
   if (lines.length === 0) return { text: `My last answer used no memory.\n\n${account}` };
@@ -64,10 +54,9 @@ export async function why(
   const related: string[] = [];
   const others: string[] = [];
   for (const { line, shared } of ranked.slice(0, MOST_LINES)) {
-    const words = shared.length === 0 ? '' : ` (shared: ${shared.slice(0, SHARED_SHOWN).join(', ')})`;
+    const also = shared.length === 0 ? '' : ` (shared: ${shared.slice(0, SHARED_SHOWN).join(', ')})`;
     const text = code(oneLine(withoutBullet(line.text), LINE_CHARS));
-    const shown = `- ${text} — ${await whence(line, versions, services)}${words}`;
-    (shared.length > 0 ? related : others).push(shown);
+    (also === '' ? others : related).push(`- ${text} — ${await whence(call, line, versions)}${also}`);
   }
   const blocks = [
     `My last answer used ${countedByKind(lines)}.`,
@@ -89,7 +78,7 @@ function countedByKind(lines: GivenLine[]): string {
   return parts.length === 0 ? last : `${parts.join(', ')} and ${last}`;
 }
 
-async function whence(line: GivenLine, versions: Version[], services: CommandServices): Promise<string> {
+async function whence(call: CommandCall, line: GivenLine, versions: Version[]): Promise<string> {
   switch (line.kind) {
     case 'recalled':
       return 'recalled for your message';
@@ -99,7 +88,7 @@ async function whence(line: GivenLine, versions: Version[], services: CommandSer
       return `found by my search for ${code(oneLine(line.query, QUERY_CHARS))}`;
     case 'remembered': {
       const version = broughtBy(line, versions);
-      const source = version ? await sourceOf(version, line.text, services) : 'probably written by hand';
+      const source = version ? await sourceOf(call, version, line.text) : 'probably written by hand';
       return `${code(line.file)}${line.tier === null ? '' : `, tier ${line.tier}`}; ${source}`;
     }
   }
@@ -109,23 +98,19 @@ function listed(title: string, lines: string[]): string {
   return lines.length === 0 ? '' : [title, '', ...lines].join('\n');
 }
 
-async function whereWords(
-  { chatId, personaId }: MemoryOwner,
-  words: string,
-  services: CommandServices,
-): Promise<CommandAnswer> {
+async function whereWords(call: CommandCall, words: string): Promise<CommandAnswer> {
+  const { chatId, personaId } = activeHere(call.command);
   const text = unquoted(words);
   if (text === '') return { text: 'Please say which words to look for.' };
   const wanted = { phrase: phraseOf(text), personaId };
-  const traces = await services.store.trace({ chatId, wanted, most: MOST_MESSAGES });
+  const traces = await call.store.trace({ chatId, wanted, most: MOST_MESSAGES });
   if (traces.length === 0) return { text: 'I can’t find a message here with those words.' };
-  return { text: traces.map((trace) => `- ${describeTrace(trace, chatId, services)}`).join('\n') };
+  return { text: traces.map((trace) => `- ${describeTrace(call, trace)}`).join('\n') };
 }
 
 function describeTrace(
+  { command, zone, archives }: CommandCall,
   { message, personaId, fate }: Trace,
-  chatId: string,
-  { zone, archives }: CommandServices,
 ): string {
   const time = zone.time(message.sentAt);
   // Messages forgotten by a reset are never quoted.
@@ -133,8 +118,8 @@ function describeTrace(
   const { author } = message;
   const isOwn = author.kind === 'persona' && author.id === personaId;
   const who = isOwn ? 'I' : oneLine(wordsBy(message), NAME_CHARS);
-  const isInFile = fate.kind === 'archived' && fate.file !== '';
-  const file = isInFile ? code(archives.shownPath(chatId, fate.file)) : 'an archive';
+  const path = fate.kind === 'archived' && fate.file;
+  const file = path ? code(archives.shownPath(command.chat.id, path)) : 'an archive';
   const flushed = fate.kind === 'window' && fate.flushed ? ' A memory flush has read it, too.' : '';
   const fates = {
     waiting: 'It is waiting to be answered.',

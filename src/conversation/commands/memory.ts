@@ -1,13 +1,5 @@
 /** `/memory`: shows and changes a persona's memory. Its larger verbs have files of their own. */
-import {
-  changedLines,
-  type Memory,
-  type MemoryFile,
-  type MemoryOwner,
-  netChanges,
-  type Tier,
-  type Version,
-} from '../../core/memory.js';
+import { changedLines, type MemoryOwner, netChanges, type Tier, type Version } from '../../core/memory.js';
 import type { CommandEffect } from '../../core/store.js';
 import { code, counted, oneLine, withFencesClosed, withoutBullet } from '../quoting.js';
 import {
@@ -15,8 +7,7 @@ import {
   type ChatCommand,
   type CommandAnswer,
   type CommandCall,
-  type CommandServices,
-  type Verb,
+  firstOf,
   withVerbs,
 } from './command.js';
 import { carryOut, endOf, forget, isErased } from './memory-forget.js';
@@ -24,44 +15,7 @@ import { holdsOutside, sourceOf } from './memory-lines.js';
 import { why } from './memory-why.js';
 import { verbAndRest } from './parse.js';
 
-const VERBS: readonly Verb[] = [
-  { name: 'show', description: 'Show what I remember here', changes: false, run: show },
-  {
-    name: 'why',
-    description: 'Show the memory behind my last answer, or where messages with certain words are now',
-    rest: { name: 'words', description: 'Find where messages with these words are now', required: false },
-    changes: false,
-    run: why,
-  },
-  {
-    name: 'forget',
-    description: 'Remove a text from memory, conversation and archives; I ask first',
-    rest: { name: 'text', description: 'The text to forget', required: true },
-    changes: true,
-    run: forget,
-  },
-  // A yes to `forget` runs this verb; typing it counts as a yes.
-  {
-    name: 'yes',
-    description: '',
-    rest: { name: 'text', description: '', required: true },
-    isHidden: true,
-    changes: true,
-    run: carryOut,
-  },
-  // The other answer to `forget`.
-  {
-    name: 'keep',
-    description: '',
-    isHidden: true,
-    changes: true,
-    run: async () => ({ text: 'Nothing was changed.' }),
-  },
-  // With a turn's id if a plain "undo" replies to a note about saved memory.
-  { name: 'undo', description: 'Undo the last change of my memory', changes: true, run: undo },
-  // In a group, not everybody may request all the files at once.
-  { name: 'export', description: 'Send the files of my memory', changes: true, run: exportFiles },
-];
+const TEXT = { name: 'text', description: 'The text to forget', required: true };
 
 const verbs = withVerbs(
   {
@@ -70,14 +24,42 @@ const verbs = withVerbs(
     description: 'Show, explain, forget, undo or export what I remember',
     audited: (argument) => verbAndRest(argument).verb,
   },
-  VERBS,
+  [
+    { name: 'show', description: 'Show what I remember here', changes: false, run: show },
+    {
+      name: 'why',
+      description: 'Show the memory behind my last answer, or where messages with certain words are now',
+      rest: { name: 'words', description: 'Find where messages with these words are now', required: false },
+      changes: false,
+      run: why,
+    },
+    {
+      name: 'forget',
+      description: 'Remove a text from memory, conversation and archives; I ask first',
+      rest: TEXT,
+      changes: true,
+      run: forget,
+    },
+    // A yes to `forget` runs this verb; typing it counts as a yes.
+    { name: 'yes', description: '', rest: TEXT, isHidden: true, changes: true, run: carryOut },
+    // The other answer to `forget`.
+    {
+      name: 'keep',
+      description: '',
+      isHidden: true,
+      changes: true,
+      run: async () => ({ text: 'Nothing was changed.' }),
+    },
+    // With a turn's id if a plain "undo" replies to a note about saved memory.
+    { name: 'undo', description: 'Undo the last change of my memory', changes: true, run: undo },
+    // In a group, not everybody may request all the files at once.
+    { name: 'export', description: 'Send the files of my memory', changes: true, run: exportFiles },
+  ],
 );
 
 export const memory: ChatCommand = {
   ...verbs,
-  async run(call, services) {
-    return isErased(call.command) ? endOf(call, services) : verbs.run(call, services);
-  },
+  run: async (call) => (isErased(call.command) ? endOf(call) : verbs.run(call)),
 };
 
 /** How far back a consolidation is searched. */
@@ -85,9 +67,9 @@ const MOST_VERSIONS = 1_000;
 const TIERS: readonly Tier[] = [1, 2, 3];
 
 /** The tiers and the recent daily log, cut as in the prompt. */
-async function show({ command }: CommandCall, services: CommandServices): Promise<CommandAnswer> {
-  const { memory, zone, clock } = services;
-  const owner = activeHere(command);
+async function show(call: CommandCall): Promise<CommandAnswer> {
+  const { memory, zone, clock } = call;
+  const owner = activeHere(call.command);
   const today = zone.date(clock.now());
   // In prompts, unreadable files count as empty, but here the error must be reported. Both calls throw.
   await Promise.all([memory.readAll(owner), memory.readDaily(owner.chatId, today)]);
@@ -97,8 +79,8 @@ async function show({ command }: CommandCall, services: CommandServices): Promis
   const blocks = [
     text && withFencesClosed(text),
     dailyLog && `**Daily log of this chat**\n\n${withFencesClosed(dailyLog)}`,
-    await fromOutside(services, owner, today),
-    await lastNight(services, owner),
+    await fromOutside(call, owner, today),
+    await lastNight(call, owner),
     'To get all of it as files: /memory export',
   ];
   return { text: blocks.filter((block) => block !== '').join('\n\n') };
@@ -106,7 +88,7 @@ async function show({ command }: CommandCall, services: CommandServices): Promis
 
 /** Lists the places that were written after untrusted text had been read; empty if none. */
 async function fromOutside(
-  { store, memory }: CommandServices,
+  { store, memory }: CommandCall,
   owner: MemoryOwner,
   today: string,
 ): Promise<string> {
@@ -121,7 +103,7 @@ async function fromOutside(
 }
 
 /** The last consolidation; empty if there was none or it was undone. */
-async function lastNight({ store, zone }: CommandServices, owner: MemoryOwner): Promise<string> {
+async function lastNight({ store, zone }: CommandCall, owner: MemoryOwner): Promise<string> {
   const versions = await store.versions({ ...owner, most: MOST_VERSIONS });
   const night = versions.find(({ cause }) => cause.kind === 'night');
   if (!night) return '';
@@ -136,154 +118,129 @@ const MOST_OF_NIGHT = 20;
 const MOST_OF_TURN = 200;
 
 /** Reverts the last change; repeated, the one before. With a turn's id, reverts all changes of that turn. */
-async function undo(
-  { command, isOwner }: CommandCall,
-  services: CommandServices,
-  turnId: string,
-): Promise<CommandAnswer> {
-  const { memory, store } = services;
-  const owner = activeHere(command);
-  const isForbidden = (change: Version[]) =>
-    services.settings.tier1By === 'owners' && !isOwner && change.some(({ tier }) => tier === 1);
-  if (turnId !== '') return undoTurn(command, services, turnId, isForbidden);
+async function undo(call: CommandCall, turnId: string): Promise<CommandAnswer> {
+  if (turnId !== '') return undoTurn(call, turnId);
+  const { memory, store, command } = call;
   const effects: CommandEffect[] = [];
-  const versions = await store.versions({ ...owner, most: MOST_OF_NIGHT });
+  const versions = await store.versions({ ...activeHere(command), most: MOST_OF_NIGHT });
   for (let change = newest(versions); change.length > 0; change = newest(versions)) {
-    if (isForbidden(change)) return { text: OWNERS_CHANGE_TIER_1, effects };
+    if (isForbidden(call, change)) return { text: OWNERS_CHANGE_TIER_1, effects };
     const [version] = versions.splice(0, change.length);
     if (version === undefined) break;
     // Read before any change, so that nothing can fail between the change and the answer.
-    const source = await sourceOf(version, version.after, services);
+    const source = await sourceOf(call, version, version.after);
     const outcome = await memory.takeBack(change);
     if (outcome === 'changed') return { text: editedSince(change, source), effects };
     effects.push(...undone(change));
     // On a retry, an earlier try may have done it. Otherwise the file never had the change: versions are stored first.
-    if (outcome === 'done' || command.tries > 1) return { text: undoneText(change, source), effects };
+    if (outcome === 'done' || command.tries > 1) return { text: undoneText(change, ` (${source})`), effects };
   }
   return { text: 'There is no change of my memory to undo.', effects };
 }
 
 const OWNERS_CHANGE_TIER_1 = 'Nothing was undone: only owners change tier 1 here. Ask an owner to undo it.';
 
-/** The newest change: one version, or all versions of one night's consolidation. */
-function newest(versions: Version[]): Version[] {
-  const [first, ...others] = versions;
-  if (first === undefined) return [];
-  if (first.cause.kind !== 'night') return [first];
-  const end = others.findIndex(({ cause }) => cause.turnId !== first.cause.turnId);
-  return [first, ...others.slice(0, end < 0 ? others.length : end)];
+function isForbidden({ settings, isOwner }: CommandCall, change: Version[]): boolean {
+  return settings.tier1By === 'owners' && !isOwner && change.some(({ tier }) => tier === 1);
 }
 
-async function undoTurn(
-  { chat, tries }: CommandCall['command'],
-  { memory, store }: CommandServices,
-  turnId: string,
-  isForbidden: (change: Version[]) => boolean,
-): Promise<CommandAnswer> {
-  const ask = { chatId: chat.id, personaId: null, most: MOST_OF_TURN, turnId };
+/** The newest change: one version, or all versions of one night's consolidation. */
+function newest(versions: Version[]): Version[] {
+  const [first] = versions;
+  if (first?.cause.kind !== 'night') return versions.slice(0, 1);
+  const end = versions.findIndex(({ cause }) => cause.turnId !== first.cause.turnId);
+  return versions.slice(0, end < 0 ? versions.length : end);
+}
+
+async function undoTurn(call: CommandCall, turnId: string): Promise<CommandAnswer> {
+  const { memory, store, command } = call;
+  const ask = { chatId: command.chat.id, personaId: null, most: MOST_OF_TURN, turnId };
   const change = await store.versions(ask);
   if (change.length === 0) return { text: 'There is nothing left to undo.' };
-  if (isForbidden(change)) return { text: OWNERS_CHANGE_TIER_1 };
+  if (isForbidden(call, change)) return { text: OWNERS_CHANGE_TIER_1 };
   const outcome = await memory.takeBack(change);
   if (outcome === 'changed') return { text: changedSince(change) };
   const effects = undone(change);
-  if (outcome === 'already' && tries === 1)
+  if (outcome === 'already' && command.tries === 1)
     return { text: 'That is no longer in my memory, so there is nothing to undo.', effects };
-  return { text: undoneText(change, null), effects };
+  return { text: undoneText(change, ''), effects };
 }
 
 function undone(change: Version[]): CommandEffect[] {
   return change.map(({ id }) => ({ kind: 'undone', versionId: id }));
 }
 
-function undoneText(change: Version[], source: string | null): string {
-  const whence = source === null ? '' : ` (${source})`;
+function undoneText(change: Version[], whence: string): string {
   const text = `Undone: the change of ${placesOf(change)}${whence}.`;
-  return [text, ...linesOf(change, { came: 'Removed:', went: 'Restored:' })].join('\n\n');
+  return withLines(text, change, 'Removed:', 'Restored:');
 }
-
-const HAD = { came: 'It had added:', went: 'It had removed:' };
 
 function editedSince(change: Version[], source: string): string {
   const text =
     `Nothing was undone: the text of my last change is gone, because the file was edited by hand since. ` +
     `My last change was of ${placesOf(change)} (${source}).`;
-  return [text, ...linesOf(change, HAD)].join('\n\n');
+  return withLines(text, change, 'It had added:', 'It had removed:');
 }
 
 function changedSince(change: Version[]): string {
   const text =
     `Nothing was undone: ${placesOf(change)} was changed again since, and undoing would lose that. ` +
     '/memory undo starts with the newest change.';
-  return [text, ...linesOf(change, HAD)].join('\n\n');
+  return withLines(text, change, 'It had added:', 'It had removed:');
 }
 
-/** Each place once, in the order of writing. */
+/** Each place once, in the order of writing: `tier 1 of default/MEMORY.md`, `a line of memory/2026-11-22.md`. */
 function placesOf(change: Version[]): string {
-  return [...new Set(change.toReversed().map(placeOf))].join(', ');
+  const places = change.toReversed().map(({ tier, file }) => {
+    return `${tier === null ? 'a line' : `tier ${tier}`} of ${code(file)}`;
+  });
+  return [...new Set(places)].join(', ');
 }
 
-function linesOf(change: Version[], titles: { came: string; went: string }): string[] {
-  return netChanges(change)
-    .map((each) => describeChange(each, titles))
-    .filter((lines) => lines !== '');
+/** With the added and removed lines of each version below, unless only order or white space changed. */
+function withLines(text: string, change: Version[], cameTitle: string, wentTitle: string): string {
+  const lists = netChanges(change).flatMap(({ before, after }) => {
+    const { came, went } = changedLines(before, after);
+    return [...listed(cameTitle, came), ...listed(wentTitle, went)];
+  });
+  return [text, ...lists].join('\n\n');
 }
 
 const MOST_LINES = 6;
 const LINE_CHARS = 160;
 
-/** `tier 1 of default/MEMORY.md`, `a line of memory/2026-11-22.md`. */
-function placeOf({ tier, file }: Version): string {
-  return `${tier === null ? 'a line' : `tier ${tier}`} of ${code(file)}`;
-}
-
-/** Added and removed lines, as two lists; empty if only order or white space changed. */
-function describeChange({ before, after }: Version, titles: { came: string; went: string }): string {
-  const { came, went } = changedLines(before, after);
-  return [...listed(titles.came, came), ...listed(titles.went, went)].join('\n\n');
-}
-
 function listed(title: string, lines: string[]): string[] {
   if (lines.length === 0) return [];
-  const shown = lines
-    .slice(0, MOST_LINES)
-    .map((line) => `- ${code(oneLine(withoutBullet(line), LINE_CHARS))}`);
-  const rest = lines.length > MOST_LINES ? [`- and ${lines.length - MOST_LINES} more`] : [];
-  return [[title, '', ...shown, ...rest].join('\n')];
+  const shown = lines.map((line) => `- ${code(oneLine(withoutBullet(line), LINE_CHARS))}`);
+  return [[title, '', ...firstOf(shown, MOST_LINES, (left) => `- and ${left} more`)].join('\n')];
 }
 
 const MOST_FILES = 30;
 
-async function exportFiles(
-  { command }: CommandCall,
-  { memory, archives }: CommandServices,
-): Promise<CommandAnswer> {
+async function exportFiles(call: CommandCall): Promise<CommandAnswer> {
+  const { command, memory, archives } = call;
   const owner = activeHere(command);
   const reset = (await archives.list(owner.chatId, owner.personaId)).filter(({ reset }) => reset);
   // An archive that was reset counts as forgotten, even if the operator keeps the file.
   const forgotten = new Set(reset.map(({ file }) => `archive/${file}`));
-  const all = (await memory.files(owner)).filter(({ file }) => !forgotten.has(file));
-  const files: MemoryFile[] = [];
-  let looked = 0;
-  for (const each of all) {
-    if (files.length === MOST_FILES) break;
-    looked++;
-    if (!(await isEmpty(memory, owner, each.file))) files.push(each);
+  const left = (await memory.files(owner)).filter(({ file }) => !forgotten.has(file));
+  const files: typeof left = [];
+  while (files.length < MOST_FILES) {
+    const next = left.shift();
+    if (next === undefined) break;
+    if (!(await isEmpty(call, owner, next.file))) files.push(next);
   }
   if (files.length === 0) return { text: 'There are no files to send yet: I remember nothing here.' };
-  const left = all.length - looked;
-  const rest =
-    left === 0
-      ? ''
-      : ` ${counted(left, 'older file')} ${left === 1 ? 'stays' : 'stay'} in the folder \`groups/${owner.chatId}/\`.`;
+  const stay = left.length === 1 ? 'stays' : 'stay';
+  const rest = ` ${counted(left.length, 'older file')} ${stay} in the folder \`groups/${owner.chatId}/\`.`;
   return {
-    text: `Here ${files.length === 1 ? 'is' : 'are'} ${counted(files.length, 'file')}.${rest}`,
+    text: `Here ${files.length === 1 ? 'is' : 'are'} ${counted(files.length, 'file')}.${left.length === 0 ? '' : rest}`,
     files: files.map(({ file, path }) => ({ path, name: file.replaceAll('/', '-') })),
   };
 }
 
 /** True also for a MEMORY.md with nothing under its headings. Archives are never empty. */
-async function isEmpty(memory: Memory, owner: MemoryOwner, file: string): Promise<boolean> {
+async function isEmpty({ memory }: CommandCall, owner: MemoryOwner, file: string): Promise<boolean> {
   if (file === `${owner.personaId}/MEMORY.md`) {
     const whole = await memory.readAll(owner);
     return whole.trim() === '' || (await memory.snapshot(owner)).text === '';

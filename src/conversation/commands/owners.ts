@@ -2,16 +2,10 @@
  * Owners' commands: `/approve ID` and `/deny ID` decide a tool call of any chat (the first decision counts; without an
  * ID they list the pending calls), and the buttons below a pairing request.
  */
-import { type AskedCall, isAboutRun } from '../../core/access.js';
+import { isAboutRun } from '../../core/access.js';
 import { denialOf, shownName } from '../approvals.js';
 import { counted, oneLine, code as quoted } from '../quoting.js';
-import {
-  type ChatCommand,
-  type CommandAnswer,
-  type CommandCall,
-  type CommandServices,
-  changesAlways,
-} from './command.js';
+import { type ChatCommand, type CommandAnswer, type CommandCall, changesAlways, firstOf } from './command.js';
 import { unquoted, verbAndRest } from './parse.js';
 
 const MOST_LISTED = 20;
@@ -27,59 +21,50 @@ export const approve: ChatCommand = {
   changes: changesAlways,
   // It writes its own audit entry.
   audited: null,
-  run: (call, services) => decide(call, services, 'approved'),
+  run: (call) => decide(call, 'approved'),
 };
 
 export const deny: ChatCommand = {
   ...approve,
   name: 'deny',
   description: 'Refuse a tool call',
-  run: (call, services) => decide(call, services, 'denied'),
+  run: (call) => decide(call, 'denied'),
 };
 
-async function decide(
-  { command }: CommandCall,
-  services: CommandServices,
-  decision: 'approved' | 'denied',
-): Promise<CommandAnswer> {
-  const { store, clock, audit } = services;
+async function decide(call: CommandCall, decision: 'approved' | 'denied'): Promise<CommandAnswer> {
+  const { command, store, clock, audit } = call;
   // Tolerates formatting around a copied ID.
   const id = unquoted(command.argument)
     .replaceAll(/[\s`.]/g, '')
     .toUpperCase();
-  if (id === '') return { text: await waiting(services) };
-  const call = /^[A-Z0-9]{1,20}$/.test(id) ? await store.askedCall(id, clock.now()) : null;
-  if (call === null) return { text: 'No pending approval has that ID. /approve lists them.' };
+  if (id === '') return { text: await waiting(call) };
+  const asked = /^[A-Z0-9]{1,20}$/.test(id) ? await store.askedCall(id, clock.now()) : null;
+  if (asked === null) return { text: 'No pending approval has that ID. /approve lists them.' };
   const { chat, sender } = command;
-  if (call.isOpen) {
-    const what = `${call.tool} ${decision} (${id})`;
-    await audit.record({ kind: 'call', who: sender.id, where: call.chatId, what, word: sender.id });
+  if (asked.isOpen) {
+    const what = `${asked.tool} ${decision} (${id})`;
+    await audit.record({ kind: 'call', who: sender.id, where: asked.chatId, what, word: sender.id });
   }
-  const refusal = decision === 'approved' ? null : await denialOf(services, call);
-  const isTold = call.room === command.room;
-  const decided = await store.decide({
-    ...{ id, by: sender.id, commandId: command.id, now: clock.now() },
-    // If that chat reads this answer, it needs no second notice.
-    refusal: refusal && (isTold ? { ...refusal, told: null } : refusal),
-  });
+  const refusal = decision === 'approved' ? null : await denialOf(call, asked);
+  // If that chat reads this answer, it needs no second notice.
+  if (refusal && asked.room === command.room) refusal.told = null;
+  const decided = await store.decide({ id, by: sender.id, commandId: command.id, now: clock.now(), refusal });
   if (!('wakes' in decided)) return { text: OVER };
-  const allowed = isAboutRun(call) ? 'is allowed, with its whole run.' : 'is allowed, once.';
-  const text = `${shownName(call.tool)} (${id}) ${decided.kind === 'approved' ? allowed : 'is denied and will not run.'}`;
-  return { text, wakes: [call.chatId].filter((each) => each !== chat.id), resumes: decided.wakes };
+  const allowed = isAboutRun(asked) ? 'is allowed, with its whole run.' : 'is allowed, once.';
+  const text = `${shownName(asked.tool)} (${id}) ${decided.kind === 'approved' ? allowed : 'is denied and will not run.'}`;
+  return { text, wakes: [asked.chatId].filter((each) => each !== chat.id), resumes: decided.wakes };
 }
 
-async function waiting({ store, clock }: CommandServices): Promise<string> {
+async function waiting({ store, clock }: CommandCall): Promise<string> {
   const now = clock.now();
   const calls = await store.askedCalls(now);
   if (calls.length === 0) return 'There are no pending approvals.';
-  const lines = calls.slice(0, MOST_LISTED).map((call) => `- ${lineOf(call, now)}`);
-  const more = calls.length > MOST_LISTED ? [`And ${calls.length - MOST_LISTED} more.`] : [];
-  return ['Pending approvals. Use /approve ID or /deny ID:', '', ...lines, ...more].join('\n');
-}
-
-function lineOf(call: AskedCall, now: number): string {
-  const minutes = counted(Math.max(1, Math.ceil((call.until - now) / MINUTE_MS)), 'minute');
-  return `${call.id}: ${shownName(call.tool)}, for ${call.chatId}/${call.personaId}, ${minutes} left`;
+  const lines = calls.map(({ id, tool, chatId, personaId, until }) => {
+    const minutes = counted(Math.max(1, Math.ceil((until - now) / MINUTE_MS)), 'minute');
+    return `- ${id}: ${shownName(tool)}, for ${chatId}/${personaId}, ${minutes} left`;
+  });
+  const shown = firstOf(lines, MOST_LISTED, (left) => `And ${left} more.`);
+  return ['Pending approvals. Use /approve ID or /deny ID:', '', ...shown].join('\n');
 }
 
 const QUIET_DAYS = 7;
@@ -101,54 +86,40 @@ export const pairing: ChatCommand = {
   ownersOnly: true,
   changes: changesAlways,
   audited: null,
-  run(call, services) {
-    const { verb, rest } = verbAndRest(call.command.argument);
-    return verb === 'approve' ? letIn(call, services, rest) : refuse(call, services, rest);
+  async run(call) {
+    const { store, clock, audit, command } = call;
+    const { verb, rest: code } = verbAndRest(command.argument);
+    const waits = (await store.waiting(clock.now())).find((each) => each.code === code);
+    if (!waits) return REQUEST_OVER;
+    const isLetIn = verb === 'approve';
+    const { sender, chat } = command;
+    const what = `${waits.id} is ${isLetIn ? 'let in' : 'refused'}`;
+    // The entry is written before the decision takes effect.
+    await audit.record({ kind: 'approval', who: sender.id, where: chat.id, what, word: sender.id });
+    return isLetIn ? letIn(call, code, waits.name) : refuse(call, code);
   },
 };
 
 const REQUEST_OVER = { text: 'That request was already decided, or its code has expired.' };
 
-async function letIn(call: CommandCall, services: CommandServices, code: string): Promise<CommandAnswer> {
-  const { store, clock } = services;
-  const waiting = await whoWaits(services, code);
-  if (!waiting) return REQUEST_OVER;
+async function letIn({ store, clock }: CommandCall, code: string, name: string): Promise<CommandAnswer> {
   // Chats never make anybody an owner; only the command line and the configuration do.
-  const told = { member: plain(WELCOME.member), owner: plain(WELCOME.owner) };
-  await enter(call, services, `${waiting.id} is let in`);
+  const told = { member: { text: WELCOME.member, marks: [] }, owner: { text: WELCOME.owner, marks: [] } };
   const asked = { codeOrId: code, looksLike: null, asOwner: false, now: clock.now() };
   const approved = await store.approve({ ...asked, told });
   if (!approved) return REQUEST_OVER;
   const { id, toldIn } = approved;
   return {
-    text: `${quoted(oneLine(waiting.name, NAME_CHARS))} may write to me now. \`coterie pair remove ${id}\` undoes this.`,
+    text: `${quoted(oneLine(name, NAME_CHARS))} may write to me now. \`coterie pair remove ${id}\` undoes this.`,
     wakes: toldIn === null ? [] : [toldIn],
   };
 }
 
-async function refuse(call: CommandCall, services: CommandServices, code: string): Promise<CommandAnswer> {
-  const { store, clock } = services;
-  const waiting = await whoWaits(services, code);
-  if (!waiting) return REQUEST_OVER;
-  await enter(call, services, `${waiting.id} is refused`);
-  const quietUntil = clock.now() + QUIET_DAYS * DAY_MS;
-  const name = await store.refuse({ code, now: clock.now(), quietUntil });
+async function refuse({ store, clock }: CommandCall, code: string): Promise<CommandAnswer> {
+  const now = clock.now();
+  const name = await store.refuse({ code, now, quietUntil: now + QUIET_DAYS * DAY_MS });
   if (name === null) return REQUEST_OVER;
   return {
     text: `${quoted(oneLine(name, NAME_CHARS))} is refused. I will not ask about them again for ${QUIET_DAYS} days.`,
   };
-}
-
-async function whoWaits({ store, clock }: CommandServices, code: string) {
-  return (await store.waiting(clock.now())).find((each) => each.code === code);
-}
-
-/** Writes the audit entry before the decision takes effect. */
-async function enter({ command }: CommandCall, { audit }: CommandServices, what: string): Promise<void> {
-  const { sender, chat } = command;
-  await audit.record({ kind: 'approval', who: sender.id, where: chat.id, what, word: sender.id });
-}
-
-function plain(text: string) {
-  return { text, marks: [] };
 }

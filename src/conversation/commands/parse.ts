@@ -41,22 +41,10 @@ function withoutName(text: string, { isDirect, names }: Omit<CommandAddress, 'me
   return isDirect ? named.replace(/^\S+/, '') : text;
 }
 
-/** Whether the text is just "yes", possibly with our account's name around it. */
-export function isYes(text: string, mentionsBot: boolean): boolean {
-  return isJust('yes', text, mentionsBot);
-}
-
-/** Whether the text is just "undo". */
-export function isUndo(text: string, mentionsBot: boolean): boolean {
-  return isJust('undo', text, mentionsBot);
-}
-
-function isJust(word: string, text: string, mentionsBot: boolean): boolean {
-  return (
-    withoutMention(text, mentionsBot)
-      .replace(/(?<![\s.!])[\s.!]+$/, '')
-      .toLowerCase() === word
-  );
+/** Whether the text is just this word, possibly with our account's name around it. */
+export function isJust(word: 'yes' | 'undo', text: string, mentionsBot: boolean): boolean {
+  const said = withoutMention(text, mentionsBot).replace(/(?<![\s.!])[\s.!]+$/, '');
+  return said.toLowerCase() === word;
 }
 
 /** The number, if the text is nothing else (`2`, `2.`, `2️⃣`), in the digits of any script; else null. */

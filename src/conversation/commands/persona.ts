@@ -5,14 +5,7 @@ import { filledIn, type Persona, personaName } from '../../core/persona.js';
 import type { CommandEffect } from '../../core/store.js';
 import { greetingFor, presentIn, userIn } from '../participants.js';
 import { nameInWords } from '../quoting.js';
-import {
-  type ChatCommand,
-  type CommandAnswer,
-  type CommandCall,
-  type CommandServices,
-  type Verb,
-  withVerbs,
-} from './command.js';
+import { type ChatCommand, type CommandAnswer, type CommandCall, type Verb, withVerbs } from './command.js';
 import { words } from './parse.js';
 
 /** More would hide the rest of the chat on a phone. */
@@ -79,23 +72,24 @@ export const persona: ChatCommand = withVerbs(
 function onPersona(
   name: string,
   description: string,
-  work: (call: CommandCall, services: CommandServices, found: Persona) => Promise<CommandAnswer>,
+  work: (call: CommandCall, found: Persona) => Promise<CommandAnswer>,
 ): Verb {
   return {
     name,
     description,
     rest: NAME,
     changes: true,
-    async run(call, services, rest) {
+    async run(call, rest) {
       const asked = nameIn(words(rest));
-      const found = await services.personas.find(call.command.chat.id, asked);
-      return found ? work(call, services, found) : notFound(asked);
+      const found = await call.personas.find(call.command.chat.id, asked);
+      return found ? work(call, found) : notFound(asked);
     },
   };
 }
 
 /** People who may switch get a button for each inactive persona. */
-async function list(call: CommandCall, { personas }: CommandServices): Promise<CommandAnswer> {
+async function list(call: CommandCall): Promise<CommandAnswer> {
+  const { personas } = call;
   const { chat } = call.command;
   const all = await personas.list(chat.id);
   const present = presentIn(chat, all);
@@ -114,11 +108,8 @@ async function list(call: CommandCall, { personas }: CommandServices): Promise<C
   return { text, choices: { options, forMs: HOUR_MS } };
 }
 
-async function show(
-  { command: { chat } }: CommandCall,
-  { personas, facts }: CommandServices,
-  rest: string,
-): Promise<CommandAnswer> {
+async function show({ command, personas, facts }: CommandCall, rest: string): Promise<CommandAnswer> {
+  const { chat } = command;
   const name = nameIn(words(rest)) || chat.activePersona;
   const found = await personas.find(chat.id, name);
   if (!found) return notFound(name);
@@ -137,18 +128,14 @@ async function show(
   return { text: [...lines, '', character].join('\n') };
 }
 
-async function switchTo(
-  call: CommandCall,
-  services: CommandServices,
-  found: Persona,
-): Promise<CommandAnswer> {
-  await services.personas.ensure(call.command.chat.id, found.id);
-  return nowActive(call, services, found, `Switched to ${nameInWords(found.name)}.`);
+async function switchTo(call: CommandCall, found: Persona): Promise<CommandAnswer> {
+  await call.personas.ensure(call.command.chat.id, found.id);
+  return nowActive(call, found, `Switched to ${nameInWords(found.name)}.`);
 }
 
-async function create(call: CommandCall, services: CommandServices, rest: string): Promise<CommandAnswer> {
+async function create(call: CommandCall, rest: string): Promise<CommandAnswer> {
+  const { personas } = call;
   const { chat, tries } = call.command;
-  const { personas } = services;
   const args = words(rest);
   const from = args.findLastIndex((word) => word.toLowerCase() === 'from');
   const isBased = from > 0 && from === args.length - 2;
@@ -160,20 +147,12 @@ async function create(call: CommandCall, services: CommandServices, rest: string
   const existing = !made.ok && tries > 1 ? await personas.find(chat.id, name) : null;
   const created = made.ok ? made.persona : existing;
   if (!created) return { text: made.ok ? '' : made.reason };
-  return nowActive(
-    call,
-    services,
-    created,
-    `Created persona ${nameInWords(created.name)} and switched to it.`,
-  );
+  return nowActive(call, created, `Created persona ${nameInWords(created.name)} and switched to it.`);
 }
 
-async function remove(
-  { command }: CommandCall,
-  { personas, windows, store }: CommandServices,
-  rest: string,
-): Promise<CommandAnswer> {
-  const { chat, room, tries } = command;
+async function remove(call: CommandCall, rest: string): Promise<CommandAnswer> {
+  const { personas, windows, store } = call;
+  const { chat, room, tries } = call.command;
   const name = nameIn(words(rest));
   const leaving = await personas.find(chat.id, name);
   // Its windows will not be used again, so their content is archived; if that fails, the persona stays.
@@ -183,30 +162,24 @@ async function remove(
   // On a retry after a crash, the file may already have been moved.
   if (!gone.ok && tries === 1) return { text: gone.reason };
   const text = `Deleted persona ${gone.ok ? gone.persona.name : name}. Its memory file is kept.`;
-  const effects: CommandEffect[] =
-    running && running.personaId === leaving?.id ? [{ kind: 'stop', room, turnId: running.turnId }] : [];
+  const effects: CommandEffect[] = [];
+  if (running && running.personaId === leaving?.id)
+    effects.push({ kind: 'stop', room, turnId: running.turnId });
   if (await personas.get(chat.id, chat.activePersona)) return { text, effects };
-  return {
-    text: `${text} You are talking with the default persona again.`,
-    effects: [...effects, { kind: 'activate', chatId: chat.id, personaId: DEFAULT_PERSONA }],
-  };
+  effects.push({ kind: 'activate', chatId: chat.id, personaId: DEFAULT_PERSONA });
+  return { text: `${text} You are talking with the default persona again.`, effects };
 }
 
-async function invite(call: CommandCall, services: CommandServices, found: Persona): Promise<CommandAnswer> {
+async function invite(call: CommandCall, found: Persona): Promise<CommandAnswer> {
   const { chat } = call.command;
-  await services.personas.ensure(chat.id, found.id);
+  await call.personas.ensure(chat.id, found.id);
   const invited = { ...chat, invited: [...(chat.invited ?? []), found.id] };
-  return withGreeting(call, services, found, invited, {
-    text: `${nameInWords(found.name)} is here now. Address it by name to talk with it.`,
-    effects: [{ kind: 'invite', chatId: chat.id, personaId: found.id }],
-  });
+  const text = `${nameInWords(found.name)} is here now. Address it by name to talk with it.`;
+  return withGreeting(call, found, invited, text, { kind: 'invite', chatId: chat.id, personaId: found.id });
 }
 
-async function leave(
-  { command: { chat } }: CommandCall,
-  { personas }: CommandServices,
-  found: Persona,
-): Promise<CommandAnswer> {
+async function leave({ command, personas }: CommandCall, found: Persona): Promise<CommandAnswer> {
+  const { chat } = command;
   const all = await personas.list(chat.id);
   const present = presentIn(chat, all);
   const gone: CommandEffect = { kind: 'leave', chatId: chat.id, personaId: found.id };
@@ -221,38 +194,28 @@ async function leave(
   };
 }
 
-function nowActive(
-  call: CommandCall,
-  services: CommandServices,
-  found: Persona,
-  text: string,
-): Promise<CommandAnswer> {
+function nowActive(call: CommandCall, found: Persona, text: string): Promise<CommandAnswer> {
   const { chat } = call.command;
-  const effect: CommandEffect = { kind: 'activate', chatId: chat.id, personaId: found.id };
   const active = { ...chat, activePersona: found.id };
-  return withGreeting(call, services, found, active, { text, effects: [effect] });
+  return withGreeting(call, found, active, text, { kind: 'activate', chatId: chat.id, personaId: found.id });
 }
 
-/** The answer, with the persona's greeting if it is new in this room. */
+/** The answer, with the persona's greeting if it is new in this room. `chat`: with the persona in it. */
 async function withGreeting(
-  { command: { room } }: CommandCall,
-  services: CommandServices,
-  found: Persona,
+  call: CommandCall,
+  persona: Persona,
   chat: ChatRecord,
-  answer: CommandAnswer & { effects: CommandEffect[] },
+  text: string,
+  effect: CommandEffect,
 ): Promise<CommandAnswer> {
-  const personas = await services.personas.list(chat.id);
-  const greeting = await greetingFor(services, chat, room, found, personas);
-  if (greeting === null) return answer;
-  const effects: CommandEffect[] = [...answer.effects, { kind: 'greet', ...greeting }];
-  return { ...answer, effects, appears: { chat, persona: found, greeting } };
+  const personas = await call.personas.list(chat.id);
+  const greeting = await greetingFor(call, chat, call.command.room, persona, personas);
+  if (greeting === null) return { text, effects: [effect] };
+  return { text, effects: [effect, { kind: 'greet', ...greeting }], appears: { chat, persona, greeting } };
 }
 
-async function setModel(
-  { command, isOwner }: CommandCall,
-  { personas, facts, settings }: CommandServices,
-  rest: string,
-): Promise<CommandAnswer> {
+async function setModel(call: CommandCall, rest: string): Promise<CommandAnswer> {
+  const { command, isOwner, personas, facts, settings } = call;
   const args = words(rest);
   const model = args.at(-1);
   const name = nameIn(args.slice(0, -1));

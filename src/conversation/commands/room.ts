@@ -1,15 +1,12 @@
 /** Commands about a conversation: `/start` (which Telegram sends first), `/reset`, `/archive`, `/stop`, `/voice`. */
 import { DEFAULT_PERSONA, roomParts } from '../../core/ids.js';
-import type { StoredCommand } from '../../core/receipt.js';
 import { greetingFor, greetingOf } from '../participants.js';
 import { code, counted, nameInWords } from '../quoting.js';
 import { forgetCopies } from '../services.js';
 import {
   activeHere,
   type ChatCommand,
-  type CommandAnswer,
   type CommandCall,
-  type CommandServices,
   changesAlways,
   changesNothing,
   NOT_CHECKED,
@@ -22,15 +19,16 @@ export const start: ChatCommand = {
   aliases: [],
   description: 'Say hello',
   changes: changesNothing,
-  async run({ command: { chat, room } }, services) {
-    const personas = await services.personas.list(chat.id);
+  async run(call) {
+    const { chat, room } = call.command;
+    const personas = await call.personas.list(chat.id);
     const persona =
       personas.find(({ id }) => id === chat.activePersona) ??
       personas.find(({ id }) => id === DEFAULT_PERSONA);
     if (!persona) return { text: `Hello. Just write to me; ${HELP}` };
     const words = greetingOf(chat, persona);
     if (words === '') return { text: `Hello, I am ${nameInWords(persona.name)}. Just write to me; ${HELP}` };
-    const first = await greetingFor(services, chat, room, persona, personas);
+    const first = await greetingFor(call, chat, room, persona, personas);
     return { text: `${words}\n\n${HELP}`, effects: first ? [{ kind: 'greet', ...first }] : [] };
   },
 };
@@ -41,42 +39,35 @@ export const reset: ChatCommand = {
   aliases: ['new'],
   description: 'Forget this conversation; memory stays',
   changes: changesAlways,
-  async run({ command }, services) {
-    const personaId = command.chat.activePersona;
+  async run(call) {
+    const { windows, log } = call;
+    const { room, chat, afterMessage: upTo } = call.command;
+    const personaId = chat.activePersona;
     // Meanwhile, nothing of this conversation may be written to memory or an archive.
-    await services.windows.halt(command.room, personaId);
-    await markArchives(command, services);
+    await windows.halt(room, personaId);
+    await markArchives(call);
     // Repeated after the command (receive/commands.ts); done here too, in case a crash comes between.
-    await forgetCopies(services, command.chat.id, personaId).catch((error) => {
-      services.log.error({ err: error, chat: command.chat.id }, 'records of turns could not be removed yet');
+    await forgetCopies(call, chat.id, personaId).catch((error) => {
+      log.error({ err: error, chat: chat.id }, 'records of turns could not be removed yet');
     });
-    return {
-      text: 'Conversation cleared. Principles and per-persona memory are unchanged.',
-      effects: [{ kind: 'reset', room: command.room, personaId, upTo: command.afterMessage }],
-    };
+    const text = 'Conversation cleared. Principles and per-persona memory are unchanged.';
+    return { text, effects: [{ kind: 'reset', room, personaId, upTo }] };
   },
 };
 
 /** Archive files outlive the store, so they are marked: no index may include them again. */
-async function markArchives(
-  { chat, room }: StoredCommand,
-  { archives, log }: CommandServices,
-): Promise<void> {
+async function markArchives({ command, archives, log }: CommandCall): Promise<void> {
+  const { chat, room } = command;
   const { threadId } = roomParts(room);
   const all = await archives.list(chat.id, chat.activePersona).catch((error) => {
-    log.error(
-      { err: error, chat: chat.id },
-      'the archives of a reset conversation could not be read; none is marked',
-    );
+    const fields = { err: error, chat: chat.id };
+    log.error(fields, 'the archives of a reset conversation could not be read; none is marked');
     return [];
   });
   for (const { file } of all.filter((each) => each.threadId === threadId && !each.reset)) {
     await archives.mark(chat.id, file, 'reset').catch((error) => {
-      const path = archives.shownPath(chat.id, file);
-      log.error(
-        { err: error, path },
-        'an archive could not be marked as reset; remove it, or set `reset: true` in it',
-      );
+      const fields = { err: error, path: archives.shownPath(chat.id, file) };
+      log.error(fields, 'an archive could not be marked as reset; remove it, or set `reset: true` in it');
     });
   }
 }
@@ -88,7 +79,7 @@ export const archive: ChatCommand = {
   description: 'Copy this conversation into the archive folder',
   // Each call writes a file to the operator's disk.
   changes: changesAlways,
-  async run({ command }, { archives, windows }) {
+  async run({ command, archives, windows }) {
     const { chatId, personaId } = activeHere(command);
     const copy = await windows.copy(command.room, personaId);
     if (!copy) return { text: 'There is no conversation here to archive yet.' };
@@ -108,27 +99,25 @@ export const stop: ChatCommand = {
   description: 'Stop the answer that is being written',
   // Permission is checked below, because the person who asked needs no rights.
   changes: changesNothing,
-  async run({ command, mayChange }, { store }) {
-    const running = (await store.running(command.room)) ?? (await store.suspended(command.room));
+  async run({ command, mayChange, store }) {
+    const { chat, room, sender, afterMessage } = command;
+    const running = (await store.running(room)) ?? (await store.suspended(room));
     if (!running) {
-      const { chat, room, afterMessage } = command;
       if (chat.kind === 'group' || !(await store.waits(room, afterMessage))) {
         return { text: 'There is nothing to stop.' };
       }
       return { text: 'Stopped.', effects: [{ kind: 'suppress', room, upTo: afterMessage }] };
     }
-    if (command.chat.kind === 'group' && !running.askers.includes(command.sender.id)) {
+    if (chat.kind === 'group' && !running.askers.includes(sender.id)) {
       const permission = await mayChange();
       if (permission === 'unknown') return { text: NOT_CHECKED };
       if (permission === 'no') {
         return { text: 'Only the person who asked, an administrator or an owner can stop this answer.' };
       }
     }
-    return { text: 'Stopped.', effects: [{ kind: 'stop', room: command.room, turnId: running.turnId }] };
+    return { text: 'Stopped.', effects: [{ kind: 'stop', room, turnId: running.turnId }] };
   },
 };
-
-const CHOICES = ['on', 'off'] as const;
 
 export const voice: ChatCommand = {
   name: 'voice',
@@ -140,32 +129,30 @@ export const voice: ChatCommand = {
   ],
   ofChat: true,
   changes: (argument) => argument.trim() !== '',
-  audited: (argument) => CHOICES.find((each) => each === argument.trim().toLowerCase()) ?? '',
-  async run({ command }, services) {
-    const argument = command.argument.trim().toLowerCase();
-    const impossible = whyNot(command, services);
-    if (argument === '') return { text: impossible ?? howItIs(command, services) };
-    const chosen = CHOICES.find((each) => each === argument);
-    if (chosen === undefined)
+  audited: (argument) => /^\s*(on|off)\s*$/i.exec(argument)?.[1]?.toLowerCase() ?? '',
+  async run(call) {
+    const { chat, argument } = call.command;
+    const chosen = argument.trim().toLowerCase();
+    const impossible = whyNot(call);
+    if (chosen === '') return { text: impossible ?? howItIs(call) };
+    if (chosen !== 'on' && chosen !== 'off')
       return { text: 'Use /voice on or /voice off. /voice shows the current setting.' };
     if (chosen === 'on' && impossible !== null) return { text: impossible };
     const text = chosen === 'on' ? ON : OFF;
-    return { text, effects: [{ kind: 'voice', chatId: command.chat.id, voice: chosen }] };
+    return { text, effects: [{ kind: 'voice', chatId: chat.id, voice: chosen }] };
   },
 };
-
-type Asked = CommandCall['command'];
 
 const ON = 'My replies here now come as voice notes, too. Long ones stay text only. /voice off turns it off.';
 const OFF = 'My replies here are now text only. /voice on turns voice on.';
 
-function whyNot({ chat }: Asked, { speech, channels }: CommandServices): CommandAnswer['text'] | null {
-  if (!channels.get(chat.channel)?.voiceNotes) return 'Voice notes are not available on this channel.';
-  if (speech === null) return 'I have no voice yet. The person who runs me can configure one.';
-  return null;
+function whyNot({ command, speech, channels }: CommandCall): string | null {
+  if (!channels.get(command.chat.channel)?.voiceNotes)
+    return 'Voice notes are not available on this channel.';
+  return speech === null ? 'I have no voice yet. The person who runs me can configure one.' : null;
 }
 
-function howItIs({ chat }: Asked, { speech }: CommandServices): string {
+function howItIs({ command: { chat }, speech }: CommandCall): string {
   if (chat.voice === 'on')
     return 'Voice is on: my replies here come as voice notes, too. /voice off turns it off.';
   if (chat.voice === undefined && speech?.whenSpokenTo)

@@ -3,14 +3,7 @@ import { createZone } from '../../core/dates.js';
 import type { Job, Jobs } from '../../core/jobs.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import { oneLine } from '../quoting.js';
-import {
-  type ChatCommand,
-  type CommandAnswer,
-  type CommandCall,
-  type CommandServices,
-  type Verb,
-  withVerbs,
-} from './command.js';
+import { type ChatCommand, type CommandAnswer, type CommandCall, type Verb, withVerbs } from './command.js';
 import { verbAndRest } from './parse.js';
 
 const PROMPT_CHARS = 150;
@@ -36,7 +29,7 @@ export const schedule: ChatCommand = withVerbs(
       name: 'list',
       description: 'List what is scheduled here',
       changes: false,
-      run: async ({ command }, services) => ({ text: await listIn(services, command.chat.id) }),
+      run: async (call) => ({ text: await listIn(call) }),
     },
     change('pause', 'Pause a task until it is resumed', 'is paused'),
     change('resume', 'Let a paused task run again', 'is active again'),
@@ -46,7 +39,7 @@ export const schedule: ChatCommand = withVerbs(
       description: 'Show when a task ran',
       rest: TASK,
       changes: false,
-      run: (call, services, rest) => onTask(call, services, rest, (job) => historyOf(services.jobs, job)),
+      run: (call, rest) => onTask(call, rest, (job) => historyOf(call.jobs, job)),
     },
   ],
 );
@@ -57,9 +50,9 @@ function change(name: 'pause' | 'resume' | 'cancel', description: string, outcom
     description,
     rest: TASK,
     changes: true,
-    run: (call, services, rest) =>
-      onTask(call, services, rest, async (job) => {
-        const answer = await services.jobs[name](job);
+    run: (call, rest) =>
+      onTask(call, rest, async (job) => {
+        const answer = await call.jobs[name](job);
         if (!answer.ok) return answer.reason;
         const { n, state, nextAt, timezone } = answer.job;
         const next = state === 'active' && nextAt !== null ? ` Next: ${timeIn(timezone, nextAt)}.` : '';
@@ -69,8 +62,7 @@ function change(name: 'pause' | 'resume' | 'cancel', description: string, outcom
 }
 
 async function onTask(
-  { command }: CommandCall,
-  { jobs }: CommandServices,
+  { command, jobs }: CommandCall,
   rest: string,
   work: (job: Job) => Promise<string>,
 ): Promise<CommandAnswer> {
@@ -87,11 +79,11 @@ function numberOf(text: string): number | null {
   return digits === undefined ? null : Number(digits);
 }
 
-async function listIn({ jobs, personas }: CommandServices, chatId: string): Promise<string> {
-  const all = await jobs.list(chatId);
+async function listIn({ command, jobs, personas }: CommandCall): Promise<string> {
+  const all = await jobs.list(command.chat.id);
   if (all.length === 0)
     return 'Nothing is scheduled here. Ask me to remind you of something, or to do something at a certain time.';
-  const there = await personas.list(chatId);
+  const there = await personas.list(command.chat.id);
   const chars = all.length > MANY ? LIST_CHARS : PROMPT_CHARS;
   const lines = all.map((job) => `- ${lineOf(job, there, chars)}`);
   return `${lines.join('\n')}\n\nUse /schedule pause N, resume N, cancel N or history N.`;
@@ -101,22 +93,13 @@ async function listIn({ jobs, personas }: CommandServices, chatId: string): Prom
 function lineOf(job: Job, personas: Persona[], chars: number): string {
   const { n, state, nextAt, timezone, kind, value, followUp, senderName, personaId, prompt } = job;
   const persona = personaName(personas, personaId);
-  const next = nextAt === null ? [] : [timeIn(timezone, nextAt)];
-  const by = followUp
-    ? `${persona}’s own idea`
-    : senderName === ''
-      ? persona
-      : `by ${oneLine(senderName, 60)} for ${persona}`;
-  const often = kind === 'cron' ? [`cron ${value}`] : [];
-  return `${[String(n), state, ...next, ...often, by].join(', ')}: ${oneLine(prompt, chars)}`;
+  const asked = senderName === '' ? persona : `by ${oneLine(senderName, 60)} for ${persona}`;
+  const facts = [String(n), state];
+  if (nextAt !== null) facts.push(timeIn(timezone, nextAt));
+  if (kind === 'cron') facts.push(`cron ${value}`);
+  facts.push(followUp ? `${persona}’s own idea` : asked);
+  return `${facts.join(', ')}: ${oneLine(prompt, chars)}`;
 }
-
-const OUTCOMES = {
-  running: 'running',
-  answered: 'done',
-  failed: 'failed',
-  skipped: 'skipped',
-};
 
 async function historyOf(jobs: Jobs, job: Job): Promise<string> {
   const runs = await jobs.runs(job);
@@ -125,7 +108,7 @@ async function historyOf(jobs: Jobs, job: Job): Promise<string> {
     const again = attempt === 0 ? '' : ` (retry ${attempt} of 3)`;
     // All zone offsets are whole minutes.
     const seconds = slot % 60_000 === 0 ? '' : `, at second ${new Date(slot).getUTCSeconds()}`;
-    return `- ${timeIn(job.timezone, slot)}${seconds}: ${OUTCOMES[outcome]}${again}`;
+    return `- ${timeIn(job.timezone, slot)}${seconds}: ${outcome === 'answered' ? 'done' : outcome}${again}`;
   });
   return `Task ${job.n}, newest first:\n${lines.join('\n')}`;
 }

@@ -2,7 +2,7 @@
 import type { SkillProblem } from '../../core/skills.js';
 import { code, oneLine } from '../quoting.js';
 import { canLoad, SKILL, skillFor } from '../skill-asked.js';
-import { type ChatCommand, changesNothing } from './command.js';
+import { type ChatCommand, changesNothing, firstOf } from './command.js';
 
 const MOST_DESCRIPTION = 200;
 /** People would not read a longer list. */
@@ -13,40 +13,30 @@ export const skills: ChatCommand = {
   aliases: [],
   description: 'List the skills',
   changes: changesNothing,
-  async run({ command, isOwner }, services) {
-    const found = (await services.skills?.list()) ?? { skills: [], problems: [], remarks: [] };
+  async run(call) {
+    const { command, isOwner } = call;
+    const found = (await call.skills?.list()) ?? { skills: [], problems: [], remarks: [] };
     const lines = found.skills.map(
       ({ name, description }) => `- ${code(name)}: ${oneLine(description, MOST_DESCRIPTION)}`,
     );
-    const there = lines.length === 0 ? 'No skills are installed.' : listed('Skills:', lines);
-    if (!isOwner) return { text: there };
+    const blocks = [lines.length === 0 ? 'No skills are installed.' : listed('Skills:', lines)];
+    if (!isOwner) return { text: blocks.join() };
     const ask = { chat: command.chat, personaId: command.chat.activePersona, senderId: command.sender.id };
-    const isIdle = lines.length > 0 && !(await canLoad(services, ask));
-    return {
-      text: [
-        there,
-        ...(isIdle ? [NOT_USED] : []),
-        ...told('Not offered:', found.problems),
-        ...told('Notes:', found.remarks),
-      ].join('\n\n'),
-    };
+    if (lines.length > 0 && !(await canLoad(call, ask))) blocks.push(NOT_USED);
+    if (found.problems.length > 0) blocks.push(listed('Not offered:', found.problems.map(lineOf)));
+    if (found.remarks.length > 0) blocks.push(listed('Notes:', found.remarks.map(lineOf)));
+    return { text: blocks.join('\n\n') };
   },
 };
 
 const NOT_USED = 'The persona here can’t use them: `skills` is not among its tools (`tools.allow`).';
 
-function told(head: string, problems: SkillProblem[]): string[] {
-  if (problems.length === 0) return [];
-  const lines = problems.map(
-    ({ name, why }) => `- ${code(oneLine(name, 100))}: ${oneLine(why, MOST_DESCRIPTION)}`,
-  );
-  return [listed(head, lines)];
+function lineOf({ name, why }: SkillProblem): string {
+  return `- ${code(oneLine(name, 100))}: ${oneLine(why, MOST_DESCRIPTION)}`;
 }
 
 function listed(head: string, lines: string[]): string {
-  const more = lines.length - MOST_LINES;
-  const rest = more > 0 ? [`- … and ${more} more`] : [];
-  return [head, ...lines.slice(0, MOST_LINES), ...rest].join('\n');
+  return [head, ...firstOf(lines, MOST_LINES, (left) => `- … and ${left} more`)].join('\n');
 }
 
 /** If a skill can be used, step 1 turns `/skill NAME …` into a message to the persona; this answers otherwise. */
@@ -55,9 +45,10 @@ export const skill: ChatCommand = {
   aliases: [],
   description: 'Use a skill: its name, then what it is to do',
   changes: changesNothing,
-  async run({ command: { chat, sender, argument } }, services) {
+  async run(call) {
+    const { chat, sender, argument } = call.command;
     const ask = { chat, personaId: chat.activePersona, senderId: sender.id };
-    const found = await skillFor(services, ask, argument);
+    const found = await skillFor(call, ask, argument);
     return { text: found.ok ? 'I could not use this skill just now. Please send it again.' : found.reason };
   },
 };

@@ -1,58 +1,53 @@
 /** `/status` (without secrets), `/help`, `/whoami`, `/usage`. */
 import { sizeInWords } from '../../core/cut.js';
 import { type PersonaId, roomParts } from '../../core/ids.js';
-import type { Usage } from '../../core/model.js';
 import { type Persona, personaName } from '../../core/persona.js';
-import type { Amount, UsageStore } from '../../core/store.js';
+import type { UsageStore } from '../../core/store.js';
 import { MILLION } from '../daily-limits.js';
 import { presentIn } from '../participants.js';
-import { nameInWords } from '../quoting.js';
+import { counted, nameInWords } from '../quoting.js';
 import type { LimitStatus } from '../services.js';
-import { type ChatCommand, type CommandCall, type CommandServices, changesNothing } from './command.js';
+import { type ChatCommand, type CommandCall, changesNothing } from './command.js';
 
 export const status: ChatCommand = {
   name: 'status',
   aliases: [],
   description: 'Show my status',
   changes: changesNothing,
-  async run({ command, isOwner }, services) {
+  async run({ command, isOwner, clock, personas, channels, store, facts, zone, recall, ...services }) {
     const { chat, room } = command;
-    const now = services.clock.now();
-    const personas = await services.personas.list(chat.id);
-    const persona = personas.find(({ id }) => id === chat.activePersona);
-    const others = presentIn(chat, personas)
-      .slice(1)
-      .map((id) => personaName(personas, id));
-    const channel = services.channels.get(chat.channel)?.status();
-    const last = await services.store.lastReply(room);
+    const now = clock.now();
+    const all = await personas.list(chat.id);
+    const persona = all.find(({ id }) => id === chat.activePersona);
+    const others = presentIn(chat, all).slice(1);
+    const also = others.map((id) => nameInWords(personaName(all, id))).join(', ');
+    const isConnected = channels.get(chat.channel)?.status().connected;
+    const last = await store.lastReply(room);
+    const { indexed, waiting: unindexed, vectors, vectorsWaiting } = recall.status();
     const lines = [
-      `coterie ${services.facts.version}, running for ${duration(now - services.facts.startedAt)}`,
-      `Persona: ${nameInWords(persona?.name ?? chat.activePersona)}${others.length === 0 ? '' : ` (also here: ${others.map(nameInWords).join(', ')})`}`,
-      `Model: ${persona?.model ?? services.facts.model}`,
-      `Channel: ${chat.channel}, ${channel?.connected ? 'connected' : 'not connected'}`,
-      `Last reply here: ${last ? services.zone.time(last.at) : 'none yet'}`,
+      `coterie ${facts.version}, running for ${duration(now - facts.startedAt)}`,
+      `Persona: ${nameInWords(persona?.name ?? chat.activePersona)}${also === '' ? '' : ` (also here: ${also})`}`,
+      `Model: ${persona?.model ?? facts.model}`,
+      `Channel: ${chat.channel}, ${isConnected ? 'connected' : 'not connected'}`,
+      `Last reply here: ${last ? zone.time(last.at) : 'none yet'}`,
     ];
-    const { vectors } = services.recall.status();
     if (vectors.state === 'failing') {
-      lines.push(
-        `Memory search: keywords only since ${services.zone.time(vectors.since)}, because the embedding server is unreachable`,
-      );
+      const since = zone.time(vectors.since);
+      lines.push(`Memory search: keywords only since ${since}, because the embedding server is unreachable`);
     }
-    if (isOwner) {
-      const asked = await services.store.askedCalls(now);
-      if (asked.length > 0)
-        lines.push(`Pending approvals: ${asked.map(({ id, tool }) => `${tool} (${id})`).join(', ')}`);
-      const { waiting, running, undelivered, parked } = await services.store.counts();
-      const { indexed, waiting: unindexed, vectors: by, vectorsWaiting } = services.recall.status();
-      const meaning =
-        by.state === 'off' ? 'keywords' : `keywords and meaning, ${vectorsWaiting} vectors missing`;
-      lines.push(`Memory search: ${meaning}; ${indexed} pieces indexed, ${unindexed} waiting`);
-      lines.push(
-        `All chats: ${waiting} messages waiting, ${running} turns running, ${undelivered} replies to send, ${parked} parked`,
-      );
-      const { store, media } = await services.sizes();
-      lines.push(`Kept: ${sizeInWords(store.bytes)} in the database, ${sizeInWords(media)} of files`);
-    }
+    if (!isOwner) return { text: lines.join('\n') };
+    const asked = await store.askedCalls(now);
+    if (asked.length > 0)
+      lines.push(`Pending approvals: ${asked.map(({ id, tool }) => `${tool} (${id})`).join(', ')}`);
+    const { waiting, running, undelivered, parked } = await store.counts();
+    const meaning =
+      vectors.state === 'off' ? 'keywords' : `keywords and meaning, ${vectorsWaiting} vectors missing`;
+    const kept = await services.sizes();
+    lines.push(
+      `Memory search: ${meaning}; ${indexed} pieces indexed, ${unindexed} waiting`,
+      `All chats: ${waiting} messages waiting, ${running} turns running, ${undelivered} replies to send, ${parked} parked`,
+      `Kept: ${sizeInWords(kept.store.bytes)} in the database, ${sizeInWords(kept.media)} of files`,
+    );
     return { text: lines.join('\n') };
   },
 };
@@ -69,14 +64,12 @@ export const help: ChatCommand = {
   aliases: [],
   description: 'Show the commands',
   changes: changesNothing,
-  async run(_call, { commands }) {
+  async run({ commands }) {
     const lines = commands.map(({ name, aliases, description }) => {
-      const names = [name, ...aliases].map((each) => `/${each}`).join(', ');
-      return `${names}: ${description}`;
+      return `${[name, ...aliases].map((each) => `/${each}`).join(', ')}: ${description}`;
     });
-    return {
-      text: `${lines.join('\n')}\n\nTo address another persona in one message, begin with its name: \`luna: good morning\`.`,
-    };
+    const more = 'To address another persona in one message, begin with its name: `luna: good morning`.';
+    return { text: `${lines.join('\n')}\n\n${more}` };
   },
 };
 
@@ -107,15 +100,13 @@ export const usage: ChatCommand = {
   aliases: [],
   description: 'Show this chat’s usage and limits',
   changes: changesNothing,
-  async run(call, services) {
-    const { store, clock, zone } = services;
+  async run(call) {
+    const { store, clock, zone, isOwner } = call;
     const { chat } = call.command;
     const now = clock.now();
-    const personas = await services.personas.list(chat.id);
+    const personas = await call.personas.list(chat.id);
     const month = await store.usage(chat.id, now - 30 * DAY_MS);
     const spent = await store.spentOn({ chatId: chat.id, personId: null, now });
-    const isForOwner = call.isOwner && chat.kind === 'direct';
-    const all = isForOwner ? `All chats together today: ${inWords(spent.all)}` : '';
     const parts =
       month.length === 0
         ? ['This chat has used nothing in the last thirty days.']
@@ -123,29 +114,25 @@ export const usage: ChatCommand = {
             `Today (${zone.name}):\n${table(await store.usage(chat.id, now), personas)}`,
             `Last thirty days:\n${table(month, personas)}`,
           ];
-    const limits = await limitsFor(call, services, personas, [...spent.personas.keys()]);
-    if (limits.length > 0) limits.unshift(`Left until midnight (${zone.name}):`);
-    return { text: [...parts, all, limits.join('\n')].filter((part) => part !== '').join('\n\n') };
+    if (isOwner && chat.kind === 'direct') {
+      const { tokens, cost } = spent.all;
+      parts.push(`All chats together today: ${tokens} tokens${costOf(cost)}`);
+    }
+    const limits = await limitsFor(call, personas, [...spent.personas.keys()]);
+    if (limits.length > 0) parts.push([`Left until midnight (${zone.name}):`, ...limits].join('\n'));
+    return { text: parts.join('\n\n') };
   },
 };
 
 function table(rows: Awaited<ReturnType<UsageStore['usage']>>, personas: Persona[]): string {
   if (rows.length === 0) return '- nothing';
-  return rows
-    .map(({ personaId, turns, usage }) => {
-      const answers = `${turns} ${turns === 1 ? 'answer' : 'answers'}`;
-      const tokens = `${readIn(usage)}, ${usage.outputTokens} written`;
-      return `- ${personaName(personas, personaId)}: ${answers}, ${tokens}${costOf(usage.cost)}`;
-    })
-    .join('\n');
-}
-
-function readIn({ inputTokens, cachedTokens = 0 }: Usage): string {
-  return `${inputTokens} tokens read${cachedTokens === 0 ? '' : ` (${cachedTokens} of them from the server’s cache)`}`;
-}
-
-function inWords({ tokens, cost }: Amount): string {
-  return `${tokens} tokens${costOf(cost)}`;
+  const lines = rows.map(({ personaId, turns, usage }) => {
+    const { inputTokens, cachedTokens = 0, outputTokens, cost } = usage;
+    const cached = cachedTokens === 0 ? '' : ` (${cachedTokens} of them from the server’s cache)`;
+    const tokens = `${inputTokens} tokens read${cached}, ${outputTokens} written`;
+    return `- ${personaName(personas, personaId)}: ${counted(turns, 'answer')}, ${tokens}${costOf(cost)}`;
+  });
+  return lines.join('\n');
 }
 
 function costOf(cost = 0): string {
@@ -157,24 +144,16 @@ function money(cost: number): string {
 }
 
 /** One line per daily limit; persona limits for the active persona and those with usage. */
-async function limitsFor(
-  { command: { chat, room, sender }, isOwner }: CommandCall,
-  { dailyLimits }: CommandServices,
-  personas: Persona[],
-  used: PersonaId[],
-): Promise<string[]> {
-  const statusesOf = (personaId: PersonaId) => dailyLimits.statuses({ room, personaId, personId: sender.id });
+async function limitsFor(call: CommandCall, personas: Persona[], used: PersonaId[]): Promise<string[]> {
+  const { command, isOwner, dailyLimits } = call;
+  const { chat, room, sender } = command;
   const lines: string[] = [];
-  for (const personaId of [...new Set([chat.activePersona, ...used])]) {
-    for (const standing of await statusesOf(personaId)) {
+  for (const personaId of new Set([chat.activePersona, ...used])) {
+    const persona = personaName(personas, personaId);
+    const whose = { day: 'all chats', chat: 'this chat', persona, person: 'you' };
+    for (const standing of await dailyLimits.statuses({ room, personaId, personId: sender.id })) {
       const { scope } = standing;
       if (scope !== 'persona' && personaId !== chat.activePersona) continue;
-      const whose = {
-        day: 'all chats',
-        chat: 'this chat',
-        persona: personaName(personas, personaId),
-        person: 'you',
-      };
       // Only owners see the usage of other chats.
       lines.push(`- ${whose[scope]}: ${scope === 'day' && !isOwner ? shareOf(standing) : leftOf(standing)}`);
     }

@@ -185,8 +185,7 @@ async function knownDays(
   return TIERS.flatMap((tier) =>
     tiers[tier].split('\n').flatMap((raw) => {
       const text = raw.trim();
-      const version =
-        text === '' ? null : broughtBy({ kind: 'remembered', file, tier, text, cut: false }, versions);
+      const version = text === '' ? null : broughtBy({ file, tier, text, cut: false }, versions);
       return version ? [{ date: zone.date(version.at), line: cutAt(text, LINE_CHARS) }] : [];
     }),
   );

@@ -1,30 +1,33 @@
 /**
- * Step 7 of the route: sends the outbox, the only way out. In order per chat, within the account's rate limit, with retries; a sent
- * entry is never sent again. If a send's outcome is unknown (broken connection, end of the process), the platform is asked. If it
- * cannot tell, the message is sent once more and then given up; after a crash up to a few times, because losing it would be worse
- * (docs/decisions/0003). A reply shown while it was written (`live.ts`) is edited to its final text here (docs/decisions/0015).
+ * Step 7 of the route: sends the outbox, the only way out. In order per chat, within the account's rate limit, with retries;
+ * a sent entry is never sent again. Unknown outcomes are asked about (docs/decisions/0026) or sent again a few times, because
+ * losing a message would be worse (docs/decisions/0003).
  */
 import { setMaxListeners } from 'node:events';
 import type { Delivery, Greeting, NewDelivery } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
 import { createIdle } from '../../core/concurrency.js';
 import { type ChatId, channelOf } from '../../core/ids.js';
-import type { BaseServices, ChatPlace, Deliver } from '../services.js';
+import type { BaseServices, ChatPlace, Deliver, LiveReply } from '../services.js';
 import { createLiveReplies } from './live.js';
+import { deliverNext } from './outbox.js';
 import { createOwnerNotices, gatewaySays, post, reaction, sideMessage } from './post.js';
 import { createRateLimiter } from './rate-limiter.js';
-import { deliverNext, type OutboxSender, sendClaimed } from './send.js';
+import { sendClaimed } from './send.js';
+import type { Sender } from './sender.js';
 
 const RETRY_MS = 1_000;
 /** An immediate reply needs no typing indicator; platforms show one for about five seconds. */
 const TYPING_AFTER_MS = 300;
 const TYPING_EVERY_MS = 4_000;
+/** A quick answer is simply sent; a longer one is shown from then on. */
+const LIVE_AFTER_MS = 1_000;
 
 export function createDeliver(services: BaseServices): Deliver {
   const { channels, clock, log } = services;
   const limiters = new Map(
     [...channels.values()].map(({ name, limits }) => [name, createRateLimiter(limits)]),
   );
-  const limiterOf = (channel: string) => limiters.get(channel);
   /** The chats whose lane is taken, and whether they were woken meanwhile. */
   const lanes = new Map<ChatId, { woken: boolean }>();
   const stopping = new AbortController();
@@ -33,25 +36,20 @@ export function createDeliver(services: BaseServices): Deliver {
   // Every waiting chat listens to these.
   setMaxListeners(0, stopping.signal, cuttingOff.signal, draining.signal);
   const idle = createIdle();
-  const live = createLiveReplies({
+  const sender: Sender = {
     ...services,
-    limiterOf,
+    tellOwners: createOwnerNotices(services, say),
+    limiters,
     takeLane,
-    stopping: stopping.signal,
-    cuttingOff: cuttingOff.signal,
-    ended: idle.changed,
-  });
-  const tellOwners = createOwnerNotices(services, sayTo);
-  const sender: OutboxSender = {
-    ...services,
-    live,
-    tellOwners,
-    limiterOf,
+    changes: new Map(),
+    shown: new Map(),
+    changeEnded: idle.changed,
     draining: draining.signal,
     stopping: stopping.signal,
     cuttingOff: cuttingOff.signal,
   };
-  const isIdle = () => lanes.size === 0 && live.isIdle();
+  const showGrowing = createLiveReplies(sender);
+  const isIdle = () => lanes.size === 0 && sender.changes.size === 0;
 
   /** One lane per chat keeps its messages in order. */
   function takeLane(chatId: ChatId): (() => void) | null {
@@ -111,14 +109,14 @@ export function createDeliver(services: BaseServices): Deliver {
     return isNew;
   }
 
-  function sayTo(to: ChatPlace, origin: string, text: string, replyTo?: string | null): Promise<boolean> {
+  function say(to: ChatPlace, origin: string, text: string, replyTo: string | null = null): Promise<boolean> {
     return postTo(to, gatewaySays(services, to, origin, text, replyTo));
   }
 
   return {
     wake,
     post: postTo,
-    say: sayTo,
+    say,
     async sideMessage(message) {
       const said = await sideMessage(services, message);
       if (said) await postTo(said.to, said.deliveries);
@@ -129,11 +127,11 @@ export function createDeliver(services: BaseServices): Deliver {
       if (said) await postTo(said.to, said.deliveries);
       return said ? 'posted' : 'unknown message';
     },
-    tellOwners,
-    live: live.show,
+    tellOwners: sender.tellOwners,
+    live: (reply) => onceLong(clock, (first) => showGrowing(reply, first)),
     take(chatId, kind, channel) {
       if (stopping.signal.aborted || draining.signal.aborted || lanes.has(chatId)) return null;
-      if (!limiterOf(channel.name)?.takeLeftOver(chatId, kind, clock.now())) return null;
+      if (!limiters.get(channel.name)?.takeLeftOver(chatId, kind, clock.now())) return null;
       const leave = takeLane(chatId);
       let isSending = false;
       return {
@@ -147,11 +145,17 @@ export function createDeliver(services: BaseServices): Deliver {
       };
     },
     typing(channel, chatId, to, personaId) {
-      const mayShow = () => limiterOf(channel.name)?.takeLeftOver(chatId, to.kind, clock.now()) === true;
-      return keepTyping(services, () => channel.setTyping?.(to, personaId), mayShow);
+      const mayShow = () => limiters.get(channel.name)?.takeLeftOver(chatId, to.kind, clock.now()) === true;
+      return keepTyping(clock, () => channel.setTyping?.(to, personaId), mayShow);
     },
-    idle: (channel) =>
-      idle.until(() => live.isIdle(channel) && [...lanes.keys()].every((id) => channelOf(id) !== channel)),
+    idle(channel) {
+      const isElsewhere = (each: { channel: string }) => each.channel !== channel;
+      return idle.until(
+        () =>
+          [...sender.changes.values()].every(isElsewhere) &&
+          [...lanes.keys()].every((id) => channelOf(id) !== channel),
+      );
+    },
     drain() {
       draining.abort();
       return idle.until(isIdle);
@@ -164,12 +168,32 @@ export function createDeliver(services: BaseServices): Deliver {
   };
 }
 
+/** Shows a reply, from its `first` words on, once it takes long. */
+function onceLong(clock: Clock, show: (first: string) => LiveReply): LiveReply {
+  let latest = '';
+  let isOver = false;
+  let shown: LiveReply | null = null;
+  let cancel: (() => void) | null = null;
+  return {
+    tell(text) {
+      const written = text.trim();
+      if (isOver || written === '') return;
+      latest = written;
+      shown?.tell(latest);
+      cancel ??= clock.after(LIVE_AFTER_MS, () => {
+        shown = show(latest);
+      });
+    },
+    end() {
+      isOver = true;
+      cancel?.();
+      shown?.end();
+    },
+  };
+}
+
 /** Shows a typing indicator until the returned function is called. */
-function keepTyping(
-  { clock }: BaseServices,
-  show: () => Promise<void> | undefined,
-  mayShow: () => boolean,
-): () => void {
+function keepTyping(clock: Clock, show: () => Promise<void> | undefined, mayShow: () => boolean): () => void {
   let over = false;
   let cancel = clock.after(TYPING_AFTER_MS, showAgain);
   async function showAgain(): Promise<void> {

@@ -1,22 +1,19 @@
 /**
- * Step 6 of the route: the line under a reply about what the persona saved during the answer (`memory.announce`). It is in the sent
- * message but never in the transcript, so that no model imitates it. Replying `undo` to that message reverts the change.
+ * Step 6 of the route: the line under a reply about what the persona saved during the answer (`memory.announce`). It is in
+ * the sent message but never in the transcript, so that no model imitates it. Replying `undo` to it reverts the change.
  */
-
 import type { Part } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
 import { changedLines, netChanges, type Version } from '../../core/memory.js';
 import type { StoredTurn } from '../../core/store.js';
+import { withoutBullet } from '../quoting.js';
 import type { BaseServices } from '../services.js';
 
-/** `quiet`: maximum length of each line and of the whole. */
-const LINE_CHARS = 80;
-const QUIET_CHARS = 160;
-/** `full`: maximum length of each line and of the whole, which must fit with escapes into Discord's 2,000 characters. */
-const FULL_LINE_CHARS = 120;
-const FULL_CHARS = 400;
+/** Maximum length of each line and of the whole; `full` must fit with escapes into Discord's 2,000 characters. */
+const QUIET = { line: 80, all: 160 };
+const FULL = { line: 120, all: 400 };
 const MOST_VERSIONS = 100;
 
 /** The line of a turn that called tools; null if nothing was saved or the chat does not show it. */
@@ -56,44 +53,42 @@ function quietly(saved: Version[]): string | null {
   const went = worded(changes.flatMap(({ went }) => went));
   const [verb, lines] = came.length > 0 ? ['remembered', came] : ['no longer remembered', went];
   if (lines.length === 0) return null;
-  const shown: string[] = [];
-  let chars = 0;
-  for (const line of lines) {
-    const short = shortened(line, LINE_CHARS);
-    if (shown.length > 0 && chars + short.length > QUIET_CHARS) break;
-    chars += short.length;
-    shown.push(short);
-  }
+  const [first = '', ...others] = lines.map((line) => shortened(line, QUIET.line));
+  // The first line is shown in any case.
+  const shown = [first, ...fitting(others, QUIET.all - first.length, 0)];
   const rest = lines.length > shown.length ? ` (+${lines.length - shown.length})` : '';
   return `— ${verb}: ${shown.join('; ')}${rest}`;
 }
 
 /** Each file with its added and removed lines. */
 function inFull(saved: Version[]): string | null {
-  const lines: string[] = [];
-  for (const { file, tier, before, after } of saved) {
+  const lines = saved.flatMap(({ file, tier, before, after }) => {
     const { came, went } = changedLines(before, after);
     const changed = [...worded(came).map((line) => `+ ${line}`), ...worded(went).map((line) => `− ${line}`)];
-    if (changed.length > 0) lines.push(`— ${file}${tier === null ? '' : `, tier ${tier}`}`, ...changed);
-  }
+    return changed.length === 0 ? [] : [`— ${file}${tier === null ? '' : `, tier ${tier}`}`, ...changed];
+  });
   if (lines.length === 0) return null;
-  const shown: string[] = [];
+  const short = lines.map((line) => shortened(line, FULL.line));
+  const shown = fitting(short, FULL.all, 1);
+  if (lines.length > shown.length) shown.push(`(+${lines.length - shown.length})`);
+  return shown.join('\n');
+}
+
+/** The first lines within this many characters. `gap`: characters between two. */
+function fitting(lines: string[], most: number, gap: number): string[] {
   let chars = 0;
-  for (const line of lines) {
-    const short = shortened(line, FULL_LINE_CHARS);
-    chars += short.length + 1;
-    if (chars > FULL_CHARS) break;
-    shown.push(short);
-  }
-  const rest = lines.length > shown.length ? [`(+${lines.length - shown.length})`] : [];
-  return [...shown, ...rest].join('\n');
+  const end = lines.findIndex((line) => {
+    chars += line.length + gap;
+    return chars > most;
+  });
+  return end < 0 ? lines : lines.slice(0, end);
 }
 
 /** Without list markers, and without lines that are only headings. */
 function worded(lines: string[]): string[] {
   return lines
     .filter((line) => !/^#{1,6}\s/.test(line))
-    .map((line) => line.replace(/^(?:[-*+]|\d{1,9}[.)])\s+/, '').replaceAll(/\s+/g, ' '))
+    .map((line) => withoutBullet(line).replaceAll(/\s+/g, ' '))
     .filter((line) => line !== '');
 }
 
@@ -106,13 +101,8 @@ export function withNote(parts: Part[], note: string): Part[] {
   const last = parts.at(-1) ?? { text: '', marks: [] };
   const gap = last.text === '' ? '' : '\n\n';
   const at = last.text.length + gap.length;
-  const noted: Part = {
-    ...last,
-    text: last.text + gap + note,
-    marks: [...last.marks, { kind: 'italic', offset: at, length: note.length }],
-    note: at,
-  };
-  return [...parts.slice(0, -1), noted];
+  const marks = [...last.marks, { kind: 'italic' as const, offset: at, length: note.length }];
+  return [...parts.slice(0, -1), { ...last, text: last.text + gap + note, marks, note: at }];
 }
 
 /** Characters to keep free for it in a part. */

@@ -1,15 +1,15 @@
 /**
- * Step 7 of the route: messages outside a turn's reply also go through the outbox: a persona's message or reaction through a tool,
- * and the gateway's own words. Posting is idempotent.
+ * Step 7 of the route: messages outside a turn's reply also go through the outbox: a persona's message or reaction through
+ * a tool, and the gateway's own words. Posting is idempotent.
  */
 import type { Delivery, Greeting, NewDelivery } from '../../core/channel.js';
 import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
-import type { Reaction, SideMessage, ToolsFor } from '../../core/tool.js';
+import type { Reaction, SideMessage, ToolSet } from '../../core/tool.js';
 import { isOfPerson } from '../../core/transcript.js';
 import { ownerChats } from '../access.js';
 import { appearanceOf } from '../participants.js';
-import type { BaseServices, ChatPlace, Deliver } from '../services.js';
+import type { BaseServices, ChatPlace, Deliver, Services } from '../services.js';
 import { deliveriesOf } from './reply.js';
 
 const HOUR_MS = 3_600_000;
@@ -37,16 +37,12 @@ export function gatewaySays(
   { chat }: ChatPlace,
   origin: string,
   text: string,
-  replyTo: string | null = null,
+  replyTo: string | null,
 ): NewDelivery[] {
   const channel = channels.get(chat.channel);
-  const from = {
-    origin,
-    personaId: null,
-    speaker: 'coterie',
-    replyTo: chat.kind === 'group' ? replyTo : null,
-  };
-  return channel ? deliveriesOf(channel, text, from) : [];
+  if (!channel) return [];
+  const answered = chat.kind === 'group' ? replyTo : null;
+  return deliveriesOf(channel, text, { origin, personaId: null, speaker: 'coterie', replyTo: answered });
 }
 
 /** A persona's message through a tool; null if the chat is not known here. */
@@ -72,10 +68,9 @@ export async function sideMessage(
 
 /** A persona's reaction through a tool; null if the message or the chat is not known. */
 export async function reaction(
-  services: BaseServices,
+  { store, personas, settings }: BaseServices,
   { room, personaId, turnId, key, messageId, emoji }: Reaction,
 ): Promise<{ to: ChatPlace; deliveries: NewDelivery[] } | null> {
-  const { store, personas, settings } = services;
   const { chatId, threadId } = roomParts(room);
   const chat = await store.chat(chatId);
   if (chat === null) return null;
@@ -89,20 +84,15 @@ export async function reaction(
         );
   const platformMessageId = message && isOfPerson(message) ? message.platformMessageId : null;
   if (platformMessageId === null) return null;
-  const delivery = {
-    origin: `tool:${turnId}:${key}`,
-    personaId,
-    speaker: personaName(await personas.list(chatId), personaId),
-    part: 0,
-    body: { text: '', marks: [], reaction: { platformMessageId, emoji } },
-    replyTo: null,
-  };
+  const speaker = personaName(await personas.list(chatId), personaId);
+  const body = { text: '', marks: [], reaction: { platformMessageId, emoji } };
+  const delivery = { origin: `tool:${turnId}:${key}`, personaId, speaker, part: 0, body, replyTo: null };
   return { to: { chat, threadId }, deliveries: [delivery] };
 }
 
 /**
- * Posts a notice before an entry that has waited too long, once per text. True if the notice goes first. Voice notes and reactions
- * follow a text, which has its own notice.
+ * Posts a notice before an entry that has waited too long, once per text. True if the notice goes first. Voice notes and
+ * reactions follow a text, which has its own notice.
  */
 export async function postLateNotice(
   { store, settings, clock }: BaseServices,
@@ -119,23 +109,15 @@ export async function postLateNotice(
 
 const MOST_NAMED = 40;
 
-/** Wraps `toolsFor` to tell owners which tools are left out. */
-export function toolsTelling(toolsFor: ToolsFor, { tellOwners }: Deliver): ToolsFor {
-  return (turn) => {
-    const set = toolsFor(turn);
-    if (set.leftOut !== undefined)
-      void tellOwners({ key: 'tools left out', text: wordsOf(set.leftOut, set.tools.length) });
-    return set;
-  };
-}
-
-function wordsOf(names: readonly string[], offered: number): string {
+/** Tells owners which tools a request does not offer, if there are any. */
+export function tellLeftOut({ deliver }: Services, { leftOut: names, tools }: ToolSet): void {
+  if (names === undefined) return;
   const named = names.slice(0, MOST_NAMED).map((name) => `\`${name}\``);
   const more = names.length > named.length ? ` and ${names.length - named.length} more` : '';
-  return (
-    `There are more tools than the ${offered} that one request to a model offers (tools.max_offered), so personas do not have ${named.join(', ')}${more}. ` +
-    'List under mcp.servers.NAME.tools those that are needed; `doctor` names all that are left out.'
-  );
+  const text =
+    `There are more tools than the ${tools.length} that one request to a model offers (tools.max_offered), so personas do not have ${named.join(', ')}${more}. ` +
+    'List under mcp.servers.NAME.tools those that are needed; `doctor` names all that are left out.';
+  void deliver.tellOwners({ key: 'tools left out', text });
 }
 
 /** Tells owners each notice once. Never rejects. */

@@ -1,9 +1,7 @@
 /**
- * Steps 5 to 7 of the route: turns a persona's words into deliveries for its channel, with parts, reply reference and appearance.
- * Used for final replies, replies still being written, and side messages. Pure.
+ * Steps 5 to 7 of the route: turns a persona's words into deliveries for its channel, with parts, reply reference and
+ * appearance. The same for final replies, replies still being written, and side messages. Pure.
  */
-
-import type { Offer, OfferedOption } from '../../core/access.js';
 import type { Appearance, Channel, NewDelivery, OutgoingFile, Part, Recipient } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { cutAt } from '../../core/cut.js';
@@ -35,36 +33,43 @@ export interface ReplyInfo {
   note: string | null;
 }
 
-/** A reply's deliveries: the same function while it is written and when it is final. */
-export function replyOf(channel: Channel, ask: ReplyInfo, text: string): NewDelivery[] {
-  const said = ask.lateByHours === null ? text : `${lateNotice(ask.lateByHours)}\n\n${text}`;
-  const from = { origin: `turn:${ask.turnId}`, ...speaking(channel, ask) };
-  if (ask.note === null) return deliveriesOf(channel, said, from);
-  const spare = spareFor(ask.appearance) + roomForNote(ask.note);
-  return entriesOf(withNote(partsOf(channel, said, spare), ask.note), from);
+type Speaking = Omit<NewDelivery, 'part' | 'body'>;
+
+export function replyOf(channel: Channel, info: ReplyInfo, text: string): NewDelivery[] {
+  const { lateByHours, note, appearance } = info;
+  const late =
+    lateByHours === null
+      ? ''
+      : `_This answer is late: I was away for a while, and your message waited ${lateByHours} hours._\n\n`;
+  const from = speaking(channel, info, `turn:${info.turnId}`);
+  if (note === null) return deliveriesOf(channel, late + text, from);
+  return entriesOf(
+    withNote(partsOf(channel, late + text, spareFor(appearance) + roomForNote(note)), note),
+    from,
+  );
 }
 
 /**
- * Files that belong to a reply, after its words or alone. They have their own origin, because parts of the words may have been
- * shown while they were written, and these never were.
+ * Files that belong to a reply, after its words or alone. They have their own origin, because parts of the words may have
+ * been shown while they were written, and these never were.
  */
 export function filesOfReply(
   channel: Channel,
-  ask: ReplyInfo,
+  info: ReplyInfo,
   files: OutgoingFile[],
-  words: readonly NewDelivery[],
+  isAlone: boolean,
 ): NewDelivery[] {
-  const from = { origin: `tool:${ask.turnId}:made`, ...speaking(channel, ask) };
-  const parts = files.map((file) => ({ text: '', marks: [], file }));
-  return entriesOf(parts, words.length === 0 ? from : { ...from, replyTo: null });
+  const from = speaking(channel, info, `tool:${info.turnId}:made`);
+  return entriesOf(files.map(asPart), isAlone ? from : { ...from, replyTo: null });
 }
 
-function speaking(channel: Channel, { personaId, speaker, kind, batch, appearance }: ReplyInfo) {
+function speaking(channel: Channel, info: ReplyInfo, origin: string): Speaking {
+  const { personaId, speaker, kind, batch, appearance } = info;
+  // The last message by a person; a persona's may consist of several platform messages.
+  const answered = batch.findLast(({ author }) => author.kind === 'person')?.platformMessageId ?? null;
   // In a direct chat, a reply reference would be noise. A native command waits for its answer everywhere.
-  const answered = asked(batch);
   const isWaiting = answered !== null && channel.awaitsAnswer?.(answered) === true;
-  const replyTo = kind === 'group' || isWaiting ? answered : null;
-  return { personaId, speaker, replyTo, ...(appearance === undefined ? {} : { appearance }) };
+  return { origin, personaId, speaker, replyTo: kind === 'group' || isWaiting ? answered : null, appearance };
 }
 
 /** Recipient of a room's replies and typing indicators. */
@@ -76,38 +81,32 @@ export function recipientIn({ address, kind }: ChatRecord, room: RoomId): Recipi
 export function deliveriesOf(
   channel: Channel,
   markdown: string,
-  from: Omit<NewDelivery, 'part' | 'body'>,
+  from: Speaking,
   files: OutgoingFile[] = [],
 ): NewDelivery[] {
-  const sent = files.map((file) => ({ text: '', marks: [], file }));
-  return entriesOf([...partsOf(channel, markdown, spareFor(from.appearance)), ...sent], from);
+  return entriesOf([...partsOf(channel, markdown, spareFor(from.appearance)), ...files.map(asPart)], from);
 }
 
-function entriesOf(parts: Part[], from: Omit<NewDelivery, 'part' | 'body'>): NewDelivery[] {
+function asPart(file: OutgoingFile): Part {
+  return { text: '', marks: [], file };
+}
+
+function entriesOf(parts: Part[], from: Speaking): NewDelivery[] {
   return parts.map((body, part) => ({ ...from, part, body, replyTo: part === 0 ? from.replyTo : null }));
 }
 
 /**
- * Space for the speaker's name, which a channel that cannot show an appearance puts on a line before the text. Always reserved, so
- * that the split does not depend on the channel.
+ * Space for the speaker's name, which a channel that cannot show an appearance puts on a line before the text. Always
+ * reserved, so that the split does not depend on the channel.
  */
 function spareFor(appearance: Appearance | undefined): number {
   return appearance === undefined ? 0 : appearance.name.length + 1;
 }
 
-/** The last message by a person; a persona's may consist of several platform messages. */
-function asked(batch: StoredMessage[]): string | null {
-  return batch.findLast(({ author }) => author.kind === 'person')?.platformMessageId ?? null;
-}
-
-function lateNotice(hours: number): string {
-  return `_This answer is late: I was away for a while, and your message waited ${hours} hours._`;
-}
-
 /**
- * Splits a text into parts its channel can show, keeping `spare` characters free in each. The number is limited to what people read
- * and a chat's rate limit allows: five hundred messages would block a group for half an hour. For a longer text only the beginning
- * is composed and sent, also for the live view, with a note that there is more.
+ * Splits a text into parts its channel can show, keeping `spare` characters free in each. The number is limited to what
+ * people read and a chat's rate limit allows: five hundred messages would block a group for half an hour. Of a longer text
+ * only the beginning is composed and sent, also for the live view, with a note that there is more.
  */
 export function partsOf(channel: { compose: Channel['compose'] }, markdown: string, spare: number): Part[] {
   const parts = channel.compose(isLong(markdown) ? beginningOf(markdown) : markdown, spare);
@@ -125,33 +124,4 @@ function beginningOf(markdown: string): string {
   const tail = most.slice(-LOOK_BACK);
   const at = ['\n\n', '\n'].map((end) => tail.lastIndexOf(end)).find((found) => found >= 0);
   return at === undefined ? most : most.slice(0, most.length - tail.length + at);
-}
-
-/**
- * Without buttons, the text explains how to answer. A number alone may mean something else, so an offer that anybody with the right
- * can decide also asks for its code.
- */
-export function withNumbers(channel: Channel, markdown: string, { options, senderId }: Offer): string {
-  if (channel.buttons) return markdown;
-  const code = senderId === null && options[0] ? codeOf(options[0]) : '';
-  const numbered = options.map(({ label }, n) => `${n + 1} ${label}`).join('\n');
-  const how = code ? `Answer with a number and the code: \`1 ${code}\`.` : 'Answer with a number.';
-  return `${markdown}\n\n${numbered}\n\n${how}`;
-}
-
-/** The last word of a command's argument, which identifies it among others of its kind. */
-export function codeOf({ command }: OfferedOption): string {
-  return command?.argument.split(' ').at(-1) ?? '';
-}
-
-/** On a channel with buttons, they are attached to the last message that is not a file. */
-export function withButtons(
-  channel: Channel,
-  deliveries: NewDelivery[],
-  { key, options }: Offer,
-): NewDelivery[] {
-  if (!channel.buttons) return deliveries;
-  const choices = options.map(({ label }, n) => ({ label, value: `${key}.${n}` }));
-  const last = deliveries.findLast(({ body }) => body.file === undefined);
-  return deliveries.map((each) => (each === last ? { ...each, body: { ...each.body, choices } } : each));
 }

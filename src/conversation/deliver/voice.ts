@@ -8,35 +8,27 @@ import { once } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { Speech } from '../../core/media.js';
 import type { Persona } from '../../core/persona.js';
-import type { StoredTurn } from '../../core/store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { BaseServices } from '../services.js';
 import { isLong } from './reply.js';
 
-/** The reply's turn, and the messages it answers. */
-interface Replying {
-  chat: ChatRecord;
-  channel: Channel;
-  personas: readonly Persona[];
-  turn: StoredTurn;
-  batch: readonly StoredMessage[];
-}
-
 /** The voice note after a reply's text, if the reply is spoken. For channels that accept voice notes. */
 export function spokenReply(
   speech: Speech,
-  { chat, channel, personas, turn, batch }: Replying,
+  channel: Channel,
+  chat: ChatRecord,
+  turnId: string,
+  persona: Persona | undefined,
+  batch: readonly StoredMessage[],
   text: string,
   [first]: readonly NewDelivery[],
 ): NewDelivery[] {
-  if (!first || !isSpoken(chat, batch, speech)) return [];
-  if (isLong(text)) return [];
+  if (!first || !isSpoken(chat, batch, speech) || isLong(text)) return [];
   const words = wordsToSpeak(channel.compose(text), speech.maxCharacters);
   if (words === null) return [];
-  const voice = personas.find(({ id }) => id === turn.personaId)?.voice ?? speech.voice;
-  const body = { text: '', marks: [], speech: { text: words, voice } };
+  const body = { text: '', marks: [], speech: { text: words, voice: persona?.voice ?? speech.voice } };
   // Its own origin, because parts of the text may have been shown while they were written, and the note never was.
-  return [{ ...first, origin: `tool:${turn.id}:voice`, part: 0, body, replyTo: null }];
+  return [{ ...first, origin: `tool:${turnId}:voice`, part: 0, body, replyTo: null }];
 }
 
 /** The entry with its file; null if it was dropped or the sender is draining. Entries without speech are returned unchanged. */
@@ -57,10 +49,8 @@ export async function withVoiceNote(
     // During a stop it stays in the outbox for the next start.
     if (signal.aborted) return null;
     const reason = describe(error);
-    log.warn(
-      { chat: delivery.chatId, delivery: delivery.id, reason },
-      'a reply could not be spoken; it stays as text',
-    );
+    const fields = { chat: delivery.chatId, delivery: delivery.id, reason };
+    log.warn(fields, 'a reply could not be spoken; it stays as text');
     metrics.count('voice_notes_total', { outcome: 'failed' });
     await store.giveUp(delivery.id, 'dropped', reason, clock.now());
     // An earlier try may have left a file.
@@ -84,11 +74,8 @@ function keyOf({ origin, personaId, part }: Delivery): string {
 /** The chat's own setting takes precedence; otherwise replies to voice notes are spoken if that is configured. */
 function isSpoken({ voice }: ChatRecord, batch: readonly StoredMessage[], { whenSpokenTo }: Speech): boolean {
   if (voice !== undefined) return voice === 'on';
-  return whenSpokenTo && batch.some(isVoiceNote);
-}
-
-function isVoiceNote({ attachments = [] }: StoredMessage): boolean {
-  return attachments.some(({ kind, ofReply }) => kind === 'voice' && !ofReply);
+  const files = batch.flatMap(({ attachments = [] }) => attachments);
+  return whenSpokenTo && files.some(({ kind, ofReply }) => kind === 'voice' && !ofReply);
 }
 
 /** The words of a reply to be spoken; null if there are none or more than `most` characters. */

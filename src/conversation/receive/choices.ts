@@ -1,52 +1,52 @@
 /** Step 1 of the route: choices among offered options, by a button or, where there are none, by a message with the number. */
 import type { Offer, OfferedOption } from '../../core/access.js';
-import { type ChatId, roomId } from '../../core/ids.js';
+import { roomId } from '../../core/ids.js';
 import type { InboundChoice, InboundMessage } from '../../core/message.js';
-import type { ReceiptOf } from '../../core/receipt.js';
+import type { ReceiptOf, ReceiptOrigin } from '../../core/receipt.js';
 import { checkAccess } from '../access.js';
 import { commandCalled } from '../commands/list.js';
 import { numberIn } from '../commands/parse.js';
-import { codeOf } from '../deliver/reply.js';
+import { codeOf } from '../deliver/offers.js';
 import { type Actor, rightsOf } from '../rights.js';
 import type { Services } from '../services.js';
 import { refusalOf } from './commands.js';
 
-/** A button was pressed. People who may not talk here were offered nothing. */
+/** A button was pressed. null if it is not theirs: people who may not talk here were offered nothing. */
 export async function choiceReceipt(
   services: Services,
   channel: string,
   press: InboundChoice,
   now: number,
-): Promise<ReceiptOf<'choice'> | 'not yours'> {
+): Promise<ReceiptOf<'choice'> | null> {
   const { entry, chatId, senderId } = await checkAccess(services, channel, press);
-  if (entry !== 'enter') return 'not yours';
+  if (entry !== 'enter') return null;
   const { chat, platformMessageId, value } = press;
-  const sender = senderOf(press, senderId);
+  const { name, administrator } = press.sender;
+  const sender = { id: senderId, name, administrator };
   const offer = await services.store.offer(value.replace(/\.\d+$/, ''), now);
   const option = offer?.options[Number(/(?<!\d)\d+$/.exec(value)?.[0])];
   const actor = { chat: { ...chat, id: chatId }, channel, sender };
-  if (offer && option && !(await mayTake(services, actor, offer, [option]))) return 'not yours';
+  if (offer && option && !(await mayTake(services, actor, offer, [option]))) return null;
   return { kind: 'choice', chat: { id: chatId, address: chat.address }, platformMessageId, sender, value };
 }
 
 /**
- * Without buttons: the choice that a message makes, or the keys of the offers that it ends by being something else, so that a later
- * number is only a number. null if nothing was offered.
+ * Without buttons: the choice that a message makes, or the keys of the offers that it ends by being something else, so that a
+ * later number is only a number. null if nothing was offered.
  */
 export async function chosenInWords(
   services: Services,
   channel: string,
   message: InboundMessage,
-  chatId: ChatId,
-  senderId: ChatId,
+  { chat, threadId, platformMessageId, dedupeKey, sender: by }: ReceiptOrigin,
   now: number,
   ended: Set<number | string>,
 ): Promise<ReceiptOf<'choice'> | { endsOffers: string[] } | null> {
-  const { chat, threadId, platformMessageId, dedupeKey } = message;
-  const sender = senderOf(message, senderId);
-  const actor = { chat: { ...chat, id: chatId }, channel, sender };
+  const { id, name, administrator } = by;
+  const sender = { id, name, administrator };
+  const actor = { chat, channel, sender };
   const offers: Offer[] = [];
-  for (const each of await services.store.offers({ room: roomId(chatId, threadId), senderId, now })) {
+  for (const each of await services.store.offers({ room: roomId(chat.id, threadId), senderId: id, now })) {
     if (!ended.has(each.key) && (await mayTake(services, actor, each, each.options))) offers.push(each);
   }
   const taken = takenOf(offers, message);
@@ -56,26 +56,15 @@ export async function chosenInWords(
     return keys.length === 0 ? null : { endsOffers: keys };
   }
   ended.add(taken.offer.key);
-  return {
-    kind: 'choice',
-    chat: { id: chatId, address: chat.address },
-    platformMessageId,
-    sender,
-    value: `${taken.offer.key}.${taken.number - 1}`,
-    ...(dedupeKey === undefined ? {} : { dedupeKey }),
-  };
-}
-
-function senderOf(
-  { sender }: InboundMessage | InboundChoice,
-  id: ChatId,
-): Actor['sender'] & { name: string } {
-  return { id, name: sender.name, administrator: sender.administrator };
+  const value = `${taken.offer.key}.${taken.number - 1}`;
+  const choice = { kind: 'choice' as const, platformMessageId, sender, value };
+  const place = { id: chat.id, address: chat.address };
+  return { ...choice, chat: place, ...(dedupeKey !== undefined && { dedupeKey }) };
 }
 
 /**
- * The newest personal offer is taken by its number alone, an offer to anybody with the right only with its code as well. A picture
- * captioned with a number is no answer, nor is a forward.
+ * The newest personal offer is taken by its number alone, an offer to anybody with the right only with its code as well. A
+ * picture captioned with a number is no answer, nor is a forward.
  */
 function takenOf(
   offers: readonly Offer[],
@@ -107,9 +96,8 @@ async function mayTake(
   if (senderId !== null) return true;
   const rights = await rightsOf(services, actor);
   for (const { command } of options) {
-    const found = command === null ? undefined : commandCalled(command.name);
-    if (command === null || found === undefined) continue;
-    if ((await refusalOf(found, command.argument, actor.chat.kind, rights)) === null) return true;
+    const found = command && commandCalled(command.name);
+    if (found && (await refusalOf(found, command.argument, actor.chat.kind, rights)) === null) return true;
   }
   return false;
 }

@@ -2,35 +2,25 @@
  * Commands, beside the route: run at once, in order within a room, without debounce or lease, once per message id. A hung turn
  * cannot delay them, and they can end it. A failed command does not block the next: it stays stored and is retried.
  */
-import { createHash } from 'node:crypto';
 import type { Offer } from '../../core/access.js';
 import type { Channel, NewDelivery } from '../../core/channel.js';
-import { describe, sentenceOf } from '../../core/errors.js';
+import { sentenceOf } from '../../core/errors.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
-import { backoff, mayTry } from '../../core/retry.js';
+import { mayTry } from '../../core/retry.js';
 import type { CommandEffect } from '../../core/store.js';
 import { type ChatCommand, type CommandAnswer, NOT_CHECKED } from '../commands/command.js';
 import { COMMANDS, commandCalled } from '../commands/list.js';
-import { deliveriesOf, withButtons, withNumbers } from '../deliver/reply.js';
+import { withButtons, withNumbers } from '../deliver/offers.js';
+import { deliveriesOf } from '../deliver/reply.js';
 import { greetingDeliveries } from '../participants.js';
 import { type Rights, rightsOf } from '../rights.js';
 import type { Scheduler } from '../rooms/scheduler.js';
-import { type BaseServices, forgetCopies, leaseOf, type Services } from '../services.js';
+import { forgetCopies, leaseOf, type Services } from '../services.js';
 
 const RETRY_MS = 1_000;
 const TRIES = 3;
-
-/** Removes the records of a turn that began or ended while the command ran. */
-async function forgetAgain(
-  services: Services,
-  { room, personaId }: CommandEffect & { kind: 'reset' },
-): Promise<void> {
-  await forgetCopies(services, roomParts(room).chatId, personaId).catch((error) => {
-    services.log.error({ err: error, room }, 'records of a reset conversation could not be removed');
-  });
-}
 
 export function createCommandLane(services: Services, scheduler: Scheduler) {
   const { store, clock, log } = services;
@@ -54,11 +44,19 @@ export function createCommandLane(services: Services, scheduler: Scheduler) {
     if (abortedTurn) scheduler.abort(room, abortedTurn);
     // Also abort a run that has not begun a turn yet.
     if (effects.some(({ kind }) => kind === 'suppress' || kind === 'reset')) scheduler.abort(room, null);
-    for (const effect of effects) if (effect.kind === 'reset') await forgetAgain(services, effect);
+    for (const effect of effects)
+      if (effect.kind === 'reset') await forgetAgain(effect.room, effect.personaId);
     services.metrics.count('commands_total', { command: command.name });
     for (const each of [chat.id, ...(answer.wakes ?? [])]) services.deliver.wake(each);
     if (effects.length > 0) scheduler.wake(room, 'settled');
     if (answer.resumes !== undefined) scheduler.wake(answer.resumes, 'settled');
+  }
+
+  /** Removes the records of a turn that began or ended while the command ran. */
+  async function forgetAgain(room: RoomId, personaId: PersonaId): Promise<void> {
+    await forgetCopies(services, roomParts(room).chatId, personaId).catch((error) => {
+      log.error({ err: error, room }, 'records of a reset conversation could not be removed');
+    });
   }
 
   async function insist<T>(act: () => Promise<T>): Promise<T> {
@@ -116,8 +114,9 @@ async function answerTo(
   const { log, clock } = services;
   const { name, chat, crashes } = command;
   const found = commandCalled(name);
+  const fields = { command: name, chat: chat.id };
   if (!mayTry(crashes)) {
-    log.error({ command: name, chat: chat.id }, 'a command ended the process too often; giving up');
+    log.error(fields, 'a command ended the process too often; giving up');
     return { text: sentenceOf(null) };
   }
   if (!found) return { text: `/${name} is not known any more; /help shows what is.` };
@@ -125,7 +124,7 @@ async function answerTo(
     try {
       return await runCommand(services, scheduler, found, await asAddressed(services, found, command));
     } catch (error) {
-      log.error({ err: error, command: name, chat: chat.id }, 'a command failed');
+      log.error({ err: error, ...fields }, 'a command failed');
       if (tries >= TRIES) return { text: sentenceOf(error) };
       await clock.sleep(RETRY_MS);
     }
@@ -133,8 +132,8 @@ async function answerTo(
 }
 
 /**
- * Fills in the persona of a command that names none: the one whose account it was sent to, else the active one. If an operator has
- * removed its PERSONA.md, `default` answers.
+ * Fills in the persona of a command that names none: the one whose account it was sent to, else the active one. If an operator
+ * has removed its PERSONA.md, `default` answers.
  */
 async function asAddressed(
   { personas }: Services,
@@ -157,13 +156,19 @@ async function runCommand(
   found: ChatCommand,
   command: StoredCommand,
 ): Promise<CommandAnswer> {
-  const { chat, argument } = command;
+  const { chat, sender, argument } = command;
   const rights = await rightsOf(services, { ...command, channel: chat.channel });
   const refusal = await refusalOf(found, argument, chat.kind, rights);
   if (refusal !== null) return { text: refusal };
-  await auditCommand(services, found, command);
+  const { name, ownersOnly, changes, audited } = found;
+  if (audited !== null && (ownersOnly || changes(argument))) {
+    const what = `/${name} ${audited?.(argument) ?? ''}`.trim();
+    const entry = { kind: 'command', who: sender.id, where: chat.id, what, word: sender.id } as const;
+    // An owners' command that cannot be entered does not run.
+    await (ownersOnly ? services.audit.record(entry) : services.audit.note(entry));
+  }
   const interruptTurns = () => scheduler.interrupt(chat.id);
-  return found.run({ command, ...rights, interruptTurns }, { ...services, commands: COMMANDS });
+  return found.run({ ...services, command, ...rights, interruptTurns, commands: COMMANDS });
 }
 
 /** The refusal for this sender, as one sentence; null if the command is allowed. */
@@ -180,28 +185,16 @@ export async function refusalOf(
   return permission === 'no' ? 'Only owners and administrators of this group can do that.' : null;
 }
 
-/** Runs before the command. Rejects if an owners' command cannot be entered, so that it does not run. */
-async function auditCommand(
-  { audit }: Services,
-  { name, ownersOnly, changes, audited }: ChatCommand,
-  { argument, chat, sender }: StoredCommand,
-): Promise<void> {
-  if (audited === null || !(ownersOnly || changes(argument))) return;
-  const what = `/${name} ${audited?.(argument) ?? ''}`.trim();
-  const entry = { kind: 'command', who: sender.id, where: chat.id, what, word: sender.id } as const;
-  await (ownersOnly ? audit.record(entry) : audit.note(entry));
-}
-
 function offerOf(
   { newId, clock }: Services,
   { room, chat, sender }: StoredCommand,
   { choices }: CommandAnswer,
 ): Offer | null {
   if (choices === undefined || choices.options.length === 0) return null;
-  const { options, forAnybody, forMs } = choices;
+  const { options, forMs } = choices;
   // Somebody who writes in the group's name presses buttons in their own.
   const isInTheirName = chat.kind === 'direct' || sender.id !== chat.id;
-  const senderId = forAnybody || !isInTheirName ? null : sender.id;
+  const senderId = isInTheirName ? sender.id : null;
   return { key: newId(), room, senderId, options, until: clock.now() + forMs };
 }
 
@@ -230,53 +223,4 @@ async function deliveriesFor(
   if (!appears) return answer;
   const { chat: changed, persona, greeting } = appears;
   return [...answer, ...greetingDeliveries(channel, changed, persona, all, origin, greeting.text)];
-}
-
-const FIRST_RETRY_MS = 5_000;
-const LONGEST_RETRY_MS = 600_000;
-
-/** Setting with the reason why a channel's command menu could not be set, for `doctor`; empty if it is set. */
-export function refusalKey(channel: string): string {
-  return `${channel}.commands.refused`;
-}
-
-/** Registers changed commands in each platform's menu, with retries. Returns at once, with a function that stops it. */
-export function announceCommands({ channels, store, clock, log }: BaseServices): () => Promise<void> {
-  const over = new AbortController();
-  const commands = COMMANDS.map(({ name, aliases, description, verbs }) => ({
-    name,
-    aliases,
-    description,
-    ...(verbs === undefined ? {} : { verbs }),
-  }));
-  const digest = createHash('sha256').update(JSON.stringify(commands)).digest('hex');
-
-  async function announce(channel: Channel): Promise<void> {
-    const key = `${channel.name}.commands`;
-    if (!channel.announceCommands || (await store.setting(key)) === digest) return;
-    await channel.announceCommands(commands);
-    await store.setSetting(key, digest);
-    await store.setSetting(refusalKey(channel.name), '');
-  }
-
-  async function insist(channel: Channel): Promise<void> {
-    for (let tries = 1; !over.signal.aborted; tries++) {
-      try {
-        return await announce(channel);
-      } catch (error) {
-        const fields = { err: error, channel: channel.name };
-        log[tries === 1 ? 'warn' : 'debug'](fields, 'the command menu could not be set; retrying');
-        await store.setSetting(refusalKey(channel.name), describe(error)).catch(() => {
-          log.debug({ channel: channel.name }, 'the reason could not be stored for doctor');
-        });
-        await clock.sleep(backoff(tries, FIRST_RETRY_MS, LONGEST_RETRY_MS), over.signal);
-      }
-    }
-  }
-
-  const announcing = [...channels.values()].map(insist);
-  return async () => {
-    over.abort();
-    await Promise.all(announcing);
-  };
 }

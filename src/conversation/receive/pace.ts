@@ -1,8 +1,8 @@
 /**
  * Step 1 of the route: the rate limit per person (`limits.messages_per_minute`) over all chats of a channel, in memory only.
- * Messages beyond it are stored as heard but not answered; the person is told once, until a minute has passed without another one.
- * Commands and owners are not counted; in a group where the bot must be called, only messages that may call it are. An album counts
- * as one message, an edit as none.
+ * Messages beyond it are stored as heard but not answered; the person is told once, until a minute has passed without another
+ * one. Commands and owners are not counted; in a group where the bot must be called, only messages that may call it are. An
+ * album counts as one message, an edit as none.
  */
 import { LRUCache } from 'lru-cache';
 import type { ChatId } from '../../core/ids.js';
@@ -11,27 +11,29 @@ import { type AccessCheck, isOwner } from '../access.js';
 import { calledOf, fold } from '../rooms/names.js';
 import type { Services } from '../services.js';
 
-export interface Pace {
-  /** Counts a message; everything with the same `id` counts as one. */
-  count(personId: ChatId, id: string, at: number): 'in time' | 'too much' | 'too much, for the first time';
-}
-
 const MINUTE_MS = 60_000;
 const MOST_PEOPLE = 10_000;
 
 const SENTENCE =
   'That is more than I may answer in one minute. I hear what you write until then, but do not answer it.';
 
+/** The messages of a person's last minute with their times, and the last one over the limit. */
+interface Minute {
+  taken: Map<string, number>;
+  refused: { id: string; at: number } | null;
+}
+
+export type Pace = NonNullable<ReturnType<typeof createPace>>;
+
 /** `most`: null without a limit. */
-export function createPace(most: number | null): Pace | null {
+export function createPace(most: number | null) {
   if (most === null) return null;
-  /** By person: the messages of the last minute with their times, and the last one over the limit. */
-  const people = new LRUCache<
-    ChatId,
-    { taken: Map<string, number>; refused: { id: string; at: number } | null }
-  >({ max: MOST_PEOPLE });
+  const people = new LRUCache<ChatId, Minute>({ max: MOST_PEOPLE });
+  // A clock may be set back.
+  const isWithin = (then: number, at: number) => Math.abs(at - then) < MINUTE_MS;
   return {
-    count(personId, id, at) {
+    /** Counts a message; everything with the same `id` counts as one. */
+    count(personId: ChatId, id: string, at: number): 'in time' | 'too much' | 'too much, for the first time' {
       const minute = people.get(personId) ?? { taken: new Map<string, number>(), refused: null };
       people.set(personId, minute);
       const { taken, refused } = minute;
@@ -46,11 +48,6 @@ export function createPace(most: number | null): Pace | null {
       return refused && isWithin(refused.at, at) ? 'too much' : 'too much, for the first time';
     },
   };
-}
-
-/** A clock may be set back. */
-function isWithin(then: number, at: number): boolean {
-  return Math.abs(at - then) < MINUTE_MS;
 }
 
 /** Whether a message is only heard, not answered. Tells the person once. */
@@ -86,11 +83,7 @@ async function mayCallUs(
 ): Promise<boolean> {
   if (chat.kind === 'direct' || !rulesFor(channel).requireMention) return true;
   if (mentionsBot || replyTo?.ours || addresses.length > 0 || media.mayAddress(attachments)) return true;
-  const here = await personas.list(chatId);
-  const names = [
-    ...here.flatMap((persona) => calledOf(persona).names),
-    ...(channels.get(channel)?.names?.() ?? []),
-  ];
+  const here = (await personas.list(chatId)).flatMap((persona) => calledOf(persona).names);
   const words = fold(text);
-  return names.some((name) => words.includes(fold(name)));
+  return [...here, ...(channels.get(channel)?.names?.() ?? [])].some((name) => words.includes(fold(name)));
 }

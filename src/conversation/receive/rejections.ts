@@ -9,7 +9,7 @@ import { type ChatId, channelOf, platformId } from '../../core/ids.js';
 import type { InboundMessage } from '../../core/message.js';
 import { type AccessCheck, ownerChats } from '../access.js';
 import { NAME_CHARS, pairing } from '../commands/owners.js';
-import { withButtons, withNumbers } from '../deliver/reply.js';
+import { withButtons, withNumbers } from '../deliver/offers.js';
 import { oneLine, code as quoted } from '../quoting.js';
 import type { BaseServices, ChatPlace, Services } from '../services.js';
 
@@ -27,33 +27,19 @@ const AT_ONCE = 10;
 
 const WHY = { pair: 'unknown sender', unlisted: 'unlisted group', 'stay-out': 'closed' } as const;
 
-/** Log lines about rejections. */
-export interface RejectionLog {
-  /** An unknown sender got no code because the channel's limit is reached. Nothing about them is kept. */
-  noCode(channel: string, sender: ChatId): void;
-  /** Somebody may not talk here and is told nothing. Named once per sender. */
-  keptOut(channel: string, chat: ChatId, sender: ChatId, name: string): void;
-  /** A group that is not listed waits for approval. */
-  groupWaits(channel: string, chat: ChatId, title: string): void;
-  /** Logs the pending counts and stops counting. */
-  stop(): void;
-}
+/** Logs ids that were only counted. */
+type Sum = (ids: ChatId[], count: string) => void;
 
-/** Logs the senders or chats that were only counted, and starts counting anew. */
-function logCount(counted: Set<ChatId>, sum: (ids: ChatId[], count: string) => void): void {
-  const count = counted.size < MOST_KNOWN ? String(counted.size) : `${MOST_KNOWN} or more`;
-  if (counted.size > 0) sum([...counted].slice(0, MOST_NAMED), count);
-  counted.clear();
-}
+export type RejectionLog = ReturnType<typeof createRejectionLog>;
 
-export function createRejectionLog({ clock, log }: BaseServices): RejectionLog {
+export function createRejectionLog({ clock, log }: BaseServices) {
   const keptOutBefore = new LRUCache<ChatId, true>({ max: MOST_KNOWN });
   /** By kind and channel. Each ends after a minute in which nothing was counted. */
   const tallies = new Map<string, { spare: number; counted: Set<ChatId>; end(): void }>();
   let stopped = false;
 
   /** Whether it gets a line of its own. Otherwise it is counted, and `sum` logs the count within a minute. */
-  function mayName(key: string, id: ChatId, atOnce: number, sum: (ids: ChatId[], count: string) => void) {
+  function mayName(key: string, id: ChatId, atOnce: number, sum: Sum): boolean {
     const tally = tallies.get(key) ?? begin(key, atOnce, sum);
     if (tally.spare > 0) {
       tally.spare -= 1;
@@ -63,61 +49,61 @@ export function createRejectionLog({ clock, log }: BaseServices): RejectionLog {
     return false;
   }
 
-  function begin(key: string, spare: number, sum: (ids: ChatId[], count: string) => void) {
+  function begin(key: string, spare: number, sum: Sum) {
     const counted = new Set<ChatId>();
-    const flush = () => logCount(counted, sum);
+    const flush = () => {
+      const count = counted.size < MOST_KNOWN ? String(counted.size) : `${MOST_KNOWN} or more`;
+      if (counted.size > 0) sum([...counted].slice(0, MOST_NAMED), count);
+      counted.clear();
+    };
     const minuteIsOver = () => {
       if (counted.size === 0) tallies.delete(key);
       else cancel = clock.after(MINUTE_MS, minuteIsOver);
       flush();
     };
     let cancel = stopped ? () => {} : clock.after(MINUTE_MS, minuteIsOver);
-    const tally = {
-      spare,
-      counted,
-      end() {
-        cancel();
-        flush();
-      },
+    const end = () => {
+      cancel();
+      flush();
     };
+    const tally = { spare, counted, end };
     tallies.set(key, tally);
     return tally;
   }
 
   return {
-    noCode(channel, sender) {
-      const say = (count: string) =>
+    /** An unknown sender got no code because the channel's limit is reached. Nothing about them is kept. */
+    noCode(channel: string, sender: ChatId): void {
+      const say = (senders: string) =>
         log.warn(
-          { channel, senders: count },
-          `unknown senders turned away without a code: ${count}; a channel gives only so many, at once and an hour (coterie pair list)`,
+          { channel, senders },
+          `unknown senders turned away without a code: ${senders}; a channel gives only so many, at once and an hour (coterie pair list)`,
         );
       if (mayName(`no code ${channel}`, sender, 1, (_, count) => say(count))) say('1');
     },
-
-    keptOut(channel, chat, sender, name) {
+    /** Somebody may not talk here and is told nothing. Named once per sender. */
+    keptOut(channel: string, chat: ChatId, sender: ChatId, name: string): void {
       if (keptOutBefore.has(sender)) return;
       keptOutBefore.set(sender, true);
-      const sum = (senders: ChatId[], count: string) =>
+      const sum: Sum = (senders, count) =>
         log.info({ channel, senders }, `discarded messages of ${count} unapproved senders`);
       if (!mayName(`kept out ${channel}`, sender, AT_ONCE, sum)) return;
       const fields = { chat, sender, name: oneLine(name, NAME_CHARS) };
       log.info(fields, 'discarded a message of an unapproved sender');
     },
-
-    groupWaits(channel, chat, title) {
-      const sum = (chats: ChatId[], count: string) =>
+    /** A group that is not listed waits for approval. */
+    groupWaits(channel: string, chat: ChatId, title: string): void {
+      const sum: Sum = (chats, count) =>
         log.warn(
           { channel, chats },
           `mentioned in ${count} other groups that are not listed; coterie pair list shows them`,
         );
       if (!mayName(`group ${channel}`, chat, AT_ONCE, sum)) return;
-      log.warn(
-        { chat, title: oneLine(title, NAME_CHARS) },
-        `mentioned in a group that is not listed; to allow it: coterie pair approve ${chat}`,
-      );
+      const fields = { chat, title: oneLine(title, NAME_CHARS) };
+      log.warn(fields, `mentioned in a group that is not listed; to allow it: coterie pair approve ${chat}`);
     },
-
-    stop() {
+    /** Logs the pending counts and stops counting. */
+    stop(): void {
       stopped = true;
       for (const tally of tallies.values()) tally.end();
     },
@@ -132,10 +118,9 @@ export async function reject(
   message: InboundMessage,
   entry: keyof typeof WHY,
   { chatId, senderId }: AccessCheck,
-  now: number,
 ): Promise<(typeof WHY)[keyof typeof WHY]> {
-  if (entry === 'pair') await offerPairing(services, rejections, channel, message, chatId, senderId, now);
-  else if (entry === 'unlisted') await noteGroup(services, rejections, message, chatId, now);
+  if (entry === 'pair') await offerPairing(services, rejections, channel, message, chatId, senderId);
+  else if (entry === 'unlisted') await noteGroup(services, rejections, message, chatId);
   else rejections.keptOut(channel, chatId, senderId, message.sender.name);
   return WHY[entry];
 }
@@ -148,9 +133,9 @@ async function offerPairing(
   message: InboundMessage,
   chatId: ChatId,
   senderId: ChatId,
-  now: number,
 ): Promise<void> {
-  const { store, labelOf, newPairingCode, deliver, log } = services;
+  const { store, clock, labelOf, newPairingCode, deliver, log } = services;
+  const now = clock.now();
   const ask = { channel, senderId, now, ...CODES };
   // Checked before anything is prepared: in a flood, hardly anybody is answered.
   const may = await store.mayAskToPair(ask);
@@ -164,22 +149,18 @@ async function offerPairing(
   const text =
     `I do not know you yet. Please give this code to whoever runs me: ${code}\n\n` +
     'It is good for one hour. What you wrote until then is not kept, so please write again afterwards.';
-  const answer = postTo(services, place, text, now);
+  const answer = postTo(services, place, text);
   if (answer === null) return;
-  const announcements: Announcement[] = [];
-  for (const chat of await ownerChats(services)) {
-    const words = `${quoted(name)} (${labelOf(channel)}) wants to talk. Their code is ${code}.`;
-    const announcement = announcementTo(services, { chat, threadId: null }, words, code, now, expiresAt);
-    if (announcement) announcements.push(announcement);
-  }
+  const words = `${quoted(name)} (${labelOf(channel)}) wants to talk. Their code is ${code}.`;
+  const announcements = (await ownerChats(services)).flatMap(
+    (chat) => announcementTo(services, { chat, threadId: null }, words, code, expiresAt) ?? [],
+  );
   const outcome = await store.requestPairing({ ...ask, name, code, expiresAt, answer, announcements });
   // Another process may have given the last code meanwhile.
   if (outcome === 'full') rejections.noCode(channel, senderId);
   if (outcome !== 'asked') return;
-  log.warn(
-    { sender: senderId, name },
-    `an unknown sender wants to talk; to let them in: coterie pair approve ${code}`,
-  );
+  const fields = { sender: senderId, name };
+  log.warn(fields, `an unknown sender wants to talk; to let them in: coterie pair approve ${code}`);
   for (const posted of [answer, ...announcements.map(({ post }) => post)]) deliver.wake(posted.chatId);
 }
 
@@ -189,7 +170,6 @@ function announcementTo(
   place: ChatPlace,
   words: string,
   code: string,
-  now: number,
   until: number,
 ): Announcement | null {
   const channel = services.channels.get(place.chat.channel);
@@ -199,7 +179,7 @@ function announcementTo(
     { label: 'Refuse', command: { name: pairing.name, argument: `refuse ${code}` } },
   ];
   const offer = { key: services.newId(), room: place.chat.id, senderId: null, options, until };
-  const post = postTo(services, place, withNumbers(channel, words, offer), now);
+  const post = postTo(services, place, withNumbers(channel, words, offer));
   if (post === null) return null;
   const [delivery = post.delivery] = withButtons(channel, [post.delivery], offer);
   return { post: { ...post, delivery }, offer };
@@ -207,31 +187,29 @@ function announcementTo(
 
 /** null if the chat's channel is not running. */
 function postTo(
-  { channels, newId }: Services,
+  { channels, newId, clock }: Services,
   { chat, threadId }: ChatPlace,
   text: string,
-  now: number,
 ): Post | null {
   const { id: chatId, channel, address, kind } = chat;
   const [body] = channels.get(channel)?.compose(text) ?? [];
   if (!body) return null;
   const origin = `pairing:${newId()}`;
   const delivery = { origin, personaId: null, speaker: 'coterie', part: 0, body, replyTo: null };
-  return { chatId, channel, address, threadId, kind, now, delivery };
+  return { chatId, channel, address, threadId, kind, now: clock.now(), delivery };
 }
 
 /** If the bot was called in the group, the operator is told once. */
 async function noteGroup(
-  { store }: Services,
+  { store, clock }: Services,
   rejections: RejectionLog,
   { chat, mentionsBot, replyTo, text }: InboundMessage,
   chatId: ChatId,
-  now: number,
 ): Promise<void> {
   if (!mentionsBot && !replyTo?.ours && !text.startsWith('/')) return;
   const channel = channelOf(chatId);
   const title = oneLine(chat.title, NAME_CHARS) || chatId;
   const whole = chat.within === undefined ? {} : { within: platformId(channel, chat.within) };
-  const isNew = await store.noteGroup({ chatId, ...whole, title, now, ...GROUPS });
+  const isNew = await store.noteGroup({ chatId, ...whole, title, now: clock.now(), ...GROUPS });
   if (isNew) rejections.groupWaits(channel, chatId, title);
 }

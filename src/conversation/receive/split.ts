@@ -1,8 +1,8 @@
 /**
- * Step 1 of the route: a thread turned out to be a chat of its own. The new chat gets an archive of the thread's messages; the old
- * chat forgets them in windows, flushes, summaries, recall and the outbox.
+ * Step 1 of the route: a thread turned out to be a chat of its own. The new chat gets an archive of the thread's messages; the
+ * old chat forgets them in windows, flushes, summaries, recall and the outbox.
  */
-import { type PersonaId, type RoomId, roomId } from '../../core/ids.js';
+import { roomId } from '../../core/ids.js';
 import type { InboundApart } from '../../core/message.js';
 import { personaName } from '../../core/persona.js';
 import { BEGINNING, END } from '../../core/position.js';
@@ -26,7 +26,8 @@ export async function splitReceipt(
   const chat = await store.chat(chatId);
   if (chat === null || ownId === chatId) return null;
   const personas = await services.personas.list(chatId);
-  for (const personaId of await hearersOf(services, room)) {
+  const views = await store.heardViews({ room, personaId: '' }, MOST_PERSONAS);
+  for (const { personaId } of views.filter((view) => view.room === room)) {
     // Nothing of it may reach the old chat's memory meanwhile.
     await windows.halt(room, personaId);
     for (const { file, threadId: of, reset } of await archives.list(chatId, personaId)) {
@@ -34,24 +35,13 @@ export async function splitReceipt(
     }
     const span = { room, personaId, after: BEGINNING, upTo: END };
     if ((await store.span({ ...span, limit: 1, overheard: 0 })).messages.length === 0) continue;
-    const head = {
-      chatId: ownId,
-      threadId: null,
-      personaId,
-      personaName: personaName(personas, personaId),
-      reason: 'it had counted as a thread of another chat',
-      flushed: true,
-      at: clock.now(),
-    };
+    const reason = 'it had counted as a thread of another chat';
+    const by = { personaId, personaName: personaName(personas, personaId) };
+    const head = { chatId: ownId, threadId: null, ...by, reason, flushed: true, at: clock.now() };
     const name = await archives.newName(head);
     await copySpan(services, { chat, room, personaId, personas }, span, { name, head });
   }
   await forgetCopies(services, chatId, null);
   log.info({ room, chat: ownId }, 'a thread became a chat of its own; its messages left the old chat');
   return { kind: 'apart', room };
-}
-
-async function hearersOf({ store }: Services, room: RoomId): Promise<PersonaId[]> {
-  const views = await store.heardViews({ room, personaId: '' }, MOST_PERSONAS);
-  return views.filter((view) => view.room === room).map(({ personaId }) => personaId);
 }

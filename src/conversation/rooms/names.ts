@@ -19,21 +19,19 @@ export function calledOf({ id, name, aliases }: Persona): Called {
 /** Explicit address: `@luna …` anywhere, or `luna: …` at the start. Absent personas count, too. */
 export function calledPlainly(words: string, personas: readonly Called[]): PersonaId[] {
   const text = fold(words);
-  return inOrder(personas, ({ names }) => first(names.map((name) => plainCall(text, name))));
+  return inOrder(personas, (name) => plainCall(text, name));
 }
 
 /** For transcribed speech, which has no colon or `@`: a name at the very start, followed by any punctuation. */
 export function calledAloud(words: string, personas: readonly Called[]): PersonaId[] {
   const text = fold(words);
-  return inOrder(personas, ({ names }) => first(names.map((name) => callOut(text, name))));
+  return inOrder(personas, (name) => callOut(text, name));
 }
 
 /** All personas whose name appears anywhere, except `default`, which is too common a word. */
 export function named(words: string, personas: readonly Called[]): PersonaId[] {
   const text = fold(words);
-  return inOrder(personas, ({ names }) =>
-    first(names.filter((name) => name !== DEFAULT_PERSONA).map((name) => standsAlone(text, name))),
-  );
+  return inOrder(personas, (name) => (name === DEFAULT_PERSONA ? -1 : standsAlone(text, name)));
 }
 
 /** The personas addressed explicitly, and those listed with them: `@Luna and Max, …`. Names elsewhere in the text are ignored. */
@@ -56,22 +54,17 @@ export function calledTogether(words: string, present: readonly Called[]): Perso
     }
     found = called.size - before;
   }
-  return inOrder(present, ({ id, names }) =>
-    called.has(id) ? first(names.map((name) => standsAlone(text, name))) : -1,
-  );
+  const together = present.filter(({ id }) => called.has(id));
+  return inOrder(together, (name) => standsAlone(text, name));
 }
 
 /** The personas that a persona's reply addresses: `@Name` anywhere, or a name set off by a comma or a colon. */
 export function turnedTo(words: string, present: readonly Called[]): PersonaId[] {
   const text = fold(words);
-  return inOrder(present, ({ names }) =>
-    first(
-      names.map((name) => {
-        const plain = plainCall(text, name);
-        return plain >= 0 || name === DEFAULT_PERSONA ? plain : vocative(text, name);
-      }),
-    ),
-  );
+  return inOrder(present, (name) => {
+    const plain = plainCall(text, name);
+    return plain >= 0 || name === DEFAULT_PERSONA ? plain : vocative(text, name);
+  });
 }
 
 const CONNECTOR = /^[\s,、，&+/@]*(?:(?:and|und|et|y|e|i|en|og|och|ve|和|跟|と)[\s,、，&+/@]*)?$/u;
@@ -80,30 +73,26 @@ function isConnector(between: string): boolean {
   return between !== '' && between.length < 12 && CONNECTOR.test(between);
 }
 
-function inOrder(personas: readonly Called[], placeOf: (persona: Called) => number): PersonaId[] {
+/** Those with a name that has a place in a text, by the first place. -1: none. */
+function inOrder(personas: readonly Called[], placeOf: (name: string) => number): PersonaId[] {
   return personas
-    .map((persona) => ({ id: persona.id, at: placeOf(persona) }))
-    .filter(({ at }) => at >= 0)
+    .map(({ id, names }) => ({ id, at: Math.min(...names.map(placeOf).filter((at) => at >= 0)) }))
+    .filter(({ at }) => at < Number.POSITIVE_INFINITY)
     .sort((a, b) => a.at - b.at)
     .map(({ id }) => id);
 }
 
-function first(places: number[]): number {
-  const found = places.filter((at) => at >= 0);
-  return found.length === 0 ? -1 : Math.min(...found);
-}
-
 function plainCall(text: string, name: string): number {
-  const start = text.trimStart();
-  if (start.startsWith(name) && /^\s*[:：]/u.test(start.slice(name.length, name.length + 10))) return 0;
-  return standsAlone(text, `@${name}`);
+  return startsWith(text, name, /^\s*[:：]/u) ? 0 : standsAlone(text, `@${name}`);
 }
 
 function callOut(text: string, name: string): number {
+  return startsWith(text, name, /^\s*[:：,，.!?…]/u) ? 0 : -1;
+}
+
+function startsWith(text: string, name: string, sign: RegExp): boolean {
   const start = text.trimStart();
-  const isCalled =
-    start.startsWith(name) && /^\s*[:：,，.!?…]/u.test(start.slice(name.length, name.length + 10));
-  return isCalled ? 0 : -1;
+  return start.startsWith(name) && sign.test(start.slice(name.length, name.length + 10));
 }
 
 /** At the start of a line or sentence before a comma or colon; or after a comma at the end of a sentence. */
@@ -201,8 +190,7 @@ function isFirst(text: string, at: number): boolean {
 }
 
 function isNothingBut(text: string, name: string): boolean {
-  const most = name.length + GREETING_CHARS;
-  return text.length <= most && withoutSigns(text) === withoutSigns(name);
+  return text.length <= name.length + GREETING_CHARS && withoutSigns(text) === withoutSigns(name);
 }
 
 /** The names as people say them: without emoji, brackets, and a suffix such as "bot". */
@@ -215,7 +203,7 @@ function callable(names: readonly string[]): string[] {
   return [...new Set(found)].filter((name) => /[\p{L}\p{N}]/u.test(name));
 }
 
-/** Strips leading and trailing characters that are not letters or digits. */
+/** Without leading and trailing characters that are not letters or digits. */
 function withoutSigns(text: string): string {
   return text.replace(/^[^\p{L}\p{N}]+/u, '').replace(/[^\p{L}\p{N}\p{M}]+$/u, '');
 }

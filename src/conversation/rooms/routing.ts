@@ -1,6 +1,6 @@
 /**
- * Step 3 of the route, pure: decides for each waiting message whom it addresses, and whether it is answered or only noted. Returns
- * the room's next turn: its speakers, in order, and the messages it answers.
+ * Step 3 of the route, pure: decides for each waiting message whom it addresses, and whether it is answered or only noted.
+ * Returns the room's next turn: its speakers, in order, and the messages it answers.
  */
 import { DEFAULT_PERSONA, type PersonaId } from '../../core/ids.js';
 import type { StoredAttachment } from '../../core/media.js';
@@ -65,8 +65,8 @@ interface RoutingRoom {
 }
 
 /**
- * Takes messages from the front until one addresses somebody else; that one and the rest wait for the next turn. An album counts as
- * one message, for the addressees of one of its items.
+ * Takes messages from the front until one addresses somebody else; that one and the rest wait for the next turn. An album
+ * counts as one message, for the addressees of one of its items.
  */
 export function route(waiting: StoredMessage[], personas: Persona[], rules: RoutingRules): Routing {
   const here = personas.filter(({ id }) => !rules.away?.includes(id)).map(calledOf);
@@ -82,20 +82,15 @@ export function route(waiting: StoredMessage[], personas: Persona[], rules: Rout
     const addressed = ofAlbum(message, waiting, albums, room);
     if (addressed.to.length === 0) {
       noted.push(message);
-    } else if (first === null || isSame(first, addressed)) {
-      first ??= addressed;
-      batch.push(message);
-    } else {
-      break;
+      continue;
     }
+    first ??= addressed;
+    if (first.open !== addressed.open || first.to.join('\n') !== addressed.to.join('\n')) break;
+    batch.push(message);
   }
   const [personaId, ...also] = first?.to ?? [];
   if (first === null || personaId === undefined) return { turn: null, noted };
   return { turn: { personaId, also, open: first.open, batch }, noted };
-}
-
-function isSame(one: Addressed, other: Addressed): boolean {
-  return one.open === other.open && one.to.join('\n') === other.to.join('\n');
 }
 
 /** Empty in a direct chat, where nobody need be called, and if a persona's own name is the bot's. */
@@ -116,9 +111,8 @@ function ofAlbum(
   if (message.late && wordsOf(message).trim() === '') return NOBODY;
   const key = albumOf(message);
   if (key === null) return addressedBy(message, room);
-  const found =
-    known.get(key) ??
-    mostPlainly(waiting.filter((each) => albumOf(each) === key).map((each) => addressedBy(each, room)));
+  const items = () => waiting.filter((each) => albumOf(each) === key);
+  const found = known.get(key) ?? mostPlainly(items().map((each) => addressedBy(each, room)));
   known.set(key, found);
   return found;
 }
@@ -131,9 +125,8 @@ function albumOf({ album, author }: StoredMessage): string | null {
 /** An item without a caption is for the addressee of all messages; a caption may be more specific. */
 function mostPlainly(items: Addressed[]): Addressed {
   const called = items.filter(({ to }) => to.length > 0);
-  return (
-    called.find(({ byName }) => byName) ?? called.find(({ open }) => open !== 'unsure') ?? called[0] ?? NOBODY
-  );
+  const byName = called.find((item) => item.byName);
+  return byName ?? called.find(({ open }) => open !== 'unsure') ?? called[0] ?? NOBODY;
 }
 
 /** The sender's own words, without the description of files. */
@@ -143,41 +136,37 @@ function wordsOf({ words, text }: StoredMessage): string {
 
 function addressedBy(message: StoredMessage, room: RoutingRoom): Addressed {
   const { here, present, rules, namedAsBot } = room;
+  const { author, replyTo } = message;
   if (message.quiet) return NOBODY;
+  const active = present.slice(0, 1);
   // An event from inside the gateway names its addressee in `addresses`; names in its text do not count.
-  if (message.author.kind === 'gateway') {
-    const to = (message.addresses ?? []).filter((id) => here.some((persona) => persona.id === id));
-    return { to: to.length > 0 ? to : present.slice(0, 1), open: null };
+  if (author.kind === 'gateway') {
+    const to = ownAccounts(message, here);
+    return { to: to.length > 0 ? to : active, open: null };
   }
-  if (rules.botLimitReached && message.author.kind === 'person' && message.author.bot) return NOBODY;
+  if (rules.botLimitReached && author.kind === 'person' && author.bot) return NOBODY;
 
   const isCalled = callsUs(message, room.botNames);
   const byName = calledIn(message, room, isCalled);
   if (byName.length > 0) return { to: byName, open: null, byName: true };
 
-  const isReply = message.replyTo?.ours && !callsNobodysAccount(message);
-  const repliedTo = isReply ? message.replyTo?.personaId : null;
+  const repliedTo = replyTo?.ours && !callsNobodysAccount(message) ? replyTo.personaId : null;
   if (repliedTo && here.some(({ id }) => id === repliedTo)) return { to: [repliedTo], open: null };
 
-  const active = present.slice(0, 1);
   if (isCalled && namedAsBot !== null) return { to: [namedAsBot], open: null, byName: true };
-  const isForUs =
-    rules.kind === 'direct' || message.mentionsBot || isCalled || message.replyTo?.ours === true;
+  const isForUs = rules.kind === 'direct' || message.mentionsBot || isCalled || replyTo?.ours === true;
   if (!isForUs && rules.requireMention) return NOBODY;
   if (present.length === 1) return { to: active, open: null };
   return { to: active, open: isForUs ? 'sure' : 'unsure' };
 }
 
 /** The personas a message calls by name or through their own account. `isBotCalled`: it also calls the bot by name. */
-function calledIn(
-  message: StoredMessage,
-  { here, present, rules }: RoutingRoom,
-  isBotCalled: boolean,
-): PersonaId[] {
+function calledIn(message: StoredMessage, room: RoutingRoom, isBotCalled: boolean): PersonaId[] {
+  const { here, present, rules } = room;
   const text = wordsOf(message);
-  if (message.forwardedFrom !== undefined) return ownAccounts(message, here);
-  const there = here.filter(({ id }) => present.includes(id));
   const own = ownAccounts(message, here);
+  if (message.forwardedFrom !== undefined) return own;
+  const there = here.filter(({ id }) => present.includes(id));
   const spoken = (message.attachments ?? []).flatMap(spokenIn);
   const plainly = [
     ...calledPlainly(text, here),
@@ -195,8 +184,8 @@ function calledIn(
 const OPENING_MENTION = /^[^@]{0,40}@\S+\s*/u;
 
 /**
- * Whether a message calls the account that belongs to no persona, where personas have their own. Then mentioning a persona or
- * replying to it does not call it; only turning to it does.
+ * Whether a message calls the account that belongs to no persona, where personas have their own. Then mentioning a persona
+ * or replying to it does not call it; only turning to it does.
  */
 function callsNobodysAccount({ author, addresses }: StoredMessage): boolean {
   return author.kind === 'person' && addresses?.length === 0;
@@ -207,12 +196,9 @@ function ownAccounts({ addresses = [] }: StoredMessage, here: Called[]): Persona
 }
 
 function callsUs(message: StoredMessage, names: readonly string[]): boolean {
-  const { attachments = [], forwardedFrom } = message;
-  if (forwardedFrom !== undefined || names.length === 0) return false;
-  return (
-    callsBot(wordsOf(message), names) ||
-    attachments.flatMap(spokenIn).some((words) => callsBot(words, names, 'aloud'))
-  );
+  if (message.forwardedFrom !== undefined || names.length === 0) return false;
+  if (callsBot(wordsOf(message), names)) return true;
+  return (message.attachments ?? []).flatMap(spokenIn).some((words) => callsBot(words, names, 'aloud'));
 }
 
 /** Words spoken for this chat, not in a message that this one replies to. */

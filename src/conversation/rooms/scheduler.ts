@@ -1,7 +1,7 @@
 /**
- * Step 2 of the route: decides which rooms may run. One run per room at a time and a limited total; debounces bursts and lets
- * earlier commands go first. Owns what ends a run: its abort signal and the lease it renews. All state is derived, as waiting
- * messages are in the store.
+ * Step 2 of the route: decides which rooms may run. One run per room at a time and a limited total; debounces bursts and
+ * lets earlier commands go first. Owns what ends a run: its abort signal and the lease it renews. All state is derived, as
+ * waiting messages are in the store.
  */
 import { setMaxListeners } from 'node:events';
 import { OVER } from '../../core/clock.js';
@@ -14,33 +14,22 @@ import { type BaseServices, LEASE_MS } from '../services.js';
 /** The result of a run. */
 export type RoomEnd = { kind: 'done' } | { kind: 'again'; afterMs: number };
 
-/** One run of a room, as the room sees it. */
+/** One run of a room. */
 export interface RoomRun {
   readonly room: RoomId;
   /** Aborted by `/stop` and `/reset`, a lost lease, a cut-off, and shutdown. */
   readonly signal: AbortSignal;
-  /** Set by the run: its turn; null before one has begun. */
+  readonly abort: AbortController;
+  /** Set by the room: its turn; null before one has begun. */
   turnId: string | null;
-  /** Set by the run: its claim, renewed until the run ends and released if the run is cut off. */
+  /** Set by the room: its claim, renewed until the run ends and released if the run is cut off. */
   claim: Claim | null;
+  cutOff: boolean;
+  /** Resolves when the work itself has ended, possibly after the run was cut off. */
+  rested: Promise<unknown>;
 }
 
-export type Burst = 'fresh' | 'album' | 'settled';
-
-export interface Scheduler {
-  /** Messages wait in this room. `album`: more items may follow; `settled`: they waited before, so no debounce. */
-  wake(room: RoomId, burst: Burst): void;
-  /** Starts nothing in the room until `work` is over. Never rejects. */
-  holdBack(room: RoomId, work: Promise<void>): void;
-  /** Aborts the run that works on this turn, or (null) on none yet. The caller has already ended the turn in the store. */
-  abort(room: RoomId, turnId: string | null): void;
-  /** Cuts off a chat's runs, to be resumed later. Once it resolves, they write nothing more. */
-  interrupt(chatId: ChatId): Promise<void>;
-  /** Resolves when nothing is waiting or running in rooms of this channel. */
-  idle(channel: string): Promise<void>;
-  /** Starts no more runs; `done` resolves when the current ones end. `force` cuts them off; turns stay unfinished. */
-  stop(): { done: Promise<void>; force(): void };
-}
+export type Scheduler = ReturnType<typeof createScheduler>;
 
 /** Concurrent runs: enough for every active chat, few enough for a model server to cope after an outage. */
 const MOST_RUNS = 100;
@@ -58,7 +47,7 @@ interface ScheduledRoom {
   due: number;
   /** Cancels the timer of the next run. */
   cancel: (() => void) | null;
-  run: ScheduledRun | null;
+  run: RoomRun | null;
   /** Woken while running. */
   again: boolean;
   /** Consecutive runs that failed outside a turn; sets the back-off. */
@@ -66,18 +55,11 @@ interface ScheduledRoom {
   heldBack: Promise<void>;
 }
 
-interface ScheduledRun extends RoomRun {
-  abort: AbortController;
-  cutOff: boolean;
-  /** Resolves when the work itself has ended, possibly after the run was cut off. */
-  rested: Promise<unknown>;
-}
-
 export function createScheduler(
   services: BaseServices,
   debounceMs: (channel: string) => number,
   runRoom: (run: RoomRun) => Promise<RoomEnd>,
-): Scheduler {
+) {
   const { clock, log } = services;
   const rooms = new Map<RoomId, ScheduledRoom>();
   const idle = createIdle();
@@ -85,17 +67,13 @@ export function createScheduler(
   const nextPass = createPasses();
   let stopping = false;
 
-  function roomOf(id: RoomId): ScheduledRoom {
+  /** null while stopping: new messages stay in the store. */
+  function roomOf(id: RoomId): ScheduledRoom | null {
+    const known = rooms.get(id);
+    if (known || stopping) return known ?? null;
     const now = clock.now();
-    const room: ScheduledRoom = rooms.get(id) ?? {
-      firstWake: now,
-      due: now,
-      cancel: null,
-      run: null,
-      again: false,
-      failures: 0,
-      heldBack: Promise.resolve(),
-    };
+    const free = { cancel: null, run: null, again: false, failures: 0, heldBack: Promise.resolve() };
+    const room: ScheduledRoom = { firstWake: now, due: now, ...free };
     rooms.set(id, room);
     return room;
   }
@@ -131,7 +109,7 @@ export function createScheduler(
     idle.changed();
   }
 
-  async function runOnce(run: ScheduledRun, room: ScheduledRoom): Promise<RoomEnd> {
+  async function runOnce(run: RoomRun, room: ScheduledRoom): Promise<RoomEnd> {
     // Meanwhile, more commands may arrive that precede the messages of this run.
     let held: Promise<void>;
     do {
@@ -139,24 +117,22 @@ export function createScheduler(
       await held;
     } while (held !== room.heldBack);
     const leave = await slots.enter();
+    let stopRenewing = () => {};
     try {
       // One run starts per pass of the event loop, so that platform responses are still read when many rooms start together.
       await nextPass();
       if (stopping) return { kind: 'done' };
-      const stopRenewing = keepRenewing(services, run);
-      try {
-        const work = runRoom(run);
-        run.rested = work;
-        // A hung tool or socket may ignore the signal; the room must not wait for it.
-        const end = await Promise.race([work, aborted(run)]);
-        if (end) return end;
-        // Otherwise the turn was ended in the store before it was aborted.
-        if (run.cutOff && run.claim) await services.store.release(run.claim);
-        return { kind: 'again', afterMs: 0 };
-      } finally {
-        stopRenewing();
-      }
+      stopRenewing = keepRenewing(services, run);
+      const work = runRoom(run);
+      run.rested = work;
+      // A hung tool or socket may ignore the signal; the room must not wait for it.
+      const end = await Promise.race([work, aborted(run)]);
+      if (end) return end;
+      // Otherwise the turn was ended in the store before it was aborted.
+      if (run.cutOff && run.claim) await services.store.release(run.claim);
+      return { kind: 'again', afterMs: 0 };
     } finally {
+      stopRenewing();
       leave();
     }
   }
@@ -164,34 +140,39 @@ export function createScheduler(
   const running = () => [...rooms.values()].flatMap(({ run }) => run ?? []);
 
   return {
-    wake(id, burst) {
-      // While stopping, new messages stay in the store.
-      if (stopping && !rooms.has(id)) return;
+    /** Messages wait in this room. `album`: more items may follow; `settled`: they waited before, so no debounce. */
+    wake(id: RoomId, burst: 'fresh' | 'album' | 'settled'): void {
       const room = roomOf(id);
+      if (room === null) return;
       const debounce = burst === 'settled' ? 0 : debounceMs(channelOf(id));
       const wait = burst === 'album' ? Math.max(debounce, ALBUM_MS) : debounce;
       room.due = Math.max(room.due, Math.min(clock.now() + wait, room.firstWake + wait * LONGEST_BURST));
       if (room.run) room.again = true;
       else schedule(id, room);
     },
-    holdBack(id, work) {
-      if (stopping && !rooms.has(id)) return;
+    /** Starts nothing in the room until `work` is over, which never rejects. */
+    holdBack(id: RoomId, work: Promise<void>): void {
       const room = roomOf(id);
+      if (room === null) return;
       room.heldBack = Promise.all([room.heldBack, work]).then(() => {});
       if (!room.run && room.cancel === null) schedule(id, room);
     },
-    abort(room, turnId) {
+    /** Aborts the run that works on this turn, or (null) on none yet. The caller has already ended the turn in the store. */
+    abort(room: RoomId, turnId: string | null): void {
       const run = rooms.get(room)?.run;
       if (run && run.turnId === turnId) run.abort.abort();
     },
-    async interrupt(chatId) {
+    /** Cuts off a chat's runs, to be resumed later. Once it resolves, they write nothing more. */
+    async interrupt(chatId: ChatId): Promise<void> {
       const ofChat = running().filter(({ room }) => roomParts(room).chatId === chatId);
       for (const run of ofChat) cutOff(run);
       const rested = Promise.allSettled(ofChat.map((run) => run.rested));
       await Promise.race([rested, clock.sleep(REST_MS)]);
     },
-    idle: (channel) => idle.until(() => [...rooms.keys()].every((id) => channelOf(id) !== channel)),
-    stop() {
+    /** Resolves when nothing is waiting or running in rooms of this channel. */
+    idle: (channel: string) => idle.until(() => [...rooms.keys()].every((id) => channelOf(id) !== channel)),
+    /** Starts no more runs; `done` resolves when the current ones end. `force` cuts them off; turns stay unfinished. */
+    stop(): { done: Promise<void>; force(): void } {
       stopping = true;
       for (const [id, room] of rooms) {
         room.cancel?.();
@@ -202,7 +183,7 @@ export function createScheduler(
   };
 }
 
-function newRun(room: RoomId): ScheduledRun {
+function newRun(room: RoomId): RoomRun {
   const abort = new AbortController();
   setMaxListeners(0, abort.signal);
   const { signal } = abort;
@@ -210,7 +191,7 @@ function newRun(room: RoomId): ScheduledRun {
 }
 
 /** Renews the run's lease; aborts the run if the lease is lost. */
-function keepRenewing({ store, clock, log }: BaseServices, run: ScheduledRun): () => void {
+function keepRenewing({ store, clock, log }: BaseServices, run: RoomRun): () => void {
   let over = false;
   let cancel = clock.after(LEASE_MS / 3, renew);
   async function renew(): Promise<void> {
@@ -231,12 +212,12 @@ function keepRenewing({ store, clock, log }: BaseServices, run: ScheduledRun): (
   };
 }
 
-function cutOff(run: ScheduledRun): void {
+function cutOff(run: RoomRun): void {
   run.cutOff = true;
   run.abort.abort(OVER);
 }
 
-function aborted({ signal }: ScheduledRun): Promise<undefined> {
+function aborted({ signal }: RoomRun): Promise<undefined> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(undefined);
     else signal.addEventListener('abort', () => resolve(undefined), { once: true });

@@ -1,0 +1,54 @@
+/** Step 7 of the route: the next entry of a chat's outbox, which may be early, late, uncertain, shown already or spoken. */
+import type { Channel } from '../../core/channel.js';
+import { leaseOf } from '../services.js';
+import { postLateNotice } from './post.js';
+import { sendOne } from './send.js';
+import { attemptOf, recipientOf, type Sender, waitForSlot } from './sender.js';
+import { finishShown, isBlank, isShown, restOf, tellsOnResend } from './shown.js';
+import { checkDelivered, isGivenUp } from './uncertain.js';
+import { discardVoiceNote, withVoiceNote } from './voice.js';
+
+/** Sends the chat's oldest undelivered entry. False if there is none, or none that may go now. */
+export async function deliverNext(sender: Sender, chatId: string, channel: Channel): Promise<boolean> {
+  const { store, owner, clock, log, draining, stopping } = sender;
+  const delivery = await store.nextDelivery(chatId, owner, clock.now());
+  if (!delivery) return false;
+  const { id, notBefore, origin, shown, body, attempts } = delivery;
+  if (notBefore > clock.now()) {
+    await clock.sleep(notBefore - clock.now(), draining);
+    // Read the entry again: meanwhile it may have been dropped, or words of it erased.
+    return !draining.aborted || notBefore <= clock.now();
+  }
+  await restOf(sender, origin);
+  const isSeen = shown !== undefined && shown.platformMessageId !== null;
+  const checked = isSeen ? 'unknown' : await checkDelivered(sender, delivery, channel);
+  if (checked === 'arrived') await discardVoiceNote(sender, delivery);
+  if (checked === 'arrived' || checked === 'stored') return true;
+  if (isBlank(body) && !isSeen && !tellsOnResend(delivery, channel)) {
+    await store.giveUp(id, 'dropped', 'the text is empty', clock.now());
+    return true;
+  }
+  if (!isSeen && isGivenUp(delivery, channel, checked === 'absent')) {
+    log.warn({ chat: chatId, delivery: id }, 'delivery outcome unknown; not resending');
+    await store.giveUp(id, 'unconfirmed', 'uncertain too often', clock.now());
+    await discardVoiceNote(sender, delivery);
+    return true;
+  }
+  if (isSeen && isShown(sender, delivery)) {
+    await finishShown(sender, delivery);
+    return true;
+  }
+  if (await postLateNotice(sender, delivery)) return true;
+  const ready = await withVoiceNote(sender, delivery, draining);
+  if (ready === null) return !draining.aborted;
+  await waitForSlot(sender, delivery);
+  // The inbox must be on disk before an answer leaves: after a power cut, a lost message would be answered again.
+  await store.durable();
+  const begun = isSeen ? leaseOf(sender) : attemptOf(sender, channel, recipientOf(delivery));
+  if (stopping.aborted) return true;
+  const isClaimed = await store.claimDelivery(id, { ...begun, earlierTries: attempts });
+  // An entry that could not be claimed was dropped meanwhile.
+  const isOver = !isClaimed || (await sendOne(sender, ready, channel));
+  if (isOver) await discardVoiceNote(sender, delivery);
+  return true;
+}

@@ -1,0 +1,138 @@
+/**
+ * Step 7 of the route: entries whose message was shown while it was written (`live.ts`) are edited to the final text, or
+ * removed and sent anew (docs/decisions/0015).
+ */
+import type { Channel, Delivery, Part } from '../../core/channel.js';
+import { OVER } from '../../core/clock.js';
+import { insist, optionsOf, recipientOf, repeatable, type Sender, settle, waitForSlot } from './sender.js';
+import { ASK_AGAIN_MS, askPlatform } from './uncertain.js';
+
+/** Sent if an unwanted message may be shown: the platform returns the existing one, which is then removed. */
+const PLACEHOLDER: Part = { text: '…', marks: [] };
+/** Time a final reply waits for a running change, and then for it to settle after the cut-off. */
+const PATIENCE_MS = 2_000;
+const REST_MS = 500;
+
+/** Resolves when no change of this origin is running. One that takes too long is cut off. */
+export async function restOf({ changes, clock }: Sender, origin: string): Promise<void> {
+  const change = changes.get(origin);
+  if (!change) return;
+  const enough = new AbortController();
+  await Promise.race([change.done, clock.sleep(PATIENCE_MS, enough.signal)]);
+  change.cutOff();
+  await Promise.race([change.done, clock.sleep(REST_MS, enough.signal)]);
+  enough.abort(OVER);
+}
+
+/** Whether exactly this is known to be shown. */
+export function isShown(sender: Sender, { shown, body }: Delivery): boolean {
+  return shown !== undefined && isSamePart(sender.shown.get(shown.key), body);
+}
+
+export function isSamePart(a: Part | undefined, b: Part): boolean {
+  return a !== undefined && JSON.stringify([a.text, a.marks]) === JSON.stringify([b.text, b.marks]);
+}
+
+/** An empty part: a message shown for it has to be removed. */
+export function isBlank({ text, file, speech, reaction }: Part): boolean {
+  return text === '' && file === undefined && speech === undefined && reaction === undefined;
+}
+
+/** Whether resending it returns the message that may be shown already. */
+export function tellsOnResend({ shown }: Delivery, channel: Channel): boolean {
+  return shown !== undefined && channel.recognisesResends === true && channel.remove !== undefined;
+}
+
+/** The final text is already shown. */
+export function finishShown(sender: Sender, delivery: Delivery): Promise<boolean> {
+  forget(sender, delivery);
+  return settle(sender, delivery, {
+    kind: 'sent',
+    platformMessageId: delivery.shown?.platformMessageId ?? '',
+  });
+}
+
+/** Edits the message that shows it, if its id is known; otherwise sends. */
+export async function sendShown(
+  sender: Sender,
+  delivery: Delivery,
+  { platformMessageId }: NonNullable<Delivery['shown']>,
+  channel: Channel,
+): Promise<boolean> {
+  forget(sender, delivery);
+  if (channel.edit && platformMessageId !== null) {
+    return complete(sender, delivery, platformMessageId, channel);
+  }
+  const body = isBlank(delivery.body) ? PLACEHOLDER : delivery.body;
+  const result = await channel.send(recipientOf(delivery), body, optionsOf(sender, delivery));
+  // A platform that recognises resends may have returned an earlier message, with an unfinished text.
+  if (channel.recognisesResends && channel.edit && result.kind === 'sent') {
+    return complete(sender, delivery, result.platformMessageId, channel);
+  }
+  return settle(sender, delivery, result);
+}
+
+function forget(sender: Sender, { shown }: Delivery): void {
+  if (shown) sender.shown.delete(shown.key);
+}
+
+/** Edits the shown message to the final text. */
+async function complete(
+  sender: Sender,
+  delivery: Delivery,
+  platformMessageId: string,
+  channel: Channel,
+): Promise<boolean> {
+  const { store, clock, log } = sender;
+  const { id, chatId, body } = delivery;
+  const options = optionsOf(sender, delivery);
+  if (isBlank(body)) {
+    await channel.remove?.(recipientOf(delivery), platformMessageId, options);
+    return insist(sender, () => store.giveUp(id, 'dropped', 'taken back', clock.now()));
+  }
+  const result = await channel.edit?.(recipientOf(delivery), platformMessageId, body, options);
+  if (result?.kind !== 'refused') return result ? settle(sender, delivery, repeatable(result)) : false;
+  const fields = { chat: chatId, delivery: id, reason: result.reason };
+  log.info(fields, 'a shown reply could not be edited; sending it again');
+  await sendAnew(sender, { ...delivery, shown: { platformMessageId, key: options.key } }, channel);
+  return false;
+}
+
+/** Deletes this part and later shown ones, to resend them in order; first, possibly shown parts must be found. */
+async function sendAnew(sender: Sender, delivery: Delivery, channel: Channel): Promise<void> {
+  const { store, clock } = sender;
+  const entries = [delivery, ...(await store.shownAfter(delivery))];
+  for (const entry of entries) {
+    const there = await findShown(sender, entry, channel);
+    if (there === 'later') {
+      const error = 'what is shown of it has to be found first';
+      const retry = { notBefore: clock.now() + ASK_AGAIN_MS, uncertain: false, error };
+      await insist(sender, () => store.retry(delivery.id, retry));
+      return;
+    }
+    if (there !== null) await channel.remove?.(recipientOf(entry), there, optionsOf(sender, entry));
+    forget(sender, entry);
+  }
+  const ids = entries.map(({ id }) => id);
+  await insist(sender, () => store.retract(ids, clock.now()));
+}
+
+/** The id of the message that shows this entry; null if there is none, or it cannot be determined. */
+async function findShown(
+  sender: Sender,
+  entry: Delivery,
+  channel: Channel,
+): Promise<string | null | 'later'> {
+  const known = entry.shown?.platformMessageId ?? null;
+  if (known !== null) return known;
+  if (!tellsOnResend(entry, channel)) {
+    const asked = await askPlatform(sender, entry, channel);
+    if (asked.kind === 'later') return 'later';
+    return asked.kind === 'found' ? asked.platformMessageId : null;
+  }
+  await waitForSlot(sender, entry);
+  if (sender.stopping.aborted) return 'later';
+  const result = await channel.send(recipientOf(entry), PLACEHOLDER, optionsOf(sender, entry));
+  if (result.kind === 'sent') return result.platformMessageId;
+  return result.kind === 'refused' ? null : 'later';
+}
