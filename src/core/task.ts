@@ -48,7 +48,7 @@ export interface TaskRequest {
   /** The original `VIAP_V3_TASK`; null for a program's task. */
   viap: Record<string, unknown> | null;
   /** The journal event of the message that made a persona delegate it. Absent: none. */
-  eventId?: string;
+  eventId?: string | undefined;
 }
 
 interface TaskWords {
@@ -215,7 +215,7 @@ type TaskAnswer =
 export interface Delegation {
   /** `reason`: a sentence for the model. */
   spawn(
-    wish: { agentId: string; task: unknown } & TaskParent & { eventId?: string },
+    wish: { agentId: string; task: unknown; eventId?: string | undefined } & TaskParent,
   ): Promise<{ ok: true; taskId: string; said: string } | { ok: false; reason: string }>;
   given(call: DelegatingCall): Promise<string | null>;
 }

@@ -7,23 +7,13 @@ import { entryLine } from '../core/daily-log.js';
 import type { Memory } from '../core/memory.js';
 import { noted, originOf, unescaped } from '../core/origin.js';
 import type { AgentSpace, Agents } from '../core/task.js';
-import type { AnyTool, ToolContext, ToolResult } from '../core/tool.js';
-import { type Allowed, onFiles } from './authorise.js';
-import {
-  dayIn,
-  defineTool,
-  done,
-  doneFrom,
-  failed,
-  isDay,
-  NO_DAY,
-  refuseSecret,
-  shown,
-  unsaved,
-} from './results.js';
+import type { AnyTool } from '../core/tool.js';
+import { type Allowed, defineTool } from './authorise.js';
+import { dayIn, done, doneFrom, failed, isDay, NO_DAY, refuseSecret, shown, unsaved } from './results.js';
 
 /** The limit of a day in a chat's daily log. */
 const LONGEST_LINE = 4_000;
+const NO_AGENT = 'Permission denied: this is the memory of an agent.';
 const READ_ONLY = 'Principles are read-only: only the operator edits them.';
 const ONLY_DAILY =
   'write_memory takes only the scope chat_daily. MEMORY.md of your internal space is a file that you may edit.';
@@ -31,18 +21,11 @@ const ONLY_DAILY =
 const date = z.string().optional().describe('YYYY-MM-DD. Left out: today.');
 
 export function agentMemoryTools({ agents, memory }: { agents: Agents; memory: Memory }): AnyTool[] {
-  /** The shared text comes first. */
-  async function readBoth(
-    space: AgentSpace,
-    what: 'MEMORY.md' | { date: string },
-    nothing: string,
-  ): Promise<ToolResult> {
-    const found = [await agents.read({ ...space, chatId: null }, what), await agents.read(space, what)];
-    const texts = found.map(({ text }) => text).filter((text) => text.trim() !== '');
-    return doneFrom(originOf(found), shown(texts.join('\n')) || nothing);
-  }
+  return [readOwn(agents, memory), writeOwn(agents)];
+}
 
-  const read = defineTool({
+function readOwn(agents: Agents, memory: Memory) {
+  return defineTool({
     name: 'read_memory',
     description: 'Reads the principles, your own MEMORY.md, or one day of your memories.',
     hint: 'read the principles, your own memory file, or a day of your memories',
@@ -55,43 +38,26 @@ export function agentMemoryTools({ agents, memory }: { agents: Agents; memory: M
       date,
     }),
     risk: 'low',
-    execute: ({ scope, date: given }, context) =>
-      onFiles('read_memory', context, {}, 'agents too', failed, async (allowed) => {
-        const space = spaceOf(allowed);
-        if (space === null) return failed(NO_AGENT);
-        if (scope === 'global') return done(shown(await memory.principles()) || '(There are no principles.)');
-        if (scope === 'chat') return readBoth(space, 'MEMORY.md', '(This memory is empty.)');
-        const day = given || dayIn(context.timezone, context.now);
-        if (!isDay(day)) return failed(NO_DAY);
-        return readBoth(space, { date: day }, `(Nothing was noted on ${day}.)`);
-      }),
+    forAgents: true,
+    usesFiles: true,
+    async execute({ scope, date: given }, { timezone, now }, allowed) {
+      const space = spaceOf(allowed);
+      if (space === null) return failed(NO_AGENT);
+      if (scope === 'global') return done(shown(await memory.principles()) || '(There are no principles.)');
+      const day = given || dayIn(timezone, now);
+      if (scope === 'chat_daily' && !isDay(day)) return failed(NO_DAY);
+      const what = scope === 'chat' ? 'MEMORY.md' : { date: day };
+      // The shared text comes first.
+      const found = [await agents.read({ ...space, chatId: null }, what), await agents.read(space, what)];
+      const texts = found.map(({ text }) => text).filter((text) => text.trim() !== '');
+      const nothing = scope === 'chat' ? '(This memory is empty.)' : `(Nothing was noted on ${day}.)`;
+      return doneFrom(originOf(found), shown(texts.join('\n')) || nothing);
+    },
   });
+}
 
-  async function add(allowed: Allowed, content: string, day: string, context: ToolContext) {
-    const space = spaceOf(allowed);
-    if (space === null) return failed(NO_AGENT);
-    const today = dayIn(context.timezone, context.now);
-    if (!isDay(day)) return failed(NO_DAY);
-    if (day > today) return failed(`Nothing was written: ${day} is still to come (today is ${today}).`);
-    const text = entryLine(unescaped(content));
-    if (text === '') return failed('There is no content to add; nothing was written.');
-    if (text.length > LONGEST_LINE) {
-      return failed(
-        `Nothing was added: the line has ${text.length} characters, and may have ${LONGEST_LINE}. Shorten it.`,
-      );
-    }
-    const refusal = await refuseSecret('write_memory', content, '', context);
-    if (refusal !== null) return refusal;
-    if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
-    const isTainted = context.isTainted === true;
-    // The line outlives this task, so it states its own origin.
-    const line = noted(text, isTainted ? 'outside' : 'inside');
-    const isShared = allowed.caller.agent?.shared.mayWrite === true && !isTainted;
-    await agents.append(isShared ? { ...space, chatId: null } : space, day, line, context.signal);
-    return done(`Noted on ${day}: ${shown(line)}`);
-  }
-
-  const write = defineTool({
+function writeOwn(agents: Agents) {
+  return defineTool({
     name: 'write_memory',
     description: 'Notes a line among your own memories, for later tasks.',
     hint: 'note a line among your own memories (scope chat_daily)',
@@ -102,19 +68,36 @@ export function agentMemoryTools({ agents, memory }: { agents: Agents; memory: M
       date,
     }),
     risk: 'medium',
-    execute: ({ scope, content, date: given }, context) =>
-      onFiles('write_memory', context, {}, 'agents too', unsaved, async (allowed) => {
-        if (spaceOf(allowed) === null) return failed(NO_AGENT);
-        if (scope === 'global') return failed(READ_ONLY);
-        if (scope !== 'chat_daily') return failed(ONLY_DAILY);
-        return add(allowed, content, given || dayIn(context.timezone, context.now), context);
-      }),
+    forAgents: true,
+    usesFiles: true,
+    async execute({ scope, content, date: given }, context, allowed) {
+      const space = spaceOf(allowed);
+      if (space === null) return failed(NO_AGENT);
+      if (scope === 'global') return failed(READ_ONLY);
+      if (scope !== 'chat_daily') return failed(ONLY_DAILY);
+      const today = dayIn(context.timezone, context.now);
+      const day = given || today;
+      if (!isDay(day)) return failed(NO_DAY);
+      if (day > today) return failed(`Nothing was written: ${day} is still to come (today is ${today}).`);
+      const text = entryLine(unescaped(content));
+      if (text === '') return failed('There is no content to add; nothing was written.');
+      if (text.length > LONGEST_LINE) {
+        return failed(
+          `Nothing was added: the line has ${text.length} characters, and may have ${LONGEST_LINE}. Shorten it.`,
+        );
+      }
+      const refusal = await refuseSecret('write_memory', content, '', context);
+      if (refusal !== null) return refusal;
+      if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
+      const isTainted = context.isTainted === true;
+      // The line outlives this task, so it states its own origin.
+      const line = noted(text, isTainted ? 'outside' : 'inside');
+      const isShared = allowed.caller.agent?.shared.mayWrite === true && !isTainted;
+      await agents.append(isShared ? { ...space, chatId: null } : space, day, line, context.signal);
+      return done(`Noted on ${day}: ${shown(line)}`);
+    },
   });
-
-  return [read, write];
 }
-
-const NO_AGENT = 'Permission denied: this is the memory of an agent.';
 
 /** The calling agent's internal space for its chat; null for a persona. */
 function spaceOf({ caller: { agent, chatId } }: Allowed): AgentSpace | null {

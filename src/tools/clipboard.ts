@@ -2,77 +2,60 @@
 import * as z from 'zod';
 import { entryLine } from '../core/daily-log.js';
 import { noted, originOfNotes, unescaped } from '../core/origin.js';
-import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
+import type { ToolContext, ToolResult } from '../core/tool.js';
 import {
   type Clipboard,
   type ClipboardOwner,
   MOST_CLIPBOARD_CHARS,
   numberedItems,
 } from '../core/workspace.js';
-import { type Allowed, onFiles } from './authorise.js';
-import { done, doneFrom, failed, refuseSecret, shown, unsaved } from './results.js';
+import { type Allowed, defineTool } from './authorise.js';
+import { done, doneFrom, failed, inDigits, refuseSecret, shown, unsaved } from './results.js';
 
 const NAME = 'manage_clipboard';
 
 const index = z.coerce.number();
-const parameters = z.object({
-  action: z.enum(['add', 'remove', 'read', 'clear']),
-  content: z.string().optional().describe('For add: one line.'),
-  index: index.optional().describe('For remove: the number of an item, from 1.'),
-  indices: z.array(index).optional().describe('For remove: the numbers of several, as the list is now.'),
-});
 
-type ClipboardParameters = z.infer<typeof parameters>;
-
-export function manageClipboard(clipboard: Clipboard): Tool<ClipboardParameters> {
-  return {
+export function manageClipboard(clipboard: Clipboard) {
+  return defineTool({
     name: NAME,
     description:
       `Keeps a few lines before your eyes in every turn, at most ${MOST_CLIPBOARD_CHARS} characters ` +
       'in all: numbers, names, drafts that you need for a while. What should last belongs into memory.',
     hint: 'keep a few lines at hand, which you see in every turn',
-    parameters,
+    parameters: z.object({
+      action: z.enum(['add', 'remove', 'read', 'clear']),
+      content: z.string().optional().describe('For add: one line.'),
+      index: index.optional().describe('For remove: the number of an item, from 1.'),
+      indices: z.array(index).optional().describe('For remove: the numbers of several, as the list is now.'),
+    }),
     // One tool has one risk: reading alone would be low.
     risk: 'medium',
-    execute: (given, context) =>
-      onFiles(NAME, context, {}, 'agents too', unsaved, async (allowed) => {
-        if (given.action !== 'read' && context.signal.aborted)
-          return unsaved('Stopped: nothing was changed.');
-        return act(clipboard, ownerOf(allowed, context.isTainted === true), given, context);
-      }),
-  };
+    forAgents: true,
+    usesFiles: true,
+    async execute({ action, content = '', index, indices = [] }, context, allowed) {
+      const owner = ownerOf(allowed, context.isTainted === true);
+      if (action === 'read') {
+        const items = await clipboard.items(owner);
+        return told(items.length === 0 ? 'The clipboard is empty.' : shown(numberedItems(items)));
+      }
+      if (context.signal.aborted) return unsaved('Stopped: nothing was changed.');
+      if (action === 'add') return add(clipboard, owner, content, context);
+      if (action === 'remove') {
+        const numbers = [...new Set([...(index === undefined ? [] : [index]), ...indices])];
+        return remove(clipboard, owner, numbers, context.signal);
+      }
+      const count = await clipboard.clear(owner, context.signal);
+      if (count === 0) return done('The clipboard was empty already.');
+      return done(`The clipboard is empty now; ${count === 1 ? 'one item' : `${count} items`} went.`);
+    },
+  });
 }
 
 /** Only tasks with permission write an agent's shared clipboard, before they read untrusted text. */
 function ownerOf({ target, caller: { agent, chatId } }: Allowed, isTainted: boolean): ClipboardOwner {
   if (agent === undefined) return target;
   return agent.shared.mayWrite && !isTainted ? { agent: agent.id } : { agent: agent.id, chatId };
-}
-
-async function act(
-  clipboard: Clipboard,
-  owner: ClipboardOwner,
-  given: ClipboardParameters,
-  context: ToolContext,
-): Promise<ToolResult> {
-  switch (given.action) {
-    case 'add':
-      return add(clipboard, owner, given.content ?? '', context);
-    case 'remove':
-      return remove(clipboard, owner, given, context.signal);
-    case 'read': {
-      const items = await clipboard.items(owner);
-      return told(items.length === 0 ? 'The clipboard is empty.' : shown(numberedItems(items)));
-    }
-    case 'clear': {
-      const count = await clipboard.clear(owner, context.signal);
-      return done(
-        count === 0
-          ? 'The clipboard was empty already.'
-          : `The clipboard is empty now; ${itemsIn(count)} went.`,
-      );
-    }
-  }
 }
 
 async function add(
@@ -88,34 +71,27 @@ async function add(
   // The item outlives this turn, so it states its own origin.
   const item = noted(text, context.isTainted === true ? 'outside' : 'inside');
   const outcome = await clipboard.add(owner, item, context.signal);
-  switch (outcome.kind) {
-    case 'added':
-      return told(`Added as number ${outcome.items.length}. ${nowShown(outcome.items)}`);
-    case 'there':
-      return done(
-        `That stands there already, as number ${outcome.items.indexOf(item) + 1}; nothing was added.`,
-      );
-    case 'full': {
-      const [has, free, most] = [item.length, outcome.free, MOST_CLIPBOARD_CHARS].map((chars) =>
-        chars.toLocaleString('en'),
-      );
-      return failed(
-        `Nothing was added: this has ${has} characters, and of the clipboard’s ${most} there are ${free} free. ` +
-          'Shorten it, or remove something first.',
-      );
-    }
+  if (outcome.kind === 'full') {
+    const [has, free, most] = [item.length, outcome.free, MOST_CLIPBOARD_CHARS].map(inDigits);
+    return failed(
+      `Nothing was added: this has ${has} characters, and of the clipboard’s ${most} there are ${free} free. ` +
+        'Shorten it, or remove something first.',
+    );
   }
+  const { items } = outcome;
+  if (outcome.kind === 'added') return told(`Added as number ${items.length}. ${nowShown(items)}`);
+  return done(`That stands there already, as number ${items.indexOf(item) + 1}; nothing was added.`);
 }
 
 async function remove(
   clipboard: Clipboard,
   owner: ClipboardOwner,
-  { index, indices = [] }: ClipboardParameters,
+  numbers: number[],
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const numbers = [...new Set([...(index === undefined ? [] : [index]), ...indices])];
-  if (numbers.length === 0)
+  if (numbers.length === 0) {
     return failed('Which item? Give its number as index, or several as indices; nothing was changed.');
+  }
   const { removed, items } = await clipboard.remove(owner, numbers, signal);
   const before = removed.length + items.length;
   const unknown = numbers.filter((number) => !Number.isInteger(number) || number < 1 || number > before);
@@ -123,9 +99,8 @@ async function remove(
   if (removed.length === 0) {
     return { ...told(`Nothing was removed.${ignored} ${nowShown(items)}`), failed: true };
   }
-  return told(
-    `Removed: ${removed.map((item) => JSON.stringify(item)).join(', ')}.${ignored} ${nowShown(items)}`,
-  );
+  const went = removed.map((item) => JSON.stringify(item)).join(', ');
+  return told(`Removed: ${went}.${ignored} ${nowShown(items)}`);
 }
 
 /** The items state their own origins. */
@@ -137,8 +112,4 @@ function nowShown(items: string[]): string {
   return items.length === 0
     ? 'The clipboard is empty now.'
     : `It now says:\n\n${shown(numberedItems(items))}`;
-}
-
-function itemsIn(count: number): string {
-  return count === 1 ? 'one item' : `${count} items`;
 }

@@ -8,20 +8,19 @@ import { cutAt } from '../core/cut.js';
 import { entryLine } from '../core/daily-log.js';
 import type { Zone } from '../core/dates.js';
 import { seenKey } from '../core/ids.js';
-import { changedLines, type Memory, type SeenTier, type Tier, type Tier1By } from '../core/memory.js';
+import { changedLines, type Memory, type Tier, type Tier1By } from '../core/memory.js';
 import { localMidnight } from '../core/moments.js';
 import { type Origin, originOf, unescaped, writtenBack } from '../core/origin.js';
 import { isFromOutside, type Recall, type Recalled, recalledLine, WORKSPACE } from '../core/recall.js';
 import type { AnyTool, ToolContext, ToolResult } from '../core/tool.js';
-import { type Allowed, onFiles, originThere, type ToolTarget, tier1Refusal } from './authorise.js';
+import { type Allowed, defineTool, originThere, type ToolTarget, tier1Refusal } from './authorise.js';
 import {
   dayIn,
-  daysBetween,
-  defineTool,
   done,
   doneFrom,
   failed,
   fits,
+  inDigits,
   isDay,
   NO_DAY,
   refuseSecret,
@@ -45,6 +44,7 @@ const LINE_CHARS = 160;
 /** Tomorrow may already have begun in people's time zone; ten years reach beyond any late flush. */
 const MOST_DAYS_AHEAD = 1;
 const MOST_DAYS_BACK = 3_660;
+const DAY_MS = 86_400_000;
 
 const chat_id = z.string().optional();
 const persona_id = z.string().optional();
@@ -58,9 +58,8 @@ const ONLY_DAILY =
   'write_memory takes only the scope chat_daily. Tiers are written with write_tiered_memory.';
 
 export function readTieredMemory(memory: Memory): AnyTool {
-  const name = 'read_tiered_memory';
   return defineTool({
-    name,
+    name: 'read_tiered_memory',
     description: 'Reads a tier of your memory (MEMORY.md), whole, as it stands now.',
     hint: 'read a tier of your memory, whole',
     parameters: z.object({
@@ -69,25 +68,24 @@ export function readTieredMemory(memory: Memory): AnyTool {
       persona_id,
     }),
     risk: 'low',
-    execute: (given, context) =>
-      onFiles(name, context, given, 'agents too', failed, async (allowed) => {
-        const { target } = allowed;
-        const texts: string[] = [];
-        for (const tier of given.tier === undefined ? TIERS : [given.tier]) {
-          const text = await memory.readTier(target, tier);
-          noteSeen(target, tier, text, context);
-          const whole = text === '' ? `(Tier ${tier} is empty.)` : shown(text);
-          texts.push(given.tier === undefined ? `Tier ${tier}:\n${whole}` : whole);
-        }
-        return doneFrom(await originOfTiers(memory, allowed), texts.join('\n\n'));
-      }),
+    forAgents: true,
+    usesFiles: true,
+    async execute({ tier: only }, context, allowed) {
+      const texts: string[] = [];
+      for (const tier of only === undefined ? TIERS : [only]) {
+        const text = await memory.readTier(allowed.target, tier);
+        noteSeen(allowed.target, tier, text, context);
+        const whole = text === '' ? `(Tier ${tier} is empty.)` : shown(text);
+        texts.push(only === undefined ? `Tier ${tier}:\n${whole}` : whole);
+      }
+      return doneFrom(await originOfTiers(memory, allowed), texts.join('\n\n'));
+    },
   });
 }
 
 function writeTieredMemory(memory: Memory, tier1By: Tier1By): AnyTool {
-  const name = 'write_tiered_memory';
   return defineTool({
-    name,
+    name: 'write_tiered_memory',
     description: 'Replaces one tier of your memory (MEMORY.md): include what should stay.',
     hint: 'write a tier anew',
     parameters: z.object({
@@ -99,61 +97,48 @@ function writeTieredMemory(memory: Memory, tier1By: Tier1By): AnyTool {
       persona_id,
     }),
     risk: 'medium',
-    execute: (given, context) =>
-      onFiles(name, context, given, 'personas', unsaved, async (allowed) => {
-        const { tier } = given;
-        const { chatId, personaId } = allowed.target;
-        const forbidden = tier === 1 ? await tier1Refusal(allowed.caller, tier1By) : null;
-        if (forbidden !== null) return failed(forbidden);
-        const seen = context.seen.get(seenKey(chatId, personaId, tier));
-        const content = writtenBack(given.content, textOf(seen));
-        const bytes = Buffer.byteLength(content);
-        const most = memory.budgets.tierBytes;
-        if (bytes > most) {
-          return failed(
-            `Tier ${tier} was not written: the content has ${inWords(bytes)} bytes, and a tier may hold ${inWords(most)}. Shorten it and write it again.`,
-          );
-        }
-        const refusal = await refuseSecret(name, content, textOf(seen), context);
-        if (refusal !== null) return refusal;
-        if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
-        return writeTier(memory, allowed, tier, content, seen, context);
-      }),
+    usesFiles: true,
+    async execute({ tier, content: given }, context, allowed) {
+      const forbidden = tier === 1 ? await tier1Refusal(allowed.caller, tier1By) : null;
+      if (forbidden !== null) return failed(forbidden);
+      const { chatId, personaId } = allowed.target;
+      const seen = context.seen.get(seenKey(chatId, personaId, tier));
+      const before = seen !== undefined && 'text' in seen ? seen.text : '';
+      const content = writtenBack(given, before);
+      const bytes = Buffer.byteLength(content);
+      const most = memory.budgets.tierBytes;
+      if (bytes > most) {
+        return failed(
+          `Tier ${tier} was not written: the content has ${inDigits(bytes)} bytes, and a tier may hold ${inDigits(most)}. Shorten it and write it again.`,
+        );
+      }
+      const refusal = await refuseSecret('write_tiered_memory', content, before, context);
+      if (refusal !== null) return refusal;
+      if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
+      const outcome = await memory.writeTier(allowed.target, tier, content, seen, context);
+      if (outcome.kind === 'refused') return failed(`Tier ${tier} was not written. ${outcome.reason}`);
+      const now = outcome.kind === 'written' ? outcome.text : outcome.current;
+      noteSeen(allowed.target, tier, now, context);
+      const nowShown = now === '' ? 'It is empty now.' : `It now says:\n\n${shown(now)}`;
+      if (outcome.kind === 'changed') {
+        const refused = unsaved(
+          `Tier ${tier} was not written, because you had not seen the whole of it as it is now. ` +
+            `${nowShown}\n\nMerge your change into that and write it again.`,
+        );
+        return { ...doneFrom(await originOfTiers(memory, allowed), ''), ...refused };
+      }
+      const written =
+        now === before
+          ? `Tier ${tier} said just that already; nothing was changed.`
+          : `Tier ${tier} is written.`;
+      return done(`${written} ${nowShown}${removedLines(before, now)}`);
+    },
   });
 }
 
-async function writeTier(
-  memory: Memory,
-  allowed: Allowed,
-  tier: Tier,
-  content: string,
-  seen: SeenTier | undefined,
-  context: ToolContext,
-): Promise<ToolResult> {
-  const { target } = allowed;
-  const { cause, signal } = context;
-  const outcome = await memory.writeTier(target, tier, content, seen, { cause, signal });
-  if (outcome.kind === 'refused') return failed(`Tier ${tier} was not written. ${outcome.reason}`);
-  const now = outcome.kind === 'written' ? outcome.text : outcome.current;
-  noteSeen(target, tier, now, context);
-  const nowShown = now === '' ? 'It is empty now.' : `It now says:\n\n${shown(now)}`;
-  if (outcome.kind === 'changed') {
-    const refused = unsaved(
-      `Tier ${tier} was not written, because you had not seen the whole of it as it is now. ` +
-        `${nowShown}\n\nMerge your change into that and write it again.`,
-    );
-    return { ...doneFrom(await originOfTiers(memory, allowed), ''), ...refused };
-  }
-  const before = textOf(seen);
-  const written =
-    now === before ? `Tier ${tier} said just that already; nothing was changed.` : `Tier ${tier} is written.`;
-  return done(`${written} ${nowShown}${removedLines(before, now)}`);
-}
-
 function readMemory(memory: Memory): AnyTool {
-  const name = 'read_memory';
   return defineTool({
-    name,
+    name: 'read_memory',
     description: 'Reads the principles, your whole memory file, or one day of the daily log.',
     hint: 'read the principles, your whole memory file, or a day of the daily log',
     parameters: z.object({
@@ -167,19 +152,20 @@ function readMemory(memory: Memory): AnyTool {
       persona_id,
     }),
     risk: 'low',
-    execute: (given, context) =>
-      onFiles(name, context, given, 'personas', failed, async (allowed) => {
-        if (given.scope === 'global')
-          return done(shown(await memory.principles()) || '(There are no principles.)');
-        if (given.scope === 'chat') return readWhole(memory, allowed, context);
-        const day = given.date || dayIn(context.timezone, context.now);
-        if (!isDay(day)) return failed(NO_DAY);
-        const { chatId } = allowed.target;
-        const text = await memory.readDaily(chatId, day);
-        const there = originThere(allowed.caller, allowed.target);
-        const origin = originOf([{ origin: there }, { origin: await memory.originOfDay(chatId, day) }]);
-        return doneFrom(origin, shown(text) || `(Nothing is in the daily log of ${day}.)`);
-      }),
+    usesFiles: true,
+    async execute({ scope, date: given }, context, allowed) {
+      if (scope === 'global') return done(shown(await memory.principles()) || '(There are no principles.)');
+      if (scope === 'chat') return readWhole(memory, allowed, context);
+      const day = given || dayIn(context.timezone, context.now);
+      if (!isDay(day)) return failed(NO_DAY);
+      const { chatId } = allowed.target;
+      const text = await memory.readDaily(chatId, day);
+      const origin = originOf([
+        { origin: originThere(allowed) },
+        { origin: await memory.originOfDay(chatId, day) },
+      ]);
+      return doneFrom(origin, shown(text) || `(Nothing is in the daily log of ${day}.)`);
+    },
   });
 }
 
@@ -197,9 +183,8 @@ async function readWhole(memory: Memory, allowed: Allowed, context: ToolContext)
 }
 
 function writeMemory(memory: Memory): AnyTool {
-  const name = 'write_memory';
   return defineTool({
-    name,
+    name: 'write_memory',
     description: 'Adds a line to the daily log of the chat.',
     hint: 'add a line to the daily log of this chat (scope chat_daily)',
     parameters: z.object({
@@ -210,40 +195,38 @@ function writeMemory(memory: Memory): AnyTool {
       chat_id,
     }),
     risk: 'medium',
-    execute: (given, context) =>
-      onFiles(name, context, given, 'personas', unsaved, async ({ target }) => {
-        if (given.scope === 'global') return failed(READ_ONLY);
-        if (given.scope !== 'chat_daily') return failed(ONLY_DAILY);
-        const today = dayIn(context.timezone, context.now);
-        const day = given.date || today;
-        if (!isDay(day)) return failed(NO_DAY);
-        const misplaced = whyNotOn(day, today);
-        if (misplaced !== null) return failed(misplaced);
-        const line = entryLine(unescaped(given.content));
-        if (line === '') return failed('There is no content to add; nothing was written.');
-        const most = memory.budgets.dailyPerDayMaxChars;
-        if (line.length > most) {
-          return failed(
-            `Nothing was added: the line has ${inWords(line.length)} characters, and one of the daily log may have ${inWords(most)}. Shorten it.`,
-          );
-        }
-        const refusal = await refuseSecret(name, given.content, '', context);
-        if (refusal !== null) return refusal;
-        if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
-        const { cause, signal } = context;
-        const outcome = await memory.appendDaily(target.chatId, day, line, { cause, signal });
-        return done(
-          outcome === 'added'
-            ? `Added to the daily log of ${day}: ${shown(line)}`
-            : `This very line stands in the daily log of ${day} already; nothing was added.`,
+    usesFiles: true,
+    async execute({ scope, content, date: given }, context, { target: { chatId } }) {
+      if (scope === 'global') return failed(READ_ONLY);
+      if (scope !== 'chat_daily') return failed(ONLY_DAILY);
+      const today = dayIn(context.timezone, context.now);
+      const day = given || today;
+      const misplaced = isDay(day) ? whyNotOn(day, today) : NO_DAY;
+      if (misplaced !== null) return failed(misplaced);
+      const line = entryLine(unescaped(content));
+      if (line === '') return failed('There is no content to add; nothing was written.');
+      const most = memory.budgets.dailyPerDayMaxChars;
+      if (line.length > most) {
+        return failed(
+          `Nothing was added: the line has ${inDigits(line.length)} characters, and one of the daily log may have ${inDigits(most)}. Shorten it.`,
         );
-      }),
+      }
+      const refusal = await refuseSecret('write_memory', content, '', context);
+      if (refusal !== null) return refusal;
+      if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
+      const outcome = await memory.appendDaily(chatId, day, line, context);
+      return done(
+        outcome === 'added'
+          ? `Added to the daily log of ${day}: ${shown(line)}`
+          : `This very line stands in the daily log of ${day} already; nothing was added.`,
+      );
+    },
   });
 }
 
 /** The daily log records a day's events in the chat: why this day cannot be one, or null. */
 function whyNotOn(day: string, today: string): string | null {
-  const ahead = daysBetween(today, day);
+  const ahead = Math.round((Date.parse(day) - Date.parse(today)) / DAY_MS);
   if (ahead > MOST_DAYS_AHEAD) {
     return `Nothing was written: ${day} is still to come (today is ${today}), and the daily log says what has happened. What is planned belongs into a tier, with its date.`;
   }
@@ -254,8 +237,8 @@ function whyNotOn(day: string, today: string): string | null {
 }
 
 /** The whole file's origin, whichever tier is read. */
-async function originOfTiers(memory: Memory, { caller, target }: Allowed): Promise<Origin> {
-  return originOf([{ origin: originThere(caller, target) }, { origin: await memory.originOf(target) }]);
+async function originOfTiers(memory: Memory, allowed: Allowed): Promise<Origin> {
+  return originOf([{ origin: originThere(allowed) }, { origin: await memory.originOf(allowed.target) }]);
 }
 
 /** A model that rewrites a whole tier may drop lines unintentionally. */
@@ -270,17 +253,9 @@ function removedLines(before: string, after: string): string {
   return `\n\nIt no longer holds:\n${listed.join('\n')}`;
 }
 
-function textOf(seen: SeenTier | undefined): string {
-  return seen !== undefined && 'text' in seen ? seen.text : '';
-}
-
 /** Allows the model to replace the tier as shown. */
 function noteSeen(target: ToolTarget, tier: Tier, text: string, context: ToolContext): void {
   context.seen.set(seenKey(target.chatId, target.personaId, tier), fits(text) ? { text } : { cut: true });
-}
-
-function inWords(count: number): string {
-  return count.toLocaleString('en');
 }
 
 const DEFAULT_HITS = 10;
@@ -303,28 +278,26 @@ export function searchMemory(recall: Recall, zone: Zone): AnyTool {
       until: z.string().optional().describe('YYYY-MM-DD: only up to this day, inclusive.'),
     }),
     risk: 'low',
-    async execute({ query, limit = DEFAULT_HITS, since, until }, context) {
-      if (context.authorisation === undefined)
-        return failed('Permission denied: this call carries no authorisation.');
+    forAgents: true,
+    async execute({ query, limit = DEFAULT_HITS, since, until }, { now, signal }, { caller, target }) {
       if (query.trim() === '') return failed('There is nothing to search for in an empty query.');
       if ((since && !isDay(since)) || (until && !isDay(until))) {
         return failed('since and until must be real days, written YYYY-MM-DD.');
       }
-      const { chatId, personaId } = context.authorisation;
       const asked = {
         text: query,
         limit,
-        now: context.now,
+        now,
         ...(since && { since: startOf(since, zone) }),
         ...(until && { until: startOf(until, zone, 1) }),
       };
-      const own = await recall.search({ chatId, personaId }, asked, context.signal);
-      const isOwners = await isOwnersOrder(context.authorisation);
-      const notes = isOwners ? (await recall.search(WORKSPACE, asked, context.signal)).hits : [];
+      const own = await recall.search(target, asked, signal);
+      const isOwners = await isOwnersOrder(caller);
+      const notes = isOwners ? (await recall.search(WORKSPACE, asked, signal)).hits : [];
       const hits = merged(own.hits, notes.map(ofWorkspace)).slice(0, limit);
       if (hits.length === 0) return done('Nothing was found. Other words may find more.');
-      const found = done(shown(hits.map((hit) => recalledLine(hit, zone)).join('\n')));
-      return hits.some(isFromOutside) ? { ...found, outside: true } : found;
+      const origin = hits.some(isFromOutside) ? 'outside' : 'inside';
+      return doneFrom(origin, shown(hits.map((hit) => recalledLine(hit, zone)).join('\n')));
     },
   });
 }

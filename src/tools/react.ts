@@ -1,18 +1,10 @@
 /** `react`: puts an emoji on a message, with an answer or instead of one. Sent through the outbox. */
-import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { once } from '../core/concurrency.js';
-import type { Reaction, Tool } from '../core/tool.js';
+import type { Reaction } from '../core/tool.js';
 import { reactionText } from '../core/transcript.js';
-import { done, failed } from './results.js';
-
-const parameters = z.object({
-  emoji: z.string().describe('One emoji.'),
-  message_id: z.coerce
-    .string()
-    .optional()
-    .describe('The id of a message, as in <user_message id="…">. Left out: the newest that you answer.'),
-});
+import { defineTool } from './authorise.js';
+import { done, failed, keyOf } from './results.js';
 
 /** `post` adds a reaction to the outbox, once per key; `emojiOn`: a channel's allowed emoji, if limited. */
 export function react({
@@ -21,42 +13,42 @@ export function react({
 }: {
   post(reaction: Reaction): Promise<'posted' | 'unknown message'>;
   emojiOn(channel: string): readonly string[] | undefined;
-}): Tool<z.infer<typeof parameters>> {
-  return {
+}) {
+  return defineTool({
     name: 'react',
     description:
       "Puts an emoji to somebody's message, as people do who have nothing to add: a thank you, a joke, good news. " +
       'Where it says enough, let it be your whole answer and write nothing.',
     hint: 'put an emoji to a message, also instead of an answer',
-    parameters,
+    parameters: z.object({
+      emoji: z.string().describe('One emoji.'),
+      message_id: z.coerce
+        .string()
+        .optional()
+        .describe('The id of a message, as in <user_message id="…">. Left out: the newest that you answer.'),
+    }),
     risk: 'medium',
     isSend: true,
-    async execute({ emoji: asked, message_id }, context) {
-      const { authorisation, room, signal } = context;
-      if (authorisation === undefined)
-        return failed('Permission denied: this call carries no authorisation.');
-      const { turnId } = context.cause;
+    async execute({ emoji: asked, message_id }, { room, signal, cause: { turnId } }, { caller }) {
       if (turnId === null) return failed('There are reactions only while somebody is being answered.');
       const sign = emojiIn(asked);
       if (sign === null)
         return failed(`${JSON.stringify(asked)} is not one emoji. Nothing was done; give one, like 👍.`);
-      const { channel, personaId } = authorisation;
-      const allowed = emojiOn(channel);
+      const allowed = emojiOn(caller.channel);
       const emoji = allowed === undefined ? sign : nearestOf(allowed, sign);
       if (emoji === null)
         return failed(`Nobody can react with ${sign} here. What can be had: ${allowed?.join(' ')}`);
-      const messageId = message_id === undefined || message_id === '' ? null : Number(message_id);
+      const messageId = message_id ? Number(message_id) : null;
       if (signal.aborted) return failed('Stopped: nothing was done.');
-      const parts = JSON.stringify([turnId, String(messageId), emoji]);
-      const key = createHash('sha256').update(parts).digest('hex').slice(0, 24);
-      const outcome = await post({ room, personaId, turnId, key, messageId, emoji });
+      const key = keyOf(turnId, String(messageId), emoji);
+      const outcome = await post({ room, personaId: caller.personaId, turnId, key, messageId, emoji });
       if (outcome === 'unknown message') {
         return failed('Nothing was done: there is no such message of a person in this conversation.');
       }
       const result = done(`${emoji} is on its way. If that says enough, end here without a word.`);
       return { ...result, said: reactionText(emoji) };
     },
-  };
+  });
 }
 
 /** Not a regex literal: the compiler accepts this flag only for a later target. */

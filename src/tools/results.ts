@@ -1,14 +1,12 @@
 /** Shared by tools: results, the refusal of secrets, and dates. */
+import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { cutWithMarker } from '../core/cut.js';
 import { createZone } from '../core/dates.js';
 import type { Origin } from '../core/origin.js';
-import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
+import type { ToolContext, ToolResult } from '../core/tool.js';
 
-/**
- * Maximum length of a result: a large file would fill the whole context. Equals the default of the longest
- * tier (`limits.tier_bytes`), because only a tier seen whole can be replaced.
- */
+/** Of a result, in characters. As the default of `limits.tier_bytes`: only a tier seen whole can be replaced. */
 const MAX_CHARS = 64_000;
 
 export function done(content: string): ToolResult {
@@ -50,27 +48,18 @@ export async function refuseSecret(
   const { secretIn } = await import('./secrets.js');
   const secret = secretIn(content, known);
   if (secret === null) return null;
-  const { kind, line } = secret;
-  context.log.info({ tool: name, kind, line, place }, 'write refused; it holds a secret');
+  context.log.info({ tool: name, ...secret, place }, 'write refused; it holds a secret');
   return failed(
-    `Nothing was written: line ${line} of the content holds ${kind}, and ${place} keeps no secrets. ` +
+    `Nothing was written: line ${secret.line} of the content holds ${secret.kind}, and ${place} keeps no secrets. ` +
       'Write it again without the secret; you may say where it is kept.',
   );
 }
 
-/** Common answer of tools that take a date. */
 export const NO_DAY = 'The date must be a real day, written YYYY-MM-DD.';
 
-const DAY_MS = 86_400_000;
-
-/** The day of `now` in a time zone, as YYYY-MM-DD. */
+/** YYYY-MM-DD. */
 export function dayIn(timezone: string, now: number): string {
   return createZone(timezone).date(now);
-}
-
-/** Days between two dates, both YYYY-MM-DD; negative if the second is earlier. */
-export function daysBetween(from: string, to: string): number {
-  return Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS);
 }
 
 /** `YYYY-MM-DD`, and a day that the calendar has. */
@@ -78,9 +67,12 @@ export function isDay(date: string): boolean {
   return z.iso.date().safeParse(date).success;
 }
 
-/** Infers the type of a tool's arguments from its schema. */
-export function defineTool<Parameters>(
-  tool: Tool<Parameters> & { parameters: z.ZodType<Parameters> },
-): Tool<Parameters> {
-  return tool;
+/** Of something that a turn sends: equal for the same, so that it is sent once. */
+export function keyOf(...parts: string[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 24);
+}
+
+/** 64,000 */
+export function inDigits(count: number): string {
+  return count.toLocaleString('en');
 }

@@ -1,24 +1,22 @@
-/**
- * Tools that send through the outbox, next to the answer: `send_message`, `export_chat`, `write_artifact`.
- */
-import { createHash } from 'node:crypto';
+/** Tools that send through the outbox, next to the answer: `send_message`, `export_chat`, `write_artifact`. */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import * as z from 'zod';
-import type { Artifacts, NewArtifact } from '../core/artifacts.js';
+import type { Artifacts } from '../core/artifacts.js';
 import type { Authorisation } from '../core/authorisation.js';
 import { composed, nameOnDisk, pathOnDisk } from '../core/beneath.js';
 import type { OutgoingFile } from '../core/channel.js';
 import { type Archives, type ChatExports, EXPORT_FORMATS } from '../core/chat-record.js';
 import { createZone, type Zone } from '../core/dates.js';
+import { codeOf } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
 import { A_TIME, momentsOf } from '../core/moments.js';
-import type { SideMessage, Tool, ToolContext, ToolResult } from '../core/tool.js';
-import { type Allowed, authorised, mayActAnywhere, onFiles } from './authorise.js';
+import type { SideMessage, ToolContext, ToolResult } from '../core/tool.js';
+import { type Allowed, defineTool, mayActAnywhere } from './authorise.js';
 import { isNoMessages, ownFile } from './files/attachment.js';
 import { PathRefusal } from './files/paths.js';
 import { type FileRoots, rootsFor, rootsOfPersona, type ToolFolders } from './files/roots.js';
-import { defineTool, done, failed, refuseSecret, unsaved } from './results.js';
+import { done, failed, keyOf, refuseSecret } from './results.js';
 
 /** Puts a message into the outbox, once per key. */
 type Post = (message: SideMessage) => Promise<'posted' | 'unknown chat'>;
@@ -33,7 +31,7 @@ export interface SendMessageServices {
 
 /** Files listed for a model that named none. */
 const MOST_LISTED = 20;
-
+const ARCHIVE = 'archive';
 const FORBIDDEN =
   'Permission denied: only your own files in this chat, its daily log, and what was sent here can be sent, by a path ' +
   "below the chat's folder or its media folder; and no archive that was reset.";
@@ -59,36 +57,42 @@ export function sendMessage(services: SendMessageServices) {
     risk: 'medium',
     isSend: true,
     isExternal: true,
-    execute: ({ text = '', attachment_path: path = '', chat_id }, context) =>
-      authorised(context, { chat_id }, 'personas', async (allowed) => {
-        const { chatId, personaId } = allowed.target;
-        const { turnId } = context.cause;
-        if (turnId === null) return failed('Messages can only be sent while somebody is being answered.');
-        if (text.trim() === '' && path === '')
-          return failed('There is nothing to send: give a text, or a file.');
-        const key = keyOf([turnId, chatId, text, path]);
-        const own = path === '' ? null : await inWorkingFolder(services.folders, allowed.caller, path, key);
-        const isOwn = own !== null && !(own instanceof PathRefusal);
-        const found = path === '' || isOwn ? null : await findFile(path, await reachOf(services, allowed));
-        if (found?.kind === 'forbidden') return failed(FORBIDDEN);
-        if (found?.kind === 'missing') {
-          if (own instanceof PathRefusal && own.kind === 'refused')
-            return failed(`Nothing was sent: ${own.message}`);
-          return missing(services, chatId, context);
-        }
-        if (context.signal.aborted) return failed('Stopped: nothing was sent.');
-        const file = isOwn ? own : (found?.file ?? null);
-        const { room } = context;
-        const outcome = await services.post({ chatId, personaId, turnId, room, key, text, file });
-        if (outcome === 'unknown chat')
-          return failed(`Nothing was sent: nobody has ever written in a chat ${JSON.stringify(chatId)}.`);
-        const withFile = text.trim() === '' ? 'The file' : 'The message with the file';
-        return done(`${file === null ? 'The message' : withFile} is on its way.`);
-      }),
+    async execute({ text = '', attachment_path: path = '' }, context, allowed) {
+      const { chatId, personaId } = allowed.target;
+      const { room, cause, signal } = context;
+      const { turnId } = cause;
+      if (turnId === null) return failed('Messages can only be sent while somebody is being answered.');
+      const hasText = text.trim() !== '';
+      if (!hasText && path === '') return failed('There is nothing to send: give a text, or a file.');
+      const key = keyOf(turnId, chatId, text, path);
+      const file = path === '' ? null : await fileAt(services, allowed, path, key);
+      if (file === 'forbidden') return failed(FORBIDDEN);
+      if (file === 'missing') return missing(services, chatId, context);
+      if (file instanceof PathRefusal) return failed(`Nothing was sent: ${file.message}`);
+      if (signal.aborted) return failed('Stopped: nothing was sent.');
+      const outcome = await services.post({ chatId, personaId, turnId, room, key, text, file });
+      if (outcome === 'unknown chat')
+        return failed(`Nothing was sent: nobody has ever written in a chat ${JSON.stringify(chatId)}.`);
+      const withFile = hasText ? 'The message with the file' : 'The file';
+      return done(`${file === null ? 'The message' : withFile} is on its way.`);
+    },
   });
 }
 
-/** The caller's own working folder, whichever chat the message goes to; for an owner, first the workspace. */
+/** A file of the caller's working folder, or else of the chat. */
+async function fileAt(
+  services: SendMessageServices,
+  allowed: Allowed,
+  path: string,
+  key: string,
+): Promise<OutgoingFile | PathRefusal | 'forbidden' | 'missing'> {
+  const own = await inWorkingFolder(services.folders, allowed.caller, path, key);
+  if (!(own instanceof PathRefusal)) return own;
+  const found = await findFile(path, await reachOf(services, allowed));
+  return found === 'missing' && own.kind === 'refused' ? own : found;
+}
+
+/** Whichever chat the message goes to; for an owner, first the workspace. */
 async function inWorkingFolder(
   folders: ToolFolders,
   caller: Authorisation,
@@ -120,32 +124,20 @@ async function missing(
   const zone = createZone(timezone);
   const folder = join(mediaFolder, chatId);
   const names = (await realPath(folder)) === null ? [] : await readdir(folder);
-  const files: { name: string; bytes: number; at: number }[] = [];
+  const files: { line: string; at: number }[] = [];
   for (const name of names) {
     const real = isNoMessages(name) ? null : await realPath(join(folder, name));
     if (real === null) continue;
-    const { size, mtimeMs } = await stat(real);
-    files.push({ name, bytes: size, at: mtimeMs });
+    const { size, mtimeMs: at } = await stat(real);
+    files.push({ line: `${name} (${size} bytes, came ${zone.time(at)})`, at });
   }
   const newest = files.sort((one, other) => other.at - one.at).slice(0, MOST_LISTED);
-  const lines = newest.map(({ name, bytes, at }) => `${name} (${bytes} bytes, came ${zone.time(at)})`);
   const list =
-    lines.length === 0
+    newest.length === 0
       ? 'No file has come with a message yet.'
-      : `The newest that came with messages:\n${lines.join('\n')}`;
+      : `The newest that came with messages:\n${newest.map(({ line }) => line).join('\n')}`;
   return failed(`Nothing was sent: there is no such file in this chat. ${list}`);
 }
-
-/** Equal for the same message of the same turn. */
-function keyOf(parts: string[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 24);
-}
-
-type SendableFile =
-  | { kind: 'file'; file: OutgoingFile }
-  /** It may not be sent from here, whether it exists or not. */
-  | { kind: 'forbidden' }
-  | { kind: 'missing' };
 
 /** Sendable files. A path that leads elsewhere is refused before any lookup. */
 interface SendableReach {
@@ -156,8 +148,6 @@ interface SendableReach {
   maySendArchive(chatId: ChatId, file: string): Promise<boolean>;
 }
 
-const ARCHIVE = 'archive';
-
 /** Own files, the chat's log and media, archives not reset; all chats for an owner in a control chat. */
 async function reachOf(
   { groupsDir, folders: { mediaFolder }, archives }: SendMessageServices,
@@ -166,47 +156,38 @@ async function reachOf(
   const chat = join(groupsDir, chatId);
   const media = join(mediaFolder, chatId);
   const bases: SendableReach['bases'] = [{ folder: chat }, { folder: media, flat: true }];
-  if (await mayActAnywhere(caller)) {
-    return {
-      bases: [...bases, { folder: groupsDir }, { folder: mediaFolder }],
-      within: [groupsDir, mediaFolder],
-      groupsDir,
-      maySendArchive: async (of, file) => (await archives.find(of, file))?.reset === false,
-    };
-  }
+  const isAnywhere = await mayActAnywhere(caller);
+  const own = [nameOnDisk(chat, personaId), 'memory', ARCHIVE].map((name) => join(chat, name));
   return {
-    bases,
-    within: [...[nameOnDisk(chat, personaId), 'memory', ARCHIVE].map((name) => join(chat, name)), media],
+    bases: isAnywhere ? [...bases, { folder: groupsDir }, { folder: mediaFolder }] : bases,
+    within: isAnywhere ? [groupsDir, mediaFolder] : [...own, media],
     groupsDir,
     async maySendArchive(of, file) {
-      const found = of === chatId ? await archives.find(of, file) : null;
-      return found !== null && !found.reset && found.personaId === personaId;
+      const found = isAnywhere || of === chatId ? await archives.find(of, file) : null;
+      return found !== null && !found.reset && (isAnywhere || found.personaId === personaId);
     },
   };
 }
 
-async function findFile(path: string, reach: SendableReach): Promise<SendableFile> {
-  if (path.includes('\0')) return { kind: 'forbidden' };
-  const named = await Promise.all(
-    reach.bases.map(async (base) => ({ ...base, full: await fullPath(base.folder, path) })),
-  );
-  const candidates = named
-    .filter(({ folder, full, flat }) => isBelow(full, folder) && (!flat || dirname(full) === folder))
-    .filter(({ full }) => reach.within.some((root) => isBelow(full, root)));
-  if (candidates.length === 0) return { kind: 'forbidden' };
-  const real = {
-    groupsDir: (await realPath(reach.groupsDir)) ?? reach.groupsDir,
-    within: (await Promise.all(reach.within.map(realPath))).filter((root) => root !== null),
-  };
-  for (const { full } of candidates) {
-    const found = await realPath(full);
-    if (found === null) continue;
-    if (!(await mayGo(full, reach, reach)) || !(await mayGo(found, real, reach)))
-      return { kind: 'forbidden' };
-    if ((await stat(found)).isFile())
-      return { kind: 'file', file: { path: found, name: composed(basename(full)) } };
+async function findFile(path: string, reach: SendableReach): Promise<OutgoingFile | 'forbidden' | 'missing'> {
+  if (path.includes('\0')) return 'forbidden';
+  const candidates: string[] = [];
+  for (const { folder, flat } of reach.bases) {
+    const full = await fullPath(folder, path);
+    const isThere = isBelow(full, folder) && (!flat || dirname(full) === folder);
+    if (isThere && reach.within.some((root) => isBelow(full, root))) candidates.push(full);
   }
-  return { kind: 'missing' };
+  if (candidates.length === 0) return 'forbidden';
+  const groupsDir = (await realPath(reach.groupsDir)) ?? reach.groupsDir;
+  const within = (await Promise.all(reach.within.map(realPath))).filter((root) => root !== null);
+  for (const full of candidates) {
+    const real = await realPath(full);
+    if (real === null) continue;
+    if (!(await maySend(full, reach)) || !(await maySend(real, { ...reach, groupsDir, within })))
+      return 'forbidden';
+    if ((await stat(real)).isFile()) return { path: real, name: composed(basename(full)) };
+  }
+  return 'missing';
 }
 
 /** Leaves a path that leads out of the folder as it is, so that nothing is looked up. */
@@ -216,11 +197,7 @@ async function fullPath(folder: string, path: string): Promise<string> {
   return join(folder, ...(await pathOnDisk(folder, relative(folder, full).split(sep))));
 }
 
-async function mayGo(
-  path: string,
-  { within, groupsDir }: { within: string[]; groupsDir: string },
-  { maySendArchive }: SendableReach,
-): Promise<boolean> {
+async function maySend(path: string, { within, groupsDir, maySendArchive }: SendableReach): Promise<boolean> {
   if (!within.some((root) => isBelow(path, root))) return false;
   const [chatId = '', folder, ...file] = relative(groupsDir, path).split(sep);
   // Some disks ignore case.
@@ -234,15 +211,11 @@ function isBelow(path: string, root: string): boolean {
 }
 
 async function realPath(path: string): Promise<string | null> {
-  try {
-    return await realpath(path);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && NOTHING_THERE.has(String(error.code))) return null;
+  return realpath(path).catch((error: unknown) => {
+    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'].includes(codeOf(error))) return null;
     throw error;
-  }
+  });
 }
-
-const NOTHING_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG']);
 
 /** Sends a chat's conversation as a file to the chat that asked. */
 export function exportChat({ exports, post, zone }: { exports: ChatExports; post: Post; zone: Zone }) {
@@ -263,38 +236,36 @@ export function exportChat({ exports, post, zone }: { exports: ChatExports; post
     }),
     risk: 'medium',
     isSend: true,
-    execute: ({ format = 'markdown', since, until, chat_id }, context) =>
-      authorised(context, { chat_id }, 'personas', async ({ caller, target: { chatId } }) => {
-        const { room, signal, now, cause } = context;
-        const { turnId } = cause;
-        if (turnId === null) return failed('Files can only be sent while somebody is being answered.');
-        const from = since ? momentsOf(since, zone, now) : null;
-        const to = until ? momentsOf(until, zone, now) : null;
-        if ((since && from === null) || (until && to === null))
-          return failed(`Nothing was sent: since and until must be ${A_TIME}.`);
-        if (from !== null && to !== null && from.from > to.to)
-          return failed('Nothing was sent: since is after until.');
-        const { personaId } = caller;
-        const key = keyOf([turnId, chatId, format, since ?? '', until ?? '']);
-        const span = { since: from?.from ?? null, until: to?.to ?? null };
-        const made = await exports.make({ chatId, by: personaId, format, key, signal, ...span });
-        if (made === null) {
-          const when = from === null && to === null ? '' : ' in that time';
-          return failed(`Nothing was sent: nothing was said in the chat ${JSON.stringify(chatId)}${when}.`);
-        }
-        if (signal.aborted) return failed('Stopped: nothing was sent.');
-        const { file, messages } = made;
-        const outcome = await post({ chatId: caller.chatId, personaId, turnId, room, key, text: '', file });
-        return outcome === 'posted'
-          ? done(`The file ${file.name} with ${messages} messages is on its way.`)
-          : failed('Nothing was sent: this chat is not known.');
-      }),
+    async execute({ format = 'markdown', since, until }, context, { caller, target: { chatId } }) {
+      const { room, signal, now, cause } = context;
+      const { turnId } = cause;
+      if (turnId === null) return failed('Files can only be sent while somebody is being answered.');
+      const from = since ? momentsOf(since, zone, now) : null;
+      const to = until ? momentsOf(until, zone, now) : null;
+      if ((since && from === null) || (until && to === null))
+        return failed(`Nothing was sent: since and until must be ${A_TIME}.`);
+      if (from !== null && to !== null && from.from > to.to)
+        return failed('Nothing was sent: since is after until.');
+      const { personaId } = caller;
+      const key = keyOf(turnId, chatId, format, since ?? '', until ?? '');
+      const span = { since: from?.from ?? null, until: to?.to ?? null };
+      const made = await exports.make({ chatId, by: personaId, format, key, signal, ...span });
+      if (made === null) {
+        const when = from === null && to === null ? '' : ' in that time';
+        return failed(`Nothing was sent: nothing was said in the chat ${JSON.stringify(chatId)}${when}.`);
+      }
+      if (signal.aborted) return failed('Stopped: nothing was sent.');
+      const { file, messages } = made;
+      const outcome = await post({ chatId: caller.chatId, personaId, turnId, room, key, text: '', file });
+      return outcome === 'posted'
+        ? done(`The file ${file.name} with ${messages} messages is on its way.`)
+        : failed('Nothing was sent: this chat is not known.');
+    },
   });
 }
 
 const WRITE_ARTIFACT = 'write_artifact';
-
-const artifactParameters = z.object({
+const ARTIFACT = z.object({
   id: z
     .string()
     .describe(
@@ -305,70 +276,55 @@ const artifactParameters = z.object({
   type: z.string().optional().describe('A MIME type, like text/csv. Left out: text/markdown.'),
 });
 
-type ArtifactParameters = z.infer<typeof artifactParameters>;
-
 /** For personas: a document that is sent into their chat. */
-export function writeArtifact({
-  artifacts,
-  post,
-}: {
-  artifacts: Artifacts;
-  post: Post;
-}): Tool<ArtifactParameters> {
-  return {
+export function writeArtifact({ artifacts, post }: { artifacts: Artifacts; post: Post }) {
+  return defineTool({
     name: WRITE_ARTIFACT,
     description:
       'Writes a document of its own and sends it to this chat as a file: a report, a table, a page, code.',
     hint: 'write a document and send it as a file',
-    parameters: artifactParameters,
+    parameters: ARTIFACT,
     risk: 'medium',
     isSend: true,
-    execute: (given, context) =>
-      writing(given, context, 'personas', async (artifact, { chatId, personaId }) => {
-        const { turnId, callId, room, signal } = context;
-        if (context.cause.turnId === null)
-          return failed('Artifacts can only be made while somebody is being answered.');
-        const written = await artifacts.write({ ...artifact, taskId: turnId, chatId }, signal);
-        if (!written.ok) return failed(`Nothing was written: ${written.reason}`);
-        if (signal.aborted) return failed('Stopped: nothing was sent.');
-        const { ref, file } = written;
-        const key = createHash('sha256').update(`${turnId} ${callId}`).digest('hex').slice(0, 24);
-        const outcome = await post({ chatId, personaId, turnId, room, key, text: '', file });
-        return outcome === 'posted'
-          ? done(`The file ${file?.name ?? ref.id} is on its way; it is kept as ${ref.ref}.`)
-          : failed(`${ref.ref} was written, but not sent: this chat is not known.`);
-      }),
-  };
+    usesFiles: true,
+    async execute({ id, content, title = null, type = null }, context, { caller }) {
+      const refusal = await refuseSecret(WRITE_ARTIFACT, content, '', context, 'an artifact');
+      if (refusal !== null) return refusal;
+      const { turnId, callId, room, signal } = context;
+      if (context.cause.turnId === null)
+        return failed('Artifacts can only be made while somebody is being answered.');
+      const { chatId, personaId } = caller;
+      const written = await artifacts.write({ id, content, title, type, taskId: turnId, chatId }, signal);
+      if (!written.ok) return failed(`Nothing was written: ${written.reason}`);
+      if (signal.aborted) return failed('Stopped: nothing was sent.');
+      const { ref, file } = written;
+      const key = keyOf(turnId, callId);
+      const outcome = await post({ chatId, personaId, turnId, room, key, text: '', file });
+      return outcome === 'posted'
+        ? done(`The file ${file?.name ?? ref.id} is on its way; it is kept as ${ref.ref}.`)
+        : failed(`${ref.ref} was written, but not sent: this chat is not known.`);
+    },
+  });
 }
 
 /** For agents: a document that their result refers to. */
-export function keepArtifact({ artifacts }: { artifacts: Artifacts }): Tool<ArtifactParameters> {
-  return {
+export function keepArtifact({ artifacts }: { artifacts: Artifacts }) {
+  return defineTool({
     name: WRITE_ARTIFACT,
     description:
       'Writes a document of its own, which your result refers to: a report, a table, a page, code.',
     hint: 'write a document for whoever gave you the task',
-    parameters: artifactParameters,
+    parameters: ARTIFACT,
     risk: 'medium',
-    execute: (given, context) =>
-      writing(given, context, 'agents too', async (artifact, { agent }) => {
-        const taskId = agent?.taskId ?? context.turnId;
-        const written = await artifacts.write({ ...artifact, taskId }, context.signal);
-        return written.ok
-          ? done(`Written: ${written.ref.ref}`)
-          : failed(`Nothing was written: ${written.reason}`);
-      }),
-  };
-}
-
-function writing(
-  { id, content, title, type }: ArtifactParameters,
-  context: ToolContext,
-  whose: 'personas' | 'agents too',
-  work: (artifact: Omit<NewArtifact, 'taskId'>, caller: Authorisation) => Promise<ToolResult>,
-): Promise<ToolResult> {
-  return onFiles(WRITE_ARTIFACT, context, {}, whose, unsaved, async ({ caller }) => {
-    const secret = await refuseSecret(WRITE_ARTIFACT, content, '', context, 'an artifact');
-    return secret ?? work({ id, content, title: title ?? null, type: type ?? null }, caller);
+    forAgents: true,
+    usesFiles: true,
+    async execute({ id, content, title = null, type = null }, context, { caller: { agent } }) {
+      const refusal = await refuseSecret(WRITE_ARTIFACT, content, '', context, 'an artifact');
+      if (refusal !== null) return refusal;
+      const taskId = agent?.taskId ?? context.turnId;
+      const written = await artifacts.write({ id, content, title, type, taskId }, context.signal);
+      if (!written.ok) return failed(`Nothing was written: ${written.reason}`);
+      return done(`Written: ${written.ref.ref}`);
+    },
   });
 }

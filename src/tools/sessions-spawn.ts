@@ -1,22 +1,14 @@
 /** `sessions_spawn`: delegates a task (VIAP v3, seed 000) to an agent. Its outcome comes later. */
 import * as z from 'zod';
-import type { Asker } from '../core/authorisation.js';
 import type { Delegation } from '../core/task.js';
-import type { Tool, ToolResult } from '../core/tool.js';
-import { authorise } from './authorise.js';
+import type { ToolResult } from '../core/tool.js';
+import { defineTool, onlySender } from './authorise.js';
 import { failed } from './results.js';
 
 export const NAME = 'sessions_spawn';
 
-const parameters = z.object({
-  agentId: z.string().min(1).describe('Which agent: "utility", or another that there is.'),
-  task: z
-    .union([z.string(), z.record(z.string(), z.unknown())])
-    .describe('Exactly one VIAP_V3_TASK: the object, or a text that holds it as JSON.'),
-});
-
-export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof parameters>> {
-  return {
+export function sessionsSpawn(delegation: Delegation) {
+  return defineTool({
     name: NAME,
     description:
       'Hands one task to an agent, which works on it by itself, with files and commands of its own; its outcome comes to ' +
@@ -26,37 +18,37 @@ export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof param
       'low | med | high, time_budget_min}, output {expected_artifacts: [paths]}. The agent knows nothing of this ' +
       'conversation: write down all that it needs. What leaves the machine it does only if an owner allows this very task.',
     hint: 'hand work that takes longer to an agent, which reports to you when it is done',
-    parameters,
+    parameters: z.object({
+      agentId: z.string().min(1).describe('Which agent: "utility", or another that there is.'),
+      task: z
+        .union([z.string(), z.record(z.string(), z.unknown())])
+        .describe('Exactly one VIAP_V3_TASK: the object, or a text that holds it as JSON.'),
+    }),
     risk: 'medium',
     journalled,
-    async execute({ agentId, task }, context) {
-      const allowed = await authorise(context, {});
-      if (!allowed.ok) return failed(allowed.reason);
-      const { caller, target } = allowed;
-      const { room, callId, cause } = context;
+    async execute({ agentId, task }, context, { caller, target }) {
+      const { room, callId, cause, eventId } = context;
       if (cause.kind !== 'turn' || cause.turnId === null)
         return failed('Tasks can only be given while somebody is being answered.');
       if (context.signal.aborted) return failed('Stopped: nothing was begun.');
       const begun = await delegation.spawn({
+        ...target,
         agentId: agentId.trim(),
         task,
         room,
         callId,
         turnId: cause.turnId,
-        chatId: target.chatId,
-        personaId: target.personaId,
-        senderId: await onlySender(caller.asker),
+        senderId: await onlySender(caller),
         tainted: context.isTainted === true,
-        ...(context.eventId !== undefined && { eventId: context.eventId }),
+        eventId,
       });
-      if (!begun.ok) return failed(begun.reason);
-      return begins(begun.said);
+      return begun.ok ? begins(begun.said) : failed(begun.reason);
     },
     async outcomeAfterCrash({ turnId, callId }) {
       const said = turnId === null ? null : await delegation.given({ turnId, callId });
       return said === null ? null : begins(said);
     },
-  };
+  });
 }
 
 function journalled({ task, ...rest }: Record<string, unknown>): Record<string, unknown> {
@@ -79,24 +71,16 @@ function begins(said: string): ToolResult {
   return { content: said, failed: false, isBeginning: true };
 }
 
-/** Empty if there is none, or several. */
-async function onlySender(asker: Asker): Promise<string> {
-  const [first, second] = await asker.senders();
-  return second === undefined ? (first ?? '') : '';
-}
-
 const REDACTED = '[redacted]';
 
 /** A task's environment may contain secrets. */
 function withoutValues(task: unknown): unknown {
   if (typeof task === 'string') return withoutValuesIn(task);
-  if (typeof task !== 'object' || task === null) return task;
-  const { inputs } = task as { inputs?: unknown };
-  if (typeof inputs !== 'object' || inputs === null) return task;
-  const { env } = inputs as { env?: unknown };
+  const { inputs } = (task ?? {}) as { inputs?: { env?: unknown } | null };
+  const env = inputs?.env;
   if (typeof env !== 'object' || env === null) return task;
   const names = Object.fromEntries(Object.keys(env).map((name) => [name, REDACTED]));
-  return { ...task, inputs: { ...inputs, env: names } };
+  return { ...(task as object), inputs: { ...inputs, env: names } };
 }
 
 const ENVIRONMENT = /"env"\s*:\s*\{/g;

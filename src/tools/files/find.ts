@@ -1,13 +1,13 @@
 /** `glob` and `grep`: find files by name, and lines by a regular expression. */
-import { Worker } from 'node:worker_threads';
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
 import type { Slots } from '../../core/concurrency.js';
-import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
+import type { ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
+import { inThread } from '../thread.js';
 import { type FoundFolder, findFolder, isSkills, MEDIA, openToRead, PathRefusal, shownAs } from './paths.js';
 import { type FileRoots, SKILLS, type ToolFolders } from './roots.js';
-import { inRoots } from './run.js';
+import { fileTool } from './run.js';
 import type { SearchOrder, SearchResult } from './search-worker.js';
 
 export interface FindParts {
@@ -33,55 +33,51 @@ const where = z
   .optional()
   .describe('A folder, or a file. Left out: your whole working folder, and media/.');
 
-const globParameters = z.object({ pattern: text.describe('Like **/*.md; relative to path.'), path: where });
-
-export function glob(parts: FindParts): Tool<z.infer<typeof globParameters>> {
-  return {
+export function glob(parts: FindParts) {
+  return fileTool(parts.folders, {
     name: 'glob',
     description:
       'Finds files of your working folder, and among what people sent here (media/…), by their names.',
     hint: 'find files by name',
-    parameters: globParameters,
+    parameters: z.object({ pattern: text.describe('Like **/*.md; relative to path.'), path: where }),
     risk: 'low',
     isFromOutside: true,
-    execute: ({ pattern, path = '' }, context) =>
-      inRoots(parts.folders, context, async (allowed) => {
-        const fault = await patternFault(pattern);
-        if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
-        const most = { entries: MOST_ENTRIES, found: MOST_FILES };
-        const order = { ...(await foldersAt(allowed, path, pattern)), glob: pattern, lines: null, most };
-        return search(parts, order, context, 'No file has a name like that.');
-      }),
-  };
+    async execute({ pattern, path = '' }, allowed, { signal }) {
+      const fault = await patternFault(pattern);
+      if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
+      const most = { entries: MOST_ENTRIES, found: MOST_FILES };
+      const order = { ...(await foldersAt(allowed, path, pattern)), glob: pattern, lines: null, most };
+      return search(parts, order, signal, 'No file has a name like that.');
+    },
+  });
 }
 
-const grepParameters = z.object({
-  pattern: text.describe('A regular expression of JavaScript, for one line.'),
-  path: where,
-  glob: text.optional().describe('Only in files like *.md (in any folder) or notes/*.md (relative to path).'),
-});
-
-export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
-  return {
+export function grep(parts: FindParts) {
+  return fileTool(parts.folders, {
     name: 'grep',
     description: 'Finds lines in text files of your working folder, and of what people sent here (media/…).',
     hint: 'find lines in files',
-    parameters: grepParameters,
+    parameters: z.object({
+      pattern: text.describe('A regular expression of JavaScript, for one line.'),
+      path: where,
+      glob: text
+        .optional()
+        .describe('Only in files like *.md (in any folder) or notes/*.md (relative to path).'),
+    }),
     risk: 'low',
     isFromOutside: true,
-    execute: ({ pattern, path = '', glob: files }, context) =>
-      inRoots(parts.folders, context, async (allowed) => {
-        const lines = expressionOf(pattern);
-        if (typeof lines === 'string') return failed(`This is no regular expression: ${lines}`);
-        const fault = files === undefined ? null : await patternFault(files);
-        if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
-        const most = { entries: MOST_ENTRIES, found: MOST_LINES };
-        // As in other tools of that name, a pattern without a folder applies to all folders.
-        const glob = files === undefined || files.includes('/') ? (files ?? null) : `**/${files}`;
-        const order = { ...(await foldersAt(allowed, path, files)), glob, lines, most };
-        return search(parts, order, context, 'No line fits.');
-      }),
-  };
+    async execute({ pattern, path = '', glob: files }, allowed, { signal }) {
+      const lines = expressionOf(pattern);
+      if (typeof lines === 'string') return failed(`This is no regular expression: ${lines}`);
+      const fault = files === undefined ? null : await patternFault(files);
+      if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
+      const most = { entries: MOST_ENTRIES, found: MOST_LINES };
+      // As in other tools of that name, a pattern without a folder applies to all folders.
+      const glob = files === undefined || files.includes('/') ? (files ?? null) : `**/${files}`;
+      const order = { ...(await foldersAt(allowed, path, files)), glob, lines, most };
+      return search(parts, order, signal, 'No line fits.');
+    },
+  });
 }
 
 /** One folder or file; the start folder includes received files, and skills if the pattern names them. */
@@ -117,12 +113,13 @@ async function foldersAt(
 async function search(
   { clock, slots, worker, ms = SEARCH_MS }: FindParts,
   order: SearchOrder,
-  { signal }: ToolContext,
+  signal: AbortSignal,
   nothing: string,
 ): Promise<ToolResult> {
   const entry = worker ?? new URL('./search-worker.js', import.meta.url);
+  const limits = { ms, resourceLimits: MEGABYTES };
   const leave = await slots.enter();
-  const outcome = await searchInThread(order, entry, ms, clock, signal).finally(leave);
+  const outcome = await inThread<SearchResult>(entry, order, limits, clock, signal).finally(leave);
   if (outcome === 'stopped') return failed('Stopped.');
   if (outcome === 'too long') {
     return failed(
@@ -130,36 +127,6 @@ async function search(
     );
   }
   return done(told(outcome, nothing));
-}
-
-/** Runs one search in its own thread, which ends on time-out, out of memory or on abort. Throws its error. */
-async function searchInThread(
-  order: SearchOrder,
-  entry: URL,
-  ms: number,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<SearchResult | 'too long' | 'stopped'> {
-  if (signal.aborted) return 'stopped';
-  const thread = new Worker(entry, { workerData: order, resourceLimits: MEGABYTES, env: {}, stdin: false });
-  let stopListening = () => {};
-  const outcome = new Promise<SearchResult | 'too long' | 'stopped'>((resolve, reject) => {
-    const stop = () => resolve('stopped');
-    const stopWaiting = clock.after(ms, () => resolve('too long'));
-    signal.addEventListener('abort', stop, { once: true });
-    stopListening = () => {
-      stopWaiting();
-      signal.removeEventListener('abort', stop);
-    };
-    thread.once('message', resolve);
-    thread.once('error', reject);
-    // It exited without a result.
-    thread.once('exit', () => reject(new Error('the thread that searches files ended')));
-  });
-  return outcome.finally(() => {
-    stopListening();
-    void thread.terminate();
-  });
 }
 
 function told({ found, more, isPartial }: SearchResult, nothing: string): string {

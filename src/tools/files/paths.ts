@@ -19,10 +19,11 @@ import {
   within,
 } from '../../core/beneath.js';
 import { sizeInWords } from '../../core/cut.js';
-import { codeOf } from '../../core/file-access.js';
+import { codeOf, isMissing } from '../../core/file-access.js';
+import { isWithin } from '../../core/folders.js';
 import type { Skill } from '../../core/skills.js';
 import { writeWhole } from '../../core/write-whole.js';
-import { type FileRoots, isWithin, type Quota, type Root, rootOf, SKILLS } from './roots.js';
+import { type FileRoots, type Quota, type Root, rootOf, SKILLS } from './roots.js';
 
 /** The folder name of received files. */
 export const MEDIA = 'media';
@@ -34,13 +35,10 @@ export const AGENTS_MEDIA_INSIDE = '/coterie/media';
 const LONGEST_PATH = 4096;
 const LONGEST_NAME = 255;
 
-/** A path that is missing or forbidden; the message is a sentence for the model. */
+/** The message is a sentence for the model. `missing`: nothing of that name exists, and nothing forbids it. */
 export class PathRefusal extends Error {
-  override readonly name = 'PathRefusal';
-
   constructor(
     message: string,
-    /** `missing`: nothing of that name exists, and nothing forbids it. */
     readonly kind: 'missing' | 'refused' = 'refused',
   ) {
     super(message);
@@ -86,16 +84,12 @@ function fullPath(allowed: FileRoots, path: string): string {
 
 /** By its place below `skills/`, or by its name; null: the caller's own file. Throws a `PathRefusal`. */
 function pathInSkill({ kind, skills }: FileRoots, names: string[]): string | null {
-  const isCalled = (depth: number) => {
+  for (const depth of [2, 1]) {
     const called = composed(names.slice(0, depth).join('/'));
-    return names.length < depth
-      ? undefined
-      : (skills.find(({ place }) => composed(place) === called) ??
-          skills.find(({ name }) => name === called));
-  };
-  const depth = [2, 1].find((each) => isCalled(each) !== undefined);
-  const found = depth === undefined ? undefined : isCalled(depth);
-  if (found !== undefined) return join(found.folder, ...names.slice(depth));
+    const found =
+      skills.find(({ place }) => composed(place) === called) ?? skills.find(({ name }) => name === called);
+    if (found !== undefined) return join(found.folder, ...names.slice(depth));
+  }
   // The workspace's own link leads to everything else there.
   if (kind === 'workspace' || kind === 'agent') return null;
   throw new PathRefusal(`There is no such skill. ${SKILLS}/ holds: ${placesIn(skills)}.`, 'missing');
@@ -157,31 +151,22 @@ const OUTSIDE =
   'Permission denied: this path leads out of your working folder. Give one relative to it, like notes/today.md; what ' +
   'people sent here is in media/.';
 
-/** A file that was opened for reading; the caller closes it. */
-export interface OpenedFile {
-  handle: FileHandle;
-  bytes: number;
-  folder: FoundFolder;
-  name: string;
-  isMedia: boolean;
-  isSkill: boolean;
-}
-
-export async function openToRead(allowed: FileRoots, path: string): Promise<OpenedFile> {
+/** The caller closes the handle. */
+export async function openToRead(allowed: FileRoots, path: string) {
   const { root, names, shown } = await reallyAt(allowed, await locate(allowed, path));
   const name = names.at(-1);
   if (name === undefined) throw new PathRefusal(`${shown} is a folder.`);
-  return within(root.folder, names.slice(0, -1), async (folder) => {
+  const above = names.slice(0, -1);
+  const found = { root: root.folder, names: above, real: join(root.folder, ...above) };
+  const isMedia = root.folder === allowed.media;
+  const isSkill = allowed.skills.some(({ folder }) => isWithin(found.real, folder));
+  return within(root.folder, above, async (folder) => {
     await refuseUnlessFile(folder, name, shown);
     const handle = await openFile(folder, name);
     if (handle === null) throw new PathRefusal(`${shown} is no file.`);
-    const { size } = await handle.stat();
-    const above = names.slice(0, -1);
-    const at = { root: root.folder, names: above, real: join(root.folder, ...above) };
-    const isMedia = root.folder === allowed.media;
-    const isSkill = allowed.skills.some(({ folder }) => isWithin(at.real, folder));
-    return { handle, bytes: size, folder: at, name, isMedia, isSkill };
-  }).catch(refuse({ shown }));
+    const { size: bytes } = await handle.stat();
+    return { handle, bytes, folder: found, name, isMedia, isSkill };
+  }).catch(refuse(shown));
 }
 
 /** A real folder, with the root through which it is reached. */
@@ -194,7 +179,7 @@ export interface FoundFolder {
 export async function findFolder(allowed: FileRoots, path: string): Promise<FoundFolder> {
   const { root, names, shown } = await reallyAt(allowed, await locate(allowed, path));
   const found = { root: root.folder, names, real: join(root.folder, ...names) };
-  return within(root.folder, names, async () => found).catch(refuse({ shown }));
+  return within(root.folder, names, async () => found).catch(refuse(shown));
 }
 
 /** Writes a file whole or not at all, within its quota, and only if the file still equals `expected`. */
@@ -202,7 +187,8 @@ export async function writeWithin(
   allowed: FileRoots,
   path: string,
   bytes: Uint8Array,
-  { signal, expected }: { signal: AbortSignal; expected?: Uint8Array },
+  signal: AbortSignal,
+  expected?: Uint8Array,
 ): Promise<'written' | 'changed'> {
   const located = await locate(allowed, path);
   refuseReadOnly(allowed, located.root);
@@ -214,24 +200,18 @@ export async function writeWithin(
   if (names.length > DEEPEST) throw new PathRefusal('Nothing was written: this path is too deep.');
   await refuseOver(root, names, bytes.length);
   const write = async (folder: OpenFolder) => {
-    const before = await refuseUnlessFile(folder, name, shown).catch((error: unknown) => {
-      if (codeOf(error) === 'ENOENT') return null;
-      throw error;
-    });
+    const before = await refuseUnlessFile(folder, name, shown).catch(nullIfMissing);
     const check = async () => {
       if (expected !== undefined && !(await holds(folder, name, expected))) throw CHANGED;
       if (signal.aborted) throw new PathRefusal('Stopped: nothing was written.');
     };
     const mode = before === null ? undefined : before.mode & 0o777;
-    return writeWhole(entryOf(folder, name), bytes, { mode, check }).then(
-      () => 'written' as const,
-      (error: unknown) => {
-        if (error === CHANGED) return 'changed' as const;
-        throw error;
-      },
-    );
+    await writeWhole(entryOf(folder, name), bytes, { mode, check });
+    return 'written' as const;
   };
-  return within(root.folder, names.slice(0, -1), write, madeWithin).catch(refuse({ shown }));
+  return within(root.folder, names.slice(0, -1), write, madeWithin).catch((error: unknown) =>
+    error === CHANGED ? 'changed' : refuse(shown)(error),
+  );
 }
 
 const CHANGED = Symbol('changed');
@@ -250,26 +230,19 @@ export async function readUpTo(handle: FileHandle, most: number): Promise<Buffer
   return Buffer.concat(pieces);
 }
 
-/** Size of a folder; counts no further than the quota. */
-export async function usedBy(
-  work: string,
-  quota: Quota,
-): Promise<{ bytes: number; entries: number; isOver: boolean }> {
-  const used = { bytes: 0, entries: 0 };
-  const isOver = () => used.bytes > quota.bytes || used.entries > quota.entries;
-  const counted = await within(work, [], async (root) => {
-    for await (const entry of entriesBelow(root)) {
+/** Size of a folder; counts no further than the quota. One that cannot be counted is over it. */
+export async function usedBy(work: string, quota: Quota) {
+  const used = { bytes: 0, entries: 0, isOver: false };
+  await within(work, [], async (root) => {
+    for await (const { kind, name, folder, isClosed } of entriesBelow(root)) {
       used.entries++;
-      // An uncountable folder counts as over quota.
-      if (entry.isClosed) return false;
-      if (entry.kind === 'file') {
-        used.bytes += (await lstat(entryOf(entry.folder, entry.name)).catch(() => null))?.size ?? 0;
-      }
-      if (isOver()) return true;
+      const found = kind === 'file' ? await lstat(entryOf(folder, name)).catch(() => null) : null;
+      used.bytes += found?.size ?? 0;
+      used.isOver = isClosed === true || used.bytes > quota.bytes || used.entries > quota.entries;
+      if (used.isOver) return;
     }
-    return true;
   });
-  return { ...used, isOver: !counted || isOver() };
+  return used;
 }
 
 /**
@@ -294,9 +267,8 @@ async function withoutSetIdAt(path: string): Promise<void> {
   if (handle === null) return;
   try {
     const found = await handle.stat();
-    if (!found.isFile() || (found.mode & SET_ID) === 0) return;
     const mode = found.mode & 0o777;
-    await (isLinux ? chmod(`/proc/self/fd/${handle.fd}`, mode) : handle.chmod(mode));
+    if (found.isFile()) await (isLinux ? chmod(`/proc/self/fd/${handle.fd}`, mode) : handle.chmod(mode));
   } catch (error) {
     // Owned by another user: not made by a command of ours.
     if (codeOf(error) !== 'EPERM') throw error;
@@ -334,15 +306,13 @@ async function refuseOver({ folder, quota }: Root, names: string[], more: number
 /** The real target of a path without any links. `or new`: the last names need not exist. */
 async function reallyAt(
   allowed: FileRoots,
-  located: Located,
+  { root, names, shown }: Located,
   last: 'there' | 'or new' = 'there',
 ): Promise<Located> {
-  const { root, names, shown } = located;
   const full = join(root.folder, ...names);
-  const real = await realpath(full).catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT' && last === 'or new') return null;
-    return refuse(located)(error);
-  });
+  const real = await realpath(full).catch((error: unknown) =>
+    last === 'or new' && isMissing(error) ? null : refuse(shown)(error),
+  );
   if (real !== null) {
     const found = at(allowed, real);
     if (found === null) throw outside(allowed);
@@ -354,17 +324,14 @@ async function reallyAt(
   const name = names.at(-1);
   // A missing root is not recreated: it was not ours.
   if (name === undefined) throw new PathRefusal(`There is no ${shown}.`, 'missing');
-  const above = await reallyAt(
-    allowed,
-    { ...located, names: names.slice(0, -1), shown: dirname(shown) },
-    last,
-  );
+  const folder = { root, names: names.slice(0, -1), shown: dirname(shown) };
+  const above = await reallyAt(allowed, folder, last);
   const inside = at(allowed, join(above.root.folder, ...above.names, name));
   if (inside === null) throw outside(allowed);
   return { ...inside, shown };
 }
 
-/** Called before opening: opening a device may have side effects. */
+/** Before it is opened: opening a device may have side effects. */
 async function refuseUnlessFile(folder: OpenFolder, name: string, shown: string) {
   const found = await lstat(entryOf(folder, name));
   if (found.isDirectory()) throw new PathRefusal(`${shown} is a folder.`);
@@ -382,28 +349,34 @@ async function holds(folder: OpenFolder, name: string, expected: Uint8Array): Pr
   }
 }
 
+function nullIfMissing(error: unknown): null {
+  if (isMissing(error)) return null;
+  throw error;
+}
+
+/** By the code of a system error; `%` is the path. */
+const REFUSALS: Record<string, string> = {
+  ENOENT: 'There is no %.',
+  ENOTDIR: 'There is no %: something on the way to it is no folder.',
+  ELOOP: 'There is no %: something on the way to it is no folder.',
+  EACCES: '% cannot be opened: its rights forbid it.',
+  EPERM: '% cannot be opened: its rights forbid it.',
+  ENXIO: '% is no file.',
+  EISDIR: '% is no file.',
+  ENAMETOOLONG: 'This path is too long.',
+  ENOSPC: 'Nothing was written: the disk is full.',
+  EDQUOT: 'Nothing was written: the disk is full.',
+};
+
 /** Turns a system error about a path into words for a model; rethrows any other. */
-function refuse({ shown }: { shown: string }): (error: unknown) => never {
+function refuse(shown: string): (error: unknown) => never {
   return (error) => {
-    switch (codeOf(error)) {
-      case 'ENOENT':
-        throw new PathRefusal(`There is no ${shown}.`, 'missing');
-      case 'ENOTDIR':
-      case 'ELOOP':
-        throw new PathRefusal(`There is no ${shown}: something on the way to it is no folder.`, 'missing');
-      case 'EACCES':
-      case 'EPERM':
-        throw new PathRefusal(`${shown} cannot be opened: its rights forbid it.`);
-      case 'ENXIO':
-      case 'EISDIR':
-        throw new PathRefusal(`${shown} is no file.`);
-      case 'ENAMETOOLONG':
-        throw new PathRefusal('This path is too long.');
-      case 'ENOSPC':
-      case 'EDQUOT':
-        throw new PathRefusal('Nothing was written: the disk is full.');
-      default:
-        throw error;
-    }
+    const words = REFUSALS[codeOf(error)];
+    if (words === undefined) throw error;
+    const isMissing = words.startsWith('There is no');
+    throw new PathRefusal(
+      words.replace('%', () => shown),
+      isMissing ? 'missing' : 'refused',
+    );
   };
 }

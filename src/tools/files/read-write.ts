@@ -1,13 +1,13 @@
 /** `read_file`, `write_file` and `edit_file`: text in the working folder, written whole or not at all. */
 import * as z from 'zod';
 import { cutAt, sizeInWords } from '../../core/cut.js';
-import type { Tool, ToolResult } from '../../core/tool.js';
+import type { ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import { openToRead, PathRefusal, readUpTo, writeWithin } from './paths.js';
 import type { FileRoots, ToolFolders } from './roots.js';
-import { inRoots, writingInRoots } from './run.js';
+import { fileTool } from './run.js';
 
-export interface DecodedText {
+interface DecodedText {
   text: string;
   /** The file's byte order mark. */
   bom: 'utf-8' | 'utf-16le' | null;
@@ -83,10 +83,8 @@ const parameters = z.object({
   limit: z.int().min(1).optional().describe(`How many lines. Left out: ${LINES}.`),
 });
 
-type Parameters = z.infer<typeof parameters>;
-
-export function readFile(folders: ToolFolders): Tool<Parameters> {
-  return {
+export function readFile(folders: ToolFolders) {
+  return fileTool(folders, {
     name: 'read_file',
     description:
       folders.skills === null
@@ -96,26 +94,27 @@ export function readFile(folders: ToolFolders): Tool<Parameters> {
     parameters,
     risk: 'low',
     isFromOutside: true,
-    execute: (given, context) => inRoots(folders, context, (allowed) => read(allowed, given)),
-  };
+    execute: read,
+  });
 }
 
 /** The same for callers that have skills and no files. */
-export function readSkillFile(folders: ToolFolders): Tool<Parameters> {
-  return {
+export function readSkillFile(folders: ToolFolders) {
+  return fileTool(folders, {
     name: 'read_file',
     description: 'Reads a text file of a skill (skills/…).',
     hint: 'read files of skills',
     parameters: parameters.extend({ path: z.string().describe('As the skill names it: skills/…') }),
     risk: 'low',
-    execute: (given, context) => inRoots(folders, context, (allowed) => read(allowed, given), 'skills'),
-  };
+    ofSkills: true,
+    execute: read,
+  });
 }
 
 /** A skill's text is trusted like the principles. */
 async function read(
+  { path, offset = 1, limit = LINES }: z.infer<typeof parameters>,
   allowed: FileRoots,
-  { path, offset = 1, limit = LINES }: Parameters,
 ): Promise<ToolResult> {
   const { text, isSkill } = await readText(allowed, path);
   const result = done(excerpt(path, linesOf(text), offset, limit));
@@ -123,10 +122,7 @@ async function read(
 }
 
 /** A file's text, with the bytes it was read from. Throws a `PathRefusal` for a binary file. */
-async function readText(
-  allowed: FileRoots,
-  path: string,
-): Promise<DecodedText & { bytes: Buffer; isSkill: boolean }> {
+async function readText(allowed: FileRoots, path: string) {
   const { handle, bytes: size, isSkill } = await openToRead(allowed, path);
   try {
     const bytes = size > MOST_BYTES ? null : await readUpTo(handle, MOST_BYTES + 1);
@@ -166,71 +162,63 @@ function excerpt(path: string, lines: string[], offset: number, limit: number): 
 
 const path = z.string().describe('Relative to your working folder.');
 
-const writeParameters = z.object({
-  path,
-  content: z.string().describe('The whole file; what stood there is replaced.'),
-});
-
 /** Whole or not at all. */
-export function writeFile(folders: ToolFolders): Tool<z.infer<typeof writeParameters>> {
-  return {
+export function writeFile(folders: ToolFolders) {
+  return fileTool(folders, {
     name: 'write_file',
     description: 'Writes a text file into your working folder; folders on the way to it are made.',
     hint: 'write files into a working folder of your own',
-    parameters: writeParameters,
+    parameters: z.object({
+      path,
+      content: z.string().describe('The whole file; what stood there is replaced.'),
+    }),
     risk: 'medium',
-    execute: ({ path, content }, context) =>
-      writingInRoots(folders, context, async (allowed) => {
-        const bytes = Buffer.from(content);
-        if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
-        await writeWithin(allowed, path, bytes, { signal: context.signal });
-        return done(`${path} was written (${sizeInWords(bytes.length)}).`);
-      }),
-  };
+    async execute({ path, content }, allowed, { signal }) {
+      const bytes = Buffer.from(content);
+      if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
+      await writeWithin(allowed, path, bytes, signal);
+      return done(`${path} was written (${sizeInWords(bytes.length)}).`);
+    },
+  });
 }
-
-const editParameters = z.object({
-  path,
-  old_string: z.string().min(1).describe('What stands there, exactly and in one place alone.'),
-  new_string: z.string().describe('What is to stand there instead.'),
-});
 
 /** More are not counted. */
 const MOST_COUNTED = 100;
 
-export function editFile(folders: ToolFolders): Tool<z.infer<typeof editParameters>> {
-  return {
+export function editFile(folders: ToolFolders) {
+  return fileTool(folders, {
     name: 'edit_file',
     description: 'Replaces one passage of a text file in your working folder.',
     hint: 'change a passage of a file',
-    parameters: editParameters,
+    parameters: z.object({
+      path,
+      old_string: z.string().min(1).describe('What stands there, exactly and in one place alone.'),
+      new_string: z.string().describe('What is to stand there instead.'),
+    }),
     risk: 'medium',
-    execute: ({ path, old_string, new_string }, context) =>
-      writingInRoots(folders, context, async (allowed) => {
-        const { text, bom, bytes: expected } = await readText(allowed, path);
-        const [wanted, put] = withEndsOf(text, old_string, new_string);
-        const found = positionsOf(text, wanted, MOST_COUNTED);
-        const [at] = found;
-        if (at === undefined) {
-          return failed(
-            `Nothing was changed: old_string does not stand in ${path}. It has to match exactly.`,
-          );
-        }
-        if (found.length > 1) {
-          const times = `${found.length} times${found.length === MOST_COUNTED ? ' or more' : ''}`;
-          return failed(
-            `Nothing was changed: old_string stands ${times} in ${path}. Give more of what stands around the place.`,
-          );
-        }
-        const changed = text.slice(0, at) + put + text.slice(at + wanted.length);
-        const bytes = bytesOf({ text: changed, bom });
-        if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
-        const outcome = await writeWithin(allowed, path, bytes, { signal: context.signal, expected });
-        return outcome === 'written'
-          ? done(`${path} was changed.`)
-          : failed(`Nothing was changed: ${path} has changed meanwhile. Read it again.`);
-      }),
-  };
+    async execute({ path, old_string, new_string }, allowed, { signal }) {
+      const { text, bom, bytes: expected } = await readText(allowed, path);
+      const [wanted, put] = withEndsOf(text, old_string, new_string);
+      const found = positionsOf(text, wanted, MOST_COUNTED);
+      const [at] = found;
+      if (at === undefined) {
+        return failed(`Nothing was changed: old_string does not stand in ${path}. It has to match exactly.`);
+      }
+      if (found.length > 1) {
+        const times = `${found.length} times${found.length === MOST_COUNTED ? ' or more' : ''}`;
+        return failed(
+          `Nothing was changed: old_string stands ${times} in ${path}. Give more of what stands around the place.`,
+        );
+      }
+      const changed = text.slice(0, at) + put + text.slice(at + wanted.length);
+      const bytes = bytesOf({ text: changed, bom });
+      if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
+      const outcome = await writeWithin(allowed, path, bytes, signal, expected);
+      return outcome === 'written'
+        ? done(`${path} was changed.`)
+        : failed(`Nothing was changed: ${path} has changed meanwhile. Read it again.`);
+    },
+  });
 }
 
 /** Models write line ends as \n, even for a file whose lines all end with \r\n. */

@@ -2,10 +2,11 @@
  * The root folders of a call: for a persona in its chat, an owner's control chat, or an agent's task. The
  * guard (`paths.ts`) keeps every path inside them; `shell` shows the same to commands.
  */
-import { lstat, mkdir, realpath } from 'node:fs/promises';
-import { join, sep } from 'node:path';
+import { lstat } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { AgentPlace, Authorisation } from '../../core/authorisation.js';
 import { nameOnDisk } from '../../core/beneath.js';
+import { isBelow, isWithin, made, realOnes, realOrNull } from '../../core/folders.js';
 import type { PromptFiles } from '../../core/origin.js';
 import type { Skill, Skills } from '../../core/skills.js';
 import { BOARD_CHAT } from '../../core/task.js';
@@ -26,7 +27,7 @@ export interface ToolFolders {
   hidden: readonly string[];
   /** Marks lines from outside in files that prompts show. */
   promptFiles: PromptFiles;
-  /** Quota of a persona's folder. Default: `QUOTA`. */
+  /** Of a persona's folder. Default: `QUOTA`. */
   quota?: Quota;
 }
 
@@ -35,9 +36,9 @@ export interface Quota {
   entries: number;
 }
 
-export const QUOTA: Quota = { bytes: 200_000_000, entries: 20_000 };
-/** Quota of other folders below `data_dir` (workspace, artifacts). `agents.roots` have none. */
-export const LARGE_QUOTA: Quota = { bytes: 2_000_000_000, entries: 100_000 };
+const QUOTA: Quota = { bytes: 200_000_000, entries: 20_000 };
+/** Of other folders below `data_dir` (workspace, artifacts). `agents.roots` have none. */
+const LARGE_QUOTA: Quota = { bytes: 2_000_000_000, entries: 100_000 };
 
 export interface Root {
   /** Absolute, links resolved. */
@@ -74,7 +75,7 @@ export async function rootsFor(
   caller: Authorisation,
   isTainted: boolean,
 ): Promise<FileRoots> {
-  if (caller.agent !== undefined) return rootsOfAgent(folders, caller, caller.agent, isTainted);
+  if (caller.agent !== undefined) return rootsOfAgent(folders, caller.chatId, caller.agent, isTainted);
   return (await mayActAnywhere(caller)) ? rootsOfOwner(folders, caller) : rootsOfPersona(folders, caller);
 }
 
@@ -83,9 +84,8 @@ async function rootsOfOwner(folders: ToolFolders, { chatId }: ToolTarget): Promi
   const start = await made(folders.workspaceFolder);
   const media = await made(folders.mediaFolder, chatId);
   const { skills, skillRoots, closed } = await shared(folders);
-  const own = { folder: start, isReadOnly: false, quota: LARGE_QUOTA };
-  const all = await realOnes([folders.skillsFolder]);
-  const roots = [own, ...[media, ...all].map(readable), ...skillRoots];
+  const toRead = [media, ...(await realOnes([folders.skillsFolder]))];
+  const roots = [writable(start, LARGE_QUOTA), ...toRead.map(readable), ...skillRoots];
   const showsSkills = await areShown(skills, folders, start);
   return { kind: 'workspace', start, runsCommands: true, roots, media, skills, showsSkills, closed };
 }
@@ -99,58 +99,47 @@ export async function rootsOfPersona(
   const start = await made(chat, nameOnDisk(chat, personaId));
   const media = await made(folders.mediaFolder, chatId);
   const { skills, skillRoots, closed } = await shared(folders);
-  const own = { folder: start, isReadOnly: false, quota: folders.quota ?? QUOTA };
-  const roots = [own, readable(media), ...skillRoots];
+  const roots = [writable(start, folders.quota ?? QUOTA), readable(media), ...skillRoots];
   // Nothing can be mounted over a file, which then could not be removed.
   const isTaken = async () => (await lstat(join(start, SKILLS)).catch(() => null))?.isFile() === true;
   const showsSkills = skills.length > 0 && !(await isTaken());
   return { kind: 'persona', start, runsCommands: true, roots, media, skills, showsSkills, closed };
 }
 
-/** For callers whose only files are those of skills. */
+/** For callers whose only files are those of skills. Nothing in the start folder is reachable: it is no root. */
 export async function rootsOfSkills(folders: ToolFolders): Promise<FileRoots> {
   const { skills, skillRoots: roots, closed } = await shared(folders);
-  // Nothing in the start folder is reachable: it is no root.
-  const start = folders.workFolder;
-  return {
-    kind: 'skills',
-    start,
-    runsCommands: false,
-    roots,
-    media: null,
-    skills,
-    showsSkills: true,
-    closed,
-  };
+  const common = { roots, skills, closed, start: folders.workFolder, media: null };
+  return { kind: 'skills', runsCommands: false, showsSkills: true, ...common };
 }
 
 /** A program's task has no chat with received files. */
 async function rootsOfAgent(
   folders: ToolFolders,
-  { chatId }: Authorisation,
+  chatId: string,
   agent: AgentPlace,
   isTainted: boolean,
 ): Promise<FileRoots> {
   const { skills, skillRoots, closed } = await shared(folders);
   const media = chatId === BOARD_CHAT ? null : await made(folders.mediaFolder, chatId);
-  const [work = folders.workFolder] = await realOnes([folders.workFolder]);
-  function quotaOf(folder: string): Quota | null {
+  const work = (await realOrNull(folders.workFolder)) ?? folders.workFolder;
+  const quotaOf = (folder: string) => {
     if (isBelow(folder, work)) return folders.quota ?? QUOTA;
     return closed.some((each) => isBelow(folder, each)) ? LARGE_QUOTA : null;
-  }
-  // A root that has since become a link leads wherever the link's author wants.
-  const stillReal = await Promise.all(agent.roots.map(async (root) => (await real(root)) === root));
+  };
   const common = await made(agent.shared.folder);
   const mayWrite = agent.shared.mayWrite && !isTainted;
-  const writable = [...agent.roots.filter((_, n) => stillReal[n]), await made(agent.space)];
-  if (mayWrite) writable.push(common);
+  // A root that has since become a link leads wherever the link's author wants.
+  const stillReal = await Promise.all(agent.roots.map(async (root) => (await realOrNull(root)) === root));
+  const own = [...agent.roots.filter((_, n) => stillReal[n]), await made(agent.space)];
+  if (mayWrite) own.push(common);
   const toRead = mayWrite ? [] : [common];
   if (media !== null) toRead.push(media);
   toRead.push(...(await realOnes([folders.skillsFolder])));
-  const own = [...new Set(writable)].map((folder) => ({ folder, isReadOnly: false, quota: quotaOf(folder) }));
-  const roots: Root[] = [...own, ...toRead.map(readable), ...skillRoots];
-  const begins = agent.cwd === null ? null : ((await real(agent.cwd)) ?? agent.cwd);
-  const start = begins ?? writable[0] ?? agent.space;
+  const toWrite = [...new Set(own)].map((folder) => writable(folder, quotaOf(folder)));
+  const roots = [...toWrite, ...toRead.map(readable), ...skillRoots];
+  const begins = agent.cwd === null ? null : ((await realOrNull(agent.cwd)) ?? agent.cwd);
+  const start = begins ?? own[0] ?? agent.space;
   const showsSkills = await areShown(skills, folders, start);
   return { kind: 'agent', start, runsCommands: begins !== null, roots, media, skills, showsSkills, closed };
 }
@@ -165,48 +154,23 @@ function readable(folder: string): Root {
   return { folder, isReadOnly: true, quota: null };
 }
 
+function writable(folder: string, quota: Quota | null): Root {
+  return { folder, isReadOnly: false, quota };
+}
+
 /** A foreign folder may have its own one of that name; a link of ours leads to the same. */
 async function areShown(skills: readonly Skill[], folders: ToolFolders, start: string): Promise<boolean> {
   if (skills.length === 0) return false;
   const at = join(start, SKILLS);
   const found = await lstat(at).catch(() => null);
-  return (
-    found === null || (found.isSymbolicLink() && (await real(at)) === (await real(folders.skillsFolder)))
-  );
+  if (found === null) return true;
+  return found.isSymbolicLink() && (await realOrNull(at)) === (await realOrNull(folders.skillsFolder));
 }
 
 /** The innermost decides: a root in a closed folder is open, a closed folder in a root is closed. */
 export function rootOf({ roots, closed }: FileRoots, path: string): Root | null {
-  const holding = roots.filter(({ folder }) => isWithin(path, folder));
-  const root = holding.reduce<Root | null>(
-    (inner, each) => (each.folder.length > (inner?.folder.length ?? -1) ? each : inner),
-    null,
-  );
+  const longest = (a: Root, b: Root) => b.folder.length - a.folder.length;
+  const root = roots.filter(({ folder }) => isWithin(path, folder)).sort(longest)[0];
   const isClosed = closed.some((each) => isWithin(path, each) && each.length > (root?.folder.length ?? 0));
-  return isClosed ? null : root;
-}
-
-/** Whether a path is a folder or inside it, by names: `/a/bc` is not within `/a/b`. */
-export function isWithin(path: string, folder: string): boolean {
-  return path === folder || isBelow(path, folder);
-}
-
-export function isBelow(path: string, folder: string): boolean {
-  return path.startsWith(folder.endsWith(sep) ? folder : folder + sep) && path !== folder;
-}
-
-/** Created on first use, for the gateway's user only. */
-async function made(...names: [string, ...string[]]): Promise<string> {
-  const folder = join(...names);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  return realpath(folder);
-}
-
-async function realOnes(paths: readonly string[]): Promise<string[]> {
-  return (await Promise.all(paths.map(real))).filter((path) => path !== null);
-}
-
-/** null if it does not exist. */
-async function real(path: string): Promise<string | null> {
-  return realpath(path).catch(() => null);
+  return root === undefined || isClosed ? null : root;
 }

@@ -5,12 +5,13 @@
  */
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
-import { lstat, readlink, realpath } from 'node:fs/promises';
+import { lstat, readlink } from 'node:fs/promises';
 import { delimiter, dirname, join, relative } from 'node:path';
+import { isBelow, isWithin, realOnes } from '../../core/folders.js';
 import { AGENTS_MEDIA_INSIDE, HOME_INSIDE, MEDIA } from '../files/paths.js';
-import { type FileRoots, isBelow, isWithin, SKILLS } from '../files/roots.js';
+import { type FileRoots, SKILLS } from '../files/roots.js';
 
-export interface SandboxOrder {
+interface SandboxOrder {
   allowed: FileRoots;
   /** The gateway's own folders and files: hidden from commands, wherever they are. */
   hidden: readonly string[];
@@ -167,13 +168,8 @@ interface Hidden {
 }
 
 async function found(paths: readonly string[]): Promise<Hidden[]> {
-  const all = await Promise.all(
-    paths.map(async (path) => {
-      const real = await realpath(path).catch(() => null);
-      return real === null ? null : { path: real, isFolder: (await lstat(real)).isDirectory() };
-    }),
-  );
-  return all.filter((each) => each !== null);
+  const all = await realOnes(paths);
+  return Promise.all(all.map(async (path) => ({ path, isFolder: (await lstat(path)).isDirectory() })));
 }
 
 function masking(hidden: Hidden[]): string[] {

@@ -10,7 +10,7 @@ import type { Quota } from '../files/roots.js';
 import { FILTER_DESCRIPTOR, STATUS_DESCRIPTOR } from './bubblewrap.js';
 import { forbiddenCalls } from './seccomp.js';
 
-export interface CommandOrder {
+interface CommandOrder {
   command: string;
   /** bubblewrap and its arguments; null: no sandbox. */
   sandbox: { program: string; arguments: string[] } | null;
@@ -19,12 +19,6 @@ export interface CommandOrder {
   env: Record<string, string>;
   /** The folders that it may fill, with their limits. */
   bounded: readonly { folder: string; quota: Quota }[];
-  limits: CommandLimits;
-  /** Unique: without a sandbox, it marks the command's processes. */
-  id: string;
-}
-
-export interface CommandLimits {
   ms: number;
   /** Per process. */
   megabytes: number;
@@ -33,6 +27,8 @@ export interface CommandLimits {
   fileBytes: number;
   /** For all removed files that are still open, including those that never had a name. */
   removedBytes: number;
+  /** Unique: without a sandbox, it marks the command's processes. */
+  id: string;
 }
 
 export interface CommandOutcome {
@@ -66,7 +62,8 @@ const ARGUMENTS_DESCRIPTOR = 4;
 
 export async function runCommand(
   order: CommandOrder,
-  { clock, signal }: { clock: Clock; signal: AbortSignal },
+  clock: Clock,
+  signal: AbortSignal,
 ): Promise<CommandOutcome> {
   const stdout = keepEnds(STDOUT_BYTES);
   const stderr = keepEnds(STDERR_BYTES);
@@ -78,15 +75,14 @@ export async function runCommand(
     ended = why;
     kill(child);
   };
-  const stopWaiting = clock.after(order.limits.ms, () => end('too long'));
+  const stopWaiting = clock.after(order.ms, () => end('too long'));
   const stop = () => end('stopped');
   signal.addEventListener('abort', stop, { once: true });
   if (signal.aborted) stop();
   const watching = new AbortController();
   const watched = watch(order, child, clock, watching.signal, end);
-  const outputs = [stdioOf(child, 1), stdioOf(child, 2)];
-  outputs[0]?.on('data', stdout.take);
-  outputs[1]?.on('data', stderr.take);
+  stdioOf(child, 1)?.on('data', stdout.take);
+  stdioOf(child, 2)?.on('data', stderr.take);
   // Without a sandbox nothing is written there, but its close event needs a reader.
   stdioOf(child, STATUS_DESCRIPTOR)?.on('data', (piece: Buffer) => {
     status = `${status}${piece}`.slice(-1000);
@@ -98,14 +94,10 @@ export async function runCommand(
     kill(child);
     if (order.sandbox === null) await killMarked(order.id);
     await closed(child, clock);
-    const unsafe = order.sandbox !== null && ended === 'by itself' && !status.includes('"exit-code"');
-    return {
-      stdout: stdout.text(),
-      stderr: stderr.text(),
-      ended,
-      code: ended === 'by itself' ? exited : null,
-      unsafe,
-    };
+    const isByItself = (ended as CommandOutcome['ended']) === 'by itself';
+    const unsafe = order.sandbox !== null && isByItself && !status.includes('"exit-code"');
+    const code = isByItself ? exited : null;
+    return { stdout: stdout.text(), stderr: stderr.text(), ended, code, unsafe };
   } finally {
     watching.abort();
     stopWaiting();
@@ -115,11 +107,12 @@ export async function runCommand(
 }
 
 /** In a session of its own: without a terminal, and its processes can be killed together. */
-function start({ command, sandbox, cwd, env, limits, id }: CommandOrder): ChildProcess {
+function start(order: CommandOrder): ChildProcess {
+  const { command, sandbox, cwd, env, id } = order;
   const found = SHELLS.find(({ path }) => existsSync(path));
   if (found === undefined) throw new Error('there is neither /bin/bash nor /bin/sh');
   const { path: shell, blockBytes, before } = found;
-  const run = `${before}${limiting(limits, blockBytes)} exec "$0" -c "$1"`;
+  const run = `${before}${limiting(order, blockBytes)} exec "$0" -c "$1"`;
   if (sandbox !== null) {
     // The command line is readable inside (/proc/1/cmdline): it must not contain the machine's paths.
     const given = ['--args', String(ARGUMENTS_DESCRIPTOR), '--', shell, '-c', run, shell, command];
@@ -151,7 +144,7 @@ function give(child: ChildProcess, descriptor: number, what: string | Buffer): v
 const ENDS_WITH_US = `( trap '' HUP INT TERM; read -r _ <&3; kill -9 0 ) >/dev/null 2>&1 & exec 3<&-;`;
 
 /** A lower limit of the system remains. RLIMIT_DATA: writable memory, except files. */
-function limiting({ megabytes, processes, fileBytes }: CommandLimits, blockBytes: number): string {
+function limiting({ megabytes, processes, fileBytes }: CommandOrder, blockBytes: number): string {
   const quietly = (limit: string) => `ulimit ${limit} 2>/dev/null`;
   return [
     quietly('-c 0'),
@@ -164,7 +157,7 @@ function limiting({ megabytes, processes, fileBytes }: CommandLimits, blockBytes
 
 /** Enforces limits that the system does not: root's processes, a folder's size. Ends with its signal. */
 async function watch(
-  { bounded, limits }: CommandOrder,
+  { bounded, processes, removedBytes }: CommandOrder,
   { pid }: ChildProcess,
   clock: Clock,
   signal: AbortSignal,
@@ -175,10 +168,10 @@ async function watch(
   while (!signal.aborted) {
     await clock.sleep(LOOK_MS, signal);
     if (signal.aborted) return;
-    if ((await countProcesses(pid, limits.processes + 1)) > limits.processes) end('too many processes');
+    if ((await descendants(pid, processes + 1)).length > processes) end('too many processes');
     const began = clock.now();
     if (began < measureAt) continue;
-    if ((await heldInRemovedFiles(pid, limits.processes)) > limits.removedBytes) end('too much held');
+    if ((await heldInRemovedFiles(pid, processes)) > removedBytes) end('too much held');
     for (const { folder, quota } of bounded) {
       const used = await usedBy(folder, quota).catch(() => null);
       if (used?.isOver) end('too much written');
@@ -216,7 +209,7 @@ async function killMarked(id: string): Promise<void> {
 function exitOf(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once('error', reject);
-    child.once('exit', (code, signal) => resolve(code ?? 128 + numberOf(signal)));
+    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
   });
 }
 
@@ -239,24 +232,15 @@ function stdioOf(child: ChildProcess, descriptor: number): Readable | null {
   return (child.stdio[descriptor] ?? null) as Readable | null;
 }
 
-function numberOf(signal: NodeJS.Signals | null): number {
-  return signal === null ? 0 : (constants.signals[signal] ?? 0);
-}
-
-export interface Output {
-  take(piece: Buffer): void;
-  /** The whole output, or its beginning and end around a line with the omitted amount. */
-  text(): string;
-}
-
-export function keepEnds(most: number): Output {
+/** Keeps the beginning and the end of an output; the text says how much is left out between them. */
+function keepEnds(most: number) {
   const half = Math.floor(most / 2);
   let bytes = 0;
   const head: Buffer[] = [];
   let room = most - half;
   let tail = Buffer.alloc(0);
   return {
-    take(piece) {
+    take(piece: Buffer): void {
       bytes += piece.length;
       const first = piece.subarray(0, room);
       if (first.length > 0) head.push(Buffer.from(first));
@@ -264,7 +248,7 @@ export function keepEnds(most: number): Output {
       const rest = piece.subarray(first.length);
       if (rest.length > 0) tail = Buffer.concat([tail, rest.subarray(-half)]).subarray(-half);
     },
-    text() {
+    text(): string {
       const kept = Buffer.concat(head);
       const left = bytes - kept.length - tail.length;
       if (left === 0) return plain(Buffer.concat([kept, tail]));
@@ -278,16 +262,11 @@ function plain(bytes: Buffer): string {
   return new TextDecoder().decode(bytes).replaceAll('\0', '\ufffd');
 }
 
-/** Counts at most `most`; 0 if the system does not tell. */
-export async function countProcesses(pid: number, most: number): Promise<number> {
-  return (await descendants(pid, most)).length;
-}
-
 /**
  * Bytes in removed files that these processes still hold open or mapped, each counted once: no folder shows
  * them, and no system limit covers their sum. Processes that cannot be inspected count as 0.
  */
-export async function heldInRemovedFiles(pid: number, mostProcesses: number): Promise<number> {
+async function heldInRemovedFiles(pid: number, mostProcesses: number): Promise<number> {
   const held = new Map<string, number>();
   const note = (file: string, bytes: number) => held.set(file, Math.max(held.get(file) ?? 0, bytes));
   for (const each of await descendants(pid, mostProcesses)) {
@@ -311,7 +290,7 @@ const REMOVED = ' (deleted)';
 /** `7f..-7f.. rw-s 00000000 00:01 1026 /memfd:x (deleted)` (proc_pid_maps(5)). */
 const MAPPED = /^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ (\d+)/;
 
-/** Including the process itself; at most `most`. */
+/** Including the process itself; at most `most`. None if the system does not tell. */
 async function descendants(pid: number, most: number): Promise<number[]> {
   const waiting = [pid];
   const found: number[] = [];
@@ -328,7 +307,7 @@ async function descendants(pid: number, most: number): Promise<number[]> {
 }
 
 /** Processes with this variable in their environment, their own or inherited. */
-export async function processesWith(variable: string): Promise<number[]> {
+async function processesWith(variable: string): Promise<number[]> {
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   const found: number[] = [];
   for (const pid of pids) {

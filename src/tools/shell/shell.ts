@@ -1,14 +1,16 @@
 /** `shell`: runs a command in a sandbox, or without one if the configuration disables it. */
 import { lstat, mkdir, rmdir, symlink, unlink, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
-import { join, relative } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { commandEnv, redactor } from '../../core/command-env.js';
-import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
+import { codeOf } from '../../core/file-access.js';
+import { isWithin } from '../../core/folders.js';
+import type { ToolContext, ToolResult } from '../../core/tool.js';
 import { findFolder, MEDIA, PathRefusal, usedBy, withoutSetId } from '../files/paths.js';
-import { type FileRoots, isWithin, type Quota, SKILLS, type ToolFolders } from '../files/roots.js';
-import { writingInRoots } from '../files/run.js';
+import { type FileRoots, type Quota, SKILLS, type ToolFolders } from '../files/roots.js';
+import { fileTool } from '../files/run.js';
 import { failed } from '../results.js';
 import { bubblewrapArguments, bubblewrapFault, findBubblewrap, insideAs, PATH_INSIDE } from './bubblewrap.js';
 import { type CommandOutcome, runCommand } from './command.js';
@@ -39,18 +41,10 @@ const LARGEST_FILE = 2_000_000_000;
 /** In addition to a command's time-out: to start, and to end. */
 const SPARE_MS = 15_000;
 
-const parameters = z.object({
-  command: z.string().min(1).max(30_000).describe('For bash, or sh where there is none.'),
-  cwd: z.string().optional().describe('A folder, relative to your working folder. Left out: that folder.'),
-  timeout_seconds: z.number().positive().optional().describe('Less than what the configuration allows.'),
-});
-
-type Parameters = z.infer<typeof parameters>;
-
-export function shell(parts: ShellParts): Tool<Parameters> {
+export function shell(parts: ShellParts) {
   const { sandbox, network, timeoutSeconds } = parts.settings;
   const net = network ? 'with network' : 'without network';
-  return {
+  return fileTool(parts.folders, {
     name: 'shell',
     description:
       sandbox === 'bubblewrap'
@@ -59,67 +53,81 @@ export function shell(parts: ShellParts): Tool<Parameters> {
         : 'Runs a command in your working folder. Nothing can be typed into it, and after ' +
           `${timeoutSeconds} seconds it is ended with all that it started.`,
     hint: 'run commands in your working folder',
-    parameters,
+    parameters: z.object({
+      command: z.string().min(1).max(30_000).describe('For bash, or sh where there is none.'),
+      cwd: z
+        .string()
+        .optional()
+        .describe('A folder, relative to your working folder. Left out: that folder.'),
+      timeout_seconds: z.number().positive().optional().describe('Less than what the configuration allows.'),
+    }),
     risk: 'high',
     isFromOutside: true,
     ...(network && { isExternal: true }),
     timeoutMs: timeoutSeconds * 1000 + SPARE_MS,
     refusalHere: ({ agent }) => (agent?.cwd === null ? NO_FOLDER : null),
-    execute: (given, context) =>
-      writingInRoots(parts.folders, context, (allowed) => run(parts, given, allowed, context), true),
-  };
+    async execute({ command, cwd = '', timeout_seconds: seconds = timeoutSeconds }, allowed, context) {
+      if (command.includes('\0')) return failed('A command holds no null byte.');
+      if (!allowed.runsCommands) return failed(NO_FOLDER);
+      return run(parts, command, cwd, Math.min(seconds, timeoutSeconds), allowed, context);
+    },
+  });
 }
 
 async function run(
   parts: ShellParts,
-  { command, cwd = '', timeout_seconds }: Parameters,
+  command: string,
+  cwd: string,
+  seconds: number,
   allowed: FileRoots,
   context: ToolContext,
 ): Promise<ToolResult> {
   const { settings, clock, folders } = parts;
-  if (command.includes('\0')) return failed('A command holds no null byte.');
-  if (!allowed.runsCommands) return failed(NO_FOLDER);
   const program = parts.bubblewrap === undefined ? findBubblewrap() : parts.bubblewrap;
   const isBoxed = settings.sandbox === 'bubblewrap';
   if (isBoxed && program === null) return refused(context, 'it is not installed');
   if (allowed.kind !== 'persona') await fillWorkspace(folders.workspaceFolder, folders.skillsFolder);
   const { real } = await findFolder(allowed, cwd);
   if (allowed.kind !== 'agent' && allowed.media !== null) {
-    await show(MEDIA, 'what people sent', allowed.media, allowed.start, isBoxed);
+    await show(join(allowed.start, MEDIA), 'what people sent', allowed.media, isBoxed);
   }
   if (allowed.kind === 'persona' && allowed.showsSkills) {
-    await show(SKILLS, 'skills', folders.skillsFolder, allowed.start, isBoxed);
+    await show(join(allowed.start, SKILLS), 'skills', folders.skillsFolder, isBoxed);
   }
-  const bounds = await boundsOf(allowed, real);
-  const seconds = Math.min(timeout_seconds ?? settings.timeoutSeconds, settings.timeoutSeconds);
   const order = { allowed, hidden: folders.hidden, network: settings.network, cwd: real };
+  const sandbox =
+    isBoxed && program !== null ? { program, arguments: await bubblewrapArguments(order) } : null;
   // The disk's clock may be slightly behind.
   const began = clock.now() - 1_000;
   const { env, refused: unset } = commandEnv(context.authorisation?.agent?.env ?? {});
+  const home = isBoxed ? insideAs(allowed, allowed.start) : allowed.start;
+  const { bounded, fileBytes } = await boundsOf(allowed, real);
   const outcome = await runCommand(
     {
       command,
-      sandbox: isBoxed && program !== null ? { program, arguments: await bubblewrapArguments(order) } : null,
+      sandbox,
       cwd: real,
-      env: { ...env, ...environmentOf(parts, isBoxed ? insideAs(allowed, allowed.start) : allowed.start) },
-      bounded: bounds.bounded,
-      limits: {
-        ms: seconds * 1000,
-        megabytes: settings.memoryMb,
-        processes: MOST_PROCESSES,
-        fileBytes: bounds.fileBytes,
-        removedBytes: MOST_REMOVED_BYTES,
-      },
+      env: { ...env, ...environmentOf(parts, home) },
+      bounded,
+      ms: seconds * 1000,
+      megabytes: settings.memoryMb,
+      processes: MOST_PROCESSES,
+      fileBytes,
+      removedBytes: MOST_REMOVED_BYTES,
       id: parts.newId(),
     },
-    { clock, signal: context.signal },
+    clock,
+    context.signal,
   );
   for (const { folder, isReadOnly, quota } of allowed.roots) {
     // The gateway's own folders need no such files; an operator's folder may.
     if (!isReadOnly) await withoutSetId(folder, quota === null ? began : 0);
   }
-  if (outcome.unsafe) return refused(context, await whyNot(outcome));
-  return told(withoutSecrets(outcome, env), seconds, unset);
+  if (outcome.unsafe) {
+    const why = (await bubblewrapFault()) ?? outcome.stderr.trim();
+    return refused(context, why || 'it ended without a word');
+  }
+  return told(outcome, redactor(env), seconds, unset);
 }
 
 const NO_FOLDER =
@@ -141,20 +149,13 @@ async function boundsOf({ roots }: FileRoots, cwd: string) {
   return { bounded, fileBytes };
 }
 
-/** The sandbox mounts another folder over it; without one, a link leads there. */
-async function show(
-  name: string,
-  what: string,
-  folder: string,
-  start: string,
-  isBoxed: boolean,
-): Promise<void> {
-  const place = join(start, name);
+/** The sandbox mounts another folder over this place; without one, a link leads there. */
+async function show(place: string, what: string, folder: string, isBoxed: boolean): Promise<void> {
   const found = await lstat(place).catch(() => null);
   if (isBoxed) {
     if (found?.isSymbolicLink()) await unlink(place);
     else if (found !== null && !found.isDirectory()) {
-      throw new PathRefusal(`A file called ${name} is in the way of ${what}: remove it first.`);
+      throw new PathRefusal(`A file called ${basename(place)} is in the way of ${what}: remove it first.`);
     }
     await mkdir(place, { recursive: true, mode: 0o700 });
     return;
@@ -174,56 +175,47 @@ function environmentOf({ settings, environment }: ShellParts, home: string): Rec
 }
 
 function refused({ log }: ToolContext, why: string): ToolResult {
-  const what = 'a command was refused: bubblewrap, the sandbox of shell, does not work here';
-  log.error({ tool: 'shell', why }, `${what}; see docs/tools.md`);
+  log.error(
+    { tool: 'shell', why },
+    'a command was refused: bubblewrap, the sandbox of shell, does not work here; see docs/tools.md',
+  );
   return failed(
     'Nothing was run: commands run only in a sandbox, and there is none on this machine. Whoever runs me has to install ' +
       'it; trying again does not help.',
   );
 }
 
-async function whyNot({ stderr }: CommandOutcome): Promise<string> {
-  return (await bubblewrapFault()) ?? (stderr.trim() || 'it ended without a word');
-}
+const NOT_SET =
+  '[A task may set no variable that decides which programs run, how they are loaded or what they obey; nor one that is too long.]';
 
-/** A task's secrets (`inputs.env`) are for its commands only, never for results, journal or windows. */
-function withoutSecrets(outcome: CommandOutcome, env: Record<string, string>): CommandOutcome {
-  const clean = redactor(env);
-  return { ...outcome, stdout: clean(outcome.stdout), stderr: clean(outcome.stderr) };
-}
-
+/** `clean`: a task's secrets (`inputs.env`) are for its commands only, never for results, journal or windows. */
 function told(
-  { stdout, stderr, code, ended }: CommandOutcome,
+  outcome: CommandOutcome,
+  clean: (text: string) => string,
   seconds: number,
   unset: readonly string[],
 ): ToolResult {
+  const { code, ended } = outcome;
+  const [stdout, stderr] = [clean(outcome.stdout), clean(outcome.stderr)];
   const parts = [
     ...(stdout === '' ? [] : [stdout.replace(/\n$/, '')]),
     ...(stderr === '' ? [] : [`[stderr]\n${stderr.replace(/\n$/, '')}`]),
     ...(unset.length === 0 ? [] : [`[not set in the environment: ${unset.join(', ')}]`, NOT_SET]),
-    `[${endOf(code, ended, seconds)}]`,
+    ended === 'by itself'
+      ? `[exit code ${code}${signalOf(code ?? 0)}]`
+      : `[ended with all that it started: ${why(ended, seconds)}]`,
   ];
   return { content: parts.join('\n'), failed: code !== 0, results: { stdout, stderr, code } };
 }
 
-const NOT_SET =
-  '[A task may set no variable that decides which programs run, how they are loaded or what they obey; nor one that is too long.]';
-
-function endOf(code: number | null, ended: CommandOutcome['ended'], seconds: number): string {
-  switch (ended) {
-    case 'too long':
-      return `ended with all that it started: it took longer than ${seconds} seconds`;
-    case 'stopped':
-      return 'ended with all that it started: it was stopped';
-    case 'too many processes':
-      return `ended with all that it started: it had more than ${MOST_PROCESSES} processes`;
-    case 'too much held':
-      return 'ended with all that it started: it held too much in files that it had removed';
-    case 'too much written':
-      return 'ended with all that it started: your working folder is full';
-    default:
-      return `exit code ${code}${signalOf(code ?? 0)}`;
-  }
+function why(ended: Exclude<CommandOutcome['ended'], 'by itself'>, seconds: number): string {
+  return {
+    'too long': `it took longer than ${seconds} seconds`,
+    stopped: 'it was stopped',
+    'too many processes': `it had more than ${MOST_PROCESSES} processes`,
+    'too much held': 'it held too much in files that it had removed',
+    'too much written': 'your working folder is full',
+  }[ended];
 }
 
 /** Shells report a killing signal as 128 plus its number. */
@@ -246,6 +238,6 @@ async function fillWorkspace(folder: string, skillsFolder: string): Promise<void
 /** Anything of that name may belong to a person, even a dangling link. */
 async function unlessThere(making: Promise<unknown>): Promise<void> {
   await making.catch((error: unknown) => {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    if (codeOf(error) !== 'EEXIST') throw error;
   });
 }

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { codeOf } from '../../core/file-access.js';
 import { BROKEN_OFF, NOT_UNPACKED, NotFetched } from './request.js';
 
 export interface PageBody {
@@ -36,7 +37,8 @@ export async function readBody(response: IncomingMessage, maxBytes: number): Pro
       if (size > maxBytes) break;
     }
   } catch (error) {
-    throw isOfUnpacking(error) ? new NotFetched(NOT_UNPACKED) : new NotFetched(BROKEN_OFF);
+    const isOfUnpacking = /^(?:Z_|ERR__|ERR_BROTLI|ERR_ZLIB)/.test(codeOf(error));
+    throw new NotFetched(isOfUnpacking ? NOT_UNPACKED : BROKEN_OFF);
   } finally {
     plain.destroy();
     response.destroy();
@@ -54,12 +56,6 @@ async function* limited(source: AsyncIterable<Buffer>, most: number, seen: { isC
   }
 }
 
-function isOfUnpacking(error: unknown): boolean {
-  return (
-    error instanceof Error && 'code' in error && /^(?:Z_|ERR__|ERR_BROTLI|ERR_ZLIB)/.test(String(error.code))
-  );
-}
-
 export type ContentKind = 'html' | 'text' | 'other';
 
 /** `text/html`; empty if the server does not say. */
@@ -68,22 +64,12 @@ export function mediaType(contentType: string | undefined): string {
 }
 
 const TEXTS = /^(?:text\/|application\/(?:.+\+)?(?:json|xml|yaml)$)/;
-const FURTHER_TEXTS: readonly string[] = [
-  ...['application/javascript', 'application/x-javascript', 'application/ecmascript', 'application/ndjson'],
-  ...[
-    'application/x-ndjson',
-    'application/jsonl',
-    'application/x-yaml',
-    'application/toml',
-    'application/sql',
-  ],
-  ...['application/markdown', 'application/x-sh', 'application/x-subrip', 'application/json-seq'],
-  ...['image/svg+xml', 'message/rfc822'],
-];
+const FURTHER_TEXTS =
+  /^(?:application\/(?:(?:x-)?javascript|ecmascript|(?:x-)?ndjson|jsonl|x-yaml|toml|sql|markdown|x-sh|x-subrip|json-seq)|image\/svg\+xml|message\/rfc822)$/;
 
 export function kindOf(type: string): ContentKind | 'unknown' {
   if (type === 'text/html' || type === 'application/xhtml+xml') return 'html';
-  if (TEXTS.test(type) || FURTHER_TEXTS.includes(type)) return 'text';
+  if (TEXTS.test(type) || FURTHER_TEXTS.test(type)) return 'text';
   // Some servers use this name for anything unknown.
   return type === '' ? 'unknown' : 'other';
 }
@@ -93,11 +79,6 @@ export function kindOfBytes(text: string): ContentKind {
   return /^\s*(?:<!--[\s\S]{0,2000}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b/i.test(text.slice(0, 4_000))
     ? 'html'
     : 'text';
-}
-
-/** Contains characters that no text has. */
-export function isBinary(text: string): boolean {
-  return text.slice(0, 100_000).includes('\0');
 }
 
 /** Bytes searched for a page's encoding; browsers search 1,024. */

@@ -9,6 +9,7 @@ import { request as httpsRequest } from 'node:https';
 import { isIP, isIPv6, type LookupFunction, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { cutAt } from '../../core/cut.js';
+import { codeOf } from '../../core/file-access.js';
 import {
   hostOf,
   isLocalName,
@@ -19,11 +20,15 @@ import {
 } from '../../core/network.js';
 import { nameInPrompt } from '../../core/origin.js';
 
-export interface AllowedHost {
+interface AllowedHost {
   /** In the form of `hostOf`. */
   host: string;
   /** null: any. */
   port: number | null;
+}
+
+export function allowedHosts(listed: readonly string[]): AllowedHost[] {
+  return listed.flatMap((each) => allowedHost(each) ?? []);
 }
 
 /** `nas.lan`, `nas.lan:8080`, `192.168.1.5`, `fd00::5`, `[fd00::5]:8080`, `http://nas.lan`; else null. */
@@ -37,7 +42,7 @@ export function allowedHost(listed: string): AllowedHost | null {
 }
 
 /** `host` is a name, or the address that a name led to. */
-export function isAllowed(allowed: readonly AllowedHost[], host: string, port: number): boolean {
+function isAllowed(allowed: readonly AllowedHost[], host: string, port: number): boolean {
   const same = isIPv6(host) ? hostOf(new URL(`http://[${host}]`)) : host;
   return allowed.some((each) => each.host === same && (each.port === null || each.port === port));
 }
@@ -66,8 +71,8 @@ export function tooSlow(seconds: number): string {
   return `The server did not send the page within ${seconds} ${seconds === 1 ? 'second' : 'seconds'}. Nothing was fetched.`;
 }
 
-export function sentenceFor(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+function sentenceFor(error: unknown): string {
+  const code = codeOf(error);
   if (code.startsWith('HPE_')) return NO_HTTP;
   if (/CERT|SIGNATURE|TLS|SSL|EPROTO/.test(code)) return BAD_CERTIFICATE;
   return UNREACHABLE;
@@ -117,7 +122,7 @@ async function addressesOf(name: string, asSystem: boolean, signal: AbortSignal)
   return [...v4.map((address) => ({ address, family: 4 })), ...v6.map((address) => ({ address, family: 6 }))];
 }
 
-export function onlyTo(addresses: readonly LookupAddress[]): LookupFunction {
+function onlyTo(addresses: readonly LookupAddress[]): LookupFunction {
   const [first] = addresses;
   return (_name, { all }, done) => {
     if (all) done(null, [...addresses]);
@@ -125,12 +130,16 @@ export function onlyTo(addresses: readonly LookupAddress[]): LookupFunction {
   };
 }
 
-export interface PageAsk {
+/** Where a request may go, and until when. */
+interface WebReach {
   allowed: readonly AllowedHost[];
   network: Network;
+  signal: AbortSignal;
+}
+
+export interface PageAsk extends WebReach {
   /** Whether redirects must stay on the first host: words from outside may have chosen the address. */
   staysOnHost: boolean;
-  signal: AbortSignal;
 }
 
 export interface Answered {
@@ -223,10 +232,10 @@ async function open(url: URL, ask: PageAsk): Promise<IncomingMessage> {
 }
 
 /** The allowed destination; throws if any address of the host is forbidden. */
-export async function checkedAddresses(
+async function checkedAddresses(
   host: string,
   port: number,
-  { allowed, network, signal }: Omit<PageAsk, 'staysOnHost'>,
+  { allowed, network, signal }: WebReach,
 ): Promise<LookupAddress[]> {
   const isNamed = isAllowed(allowed, host, port);
   if (!isNamed && isLocalName(host)) throw new NotFetched(NOT_PUBLIC);
@@ -255,11 +264,8 @@ function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise
 
 /** `allowHosts`: `tools.web.allow_hosts`. The result throws NotFetched for a forbidden server. */
 export function createReach(allowHosts: readonly string[], network: Network): LookupFor {
-  const allowed = allowHosts.flatMap((listed) => allowedHost(listed) ?? []);
-  return async ({ host, port }) => {
-    const { signal } = new AbortController();
-    return onlyTo(
-      await checkedAddresses(host.replace(/(?<!\.)\.+$/, ''), port, { allowed, network, signal }),
-    );
-  };
+  const { signal } = new AbortController();
+  const reach = { allowed: allowedHosts(allowHosts), network, signal };
+  return async ({ host, port }) =>
+    onlyTo(await checkedAddresses(host.replace(/(?<!\.)\.+$/, ''), port, reach));
 }

@@ -5,12 +5,12 @@ import type { Clock } from '../../core/clock.js';
 import { cutAt, cutMarker } from '../../core/cut.js';
 import type { Log } from '../../core/log.js';
 import { nameInPrompt } from '../../core/origin.js';
-import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
-import { done, failed } from '../results.js';
+import type { ToolResult } from '../../core/tool.js';
+import { defineTool } from '../authorise.js';
+import { done, failed, inDigits } from '../results.js';
 import {
   type ContentKind,
   decoded,
-  isBinary,
   kindOf,
   kindOfBytes,
   mediaType,
@@ -21,7 +21,7 @@ import type { PageReader } from './page-reader.js';
 import {
   type Answered,
   addressInPrompt,
-  allowedHost,
+  allowedHosts,
   type Network,
   NotFetched,
   pageAddress,
@@ -44,43 +44,18 @@ const MOST_ERROR_CHARS = 2_000;
 /** How much longer the gateway waits than this tool. */
 const GRACE_MS = 5_000;
 
-const parameters = z.object({ url: z.string().describe('The whole address, with https:// or http://.') });
-
-export function webFetch(parts: WebFetchParts): Tool<z.infer<typeof parameters>> {
+export function webFetch(parts: WebFetchParts) {
   const { settings, clock } = parts;
-  const allowed = settings.allowHosts.flatMap((listed) => allowedHost(listed) ?? []);
+  const allowed = allowedHosts(settings.allowHosts);
   const limitMs = settings.timeoutSeconds * 1_000;
-
-  async function fetchPage(address: string, context: ToolContext): Promise<ToolResult> {
-    const over = new AbortController();
-    const end = () => over.abort();
-    const stopWaiting = clock.after(limitMs, end);
-    context.signal.addEventListener('abort', end, { once: true });
-    if (context.signal.aborted) end();
-    const { signal } = over;
-    try {
-      const staysOnHost = context.isTainted === true;
-      const answered = await requestPage(address, { ...parts, allowed, staysOnHost, signal });
-      return await resultOf(answered, parts, signal, context.log);
-    } catch (error) {
-      if (signal.aborted) return failed(context.signal.aborted ? STOPPED : tooSlow(settings.timeoutSeconds));
-      if (error instanceof NotFetched) return failed(error.message);
-      throw error;
-    } finally {
-      stopWaiting();
-      context.signal.removeEventListener('abort', end);
-      // Closes whatever is still open.
-      over.abort();
-    }
-  }
-
-  return {
+  return defineTool({
     name: 'web_fetch',
     description:
       'Fetches one page from the web and gives its text, with its links. Only public addresses; no login, no forms, no scripts.',
     hint: 'read a page from the web, by its address',
-    parameters,
+    parameters: z.object({ url: z.string().describe('The whole address, with https:// or http://.') }),
     risk: 'low',
+    forAgents: true,
     isFromOutside: true,
     timeoutMs: limitMs + GRACE_MS,
     reachesOut({ url }) {
@@ -88,11 +63,25 @@ export function webFetch(parts: WebFetchParts): Tool<z.infer<typeof parameters>>
       return page === null ? null : { kind: 'host', host: page.hostname.replace(/(?<!\.)\.+$/, '') };
     },
     async execute({ url }, context) {
-      if (context.authorisation === undefined)
-        return failed('Permission denied: this call carries no authorisation.');
-      return fetchPage(url.trim(), context);
+      const over = new AbortController();
+      const stopWaiting = clock.after(limitMs, () => over.abort());
+      const signal = AbortSignal.any([over.signal, context.signal]);
+      try {
+        const staysOnHost = context.isTainted === true;
+        const ask = { allowed, network: parts.network, staysOnHost, signal };
+        return await resultOf(await requestPage(url.trim(), ask), parts, signal, context.log);
+      } catch (error) {
+        if (context.signal.aborted) return failed(STOPPED);
+        if (signal.aborted) return failed(tooSlow(settings.timeoutSeconds));
+        if (error instanceof NotFetched) return failed(error.message);
+        throw error;
+      } finally {
+        stopWaiting();
+        // Closes whatever is still open.
+        over.abort();
+      }
     },
-  };
+  });
 }
 
 async function resultOf(
@@ -109,27 +98,29 @@ async function resultOf(
   const head = headOf(url, status, type);
   if (declared === 'other') {
     response.destroy();
-    const size = sizeOf(headers['content-length']);
+    const length = headers['content-length'] ?? '';
+    const size = /^\d{1,15}$/.test(length) ? `${inDigits(Number(length))} bytes` : 'of unknown size';
     return { content: `${head}\n\nThis is no text (${size}), so nothing of it is shown.`, failed: isError };
   }
   const body = await readBody(response, settings.maxBytes);
   const words = decoded(body.bytes, contentType, body.isCut);
   const kind: ContentKind = declared === 'unknown' ? kindOfBytes(words) : declared;
-  if (kind === 'text' && isBinary(words)) {
+  if (kind === 'text' && words.slice(0, 100_000).includes('\0')) {
     return { content: `${head}\n\nThis is no text, so nothing of it is shown.`, failed: isError };
   }
   const mostChars = isError ? MOST_ERROR_CHARS : MOST_CHARS;
   const page =
     kind === 'html'
-      ? await reader.read({ html: words, address: url.href, mostChars }, signal, log)
+      ? await reader({ html: words, address: url.href, mostChars }, signal, log)
       : { title: '', text: cutAt(words.trim(), mostChars), chars: words.trim().length };
   signal.throwIfAborted();
   if (page === null)
     return failed(`${head}\n\nThe page is built so that it cannot be read in a sensible time.`);
   const title = page.title === '' ? '' : `\nTitle: ${nameInPrompt(page.title)}`;
-  const text = page.text === '' ? '(The page holds no text.)' : printable(page.text);
+  // Without a terminal's control characters.
+  const text = page.text.replace(/\r\n?/g, '\n').replace(/[^\P{Cc}\n\t]/gu, '');
   const missing = missingFrom(page, body, settings.maxBytes);
-  const content = `${head}${title}\n\n${WHOSE}\n\n${text}${missing}`;
+  const content = `${head}${title}\n\n${WHOSE}\n\n${text || '(The page holds no text.)'}${missing}`;
   return isError ? failed(content) : done(content);
 }
 
@@ -143,10 +134,6 @@ function headOf(url: URL, status: number, type: string): string {
   return `${problem}Address: ${addressInPrompt(url)}\nStatus: ${status}${said}\nType: ${named}`;
 }
 
-function sizeOf(length: string | undefined): string {
-  return /^\d{1,15}$/.test(length ?? '') ? `${Number(length).toLocaleString('en')} bytes` : 'of unknown size';
-}
-
 /** Says what is missing; empty if nothing is. */
 function missingFrom(
   { text, chars }: { text: string; chars: number },
@@ -155,14 +142,9 @@ function missingFrom(
 ): string {
   const left = chars - text.length;
   const marker = left === 0 ? '' : `\n\n${cutMarker('web-max-chars', text.length)}`;
-  const unshown = left === 0 ? '' : ` ${left.toLocaleString('en')} further characters are left out.`;
+  const unshown = left === 0 ? '' : ` ${inDigits(left)} further characters are left out.`;
   const unread = isCut
-    ? ` The page is longer than ${maxBytes.toLocaleString('en')} bytes; what comes after them was not read.`
+    ? ` The page is longer than ${inDigits(maxBytes)} bytes; what comes after them was not read.`
     : '';
   return unshown + unread === '' ? '' : `${marker}\n\n(${(unshown + unread).trim()})`;
-}
-
-/** Removes terminal control characters. */
-function printable(text: string): string {
-  return text.replace(/\r\n?/g, '\n').replace(/[^\P{Cc}\n\t]/gu, '');
 }

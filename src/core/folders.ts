@@ -1,0 +1,28 @@
+/** Folders by their real paths, and whether a path lies inside one. */
+import { mkdir, realpath } from 'node:fs/promises';
+import { join, sep } from 'node:path';
+
+/** By names: `/a/bc` is not within `/a/b`. */
+export function isWithin(path: string, folder: string): boolean {
+  return path === folder || isBelow(path, folder);
+}
+
+export function isBelow(path: string, folder: string): boolean {
+  return path.startsWith(folder.endsWith(sep) ? folder : folder + sep) && path !== folder;
+}
+
+/** Created if missing, for the gateway's user only. Links resolved. */
+export async function made(...names: [string, ...string[]]): Promise<string> {
+  const folder = join(...names);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  return realpath(folder);
+}
+
+/** Links resolved; null if it does not exist, or cannot be reached. */
+export async function realOrNull(path: string): Promise<string | null> {
+  return realpath(path).catch(() => null);
+}
+
+export async function realOnes(paths: readonly string[]): Promise<string[]> {
+  return (await Promise.all(paths.map(realOrNull))).filter((path) => path !== null);
+}

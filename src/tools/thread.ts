@@ -1,0 +1,34 @@
+/** Runs one task in a thread of its own: models and pages may keep it busy, or fill its memory. */
+import { type ResourceLimits, Worker } from 'node:worker_threads';
+import type { Clock } from '../core/clock.js';
+
+/** Resolves when the thread has ended. Throws its error. */
+export async function inThread<Result>(
+  entry: URL,
+  workerData: unknown,
+  limits: { ms: number; resourceLimits: ResourceLimits },
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Result | 'too long' | 'stopped'> {
+  if (signal.aborted) return 'stopped';
+  const { ms, resourceLimits } = limits;
+  const thread = new Worker(entry, { workerData, resourceLimits, env: {}, execArgv: [], stdin: false });
+  let stopListening = () => {};
+  try {
+    return await new Promise((resolve, reject) => {
+      const stop = () => resolve('stopped');
+      const stopWaiting = clock.after(ms, () => resolve('too long'));
+      signal.addEventListener('abort', stop, { once: true });
+      stopListening = () => {
+        stopWaiting();
+        signal.removeEventListener('abort', stop);
+      };
+      thread.once('message', resolve);
+      thread.once('error', reject);
+      thread.once('exit', () => reject(new Error('the thread ended without a result')));
+    });
+  } finally {
+    stopListening();
+    await thread.terminate();
+  }
+}
