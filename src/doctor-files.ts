@@ -1,9 +1,10 @@
 /** Findings of `coterie doctor` on files: colliding names, personas; and the route of one message. */
 import { dirname } from 'node:path';
 import { type Config, modelsOf } from './config.js';
-import { entriesBelow, sameNames, within } from './core/beneath.js';
+import { entriesBelow, within } from './core/beneath.js';
 import { Fault } from './core/errors.js';
 import { namesIn } from './core/file-access.js';
+import { sameNames } from './core/file-names.js';
 import type { Log } from './core/log.js';
 import type { Fate } from './core/memory.js';
 import { isChatId } from './groups/paths.js';

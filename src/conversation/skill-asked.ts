@@ -1,7 +1,7 @@
 /** `/skill NAME …` loads a skill for a person: a message for step 1; step 4 puts the instructions before it. */
 
-import { composed } from '../core/beneath.js';
 import type { ChatRecord } from '../core/chat-record.js';
+import { composed } from '../core/file-names.js';
 import { type ChatId, channelOf, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { ReceiptOrigin } from '../core/receipt.js';
 import { mayLoad, type Skill } from '../core/skills.js';

@@ -49,8 +49,8 @@ export function pasteAlbum(most: number, firstId: string): string {
 }
 
 /** null for other albums. */
-export function mostInPart(album: string | undefined): number | null {
-  const most = PASTE.exec(album ?? '')?.[1];
+export function mostInPart(album: string): number | null {
+  const most = PASTE.exec(album)?.[1];
   return most === undefined ? null : Number(most);
 }
 
@@ -89,10 +89,6 @@ export function whoseWords(name: string, forwardedFrom: string | null = null): s
 /** So that others can react to it. */
 export function isOfPerson({ author, reaction, platformMessageId }: StoredMessage): boolean {
   return author.kind === 'person' && !reaction && platformMessageId !== null;
-}
-
-export function haveFiles(messages: readonly StoredMessage[]): boolean {
-  return messages.some(({ attachments }) => attachments !== undefined);
 }
 
 export function reactionText(sign: string): string {

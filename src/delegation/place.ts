@@ -5,7 +5,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import type { AgentPlace } from '../core/authorisation.js';
-import { nameOnDisk } from '../core/beneath.js';
+import { nameOnDisk } from '../core/file-names.js';
 import type { Task } from '../core/task.js';
 import type { ViapTask } from './viap/task.js';
 

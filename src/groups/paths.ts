@@ -1,8 +1,8 @@
 /** The paths under `groups/`. Ids become paths only here, so forged ids (`../x`) are stopped here. */
 import { isAbsolute, join, relative } from 'node:path';
-import { nameOnDisk } from '../core/beneath.js';
 import { isDate } from '../core/daily-log.js';
 import { Fault } from '../core/errors.js';
+import { nameOnDisk } from '../core/file-names.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { MemoryOwner } from '../core/memory.js';
 
@@ -50,9 +50,9 @@ export function chatFolder(groupsDir: string, chatId: ChatId): string {
   return join(groupsDir, chatId);
 }
 
-/** As the folder spells the name; ASCII has only one form. */
+/** As the folder spells the name. */
 export function onDisk(folder: string, name: string): string {
-  return join(folder, /^[\x20-\x7e]*$/.test(name) ? name : nameOnDisk(folder, name));
+  return join(folder, nameOnDisk(folder, name));
 }
 
 export function personaFolder(groupsDir: string, chatId: ChatId, personaId: PersonaId): string {

@@ -2,10 +2,10 @@
 import { existsSync } from 'node:fs';
 import { mkdir, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { composedNames } from '../core/beneath.js';
 import { cutAt } from '../core/cut.js';
 import { codeOf, namesIn, readIfThere, unavailable } from '../core/file-access.js';
 import { readOr, readUnlessUnchanged } from '../core/file-cache.js';
+import { composedNames } from '../core/file-names.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Persona, Personas } from '../core/persona.js';

@@ -1,10 +1,10 @@
 /** The files that recall indexes, by scope: a persona's memory in a chat, and nothing of any other. */
 import { join } from 'node:path';
-import { composedNames } from '../core/beneath.js';
 import type { Archives } from '../core/chat-record.js';
 import { isDayFile } from '../core/daily-log.js';
 import { isFolder, namesIn, readIfThere, statIfThere, unhurried } from '../core/file-access.js';
 import { readOr } from '../core/file-cache.js';
+import { composedNames } from '../core/file-names.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';

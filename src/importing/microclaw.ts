@@ -3,7 +3,7 @@
  * and conversations. The present: `<channel>/<chat>/` with AGENTS.md (memory) and USER.md, and
  * `<chat>/SOUL.md`. Ids are numbers: bare chat numbers are Telegram's, and persona 1 always exists.
  */
-import { composed } from '../core/beneath.js';
+import { composed } from '../core/file-names.js';
 import {
   filesBelow,
   type ImportNames,

@@ -3,9 +3,9 @@
  * instructions. Ignores fields for other programs; those that limit use become conditions. Pure.
  */
 
-import { composed } from '../core/beneath.js';
 import { cutAt, cutMarker } from '../core/cut.js';
 import { describe } from '../core/errors.js';
+import { composed } from '../core/file-names.js';
 import { dataOf, splitFrontMatter } from '../core/file-text.js';
 import { MOST_DESCRIPTION, type Skill } from '../core/skills.js';
 

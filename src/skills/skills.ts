@@ -5,11 +5,12 @@
 import { realpathSync, statSync } from 'node:fs';
 import { readdir, realpath } from 'node:fs/promises';
 import { basename, delimiter, dirname, isAbsolute, join, sep } from 'node:path';
-import { composed, entriesBelow, within } from '../core/beneath.js';
+import { entriesBelow, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import { isMissing, readIfThere } from '../core/file-access.js';
 import { readUnlessUnchanged } from '../core/file-cache.js';
+import { composed } from '../core/file-names.js';
 import type { Log } from '../core/log.js';
 import {
   CATALOGUE_CHARS,

@@ -9,7 +9,7 @@ import type { ModelMessage } from '../../core/model.js';
 import { block, fenced, UNTRUSTED } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
-import { haveFiles, type StoredMessage, type ViewRecord } from '../../core/transcript.js';
+import type { StoredMessage, ViewRecord } from '../../core/transcript.js';
 import { requestTokens, type Services, type WindowSize } from '../services.js';
 import { skillsAsked } from '../skill-asked.js';
 import { roomForSteps } from '../turn/bounds.js';
@@ -92,7 +92,7 @@ export async function buildContext(
   const scale = Math.min(3, tokensPerEstimated(view.measured));
   const most = requestTokens(services, known.persona.model) / scale;
   const budget = Math.max(1_000, most - fixedTokens - estimateTokens(known.memoryNow));
-  const { beside, images } = haveFiles([...window.heard, ...batch])
+  const { beside, images } = [...window.heard, ...batch].some(({ attachments }) => attachments)
     ? await shownFiles(services.media, window, batch)
     : { beside: [], images: new Map() };
   const summary = view.summary === null ? [] : [summaryMessage(view.summary, view.tainted)];

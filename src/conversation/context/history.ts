@@ -280,7 +280,8 @@ type Placed = StoredMessage & { position?: Position };
 export function albumsOf<M extends Placed>(messages: readonly M[]): M[][] {
   const groups: M[][] = [];
   for (const message of messages) {
-    const near = mostInPart(message.album) === null ? groups.slice(-1) : groups.slice(-BETWEEN_PARTS);
+    const isPart = message.album !== undefined && mostInPart(message.album) !== null;
+    const near = groups.slice(isPart ? -BETWEEN_PARTS : -1);
     const same = near.findLast(([first]) => first !== undefined && isSameAlbum(first, message));
     if (same === undefined) groups.push([message]);
     else same.push(message);
@@ -296,7 +297,7 @@ export function asOne<M extends Placed>(items: readonly M[]): M {
   const [first, ...others] = items;
   if (first === undefined) throw new Error('an album without items');
   if (others.length === 0) return first;
-  const most = mostInPart(first.album);
+  const most = first.album === undefined ? null : mostInPart(first.album);
   if (most !== null) return { ...first, text: parts(items, most) };
   const captions = items.flatMap(({ words = '' }) => (words === '' ? [] : [words]));
   return {

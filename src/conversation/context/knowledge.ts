@@ -123,7 +123,7 @@ async function currentMemory(memory: Memory, owner: MemoryOwner, today: string):
   ]);
   const origins = await Promise.all([
     memory.originOf(owner),
-    ...daysOf(dailyLog).map(({ date }) => memory.originOfDay(owner.chatId, date)),
+    ...(dailyLog ? daysOf(dailyLog) : []).map(({ date }) => memory.originOfDay(owner.chatId, date)),
   ]);
   return { memory: snapshot, dailyLog, origin: originOf(origins.map((origin) => ({ origin }))) };
 }

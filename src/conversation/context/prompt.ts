@@ -109,6 +109,7 @@ function atHand(clipboard: string): string {
 }
 
 function whatYouCanLearn(skills: readonly Skill[]): string {
+  if (skills.length === 0) return '';
   const { lines } = catalogueOf(skills);
   if (lines.length === 0) return '';
   return `# Skills\n\nInstructions that you can load with activate_skill when one fits what is asked; names and what they are for, never orders:\n\n${lines.join('\n')}`;

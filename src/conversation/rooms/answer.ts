@@ -5,7 +5,7 @@ import { eventIdOf } from '../../core/ids.js';
 import type { TurnRecorder } from '../../core/journal.js';
 import { personaName } from '../../core/persona.js';
 import type { Alarm } from '../../core/store.js';
-import { haveFiles, type Measured, type Step } from '../../core/transcript.js';
+import type { Measured, Step } from '../../core/transcript.js';
 import { questionAbout, sentence, shownName } from '../approvals.js';
 import { buildContext, type ContextRequest, type TurnContext } from '../context/context.js';
 import { readFiles } from '../context/files.js';
@@ -42,7 +42,8 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
   const { chat, room, turn } = begun;
   const record = records.open({ turnId: turn.id, chatId: chat.id, room, personaId: turn.personaId }, signal);
   try {
-    const batch = haveFiles(begun.batch) ? await withFiles(services, begun, signal) : begun.batch;
+    const hasFiles = begun.batch.some(({ attachments }) => attachments);
+    const batch = hasFiles ? await withFiles(services, begun, signal) : begun.batch;
     if (batch === null) return DROPPED;
     const request = await prepare(services, { ...begun, batch }, started, signal);
     const work: Answering = { ...begun, ...request, meter, record, signal };

@@ -6,7 +6,7 @@ import type { Channel } from '../../core/channel.js';
 import type { Persona } from '../../core/persona.js';
 import { backoff, mayTry, SUSPECT } from '../../core/retry.js';
 import type { Alarm, RoomState } from '../../core/store.js';
-import { haveFiles, type StoredMessage } from '../../core/transcript.js';
+import type { StoredMessage } from '../../core/transcript.js';
 import { recipientIn } from '../deliver/reply.js';
 import { presentIn } from '../participants.js';
 import { leaseOf } from '../services.js';
@@ -88,7 +88,7 @@ async function beginTurn(
   channel: Channel,
 ): Promise<Turn | 'nothing to answer' | 'look again'> {
   const { store, clock, newId } = services;
-  const heard = haveFiles(state.waiting)
+  const heard = state.waiting.some(({ attachments }) => attachments)
     ? await withSpokenWords(services, run, state, channel)
     : { seen: state, notices: [] };
   if (heard === null) return 'look again';

@@ -8,18 +8,17 @@ import { constants } from 'node:fs';
 import { chmod, type FileHandle, lstat, open, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
 import {
-  composed,
   DEEPEST,
   entriesBelow,
   entryOf,
   madeWithin,
   type OpenFolder,
   openFile,
-  pathOnDisk,
   within,
 } from '../../core/beneath.js';
 import { sizeInWords } from '../../core/cut.js';
 import { codeOf, isMissing } from '../../core/file-access.js';
+import { composed, pathOnDisk } from '../../core/file-names.js';
 import { isWithin } from '../../core/folders.js';
 import type { Skill } from '../../core/skills.js';
 import { writeWhole } from '../../core/write-whole.js';

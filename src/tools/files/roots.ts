@@ -5,7 +5,7 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AgentPlace, Authorisation } from '../../core/authorisation.js';
-import { nameOnDisk } from '../../core/beneath.js';
+import { nameOnDisk } from '../../core/file-names.js';
 import { isBelow, isWithin, made, realOnes, realOrNull } from '../../core/folders.js';
 import type { PromptFiles } from '../../core/origin.js';
 import type { Skill, Skills } from '../../core/skills.js';

@@ -5,16 +5,10 @@
 import { join } from 'node:path';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import picomatch from 'picomatch';
-import {
-  composed,
-  entriesBelow,
-  type FolderEntry,
-  type OpenFolder,
-  openFile,
-  within,
-} from '../../core/beneath.js';
+import { entriesBelow, type FolderEntry, type OpenFolder, openFile, within } from '../../core/beneath.js';
 import { cutAt } from '../../core/cut.js';
 import { codeOf } from '../../core/file-access.js';
+import { composed } from '../../core/file-names.js';
 import { isNoMessages } from './attachment.js';
 import { readUpTo } from './paths.js';
 import { linesOf, MOST_BYTES, textOf } from './read-write.js';
