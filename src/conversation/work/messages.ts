@@ -1,11 +1,12 @@
 /** Builds the messages and events of a task. Pure. */
 import { cutWithMarker } from '../../core/cut.js';
-import type { ModelMessage } from '../../core/model.js';
+import type { ModelMessage, ToolCall } from '../../core/model.js';
 import { elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
 import type { Task, TaskEvent } from '../../core/task.js';
 import type { Step } from '../../core/transcript.js';
 import { hostOf, hostsIn } from '../context/trust.js';
-import { isCutOff, stepMessages, stepOf } from '../turn/steps.js';
+import type { Services } from '../services.js';
+import { hasResult, isCutOff, stepMessages, stepOf } from '../turn/steps.js';
 import type { Trust } from '../turn/taint.js';
 
 const CUT_OFF =
@@ -30,12 +31,14 @@ export function saidIn(
   return [...messages, ...stepMessages(steps), ...last];
 }
 
+export function calledIn(steps: readonly Step[]): ToolCall[] {
+  return steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
+}
+
 /** Results for calls that an abort left without one. */
 export function cutOffSteps(steps: readonly Step[]): (Step & { kind: 'result' })[] {
-  const hasResult = (id: string) => steps.some((step) => step.kind === 'result' && step.callId === id);
-  const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
-  return calls
-    .filter(({ id }) => !hasResult(id))
+  return calledIn(steps)
+    .filter(({ id }) => !hasResult(steps, id))
     .map((call) => stepOf(call, { content: isCutOff(steps, call.id) ? CUT_OFF : NOT_BEGUN, failed: true }));
 }
 
@@ -43,14 +46,11 @@ export function cutOffSteps(steps: readonly Step[]): (Step & { kind: 'result' })
 export function shortened(messages: readonly ModelMessage[]): ModelMessage[] | null {
   const isLong = (message: ModelMessage) => message.role === 'tool' && message.content.length > SHORT_CHARS;
   if (!messages.some(isLong)) return null;
-  return messages.map((message) =>
-    isLong(message)
-      ? {
-          ...message,
-          content: isOutside(message) ? elementAround('tool_result', UNTRUSTED, LEFT_OUT) : LEFT_OUT,
-        }
-      : message,
-  );
+  const outside = elementAround('tool_result', UNTRUSTED, LEFT_OUT);
+  return messages.map((message) => {
+    if (!isLong(message)) return message;
+    return { ...message, content: isOutside(message) ? outside : LEFT_OUT };
+  });
 }
 
 /**
@@ -94,29 +94,20 @@ const MOST_CHARS = 2_000;
 const MOST_NAME_CHARS = 100;
 
 /** The task events of one step. `before`: the earlier steps. Secrets are redacted before texts are cut. */
-export function eventsOf(
-  step: Step,
-  before: readonly Step[],
-  { redact, now }: { redact(text: string): string; now: number },
-): TaskEvent[] {
+export function eventsOf({ redact, clock }: Services, step: Step, before: readonly Step[]): TaskEvent[] {
   if (step.kind === 'answer' || step.kind === 'approved') return [];
   const { callId } = step;
-  const call = before
-    .flatMap((each) => (each.kind === 'answer' ? each.calls : []))
-    .find(({ id }) => id === callId);
+  const call = calledIn(before).find(({ id }) => id === callId);
   if (call === undefined) return [];
   const shown = (text: string) => cutWithMarker(redact(text), MOST_CHARS, 'event-max-chars');
-  const tool = redact(call.name).slice(0, MOST_NAME_CHARS);
-  const of = { at: now, callId, tool };
-  const isTold = before.some((each) => isBeginning(each) && each.callId === callId);
+  const of = { at: clock.now(), callId, tool: redact(call.name).slice(0, MOST_NAME_CHARS) };
+  // The call runs already, or waits for a person.
+  const isTold = before.some(
+    (each) => (each.kind === 'call' || each.kind === 'waiting') && each.callId === callId,
+  );
   const events: TaskEvent[] = isTold ? [] : [{ ...of, kind: 'tool-call', arguments: shown(call.arguments) }];
   if (step.kind === 'result') {
     events.push({ ...of, kind: 'tool-result', failed: step.failed, content: shown(step.content) });
   }
   return events;
-}
-
-/** The call runs, or waits for a person. */
-function isBeginning(step: Step): step is Step & { kind: 'call' | 'waiting' } {
-  return step.kind === 'call' || step.kind === 'waiting';
 }

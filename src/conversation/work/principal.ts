@@ -9,10 +9,10 @@ import { Fault } from '../../core/errors.js';
 import { type ChatId, channelOf, DEFAULT_PERSONA, type PersonaId } from '../../core/ids.js';
 import { GATEWAY } from '../../core/journal.js';
 import { personaName } from '../../core/persona.js';
-import { BOARD_CHAT, type Task, type TaskParent, type WorkAsk } from '../../core/task.js';
+import { BOARD_CHAT, type Task, type WorkAsk } from '../../core/task.js';
 import { type Asking, questionAbout, reachable, sentence, shownName } from '../approvals.js';
 import { askerOf } from '../rights.js';
-import type { Payer, Services } from '../services.js';
+import type { Services } from '../services.js';
 
 export interface Principal extends Asking {
   personaId: PersonaId;
@@ -41,9 +41,8 @@ const OPERATOR: Asker = {
 /** Throws if the chat that delegated the task no longer exists. */
 export async function principalOf(services: Services, { parent }: Task): Promise<Principal> {
   if (parent === null) {
-    const controlChats = [...services.channels.keys()].flatMap(
-      (channel) => services.rulesFor(channel).controlChats,
-    );
+    const rules = [...services.channels.keys()].map(services.rulesFor);
+    const controlChats = rules.flatMap((each) => each.controlChats);
     const place = { chat: BOARD, room: BOARD.id, personaId: DEFAULT_PERSONA };
     return { ...place, senderId: '', controlChats, asker: OPERATOR };
   }
@@ -51,18 +50,11 @@ export async function principalOf(services: Services, { parent }: Task): Promise
   const chat = await services.store.chat(chatId);
   if (chat === null) throw new Fault('internal', `the chat ${chatId}, which gave a task, is not known`);
   const { controlChats } = services.rulesFor(chat.channel);
-  return { chat, room, personaId, senderId, controlChats, asker: askerOfParent(services, chat, parent) };
-}
-
-/** Checks the person's current rights. Nobody counts as the asker if untrusted text may have led to the task. */
-function askerOfParent(services: Services, chat: ChatRecord, { senderId, tainted }: TaskParent): Asker {
-  if (senderId === '' || tainted) return askerOf(services, chat, async () => []);
   const author = { kind: 'person', id: senderId, name: '', administrator: false } as const;
-  return askerOf(services, chat, async () => [{ author, platformMessageId: null }]);
-}
-
-export function payerFor({ room, personaId, senderId }: Principal): Payer {
-  return { room, personaId, personId: senderId || null };
+  // Nobody counts as the asker if untrusted text may have led to the task.
+  const words = senderId === '' || parent.tainted ? [] : [{ author, platformMessageId: null }];
+  const asker = askerOf(services, chat, async () => words);
+  return { chat, room, personaId, senderId, controlChats, asker };
 }
 
 export function authorisationFor(
@@ -104,25 +96,21 @@ export async function questionOf(
   { task, place }: WorkAsk,
   call: AskedCall,
 ): Promise<NewQuestion> {
-  const title = task.request.viap?.title;
+  const { title } = task.request.viap ?? {};
   const named = shownName(typeof title === 'string' && title.trim() !== '' ? title : task.goal, TITLE_CHARS);
+  const { chat, personaId } = whose;
+  const persona = personaName(await services.personas.list(chat.id), personaId);
+  const giver =
+    task.parent === null
+      ? 'a program'
+      : `${shownName(persona)} in the chat ${shownName(chat.title)} (${shownName(chat.id)})`;
   const wants = [
-    `The agent ${shownName(place.id)} works on the task ${named} for ${await giverOf(services, whose, task.parent === null)}.`,
+    `The agent ${shownName(place.id)} works on the task ${named} for ${giver}.`,
     `It wants to call ${shownName(call.tool)}. ${sentence(call.why)}`,
     `It reaches these folders: ${place.roots.map((root) => shownName(root, PATH_CHARS)).join(', ')}.`,
   ].join('\n\n');
   const yes = isAboutRun(call) ? 'To allow the whole run' : 'To allow it once';
   return questionAbout(services, whose, call, wants, yes, place.env);
-}
-
-async function giverOf(
-  services: Services,
-  { chat, personaId }: Principal,
-  isProgram: boolean,
-): Promise<string> {
-  if (isProgram) return 'a program';
-  const name = personaName(await services.personas.list(chat.id), personaId);
-  return `${shownName(name)} in the chat ${shownName(chat.title)} (${shownName(chat.id)})`;
 }
 
 /** `ended`: the task is over. */
