@@ -17,7 +17,7 @@ import { consolidateNight } from './consolidation/nightly.js';
 import { createWindowCache } from './context/window.js';
 import { createDailyLimits } from './daily-limits.js';
 import { type DigestPlan, keepDigests } from './digests/digests.js';
-import { createCommandLane } from './receive/commands.js';
+import { CommandLane } from './receive/commands.js';
 import { createReceive } from './receive/receive.js';
 import { runRoom } from './rooms/room.js';
 import { createScheduler, type RoomEnd, type RoomRun } from './rooms/scheduler.js';
@@ -79,7 +79,7 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
   const services: RoomServices = { ...base, windows };
   const debounceMs = (channel: string) => channels.get(channel)?.limits.debounceMs ?? settings.debounceMs;
   const scheduler = createScheduler(services, debounceMs, run);
-  const commands = createCommandLane(services, scheduler);
+  const commands = new CommandLane(services, scheduler);
   const intake = createReceive(services);
   /** Cancels the timer; keyed by what the suspended turn waits for. */
   const alarms = new Map<string, () => void>();

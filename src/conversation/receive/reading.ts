@@ -3,14 +3,14 @@ import type { ChoiceOutcome, Reception } from '../../core/channel.js';
 import type { Attachment, InboundBatch } from '../../core/message.js';
 import type { Services } from '../services.js';
 import type { Pace } from './pace.js';
-import type { RejectionLog } from './rejections.js';
+import type { Rejections } from './rejections.js';
 
 export interface BatchReading {
   batch: InboundBatch;
   now: number;
   /** null without a limit. */
   pace: Pace | null;
-  rejections: RejectionLog;
+  rejections: Rejections;
   rejected: Reception['rejected'];
   /** Pending questions and offers ended by its messages: later messages of the same batch do not answer them. */
   ended: Set<number | string>;

@@ -14,7 +14,7 @@ import { withOrders } from './orders.js';
 import { createPace, isTooMuch } from './pace.js';
 import { createPastes, LEAST_OF_A_PART } from './pastes.js';
 import { type BatchReading, worded } from './reading.js';
-import { createRejectionLog, reject } from './rejections.js';
+import { Rejections } from './rejections.js';
 
 /** The result of a batch, and what to wake. */
 export interface Accepted extends Received {
@@ -26,7 +26,7 @@ export interface Accepted extends Received {
 /** Call `stop` to log the rejections that were only counted. */
 export function createReceive(services: Services) {
   const { store, clock, metrics, channels, settings } = services;
-  const rejections = createRejectionLog(services);
+  const rejections = new Rejections(services);
   const pace = createPace(settings.limits.messagesPerMinute);
   const pastes = createPastes();
 
@@ -62,7 +62,7 @@ export function createReceive(services: Services) {
     return { ...received, rejected: reading.rejected, albums, ...(choices.size > 0 && { choices }) };
   }
 
-  return { receive, stop: rejections.stop };
+  return { receive, stop: () => rejections.stop() };
 }
 
 async function messageReceipt(
@@ -70,10 +70,10 @@ async function messageReceipt(
   reading: BatchReading,
   message: InboundMessage,
 ): Promise<Receipt | null> {
-  const { batch, pace, now, rejected } = reading;
+  const { batch, pace, now, rejected, rejections } = reading;
   const access = await checkAccess(services, batch.channel, message);
   if (access.entry !== 'enter') {
-    const why = await reject(services, reading.rejections, batch.channel, message, access.entry, access);
+    const why = await rejections.reject(batch.channel, message, access);
     rejected.push({ platformMessageId: message.platformMessageId, why });
     return null;
   }
