@@ -17,7 +17,6 @@ import {
   CallFailed,
   createForbidden,
   createLimits,
-  type Forbidden,
   failureOf,
   MOST_NOTED,
   withoutTokens,
@@ -38,7 +37,7 @@ export interface ApiCall {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Without the version: `/channels/1/messages`. */
   path: string;
-  query?: Record<string, string>;
+  query?: Record<string, string> | undefined;
   body?: unknown;
   files?: { name: string; data: Buffer; contentType?: string }[];
   /** Omits our token, for paths with the token of an interaction or a webhook. */
@@ -51,19 +50,13 @@ export interface Base {
   log: Log;
 }
 
-export interface DiscordApi {
-  /** Discord's answer, usually JSON. Rejects with `CallFailed`. */
-  call(call: ApiCall, signal?: AbortSignal): Promise<unknown>;
-  get(path: string, signal?: AbortSignal, query?: Record<string, string>): Promise<unknown>;
-  /** Calls that Discord currently refuses us. */
-  forbidden: Forbidden;
-  close(): void;
-}
+export type DiscordApi = ReturnType<typeof createApi>;
 
 export function createApi(
   { token, apiRoot, messagesPerSecond }: DiscordOptions,
   { clock, outward }: { clock: Clock; outward: Outward },
-): DiscordApi {
+) {
+  /** Calls that Discord currently refuses us. */
   const forbidden = createForbidden(clock);
   const limits = createLimits(clock);
   /** Refusals in a row (429), by method and path. */
@@ -88,49 +81,61 @@ export function createApi(
   const closing = new AbortController();
   setMaxListeners(0, closing.signal);
 
-  const api: DiscordApi = {
+  /** Discord's answer, usually JSON in the form that Discord documents. Rejects with `CallFailed`. */
+  async function call<Answer>(call: ApiCall, signal?: AbortSignal): Promise<Answer> {
+    const kind = kindOf(call);
+    const isTyping = call.path.endsWith('/typing');
+    const limited = isTyping ? `${kind} typing` : kind;
+    const barred = forbidden.reason(kind) ?? limits.reason(limited);
+    if (barred !== null) throw new CallFailed(barred);
+    const bytes = (call.files ?? []).reduce((sum, { data }) => sum + data.length, 0);
+    const over = new AbortController();
+    const end = () => over.abort();
+    const stops = [
+      onAbort(closing.signal, end),
+      onAbort(signal, end),
+      clock.after(CALL_MS + bytes / SLOWEST_BYTES_PER_MS, end),
+    ];
+    // The library forgets the token after a 401.
+    rest.setToken(token);
+    try {
+      const { method, path, query, body, files = [], anonymous } = call;
+      const request = rest.request({
+        method: method as RequestMethod,
+        fullRoute: path as `/${string}`,
+        query: new URLSearchParams(query),
+        body,
+        files,
+        auth: !anonymous,
+        signal: over.signal,
+      });
+      const told = await untilAborted(request, over.signal);
+      // Permission to type does not imply permission to send.
+      if (!isTyping) forbidden.clear(kind);
+      limits.served(limited);
+      return told as Answer;
+    } catch (error) {
+      const told = failureOf(error);
+      const failure = error instanceof RateLimitError ? limits.refused(limited, error.global, told) : told;
+      const reason = withoutTokens(failure.reason, [token, tokenIn(call.path)]);
+      forbidden.note(kind, { ...failure, reason });
+      throw new CallFailed({ ...failure, reason });
+    } finally {
+      for (const stop of stops) stop();
+    }
+  }
+
+  return {
     forbidden,
-    async call(call, signal) {
-      const kind = kindOf(call);
-      const isTyping = call.path.endsWith('/typing');
-      const limited = isTyping ? `${kind} typing` : kind;
-      const barred = forbidden.reason(kind) ?? limits.reason(limited);
-      if (barred !== null) throw new CallFailed(barred);
-      const bytes = (call.files ?? []).reduce((sum, { data }) => sum + data.length, 0);
-      const over = new AbortController();
-      const end = () => over.abort();
-      const stops = [
-        onAbort(closing.signal, end),
-        onAbort(signal, end),
-        clock.after(CALL_MS + bytes / SLOWEST_BYTES_PER_MS, end),
-      ];
-      // The library forgets the token after a 401.
-      rest.setToken(token);
-      try {
-        const told = await untilAborted(rest.request(requestOf(call, over.signal)), over.signal);
-        // Permission to type does not imply permission to send.
-        if (!isTyping) forbidden.clear(kind);
-        limits.served(limited);
-        return told;
-      } catch (error) {
-        const told = failureOf(error);
-        const failure = error instanceof RateLimitError ? limits.refused(limited, error.global, told) : told;
-        const reason = withoutTokens(failure.reason, [token, tokenIn(call.path)]);
-        forbidden.note(kind, { ...failure, reason });
-        throw new CallFailed({ ...failure, reason });
-      } finally {
-        for (const stop of stops) stop();
-      }
-    },
-    get: (path, signal, query) =>
-      api.call({ method: 'GET', path, ...(query === undefined ? {} : { query }) }, signal),
+    call,
+    get: <Answer>(path: string, signal?: AbortSignal, query?: Record<string, string>) =>
+      call<Answer>({ method: 'GET', path, query }, signal),
     close() {
       closing.abort(OVER);
       rest.clearHashSweeper();
       rest.clearHandlerSweeper();
     },
   };
-  return api;
 }
 
 /** Calls that need the same permissions, such as all messages and typing in a channel. */
@@ -154,21 +159,6 @@ function kindOf({ method, path, files = [], body }: ApiCall): string {
 /** A webhook's or an interaction's token: whoever has it can send through that. */
 function tokenIn(path: string): string {
   return /^\/(?:webhooks|interactions)\/\d+\/([^/]+)/.exec(path)?.[1] ?? '';
-}
-
-function requestOf(
-  { method, path, query, body, files = [], anonymous = false }: ApiCall,
-  signal: AbortSignal,
-) {
-  return {
-    method: method as RequestMethod,
-    fullRoute: path as `/${string}`,
-    auth: !anonymous,
-    signal,
-    ...(query === undefined ? {} : { query: new URLSearchParams(query) }),
-    ...(body === undefined ? {} : { body }),
-    ...(files.length === 0 ? {} : { files }),
-  };
 }
 
 /** A limit without a time, or one that recurs at once, would be hit again and again. */

@@ -5,68 +5,64 @@
  */
 import type * as Discord from 'discord-api-types/v10';
 import type { ChannelState } from '../../core/channel.js';
+import { createSlots } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { Address, InboundApart, InboundEvent } from '../../core/message.js';
 import { backoffMs } from '../kit/supervise.js';
 import type { Base } from './api.js';
-import { type Directory, persistently } from './directory.js';
+import { type Directory, persistently, placeOf } from './directory.js';
 import { CODE, failureOf } from './failure.js';
 import { roomOf } from './outbound.js';
-import { byAge, fieldsOf, idOf, isLater, isSnowflake, itemsOf, listOf, snowflakeAt } from './payload.js';
+import { byAge, fieldsOf, isLater, isSnowflake, listOf, snowflakeAt } from './payload.js';
 import type { GatewaySession } from './session.js';
 
 /** Queues of work on events: sequential within a room, parallel across rooms, paused while held. */
-export function createLanes() {
-  const tails = new Map<string, Promise<void>>();
-  const held = new Map<string, Promise<unknown>>();
-  let allHeld: Promise<void> | null = null;
-  let releaseAll = () => {};
+export class Lanes {
+  private readonly tails = new Map<string, Promise<void>>();
+  private readonly held = new Map<string, Promise<unknown>>();
+  private allHeld: Promise<void> | null = null;
+  private openAll = () => {};
 
-  async function released(room: string): Promise<void> {
+  /** The work must not reject. */
+  add(room: string, work: () => void | Promise<void>): void {
+    const before = this.tails.get(room) ?? Promise.resolve();
+    const done = before
+      .then(() => this.released(room))
+      .then(work)
+      .finally(() => {
+        if (this.tails.get(room) === done) this.tails.delete(room);
+      });
+    this.tails.set(room, done);
+  }
+
+  holdAll(): void {
+    this.allHeld ??= new Promise((resolve) => {
+      this.openAll = resolve;
+    });
+  }
+
+  releaseAll(): void {
+    this.allHeld = null;
+    this.openAll();
+  }
+
+  /** `until` must not reject. */
+  hold(room: string, until: Promise<unknown>): void {
+    const all = Promise.all([this.held.get(room), until]);
+    this.held.set(room, all);
+    void all.then(() => {
+      if (this.held.get(room) === all) this.held.delete(room);
+    });
+  }
+
+  private async released(room: string): Promise<void> {
     for (;;) {
-      const wait = allHeld ?? held.get(room);
+      const wait = this.allHeld ?? this.held.get(room);
       if (wait === undefined) return;
       await wait;
     }
   }
-
-  return {
-    /** The work must not reject. */
-    add(room: string, work: () => void | Promise<void>): void {
-      const before = tails.get(room) ?? Promise.resolve();
-      const done = before
-        .then(() => released(room))
-        .then(work)
-        .finally(() => {
-          if (tails.get(room) === done) tails.delete(room);
-        });
-      tails.set(room, done);
-    },
-    holdAll(): void {
-      allHeld ??= new Promise((resolve) => {
-        releaseAll = resolve;
-      });
-    },
-    releaseAll(): void {
-      allHeld = null;
-      releaseAll();
-    },
-    hold(room: string): () => void {
-      let release = () => {};
-      const wait = new Promise<void>((resolve) => {
-        release = resolve;
-      });
-      const all = Promise.all([held.get(room), wait]);
-      held.set(room, all);
-      return () => {
-        if (held.get(room) === all) held.delete(room);
-        release();
-      };
-    },
-  };
 }
-
-export type Lanes = ReturnType<typeof createLanes>;
 
 /** Guilds arrive one by one after the login; one with an outage does not. */
 const GUILDS_MS = 3_000;
@@ -100,6 +96,7 @@ export class CatchUp {
   private over = new AbortController();
   private done: Promise<void> = Promise.resolve();
   private guildTold = () => {};
+  private readonly slots = createSlots(SIDE_BY_SIDE);
 
   constructor(
     private readonly parts: CatchUpParts,
@@ -119,11 +116,8 @@ export class CatchUp {
     const rooms = await this.newest(signal);
     if (rooms.length > 0) await this.allGuilds(signal);
     if (signal.aborted) return;
-    const behind = [
-      ...rooms.filter((room) => this.isBehind(room)).sort(latestFirst),
-      ...this.threadsBegun(rooms),
-    ];
-    const fetched = this.fetchAll(behind, signal);
+    const behind = rooms.filter((room) => this.isBehind(room));
+    const fetched = this.fetchAll([...behind, ...this.threadsBegun(rooms)], signal);
     this.parts.lanes.releaseAll();
     await fetched;
     if (!signal.aborted) await this.parts.session.complete();
@@ -131,61 +125,55 @@ export class CatchUp {
 
   /** Holds the rooms while their messages are fetched. */
   private async fetchAll(rooms: readonly HeardRoom[], signal: AbortSignal): Promise<void> {
-    const left = rooms.map((room) => ({ room, release: this.parts.lanes.hold(roomOf(room)) }));
-    const workers = Array.from({ length: SIDE_BY_SIDE }, async () => {
-      for (let next = left.shift(); next !== undefined; next = left.shift()) {
-        await this.fetchMissed(next.room, signal);
-        next.release();
-      }
+    const fetches = rooms.map((room) => {
+      const fetched = this.fetchMissed(room, signal);
+      this.parts.lanes.hold(roomOf(room), fetched);
+      return fetched;
     });
-    await Promise.all(workers);
+    await Promise.all(fetches);
   }
 
   /** Threads, and forum posts, that began meanwhile: only in servers where people talked with us. */
   private threadsBegun(rooms: readonly HeardRoom[]): HeardRoom[] {
+    const { directory, session } = this.parts;
     const known = new Set(rooms.map(roomOf));
-    const guilds = new Set(rooms.map((room) => this.parts.directory.channel(roomOf(room))?.guildId ?? null));
-    const heardAt = this.parts.session.heardAt();
-    const newestId = [...rooms].sort(latestFirst)[0]?.platformMessageId;
-    const since = heardAt === null ? newestId : snowflakeAt(heardAt);
+    const guilds = new Set(rooms.map((room) => directory.channel(roomOf(room))?.guild_id));
+    const heardAt = session.heardAt;
+    const since = heardAt === null ? rooms[0]?.platformMessageId : snowflakeAt(heardAt);
     if (since === undefined) return [];
-    return this.parts.directory
+    return directory
       .threads()
-      .flatMap(({ id, lastMessageId, guildId }) => {
-        const place = this.parts.directory.place(id);
-        if (place === null || guildId === null || !guilds.has(guildId) || known.has(id)) return [];
-        if (lastMessageId === null || !isLater(lastMessageId, since)) return [];
-        return [{ ...place, lastMessageId, platformMessageId: since }];
-      })
-      .sort((one, other) => byAge({ id: other.lastMessageId }, { id: one.lastMessageId }))
-      .slice(0, MOST_THREADS);
+      .filter(({ id, guild_id }) => guild_id && guilds.has(guild_id) && !known.has(id))
+      .flatMap((thread) => ({ thread, id: thread.last_message_id ?? '0' }))
+      .filter(({ id }) => isLater(id, since))
+      .sort((one, other) => byAge(other, one))
+      .slice(0, MOST_THREADS)
+      .map(({ thread }) => ({ ...placeOf(thread), platformMessageId: since }));
   }
 
   /** Threads came into view: fetches their recent messages. */
   noteThreads(payload: unknown): void {
-    const told = fieldsOf<Discord.GatewayThreadListSyncDispatchData>(payload);
-    const ids = listOf<Discord.APIChannel>(told.threads).flatMap(({ id }) => idOf(id) ?? []);
-    const releases = ids.map((id) => this.parts.lanes.hold(id));
+    const { threads } = fieldsOf<Discord.GatewayThreadListSyncDispatchData>(payload);
+    const ids = listOf(threads).flatMap(({ id }) => id ?? []);
     const signal = AbortSignal.any([this.over.signal, this.stopping]);
     this.done = this.done.then(async () => {
-      const rooms = signal.aborted ? [] : await this.newest(signal);
+      const begun = signal.aborted ? [] : this.threadsBegun(await this.newest(signal));
       await this.fetchAll(
-        this.threadsBegun(rooms).filter((room) => ids.includes(roomOf(room))),
+        begun.filter((room) => ids.includes(roomOf(room))),
         signal,
       );
-      for (const release of releases) release();
     });
+    for (const id of ids) this.parts.lanes.hold(id, this.done);
   }
 
+  /** The last message of each room, the latest first. */
   private async newest(signal: AbortSignal): Promise<HeardRoom[]> {
     for (let tries = 0; !signal.aborted; tries += 1) {
       try {
         return latestOfEach(await this.parts.newest());
       } catch (error) {
-        this.parts.log.warn(
-          { channel: 'discord', reason: describe(error) },
-          'reading the this.newest messages failed; retrying',
-        );
+        const reason = describe(error);
+        this.parts.log.warn({ channel: 'discord', reason }, 'reading the newest messages failed; retrying');
         await this.parts.clock.sleep(backoffMs(tries), signal);
       }
     }
@@ -196,47 +184,51 @@ export class CatchUp {
   private async allGuilds(signal: AbortSignal): Promise<void> {
     const told = new AbortController();
     this.guildTold = () => {
-      if (this.parts.directory.awaited() === 0) told.abort();
+      if (this.parts.directory.hasAllGuilds()) told.abort();
     };
     this.guildTold();
     await this.parts.clock.sleep(GUILDS_MS, AbortSignal.any([told.signal, signal]));
     this.guildTold = () => {};
   }
 
-  /** Also true if the last message is unknown. */
-  private isBehind(room: HeardRoom): boolean {
-    const last = this.parts.directory.channel(roomOf(room))?.lastMessageId ?? null;
-    return last === null || isLater(last, room.platformMessageId);
+  noteGuild(): void {
+    this.guildTold();
   }
 
-  private fetchMissed(room: HeardRoom, signal: AbortSignal): Promise<void> {
+  /** Also true if the last message is unknown. */
+  private isBehind(room: HeardRoom): boolean {
+    const last = this.parts.directory.channel(roomOf(room))?.last_message_id;
+    return !last || isLater(last, room.platformMessageId);
+  }
+
+  private async fetchMissed(room: HeardRoom, signal: AbortSignal): Promise<void> {
+    const { api, directory, log } = this.parts;
     const id = roomOf(room);
-    return persistently(this.parts, signal, 'fetching missed messages failed', async () => {
-      if (this.parts.directory.place(id) === null) {
-        this.parts.directory.noteChannel(await this.parts.api.get(`/channels/${id}`, signal));
+    const leave = await this.slots.enter();
+    await persistently(this.parts, signal, 'fetching missed messages failed', async () => {
+      if (directory.channel(id) === null) {
+        await directory.ask(api, id, signal);
         if (!this.isBehind(room)) return;
       }
       const missed = await this.missedIn(id, room.platformMessageId, signal);
-      const events = missed.flatMap(({ payload }) => this.parts.eventOf('MESSAGE_CREATE', payload) ?? []);
+      const events = missed.flatMap((message) => this.parts.eventOf('MESSAGE_CREATE', message) ?? []);
       for (let from = 0; from < events.length && !signal.aborted; from += PAGE) {
         await this.parts.store(events.slice(from, from + PAGE));
       }
       if (events.length === 0) return;
-      this.parts.log.info(
-        { channel: 'discord', room: id, messages: events.length },
-        'fetched missed messages',
-      );
+      log.info({ channel: 'discord', room: id, messages: events.length }, 'fetched missed messages');
     });
+    leave();
   }
 
   /** The messages of a room after the last stored one, oldest first. */
-  private async missedIn(room: string, last: string, signal: AbortSignal): Promise<MissedMessage[]> {
+  private async missedIn(room: string, last: string, signal: AbortSignal): Promise<Discord.APIMessage[]> {
     const horizon = snowflakeAt(this.parts.clock.now() - HORIZON_MS);
     const first = await this.page(room, { after: isLater(horizon, last) ? horizon : last }, signal);
     // Usually that is all. Else the rest is fetched backwards from the newest.
     const known = first.at(-1)?.id;
     if (first.length < PAGE || known === undefined) return first;
-    let rest: MissedMessage[] = [];
+    let rest: Discord.APIMessage[] = [];
     for (let pages = 0; pages < MOST_PAGES; pages += 1) {
       const before = rest[0]?.id;
       const earlier = await this.page(room, before === undefined ? {} : { before }, signal);
@@ -248,53 +240,29 @@ export class CatchUp {
     return [...first, ...rest];
   }
 
-  private async page(
-    room: string,
-    query: Record<string, string>,
-    signal: AbortSignal,
-  ): Promise<MissedMessage[]> {
-    const told = await this.parts.api.get(`/channels/${room}/messages`, signal, {
-      limit: String(PAGE),
-      ...query,
-    });
+  private async page(room: string, query: Record<string, string>, signal: AbortSignal) {
+    const path = `/channels/${room}/messages`;
+    const asked = { limit: String(PAGE), ...query };
+    const told = await this.parts.api.get<Discord.APIMessage[]>(path, signal, asked);
     if (!Array.isArray(told)) throw new Error('Discord answers with something else than messages');
-    return itemsOf(told)
-      .flatMap((payload) => {
-        const id = idOf(fieldsOf<Discord.APIMessage>(payload).id);
-        return id === undefined ? [] : [{ id, payload }];
-      })
-      .sort(byAge);
+    return told.sort(byAge);
   }
 
-  noteGuild() {
-    return this.guildTold();
-  }
   /** Resolves when nothing is under way any more. */
-  idle() {
+  idle(): Promise<void> {
     return this.done;
   }
 }
 
-interface MissedMessage {
-  id: string;
-  payload: unknown;
-}
-
 /** A private thread may be listed twice: as a chat of its own, and formerly as a thread of its channel. */
 function latestOfEach(rooms: readonly HeardRoom[]): HeardRoom[] {
-  const latest = new Map<string, HeardRoom>();
-  for (const room of [...rooms].filter(isOfDiscord).sort(latestFirst)) {
-    if (!latest.has(roomOf(room))) latest.set(roomOf(room), room);
-  }
-  return [...latest.values()];
-}
-
-function isOfDiscord(room: HeardRoom): boolean {
-  return isSnowflake(roomOf(room)) && isSnowflake(room.platformMessageId);
-}
-
-function latestFirst(one: HeardRoom, other: HeardRoom): number {
-  return byAge({ id: other.platformMessageId }, { id: one.platformMessageId });
+  const oldestFirst = rooms
+    .filter((room) => isSnowflake(roomOf(room)) && isSnowflake(room.platformMessageId))
+    .map((room) => ({ room, id: room.platformMessageId }))
+    .sort(byAge);
+  return [...new Map(oldestFirst.map(({ room }) => [roomOf(room), room])).values()].sort((one, other) =>
+    byAge({ id: other.platformMessageId }, { id: one.platformMessageId }),
+  );
 }
 
 /** In the channel's state: every stored thread was asked about. */
@@ -314,9 +282,9 @@ export async function tellPrivateThreads(
     let isAllKnown = true;
     for (const { address, threadId } of await parts.newest()) {
       if (threadId === null || !isSnowflake(threadId)) continue;
-      const kind = await kindOf(parts, parts.directory, address, threadId, signal);
-      if (kind === 'private') events.push({ kind: 'apart', from: address, threadId, to: threadId });
-      isAllKnown &&= kind !== 'unknown';
+      const found = await isPrivate(parts, address, threadId, signal);
+      if (found === true) events.push({ kind: 'apart', from: address, threadId, to: threadId });
+      isAllKnown &&= found !== null;
     }
     await parts.store(events);
     if (isAllKnown && !signal.aborted) await state.set(new Map([[ASKED, 'asked']]));
@@ -329,32 +297,21 @@ export async function tellPrivateThreads(
   }
 }
 
-async function kindOf(
-  base: Base,
-  directory: Directory,
-  channel: string,
-  thread: string,
-  signal: AbortSignal,
-): Promise<'private' | 'public' | 'gone' | 'unknown'> {
-  let kind: 'private' | 'gone' | 'unknown' = 'unknown';
-  await persistently(base, signal, 'looking up a Discord thread failed', async () => {
-    if (directory.place(thread) !== null) return;
+/** null if Discord does not tell; a thread that is gone counts as public. */
+async function isPrivate(parts: CatchUpParts, channel: string, thread: string, signal: AbortSignal) {
+  const { api, directory } = parts;
+  let found: boolean | null = null;
+  await persistently(parts, signal, 'looking up a Discord thread failed', async () => {
     try {
-      directory.noteChannel(await base.api.get(`/channels/${thread}`, signal));
+      const known = await directory.ask(api, thread, signal);
+      found = known && placeOf(known).threadId === null;
     } catch (error) {
       const { code } = failureOf(error);
-      if (code === CODE.unknownChannel) {
-        kind = 'gone';
-      } else if (code === CODE.missingAccess) {
-        // Access to a channel includes its threads, except private ones.
-        await base.api.get(`/channels/${channel}`, signal);
-        kind = 'private';
-      } else {
-        throw error;
-      }
+      if (code !== CODE.missingAccess && code !== CODE.unknownChannel) throw error;
+      found = code === CODE.missingAccess;
+      // Access to a channel includes its threads, except private ones.
+      if (found) await api.get(`/channels/${channel}`, signal);
     }
   });
-  const place = directory.place(thread);
-  if (place === null) return kind;
-  return place.threadId === null ? 'private' : 'public';
+  return found as boolean | null;
 }

@@ -1,49 +1,30 @@
 /**
  * Discord: the first and the last step of the route. Gateway events are converted (`inbound.ts`) and passed
- * on in order (`listen.ts`); replies are cut and marked up (`outbound.ts`). This file connects the parts.
+ * on in order (`listen.ts`); replies are cut and marked up (`outbound.ts`).
  */
 
 import * as Discord from 'discord-api-types/v10';
 import type { Channel, ChannelHost } from '../../core/channel.js';
 import { onAbort } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
-import { createState } from '../kit/supervise.js';
-import { type Base, createApi } from './api.js';
-import { createAdministrators, createIdentity, Directory, nameOf } from './directory.js';
+import type { DiscordApi } from './api.js';
+import { createAdministrators, nameOf } from './directory.js';
 import { failureOf } from './failure.js';
-import { createUploads, fetchFile } from './files.js';
-import { Answers, createPresses } from './interactions.js';
+import { fetchFile } from './files.js';
 import { type Listening, listen, mayReadContent, NO_CONTENT } from './listen.js';
 import type { DiscordOptions } from './options.js';
 import { applicationCommands, compose, roomOf } from './outbound.js';
-import { fieldsOf, idOf, numberOf } from './payload.js';
-import { createResends } from './resend.js';
+import { createParts } from './parts.js';
 import { edit, react, remove, send } from './send.js';
-import { createSession } from './session.js';
-import { createQuotes, createWebhooks, WebhookSpeaker } from './webhooks.js';
 
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
 
 export function createDiscord(host: ChannelHost<DiscordOptions>) {
-  const { options, outward, clock, log } = host;
-  const api = createApi(options, { clock, outward });
-  const base = { api, clock, log };
-  const connecting = createState(clock);
-  const storing = createState(clock);
+  const { options, outward, log } = host;
+  const parts = createParts(host);
+  const { api, identity, directory, answers, presses, connecting, storing } = parts;
+  const isAdministrator = createAdministrators(parts, directory);
   storing.up();
-  const identity = createIdentity(base);
-  const session = createSession(base, host.state, host.cursor, identity, options.token);
-  const directory = new Directory();
-  const webhooks = createWebhooks(base, identity);
-  const speaker = new WebhookSpeaker(base, identity, webhooks, directory);
-  const resends = createResends(base, identity, webhooks);
-  const answers = new Answers(base, resends);
-  const presses = createPresses(base);
-  const isAdministrator = createAdministrators(base, directory);
-  const quotes = createQuotes(base, directory);
-  const uploads = createUploads(directory);
-  const sender = { ...base, options, answers, resends, speaker, quotes, uploads };
-  const listener = { ...sender, host, identity, session, directory, presses, webhooks, connecting, storing };
   const stopping = new AbortController();
   let listening: Listening | null = null;
 
@@ -68,14 +49,14 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
 
     async start(receive, signal) {
       onAbort(signal, () => stopping.abort());
-      listening = listen(listener, receive, stopping.signal);
+      listening = listen(parts, receive, stopping.signal);
     },
 
     voiceNotes: true,
-    send: (to, part, sending) => send(sender, to, part, sending),
-    react: (to, id, emoji, { signal }) => react(base, to, id, emoji, signal),
-    edit: (to, id, part, sending) => edit(sender, to, id, part, sending),
-    remove: (to, id, sending) => remove(sender, to, id, sending),
+    send: (to, part, sending) => send(parts, to, part, sending),
+    react: (to, id, emoji, { signal }) => react(parts, to, id, emoji, signal),
+    edit: (to, id, part, sending) => edit(parts, to, id, part, sending),
+    remove: (to, id, sending) => remove(parts, to, id, sending),
 
     async stop() {
       stopping.abort();
@@ -94,7 +75,7 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
     },
 
     fetch: (attachment, { maxBytes, signal }) =>
-      fetchFile(base, attachment, { maxBytes, signal, apiRoot: options.apiRoot, outward }),
+      fetchFile(parts, attachment, { maxBytes, signal, apiRoot: options.apiRoot, outward }),
 
     awaitsAnswer: (id) => answers.awaits(id),
 
@@ -105,9 +86,8 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
 
     announceCommands: (commands) =>
       orFault('The chat commands could not be made known to Discord', async () => {
-        const application = fieldsOf<Discord.APIApplication>(await api.get('/oauth2/applications/@me'));
-        const id = idOf(application.id);
-        if (id === undefined) throw new Error('Discord does not say which application this is');
+        const { id } = await api.get<Discord.APIApplication>('/oauth2/applications/@me');
+        if (!id) throw new Error('Discord does not say which application this is');
         const body = applicationCommands(commands);
         await api.call({ method: 'PUT', path: `/applications/${id}/commands`, body });
       }),
@@ -118,7 +98,7 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
       return true;
     },
 
-    check: () => orFault('Discord does not let the bot of channels.discord.token in', () => check(base)),
+    check: () => orFault('Discord does not let the bot of channels.discord.token in', () => check(api)),
   } satisfies Channel;
 }
 
@@ -149,27 +129,26 @@ export function inviteLink(applicationId: string): string {
 }
 
 /** For `doctor`: logs in, and reports what Discord's settings forbid. */
-async function check({ api }: Base): Promise<{ identity: string; warnings: string[] }> {
+async function check(api: DiscordApi): Promise<{ identity: string; warnings: string[] }> {
   const [me, application, gateway] = await Promise.all([
-    api.get('/users/@me').then((told) => fieldsOf<Discord.APIUser>(told)),
-    api.get('/oauth2/applications/@me').then((told) => fieldsOf<Discord.APIApplication>(told)),
-    api.get('/gateway/bot').then((told) => fieldsOf<Discord.APIGatewayBotInfo>(told)),
+    api.get<Discord.APIUser>('/users/@me'),
+    api.get<Discord.APIApplication>('/oauth2/applications/@me'),
+    api.get<Discord.APIGatewayBotInfo>('/gateway/bot'),
   ]);
-  const id = idOf(me.id);
-  if (id === undefined) throw new Error('Discord does not say which bot this is');
+  if (!me.id) throw new Error('Discord does not say which bot this is');
   const warnings: string[] = [];
-  const applicationId = idOf(application.id);
-  if (applicationId !== undefined && !mayReadContent(application.flags)) warnings.push(NO_CONTENT);
-  const limit = fieldsOf<Discord.APIGatewayBotInfo['session_start_limit']>(gateway.session_start_limit);
-  const left = numberOf(limit.remaining) ?? FEW_SESSIONS;
+  if (!mayReadContent(application.flags)) warnings.push(NO_CONTENT);
+  const left = gateway.session_start_limit.remaining;
   if (left < FEW_SESSIONS) {
     warnings.push(`only ${left} new sessions are left today; something begins one again and again`);
   }
-  const guilds = await api.get('/users/@me/guilds').catch((error) => {
+  try {
+    const guilds = await api.get<unknown[]>('/users/@me/guilds');
+    if (guilds.length === 0) {
+      warnings.push(`the bot is in no server yet; this link invites it: ${inviteLink(application.id)}`);
+    }
+  } catch (error) {
     warnings.push(`the bot's servers could not be listed: ${failureOf(error).reason}`);
-  });
-  if (applicationId !== undefined && Array.isArray(guilds) && guilds.length === 0) {
-    warnings.push(`the bot is in no server yet; this link invites it: ${inviteLink(applicationId)}`);
   }
-  return { identity: `${nameOf(me) || 'the bot'} (id ${id})`, warnings };
+  return { identity: `${nameOf(me) || 'the bot'} (id ${me.id})`, warnings };
 }

@@ -16,15 +16,13 @@ import {
   WebSocketShardStatus,
 } from '@discordjs/ws';
 import * as Discord from 'discord-api-types/v10';
-import type { ChannelState } from '../../core/channel.js';
 import { onAbort } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Outward } from '../../core/network.js';
-import { backoffMs, type State } from '../kit/supervise.js';
-import type { Base } from './api.js';
+import { backoffMs } from '../kit/supervise.js';
 import { closedWords, failureOf, isRefusedWith, LONG_WAIT_MS } from './failure.js';
-import { fieldsOf, numberOf, textOf } from './payload.js';
-import { countIdentify, type GatewaySession, identifyPauseMs, type Packet } from './session.js';
+import type { DiscordParts } from './parts.js';
+import { countIdentify, identifyPauseMs, type Packet } from './session.js';
 
 /** Guilds, messages and reactions in guilds, the same in direct chats, and the text of messages. */
 const INTENTS =
@@ -41,7 +39,7 @@ const PATIENCE_MS = 180_000;
 const CLOSING_MS = 2_000;
 
 /** State and back-off over all connection attempts. */
-function createPace({ clock, log, session, connecting }: ConnectionParts) {
+function createPace({ clock, log, session, connecting }: DiscordParts) {
   /** Attempts in a row without a lasting connection. */
   let failures = 0;
   let upAt: number | null = null;
@@ -82,7 +80,7 @@ function createPace({ clock, log, session, connecting }: ConnectionParts) {
       waitMs = retryAfterMs ?? 0;
     },
     async pause(signal: AbortSignal): Promise<void> {
-      const isNew = session.info() === null;
+      const isNew = session.info === null;
       if (upAt !== null && clock.now() - upAt >= LASTING_MS) failures = 0;
       // New sessions have pauses of their own.
       const isAtOnce = !mustPause && isReached && (isNew || (upAt !== null && failures === 0));
@@ -105,35 +103,23 @@ function createPace({ clock, log, session, connecting }: ConnectionParts) {
 
 type Pace = ReturnType<typeof createPace>;
 
-interface ConnectionParts extends Base {
-  token: string;
-  session: GatewaySession;
-  state: ChannelState;
-  connecting: State;
-  outward: Outward;
-  /** Unguessable. */
-  newId(): string;
-  /** Takes every event, in order. Must not throw. */
-  take(packet: Packet): void;
-}
-
 /** Waits until the library may connect; returns the address and the session. null: not any more. */
-async function admission(parts: ConnectionParts, pace: Pace, signal: AbortSignal) {
+async function admission(parts: DiscordParts, pace: Pace, signal: AbortSignal) {
   for (let isFirst = true; !signal.aborted; isFirst = false) {
     if (!isFirst) await pace.pause(signal);
     if (signal.aborted) break;
     try {
-      const session = parts.session.info();
+      const session = parts.session.info;
       if (session !== null && pace.isReached()) return { url: session.resumeURL, session };
-      const told = fieldsOf<Discord.APIGatewayBotInfo>(await parts.api.get('/gateway/bot', signal));
-      const url = textOf(told.url);
-      if (url === undefined) throw new Error('Discord does not say where its gateway is');
+      const { url, session_start_limit } = await parts.api.get<Discord.APIGatewayBotInfo>(
+        '/gateway/bot',
+        signal,
+      );
       if (session !== null) return { url, session };
-      const limit = fieldsOf<Discord.APIGatewayBotInfo['session_start_limit']>(told.session_start_limit);
-      if ((numberOf(limit.remaining) ?? 1) < 1) {
+      if (session_start_limit.remaining < 1) {
         throw new Error('Discord lets the bot begin no more sessions today');
       }
-      await parts.clock.sleep(await identifyPauseMs(parts, parts.state), signal);
+      await parts.clock.sleep(await identifyPauseMs(parts, parts.host.state), signal);
       if (!signal.aborted) return { url, session: null };
     } catch (error) {
       pace.unreachable(error);
@@ -143,7 +129,13 @@ async function admission(parts: ConnectionParts, pace: Pace, signal: AbortSignal
 }
 
 /** Connects, and serves until the library stops, or must be stopped because it failed. */
-async function serve(parts: ConnectionParts, pace: Pace, failed: AbortSignal, signal: AbortSignal) {
+async function serve(
+  parts: DiscordParts,
+  take: (packet: Packet) => void,
+  pace: Pace,
+  failed: AbortSignal,
+  signal: AbortSignal,
+) {
   const { session, clock, log } = parts;
   const over = new AbortController();
   const never = new Promise<never>(() => {});
@@ -169,7 +161,7 @@ async function serve(parts: ConnectionParts, pace: Pace, failed: AbortSignal, si
     isFirst = false;
     const found = await admission(parts, pace, over.signal);
     relay?.close();
-    relay = found && (await openRelay(found.url, parts.newId(), parts.outward));
+    relay = found && (await openRelay(found.url, parts.host.newId(), parts.host.outward));
     isWaiting = false;
     if (over.signal.aborted) relay?.close();
     if (found === null || over.signal.aborted) return never;
@@ -186,19 +178,19 @@ async function serve(parts: ConnectionParts, pace: Pace, failed: AbortSignal, si
     {
       options: {
         ...DefaultWebSocketManagerOptions,
-        token: parts.token,
+        token: parts.options.token,
         intents: INTENTS,
         shardCount: 1,
         gatewayInformation: gateway,
       },
       // It also asks with every event.
       retrieveSessionInfo: () =>
-        shard.status === WebSocketShardStatus.Idle ? beforeConnecting() : session.info(),
+        shard.status === WebSocketShardStatus.Idle ? beforeConnecting() : session.info,
       updateSessionInfo(_shard, info) {
         // The library also drops the session if the gateway could not be reached.
         if (!over.signal.aborted && (info !== null || pace.isReached())) session.update(info);
       },
-      waitForIdentify: () => countIdentify(parts, parts.state),
+      waitForIdentify: () => countIdentify(parts, parts.host.state),
     },
     0,
   );
@@ -213,7 +205,7 @@ async function serve(parts: ConnectionParts, pace: Pace, failed: AbortSignal, si
       cancelPatience();
       pace.up();
     }
-    parts.take({ kind, payload, sequence, isReplay });
+    take({ kind, payload, sequence, isReplay });
   });
   shard.on(WebSocketShardEvents.HeartbeatComplete, () => void session.beat());
   shard.on(WebSocketShardEvents.SocketError, (error) => {
@@ -248,12 +240,12 @@ async function serve(parts: ConnectionParts, pace: Pace, failed: AbortSignal, si
 }
 
 /** Discord keeps a session whose connection is closed with another code than 1000 and 1001. */
-async function close({ session, clock, log }: ConnectionParts, pace: Pace, shard: WebSocketShard) {
+async function close({ session, clock, log }: DiscordParts, pace: Pace, shard: WebSocketShard) {
   if (shard.status === WebSocketShardStatus.Idle) return;
   // The library forgets a socket that is still connecting: it is closed when the gateway greets us.
   if (shard.status === WebSocketShardStatus.Connecting && !pace.isReached()) return;
   const isClosed = new AbortController();
-  const code = session.info() === null ? CloseCodes.Normal : CloseCodes.Resuming;
+  const code = session.info === null ? CloseCodes.Normal : CloseCodes.Resuming;
   shard
     .destroy({ code })
     .catch((error) =>
@@ -267,7 +259,8 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => void onAbort(signal, resolve));
 }
 
-export function createConnection(parts: ConnectionParts) {
+/** `take` gets every event, in order. It must not throw. */
+export function createConnection(parts: DiscordParts, take: (packet: Packet) => void) {
   const pace = createPace(parts);
   let failure = new AbortController();
   return {
@@ -275,7 +268,7 @@ export function createConnection(parts: ConnectionParts) {
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         failure = new AbortController();
-        await serve(parts, pace, failure.signal, signal);
+        await serve(parts, take, pace, failure.signal, signal);
         if (!signal.aborted) await pace.pause(signal);
       }
       parts.connecting.down('the gateway was stopped');

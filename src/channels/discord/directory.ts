@@ -7,25 +7,15 @@ import { LRUCache } from 'lru-cache';
 import type { Address } from '../../core/message.js';
 import { createLookupCache, isAdministrator as isYes } from '../kit/lookup-cache.js';
 import { backoffMs } from '../kit/supervise.js';
-import type { Base } from './api.js';
+import type { Base, DiscordApi } from './api.js';
 import { failureOf, isRefusal, MOST_NOTED } from './failure.js';
-import {
-  bitsOf,
-  type Fields,
-  fieldsOf,
-  idOf,
-  idsOf,
-  isSnowflake,
-  listOf,
-  numberOf,
-  textOf,
-} from './payload.js';
+import { fieldsOf, idOf, idsOf, isSnowflake, listOf, type Told } from './payload.js';
 
 export interface Me {
   id: string;
   name: string;
-  /** The account's name, if different. */
-  username?: string;
+  /** The account's name. */
+  username?: string | undefined;
   /** The bot's application, usually with the same id: messages of its webhooks carry it. */
   applicationId: string;
 }
@@ -35,18 +25,11 @@ export type Identity = ReturnType<typeof createIdentity>;
 export function createIdentity({ api }: Base) {
   let me: Me | null = null;
 
-  function note(payload: unknown, applicationId?: string): Me | null {
-    const user = fieldsOf<Discord.APIUser>(payload);
-    const id = idOf(user.id);
-    if (id === undefined) return null;
-    const username = textOf(user.username);
-    const name = nameOf(user) || id;
-    me = {
-      id,
-      name,
-      ...(username === undefined || username === name ? {} : { username }),
-      applicationId: applicationId ?? id,
-    };
+  function note(user: Told<Discord.APIUser> | null | undefined, applicationId?: string): Me | null {
+    const id = idOf(user?.id);
+    if (!user || id === undefined) return null;
+    const username = user.username ?? undefined;
+    me = { id, name: nameOf(user) || id, username, applicationId: applicationId ?? id };
     return me;
   }
 
@@ -60,7 +43,7 @@ export function createIdentity({ api }: Base) {
     },
     /** Asks Discord if unknown. Rejects when Discord cannot be asked. */
     async ask(signal?: AbortSignal): Promise<Me> {
-      const found = me ?? note(await api.get('/users/@me', signal));
+      const found = me ?? note(await api.get<Discord.APIUser>('/users/@me', signal));
       if (found === null) throw new Error('Discord does not say which bot this is');
       return found;
     },
@@ -68,8 +51,9 @@ export function createIdentity({ api }: Base) {
 }
 
 /** The nickname in the guild, else the display name, else the account's name. */
-export function nameOf(user: Fields<Discord.APIUser>, nick?: unknown): string {
-  return textOf(nick) || textOf(user.global_name) || textOf(user.username) || idOf(user.id) || '';
+export function nameOf(user: Told<Discord.APIUser> | null | undefined, nick?: string | null): string {
+  const name = nick || user?.global_name || user?.username || user?.id;
+  return typeof name === 'string' ? name : '';
 }
 
 export interface ChannelPlace {
@@ -81,37 +65,20 @@ export interface ChannelPlace {
   guildId: string | null;
 }
 
-interface KnownChannel {
-  type: number;
-  name: string;
-  /** null for a direct chat. */
-  guildId: string | null;
-  /** A thread's channel. */
-  parentId: string | null;
-  /** As listed at the start of this session; null if it was not. */
-  lastMessageId: string | null;
-}
-
-interface Role {
-  name: string;
-  permissions: bigint;
-  /** The bot for which the role was created on invitation. */
-  botId: string | null;
-}
+/** `last_message_id` is as listed at the start of this session; null if it was not. */
+export type KnownChannel = Told<Discord.APIThreadChannel> & { id: string };
 
 interface Guild {
   name: string;
   ownerId: string | null;
   /** Boost level, which determines the maximum file size. */
   premiumTier: number;
-  roles: Map<string, Role>;
+  roles: Map<string, Told<Discord.APIRole>>;
   /** Nicknames by person; Discord usually sends only the bot's own. */
   nicks: Map<string, string>;
 }
 
-type GuildFields = Fields<Discord.APIGuild & Discord.GatewayGuildCreateDispatchData>;
-
-const THREADS = new Set<number>([
+const THREADS = new Set<unknown>([
   Discord.ChannelType.AnnouncementThread,
   Discord.ChannelType.PublicThread,
   Discord.ChannelType.PrivateThread,
@@ -121,6 +88,7 @@ const MANAGEMENT = Discord.PermissionFlagsBits.Administrator | Discord.Permissio
 export class Directory {
   readonly #guilds = new Map<string, Guild>();
   readonly #channels = new Map<string, KnownChannel>();
+  /** Guilds announced but not yet received. */
   #awaited = new Set<string>();
 
   /** Learns from an event of the gateway; most contain nothing relevant. */
@@ -131,8 +99,10 @@ export class Directory {
     else if (kind.startsWith('GUILD_ROLE_')) this.#noteRole(payload);
     else if (kind === 'GUILD_MEMBER_UPDATE') this.#noteMember(payload);
     else if (kind === 'THREAD_LIST_SYNC') this.#noteThreads(payload);
-    else if (kind === 'CHANNEL_DELETE' || kind === 'THREAD_DELETE') this.#noteChannelGone(payload);
-    else if (/^(CHANNEL|THREAD)_(CREATE|UPDATE)$/.test(kind)) this.noteChannel(payload);
+    else if (kind === 'CHANNEL_DELETE' || kind === 'THREAD_DELETE') {
+      const gone = fieldsOf<Discord.APIChannel>(payload).id;
+      this.#forgetChannels((channel) => channel.id === gone || parentOf(channel) === gone);
+    } else if (/^(CHANNEL|THREAD)_(CREATE|UPDATE)$/.test(kind)) this.noteChannel(payload);
   }
 
   /** Learns from the API's description of a channel, and returns it; null if it is none. */
@@ -140,58 +110,56 @@ export class Directory {
     const told = fieldsOf<Discord.APIThreadChannel>(payload);
     const id = idOf(told.id);
     if (id === undefined) return null;
-    const channel = {
-      name: textOf(told.name) ?? id,
-      type: numberOf(told.type) ?? 0,
-      guildId: inGuild ?? idOf(told.guild_id) ?? null,
-      parentId: parentOf(told),
-      lastMessageId: idOf(told.last_message_id) ?? null,
-    };
+    const { type, name, guild_id = inGuild, parent_id, last_message_id } = told;
+    const channel = { id, type, name, guild_id, parent_id, last_message_id } as KnownChannel;
     this.#channels.set(id, channel);
     return channel;
   }
 
   noteGuild(payload: unknown): void {
-    const told: GuildFields = fieldsOf(payload);
+    const told = fieldsOf<Discord.APIGuild & Discord.GatewayGuildCreateDispatchData>(payload);
     const id = idOf(told.id);
     if (id === undefined || told.unavailable === true) return;
     this.#awaited.delete(id);
     const known = this.#guilds.get(id);
     this.#guilds.set(id, {
-      name: textOf(told.name) ?? known?.name ?? id,
-      ownerId: idOf(told.owner_id) ?? known?.ownerId ?? null,
-      premiumTier: numberOf(told.premium_tier) ?? known?.premiumTier ?? 0,
-      nicks: Array.isArray(told.members) ? nicksOf(told.members) : (known?.nicks ?? new Map()),
-      roles: Array.isArray(told.roles) ? rolesOf(told.roles) : (known?.roles ?? new Map()),
+      name: told.name ?? id,
+      ownerId: told.owner_id ?? null,
+      premiumTier: told.premium_tier ?? 0,
+      roles: new Map(listOf(told.roles).map((role) => [role.id ?? '', role])),
+      nicks: told.members ? nicksOf(listOf(told.members)) : (known?.nicks ?? new Map()),
     });
-    if (!Array.isArray(told.channels)) return;
-    this.#forgetChannels(({ guildId }) => guildId === id);
-    for (const each of [...told.channels, ...listOf(told.threads)]) this.noteChannel(each, id);
+    if (!told.channels) return;
+    this.#forgetChannels(({ guild_id }) => guild_id === id);
+    for (const each of [...listOf(told.channels), ...listOf(told.threads)]) this.noteChannel(each, id);
   }
 
   channel(id: string): KnownChannel | null {
     return this.#channels.get(id) ?? null;
   }
 
+  /** Asks Discord for a channel that is unknown; rejects when it cannot be asked. */
+  async ask(api: DiscordApi, id: string, signal?: AbortSignal): Promise<KnownChannel | null> {
+    return this.channel(id) ?? this.noteChannel(await api.get(`/channels/${id}`, signal));
+  }
+
   guildName(id: string): string | null {
     return this.#guilds.get(id)?.name ?? null;
   }
 
-  role(guildId: string, roleId: string): Role | null {
-    return this.#guilds.get(guildId)?.roles.get(roleId) ?? null;
+  role(guildId: string | null, roleId: string): Told<Discord.APIRole> | undefined {
+    return this.#guilds.get(guildId ?? '')?.roles.get(roleId);
   }
 
   /** null for an unknown channel. */
   place(channelId: string): ChannelPlace | null {
-    const channel = this.#channels.get(channelId);
-    return channel === undefined ? null : placeIn(channelId, channel, channel.guildId);
+    const channel = this.channel(channelId);
+    return channel && placeOf(channel);
   }
 
   /** All known threads, including private ones. */
-  threads(): { id: string; lastMessageId: string | null; guildId: string | null }[] {
-    return [...this.#channels].flatMap(([id, { parentId, lastMessageId, guildId }]) =>
-      parentId === null ? [] : [{ id, lastMessageId, guildId }],
-    );
+  threads(): KnownChannel[] {
+    return [...this.#channels.values()].filter((channel) => parentOf(channel) !== null);
   }
 
   /** 0 to 3; 0 also for an unknown guild. */
@@ -210,121 +178,82 @@ export class Directory {
     if (guild === undefined) return null;
     if (guild.ownerId === userId) return true;
     // The role of @everyone has the guild's own id.
-    return [guildId, ...memberRoles].some((id) => holdsManagement(guild.roles.get(id)?.permissions ?? 0n));
+    return [guildId, ...memberRoles].some((id) => holdsManagement(guild.roles.get(id)?.permissions));
   }
 
-  /** Number of guilds announced but not yet received. */
-  awaited(): number {
-    return this.#awaited.size;
+  hasAllGuilds(): boolean {
+    return this.#awaited.size === 0;
   }
 
   #noteReady(payload: unknown): void {
     const { guilds } = fieldsOf<Discord.GatewayReadyDispatchData>(payload);
-    if (!Array.isArray(guilds)) return;
-    this.#awaited = new Set(listOf<Discord.APIGuild>(guilds).flatMap(({ id }) => idOf(id) ?? []));
+    if (!guilds) return;
+    this.#awaited = new Set(listOf(guilds).flatMap(({ id }) => idOf(id) ?? []));
     for (const id of [...this.#guilds.keys()]) if (!this.#awaited.has(id)) this.#forgetGuild(id);
     // Each guild sends it again; until then newer messages may be missing.
-    for (const channel of this.#channels.values()) channel.lastMessageId = null;
+    for (const channel of this.#channels.values()) channel.last_message_id = null;
   }
 
   #noteGuildGone(payload: unknown): void {
-    const { id: told, unavailable } = fieldsOf<Discord.APIGuild & { unavailable: boolean }>(payload);
-    const id = idOf(told);
-    if (id === undefined) return;
+    const { id = '', unavailable } = fieldsOf<Discord.APIUnavailableGuild>(payload);
     // Unavailable: Discord has an outage, and we are still in the guild.
-    if (unavailable !== true) this.#forgetGuild(id);
-    this.#awaited.delete(id);
+    if (id && unavailable !== true) this.#forgetGuild(id);
+    this.#awaited.delete(id ?? '');
   }
 
   #noteThreads(payload: unknown): void {
-    const told = fieldsOf<Discord.GatewayThreadListSyncDispatchData>(payload);
-    for (const thread of listOf(told.threads)) this.noteChannel(thread, idOf(told.guild_id));
-  }
-
-  #noteChannelGone(payload: unknown): void {
-    const gone = idOf(fieldsOf<Discord.APIChannel>(payload).id);
-    if (gone !== undefined) this.#forgetChannels(({ parentId }, id) => id === gone || parentId === gone);
+    const { threads, guild_id } = fieldsOf<Discord.GatewayThreadListSyncDispatchData>(payload);
+    for (const thread of listOf(threads)) this.noteChannel(thread, idOf(guild_id));
   }
 
   #noteRole(payload: unknown): void {
-    const told = fieldsOf<
+    const { guild_id, role, role_id } = fieldsOf<
       Discord.GatewayGuildRoleCreateDispatchData & Discord.GatewayGuildRoleDeleteDispatchData
     >(payload);
-    const roles = this.#guilds.get(idOf(told.guild_id) ?? '')?.roles;
-    for (const [id, role] of rolesOf([told.role])) roles?.set(id, role);
-    roles?.delete(idOf(told.role_id) ?? '');
+    const roles = this.#guilds.get(guild_id ?? '')?.roles;
+    if (role?.id) roles?.set(role.id, role);
+    roles?.delete(role_id ?? '');
   }
 
   #noteMember(payload: unknown): void {
-    const told = fieldsOf<Discord.GatewayGuildMemberUpdateDispatchData>(payload);
-    const nicks = this.#guilds.get(idOf(told.guild_id) ?? '')?.nicks;
-    nicks?.delete(idOf(fieldsOf<Discord.APIUser>(told.user).id) ?? '');
-    for (const [id, nick] of nicksOf([told])) nicks?.set(id, nick);
+    const member = fieldsOf<Discord.GatewayGuildMemberUpdateDispatchData>(payload);
+    const nicks = this.#guilds.get(member.guild_id ?? '')?.nicks;
+    nicks?.delete(member.user?.id ?? '');
+    for (const [id, nick] of nicksOf([member])) nicks?.set(id, nick);
   }
 
   #forgetGuild(id: string): void {
     this.#guilds.delete(id);
-    this.#forgetChannels(({ guildId }) => guildId === id);
+    this.#forgetChannels(({ guild_id }) => guild_id === id);
   }
 
-  #forgetChannels(which: (channel: KnownChannel, id: string) => boolean): void {
-    for (const [id, channel] of this.#channels) if (which(channel, id)) this.#channels.delete(id);
+  #forgetChannels(isGone: (channel: KnownChannel) => boolean): void {
+    for (const [id, channel] of this.#channels) if (isGone(channel)) this.#channels.delete(id);
   }
 }
 
 /** Whether a set of permissions includes managing the guild. */
-export function holdsManagement(permissions: bigint): boolean {
-  return (permissions & MANAGEMENT) !== 0n;
+export function holdsManagement(permissions: string | null | undefined): boolean {
+  return /^\d{1,40}$/.test(permissions ?? '') && (BigInt(permissions ?? 0) & MANAGEMENT) !== 0n;
 }
 
-/** Where a message is. A channel that Discord does not describe counts as a chat of its own. */
-export function placeOf(
-  directory: Directory,
-  channelId: string,
-  guildId: string | undefined,
-  told: Fields<Discord.APIThreadChannel> = {},
-): ChannelPlace {
-  const channel = { type: numberOf(told.type) ?? 0, parentId: parentOf(told) };
-  return directory.place(channelId) ?? placeIn(channelId, channel, guildId ?? null);
-}
-
-/** The parent of a channel that is no thread is a category. */
-function parentOf({ type, parent_id }: Fields<Discord.APIThreadChannel>): string | null {
-  return THREADS.has(numberOf(type) ?? 0) ? (idOf(parent_id) ?? null) : null;
+/** A thread's channel. The parent of a channel that is no thread is a category. */
+export function parentOf({ type, parent_id }: Told<Discord.APIThreadChannel>): string | null {
+  return THREADS.has(type) ? (idOf(parent_id) ?? null) : null;
 }
 
 /** A private thread has members of its own, so it is a chat of its own. */
-function placeIn(
-  id: string,
-  { type, parentId }: { type: number; parentId: string | null },
-  guildId: string | null,
-): ChannelPlace {
-  return parentId === null || type === Discord.ChannelType.PrivateThread
+export function placeOf(channel: KnownChannel): ChannelPlace {
+  const { id, type } = channel;
+  const parent = parentOf(channel);
+  const guildId = idOf(channel.guild_id) ?? null;
+  return parent === null || type === Discord.ChannelType.PrivateThread
     ? { address: id, threadId: null, guildId }
-    : { address: parentId, threadId: id, guildId };
+    : { address: parent, threadId: id, guildId };
 }
 
-function nicksOf(members: unknown[]): Map<string, string> {
-  return new Map(
-    listOf<Discord.APIGuildMember>(members).flatMap((member) => {
-      const id = idOf(fieldsOf<Discord.APIUser>(member.user).id);
-      const nick = textOf(member.nick);
-      return id === undefined || !nick ? [] : [[id, nick] as const];
-    }),
-  );
-}
-
-function rolesOf(roles: unknown[]): Map<string, Role> {
-  return new Map(
-    listOf<Discord.APIRole>(roles).flatMap((role) => {
-      const id = idOf(role.id);
-      if (id === undefined) return [];
-      const botId = idOf(fieldsOf<NonNullable<Discord.APIRole['tags']>>(role.tags).bot_id) ?? null;
-      return [
-        [id, { name: textOf(role.name) ?? id, permissions: bitsOf(role.permissions) ?? 0n, botId }] as const,
-      ];
-    }),
-  );
+function nicksOf(members: Told<Pick<Discord.APIGuildMember, 'user' | 'nick'>>[]): Map<string, string> {
+  return new Map(members.flatMap(({ user, nick }) => (user?.id && nick ? [[user.id, nick] as const] : [])));
 }
 
 /** More than ten minutes. Newer messages should not wait longer. */
@@ -335,11 +264,12 @@ export async function persistently(
   { clock, log }: Base,
   signal: AbortSignal,
   failed: string,
-  act: () => Promise<void>,
+  act: () => Promise<unknown>,
 ): Promise<void> {
   for (let tries = 0; !signal.aborted; tries += 1) {
     try {
-      return await act();
+      await act();
+      return;
     } catch (error) {
       if (signal.aborted) return;
       const failure = failureOf(error);
@@ -363,7 +293,7 @@ export function createLookup(base: Base, directory: Directory, signal: AbortSign
     return persistently(base, signal, 'looking up a Discord server failed', async () => {
       const [guild, channels] = await Promise.all([
         api.get(`/guilds/${id}`, signal),
-        api.get(`/guilds/${id}/channels`, signal),
+        api.get<Discord.APIChannel[]>(`/guilds/${id}/channels`, signal),
       ]);
       directory.noteGuild(guild);
       for (const channel of listOf(channels)) directory.noteChannel(channel, id);
@@ -374,7 +304,7 @@ export function createLookup(base: Base, directory: Directory, signal: AbortSign
     isNeeded(kind: string, room: string, guildId: string): boolean {
       if (directory.guildName(guildId) === null) return true;
       // An interaction itself tells its channel's parent.
-      return kind !== 'INTERACTION_CREATE' && directory.place(room) === null;
+      return kind !== 'INTERACTION_CREATE' && directory.channel(room) === null;
     },
     /** Then both are known, as far as Discord tells. Never rejects. */
     async find(room: string, guildId: string): Promise<void> {
@@ -383,12 +313,11 @@ export function createLookup(base: Base, directory: Directory, signal: AbortSign
         guilds.set(guildId, asked);
         await asked;
       }
-      if (directory.place(room) !== null) return;
-      await persistently(base, signal, 'looking up a Discord channel failed', async () => {
-        directory.noteChannel(await api.get(`/channels/${room}`, signal));
-      });
+      await persistently(base, signal, 'looking up a Discord channel failed', () =>
+        directory.ask(api, room, signal),
+      );
       // Then it is a chat of its own.
-      if (directory.place(room) === null) directory.noteChannel({ id: room, guild_id: guildId });
+      if (directory.channel(room) === null) directory.noteChannel({ id: room, guild_id: guildId });
     },
   };
 }
@@ -400,20 +329,19 @@ export function createAdministrators({ api, clock }: Base, directory: Directory)
 
   async function ask(key: string): Promise<boolean> {
     const [guildId = '', sender = ''] = key.split('/');
-    const member = await api.get(`/guilds/${guildId}/members/${sender}`).catch((error) => {
+    const path = `/guilds/${guildId}/members/${sender}`;
+    const member = await api.get<Discord.APIGuildMember>(path).catch((error) => {
       if (failureOf(error).status === 404) return null;
       throw error;
     });
     if (member === null) return false;
-    const roles = idsOf(fieldsOf<Discord.APIGuildMember>(member).roles);
     if (directory.guildName(guildId) === null) directory.noteGuild(await api.get(`/guilds/${guildId}`));
-    return directory.manages(guildId, sender, roles) ?? false;
+    return directory.manages(guildId, sender, idsOf(member.roles)) ?? false;
   }
 
   return async function isAdministrator(chat: Address, sender: Address): Promise<boolean> {
     if (!isSnowflake(chat) || !isSnowflake(sender)) return false;
-    const channel = directory.channel(chat) ?? directory.noteChannel(await api.get(`/channels/${chat}`));
-    const guildId = channel?.guildId ?? null;
-    return guildId !== null && isYes(asked, `${guildId}/${sender}`, (manages) => manages);
+    const guildId = (await directory.ask(api, chat))?.guild_id;
+    return !!guildId && isYes(asked, `${guildId}/${sender}`, (manages) => manages);
   };
 }

@@ -199,8 +199,6 @@ const LASTING = new Set<number | null>([
   CODE.noVoiceHere,
 ]);
 
-export type Forbidden = ReturnType<typeof createForbidden>;
-
 /**
  * Calls that the bot is not permitted to make are suspended, longer each time, until Discord reports a change
  * of roles or channels. If far too many calls are refused, all are suspended for some minutes.

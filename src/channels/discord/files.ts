@@ -4,43 +4,43 @@
  */
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
+import * as z from 'zod';
 import type { FetchResult, OutgoingFile, Recipient } from '../../core/channel.js';
 import type { Attachment } from '../../core/message.js';
 import type { Outward } from '../../core/network.js';
 import { download } from '../kit/download.js';
+import { text as textOf } from '../kit/incoming.js';
 import type { Base } from './api.js';
 import type { Directory } from './directory.js';
 import { failureOf, isRefusal, MOST_NOTED } from './failure.js';
 import { roomOf } from './outbound.js';
-import { type Fields, fieldsOf, idOf, listOf, numberOf, textOf } from './payload.js';
+import { listOf, type Told } from './payload.js';
 
-/** Data for fetching a file later. */
-interface Source {
-  channel: string;
-  message: string;
-  attachment: string;
-  /** Last signed link; valid for about a day. */
-  url: string;
-}
+/** Data for fetching a file later. `url`: the last signed link; valid for about a day. */
+const sourceSchema = z.object({
+  channel: z.string(),
+  message: z.string(),
+  attachment: z.string(),
+  url: z.string(),
+});
+type Source = z.output<typeof sourceSchema>;
 
 export function attachmentOf(
-  told: Fields<Discord.APIAttachment>,
-  { channelId, messageId, isVoice }: { channelId: string; messageId: string; isVoice: boolean },
+  { id, url, filename, content_type, size, duration_secs }: Told<Discord.APIAttachment>,
+  channel: string,
+  message: string,
+  isVoice: boolean,
 ): Attachment | null {
-  const id = idOf(told.id);
-  const url = textOf(told.url);
-  if (id === undefined || url === undefined) return null;
-  const mimeType = textOf(told.content_type)?.split(';')[0]?.trim().toLowerCase() || null;
-  const seconds = numberOf(told.duration_secs);
-  const bytes = told.size;
-  const source: Source = { channel: channelId, message: messageId, attachment: id, url };
+  if (!id || !url) return null;
+  const mimeType = content_type?.split(';')[0]?.trim().toLowerCase() || null;
+  const source: Source = { channel, message, attachment: id, url };
   return {
     kind: kindOf(mimeType, isVoice),
     source: JSON.stringify(source),
-    name: textOf(told.filename) ?? null,
+    name: textOf(filename) ?? null,
     mimeType,
-    bytes: Number.isSafeInteger(bytes) ? (bytes as number) : null,
-    seconds: seconds === undefined ? null : Math.round(seconds),
+    bytes: size ?? null,
+    seconds: typeof duration_secs === 'number' ? Math.round(duration_secs) : null,
   };
 }
 
@@ -52,12 +52,9 @@ function kindOf(mimeType: string | null, isVoice: boolean): Attachment['kind'] {
 }
 
 /** null for a source that is not ours. */
-function sourceOf(attachment: Attachment): Source | null {
+function sourceOf({ source }: Attachment): Source | null {
   try {
-    const told = fieldsOf<Source>(JSON.parse(attachment.source));
-    const [channel, message, id] = [idOf(told.channel), idOf(told.message), idOf(told.attachment)];
-    const url = textOf(told.url);
-    return channel && message && id && url ? { channel, message, attachment: id, url } : null;
+    return sourceSchema.parse(JSON.parse(source));
   } catch {
     return null;
   }
@@ -80,9 +77,9 @@ export async function fetchFile(
   attachment: Attachment,
   options: FetchOptions,
 ): Promise<FetchResult> {
+  if (attachment.bytes !== null && attachment.bytes > options.maxBytes) return { kind: 'too large' };
   const source = sourceOf(attachment);
   if (source === null) return { kind: 'gone', reason: 'it is not said where the file is' };
-  if (attachment.bytes !== null && attachment.bytes > options.maxBytes) return { kind: 'too large' };
   const first = await attempt(base, source.url, options);
   if (first.kind !== 'expired') return first;
   const url = await freshUrl(base, source, options.signal);
@@ -97,14 +94,10 @@ async function freshUrl(
   signal: AbortSignal,
 ): Promise<string | FetchResult> {
   try {
-    const told = fieldsOf<Discord.APIMessage>(
-      await api.get(`/channels/${channel}/messages/${message}`, signal),
-    );
-    const forwarded = listOf<Discord.APIMessageSnapshot>(told.message_snapshots).map((snapshot) =>
-      fieldsOf<Discord.APIMessage>(snapshot.message),
-    );
-    const files = [told, ...forwarded].flatMap((each) => listOf<Discord.APIAttachment>(each.attachments));
-    const url = textOf(files.find(({ id }) => id === attachment)?.url);
+    const told = await api.get<Discord.APIMessage>(`/channels/${channel}/messages/${message}`, signal);
+    const forwarded = listOf(told.message_snapshots).flatMap((snapshot) => snapshot.message ?? []);
+    const files = [told, ...forwarded].flatMap(({ attachments }) => listOf(attachments));
+    const url = files.find(({ id }) => id === attachment)?.url;
     return url ?? { kind: 'gone', reason: 'the message does not have the file any more' };
   } catch (error) {
     const failure = failureOf(error);
@@ -136,13 +129,11 @@ const USUAL_BYTES = 10 * MIB;
 /** By the server's boost level. */
 const BYTES_BY_TIER = [USUAL_BYTES, USUAL_BYTES, 50 * MIB, 100 * MIB];
 
-export type Uploads = ReturnType<typeof createUploads>;
-
 /** Maximum size of a sent file: by the server's boost level or the newest command; lower after a refusal. */
 export function createUploads(directory: Directory) {
   /** By guild, or by room in direct chats. */
   const most = new LRUCache<string, { told?: number; allowed?: number }>({ max: MOST_NOTED });
-  const keyOf = (room: string) => directory.channel(room)?.guildId ?? room;
+  const keyOf = (room: string) => directory.channel(room)?.guild_id ?? room;
 
   return {
     /** With a command, Discord gives the maximum file size for the answer in this room. */

@@ -1,12 +1,15 @@
 /** Native commands and pressed buttons: to be answered or announced within 3 s, and within 15 minutes. */
 import * as Discord from 'discord-api-types/v10';
 import type { ChoiceOutcome, Reception, SendResult } from '../../core/channel.js';
-import type { ChatId } from '../../core/ids.js';
+import type { Clock } from '../../core/clock.js';
+import { createMutex, type Mutex } from '../../core/concurrency.js';
+import { platformId } from '../../core/ids.js';
+import type { InboundChat } from '../../core/message.js';
 import { PRESS_ANSWERS } from '../kit/outgoing.js';
 import type { ApiCall, Base } from './api.js';
 import { areButtonsRefused, CODE, failureOf, sendResult } from './failure.js';
 import { type Content, withoutButtons } from './outbound.js';
-import { fieldsOf, hasFlag, idOf, textOf } from './payload.js';
+import { hasFlag } from './payload.js';
 import type { Outgoing, Resends } from './resend.js';
 
 /** Our share of Discord's three seconds, after which an answer is announced. */
@@ -20,10 +23,10 @@ const GONE = new Set<number | null>([
   CODE.tokenExpired,
 ]);
 
-export interface Interaction {
+interface Interaction {
   id: string;
   token: string;
-  applicationId: string;
+  application_id: string;
 }
 
 /** A call for an interaction: without our token. */
@@ -32,13 +35,13 @@ function callback({ id, token }: Interaction, type: Discord.InteractionResponseT
   return { method: 'POST', path, query: { with_response: 'true' }, body: { type, data }, anonymous: true };
 }
 
-function original({ applicationId, token }: Interaction, method: ApiCall['method'], body?: object): ApiCall {
-  const path = `/webhooks/${applicationId}/${token}/messages/@original`;
-  return { method, path, ...(body && { body }), anonymous: true };
+function original({ application_id, token }: Interaction, method: ApiCall['method'], body?: object): ApiCall {
+  const path = `/webhooks/${application_id}/${token}/messages/@original`;
+  return { method, path, body, anonymous: true };
 }
 
-function followUp({ applicationId, token }: Interaction, body: object): ApiCall {
-  const path = `/webhooks/${applicationId}/${token}`;
+function followUp({ application_id, token }: Interaction, body: object): ApiCall {
+  const path = `/webhooks/${application_id}/${token}`;
   return { method: 'POST', path, query: { wait: 'true' }, body, anonymous: true };
 }
 
@@ -47,63 +50,49 @@ function privately(content: string) {
   return { content, flags: Discord.MessageFlags.Ephemeral, allowed_mentions: { parse: [] } };
 }
 
-/** A pending interaction: its steps run one after the other. */
-interface PendingInteraction extends Interaction {
-  before: Promise<unknown>;
-  cancelTimers(): void;
-}
-
-const justCome = () => ({ before: Promise.resolve(), cancelTimers() {} });
-
 /** The pending interactions. Each is announced in time, and expires when Discord accepts no more answers. */
-function createWaiting<One extends PendingInteraction>(
-  { clock }: Base,
-  announce: (one: One) => Promise<void>,
-  expired: (one: One) => void,
-) {
-  const waiting = new Map<string, One>();
+class Waiting<One extends Interaction & { inTurn: Mutex }> {
+  private readonly pending = new Map<string, { one: One; timers: (() => void)[] }>();
 
-  function inTurn<T>(one: One, act: () => Promise<T>): Promise<T> {
-    const done = one.before.then(act);
-    one.before = done.catch(() => {});
-    return done;
+  constructor(
+    private readonly clock: Clock,
+    private readonly announce: (one: One) => Promise<void>,
+    private readonly expire: (one: One) => Promise<void>,
+  ) {}
+
+  /** Adds it; idempotent. */
+  open(one: One): void {
+    if (this.pending.has(one.id)) return;
+    const timers = [
+      this.clock.after(ANNOUNCE_MS, () => void one.inTurn(() => this.announce(one))),
+      this.clock.after(EXPIRES_MS, () => {
+        this.forget(one);
+        void one.inTurn(() => this.expire(one));
+      }),
+    ];
+    this.pending.set(one.id, { one, timers });
   }
 
-  function forget(one: One): void {
-    one.cancelTimers();
-    waiting.delete(one.id);
+  get(id: string): One | undefined {
+    return this.pending.get(id)?.one;
   }
 
-  return {
-    inTurn,
-    forget,
-    get: (id: string) => waiting.get(id),
-    /** Adds it; idempotent. */
-    open(one: One): void {
-      if (waiting.has(one.id)) return;
-      const cancelAnnouncing = clock.after(ANNOUNCE_MS, () => void inTurn(one, () => announce(one)));
-      const cancelExpiry = clock.after(EXPIRES_MS, () => {
-        forget(one);
-        expired(one);
-      });
-      one.cancelTimers = () => {
-        cancelAnnouncing();
-        cancelExpiry();
-      };
-      waiting.set(one.id, one);
-    },
-    forgetAll(): void {
-      for (const one of waiting.values()) forget(one);
-    },
-  };
+  forget({ id }: One): void {
+    for (const cancel of this.pending.get(id)?.timers ?? []) cancel();
+    this.pending.delete(id);
+  }
+
+  forgetAll(): void {
+    for (const { one } of this.pending.values()) this.forget(one);
+  }
 }
 
 type Why = Reception['rejected'][number]['why'];
 
-interface Command extends PendingInteraction {
-  /** Our ids of the chat, and of the guild that it is part of. */
-  chat: ChatId;
-  within: ChatId | null;
+interface Command extends Interaction {
+  /** Its steps run one after the other. */
+  inTurn: Mutex;
+  chat: InboundChat;
   /** `deferred`: an answer was announced. `lost`: Discord does not know it any more. */
   stage: 'open' | 'deferred' | 'answered' | 'lost';
   /** Answers that arrived, by the nonce of their message. */
@@ -112,24 +101,51 @@ interface Command extends PendingInteraction {
 
 /** Native commands. One that can no longer be answered as such gets an ordinary message. */
 export class Answers {
-  private readonly waiting: ReturnType<typeof createWaiting<Command>>;
+  private readonly waiting: Waiting<Command>;
 
   constructor(
     private readonly base: Base,
     private readonly resends: Resends,
   ) {
-    this.waiting = createWaiting<Command>(
-      base,
+    this.waiting = new Waiting<Command>(
+      base.clock,
       (command) => this.defer(command),
-      (command) => void this.waiting.inTurn(command, () => this.withdraw(command)),
+      (command) => this.withdraw(command),
     );
+  }
+
+  open(interaction: Interaction, chat: InboundChat): void {
+    this.waiting.open({ ...interaction, inTurn: createMutex(), chat, stage: 'open', arrived: new Map() });
+  }
+
+  awaits(id: string): boolean {
+    const stage = this.waiting.get(id)?.stage;
+    return stage === 'open' || stage === 'deferred';
+  }
+
+  /** Tells a person privately why they were not let in. Never rejects. */
+  async turnAway(id: string, why: Why): Promise<void> {
+    const command = this.waiting.get(id);
+    if (command === undefined) return;
+    this.waiting.forget(command);
+    const words = turnedAway(why, command.chat);
+    await command.inTurn(() => this.quietly(command, () => this.answerPrivately(command, words)));
+  }
+
+  /** null if it is no such command, or can no longer be answered as one. */
+  async answer(id: string, content: Content, message: Outgoing, signal: AbortSignal) {
+    const command = this.waiting.get(id);
+    return command?.inTurn(() => this.answerNow(command, content, message, signal)) ?? null;
+  }
+
+  close(): void {
+    this.waiting.forgetAll();
   }
 
   private failed(command: Command, error: unknown) {
     const failure = failureOf(error);
-    const isLost = GONE.has(failure.code);
-    if (isLost) command.stage = 'lost';
-    return { ...failure, isLost };
+    if (GONE.has(failure.code)) command.stage = 'lost';
+    return failure;
   }
 
   private async quietly(command: Command, act: () => Promise<unknown>): Promise<void> {
@@ -161,23 +177,23 @@ export class Answers {
 
   /** The message's id; null if another way is to be taken, as the stage tells. */
   private async answerFirst(command: Command, content: Content, message: Outgoing, signal: AbortSignal) {
+    const { api } = this.base;
     try {
       const first = callback(command, Discord.InteractionResponseType.ChannelMessageWithSource, content);
-      const told = fieldsOf<Discord.RESTPostAPIInteractionCallbackWithResponseResult>(
-        await this.base.api.call({ ...first, files: message.files }, signal),
+      const told = await api.call<Discord.RESTPostAPIInteractionCallbackWithResponseResult | null>(
+        { ...first, files: message.files },
+        signal,
       );
       command.stage = 'answered';
-      const resource = fieldsOf<{ message: Discord.APIMessage }>(told.resource);
-      return idOf(fieldsOf<Discord.APIMessage>(resource.message).id) ?? command.id;
+      return told?.resource?.message?.id ?? command.id;
     } catch (error) {
       if (failureOf(error).code !== CODE.alreadyAnswered) throw error;
     }
     // An earlier call arrived without our knowledge.
-    const there = fieldsOf<Discord.APIMessage>(await this.base.api.call(original(command, 'GET'), signal));
+    const there = await api.call<Discord.APIMessage>(original(command, 'GET'), signal);
     const isAnnounced = hasFlag(there.flags, Discord.MessageFlags.Loading);
     command.stage = isAnnounced ? 'deferred' : 'answered';
-    const isSame = textOf(there.content)?.trim() === message.content.trim();
-    return !isAnnounced && isSame ? (idOf(there.id) ?? null) : null;
+    return !isAnnounced && there.content.trim() === message.content.trim() ? there.id : null;
   }
 
   private async answerNow(
@@ -192,8 +208,7 @@ export class Answers {
     // An upload may take longer than Discord waits.
     if (files.length > 0) await this.defer(command);
     const idFrom = async (call: ApiCall) =>
-      idOf(fieldsOf<Discord.APIMessage>(await this.base.api.call({ ...call, files }, signal)).id) ??
-      command.id;
+      (await this.base.api.call<Discord.APIMessage>({ ...call, files }, signal)).id ?? command.id;
     let id: string | null = null;
     try {
       if (command.stage === 'open') id = await this.answerFirst(command, content, message, signal);
@@ -209,13 +224,11 @@ export class Answers {
     } catch (error) {
       const failure = this.failed(command, error);
       if (content.components !== undefined && areButtonsRefused(failure)) {
-        this.base.log.warn(
-          { channel: 'discord', reason: failure.reason },
-          'Discord refused buttons; answering without them',
-        );
+        const { reason } = failure;
+        this.base.log.warn({ channel: 'discord', reason }, 'Discord refused buttons; answering without them');
         return this.answerNow(command, withoutButtons(content), message, signal);
       }
-      return failure.isLost ? null : sendResult(failure);
+      return command.stage === 'lost' ? null : sendResult(failure);
     }
     if (id === null) return null;
     command.arrived.set(message.nonce, id);
@@ -236,41 +249,15 @@ export class Answers {
     await this.base.api.call(original(command, 'DELETE'));
     await this.base.api.call(followUp(command, data));
   }
-
-  open(interaction: Interaction, chat: ChatId, within: ChatId | null): void {
-    this.waiting.open({ ...interaction, ...justCome(), chat, within, stage: 'open', arrived: new Map() });
-  }
-  awaits(id: string): boolean {
-    const stage = this.waiting.get(id)?.stage;
-    return stage === 'open' || stage === 'deferred';
-  }
-  /** Tells a person privately why they were not let in. Never rejects. */
-  async turnAway(id: string, why: Why): Promise<void> {
-    const command = this.waiting.get(id);
-    if (command === undefined) return;
-    this.waiting.forget(command);
-    const words = turnedAway(why, command);
-    await this.waiting.inTurn(command, () =>
-      this.quietly(command, () => this.answerPrivately(command, words)),
-    );
-  }
-  /** null if it is no such command, or can no longer be answered as one. */
-  async answer(id: string, content: Content, message: Outgoing, signal: AbortSignal) {
-    const command = this.waiting.get(id);
-    if (command === undefined) return null;
-    return this.waiting.inTurn(command, () => this.answerNow(command, content, message, signal));
-  }
-  close(): void {
-    this.waiting.forgetAll();
-  }
 }
 
 /** One sentence for somebody whose native command was not accepted. */
-function turnedAway(why: Why, { chat, within }: Command): string {
+function turnedAway(why: Why, { address, within }: InboundChat): string {
   switch (why) {
     case 'unlisted group': {
-      const whole = within === null ? '' : `, the id of the whole server is \`${within}\``;
-      return `I don't talk in this channel yet: the person who runs this bot can let it in (its id is \`${chat}\`${whole}).`;
+      const id = (each: string) => `\`${platformId('discord', each)}\``;
+      const whole = within === undefined ? '' : `, the id of the whole server is ${id(within)}`;
+      return `I don't talk in this channel yet: the person who runs this bot can let it in (its id is ${id(address)}${whole}).`;
     }
     case 'unknown sender':
       return "We haven't met: please give the code I sent you to the person who runs this bot.";
@@ -279,42 +266,69 @@ function turnedAway(why: Why, { chat, within }: Command): string {
   }
 }
 
-interface Press extends PendingInteraction {
+interface Press extends Interaction {
+  inTurn: Mutex;
   isAnswered: boolean;
 }
 
-export type Presses = ReturnType<typeof createPresses>;
-
 /** Pressed buttons: answered when the press is stored, which removes the buttons. Best effort. */
-export function createPresses(base: Base) {
-  const { api, log } = base;
-  const waiting = createWaiting<Press>(
-    base,
-    (press) => quietly(() => answerFirst(press, Discord.InteractionResponseType.DeferredMessageUpdate)),
-    () => {},
-  );
-  const settling = new Set<Promise<void>>();
+export class Presses {
+  private readonly waiting: Waiting<Press>;
+  private readonly settling = new Set<Promise<void>>();
 
-  async function quietly(act: () => Promise<unknown>): Promise<void> {
-    try {
-      await act();
-    } catch (error) {
-      log.debug(
-        { channel: 'discord', reason: failureOf(error).reason },
-        'acknowledging a button press failed',
-      );
-    }
+  constructor(private readonly base: Base) {
+    const { DeferredMessageUpdate } = Discord.InteractionResponseType;
+    this.waiting = new Waiting<Press>(
+      base.clock,
+      (press) => this.quietly(() => this.answerFirst(press, DeferredMessageUpdate)),
+      async () => {},
+    );
   }
 
-  async function answerFirst(
-    press: Press,
-    type: Discord.InteractionResponseType,
-    data?: object,
-  ): Promise<boolean> {
+  open(interaction: Interaction): void {
+    this.waiting.open({ ...interaction, inTurn: createMutex(), isAnswered: false });
+  }
+
+  /** The press is stored, with this outcome. Returns at once. */
+  settle(id: string, became: ChoiceOutcome): void {
+    const press = this.waiting.get(id);
+    if (press === undefined) return;
+    this.waiting.forget(press);
+    const done = press.inTurn(() => this.answer(press, became));
+    this.settling.add(done);
+    void done.then(() => this.settling.delete(done));
+  }
+
+  /** Resolves when the stored presses are answered. */
+  async close(): Promise<void> {
+    this.waiting.forgetAll();
+    await Promise.all(this.settling);
+  }
+
+  private async answer(press: Press, became: ChoiceOutcome): Promise<void> {
+    const { api } = this.base;
+    const noButtons = { components: [] };
+    const words = PRESS_ANSWERS[became];
+    if (became !== 'not yours') {
+      await this.quietly(async () => {
+        if (await this.answerFirst(press, Discord.InteractionResponseType.UpdateMessage, noButtons)) return;
+        await api.call(original(press, 'PATCH', noButtons));
+      });
+    }
+    if (words === null) return;
+    const data = privately(words);
+    await this.quietly(async () => {
+      const { ChannelMessageWithSource } = Discord.InteractionResponseType;
+      if (await this.answerFirst(press, ChannelMessageWithSource, data)) return;
+      await api.call(followUp(press, data));
+    });
+  }
+
+  private async answerFirst(press: Press, type: Discord.InteractionResponseType, data?: object) {
     if (press.isAnswered) return false;
     press.isAnswered = true;
     try {
-      await api.call(callback(press, type, data));
+      await this.base.api.call(callback(press, type, data));
       return true;
     } catch (error) {
       if (failureOf(error).code === CODE.alreadyAnswered) return false;
@@ -322,39 +336,12 @@ export function createPresses(base: Base) {
     }
   }
 
-  async function answer(press: Press, became: ChoiceOutcome): Promise<void> {
-    const noButtons = { components: [] };
-    const words = PRESS_ANSWERS[became];
-    if (became !== 'not yours') {
-      await quietly(async () => {
-        if (await answerFirst(press, Discord.InteractionResponseType.UpdateMessage, noButtons)) return;
-        await api.call(original(press, 'PATCH', noButtons));
-      });
+  private async quietly(act: () => Promise<unknown>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      const { reason } = failureOf(error);
+      this.base.log.debug({ channel: 'discord', reason }, 'acknowledging a button press failed');
     }
-    if (words === null) return;
-    await quietly(async () => {
-      const data = privately(words);
-      if (await answerFirst(press, Discord.InteractionResponseType.ChannelMessageWithSource, data)) return;
-      await api.call(followUp(press, data));
-    });
   }
-
-  return {
-    open: (interaction: Interaction): void =>
-      waiting.open({ ...interaction, ...justCome(), isAnswered: false }),
-    /** The press is stored, with this outcome. Returns at once. */
-    settle(id: string, became: ChoiceOutcome): void {
-      const press = waiting.get(id);
-      if (press === undefined) return;
-      waiting.forget(press);
-      const done = waiting.inTurn(press, () => answer(press, became));
-      settling.add(done);
-      void done.then(() => settling.delete(done));
-    },
-    /** Resolves when the stored presses are answered. */
-    async close(): Promise<void> {
-      waiting.forgetAll();
-      await Promise.all(settling);
-    },
-  };
 }

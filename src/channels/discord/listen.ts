@@ -1,25 +1,19 @@
 /** Handles each event of the gateway, from the start of the channel to its end. */
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
-import type { ChannelHost, Receive, Reception } from '../../core/channel.js';
+import type { Receive, Reception } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
-import { platformId } from '../../core/ids.js';
 import type { InboundEvent } from '../../core/message.js';
-import { backoffMs, type State } from '../kit/supervise.js';
-import type { Base } from './api.js';
-import { CatchUp, createLanes, tellPrivateThreads } from './catch-up.js';
+import { backoffMs } from '../kit/supervise.js';
+import { CatchUp, Lanes, tellPrivateThreads } from './catch-up.js';
 import { createConnection } from './connection.js';
-import { createLookup, type Directory, type Identity, placeOf } from './directory.js';
+import { createLookup, placeOf } from './directory.js';
 import { failureOf, MOST_NOTED } from './failure.js';
-import type { Uploads } from './files.js';
 import { inbound } from './inbound.js';
-import type { Answers, Interaction, Presses } from './interactions.js';
-import type { DiscordOptions } from './options.js';
 import { beingTyped, choices } from './outbound.js';
-import { type Fields, fieldsOf, hasFlag, idOf, itemsOf, numberOf, textOf } from './payload.js';
-import type { Resends } from './resend.js';
-import type { GatewaySession, Packet } from './session.js';
-import type { Quotes, Webhooks } from './webhooks.js';
+import type { DiscordParts } from './parts.js';
+import { fieldsOf, hasFlag, idOf, listOf, type ToldInteraction } from './payload.js';
+import type { Packet } from './session.js';
 
 const MESSAGE_CONTENT =
   Discord.ApplicationFlags.GatewayMessageContent | Discord.ApplicationFlags.GatewayMessageContentLimited;
@@ -29,22 +23,6 @@ export const NO_CONTENT =
 
 export function mayReadContent(flags: unknown): boolean {
   return hasFlag(flags, MESSAGE_CONTENT);
-}
-
-export interface DiscordListener extends Base {
-  host: ChannelHost<DiscordOptions>;
-  identity: Identity;
-  session: GatewaySession;
-  directory: Directory;
-  answers: Answers;
-  presses: Presses;
-  resends: Resends;
-  webhooks: Webhooks;
-  quotes: Quotes;
-  uploads: Uploads;
-  /** State of the connection, and of storing. */
-  connecting: State;
-  storing: State;
 }
 
 /** Keeps a transaction from delaying others. */
@@ -61,8 +39,8 @@ interface Item {
  * Passes events to step 1 of the route, in order and one batch at a time: at once if nothing is being stored,
  * else together with those that follow. Failed batches are retried, and everything behind them waits.
  */
-function createQueue(listener: DiscordListener, receive: Receive, signal: AbortSignal) {
-  const { identity, answers, presses, session, storing, clock, log } = listener;
+function createQueue(parts: DiscordParts, receive: Receive, signal: AbortSignal) {
+  const { identity, answers, presses, session, storing, clock, log } = parts;
   let waiting: Item[] = [];
   let working: Promise<void> | null = null;
 
@@ -139,31 +117,24 @@ const STORED = new Set([
 
 export type Listening = ReturnType<typeof listen>;
 
-export function listen(listener: DiscordListener, receive: Receive, signal: AbortSignal) {
-  const { host, api, identity, session, directory, log } = listener;
-  const queue = createQueue(listener, receive, signal);
-  const lookup = createLookup(listener, directory, signal);
-  const lanes = createLanes();
+export function listen(parts: DiscordParts, receive: Receive, signal: AbortSignal) {
+  const { host, api, identity, session, directory, log } = parts;
+  const queue = createQueue(parts, receive, signal);
+  const lookup = createLookup(parts, directory, signal);
+  const lanes = new Lanes();
   const edited = new LRUCache<string, true>({ max: MOST_NOTED });
-  const newest = () => host.newest();
   const store = (events: InboundEvent[]) => queue.add(events, null);
-  const missed = { ...listener, lanes, newest, eventOf, store };
+  const missed = { ...parts, lanes, newest: () => host.newest(), eventOf, store };
   const catchUp = new CatchUp(missed, signal);
-  const connection = createConnection({
-    ...listener,
-    token: host.options.token,
-    state: host.state,
-    outward: host.outward,
-    newId: host.newId,
-    take,
-  });
+  const connection = createConnection(parts, take);
 
   function eventOf(kind: string, payload: unknown): InboundEvent | null {
     const me = identity.known();
     if (me === null) return null;
     const { bots } = host.options;
-    const event = inbound(kind, payload, { me, directory, bots, isOurWebhook: listener.webhooks.isOurs });
-    if (event?.kind === 'message') listener.quotes.note(event);
+    const isOurWebhook = (id: string) => parts.webhooks.isOurs(id);
+    const event = inbound(kind, payload, { me, directory, bots, isOurWebhook });
+    if (event?.kind === 'message') parts.quotes.note(event);
     return event;
   }
 
@@ -171,19 +142,19 @@ export function listen(listener: DiscordListener, receive: Receive, signal: Abor
   function take(packet: Packet): void {
     const { kind, payload } = packet;
     try {
-      if (kind === 'GUILD_DELETE') logRemoval(listener, payload);
-      if (maySayMore(listener, kind, payload)) api.forbidden.lift();
+      if (kind === 'GUILD_DELETE') logRemoval(parts, payload);
+      if (maySayMore(parts, kind, payload)) api.forbidden.lift();
       directory.note(kind, payload);
       if (kind === 'READY') {
-        noteLogin(listener, payload);
+        noteLogin(parts, payload);
         catchUp.begin();
       }
       if (kind === 'THREAD_LIST_SYNC') catchUp.noteThreads(payload);
       if (kind === 'GUILD_CREATE' || kind === 'GUILD_DELETE') catchUp.noteGuild();
-      if (kind === 'MESSAGE_CREATE') noteMessage(listener, payload);
+      if (kind === 'MESSAGE_CREATE') noteMessage(parts, payload);
       const room = idOf(fieldsOf<Discord.APIMessage>(payload).channel_id);
       if (!STORED.has(kind) || room === undefined) return;
-      if (kind === 'INTERACTION_CREATE') noteInteraction(listener, fieldsOf(payload), eventOf(kind, payload));
+      if (kind === 'INTERACTION_CREATE') noteInteraction(parts, fieldsOf(payload), eventOf(kind, payload));
       session.came(packet);
       lanes.add(room, () => pass(packet, room));
     } catch (error) {
@@ -217,10 +188,8 @@ export function listen(listener: DiscordListener, receive: Receive, signal: Abor
 
   async function run(): Promise<void> {
     await session.load().catch((error) => {
-      log.warn(
-        { channel: 'discord', reason: describe(error) },
-        'reading the Discord session failed; beginning a new one',
-      );
+      const reason = describe(error);
+      log.warn({ channel: 'discord', reason }, 'reading the Discord session failed; beginning a new one');
     });
     const told = tellPrivateThreads(missed, host.state, signal);
     await connection.run(signal);
@@ -238,79 +207,55 @@ export function listen(listener: DiscordListener, receive: Receive, signal: Abor
 }
 
 /** Whether the bot may have gained permissions. It sees only its own member events. */
-function maySayMore({ identity }: DiscordListener, kind: string, payload: unknown): boolean {
+function maySayMore({ identity }: DiscordParts, kind: string, payload: unknown): boolean {
   if (kind !== 'GUILD_MEMBER_UPDATE') return CHANGES_OF_RIGHTS.test(kind);
-  return (
-    fieldsOf<Discord.APIUser>(fieldsOf<{ user: Discord.APIUser }>(payload).user).id === identity.known()?.id
-  );
+  return fieldsOf<Discord.APIGuildMember>(payload).user?.id === identity.known()?.id;
 }
 
-function noteMessage({ identity, resends, api }: DiscordListener, payload: unknown): void {
-  const message = fieldsOf<Discord.APIMessage & { guild_id: string }>(payload);
-  const authorId = idOf(fieldsOf<Discord.APIUser>(message.author).id);
-  const room = idOf(message.channel_id);
-  if (authorId !== undefined && authorId === identity.known()?.id) resends.noteEcho(payload);
-  else if (room !== undefined && idOf(message.guild_id) === undefined) api.forbidden.liftIn(room);
+function noteMessage({ identity, resends, api }: DiscordParts, payload: unknown): void {
+  const message = fieldsOf<Discord.GatewayMessageCreateDispatchData>(payload);
+  if (message.author?.id === identity.known()?.id) resends.noteEcho(message);
+  else if (message.channel_id && !message.guild_id) api.forbidden.liftIn(message.channel_id);
 }
 
-function noteLogin({ identity, log }: DiscordListener, payload: unknown): void {
-  const told = fieldsOf<Discord.GatewayReadyDispatchData>(payload);
-  const application = fieldsOf<Discord.GatewayReadyDispatchData['application']>(told.application);
-  const me = identity.note(told.user, idOf(application.id));
-  log.info({ channel: 'discord', bot: me?.name, servers: itemsOf(told.guilds).length }, 'logged in');
-  const flags = numberOf(application.flags);
-  if (flags !== undefined && !mayReadContent(flags)) log.warn({ channel: 'discord' }, NO_CONTENT);
+function noteLogin({ identity, log }: DiscordParts, payload: unknown): void {
+  const { application, user, guilds } = fieldsOf<Discord.GatewayReadyDispatchData>(payload);
+  const me = identity.note(user, application?.id);
+  log.info({ channel: 'discord', bot: me?.name, servers: listOf(guilds).length }, 'logged in');
+  if (application?.flags !== undefined && !mayReadContent(application.flags)) {
+    log.warn({ channel: 'discord' }, NO_CONTENT);
+  }
 }
 
-function logRemoval({ directory, log }: DiscordListener, payload: unknown): void {
-  const told = fieldsOf<Discord.APIGuild & { unavailable: boolean }>(payload);
-  const id = idOf(told.id);
-  if (id === undefined || told.unavailable === true) return;
-  log.warn(
-    { channel: 'discord', server: directory.guildName(id) ?? id, id },
-    'bot was removed from a server',
-  );
+function logRemoval({ directory, log }: DiscordParts, payload: unknown): void {
+  const { id, unavailable } = fieldsOf<Discord.APIUnavailableGuild>(payload);
+  if (!id || unavailable === true) return;
+  const server = directory.guildName(id) ?? id;
+  log.warn({ channel: 'discord', server, id }, 'bot was removed from a server');
 }
 
 /** From now on, Discord shows the person that it waits. */
-function noteInteraction(
-  listener: DiscordListener,
-  told: Fields<Discord.APIInteraction>,
-  event: InboundEvent | null,
-): void {
-  const { answers, presses, uploads } = listener;
-  const most = numberOf(told.attachment_size_limit);
-  const room = idOf((told as { channel_id?: unknown }).channel_id);
-  if (most !== undefined && room !== undefined) uploads.note(room, most);
-  const [id, token, applicationId] = [idOf(told.id), textOf(told.token), idOf(told.application_id)];
-  if (id === undefined || token === undefined || applicationId === undefined || room === undefined) return;
-  const interaction = { id, token, applicationId };
-  const type: unknown = told.type;
-  if (type === Discord.InteractionType.ApplicationCommandAutocomplete)
-    void suggest(listener, interaction, told, room);
-  if (event?.kind === 'choice') presses.open(interaction);
-  if (event?.kind !== 'message') return;
-  const { address, within } = event.chat;
-  answers.open(
-    interaction,
-    platformId('discord', address),
-    within === undefined ? null : platformId('discord', within),
-  );
+function noteInteraction(parts: DiscordParts, told: ToldInteraction, event: InboundEvent | null): void {
+  const { id, token, application_id, channel_id: room, attachment_size_limit: most } = told;
+  if (!id || !token || !application_id || !room) return;
+  if (most) parts.uploads.note(room, most);
+  const interaction = { id, token, application_id };
+  if (told.type === Discord.InteractionType.ApplicationCommandAutocomplete) void suggest(parts, told, room);
+  if (event?.kind === 'choice') parts.presses.open(interaction);
+  if (event?.kind === 'message') parts.answers.open(interaction, event.chat);
 }
 
 /** Suggests personas' names while one is being typed. Without an answer, people type the name themselves. */
-async function suggest(
-  { api, host, directory, log }: DiscordListener,
-  { id, token }: Interaction,
-  told: Fields<Discord.APIInteraction>,
-  room: string,
-): Promise<void> {
-  const typed = beingTyped(fieldsOf<Discord.APIChatInputApplicationCommandInteractionData>(told.data));
+async function suggest(parts: DiscordParts, told: ToldInteraction, room: string): Promise<void> {
+  const { api, host, directory, log } = parts;
+  const { id, token, data, channel } = told;
+  const typed = beingTyped(fieldsOf<Discord.APIChatInputApplicationCommandInteractionData>(data));
   if (typed === null) return;
   try {
-    const place = placeOf(directory, room, idOf(told.guild_id), fieldsOf(told.channel));
-    const data = { choices: choices(await host.personaNames(place.address), typed) };
-    const body = { type: Discord.InteractionResponseType.ApplicationCommandAutocompleteResult, data };
+    const place =
+      directory.place(room) ?? placeOf({ ...fieldsOf<Discord.APIThreadChannel>(channel), id: room });
+    const found = { choices: choices(await host.personaNames(place.address), typed) };
+    const body = { type: Discord.InteractionResponseType.ApplicationCommandAutocompleteResult, data: found };
     await api.call({ method: 'POST', path: `/interactions/${id}/${token}/callback`, body, anonymous: true });
   } catch (error) {
     log.debug({ channel: 'discord', reason: failureOf(error).reason }, 'suggesting personas failed');

@@ -13,7 +13,7 @@ import { buttonLabel, withSpeakerName } from '../kit/outgoing.js';
 import { cut, type MessageLimits } from '../markdown/cut.js';
 import { discordLength, discordText, TABLE_WIDTH } from '../markdown/discord.js';
 import { parse } from '../markdown/parse.js';
-import { type Fields, isSnowflake, listOf, textOf } from './payload.js';
+import { isSnowflake, listOf, type Told } from './payload.js';
 
 /** In characters (code points), with markup. */
 const MAX_TEXT = 2000;
@@ -230,26 +230,28 @@ function short(description: string): string {
   return `${characters.slice(0, LONGEST_DESCRIPTION - 1).join('')}…`;
 }
 
-type Given = Fields<Discord.APIChatInputApplicationCommandInteractionData>;
-type Option = Discord.APIApplicationCommandInteractionDataOption &
-  Discord.APIApplicationCommandInteractionDataStringOption;
+type Given = Told<Discord.APIChatInputApplicationCommandInteractionData>;
+
+/** An option of a command, or a subcommand with its options. */
+interface Option {
+  name: string;
+  value?: unknown;
+  focused?: boolean;
+  options?: Option[];
+}
 
 /** The options of a command, followed by those of its subcommand. */
-function optionsIn({ options }: Given) {
-  return listOf<Option>(options).flatMap((option) => [
-    { option, isVerb: Array.isArray((option as Given).options) || option.value === undefined },
-    ...listOf<Option>((option as Given).options).map((inner) => ({ option: inner, isVerb: false })),
-  ]);
+function optionsIn({ options }: Given): Told<Option>[] {
+  return listOf(options as Option[]).flatMap((option) => [option, ...listOf(option.options)]);
 }
 
 /** `/persona switch Luna`. The text stays as typed: it may be more than a name (`Luna from Muse`). */
 export function typedForm(given: Given): string | null {
-  const name = textOf(given.name);
-  if (name === undefined) return null;
-  const words = optionsIn(given).map(({ option, isVerb }) =>
-    isVerb ? (textOf(option.name) ?? '') : givenText(option.value).trim(),
+  if (!given.name) return null;
+  const words = optionsIn(given).map(({ name, value }) =>
+    value === undefined ? (name ?? '') : givenText(value).trim(),
   );
-  return [`/${name}`, ...words.filter((word) => word !== '')].join(' ');
+  return [`/${given.name}`, ...words.filter((word) => word !== '')].join(' ');
 }
 
 function givenText(value: unknown): string {
@@ -258,8 +260,8 @@ function givenText(value: unknown): string {
 
 /** The text of the option being typed; null if none is. */
 export function beingTyped(given: Given): string | null {
-  const focused = optionsIn(given).find(({ option }) => option.focused === true);
-  return focused === undefined ? null : givenText(focused.option.value);
+  const focused = optionsIn(given).find((option) => option.focused === true);
+  return focused === undefined ? null : givenText(focused.value);
 }
 
 /** Names that match the typed text, prefix matches first. A name of several words is inserted in quotes. */

@@ -1,20 +1,24 @@
-/** Reads Discord's payloads: a field of the wrong type counts as absent. Also Discord's ids. */
-import { boundedText } from '../kit/incoming.js';
+/** Reading Discord's payloads, which leave out fields or hold null; and Discord's ids (snowflakes). */
+import type * as Discord from 'discord-api-types/v10';
 
-/** The fields of a payload; each may hold anything. */
-export type Fields<Payload> = { readonly [Name in keyof Payload]?: unknown };
+/** The fields that Discord documents, any of which may be missing. */
+export type Told<Payload> = { [Name in keyof Payload]?: Payload[Name] | null | undefined };
+
+export type ToldInteraction = Told<
+  Omit<Discord.APIMessageComponentInteraction, 'type' | 'data'> & {
+    type: Discord.InteractionType;
+    data: unknown;
+  }
+>;
 
 /** Without any fields if the value is no object. */
-export function fieldsOf<Payload>(value: unknown): Fields<Payload> {
+export function fieldsOf<Payload>(value: unknown): Told<Payload> {
   return typeof value === 'object' && value !== null ? value : {};
 }
 
-export function listOf<Payload>(value: unknown): Fields<Payload>[] {
-  return itemsOf(value).map((each) => fieldsOf<Payload>(each));
-}
-
-export function itemsOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
+/** The objects in a list; none if it is no list. */
+export function listOf<Each>(list: readonly Each[] | null | undefined): Told<Each>[] {
+  return Array.isArray(list) ? list.filter((each) => typeof each === 'object' && each !== null) : [];
 }
 
 /** A snowflake: a number too large for JSON, as text. */
@@ -22,26 +26,12 @@ export function idOf(value: unknown): string | undefined {
   return typeof value === 'string' && isSnowflake(value) ? value : undefined;
 }
 
-export function idsOf(value: unknown): string[] {
-  return itemsOf(value).flatMap((each) => idOf(each) ?? []);
-}
-
-/** Cut to the limit for a message. */
-export function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? boundedText(value) : undefined;
-}
-
-/** Fractions allowed. */
-export function numberOf(value: unknown): number | undefined {
-  return Number.isFinite(value) ? (value as number) : undefined;
+export function idsOf(list: unknown): string[] {
+  return Array.isArray(list) ? list.flatMap((each) => idOf(each) ?? []) : [];
 }
 
 export function hasFlag(flags: unknown, flag: number): boolean {
   return Number.isSafeInteger(flags) && ((flags as number) & flag) !== 0;
-}
-
-export function bitsOf(value: unknown): bigint | undefined {
-  return typeof value === 'string' && /^\d{1,40}$/.test(value) ? BigInt(value) : undefined;
 }
 
 const EPOCH_MS = 1_420_070_400_000;

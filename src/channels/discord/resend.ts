@@ -7,11 +7,11 @@ import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
 import type { SendResult } from '../../core/channel.js';
 import type { ApiCall, Base } from './api.js';
-import { isOurs } from './content.js';
 import type { Identity, Me } from './directory.js';
 import { failureOf, isRefusal, MOST_NOTED, sendResult } from './failure.js';
+import { isOurs } from './inbound.js';
 import { NEUTRAL_NAME, readsAs } from './outbound.js';
-import { byAge, type Fields, fieldsOf, hasFlag, idOf, listOf, textOf, timeOf } from './payload.js';
+import { byAge, hasFlag, type Told, timeOf } from './payload.js';
 import type { Webhooks } from './webhooks.js';
 
 /** Discord remembers a nonce for some minutes. */
@@ -72,13 +72,13 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
   async function search(message: Outgoing, signal: AbortSignal): Promise<EarlierTry | null> {
     try {
       const me = await identity.ask(signal);
+      const key = keyOf(message);
       const path = `/channels/${message.room}/messages`;
-      const page = await api.get(path, signal, { limit: '100' });
-      const ours = listOf<Discord.APIMessage>(page)
-        .filter((each) => isOurs(each, { me, isOurWebhook: webhooks.isOurs }))
-        .flatMap((each) => sentOf(each) ?? [])
-        .filter((each) => mayBe(each, message))
-        .filter(({ id }) => (known.get(id) ?? keyOf(message)) === keyOf(message))
+      const page = await api.get<Discord.APIMessage[]>(path, signal, { limit: '100' });
+      const isOurWebhook = (id: string) => webhooks.isOurs(id);
+      const ours = page
+        .filter((each) => isOurs(each, { me, isOurWebhook }) && mayBe(each, message))
+        .filter(({ id }) => (known.get(id) ?? key) === key)
         .sort(byAge);
       const others = otherWords(message);
       const same = ours.findLast((each) => says(each, message, me));
@@ -87,7 +87,7 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
         ours.findLast((each) => others.some((words) => says(each, words, me))) ??
         ours.findLast((each) => begins(each, message, me));
       if (found === undefined) return null;
-      note(keyOf(message), found.id);
+      note(key, found.id);
       return { result: { kind: 'sent', platformMessageId: found.id }, isOutdated: same === undefined };
     } catch (error) {
       const failure = failureOf(error);
@@ -97,10 +97,9 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
   }
 
   return {
-    noteEcho(payload: unknown): void {
-      const told = fieldsOf<Discord.APIMessage>(payload);
-      const [id, room, nonce] = [idOf(told.id), idOf(told.channel_id), textOf(told.nonce)];
-      if (id !== undefined && room !== undefined && nonce !== undefined) note(`${room}/${nonce}`, id);
+    /** The gateway brought a message of our own. */
+    noteEcho({ id, channel_id, nonce }: Told<Discord.APIMessage>): void {
+      if (id && channel_id && nonce) note(`${channel_id}/${nonce}`, id);
     },
     noteTry(message: Outgoing): void {
       const since = tried.get(keyOf(message))?.since ?? clock.now();
@@ -139,43 +138,22 @@ function keyOf({ room, nonce }: Outgoing): string {
   return `${room}/${nonce}`;
 }
 
-interface Sent {
-  id: string;
-  authorId: string;
-  authorName: string;
-  content: string;
-  isLoading: boolean;
-  sizes: unknown[];
-}
-
-function sentOf(told: Fields<Discord.APIMessage>): Sent | null {
-  const author = fieldsOf<Discord.APIUser>(told.author);
-  const [id, authorId] = [idOf(told.id), idOf(author.id)];
-  if (id === undefined || authorId === undefined) return null;
-  return {
-    id,
-    authorId,
-    authorName: textOf(author.username) ?? '',
-    content: textOf(told.content) ?? '',
-    // It only announces an answer.
-    isLoading: hasFlag(told.flags, Discord.MessageFlags.Loading),
-    sizes: listOf<Discord.APIAttachment>(told.attachments).map(({ size }) => size),
-  };
-}
-
 /** File names are not compared: Discord may change them. */
-function mayBe({ id, isLoading, sizes }: Sent, { files, createdAt }: Outgoing): boolean {
-  const wanted = files.map(({ data }) => data.length);
-  return timeOf(id) >= createdAt - SKEW_MS && !isLoading && sizes.sort().join() === wanted.sort().join();
+function mayBe({ id, flags, attachments }: Discord.APIMessage, { files, createdAt }: Outgoing): boolean {
+  const sizes = attachments.map(({ size }) => size).sort();
+  const wanted = files.map(({ data }) => data.length).sort();
+  // A loading message only announces an answer.
+  const isLoading = hasFlag(flags, Discord.MessageFlags.Loading);
+  return timeOf(id) >= createdAt - SKEW_MS && !isLoading && sizes.join() === wanted.join();
 }
 
-function says(sent: Sent, words: AuthoredText, me: Me): boolean {
+function says(sent: Discord.APIMessage, words: AuthoredText, me: Me): boolean {
   const wanted = expected(sent, words, me);
   return wanted !== null && shownOf(sent, me) === wanted.content.trim();
 }
 
 /** Whether it is a partially written state of these words. */
-function begins(sent: Sent, words: AuthoredText, me: Me): boolean {
+function begins(sent: Discord.APIMessage, words: AuthoredText, me: Me): boolean {
   const shown = shownOf(sent, me);
   const wanted = expected(sent, words, me);
   if (wanted === null) return false;
@@ -185,20 +163,16 @@ function begins(sent: Sent, words: AuthoredText, me: Me): boolean {
 }
 
 /** Discord trims messages. */
-function shownOf({ authorId, content }: Sent, me: Me): string {
-  return (authorId === me.id ? content : unquoted({ content, heading: 0 }).content).trim();
+function shownOf({ author, content }: Discord.APIMessage, me: Me): string {
+  return (author.id === me.id ? content : unquoted({ content, heading: 0 }).content).trim();
 }
 
 /** The words expected under the author's name; null if they would be under another. */
-function expected(
-  { authorId, authorName }: Sent,
-  { content, heading, authored }: AuthoredText,
-  me: Me,
-): HeadedText | null {
-  if (authorId === me.id) return { content, heading };
-  if (authored === null) return null;
-  if (readsAs(authorName, authored.username)) return unquoted(authored.plain);
-  return readsAs(authorName, NEUTRAL_NAME) ? unquoted(authored.named) : null;
+function expected({ author }: Discord.APIMessage, words: AuthoredText, me: Me): HeadedText | null {
+  if (author.id === me.id) return words;
+  if (words.authored === null) return null;
+  if (readsAs(author.username, words.authored.username)) return unquoted(words.authored.plain);
+  return readsAs(author.username, NEUTRAL_NAME) ? unquoted(words.authored.named) : null;
 }
 
 /** Without the quote: before a restart it may have differed, or the quoted message is gone. */

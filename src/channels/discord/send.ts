@@ -2,11 +2,9 @@
 import type * as Discord from 'discord-api-types/v10';
 import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
-import type { ApiCall, Base } from './api.js';
+import type { ApiCall } from './api.js';
 import { areButtonsRefused, CODE, failureOf, isRefusal, sendResult } from './failure.js';
-import { type Uploads, type VoiceForm, voiceForm } from './files.js';
-import type { Answers } from './interactions.js';
-import type { DiscordOptions } from './options.js';
+import { type VoiceForm, voiceForm } from './files.js';
 import {
   authorOf,
   type Content,
@@ -19,30 +17,22 @@ import {
   withName,
   withoutButtons,
 } from './outbound.js';
-import { fieldsOf, idOf, isSnowflake, textOf } from './payload.js';
-import type { Outgoing, Resends } from './resend.js';
-import { type Quotes, quoted, type SaidBy, type WebhookSpeaker } from './webhooks.js';
-
-export interface DiscordSender extends Base {
-  options: DiscordOptions;
-  answers: Answers;
-  resends: Resends;
-  speaker: WebhookSpeaker;
-  quotes: Quotes;
-  uploads: Uploads;
-}
+import type { DiscordParts } from './parts.js';
+import { isSnowflake } from './payload.js';
+import type { Outgoing } from './resend.js';
+import { quoted, type SaidBy } from './webhooks.js';
 
 /** The text goes with the file. If too long for that, it goes first, in messages of its own. */
 export async function send(
-  sender: DiscordSender,
+  parts: DiscordParts,
   to: Recipient,
   part: Part,
   options: SendOptions,
 ): Promise<SendResult> {
   if (!isSnowflake(roomOf(to))) return { kind: 'refused', reason: `Discord has no channel ${roomOf(to)}` };
   const { file, ...words } = part;
-  if (file === undefined) return sendOne(sender, to, words, [], options);
-  const limit = { bytes: sender.uploads.most(to), platform: 'Discord' };
+  if (file === undefined) return sendOne(parts, to, words, [], options);
+  const limit = { bytes: parts.uploads.most(to), platform: 'Discord' };
   const found = await readOutgoing(file, limit, options.signal);
   if (found.kind !== 'read') return found;
   const { bytes } = found;
@@ -52,34 +42,34 @@ export async function send(
   const leads = options.leads === true;
   for (const [index, piece] of before.entries()) {
     const key = `${options.key}${String.fromCharCode(97 + index)}`;
-    const result = await sendOne(sender, to, piece, [], { ...options, key, leads: leads && index === 0 });
+    const result = await sendOne(parts, to, piece, [], { ...options, key, leads: leads && index === 0 });
     if (result.kind !== 'sent') return result;
   }
   const last = { ...options, leads: leads && before.length === 0 };
   const below = before.length === 0 ? words : { text: '', marks: [] };
   if (bytes.length === 0) {
-    return sendOne(sender, to, { ...below, text: withEmptyNote(below.text, file) }, [], last);
+    return sendOne(parts, to, { ...below, text: withEmptyNote(below.text, file) }, [], last);
   }
   const voice = voiceForm(file);
   const sent = { name: file.name, data: bytes, ...(voice && { contentType: 'audio/ogg' }) };
-  const result = await sendOne(sender, to, below, [sent], last, voice);
+  const result = await sendOne(parts, to, below, [sent], last, voice);
   if (result.kind !== 'refused' || !('isTooLarge' in result)) return result;
-  sender.uploads.noteRefused(to, bytes.length);
+  parts.uploads.noteRefused(to, bytes.length);
   return { kind: 'refused', reason: result.reason };
 }
 
 async function sendOne(
-  sender: DiscordSender,
+  parts: DiscordParts,
   to: Recipient,
   part: Part,
   files: Outgoing['files'],
   options: SendOptions,
   voice: VoiceForm | null = null,
 ): Promise<SendResult> {
-  const { answers, resends, speaker, quotes } = sender;
+  const { answers, resends, speaker, quotes } = parts;
   const { replyTo, key, earlierTries, createdAt, signal } = options;
-  const named = contentOf(withName(part, options), sender.options);
-  const plain = contentOf(part, sender.options);
+  const named = contentOf(withName(part, options), parts.options);
+  const plain = contentOf(part, parts.options);
   const said = plain.content ?? '';
   const author = authorOf(to, options);
   const quote = author === null ? null : await quotes.of(to, replyTo, signal);
@@ -104,9 +94,9 @@ async function sendOne(
   if (there !== null && (!there.isOutdated || there.result.kind !== 'sent')) return there.result;
   if (there?.result.kind === 'sent') {
     const { platformMessageId } = there.result;
-    const edited = await edit(sender, to, platformMessageId, part, options);
+    const edited = await edit(parts, to, platformMessageId, part, options);
     if (edited.kind !== 'refused') return edited;
-    await remove(sender, to, platformMessageId, options);
+    await remove(parts, to, platformMessageId, options);
   }
   resends.noteTry(message);
   if (author !== null) {
@@ -114,12 +104,12 @@ async function sendOne(
     if (result?.kind === 'sent') resends.noteSent(message, result.platformMessageId);
     if (result !== null) return result;
   }
-  return post(sender, named, message, replyTo, voice, signal);
+  return post(parts, named, message, replyTo, voice, signal);
 }
 
 /** As the bot itself. Drops parts that Discord refuses (voice form, buttons, reference). */
 async function post(
-  { api, resends, speaker, log }: DiscordSender,
+  { api, resends, speaker, log }: DiscordParts,
   content: Content,
   message: Outgoing,
   replyTo: string | null,
@@ -143,16 +133,12 @@ async function post(
         enforce_nonce: true,
       };
       const call: ApiCall = { method: 'POST', path, body, files: message.files };
-      const answer = fieldsOf<Discord.APIMessage>(await api.call(call, signal));
-      const id = idOf(answer.id);
-      if (id === undefined) {
-        return { kind: 'unreachable', reason: 'Discord answers without a message', taken: 'no' };
-      }
+      const { id, content: shows } = await api.call<Discord.APIMessage>(call, signal);
+      if (!id) return { kind: 'unreachable', reason: 'Discord answers without a message', taken: 'no' };
       resends.noteSent(message, id);
       speaker.noteBot(id);
       // Discord matched its nonce, with the words of an earlier try.
-      const shows = textOf(answer.content)?.trim() ?? message.content.trim();
-      if (message.earlierTries > 0 && shows !== message.content.trim()) {
+      if (message.earlierTries > 0 && shows.trim() !== message.content.trim()) {
         const words = { content: '', ...said };
         await api.call({ method: 'PATCH', path: `${path}/${id}`, body: words }, signal);
       }
@@ -181,7 +167,7 @@ async function post(
 
 /** Never throws. `sent` only if Discord now shows exactly this. */
 export async function edit(
-  { api, speaker, quotes, options: channelOptions }: DiscordSender,
+  { api, speaker, quotes, options: channelOptions }: DiscordParts,
   to: Recipient,
   id: string,
   part: Part,
@@ -192,18 +178,16 @@ export async function edit(
   let by: SaidBy | null = null;
   try {
     by = await speaker.saidBy(to, id, options);
-    if (by.kind === 'lost') return { kind: 'refused', reason: by.reason };
+    if (by.kind === 'lost') return { kind: 'refused', reason: 'the webhook of the message is gone' };
     const isPlain = by.kind === 'webhook' && !by.named;
     const content = contentOf(isPlain ? part : withName(part, options), channelOptions);
     const quote = by.kind === 'webhook' ? await quotes.of(to, options.replyTo, options.signal) : null;
     // Earlier text and buttons are removed, even without a replacement.
     const body = { content: '', components: [], ...quoted(content, quote) };
-    const answer = fieldsOf<Discord.APIMessage>(
-      await api.call({ ...callOn(by, 'PATCH', to, id), body }, options.signal),
-    );
+    const call = { ...callOn(by, 'PATCH', to, id), body };
+    const shows = await api.call<Partial<Discord.APIMessage>>(call, options.signal);
     // Discord trims messages.
-    if (textOf(answer.content)?.trim() === body.content.trim())
-      return { kind: 'sent', platformMessageId: id };
+    if (shows.content?.trim() === body.content.trim()) return { kind: 'sent', platformMessageId: id };
     return { kind: 'refused', reason: 'Discord shows something else than the edited message' };
   } catch (error) {
     const failure = failureOf(error);
@@ -214,7 +198,7 @@ export async function edit(
 
 /** Never throws. */
 export async function remove(
-  { api, speaker, log }: DiscordSender,
+  { api, speaker, log }: DiscordParts,
   to: Recipient,
   id: string,
   options: SendOptions,
@@ -237,7 +221,7 @@ export async function remove(
 
 /** The bot's reaction to a message. It is the account's, for any persona. Never throws. */
 export async function react(
-  { api }: Base,
+  { api }: DiscordParts,
   to: Recipient,
   id: string,
   emoji: string,

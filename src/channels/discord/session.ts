@@ -2,13 +2,13 @@
 import { createHash } from 'node:crypto';
 import type { SessionInfo } from '@discordjs/ws';
 import * as z from 'zod';
-import type { ChannelState } from '../../core/channel.js';
+import type { ChannelHost, ChannelState } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import type { Address } from '../../core/message.js';
 import type { Identity } from './directory.js';
 import { LONG_WAIT_MS } from './failure.js';
+import type { DiscordOptions } from './options.js';
 
 /** One event of the gateway. Numbers increase within a session. */
 export interface Packet {
@@ -32,109 +32,100 @@ const keptSession = z.object({
   me: z.object({
     id: z.string(),
     name: z.string(),
-    username: z.string().exactOptional(),
+    username: z.string().optional(),
     applicationId: z.string(),
   }),
 });
 
-export type GatewaySession = ReturnType<typeof createSession>;
-
-async function storedSession(state: ChannelState) {
-  const text = (await state.get([SESSION])).get(SESSION);
-  return text === undefined ? undefined : keptSession.safeParse(JSON.parse(text)).data;
-}
-
-/** A stored cursor is `session/sequence`; that of another session says nothing. */
-function reachedIn(cursor: string | null, id: string, sequence: number): number {
-  const [session, reached] = (cursor ?? '').split('/');
-  return session === id ? Math.max(Number(reached), sequence) : sequence;
-}
-
-/** The sequence up to which all events are stored, once `stored` are, too. */
-function storedUpTo(info: SessionInfo, pending: ReadonlySet<Packet>, stored: readonly Packet[] = []): number {
-  for (const packet of pending) if (!stored.includes(packet)) return packet.sequence - 1;
-  return info.sequence;
-}
-
-export function createSession(
-  { clock, log }: { clock: Clock; log: Log },
-  state: ChannelState,
-  storedCursor: (account: Address) => Promise<string | null>,
-  identity: Identity,
-  token: string,
-) {
-  const tokenHash = createHash('sha256').update(token).digest('hex');
-  let info: SessionInfo | null = null;
+export class GatewaySession {
+  private readonly tokenHash: string;
+  /** As the library reports it; null: none can be resumed. */
+  info: SessionInfo | null = null;
   /** Until missed messages are stored, the next process must not resume this session. */
-  let isComplete = false;
-  let heardAt: number | null = null;
-  let keptAt = 0;
+  private isComplete = false;
+  /** Time up to which everything is stored; null: unknown. */
+  heardAt: number | null = null;
+  private keptAt = 0;
   /** Events received but not yet stored, in order. */
-  const pending = new Set<Packet>();
+  private readonly pending = new Set<Packet>();
 
-  /** Saves what the next process needs. Never rejects. */
-  async function keep(): Promise<void> {
-    const me = identity.known();
-    if (info === null || !isComplete || me === null) return;
-    keptAt = clock.now();
-    if (pending.size === 0) heardAt = keptAt;
+  constructor(
+    private readonly host: ChannelHost<DiscordOptions>,
+    private readonly identity: Identity,
+  ) {
+    this.tokenHash = createHash('sha256').update(host.options.token).digest('hex');
+  }
+
+  /** Loads the previous process's session, if it belongs to this bot. */
+  async load(): Promise<void> {
+    const { state, cursor, clock } = this.host;
+    const text = (await state.get([SESSION])).get(SESSION) ?? 'null';
+    const found = keptSession.safeParse(JSON.parse(text)).data;
+    if (found?.tokenHash !== this.tokenHash) return;
+    const { id, resumeUrl, me } = found;
+    // A cursor is `session/sequence`; that of another session says nothing.
+    const [session, reached] = ((await cursor(me.id)) ?? '').split('/');
+    const sequence = session === id ? Math.max(Number(reached), found.sequence) : found.sequence;
+    this.info = { sessionId: id, resumeURL: resumeUrl, sequence, shardId: 0, shardCount: 1 };
+    this.isComplete = true;
+    this.heardAt = found.heardAt == null ? null : Math.min(found.heardAt, clock.now());
+    this.identity.restore(me);
+  }
+
+  update(next: SessionInfo | null): void {
+    if (next !== null && next.sessionId === this.info?.sessionId) {
+      this.info.sequence = next.sequence;
+      return;
+    }
+    this.info = next && { ...next };
+    this.isComplete = false;
+    this.pending.clear();
+  }
+
+  /** Everything missed before this session is stored. */
+  async complete(): Promise<void> {
+    this.isComplete = this.info !== null;
+    await this.keep();
+  }
+
+  async beat(): Promise<void> {
+    if (this.host.clock.now() - this.keptAt >= KEEP_EVERY_MS) await this.keep();
+  }
+
+  /** Saves for the next process. Never rejects. */
+  async keep(): Promise<void> {
+    const { clock, log, state } = this.host;
+    const me = this.identity.known();
+    if (this.info === null || !this.isComplete || me === null) return;
+    this.keptAt = clock.now();
+    if (this.pending.size === 0) this.heardAt = this.keptAt;
+    const { tokenHash, heardAt, info } = this;
     const { sessionId: id, resumeURL: resumeUrl } = info;
-    const value = JSON.stringify({
-      tokenHash,
-      id,
-      resumeUrl,
-      sequence: storedUpTo(info, pending),
-      heardAt,
-      me,
-    });
-    await state.set(new Map([[SESSION, value]])).catch((error) => {
+    const value = { tokenHash, id, resumeUrl, sequence: this.storedUpTo(info), heardAt, me };
+    await state.set(new Map([[SESSION, JSON.stringify(value)]])).catch((error) => {
       log.warn({ channel: 'discord', reason: describe(error) }, 'saving the Discord session failed');
     });
   }
 
-  return {
-    info: () => info,
-    /** Loads the previous process's session, if it belongs to this bot. */
-    async load(): Promise<void> {
-      const found = await storedSession(state);
-      if (found?.tokenHash !== tokenHash) return;
-      const { id, resumeUrl, me } = found;
-      const sequence = reachedIn(await storedCursor(me.id), id, found.sequence);
-      info = { sessionId: id, resumeURL: resumeUrl, sequence, shardId: 0, shardCount: 1 };
-      isComplete = true;
-      heardAt = found.heardAt == null ? null : Math.min(found.heardAt, clock.now());
-      identity.restore(me);
-    },
-    /** As the library reports it; null: it cannot be resumed. */
-    update(next: SessionInfo | null): void {
-      if (next !== null && next.sessionId === info?.sessionId) {
-        info.sequence = next.sequence;
-        return;
-      }
-      info = next && { ...next };
-      isComplete = false;
-      pending.clear();
-    },
-    /** Everything missed before this session is stored. */
-    async complete(): Promise<void> {
-      isComplete = info !== null;
-      await keep();
-    },
-    /** Time up to which everything is stored; null: unknown. */
-    heardAt: () => heardAt,
-    async beat(): Promise<void> {
-      if (clock.now() - keptAt >= KEEP_EVERY_MS) await keep();
-    },
-    keep,
-    came: (packet: Packet) => void pending.add(packet),
-    /** They are stored, or hold nothing to store. */
-    done(packets: readonly Packet[]): void {
-      for (const packet of packets) pending.delete(packet);
-    },
-    /** Stored with a batch: the next process resumes from there. */
-    cursorAfter: (packets: readonly Packet[]): string | undefined =>
-      info === null ? undefined : `${info.sessionId}/${storedUpTo(info, pending, packets)}`,
-  };
+  came(packet: Packet): void {
+    this.pending.add(packet);
+  }
+
+  /** They are stored, or hold nothing to store. */
+  done(packets: readonly Packet[]): void {
+    for (const packet of packets) this.pending.delete(packet);
+  }
+
+  /** Stored with a batch: the next process resumes from there. */
+  cursorAfter(packets: readonly Packet[]): string | undefined {
+    return this.info === null ? undefined : `${this.info.sessionId}/${this.storedUpTo(this.info, packets)}`;
+  }
+
+  /** The sequence up to which all events are stored, once `stored` are, too. */
+  private storedUpTo(info: SessionInfo, stored: readonly Packet[] = []): number {
+    for (const packet of this.pending) if (!stored.includes(packet)) return packet.sequence - 1;
+    return info.sequence;
+  }
 }
 
 const IDENTIFIES = 'identifies';

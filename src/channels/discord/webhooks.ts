@@ -5,14 +5,15 @@
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
 import type { Mark, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import { locks } from '../../core/concurrency.js';
 import { cutAt } from '../../core/cut.js';
 import type { InboundMessage } from '../../core/message.js';
 import { discordText } from '../markdown/discord.js';
 import type { ApiCall, Base } from './api.js';
-import { type Directory, type Identity, nameOf } from './directory.js';
+import { type Directory, type Identity, nameOf, parentOf } from './directory.js';
 import { CODE, type DiscordFailure, failureOf, isRefusal, MOST_NOTED, sendResult } from './failure.js';
 import { type Author, authorOf, type Content, isShort, NEUTRAL_NAME, readsAs, roomOf } from './outbound.js';
-import { byAge, type Fields, fieldsOf, idOf, isSnowflake, listOf, textOf } from './payload.js';
+import { byAge, isSnowflake } from './payload.js';
 
 /** Pause before a channel is asked again for what it refused. */
 const BARRED_MS = 300_000;
@@ -22,80 +23,74 @@ const PATIENCE_MS = 10_000;
 export interface OwnWebhook {
   id: string;
   /** Permits sending through the webhook. */
-  token: string;
+  token?: string;
 }
 
 interface ChannelWebhook {
-  webhook?: OwnWebhook;
+  webhook?: OwnWebhook | undefined;
   /** Until then there can be none, unless roles or channels change. */
   barred?: { until: number; lifts: number };
   isTold?: boolean;
 }
 
-export type Webhooks = ReturnType<typeof createWebhooks>;
-
-/** Our incoming webhooks, the oldest first. */
-function ownAmong(
-  listed: Fields<Discord.APIWebhook>[],
-  me: { id: string; applicationId: string },
-): OwnWebhook[] {
-  return listed
-    .filter(({ type, user, application_id: by }) => {
-      const isOwn = fieldsOf<Discord.APIUser>(user).id === me.id || by === me.applicationId;
-      return type === Discord.WebhookType.Incoming && isOwn;
-    })
-    .flatMap((told) => webhookOf(told) ?? [])
-    .sort(byAge);
-}
-
-export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
-  const channels = new LRUCache<string, ChannelWebhook>({ max: MOST_NOTED });
+export class Webhooks {
+  private readonly channels = new LRUCache<string, ChannelWebhook>({ max: MOST_NOTED });
   /** Those that we have used; dead if Discord does not know them any more. */
-  const ours = new LRUCache<string, 'alive' | 'dead'>({ max: MOST_NOTED });
+  private readonly ours = new LRUCache<string, 'alive' | 'dead'>({ max: MOST_NOTED });
   /** Two concurrent requests must not create two. */
-  const making = new Map<string, Promise<OwnWebhook | null>>();
+  private readonly alone = locks();
 
-  const isDead = ({ id }: OwnWebhook): boolean => ours.get(id) === 'dead';
+  constructor(
+    private readonly base: Base,
+    private readonly identity: Identity,
+  ) {}
 
-  function note(channel: string, webhook: OwnWebhook): OwnWebhook {
-    channels.set(channel, { webhook });
-    ours.set(webhook.id, 'alive');
-    return webhook;
+  /** Ours in this channel, the oldest. Rejects when Discord cannot be asked. */
+  async find(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
+    const { webhook } = this.channels.get(channel) ?? {};
+    if (webhook !== undefined && !this.isDead(webhook)) return webhook;
+    const me = await this.identity.ask(signal);
+    const path = `/channels/${channel}/webhooks`;
+    const listed = await this.base.api.get<Discord.APIWebhook[]>(path, signal);
+    const [found] = listed
+      .filter(({ type, token }) => type === Discord.WebhookType.Incoming && token)
+      .filter(({ user, application_id }) => user?.id === me.id || application_id === me.applicationId)
+      .filter((each) => !this.isDead(each))
+      .sort(byAge);
+    return found === undefined ? null : this.note(channel, found);
   }
 
-  async function find(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
-    const { webhook } = channels.get(channel) ?? {};
-    if (webhook !== undefined && !isDead(webhook)) return webhook;
-    const me = await identity.ask(signal);
-    const listed = listOf<Discord.APIWebhook>(await api.get(`/channels/${channel}/webhooks`, signal));
-    const [found] = ownAmong(listed, me).filter((each) => !isDead(each));
-    return found === undefined ? null : note(channel, found);
-  }
-
-  async function make(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
-    try {
-      const there = await find(channel, signal);
-      if (there !== null) return there;
-      const path = `/channels/${channel}/webhooks`;
-      const told = await api.call({ method: 'POST', path, body: { name: NEUTRAL_NAME } }, signal);
-      const made = webhookOf(told);
-      if (made === null) throw new Error('Discord made a webhook and does not say which');
-      return note(channel, made);
-    } catch (error) {
-      const failure = failureOf(error);
-      const { reason, retryAfterMs } = failure;
-      const isLong = retryAfterMs !== null && retryAfterMs > PATIENCE_MS;
-      if (!isRefusal(failure) && !isLong) throw error;
-      bar(channel, reason, isLong ? retryAfterMs : BARRED_MS);
-      return null;
-    }
+  /** The same, created if missing; null if there can be none now. */
+  take(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
+    return this.alone(channel, async () => {
+      const { barred } = this.channels.get(channel) ?? {};
+      const { api, clock } = this.base;
+      if (barred && barred.until > clock.now() && barred.lifts === api.forbidden.lifts()) return null;
+      try {
+        const there = await this.find(channel, signal);
+        if (there !== null) return there;
+        const path = `/channels/${channel}/webhooks`;
+        const body = { name: NEUTRAL_NAME };
+        const made = await api.call<Discord.APIWebhook>({ method: 'POST', path, body }, signal);
+        if (!made.id || !made.token) throw new Error('Discord made a webhook and does not say which');
+        return this.note(channel, made);
+      } catch (error) {
+        const failure = failureOf(error);
+        const { reason, retryAfterMs } = failure;
+        const isLong = retryAfterMs !== null && retryAfterMs > PATIENCE_MS;
+        if (!isRefusal(failure) && !isLong) throw error;
+        this.bar(channel, reason, isLong ? retryAfterMs : BARRED_MS);
+        return null;
+      }
+    });
   }
 
   /** No webhook can be used here, for some minutes. */
-  function bar(channel: string, reason: string, ms = BARRED_MS): void {
-    const until = clock.now() + Math.min(ms, BARRED_MS);
-    const known = channels.get(channel);
-    channels.set(channel, { ...known, barred: { until, lifts: api.forbidden.lifts() }, isTold: true });
+  bar(channel: string, reason: string, ms = BARRED_MS): void {
+    const { api, clock, log } = this.base;
+    const barred = { until: clock.now() + Math.min(ms, BARRED_MS), lifts: api.forbidden.lifts() };
+    const known = this.channels.get(channel);
+    this.channels.set(channel, { ...known, barred, isTold: true });
     const level = known?.isTold === true ? 'debug' : 'warn';
     log[level](
       { channel: 'discord', room: channel, reason },
@@ -103,37 +98,31 @@ export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
     );
   }
 
-  return {
-    /** Ours in this channel, if there is one. Rejects when Discord cannot be asked. */
-    find,
-    bar,
-    /** The same, created if missing; null if there can be none now. */
-    async take(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
-      const { webhook, barred } = channels.get(channel) ?? {};
-      if (barred !== undefined && barred.until > clock.now() && barred.lifts === api.forbidden.lifts())
-        return null;
-      if (webhook !== undefined && !isDead(webhook)) return webhook;
-      const running = making.get(channel) ?? make(channel, signal).finally(() => making.delete(channel));
-      making.set(channel, running);
-      return running;
-    },
-    /** No longer used in this channel; it may have been moved to another one. */
-    forget(channel: string, { id }: OwnWebhook): void {
-      const known = channels.get(channel);
-      if (known?.webhook?.id === id) delete known.webhook;
-    },
-    /** Discord does not know it: further use would look like an attack. */
-    bury: ({ id }: OwnWebhook) => void ours.set(id, 'dead'),
-    isDead,
-    isOurs: (id: string): boolean => ours.has(id),
-  };
-}
+  /** No longer used in this channel; it may have been moved to another one. */
+  forget(channel: string, { id }: OwnWebhook): void {
+    const known = this.channels.get(channel);
+    if (known?.webhook?.id === id) delete known.webhook;
+  }
 
-function webhookOf(told: unknown): OwnWebhook | null {
-  const webhook = fieldsOf<Discord.APIWebhook & { token: string }>(told);
-  const id = idOf(webhook.id);
-  const token = textOf(webhook.token);
-  return id === undefined || token === undefined ? null : { id, token };
+  /** Discord does not know it: further use would look like an attack. */
+  bury({ id }: OwnWebhook): void {
+    this.ours.set(id, 'dead');
+  }
+
+  isDead({ id }: OwnWebhook): boolean {
+    return this.ours.get(id) === 'dead';
+  }
+
+  isOurs(id: string): boolean {
+    return this.ours.has(id);
+  }
+
+  private note(channel: string, { id, token }: Discord.APIWebhook): OwnWebhook {
+    const webhook = { id, token } as OwnWebhook;
+    this.channels.set(channel, { webhook });
+    this.ours.set(id, 'alive');
+    return webhook;
+  }
 }
 
 const DEAD = new Set<number | null>([CODE.unknownWebhook, CODE.tokenExpired]);
@@ -144,9 +133,7 @@ const CLOSED = new Set<number | null>([CODE.missingAccess, CODE.missingPermissio
 export type SaidBy =
   | { kind: 'bot' }
   | { kind: 'webhook'; webhook: OwnWebhook; thread: Record<string, string>; named: boolean }
-  | { kind: 'lost'; reason: string };
-
-const LOST: SaidBy = { kind: 'lost', reason: 'the webhook of the message is gone' };
+  | { kind: 'lost' };
 
 /** A persona's message, if the author's name shows the persona (`plain`) and if not (`named`). */
 interface WebhookMessage {
@@ -170,34 +157,55 @@ export class WebhookSpeaker {
     private readonly directory: Directory,
   ) {}
 
-  /** The channel of the webhook, and the thread in it. A private thread is a chat, without webhooks. */
-  private async seatOf({ address, threadId }: Recipient, signal: AbortSignal) {
-    if (threadId !== null) return { channel: address, thread: { thread_id: threadId } };
-    const known =
-      this.directory.channel(address) ??
-      this.directory.noteChannel(await this.base.api.get(`/channels/${address}`, signal));
-    const parent = known?.parentId ?? null;
-    if (parent === null) return { channel: address, thread: {} };
-    return { channel: parent, thread: { thread_id: address } };
+  /** null if the bot is to send it. Never rejects. */
+  async say(to: Recipient, message: WebhookMessage, signal: AbortSignal): Promise<SendResult | null> {
+    try {
+      const { channel, thread } = await this.seatOf(to, signal);
+      for (let tries = 0; tries < 2; tries += 1) {
+        const webhook = await this.webhooks.take(channel, signal);
+        if (webhook === null) return null;
+        const result = await this.sendThrough(webhook, channel, thread, message, signal);
+        if (result !== 'gone') return result;
+        this.webhooks.forget(channel, webhook);
+        if (tries > 0 && this.webhooks.isDead(webhook)) {
+          this.webhooks.bar(channel, 'Discord does not know a webhook that was just made');
+        }
+      }
+      return null;
+    } catch (error) {
+      return sendResult(failureOf(error));
+    }
   }
 
-  private async speak(
-    to: Recipient,
-    speech: WebhookMessage,
-    signal: AbortSignal,
-  ): Promise<SendResult | null> {
-    const { channel, thread } = await this.seatOf(to, signal);
-    for (let tries = 0; tries < 2; tries += 1) {
-      const webhook = await this.webhooks.take(channel, signal);
-      if (webhook === null) return null;
-      const result = await this.sendThrough(webhook, channel, thread, speech, signal);
-      if (result !== 'gone') return result;
-      this.webhooks.forget(channel, webhook);
-      if (tries > 0 && this.webhooks.isDead(webhook)) {
-        this.webhooks.bar(channel, 'Discord does not know a webhook that was just made');
-      }
-    }
-    return null;
+  noteBot(messageId: string): void {
+    this.said.set(messageId, { kind: 'bot' });
+  }
+
+  /** The sender of a message of ours. Rejects when Discord cannot be asked, or does not know the message. */
+  async saidBy(to: Recipient, messageId: string, options: SendOptions): Promise<SaidBy> {
+    const noted = this.said.get(messageId);
+    if (noted?.kind === 'webhook' && this.webhooks.isDead(noted.webhook)) return { kind: 'lost' };
+    if (noted !== undefined) return noted;
+    const author = authorOf(to, options);
+    if (author === null) return { kind: 'bot' };
+    const by = await this.ask(to, messageId, author.username, options.signal);
+    this.said.set(messageId, by);
+    return by;
+  }
+
+  /** Handles the failure of a call through a webhook. */
+  noteFailure(webhook: OwnWebhook, { code }: DiscordFailure): void {
+    if (DEAD.has(code)) this.webhooks.bury(webhook);
+  }
+
+  /** The channel of the webhook, and the thread in it. */
+  private async seatOf({ address, threadId }: Recipient, signal: AbortSignal) {
+    if (threadId !== null) return { channel: address, thread: { thread_id: threadId } };
+    const known = await this.directory.ask(this.base.api, address, signal);
+    const parent = known && parentOf(known);
+    return parent === null
+      ? { channel: address, thread: {} }
+      : { channel: parent, thread: { thread_id: address } };
   }
 
   private async sendThrough(
@@ -207,25 +215,23 @@ export class WebhookSpeaker {
     { author, plain, named, files, room }: WebhookMessage,
     signal: AbortSignal,
   ): Promise<SendResult | 'gone' | null> {
+    const { api, log } = this.base;
+    const { username, avatar_url: picture = '' } = author;
     for (;;) {
-      const isNamed = this.refused.has(author.username);
-      const { avatar_url } = author;
-      const isPictured = avatar_url !== undefined && !this.refused.has(avatar_url);
+      const isNamed = this.refused.has(username);
+      const isPictured = picture !== '' && !this.refused.has(picture);
       const body = {
         ...(isNamed ? named : plain),
-        username: isNamed ? NEUTRAL_NAME : author.username,
-        ...(isPictured ? { avatar_url } : {}),
+        username: isNamed ? NEUTRAL_NAME : username,
+        avatar_url: isPictured ? picture : undefined,
       };
       try {
         const path = `/webhooks/${webhook.id}/${webhook.token}`;
         const query = { wait: 'true', ...thread };
         const call: ApiCall = { method: 'POST', path, query, body, files, anonymous: true };
-        const answer = fieldsOf<Discord.APIMessage>(await this.base.api.call(call, signal));
-        const id = idOf(answer.id);
-        if (id === undefined) {
-          return { kind: 'unreachable', reason: 'Discord answers without a message', taken: 'no' };
-        }
-        if ((idOf(answer.channel_id) ?? room) !== room) {
+        const { id, channel_id = room } = await api.call<Discord.APIMessage>(call, signal);
+        if (!id) return { kind: 'unreachable', reason: 'Discord answers without a message', taken: 'no' };
+        if (channel_id !== room) {
           await this.takeBack(webhook, id);
           return 'gone';
         }
@@ -238,31 +244,20 @@ export class WebhookSpeaker {
         // Also if the thread is no longer in the webhook's channel.
         if (this.webhooks.isDead(webhook) || failure.code === CODE.unknownChannel) return 'gone';
         if (concerns(failure, 'username') && !isNamed) {
-          this.refused.set(author.username, true);
-          this.base.log.info(
-            { ...told, name: author.username },
-            'Discord this.refused the name of a persona',
-          );
+          this.refused.set(username, true);
+          log.info({ ...told, name: username }, 'Discord refused the name of a persona');
         } else if (concerns(failure, 'avatar_url') && isPictured) {
-          this.refused.set(avatar_url, true);
-          this.base.log.info(
-            { ...told, avatar: avatar_url },
-            'Discord this.refused the picture of a persona',
-          );
+          this.refused.set(picture, true);
+          log.info({ ...told, avatar: picture }, 'Discord refused the picture of a persona');
         } else if (!isRefusal(failure) || failure.status === 413) {
           return sendResult(failure);
         } else {
           if (CLOSED.has(failure.code)) this.webhooks.bar(channel, failure.reason);
-          else this.base.log.debug(told, 'webhook this.refused a message; the bot sends it');
+          else log.debug(told, 'webhook refused a message; the bot sends it');
           return null;
         }
       }
     }
-  }
-
-  /** Handles the failure of a call through a webhook. */
-  noteFailure(webhook: OwnWebhook, { code }: DiscordFailure): void {
-    if (DEAD.has(code)) this.webhooks.bury(webhook);
   }
 
   /** Somebody moved the webhook to another channel: deletes the misdirected message. */
@@ -281,34 +276,13 @@ export class WebhookSpeaker {
 
   private async ask(to: Recipient, id: string, username: string, signal: AbortSignal): Promise<SaidBy> {
     const me = await this.identity.ask(signal);
-    const told = fieldsOf<Discord.APIMessage>(
-      await this.base.api.get(`/channels/${roomOf(to)}/messages/${id}`, signal),
-    );
-    const author = fieldsOf<Discord.APIUser>(told.author);
-    if (idOf(told.webhook_id) === undefined || author.id === me.id) return { kind: 'bot' };
+    const path = `/channels/${roomOf(to)}/messages/${id}`;
+    const { author, webhook_id } = await this.base.api.get<Discord.APIMessage>(path, signal);
+    if (!webhook_id || author.id === me.id) return { kind: 'bot' };
     const { channel, thread } = await this.seatOf(to, signal);
     const webhook = await this.webhooks.find(channel, signal);
-    if (webhook?.id !== told.webhook_id || webhook === null) return LOST;
-    return { kind: 'webhook', webhook, thread, named: !readsAs(textOf(author.username) ?? '', username) };
-  }
-
-  /** null if the bot is to send it. Never rejects. */
-  async say(to: Recipient, speech: WebhookMessage, signal: AbortSignal): Promise<SendResult | null> {
-    return this.speak(to, speech, signal).catch((error) => sendResult(failureOf(error)));
-  }
-  noteBot(messageId: string): void {
-    this.said.set(messageId, { kind: 'bot' });
-  }
-  /** The sender of a message of ours. Rejects when Discord cannot be asked, or does not know the message. */
-  async saidBy(to: Recipient, messageId: string, options: SendOptions): Promise<SaidBy> {
-    const noted = this.said.get(messageId);
-    if (noted?.kind === 'webhook' && this.webhooks.isDead(noted.webhook)) return LOST;
-    if (noted !== undefined) return noted;
-    const author = authorOf(to, options);
-    if (author === null) return { kind: 'bot' };
-    const by = await this.ask(to, messageId, author.username, options.signal);
-    this.said.set(messageId, by);
-    return by;
+    if (webhook?.id !== webhook_id) return { kind: 'lost' };
+    return { kind: 'webhook', webhook, thread, named: !readsAs(author.username, username) };
   }
 }
 
@@ -333,20 +307,15 @@ export interface Quote {
   users: string[];
 }
 
-export type Quotes = ReturnType<typeof createQuotes>;
-
 /** A webhook cannot reply: its message begins with a quote of the answered one instead, with a link to it. */
 export function createQuotes({ api, log }: Base, directory: Directory) {
   const said = new LRUCache<string, Answerable>({ max: MOST_NOTED });
 
-  async function ask(room: string, id: string, signal: AbortSignal): Promise<Answerable | null> {
-    const told = fieldsOf<Discord.APIMessage>(await api.get(`/channels/${room}/messages/${id}`, signal));
-    const author = fieldsOf<Discord.APIUser>(told.author);
-    const authorId = idOf(author.id);
-    if (authorId === undefined) return null;
-    const isProgram = author.bot === true || idOf(told.webhook_id) !== undefined;
-    const beginning = beginningOf(textOf(told.content) ?? '');
-    return { by: isProgram ? null : authorId, name: nameOf(author), beginning };
+  async function ask(room: string, id: string, signal: AbortSignal): Promise<Answerable> {
+    const path = `/channels/${room}/messages/${id}`;
+    const { author, webhook_id, content } = await api.get<Discord.APIMessage>(path, signal);
+    const isProgram = author.bot === true || webhook_id !== undefined;
+    return { by: isProgram ? null : author.id, name: nameOf(author), beginning: beginningOf(content) };
   }
 
   /** null if Discord does not tell. */
@@ -372,13 +341,9 @@ export function createQuotes({ api, log }: Base, directory: Directory) {
       const found = said.get(id) ?? (await orNull('the answered message', () => ask(room, id, signal)));
       if (found === null) return null;
       said.set(id, found);
-      const channel =
-        directory.channel(room) ??
-        (await orNull('the server', async () =>
-          directory.noteChannel(await api.get(`/channels/${room}`, signal)),
-        ));
-      const guildId = channel?.guildId ?? null;
-      return quoteOf(found, guildId === null ? null : `${PLACE}/${guildId}/${room}/${id}`);
+      const channel = await orNull('the server', () => directory.ask(api, room, signal));
+      const guildId = channel?.guild_id;
+      return quoteOf(found, !guildId ? null : `${PLACE}/${guildId}/${room}/${id}`);
     },
   };
 }

@@ -1,0 +1,41 @@
+/** The parts of Discord's channel; `listen.ts` and `send.ts` use them. */
+import type { ChannelHost } from '../../core/channel.js';
+import { createState } from '../kit/supervise.js';
+import { createApi } from './api.js';
+import { createIdentity, Directory } from './directory.js';
+import { createUploads } from './files.js';
+import { Answers, Presses } from './interactions.js';
+import type { DiscordOptions } from './options.js';
+import { createResends } from './resend.js';
+import { GatewaySession } from './session.js';
+import { createQuotes, WebhookSpeaker, Webhooks } from './webhooks.js';
+
+export type DiscordParts = ReturnType<typeof createParts>;
+
+export function createParts(host: ChannelHost<DiscordOptions>) {
+  const { options, clock, log } = host;
+  const api = createApi(options, host);
+  const base = { api, clock, log };
+  const identity = createIdentity(base);
+  const directory = new Directory();
+  const webhooks = new Webhooks(base, identity);
+  const resends = createResends(base, identity, webhooks);
+  return {
+    ...base,
+    host,
+    options,
+    identity,
+    directory,
+    webhooks,
+    resends,
+    session: new GatewaySession(host, identity),
+    speaker: new WebhookSpeaker(base, identity, webhooks, directory),
+    answers: new Answers(base, resends),
+    presses: new Presses(base),
+    quotes: createQuotes(base, directory),
+    uploads: createUploads(directory),
+    /** State of the connection, and of storing. */
+    connecting: createState(clock),
+    storing: createState(clock),
+  };
+}
