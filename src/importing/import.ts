@@ -19,6 +19,7 @@ import {
   type ImportNames,
   type ImportSource,
   type ImportStep,
+  passOver,
   passOverRest,
 } from './source.js';
 
@@ -46,10 +47,10 @@ export async function importFrom(order: ImportOrder): Promise<Imported> {
   const skills = await planOfSkills(source);
   const souls = groups.found.length > 0 ? [await planOfSouls(source, order.names)] : [];
   const plans = [groups, workspace, skills, ...souls];
-  const target = order.isDryRun === true ? createPlanned() : DISK;
+  const planned: Planned = order.isDryRun === true ? new Map() : null;
   const done: Imported['done'] = [];
   for (const step of plans.flatMap(({ steps }) => steps)) {
-    const outcome = await take(source, order, target, step);
+    const outcome = await take(source, order, planned, step);
     if (outcome !== null) done.push(outcome);
   }
   const taken = new Set(done.flatMap(({ from }) => from));
@@ -65,7 +66,7 @@ export async function importFrom(order: ImportOrder): Promise<Imported> {
 async function take(
   source: ImportSource,
   order: ImportOrder,
-  target: ImportTarget,
+  planned: Planned,
   step: ImportStep,
 ): Promise<Imported['done'][number] | null> {
   const names = await pathOnDisk(order[step.place], step.to.map(composed));
@@ -73,7 +74,7 @@ async function take(
   const before = Buffer.from(step.text ?? '');
   if (step.from === null) {
     if ((await lstat(path).catch(() => null)) !== null) return null;
-    const outcome = await put(target, path, { bytes: before, isExecutable: false }, false);
+    const outcome = await put(planned, path, { bytes: before, isExecutable: false }, false);
     // In a dry run an earlier step may have created the same file.
     return outcome.kind === 'new' || outcome.kind === 'impossible' ? { ...outcome, from: [] } : null;
   }
@@ -81,12 +82,10 @@ async function take(
   if (content === null) return null;
   const isOfText = step.isTextAlone === true || step.isBodyAlone === true;
   if (isOfText && !isText(content.bytes)) {
-    source.passedOver.push({ path: step.from.join('/'), why: 'it is no text' });
-    return null;
+    return passOver(source, step.from, 'it is no text');
   }
   if ((await realpath(path).catch(() => null)) === join(source.root, ...step.from)) {
-    source.passedOver.push({ path: step.from.join('/'), why: 'it is the very file in its place' });
-    return null;
+    return passOver(source, step.from, 'it is the very file in its place');
   }
   const from = [step.from.join('/')];
   const pieces = [before, step.isBodyAlone === true ? bodyOf(content.bytes) : content.bytes];
@@ -101,7 +100,7 @@ async function take(
     return { kind: 'impossible', path, why: 'a folder on the way is a link that leads out', from };
   }
   const whole = { ...content, bytes: Buffer.concat(pieces) };
-  const outcome = await put(target, path, whole, step.isAlwaysBeside === true);
+  const outcome = await put(planned, path, whole, step.isAlwaysBeside === true);
   if (step.hint === undefined) return { ...outcome, from };
   const isItself = outcome.kind !== 'beside' && outcome.path === path;
   return { ...outcome, from, hint: isItself ? step.hint : BESIDE };
@@ -134,14 +133,11 @@ type Put =
   | { kind: 'new' | 'beside' | 'same'; path: string }
   | { kind: 'impossible'; path: string; why: string };
 
-/** The disk; or in a dry run, a model of it that remembers what would be written. */
-interface ImportTarget {
-  holds(path: string, bytes: Buffer): Promise<boolean>;
-  putIfFree(path: string, content: FileContent): Promise<boolean>;
-}
+/** In a dry run: hashes of what would be written, by path; null: the disk. */
+type Planned = Map<string, string> | null;
 
 async function put(
-  target: ImportTarget,
+  planned: Planned,
   path: string,
   content: FileContent,
   isAlwaysBeside: boolean,
@@ -149,29 +145,14 @@ async function put(
   try {
     for (let number = isAlwaysBeside ? 1 : 0; ; number++) {
       const at = besideAs(path, number);
-      if (await target.holds(at, content.bytes)) return { kind: 'same', path: at };
-      if (await target.putIfFree(at, content)) return { kind: number === 0 ? 'new' : 'beside', path: at };
+      if (await holds(planned, at, content.bytes)) return { kind: 'same', path: at };
+      if (await putIfFree(planned, at, content)) return { kind: number === 0 ? 'new' : 'beside', path: at };
       // Another import may have written the same content first.
-      if (await target.holds(at, content.bytes)) return { kind: 'same', path: at };
+      if (await holds(planned, at, content.bytes)) return { kind: 'same', path: at };
     }
   } catch (error) {
     return { kind: 'impossible', path, why: error instanceof Error ? error.message : String(error) };
   }
-}
-
-const DISK: ImportTarget = { holds, putIfFree };
-
-function createPlanned(): ImportTarget {
-  const planned = new Map<string, string>();
-  return {
-    holds: async (path, bytes) => planned.get(path) === hashOf(bytes) || holds(path, bytes),
-    async putIfFree(path, { bytes }) {
-      await refuseUnlessFolder(dirname(path));
-      if (planned.has(path) || (await isTaken(path))) return false;
-      planned.set(path, hashOf(bytes));
-      return true;
-    },
-  };
 }
 
 function hashOf(bytes: Buffer): string {
@@ -196,41 +177,42 @@ function besideAs(path: string, number: number): string {
   return join(dirname(path), `${stem}.imported${number === 1 ? '' : `-${number}`}${end}`);
 }
 
-async function isTaken(path: string): Promise<boolean> {
-  return (await lstat(path).catch(() => null)) !== null;
-}
-
-async function holds(path: string, bytes: Buffer): Promise<boolean> {
+async function holds(planned: Planned, path: string, bytes: Buffer): Promise<boolean> {
+  if (planned?.get(path) === hashOf(bytes)) return true;
   const found = await lstat(path).catch(() => null);
   if (found === null || !found.isFile() || found.size !== bytes.length) return false;
   return (await readFile(path)).equals(bytes);
 }
 
 /** False if the path exists. */
-async function putIfFree(path: string, { bytes, isExecutable }: FileContent): Promise<boolean> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  if (await isTaken(path)) return false;
+async function putIfFree(
+  planned: Planned,
+  path: string,
+  { bytes, isExecutable }: FileContent,
+): Promise<boolean> {
+  if (planned === null) await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  else await refuseUnlessFolder(dirname(path));
+  if (planned?.has(path) || (await lstat(path).catch(() => null)) !== null) return false;
+  if (planned !== null) {
+    planned.set(path, hashOf(bytes));
+    return true;
+  }
   const { path: temporary, file } = await openTemporary(path);
   try {
     await file.writeFile(bytes);
     if (isExecutable) await file.chmod(0o700);
     await file.sync();
-    return await takeName(temporary, path);
-  } finally {
-    await file.close();
-    await rm(temporary, { force: true });
-  }
-}
-
-/** Hard-links the file if the name is free. On disks without links, renames it: the caller has checked. */
-async function takeName(temporary: string, path: string): Promise<boolean> {
-  try {
-    await link(temporary, path);
+    await link(temporary, path).catch((error: unknown) => {
+      // Some disks have no links.
+      if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes(codeOf(error))) throw error;
+      return rename(temporary, path);
+    });
     return true;
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
-    if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes(codeOf(error))) throw error;
-    await rename(temporary, path);
-    return true;
+    throw error;
+  } finally {
+    await file.close();
+    await rm(temporary, { force: true });
   }
 }

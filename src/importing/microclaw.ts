@@ -10,6 +10,7 @@ import {
   type ImportPlan,
   type ImportSource,
   type ImportStep,
+  passOver,
 } from './source.js';
 
 const NOT_PERSONAS = new Set(['memory', 'conversations', 'archive', 'browser-profile', 'context']);
@@ -38,15 +39,16 @@ function stepsOf(source: ImportSource, base: string[], files: string[][], names:
   const inGroups = files.map((from): MicroclawFile => ({ from, below: from.slice(base.length) }));
   const steps: ImportStep[] = [];
   const chats = new Map<string, MicroclawFile[]>();
-  for (const found of inGroups) {
-    const { from, below } = found;
+  const add = (chatId: string, from: string[], below: string[]) =>
+    chats.set(chatId, [...(chats.get(chatId) ?? []), { from, below }]);
+  for (const { from, below } of inGroups) {
     const [first = '', second = ''] = below;
     if (below.length === 1 && first === 'AGENTS.md') {
       steps.push({ from, place: 'groups', to: ['AGENTS.md'], isAlwaysBeside: true });
     } else if (below.length === 1) passOver(source, from);
     else if (below.length > 2 && NUMBER.test(second) && !names.isChatId(first) && !NUMBER.test(first)) {
       if (!names.channels.includes(first)) passOver(source, from, `there is no channel ${first} here`);
-      else addTo(chats, `${first}_${second}`, { from, below: below.slice(2) });
+      else add(`${first}_${second}`, from, below.slice(2));
     } else if (below.length === 2 && names.channels.includes(first)) {
       passOver(
         source,
@@ -55,16 +57,12 @@ function stepsOf(source: ImportSource, base: string[], files: string[][], names:
       );
     } else {
       const chatId = NUMBER.test(first) ? `telegram_${first}` : first;
-      if (names.isChatId(chatId)) addTo(chats, chatId, { from, below: below.slice(1) });
+      if (names.isChatId(chatId)) add(chatId, from, below.slice(1));
       else passOver(source, from, `${first} is no id of a chat`);
     }
   }
   for (const [chatId, ofChat] of chats) steps.push(...stepsOfChat(source, chatId, ofChat, names));
   return steps;
-}
-
-function addTo(chats: Map<string, MicroclawFile[]>, chatId: string, found: MicroclawFile): void {
-  chats.set(chatId, [...(chats.get(chatId) ?? []), found]);
 }
 
 function stepsOfChat(
@@ -157,12 +155,4 @@ function head(chatId: string, persona: string): string {
   const fields = { chat: chatId, persona, reason: 'imported from MicroClaw' };
   const lines = Object.entries(fields).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
   return `---\n${lines.join('\n')}\nflushed: true\n---\n\n`;
-}
-
-function passOver(
-  source: ImportSource,
-  from: readonly string[],
-  why = 'nothing here has a place for it',
-): void {
-  source.passedOver.push({ path: from.join('/'), why });
 }

@@ -11,6 +11,7 @@ import {
   type ImportSource,
   type ImportStep,
   isThere,
+  passOver,
 } from './source.js';
 
 /** The files that make up a prompt, by their usual names. */
@@ -51,13 +52,8 @@ export async function planOfWorkspace(
   return plan;
 }
 
-async function hasAny(
-  source: ImportSource,
-  base: readonly string[],
-  names: readonly string[],
-): Promise<boolean> {
-  const has = await Promise.all(names.map((name) => isThere(source, [...base, name])));
-  return has.includes(true);
+async function hasAny(source: ImportSource, base: readonly string[], names: string[]): Promise<boolean> {
+  return (await Promise.all(names.map((name) => isThere(source, [...base, name])))).includes(true);
 }
 
 /** Whether the folder itself is a workspace, rather than OpenClaw's own folder or source code. */
@@ -68,10 +64,7 @@ async function isWorkspaceAlone(source: ImportSource): Promise<boolean> {
 
 /** Further text files (notes, plans, scripts), under their own names. */
 async function stepsOfOthers(source: ImportSource, base: readonly string[]): Promise<ImportStep[]> {
-  const files = await filesBelow(source, base, {
-    isHiddenTaken: false,
-    leaves: (path) => FILES.includes(path) || APART.includes(path),
-  });
+  const files = await filesBelow(source, base, false, (path) => [...FILES, ...APART].includes(path));
   return files.map((from) => ({ from, place: 'workspace', to: from.slice(base.length), isTextAlone: true }));
 }
 
@@ -91,7 +84,7 @@ async function stepsOfSkills(source: ImportSource, base: readonly string[]): Pro
   for (const from of await filesBelow(source, base)) {
     const to = from.slice(base.length);
     if (to.length > 1) steps.push({ from, place: 'skills', to });
-    else source.passedOver.push({ path: from.join('/'), why: 'it belongs to no skill: each has a folder' });
+    else passOver(source, from, 'it belongs to no skill: each has a folder');
   }
   return steps;
 }
@@ -128,7 +121,7 @@ export async function planOfSouls(source: ImportSource, names: ImportNames): Pro
     const name = file.replace(/\.md$/, '');
     const id = names.idOf(name);
     if (deeper.length > 0 || name === file || !names.isPersonaId(id)) {
-      source.passedOver.push({ path: from.join('/'), why: 'it is no file with the text of a persona' });
+      passOver(source, from, 'it is no file with the text of a persona');
     } else plan.steps.push(step(from, id, name, []));
   }
   if (plan.steps.length > 0) plan.found.push('souls of MicroClaw (souls/)');

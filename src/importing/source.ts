@@ -48,28 +48,30 @@ export interface ImportSource {
   passedOver: { path: string; why: string }[];
 }
 
+export function passOver(source: ImportSource, at: string | readonly string[], why = NO_PLACE): null {
+  source.passedOver.push({ path: typeof at === 'string' ? at : at.join('/'), why });
+  return null;
+}
+
+const NO_PLACE = 'nothing here has a place for it';
+
 /** Far more than files of memory, notes and skills have. */
 const MOST_BYTES = 20_000_000;
 const MOST_FILES = 50_000;
 /** Folders that other programs maintain themselves. */
 export const NOT_ENTERED: ReadonlySet<string> = new Set(['.git', 'node_modules', '__pycache__', '.venv']);
 
-interface FileSelection {
-  isHiddenTaken: boolean;
-  /** Whether another plan covers this path below the folder. */
-  leaves(path: string): boolean;
-}
-
-const ALL: FileSelection = { isHiddenTaken: true, leaves: () => false };
-
-/** All files below a folder of the source, as names from its root, sorted. Empty if it does not exist. */
+/**
+ * All files below a folder of the source, as names from its root, sorted; empty if it does not exist. `leaves`: another
+ * plan covers this path below the folder.
+ */
 export async function filesBelow(
   source: ImportSource,
   names: readonly string[],
-  { isHiddenTaken, leaves }: FileSelection = ALL,
+  isHiddenTaken = true,
+  leaves: (path: string) => boolean = () => false,
 ): Promise<string[][]> {
   const found: string[][] = [];
-  const note = (path: string, why: string) => source.passedOver.push({ path, why });
   const isHidden = (name: string) => !isHiddenTaken && name.startsWith('.') && !NOT_ENTERED.has(name);
   const walk = within(source.root, names, async (folder) => {
     const enter = ({ name, path }: FolderEntry) => !NOT_ENTERED.has(name) && !isHidden(name) && !leaves(path);
@@ -77,21 +79,21 @@ export async function filesBelow(
       if (leaves(path)) continue;
       const full = [...names, ...path.split('/')];
       if (isHidden(name)) {
-        note(full.join('/'), 'it is hidden');
+        passOver(source, full, 'it is hidden');
         continue;
       }
       if (found.length >= MOST_FILES) {
-        note(full.join('/'), `and all after it: there are more than ${MOST_FILES} files`);
+        passOver(source, full, `and all after it: there are more than ${MOST_FILES} files`);
         return;
       }
       if (kind === 'file') found.push(full);
-      else if (kind === 'other') note(full.join('/'), 'it is a link, or no file');
-      else if (isClosed) note(full.join('/'), `it cannot be read, or lies deeper than ${DEEPEST} folders`);
-      else if (NOT_ENTERED.has(name)) note(full.join('/'), 'folders of that name are not brought in');
+      else if (kind === 'other') passOver(source, full, 'it is a link, or no file');
+      else if (isClosed) passOver(source, full, `it cannot be read, or lies deeper than ${DEEPEST} folders`);
+      else if (NOT_ENTERED.has(name)) passOver(source, full, 'folders of that name are not brought in');
     }
   });
   await walk.catch((error: unknown) => {
-    if (codeOf(error) !== 'ENOENT') note(names.join('/'), reasonOf(error));
+    if (codeOf(error) !== 'ENOENT') passOver(source, names, reasonOf(error));
   });
   return found.sort((one, other) => (one.join('/') < other.join('/') ? -1 : 1));
 }
@@ -113,10 +115,7 @@ export interface FileContent {
 /** null if it was skipped. */
 export async function contentOf(source: ImportSource, names: readonly string[]): Promise<FileContent | null> {
   const name = names.at(-1) ?? '';
-  const note = (why: string) => {
-    source.passedOver.push({ path: names.join('/'), why });
-    return null;
-  };
+  const note = (why: string) => passOver(source, names, why);
   const reading = within(source.root, names.slice(0, -1), async (folder) => {
     const handle = await openFile(folder, name);
     if (handle === null) return note('it is no file');
@@ -135,19 +134,17 @@ export async function contentOf(source: ImportSource, names: readonly string[]):
   return reading.catch((error: unknown) => note(reasonOf(error)));
 }
 
+const FAILURES: Record<string, string> = {
+  ELOOP: 'it is a link, or no folder',
+  ENOTDIR: 'it is a link, or no folder',
+  EACCES: 'its rights forbid to read it',
+  EPERM: 'its rights forbid to read it',
+  ENOENT: 'it went away meanwhile',
+};
+
 function reasonOf(error: unknown): string {
-  switch (codeOf(error)) {
-    case 'ELOOP':
-    case 'ENOTDIR':
-      return 'it is a link, or no folder';
-    case 'EACCES':
-    case 'EPERM':
-      return 'its rights forbid to read it';
-    case 'ENOENT':
-      return 'it went away meanwhile';
-    default:
-      return `it cannot be read (${codeOf(error) || 'unknown'})`;
-  }
+  const code = codeOf(error);
+  return FAILURES[code] ?? `it cannot be read (${code || 'unknown'})`;
 }
 
 const MOST_ENTRIES = 100_000;
@@ -166,17 +163,17 @@ export async function passOverRest(source: ImportSource, taken: ReadonlySet<stri
     for await (const { kind, name, path, isClosed } of entriesBelow(root, enter)) {
       filled.add(folderOf(path));
       if (++looked > MOST_ENTRIES) {
-        source.passedOver.push({ path, why: `and all after it: there are more than ${MOST_ENTRIES} files` });
+        passOver(source, path, `and all after it: there are more than ${MOST_ENTRIES} files`);
         return;
       }
       if (told.has(path) || taken.has(path)) continue;
       if (kind !== 'folder') rest.push(path);
-      else if (NOT_ENTERED.has(name)) note(source, path, 'folders of that name are not brought in');
-      else if (isClosed) note(source, path, 'it cannot be read, or lies too deep');
+      else if (NOT_ENTERED.has(name)) passOver(source, path, 'folders of that name are not brought in');
+      else if (isClosed) passOver(source, path, 'it cannot be read, or lies too deep');
       else folders.add(path);
     }
   });
-  for (const path of folders) if (!filled.has(path)) note(source, path, 'it is empty');
+  for (const path of folders) if (!filled.has(path)) passOver(source, path, 'it is empty');
   const touched = new Set([...taken, ...told].flatMap(foldersAround));
   const inFolders = new Map<string, string[]>();
   for (const path of rest.sort()) {
@@ -185,13 +182,9 @@ export async function passOverRest(source: ImportSource, taken: ReadonlySet<stri
   }
   for (const [folder, files] of inFolders) {
     const isOne = folder !== '' && files.length > MOST_IN_FOLDER;
-    if (isOne) note(source, folder, `${files.length} files: ${reasonFor(folder)}`);
-    else for (const path of files) note(source, path, reasonFor(path));
+    if (isOne) passOver(source, folder, `${files.length} files: ${reasonFor(folder)}`);
+    else for (const path of files) passOver(source, path, reasonFor(path));
   }
-}
-
-function note(source: ImportSource, path: string, why: string): void {
-  source.passedOver.push({ path, why });
 }
 
 function folderOf(path: string): string {
@@ -225,5 +218,5 @@ const REASONS: readonly [RegExp, string][] = [
 ];
 
 function reasonFor(path: string): string {
-  return REASONS.find(([pattern]) => pattern.test(path))?.[1] ?? 'nothing here has a place for it';
+  return REASONS.find(([pattern]) => pattern.test(path))?.[1] ?? NO_PLACE;
 }
