@@ -30,83 +30,37 @@ export interface Format {
   end(): string;
 }
 
-export interface ExportedMessage {
-  /** The store's id; increases. */
-  id: number;
-  /** ISO 8601, UTC. */
-  at: string;
-  author: { kind: 'person' | 'persona'; id: string; name: string; bot?: true };
-  /** Current text; empty for a message with only files. */
-  text: string;
-  /** Edited after it had been taken up. */
-  edited?: true;
-  /** A reaction: `text` contains the emoji. */
-  reaction?: true;
-  /** `told`: vouched for only by the sender of the reply. */
-  reply_to?: { author: string; text: string; told?: true };
-  /** Author of a forward; empty if unknown. */
-  forwarded_from?: string;
-  files?: ExportedFile[];
-}
+export type ExportedMessage = ReturnType<typeof exportedMessage>;
+type ExportedFile = ReturnType<typeof fileOf>;
 
-export interface ExportedFile {
-  kind: StoredAttachment['kind'];
-  name: string | null;
-  mime_type: string | null;
-  bytes: number | null;
-  spoken?: string;
-}
-
-export function exportedMessage(
-  message: StoredMessage,
-  nameOf: (personaId: PersonaId) => string,
-): ExportedMessage {
-  const {
-    id,
-    sentAt,
-    author,
-    text,
-    words,
-    edited,
-    reaction,
-    replyTo,
-    forwardedFrom,
-    attachments = [],
-  } = message;
-  const files = attachments.filter(({ ofReply }) => !ofReply).map(fileOf);
+/** Fields: docs/replay.md. */
+export function exportedMessage(message: StoredMessage, nameOf: (personaId: PersonaId) => string) {
+  const { id, sentAt, author, text, words, edited, reaction, replyTo, forwardedFrom } = message;
+  const files = (message.attachments ?? []).filter(({ ofReply }) => !ofReply).map(fileOf);
   return {
     id,
     at: new Date(sentAt).toISOString(),
     author: authorOf(author, nameOf),
     // With files, `text` also describes them.
     text: words ?? text,
-    ...(edited && { edited: true }),
-    ...(reaction && { reaction: true }),
-    ...(replyTo && {
-      reply_to: {
-        author: replyTo.senderName,
-        text: replyTo.text,
-        ...(replyTo.told && { told: true as const }),
-      },
-    }),
-    ...(forwardedFrom !== undefined && { forwarded_from: forwardedFrom }),
-    ...(files.length > 0 && { files }),
+    edited: edited || undefined,
+    reaction: reaction || undefined,
+    reply_to: replyTo ? { author: replyTo.senderName, text: replyTo.text, told: replyTo.told } : undefined,
+    /** Empty if unknown. */
+    forwarded_from: forwardedFrom,
+    files: files.length > 0 ? files : undefined,
   };
 }
 
-function authorOf(
-  author: StoredMessage['author'],
-  nameOf: (personaId: PersonaId) => string,
-): ExportedMessage['author'] {
+function authorOf(author: StoredMessage['author'], nameOf: (personaId: PersonaId) => string) {
   if (author.kind === 'persona') return { kind: 'persona', id: author.id, name: nameOf(author.id) };
   if (author.kind === 'gateway') return { kind: 'person', id: '', name: author.about };
-  const { id, name, bot } = author;
-  return { kind: 'person', id, name, ...(bot && { bot }) };
+  return { kind: 'person', id: author.id, name: author.name, bot: author.bot };
 }
 
-function fileOf({ kind, name, mimeType, bytes, outcome }: StoredAttachment): ExportedFile {
+function fileOf({ kind, name, mimeType, bytes, outcome }: StoredAttachment) {
   const spoken = kind === 'voice' && outcome?.kind === 'kept' ? outcome.read : undefined;
-  return { kind, name, mime_type: mimeType, bytes, ...(spoken !== undefined && { spoken }) };
+  return { kind, name, mime_type: mimeType, bytes, spoken };
 }
 
 export function jsonFormat(): Format {
