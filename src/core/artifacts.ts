@@ -49,15 +49,6 @@ export interface Artifacts {
   folderOf(taskId: string): string;
 }
 
-/** Of an answer's fenced block (contract, part 9). Without content and ref: an existing artifact. */
-export interface ArtifactDelta {
-  id: string;
-  title?: string;
-  type?: string;
-  content?: string;
-  ref?: string;
-}
-
 /** Valid as a file name on every file system. */
 export const ARTIFACT_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}$/;
 
@@ -69,8 +60,11 @@ export function isMimeType(type: string): boolean {
   return type.length <= 200 && /^[a-z0-9][\w.+-]*\/[a-z0-9][\w.+-]*[ \t]*(?:;[ -~]*)?$/i.test(type);
 }
 
-// Artifacts in an answer: fenced blocks with `{"artifact_deltas": […]}`. Those with a valid item are removed from the
+// Artifacts in an answer (contract, part 9): fenced blocks with `{"artifact_deltas": […]}`. Those with a valid item are removed from the
 // text. Linear.
+
+/** Without content and ref: an existing artifact. */
+export type ArtifactDelta = z.infer<typeof delta>;
 
 interface WithDeltas {
   text: string;
@@ -81,11 +75,14 @@ interface WithDeltas {
 }
 
 /** Models write null for absent fields. */
-const text = z.string().nullish();
+const text = z
+  .string()
+  .nullish()
+  .transform((value) => value ?? undefined);
 const delta = z.object({
   id: z.string().refine(isArtifactId, 'is no name of an artifact'),
   title: text,
-  type: text.refine((type) => type === undefined || type === null || isMimeType(type), 'is no MIME type'),
+  type: text.refine((type) => type === undefined || isMimeType(type), 'is no MIME type'),
   content: text,
   ref: text,
 });
@@ -182,19 +179,9 @@ function deltasOf(source: string): Omit<WithDeltas, 'text'> | null {
   const read = block.safeParse(given);
   if (!read.success) return null;
   const items = read.data.artifact_deltas.map((item) => delta.safeParse(item));
-  const deltas = items.flatMap(({ data }) => (data === undefined ? [] : [withoutNulls(data)]));
+  const deltas = items.flatMap(({ data }) => (data === undefined ? [] : [data]));
   const leftOut = items.flatMap(({ error }, n) => (error ? [`item ${n + 1}: ${faultsIn(error)}`] : []));
   return deltas.length === 0 ? null : { deltas, leftOut };
-}
-
-function withoutNulls({ id, title, type, content, ref }: z.infer<typeof delta>): ArtifactDelta {
-  return {
-    id,
-    ...(typeof title === 'string' && { title }),
-    ...(typeof type === 'string' && { type }),
-    ...(typeof content === 'string' && { content }),
-    ...(typeof ref === 'string' && { ref }),
-  };
 }
 
 function faultsIn({ issues }: z.core.$ZodError): string {

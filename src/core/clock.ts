@@ -5,17 +5,11 @@ export interface Clock {
   now(): number;
   /** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  /**
-   * Calls `act` after `ms`; the returned function cancels it. Cheaper than an abort signal for timers that are set for
-   * every message and rarely fire.
-   */
+  /** Returns the function that cancels it. Cheaper than an abort signal. */
   after(ms: number, act: () => void): () => void;
 }
 
-/**
- * Abort reason for timers that are no longer needed. Without a reason, `abort()` creates an error with a stack trace,
- * which costs more than the timer.
- */
+/** Abort reason for timers that are no longer needed: without one, `abort()` makes a costly stack trace. */
 export const OVER = 'over';
 
 /** Node's limit for a timer, 24.8 days; longer ones fire at once. The clock splits longer waits. */

@@ -29,13 +29,10 @@ export function locks(): Exclusive {
   };
 }
 
-export interface Slots {
-  /** Resolves with the function that leaves the slot. */
-  enter(): Promise<() => void>;
-}
+export type Slots = ReturnType<typeof createSlots>;
 
-/** First come first served. */
-export function createSlots(most: number): Slots {
+/** A semaphore: first come first served. */
+export function createSlots(most: number) {
   const waiting: (() => void)[] = [];
   let used = 0;
 
@@ -46,7 +43,8 @@ export function createSlots(most: number): Slots {
   }
 
   return {
-    async enter() {
+    /** Resolves with the function that leaves the slot. */
+    async enter(): Promise<() => void> {
       if (used < most) used++;
       else await new Promise<void>((resolve) => waiting.push(resolve));
       let left = false;
@@ -68,22 +66,17 @@ export function createPasses(): () => Promise<void> {
 }
 
 /** Lets shutdown wait for all work of a kind. */
-interface Idle {
-  /** Some work ended. */
-  changed(): void;
-  /** Re-checked at every `changed`. */
-  until(holds: () => boolean): Promise<void>;
-}
-
-export function createIdle(): Idle {
+export function createIdle() {
   let waiting: (() => void)[] = [];
   return {
-    changed() {
+    /** Some work ended. */
+    changed(): void {
       const told = waiting;
       waiting = [];
       for (const resolve of told) resolve();
     },
-    async until(holds) {
+    /** Re-checked at every `changed`. */
+    async until(holds: () => boolean): Promise<void> {
       while (!holds()) await new Promise<void>((resolve) => waiting.push(resolve));
     },
   };

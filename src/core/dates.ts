@@ -1,40 +1,33 @@
 import { readlinkSync } from 'node:fs';
 
-/** Dates and times in one zone. Create it once: its formatter is costly. */
-export interface Zone {
-  readonly name: string;
-  /** `YYYY-MM-DD` */
-  date(at: number): string;
-  /** `YYYY-MM-DD HH:MM` */
-  time(at: number): string;
-}
-
 const MINUTE_MS = 60_000;
 const MOST_KNOWN = 10_000;
 
-/** null: the system's zone. */
-export function createZone(given: string | null): Zone {
+export type Zone = ReturnType<typeof createZone>;
+
+/** Dates and times in one zone; null: the system's. Create it once: its formatter is costly. */
+export function createZone(given: string | null) {
   let named = given;
   const format = given === null ? localTime : formatIn(given);
   /** Cached by minute: formatting is slow, and prompts repeat the same times. */
   const known = new Map<number, string>();
+  /** `YYYY-MM-DD HH:MM` */
   const time = (at: number) => {
     const minute = Math.floor(at / MINUTE_MS);
-    let text = known.get(minute);
-    if (text === undefined) {
-      text = format(at);
-      if (known.size >= MOST_KNOWN) known.clear();
-      known.set(minute, text);
-    }
+    const text = known.get(minute) ?? format(at);
+    if (known.size >= MOST_KNOWN) known.clear();
+    known.set(minute, text);
     return text;
   };
   return {
+    /** IANA name. */
     get name() {
       named ??= systemZone();
       return named;
     },
     time,
-    date: (at) => time(at).slice(0, 10),
+    /** `YYYY-MM-DD` */
+    date: (at: number) => time(at).slice(0, 10),
   };
 }
 

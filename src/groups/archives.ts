@@ -71,9 +71,10 @@ const FORGED_HEADING =
 function headText(head: ArchiveHead, extent: Extent | null, zone: Zone): string {
   const matter = {
     chat: head.chatId,
-    ...(head.threadId === null ? {} : { thread: head.threadId }),
+    thread: head.threadId ?? undefined,
     persona: head.personaId,
-    ...(extent === null ? {} : { from: isoTime(zone, extent.from), until: isoTime(zone, extent.until) }),
+    from: extent ? isoTime(zone, extent.from) : undefined,
+    until: extent ? isoTime(zone, extent.until) : undefined,
     messages: extent?.messages ?? 0,
     reason: oneLine(head.reason),
     flushed: head.flushed,

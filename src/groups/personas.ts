@@ -10,9 +10,8 @@ import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Persona, Personas } from '../core/persona.js';
 import { chatFolder, fromHere, isPersonaId, onDisk, personaFolder, slug } from './paths.js';
-import { DELETED, personaChanges } from './persona-changes.js';
+import { DELETED, lookalikesAmong, namesOf, personaChanges } from './persona-changes.js';
 import { freshPersonaFile, NO_FILE, type PersonaFile, readPersonaFile } from './persona-file.js';
-import { lookalikesAmong, namesOf } from './persona-names.js';
 import { NEW_MEMORY } from './tiers.js';
 
 interface PersonasOptions {
