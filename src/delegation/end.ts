@@ -2,7 +2,7 @@
  * Ends a task: its result, its journal entries and the event for its persona are stored in one transaction.
  * In the journal a persona's task is the call that gave it; a program's is an entry of its own.
  */
-import { type Artifacts, deltasIn } from '../core/artifacts.js';
+import { type ArtifactRef, type Artifacts, deltasIn } from '../core/artifacts.js';
 import type { Clock } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
@@ -65,7 +65,7 @@ export type TaskOutcome =
   | { kind: 'error'; reason: string }
   | { kind: 'interrupted' };
 
-export interface TaskEnding {
+interface TaskEnding {
   task: Task;
   /** null: a program's task, or one that is no longer readable. */
   viap: ViapTask | null;
@@ -78,43 +78,42 @@ const INTERRUPTED = 'The gateway stopped while this task ran. It is not run agai
 const OF_PROGRAMS = { chatId: BOARD_CHAT, room: BOARD_CHAT, personaId: DEFAULT_PERSONA } as const;
 const MOST_SUMMARY_CHARS = 200;
 
+/** `owner`: of the task's lease. */
 export async function endTask(
   services: TaskServices,
   ending: TaskEnding,
-  owner: string,
+  owner = services.owner,
 ): Promise<'finished' | 'lost' | 'message'> {
   const { task } = ending;
   const end = await endOf(services, ending);
   const ended = await services.store.finishTask(end, owner);
   if (ended === 'message') return ended;
-  services.followers.ended(task.id);
+  services.followers.saw(task.id);
   const room = ended === 'finished' ? task.parent?.room : undefined;
   if (room !== undefined && services.channels.includes(channelOf(room))) await services.rooms.fired([room]);
   services.log.info({ task: task.id, agent: task.agent, status: end.status, ended }, 'task ended');
   return ended;
 }
 
-async function endOf(services: TaskServices, ending: TaskEnding): Promise<TaskEnd> {
-  const { task, outcome } = ending;
+async function endOf(services: TaskServices, { task, viap, outcome, tainted }: TaskEnding): Promise<TaskEnd> {
   const { id, parent } = task;
   const now = services.clock.now();
-  const result = await resultOf(services, ending);
+  const result = await resultOf(services, task, outcome);
   const error = errorOf(outcome);
+  // A task with a report of failure is still a completed task.
   const status = outcome.kind === 'interrupted' ? 'interrupted' : error === null ? 'completed' : 'error';
-  const journalStatus = status === 'interrupted' ? 'interrupted' : 'completed';
   const end = { id, status, result, error, now } as const;
   if (parent === null) return { ...end, entries: endOfProgramsTask(task, end), tell: null };
   if (outcome.kind === 'answered') throw new Error('a delegated task ends with a report');
-  const { text, content } = outcomeTold(ending.viap, task.agent, outcome);
+  const { text, content } = outcomeTold(viap, task.agent, outcome);
   const actionId = callEntryId(parent.turnId, parent.callId);
   // A report of failure is also the call's result.
-  const results: Results =
-    outcome.kind === 'report' ? { output: content.report } : { error: errorOf(outcome) ?? '' };
+  const results: Results = outcome.kind === 'report' ? { output: content.report } : { error: error ?? '' };
   // If the persona was deleted meanwhile, the active one tells.
   const listener = await services.personas.get(roomParts(parent.room).chatId, parent.personaId);
   return {
     ...end,
-    entries: [{ kind: 'outcome', id: actionId, status: journalStatus, results, at: now }],
+    entries: [outcomeEntry(actionId, end, results)],
     tell: {
       kind: 'event',
       id: taskEventId(id),
@@ -125,28 +124,34 @@ async function endOf(services: TaskServices, ending: TaskEnding): Promise<TaskEn
       at: now,
       personaId: listener === null ? null : parent.personaId,
       actionId,
-      ...((ending.tainted || parent.tainted) && { tainted: true as const }),
+      ...((tainted || parent.tainted) && { tainted: true as const }),
     },
   };
 }
 
-/** A task with a report of failure is still a completed task. */
+function outcomeEntry(id: string, { status, now: at }: TaskFinish, results: Results): JournalWrite {
+  return { kind: 'outcome', id, status: status === 'interrupted' ? status : 'completed', results, at };
+}
+
 function errorOf(outcome: TaskOutcome): string | null {
   if (outcome.kind === 'interrupted') return INTERRUPTED;
   if (outcome.kind === 'error') return outcome.reason;
   return outcome.kind === 'report' && outcome.hasFailed ? outcome.report.summary : null;
 }
 
-async function resultOf(services: TaskServices, { task, outcome }: TaskEnding): Promise<TaskResult | null> {
+async function resultOf(
+  services: TaskServices,
+  task: Task,
+  outcome: TaskOutcome,
+): Promise<TaskResult | null> {
   if (outcome.kind === 'answered') return withArtifacts(services, task, outcome.text);
   if (outcome.kind !== 'report') return null;
-  const { report } = outcome;
-  const artifactRefs = await services.artifacts.list(task.id);
-  return {
-    text: JSON.stringify(report, null, 2),
-    summary: summaryOf(report.summary),
-    ...(artifactRefs.length > 0 && { artifactRefs }),
-  };
+  const text = JSON.stringify(outcome.report, null, 2);
+  return resultWith(text, outcome.report.summary, await services.artifacts.list(task.id));
+}
+
+function resultWith(text: string, summarised: string, artifactRefs: ArtifactRef[]): TaskResult {
+  return { text, summary: summaryOf(summarised), ...(artifactRefs.length > 0 && { artifactRefs }) };
 }
 
 /** Writes an answer's artifacts, and cuts them from its text unless one cannot be written. */
@@ -159,7 +164,7 @@ async function withArtifacts(
   if (leftOut.length > 0) {
     log.warn({ task: taskId, items: leftOut.length, why: leftOut[0] }, 'left out artifacts of an answer');
   }
-  const refs = new Map<string, NonNullable<TaskResult['artifactRefs']>[number]>();
+  const refs = new Map<string, ArtifactRef>();
   let isWhole = true;
   // The end of a task is written even during a shutdown.
   const { signal } = new AbortController();
@@ -181,11 +186,7 @@ async function withArtifacts(
   }
   for (const ref of await artifacts.list(taskId)) refs.set(ref.id, ref);
   const words = isWhole ? text : answer;
-  return {
-    text: words,
-    summary: summaryOf(words),
-    ...(refs.size > 0 && { artifactRefs: [...refs.values()] }),
-  };
+  return resultWith(words, words, [...refs.values()]);
 }
 
 /** The first sentence, or the first line if that is shorter. */
@@ -220,17 +221,11 @@ export function beginningOfProgramsTask({ id, agent, goal }: Task, now: number):
   };
 }
 
-function endOfProgramsTask({ id, agent }: Task, { status, result, error, now }: TaskFinish): JournalWrite[] {
+function endOfProgramsTask({ id, agent }: Task, end: TaskFinish): JournalWrite[] {
+  const { status, result, error, now } = end;
   const results: Results = error === null ? { output: result?.text ?? '' } : { error };
-  const isInterrupted = status === 'interrupted';
   return [
-    {
-      kind: 'outcome',
-      id: entryIdOf(id),
-      status: isInterrupted ? 'interrupted' : 'completed',
-      results,
-      at: now,
-    },
+    outcomeEntry(entryIdOf(id), end, results),
     {
       kind: 'event',
       ...OF_PROGRAMS,

@@ -2,10 +2,12 @@
 
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path';
+import { type FileHandle, open, realpath } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import type { AgentPlace } from '../core/authorisation.js';
+import { codeOf, isMissing } from '../core/file-access.js';
 import { nameOnDisk } from '../core/file-names.js';
+import { isWithin, made, realOnes } from '../core/folders.js';
 import type { Task } from '../core/task.js';
 import type { ViapTask } from './viap/task.js';
 
@@ -42,18 +44,21 @@ export async function placeOf(
   const { parent } = task;
   const chat = parent && join(folders.work, parent.chatId);
   const own = parent && chat && (await made(join(chat, nameOnDisk(chat, parent.personaId))));
-  const further = await Promise.all(folders.further.map(realFolder));
   const roots = [
     ...(isOwner ? [folders.workspace] : []),
     await made(isOwner ? folders.artifacts : join(folders.artifacts, task.id)),
     ...(own === null ? [] : [own]),
-    ...further.filter((root) => root !== null),
+    ...(await realOnes(folders.further)),
   ];
   const given = viap?.cwd ?? null;
   // By default a persona's task runs in the persona's own folder, from which it can send files.
   const cwd = given === null ? (own ?? folders.workspace) : await within(resolve(own ?? '/', given), roots);
   return {
-    ...{ id: task.agent, taskId: task.id, cwd, roots, space: spaces.own },
+    id: task.agent,
+    taskId: task.id,
+    cwd,
+    roots,
+    space: spaces.own,
     shared: { folder: spaces.shared, mayWrite: isOwner },
     env: environmentOf(viap, isOwner ? folders.workspace : null),
   };
@@ -70,38 +75,26 @@ function environmentOf(viap: ViapTask | null, workspace: string | null): Record<
 /** Resolves links and creates the folder if missing; null if that would be outside the roots. */
 async function within(path: string, roots: readonly string[]): Promise<string | null> {
   const real = await realOf(path);
-  if (real === null || !roots.some((root) => real === root || real.startsWith(`${root}${sep}`))) return null;
-  return made(real).catch(() => null);
+  return real !== null && isInside(real, roots) ? made(real).catch(() => null) : null;
 }
 
 /** The real path, even if it does not exist yet; null if there can be none. */
 async function realOf(path: string): Promise<string | null> {
-  if (path.includes('\0') || !isAbsolute(path)) return null;
   try {
     return await realpath(path);
   } catch (error) {
-    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    if (!isMissing || path === dirname(path)) return null;
+    if (!isMissing(error) || path === dirname(path)) return null;
     const above = await realOf(dirname(path));
     return above === null ? null : join(above, basename(path));
   }
 }
 
-async function made(folder: string): Promise<string> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  return realpath(folder);
-}
-
-async function realFolder(path: string): Promise<string | null> {
-  return realpath(path).catch(() => null);
-}
-
 /** Files larger than this get no checksum. */
 const MOST_BYTES = 2_000_000_000;
 
-export type FoundFile =
+type FoundFile =
   /** `sha256`: null if not wanted, or impossible (a folder, or too large a file). */
-  { kind: 'there'; sha256: string | null } | { kind: 'missing' } | { kind: 'outside' };
+  { kind: 'there'; sha256: string | null } | { kind: 'missing' | 'outside' };
 
 /** Finds a file named in an agent's report within its folders. `isSummed`: with a checksum. */
 export async function findArtifact(path: string, place: AgentPlace, isSummed: boolean): Promise<FoundFile> {
@@ -132,27 +125,12 @@ function candidatesOf(path: string, { cwd, roots }: AgentPlace): string[] {
 }
 
 async function look(path: string, roots: readonly string[], isSummed: boolean): Promise<FoundFile> {
-  let real: string;
+  let file: FileHandle | undefined;
   try {
-    real = await realpath(path);
-  } catch (error) {
-    if (!isGone(error)) throw error;
-    return isInside(path, roots) ? MISSING : OUTSIDE;
-  }
-  if (!isInside(real, roots)) return OUTSIDE;
-  return read(real, isSummed);
-}
-
-async function read(real: string, isSummed: boolean): Promise<FoundFile> {
-  let file: FileHandle;
-  try {
+    const real = await realpath(path);
+    if (!isInside(real, roots)) return OUTSIDE;
     // Opening a pipe must not block.
     file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch (error) {
-    if (!isGone(error)) throw error;
-    return MISSING;
-  }
-  try {
     const stat = await file.stat();
     if (stat.isDirectory()) return { kind: 'there', sha256: null };
     if (!stat.isFile()) return MISSING;
@@ -160,17 +138,17 @@ async function read(real: string, isSummed: boolean): Promise<FoundFile> {
     const sum = createHash('sha256');
     for await (const chunk of file.createReadStream({ autoClose: false, end: MOST_BYTES })) sum.update(chunk);
     return { kind: 'there', sha256: sum.digest('hex') };
+  } catch (error) {
+    if (!GONE.includes(codeOf(error))) throw error;
+    return isInside(path, roots) ? MISSING : OUTSIDE;
   } finally {
-    await file.close();
+    await file?.close();
   }
 }
 
 function isInside(path: string, roots: readonly string[]): boolean {
-  return roots.some((root) => path === root || path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`));
+  return roots.some((root) => isWithin(path, root));
 }
 
 /** Missing or inaccessible: a loop of links, too long a name, a folder without permission. */
-function isGone(error: unknown): boolean {
-  const codes = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES', 'EPERM', 'ENXIO'];
-  return codes.includes((error as NodeJS.ErrnoException).code ?? '');
-}
+const GONE = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES', 'EPERM', 'ENXIO'];

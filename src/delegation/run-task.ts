@@ -4,7 +4,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { AgentPlace } from '../core/authorisation.js';
-import { type Clock, OVER } from '../core/clock.js';
+import type { Clock } from '../core/clock.js';
 import { redactor } from '../core/command-env.js';
 import { Fault, sentenceOf } from '../core/errors.js';
 import { channelOf, DEFAULT_PERSONA } from '../core/ids.js';
@@ -21,32 +21,13 @@ import type { Step } from '../core/transcript.js';
 import { beginningOfProgramsTask, endTask, type TaskOutcome, type TaskServices } from './end.js';
 import { placeOf } from './place.js';
 import { openingRequest } from './request.js';
-import { completeReport, failureReport, readReport, repairRequest } from './viap/report.js';
-import { readViapTask, type ViapTask } from './viap/task.js';
+import { completeReport, failureReport, readReport, repairRequest, type ViapReport } from './viap/report.js';
+import { type ViapTask, viapOf } from './viap/task.js';
 
 const MINUTE_MS = 60_000;
 const DEFAULT_MINUTES = 30;
 /** Aborted work that has not settled within this time is abandoned. */
 const SETTLE_MS = 2_000;
-
-/** A running task: its dependencies and its progress. */
-interface TaskRun {
-  services: TaskServices;
-  running: Running;
-  agent: AgentDefinition;
-  place: AgentPlace;
-  viap: ViapTask | null;
-  minutes: number;
-  limit: TimeLimit;
-  messages: ModelMessage[];
-  /** Number of messages already in the session's transcript. */
-  logged: number;
-  steps: Step[];
-  tainted: boolean;
-  wasExternalRefused: boolean;
-  round: number;
-  hasRepaired: boolean;
-}
 
 /** Rejects only if the store fails. */
 export async function runTask(services: TaskServices, running: Running): Promise<void> {
@@ -57,13 +38,13 @@ export async function runTask(services: TaskServices, running: Running): Promise
     // Already over.
     if (!(await store.noteTask({ id: task.id, owner }, { entries }))) return;
   }
-  const read = task.request.viap === null ? null : readViapTask(task.request.viap);
-  const viap = read?.ok ? read.task : null;
+  const viap = viapOf(task);
   const fail = async (reason: string) => {
-    const outcome = { kind: 'error', reason } as const;
-    await endTask(services, { task, viap, outcome, tainted: false }, owner);
+    await endTask(services, { task, viap, outcome: { kind: 'error', reason }, tainted: false });
   };
-  if (read?.ok === false) return fail('The request of this task can no longer be read.');
+  if (task.request.viap !== null && viap === null) {
+    return fail('The request of this task can no longer be read.');
+  }
   let run: TaskRun;
   try {
     const found = await services.agents.find(task.agent);
@@ -73,11 +54,7 @@ export async function runTask(services: TaskServices, running: Running): Promise
     log.error({ err: error, task: task.id }, 'could not begin a task');
     return fail(sentenceOf(error));
   }
-  try {
-    await work(run);
-  } finally {
-    run.limit.end();
-  }
+  await run.work();
 }
 
 async function begin(
@@ -87,7 +64,7 @@ async function begin(
   viap: ViapTask | null,
 ): Promise<TaskRun> {
   const { task } = running;
-  const { workspace, agents, folders, clock } = services;
+  const { workspace, agents, folders } = services;
   const chatId = task.parent?.chatId ?? BOARD_CHAT;
   const { isOwner, isAmongOwners } = await services.whoGave(task);
   const place = await placeOf(task, viap, {
@@ -114,95 +91,183 @@ async function begin(
     viap,
     isOwners: isAmongOwners,
     tools: new Set(tools.map(({ name }) => name)),
-    now: clock.now(),
+    now: services.clock.now(),
   });
-  const minutes = minutesFor(agent, viap);
-  return {
-    services,
-    running,
-    agent,
-    place,
-    viap,
-    minutes,
-    limit: startTimeLimit(clock, minutes * MINUTE_MS, () => running.end('timeout')),
-    messages,
-    logged: 0,
-    steps: [],
-    tainted: origin === 'outside',
-    wasExternalRefused: false,
-    round: 0,
-    hasRepaired: false,
-  };
+  return new TaskRun(services, running, agent, place, viap, messages, origin === 'outside');
 }
 
 /** The task's own limit, but never more than the agent's. */
 function minutesFor({ timeoutMinutes }: AgentDefinition, viap: ViapTask | null): number {
-  const given = viap?.raw.constraints as { time_budget_min?: unknown } | undefined;
-  const asked = viap?.timeBudgetMin ?? DEFAULT_MINUTES;
-  if (given?.time_budget_min !== asked) return timeoutMinutes ?? DEFAULT_MINUTES;
-  return Math.min(asked, timeoutMinutes ?? asked);
+  if (viap === null || !viap.hasTimeBudget) return timeoutMinutes ?? DEFAULT_MINUTES;
+  return Math.min(viap.timeBudgetMin, timeoutMinutes ?? viap.timeBudgetMin);
 }
 
-/** Repeats requests until there is an end. */
-async function work(run: TaskRun): Promise<void> {
-  const { running, services } = run;
-  let signal = running.request();
-  // While the task waited to begin, there was no request for this to end.
-  if ((await hear(run, ['steer'])) === 'lost') return;
-  for (;;) {
-    const done = await request(run, signal);
-    const wasAborted = signal.aborted;
-    // From now on, steering ends the next request.
-    signal = running.request();
-    const why = running.why();
-    if (why === 'over') return;
-    if (why === 'shutdown') return void (await end(run, { kind: 'interrupted' }));
-    if (why === 'timeout') return void (await end(run, await failed(run, 'timeout', timeIsUp(run.minutes))));
-    if (done.kind === 'failed') {
-      services.log.warn({ err: done.fault, task: running.task.id }, 'the model of a task failed');
-      return void (await end(run, await failed(run, 'model', done.fault.sentence)));
-    }
-    // Nothing more may be stored, which the work itself noticed first.
-    if (done.kind === 'dropped' && !wasAborted) return;
-    const heard = await hear(run);
-    if (heard === 'lost') return;
-    if (heard === 'told' || done.kind === 'dropped') continue;
-    if ((await answer(run, done.text)) === 'over') return;
+class TaskRun {
+  /** Number of messages already in the session's transcript. */
+  #logged = 0;
+  #round = 0;
+  #hasRepaired = false;
+  #wasExternalRefused = false;
+  readonly #steps: Step[] = [];
+  readonly #minutes: number;
+  readonly #limit: TimeLimit;
+
+  constructor(
+    private readonly services: TaskServices,
+    private readonly running: Running,
+    private readonly agent: AgentDefinition,
+    private readonly place: AgentPlace,
+    private readonly viap: ViapTask | null,
+    private messages: ModelMessage[],
+    private isTainted: boolean,
+  ) {
+    this.#minutes = minutesFor(agent, viap);
+    this.#limit = startTimeLimit(services.clock, this.#minutes * MINUTE_MS, () => running.end('timeout'));
   }
-}
 
-/** Asks the model, and records its messages and calls. */
-async function request(run: TaskRun, signal: AbortSignal): Promise<WorkEnd> {
-  const { services, running, agent, place, messages, limit } = run;
-  const { store, owner, followers, clock } = services;
-  const { task } = running;
-  await logSession(run);
-  const working = services.work.do(
-    {
+  async work(): Promise<void> {
+    try {
+      await this.#untilEnd();
+    } finally {
+      this.#limit.end();
+    }
+  }
+
+  /** Repeats requests until there is an end. */
+  async #untilEnd(): Promise<void> {
+    const { running, services } = this;
+    let signal = running.request();
+    // While the task waited to begin, there was no request for this to end.
+    if ((await this.#hear(['steer'])) === 'lost') return;
+    for (;;) {
+      const done = await this.#request(signal);
+      const wasAborted = signal.aborted;
+      // From now on, steering ends the next request.
+      signal = running.request();
+      const why = running.why();
+      if (why === 'over') return;
+      if (why === 'shutdown') return void (await this.#end({ kind: 'interrupted' }));
+      if (why === 'timeout') return this.#fail('timeout', timeIsUp(this.#minutes));
+      if (done.kind === 'failed') {
+        services.log.warn({ err: done.fault, task: running.task.id }, 'the model of a task failed');
+        return this.#fail('model', done.fault.sentence);
+      }
+      // Nothing more may be stored, which the work itself noticed first.
+      if (done.kind === 'dropped' && !wasAborted) return;
+      const heard = await this.#hear();
+      if (heard === 'lost') return;
+      if (heard === 'told' || done.kind === 'dropped') continue;
+      if ((await this.#answer(done.text)) === 'over') return;
+    }
+  }
+
+  /** Asks the model, and records its messages and calls. */
+  async #request(signal: AbortSignal): Promise<WorkEnd> {
+    const { services, agent, place, messages, isTainted } = this;
+    const { store, owner, followers, clock } = services;
+    const { task } = this.running;
+    await this.#logSession();
+    const asked = {
       task,
       agent,
       place,
       messages,
-      round: run.round++,
-      isTainted: run.tainted,
-      async note(what) {
+      round: this.#round++,
+      isTainted,
+      async note(what: Parameters<typeof store.noteTask>[1]) {
         const isNoted = await store.noteTask({ id: task.id, owner }, what);
         if (isNoted && what.events) followers.saw(task.id, what.events);
         return isNoted;
       },
-      waits: limit.waits,
-    },
-    signal,
-  );
-  const done = await settled(clock, working, signal, messages);
-  // However it ended, it no longer waits for a person.
-  limit.waits(false);
-  run.messages = [...done.messages];
-  run.steps.push(...done.steps);
-  run.tainted ||= done.tainted;
-  run.wasExternalRefused ||= done.wasExternalRefused;
-  await logSession(run);
-  return done;
+      waits: this.#limit.waits,
+    };
+    const done = await settled(clock, services.work.do(asked, signal), signal, messages);
+    // However it ended, it no longer waits for a person.
+    this.#limit.waits(false);
+    this.messages = [...done.messages];
+    this.#steps.push(...done.steps);
+    this.isTainted ||= done.tainted;
+    this.#wasExternalRefused ||= done.wasExternalRefused;
+    await this.#logSession();
+    return done;
+  }
+
+  /** Takes messages: first all that steer; then one that follows up; last all collected ones. */
+  async #hear(
+    modes: readonly TaskMessage['mode'][] = ['steer', 'followup', 'collect'],
+  ): Promise<'told' | 'nothing' | 'lost'> {
+    const { store, owner } = this.services;
+    const { id } = this.running.task;
+    const waiting = await store.taskMessages(id);
+    const mode = modes.find((each) => waiting.some((message) => message.mode === each));
+    if (mode === undefined) return 'nothing';
+    const ofMode = waiting.filter((message) => message.mode === mode);
+    const next = mode === 'followup' ? ofMode.slice(0, 1) : ofMode;
+    const numbers = next.map(({ n }) => n);
+    if (!(await store.takeTaskMessages({ id, owner }, numbers))) return 'lost';
+    this.messages.push({ role: 'user', content: next.map(({ text }) => text).join('\n') });
+    return 'told';
+  }
+
+  /** The model answered, and no message waits: ends the task, if this is the requested report. */
+  async #answer(text: string): Promise<'over' | 'goes on'> {
+    const { viap } = this;
+    if (viap === null) return this.#end({ kind: 'answered', text });
+    const read = readReport(text, viap.taskId);
+    if (read.ok) {
+      return this.#end({ kind: 'report', report: await this.#completed(read.report), hasFailed: false });
+    }
+    if (!this.#hasRepaired) {
+      this.#hasRepaired = true;
+      this.messages.push({ role: 'user', content: repairRequest(read.reason, viap.taskId) });
+      return 'goes on';
+    }
+    const reason = `The agent gave no report that can be used. ${read.reason}`;
+    return this.#end(await this.#failed('report_parse', reason, text));
+  }
+
+  async #fail(where: string, reason: string): Promise<void> {
+    await this.#end(await this.#failed(where, reason));
+  }
+
+  /** For a persona's task, the gateway writes the report. `output`: the end of it goes into the report. */
+  async #failed(where: string, reason: string, output = ''): Promise<TaskOutcome> {
+    if (this.viap === null) return { kind: 'error', reason };
+    const report = await this.#completed(failureReport(this.viap.taskId, where, reason, output));
+    return { kind: 'report', report, hasFailed: true };
+  }
+
+  #completed(report: ViapReport): Promise<ViapReport> {
+    const { startedAt, createdAt } = this.running.task;
+    return completeReport(report, {
+      steps: this.#steps,
+      place: this.place,
+      startedAt: startedAt ?? createdAt,
+      endedAt: this.services.clock.now(),
+      wasExternalRefused: this.#wasExternalRefused,
+    });
+  }
+
+  async #end(outcome: TaskOutcome): Promise<'over' | 'goes on'> {
+    const { services, running, viap, isTainted } = this;
+    const ended = await endTask(services, { task: running.task, viap, outcome, tainted: isTainted });
+    if (ended !== 'message') return 'over';
+    // A message arrived at the last moment.
+    return (await this.#hear()) === 'lost' ? 'over' : 'goes on';
+  }
+
+  /** Adds new messages to the transcript of the session. */
+  async #logSession(): Promise<void> {
+    const { services, running, agent, place, messages } = this;
+    const redact = redactor(place.env);
+    const ts = services.clock.now();
+    const lines = messages.slice(this.#logged).flatMap(({ role, content }): SessionLine[] => {
+      const isWords = (role === 'user' || role === 'assistant') && content !== '';
+      return isWords ? [{ role, content: redact(content), ts }] : [];
+    });
+    this.#logged = messages.length;
+    if (lines.length > 0) await services.agents.log(agent.id, running.task.id, lines);
+  }
 }
 
 /** An exception is a failure; work that ignores its signal is abandoned. */
@@ -213,14 +278,14 @@ async function settled(
   messages: ModelMessage[],
 ): Promise<WorkEnd> {
   const nothing = { messages, steps: [], tainted: true, wasExternalRefused: false };
-  const patience = new AbortController();
-  const aborted = new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
+  let stopWaiting = () => {};
+  const hung = new Promise<WorkEnd>((resolve) => {
+    const wait = () => {
+      stopWaiting = clock.after(SETTLE_MS, () => resolve({ kind: 'dropped', ...nothing }));
+    };
+    if (signal.aborted) wait();
+    else signal.addEventListener('abort', wait, { once: true });
   });
-  const hung = aborted
-    .then(() => clock.sleep(SETTLE_MS, patience.signal))
-    .then((): WorkEnd => ({ kind: 'dropped', ...nothing }));
   const done = working.catch((error: unknown): WorkEnd => {
     const fault = error instanceof Fault ? error : new Fault('internal', 'the work on a task failed', error);
     return { kind: 'failed', fault, ...nothing };
@@ -228,84 +293,8 @@ async function settled(
   try {
     return await Promise.race([done, hung]);
   } finally {
-    patience.abort(OVER);
+    stopWaiting();
   }
-}
-
-/** Takes messages: first all that steer; then one that follows up; last all collected ones. */
-async function hear(
-  { services, running, messages }: TaskRun,
-  modes: readonly TaskMessage['mode'][] = ['steer', 'followup', 'collect'],
-): Promise<'told' | 'nothing' | 'lost'> {
-  const { store, owner } = services;
-  const { id } = running.task;
-  const waiting = await store.taskMessages(id);
-  const mode = modes.find((each) => waiting.some((message) => message.mode === each));
-  if (mode === undefined) return 'nothing';
-  const next = waiting
-    .filter((message) => message.mode === mode)
-    .slice(0, mode === 'followup' ? 1 : undefined);
-  const numbers = next.map(({ n }) => n);
-  if (!(await store.takeTaskMessages({ id, owner }, numbers))) return 'lost';
-  messages.push({ role: 'user', content: next.map(({ text }) => text).join('\n') });
-  return 'told';
-}
-
-/** The model answered, and no message waits: ends the task, if this is the requested report. */
-async function answer(run: TaskRun, text: string): Promise<'over' | 'goes on'> {
-  const { viap } = run;
-  if (viap === null) return end(run, { kind: 'answered', text });
-  const read = readReport(text, viap.taskId);
-  if (read.ok)
-    return end(run, { kind: 'report', report: await completed(run, read.report), hasFailed: false });
-  if (!run.hasRepaired) {
-    run.hasRepaired = true;
-    run.messages.push({ role: 'user', content: repairRequest(read.reason, viap.taskId) });
-    return 'goes on';
-  }
-  const reason = `The agent gave no report that can be used. ${read.reason}`;
-  return end(run, await failed(run, 'report_parse', reason, text));
-}
-
-/** For a persona's task, the gateway writes the report. */
-async function failed(run: TaskRun, where: string, reason: string, tail?: string): Promise<TaskOutcome> {
-  const { viap } = run;
-  if (viap === null) return { kind: 'error', reason };
-  const made = failureReport(viap, { where, message: reason, ...(tail !== undefined && { tail }) });
-  return { kind: 'report', report: await completed(run, made), hasFailed: true };
-}
-
-function completed(run: TaskRun, report: Parameters<typeof completeReport>[0]) {
-  const { startedAt, createdAt } = run.running.task;
-  return completeReport(report, {
-    steps: run.steps,
-    place: run.place,
-    startedAt: startedAt ?? createdAt,
-    endedAt: run.services.clock.now(),
-    wasExternalRefused: run.wasExternalRefused,
-  });
-}
-
-async function end(run: TaskRun, outcome: TaskOutcome): Promise<'over' | 'goes on'> {
-  const { services, running, viap, tainted } = run;
-  const ended = await endTask(services, { task: running.task, viap, outcome, tainted }, services.owner);
-  if (ended !== 'message') return 'over';
-  // A message arrived at the last moment.
-  return (await hear(run)) === 'lost' ? 'over' : 'goes on';
-}
-
-/** Adds new messages to the transcript of the session. */
-async function logSession(run: TaskRun): Promise<void> {
-  const { services, running, agent, place, messages, logged } = run;
-  const redact = redactor(place.env);
-  const ts = services.clock.now();
-  const lines = messages.slice(logged).flatMap((message): SessionLine[] => {
-    const { role, content } = message;
-    const isWords = (role === 'user' || role === 'assistant') && content !== '';
-    return isWords ? [{ role, content: redact(content), ts }] : [];
-  });
-  run.logged = messages.length;
-  if (lines.length > 0) await services.agents.log(agent.id, running.task.id, lines);
 }
 
 function timeIsUp(minutes: number): string {

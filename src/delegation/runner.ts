@@ -1,17 +1,13 @@
 /** Runs pending tasks from the store; at start-up ends a dead process's. Keeps no state of its own. */
-import { type Clock, OVER } from '../core/clock.js';
+import { OVER } from '../core/clock.js';
+import { orAfter } from '../core/patience.js';
 import { backoff } from '../core/retry.js';
 import type { Task, TaskOrigin } from '../core/task.js';
 import { endTask, type TaskServices } from './end.js';
 import { createRunning, type Running, runTask } from './run-task.js';
-import { readViapTask } from './viap/task.js';
+import { viapOf } from './viap/task.js';
 
-export interface Runner {
-  /** Takes up pending tasks; later ones are noticed automatically. */
-  start(): void;
-  /** Takes up no more tasks. Running ones get this time, then end as interrupted. */
-  stop(withinMs: number): Promise<void>;
-}
+export type Runner = ReturnType<typeof createRunner>;
 
 /** Enough to keep a model server busy; personas' tasks begin at once, and are few (spawn.ts). */
 const MOST_PROGRAMS = 8;
@@ -21,7 +17,7 @@ const REST_MS = 4_000;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
 
-export function createRunner(services: TaskServices): Runner {
+export function createRunner(services: TaskServices) {
   const { store, owner, channels, takesPrograms, clock, log, followers } = services;
   const running = new Map<string, { run: Running; done: Promise<void> }>();
   const stopped = new AbortController();
@@ -66,7 +62,7 @@ export function createRunner(services: TaskServices): Runner {
       if (isSteered) run.steer();
       if (isSteered !== undefined) continue;
       run.end('over');
-      followers.ended(run.task.id);
+      followers.saw(run.task.id);
     }
   }
 
@@ -97,22 +93,23 @@ export function createRunner(services: TaskServices): Runner {
   }
 
   return {
-    start() {
+    /** Takes up pending tasks; later ones are noticed automatically. */
+    start(): void {
       unwatch = store.watchTasks(look);
       void renew();
     },
 
-    async stop(withinMs) {
+    /** Takes up no more tasks. Running ones get this time, then end as interrupted. */
+    async stop(withinMs: number): Promise<void> {
       stopped.abort(OVER);
       unwatch();
       stopRenewing();
       // It may just have claimed one.
       await looking;
-      const all = [...running.values()];
-      const over = Promise.all(all.map(({ done }) => done));
-      await within(clock, over, withinMs);
+      const over = Promise.all([...running.values()].map(({ done }) => done));
+      await orAfter(over, withinMs, clock);
       for (const { run } of running.values()) run.end('shutdown');
-      await within(clock, over, REST_MS);
+      await orAfter(over, REST_MS, clock);
     },
   };
 }
@@ -122,15 +119,14 @@ async function endLeft(services: TaskServices, isRunning: (id: string) => boolea
   const { store, owner, clock } = services;
   for (const { task, owner: whose } of await store.leftTasks({ owner, now: clock.now() })) {
     if (isRunning(task.id)) continue;
-    const read = task.request.viap === null ? null : readViapTask(task.request.viap);
-    const viap = read?.ok ? read.task : null;
-    await endTask(services, { task, viap, outcome: { kind: 'interrupted' }, tainted: true }, whose);
+    const outcome = { kind: 'interrupted' } as const;
+    await endTask(services, { task, viap: viapOf(task), outcome, tainted: true }, whose);
   }
 }
 
 /** Never rejects. On failure, the task is marked interrupted as soon as the store accepts writes. */
 async function finish(services: TaskServices, run: Running, stopped: AbortSignal): Promise<void> {
-  const { owner, clock, log } = services;
+  const { clock, log } = services;
   try {
     return await runTask(services, run);
   } catch (error) {
@@ -139,7 +135,7 @@ async function finish(services: TaskServices, run: Running, stopped: AbortSignal
   for (let attempt = 1; run.why() !== 'over'; attempt++) {
     try {
       const outcome = { kind: 'interrupted' } as const;
-      await endTask(services, { task: run.task, viap: null, outcome, tainted: true }, owner);
+      await endTask(services, { task: run.task, viap: null, outcome, tainted: true });
       return;
     } catch (error) {
       log.warn({ err: error, task: run.task.id }, 'could not store the end of a task; retrying');
@@ -148,10 +144,4 @@ async function finish(services: TaskServices, run: Running, stopped: AbortSignal
     if (stopped.aborted) return;
     await clock.sleep(backoff(attempt, FIRST_RETRY_MS, LONGEST_RETRY_MS), stopped);
   }
-}
-
-async function within(clock: Clock, over: Promise<unknown>, ms: number): Promise<void> {
-  const patience = new AbortController();
-  await Promise.race([over, clock.sleep(ms, patience.signal)]);
-  patience.abort(OVER);
 }

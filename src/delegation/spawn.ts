@@ -12,19 +12,14 @@ const FULL: Record<keyof TaskBounds, string> = {
   delegated: `Not begun: ${IN_ALL} tasks are being worked on already, as many as there may be at once. Give it again later.`,
   waiting: 'Not begun: too many tasks are waiting. Give it again later.',
 };
-const CONFLICT = 'Not begun: this very call has begun another task already.';
 
-export function createDelegation({
-  store,
-  agents,
-  newId,
-  clock,
-}: {
+export function createDelegation(services: {
   store: TaskStore;
   agents: Agents;
   newId: () => string;
   clock: { now(): number };
 }): Delegation {
+  const { store, agents, newId, clock } = services;
   return {
     async spawn({ agentId, task: given, eventId, ...parent }) {
       const read = readViapTask(given);
@@ -37,19 +32,20 @@ export function createDelegation({
       const hash = createHash('sha256')
         .update(JSON.stringify([agent, raw]))
         .digest('hex');
-      const request = { messages: [], plan: null, artifacts: [], memory: [], viap: raw };
       const task = {
         id,
         agent,
         goal,
         parent,
-        request: eventId ? { ...request, eventId } : request,
+        request: { messages: [], plan: null, artifacts: [], memory: [], viap: raw, eventId },
         idempotency: { key: keyOf(parent), hash },
         now: clock.now(),
       };
       const added = await store.addTask(task, BOUNDS);
       if (added.kind === 'full') return { ok: false, reason: FULL[added.bound] };
-      if (added.kind === 'conflict') return { ok: false, reason: CONFLICT };
+      if (added.kind === 'conflict') {
+        return { ok: false, reason: 'Not begun: this very call has begun another task already.' };
+      }
       return { ok: true, taskId: added.kind === 'there' ? added.task.id : id, said: accepted(agent) };
     },
 

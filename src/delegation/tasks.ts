@@ -10,7 +10,6 @@ import {
   type TaskProgress,
   type TaskStore,
   type Tasks,
-  type TaskWish,
   UTILITY,
 } from '../core/task.js';
 import { canonical } from './viap/objects.js';
@@ -34,42 +33,22 @@ export function createTasks(services: {
   const { store, agents, followers, mostWaiting, clock, newId } = services;
   const unbounded = Number.MAX_SAFE_INTEGER;
   const bounds: TaskBounds = { waiting: mostWaiting, perRoom: unbounded, delegated: unbounded };
-
-  async function* follow(id: string, signal: AbortSignal): AsyncGenerator<TaskProgress> {
-    // Before the first look, so that no end is missed in between.
-    const follower = followers.join(id);
-    try {
-      while (!signal.aborted) {
-        const task = await store.task(id);
-        if (task === null) return;
-        for (const event of follower.read()) yield { kind: 'event', event };
-        if (ENDED.includes(task.status)) {
-          yield* endOf(task);
-          return;
-        }
-        const over = new AbortController();
-        const any = AbortSignal.any([signal, over.signal]);
-        await Promise.race([follower.wait(any), clock.sleep(LOOK_EVERY_MS, any)]);
-        over.abort(OVER);
-      }
-    } finally {
-      follower.leave();
-    }
-  }
-
   return {
-    async submit(wish) {
-      const found = await agents.find(wish.agent ?? UTILITY);
+    async submit({ goal, agent: named, request, idempotencyKey: key }) {
+      const found = await agents.find(named ?? UTILITY);
       if (!found.ok) return { kind: 'unknown agent', reason: found.reason };
       const id = newId();
-      const key = wish.idempotencyKey;
+      // Equal for requests that differ only in the order of their fields.
+      const hash = createHash('sha256')
+        .update(canonical({ goal, agent: named, request }))
+        .digest('hex');
       const task = {
         id,
         agent: found.agent.id,
-        goal: wish.goal,
+        goal,
         parent: null,
-        request: { ...wish.request, viap: null },
-        idempotency: key === null ? null : { key: `program ${key}`, hash: hashOf(wish) },
+        request: { ...request, viap: null },
+        idempotency: key === null ? null : { key: `program ${key}`, hash },
         now: clock.now(),
       };
       const added = await store.addTask(task, bounds);
@@ -86,11 +65,27 @@ export function createTasks(services: {
     list: (most) => store.tasks({ most }),
     async stop(id) {
       const stopped = await store.stopTask(id, clock.now());
-      if (stopped === 'stopped') followers.ended(id);
+      if (stopped === 'stopped') followers.saw(id);
       return stopped;
     },
     tell: (id, text, mode) => store.addTaskMessage({ id, text, mode, now: clock.now() }),
-    follow,
+
+    async *follow(id, signal) {
+      const follower = followers.join(id);
+      try {
+        while (!signal.aborted) {
+          // Before the look, so that no end is missed in between.
+          const news = follower.news();
+          const task = await store.task(id);
+          if (task === null) return;
+          for (const event of follower.read()) yield { kind: 'event', event };
+          if (ENDED.includes(task.status)) return yield* endOf(task);
+          await clock.sleep(LOOK_EVERY_MS, AbortSignal.any([signal, news]));
+        }
+      } finally {
+        followers.leave(id, follower);
+      }
+    },
   };
 }
 
@@ -103,71 +98,47 @@ function* endOf(task: Task): Generator<TaskProgress> {
   yield { kind: 'end', task };
 }
 
-/** Equal for requests that differ only in the order of their fields. */
-function hashOf({ goal, agent, request }: TaskWish): string {
-  return createHash('sha256').update(canonical({ goal, agent, request })).digest('hex');
-}
+/** A slow follower blocks nobody: it loses its oldest events. */
+class Follower {
+  #events: TaskEvent[] = [];
+  #news = new AbortController();
 
-interface Unread {
-  events: TaskEvent[];
-  /** It may be over; nobody has checked yet. */
-  mayBeOver: boolean;
-  wake(): void;
+  tell(events: readonly TaskEvent[]): void {
+    this.#events = [...this.#events, ...events].slice(-MOST_UNREAD);
+    this.#news.abort(OVER);
+  }
+
+  /** Events since the last call, in order. */
+  read(): TaskEvent[] {
+    return this.#events.splice(0);
+  }
+
+  /** Aborts when there is something to read, or the task may be over. */
+  news(): AbortSignal {
+    this.#news = new AbortController();
+    return this.#news.signal;
+  }
 }
 
 export type Followers = ReturnType<typeof createFollowers>;
 
-/** The followers of tasks in this process. A slow one blocks nobody: it loses its oldest events. */
+/** The followers of tasks in this process. */
 export function createFollowers() {
-  const followed = new Map<string, Set<Unread>>();
-  const of = (taskId: string) => followed.get(taskId) ?? [];
-
+  const followed = new Map<string, Set<Follower>>();
   return {
-    saw(taskId: string, events: readonly TaskEvent[]): void {
-      for (const follower of of(taskId)) {
-        follower.events = [...follower.events, ...events].slice(-MOST_UNREAD);
-        follower.wake();
-      }
+    /** Without events: the task may be over, so its followers check. */
+    saw(taskId: string, events: readonly TaskEvent[] = []): void {
+      for (const follower of followed.get(taskId) ?? []) follower.tell(events);
     },
-
-    /** The task may be over: its followers check. */
-    ended(taskId: string): void {
-      for (const follower of of(taskId)) {
-        follower.mayBeOver = true;
-        follower.wake();
-      }
+    join(taskId: string): Follower {
+      const follower = new Follower();
+      followed.set(taskId, (followed.get(taskId) ?? new Set()).add(follower));
+      return follower;
     },
-
-    join(taskId: string) {
-      const all = followed.get(taskId) ?? new Set();
-      followed.set(taskId, all);
-      const unread: Unread = { events: [], mayBeOver: false, wake() {} };
-      all.add(unread);
-      return {
-        /** Events since the last call, in order. */
-        read(): TaskEvent[] {
-          const { events } = unread;
-          unread.events = [];
-          unread.mayBeOver = false;
-          return events;
-        },
-        /** Resolves once there is something to read, something happens, or the signal aborts. */
-        wait: (signal: AbortSignal): Promise<void> =>
-          new Promise((resolve) => {
-            const done = () => {
-              unread.wake = () => {};
-              signal.removeEventListener('abort', done);
-              resolve();
-            };
-            if (signal.aborted || unread.mayBeOver || unread.events.length > 0) return resolve();
-            unread.wake = done;
-            signal.addEventListener('abort', done, { once: true });
-          }),
-        leave(): void {
-          all.delete(unread);
-          if (all.size === 0 && followed.get(taskId) === all) followed.delete(taskId);
-        },
-      };
+    leave(taskId: string, follower: Follower): void {
+      const all = followed.get(taskId);
+      all?.delete(follower);
+      if (all?.size === 0) followed.delete(taskId);
     },
   };
 }

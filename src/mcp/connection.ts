@@ -11,39 +11,17 @@ import {
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
 import * as z from 'zod';
-import type { Clock } from '../core/clock.js';
+import { type Clock, onAbort } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { LookupFor, Outward } from '../core/network.js';
+import { orAfter } from '../core/patience.js';
 import { type OfferedTool, offerOf } from './offered.js';
 import { oneLine, TOO_LARGE, tooLarge } from './results.js';
-import {
-  MOST_LISTED,
-  MOST_MESSAGE_BYTES,
-  MOST_PAGES,
-  type RemoteSettings,
-  type ServerSettings,
-} from './settings.js';
+import { MOST_MESSAGE_BYTES, type RemoteSettings, type ServerSettings } from './settings.js';
 import { createStdioTransport, type Processes } from './stdio.js';
 
-export interface Connection {
-  /** For example `2025-11-25`. */
-  revision: string;
-  /** As the server lists them, not validated. */
-  listTools(signal: AbortSignal): Promise<unknown[]>;
-  /** Throws the client's errors; `failureOf` interprets them. */
-  call(
-    tool: OfferedTool,
-    given: Record<string, unknown>,
-    signal: AbortSignal,
-    timeoutMs: number,
-  ): Promise<unknown>;
-  /** Resolves at the server's next announcement of changed tools; a new promise after each. */
-  changed(): Promise<void>;
-  /** Resolves when the connection has ended. */
-  closed: Promise<void>;
-  close(): Promise<void>;
-}
+export type Connection = Awaited<ReturnType<typeof connect>>;
 
 /** The gateway's services for every connection. */
 export interface McpHost {
@@ -67,6 +45,8 @@ const CHECK_MS = 30_000;
 /** Different messages that are logged per connection. */
 const MOST_LOGGED = 20;
 const LINE_END = 0x0a;
+const MOST_LISTED = 1_000;
+const MOST_PAGES = 50;
 
 /** Tools are validated one by one later, so that an invalid one does not spoil the list. */
 const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
@@ -76,7 +56,7 @@ export async function connect(
   host: McpHost,
   processes: Processes,
   signal: AbortSignal,
-): Promise<Connection> {
+) {
   try {
     return await connectOnce(settings, host, processes, signal, false);
   } catch (error) {
@@ -93,7 +73,7 @@ async function connectOnce(
   processes: Processes,
   signal: AbortSignal,
   isOld: boolean,
-): Promise<Connection> {
+) {
   signal.throwIfAborted();
   const { clock, log, redact } = host;
   const client = createClient(settings, host);
@@ -115,12 +95,17 @@ async function connectOnce(
 
   async function close(): Promise<void> {
     over.abort();
-    if (remote !== null) await endSession(remote, clock);
+    // Lets the server free its session, if it answers.
+    if (remote !== null)
+      await orAfter(
+        remote.terminateSession().catch(() => {}),
+        CLOSE_MS,
+        clock,
+      );
     await (local ?? remote)?.close();
   }
 
-  const abort = () => void close();
-  signal.addEventListener('abort', abort, { once: true });
+  const stopListening = onAbort(signal, () => void close());
   try {
     const options = { timeout: CONNECT_MS, signal, ...(isOld && { prior: { kind: 'legacy' as const } }) };
     await client.connect(local ?? (remote as StreamableHTTPClientTransport), options);
@@ -128,12 +113,20 @@ async function connectOnce(
     await close();
     throw withLastWords(oversized ?? error, local?.lastWords() ?? null);
   } finally {
-    signal.removeEventListener('abort', abort);
+    stopListening();
   }
   return {
+    /** For example `2025-11-25`. */
     revision: client.getNegotiatedProtocolVersion() ?? 'unknown',
-    listTools: (until) => listTools(client, until),
-    async call({ own, inputSchema }, given, until, timeoutMs) {
+    /** As the server lists them, not validated. */
+    listTools: (until: AbortSignal) => listTools(client, until),
+    /** Throws the client's errors; `failureOf` interprets them. */
+    async call(
+      { own, inputSchema }: OfferedTool,
+      given: Record<string, unknown>,
+      until: AbortSignal,
+      timeoutMs: number,
+    ): Promise<unknown> {
       // Without the output schema: a server's results are not validated against its own schema.
       const toolDefinition = { name: own, inputSchema: { ...inputSchema, type: 'object' as const } };
       try {
@@ -143,7 +136,9 @@ async function connectOnce(
         throw oversized ?? error;
       }
     },
+    /** Resolves at the server's next announcement of changed tools; a new promise after each. */
     changed: watchTools(client, clock, over.signal),
+    /** Resolves when the connection has ended. */
     closed,
     close,
   };
@@ -234,14 +229,6 @@ function withLastWords(error: unknown, words: string | null): unknown {
   return Object.assign(new Error(`${describe(error)}; ${words}`), { code });
 }
 
-/** Lets the server free its session; does not wait for one that does not answer. */
-async function endSession(remote: StreamableHTTPClientTransport, clock: Clock): Promise<void> {
-  const patience = new AbortController();
-  const told = remote.terminateSession().catch(() => {});
-  await Promise.race([told, clock.sleep(CLOSE_MS, patience.signal)]);
-  patience.abort();
-}
-
 function remoteTransport(
   { url, headers, oauth }: RemoteSettings,
   { outward, reach }: McpHost,
@@ -292,12 +279,13 @@ function bounded(ask: typeof fetch, isTooLarge: (error: Error) => void): FetchLi
   };
 }
 
-export type Check =
-  /** `tools`: by their names for personas. */
-  { state: 'ok'; text: string; remarks: string[]; tools: string[] } | { state: 'failed'; text: string };
-
-/** For `coterie doctor`: whether a server works, and with which tools. */
-export async function checkServer(settings: ServerSettings, host: McpHost): Promise<Check> {
+/** For `coterie doctor`: whether a server works, and with which tools, by their names for personas. */
+export async function checkServer(
+  settings: ServerSettings,
+  host: McpHost,
+): Promise<
+  { state: 'ok'; text: string; remarks: string[]; tools: string[] } | { state: 'failed'; text: string }
+> {
   const processes: Processes = new Set();
   const killAll = () => {
     for (const kill of processes) kill();

@@ -9,7 +9,7 @@ import { isNestedDeeper } from '../core/network.js';
 import { escaped } from '../core/origin.js';
 import type { JsonSchema } from '../core/tool.js';
 import { isObject, oneLine, plainText } from './results.js';
-import { MOST_DESCRIPTION_CHARS, MOST_NAME_CHARS, MOST_SCHEMA_CHARS, type ToolRules } from './settings.js';
+import type { ToolRules } from './settings.js';
 
 export interface OfferedTool {
   /** The server's name for it. */
@@ -25,6 +25,10 @@ export interface OfferedTool {
   needsApproval: boolean;
 }
 
+/** The protocol allows 128 (specification 2025-11-25, tools: names). */
+const MOST_NAME_CHARS = 256;
+const MOST_DESCRIPTION_CHARS = 4_000;
+const MOST_SCHEMA_CHARS = 32_000;
 const LONGEST_NAME = 64;
 const MOST_REMARKS = 20;
 const MOST_DEPTH = 40;

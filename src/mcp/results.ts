@@ -6,11 +6,13 @@ import { cutAt, sizeInWords } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import { isNestedDeeper } from '../core/network.js';
 import type { ToolResult } from '../core/tool.js';
-import { MOST_MESSAGE_BYTES, MOST_RESULT_CHARS } from './settings.js';
+import { MOST_MESSAGE_BYTES } from './settings.js';
 
 /** Control and format characters, except newlines, tabs and the joiners of scripts. */
 const UNSEEN = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Cn}]/gu;
 const MOST_BLOCKS = 200;
+/** Of a result shown to the model. */
+const MOST_RESULT_CHARS = 60_000;
 
 export function plainText(text: string): string {
   return text.replace(/\r\n?/g, '\n').replace(UNSEEN, '');
@@ -79,12 +81,6 @@ function notShown(what: string, mimeType: unknown, data: unknown): string {
   return `[${what}${type}${size}, which is not shown here]`;
 }
 
-export interface ToolFailure {
-  result: ToolResult;
-  /** The server must be connected again. */
-  isLost: boolean;
-}
-
 const NOT_REACHED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ESRCH'];
 const UNKNOWN =
   'whether the call was carried out is unknown. Do not assume that it was or was not; check first, or ask.';
@@ -97,15 +93,18 @@ export function tooLarge(): Error {
   return Object.assign(new Error(message), { code: TOO_LARGE });
 }
 
-/** Recognises the client library's errors by their codes, so that its classes need not be loaded. */
-export function failureOf(error: unknown, seconds: number): ToolFailure {
+/**
+ * `isLost`: the server must be connected again. Recognises the client library's errors by their codes, so that its
+ * classes need not be loaded.
+ */
+export function failureOf(error: unknown, seconds: number): { content: string; isLost: boolean } {
   const { code, status, data } = (error ?? {}) as {
     code?: unknown;
     status?: unknown;
     data?: { status?: unknown };
   };
-  const lost = (content: string): ToolFailure => ({ result: failed(content), isLost: true });
-  const kept = (content: string): ToolFailure => ({ result: failed(content), isLost: false });
+  const lost = (content: string) => ({ content, isLost: true });
+  const kept = (content: string) => ({ content, isLost: false });
   if (typeof code === 'number') return kept(`The server refused the call: ${oneLine(describe(error), 500)}`);
   if (code === 'REQUEST_TIMEOUT') return kept(`The server did not answer within ${seconds} s, so ${UNKNOWN}`);
   if (code === 'UNSUPPORTED_RESULT_TYPE') {
@@ -125,10 +124,9 @@ export function failureOf(error: unknown, seconds: number): ToolFailure {
     return lost('The server denied access to this gateway. Nothing was done.');
   if (http === 404) return lost('The server has forgotten this connection. Nothing was done; call again.');
   if (http >= 400) {
-    const answered = `The server answered with the error ${http}, so ${UNKNOWN}`;
-    return http >= 500 ? lost(answered) : kept(answered);
+    return { content: `The server answered with the error ${http}, so ${UNKNOWN}`, isLost: http >= 500 };
   }
-  if (code === 'NOT_CONNECTED' || NOT_REACHED.includes(codeOf(error))) return lost(UNREACHABLE);
+  if (code === 'NOT_CONNECTED' || NOT_REACHED.includes(codeIn(error))) return lost(UNREACHABLE);
   return lost(`The connection to the server broke, so ${UNKNOWN}`);
 }
 
@@ -137,7 +135,7 @@ export function failed(content: string): ToolResult {
 }
 
 /** The code of the first error in the chain of causes that has one. */
-function codeOf(error: unknown): string {
+function codeIn(error: unknown): string {
   for (let each = error, depth = 0; each instanceof Error && depth < 5; each = each.cause, depth += 1) {
     const { code } = each as { code?: unknown };
     if (typeof code === 'string') return code;

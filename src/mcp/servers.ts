@@ -5,37 +5,17 @@
  */
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
+import { orAfter } from '../core/patience.js';
+import { backoff } from '../core/retry.js';
 import type { AnyTool, ToolResult } from '../core/tool.js';
 import type { Connection, McpHost } from './connection.js';
 import { type OfferedTool, offerOf, wrongArguments } from './offered.js';
 import { failed, failureOf, oneLine, resultOf, UNREACHABLE } from './results.js';
-import { MOST_NAMES, type ServerSettings } from './settings.js';
+import type { ServerSettings } from './settings.js';
 import type { Processes } from './stdio.js';
 
-export interface McpServers {
-  /** Starts connecting in the background; may be called twice. */
-  start(): void;
-  /** For a new turn; the same array until something changes. */
-  tools(): readonly AnyTool[];
-  /**
-   * Resolves when each server was tried once, or some seconds after the start. Waits longer for the tool of an approved
-   * call (`wanted`).
-   */
-  ready(wanted: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Ends every server process with all its children. */
-  stop(): Promise<void>;
-}
-
-interface ToolServer {
-  readonly name: string;
-  readonly timeoutMs: number;
-  /** The same array until something changes. */
-  tools(): readonly OfferedTool[];
-  /** Resolves after the first attempt to connect, successful or not. */
-  tried: Promise<void>;
-  call(tool: OfferedTool, given: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
-  stop(): Promise<void>;
-}
+export type McpServers = ReturnType<typeof createMcpServers>;
+type ToolServer = ReturnType<typeof startServer>;
 
 const READY_WITHIN_MS = 3_000;
 const WANTED_WITHIN_MS = 30_000;
@@ -52,9 +32,11 @@ const LONGEST_LIST_AGAIN_MS = 600_000;
 const QUICK_CHANGES = 5;
 const CALM_MS = 600_000;
 const MOST_REMARKED = 40;
+/** Different tools of one server remembered until the next start. */
+const MOST_NAMES = 1_000;
 const TOO_MANY_NAMES = `it has had ${MOST_NAMES} tools of different names since the start; further ones are left out until the next`;
 
-export function createMcpServers(settings: readonly ServerSettings[], host: McpHost): McpServers {
+export function createMcpServers(settings: readonly ServerSettings[], host: McpHost) {
   const { clock, log } = host;
   let servers: ToolServer[] | null = null;
   let startedAt = 0;
@@ -70,6 +52,7 @@ export function createMcpServers(settings: readonly ServerSettings[], host: McpH
     for (const kill of processes) kill();
   };
 
+  /** Starts connecting in the background; may be called twice. */
   function start(): void {
     if (servers !== null || isOver || settings.length === 0) return;
     servers = settings.map((each) => startServer(each, host, processes));
@@ -90,6 +73,7 @@ export function createMcpServers(settings: readonly ServerSettings[], host: McpH
     });
   }
 
+  /** For a new turn; the same array until something changes. */
   function currentTools(): readonly AnyTool[] {
     if (servers === null) return tools;
     const now = servers.map((server) => server.tools());
@@ -102,7 +86,11 @@ export function createMcpServers(settings: readonly ServerSettings[], host: McpH
   return {
     start,
     tools: currentTools,
-    async ready(wanted, signal) {
+    /**
+     * Resolves when each server was tried once, or some seconds after the start. Waits longer for the tool of an
+     * approved call (`wanted`).
+     */
+    async ready(wanted: readonly string[], signal: AbortSignal): Promise<void> {
       if (areTried || isOver) return;
       start();
       const until = (ms: number) => orAfter(tried, startedAt + ms - clock.now(), clock, signal);
@@ -111,7 +99,8 @@ export function createMcpServers(settings: readonly ServerSettings[], host: McpH
       const isMissing = wanted.some((name) => name.startsWith('mcp_') && !names.includes(name));
       if (isMissing) await until(WANTED_WITHIN_MS);
     },
-    async stop() {
+    /** Ends every server process with all its children. */
+    async stop(): Promise<void> {
       isOver = true;
       await Promise.all((servers ?? []).map((server) => server.stop()));
       process.off('exit', killAll);
@@ -141,7 +130,7 @@ function asTool(server: ToolServer, tool: OfferedTool): AnyTool {
   };
 }
 
-function startServer(settings: ServerSettings, host: McpHost, processes: Processes): ToolServer {
+function startServer(settings: ServerSettings, host: McpHost, processes: Processes) {
   const { name, timeoutMs } = settings;
   const { clock, log, redact } = host;
   const over = new AbortController();
@@ -156,7 +145,7 @@ function startServer(settings: ServerSettings, host: McpHost, processes: Process
   const running = run();
 
   async function run(): Promise<void> {
-    let pause = FIRST_PAUSE_MS;
+    let failures = 0;
     let lastFault = '';
     while (!over.signal.aborted) {
       const began = clock.now();
@@ -174,9 +163,9 @@ function startServer(settings: ServerSettings, host: McpHost, processes: Process
       connection = null;
       wasTried();
       if (over.signal.aborted) return;
-      if (clock.now() - began > STABLE_MS) pause = FIRST_PAUSE_MS;
+      failures = clock.now() - began > STABLE_MS ? 1 : failures + 1;
+      const pause = backoff(failures, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
       await clock.sleep(pause, AbortSignal.any([retryNow.signal, over.signal]));
-      pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
     }
   }
 
@@ -212,9 +201,11 @@ function startServer(settings: ServerSettings, host: McpHost, processes: Process
   return {
     name,
     timeoutMs,
+    /** The same array until something changes. */
     tools: listing.tools,
+    /** Resolves after the first attempt to connect, successful or not. */
     tried,
-    async call(tool, given, signal) {
+    async call(tool: OfferedTool, given: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult> {
       const wrong = wrongArguments(tool.schema, given);
       if (wrong.length > 0) return failed(`These arguments do not fit ${tool.name}: ${wrong.join('; ')}`);
       const used = await connected(signal);
@@ -231,17 +222,17 @@ function startServer(settings: ServerSettings, host: McpHost, processes: Process
         const result = resultOf(await used.call(tool, given, signal, timeoutMs), redact);
         return { content: redact(result.content), failed: result.failed };
       } catch (error) {
-        const { result, isLost } = failureOf(error, timeoutMs / 1000);
+        const { content, isLost } = failureOf(error, timeoutMs / 1000);
         const why = oneLine(redact(describe(error)));
         if (!signal.aborted) log.warn({ mcp: name, tool: tool.own, why }, 'MCP call failed');
         if (isLost) {
           if (connection === used) connection = null;
           void used.close();
         }
-        return { ...result, content: redact(result.content) };
+        return failed(redact(content));
       }
     },
-    async stop() {
+    async stop(): Promise<void> {
       over.abort();
       await connection?.close();
       await running;
@@ -299,18 +290,11 @@ function createListing(settings: ServerSettings, { log }: McpHost) {
 }
 
 function pauseAfter(changes: number): number {
-  const doublings = Math.max(0, changes - QUICK_CHANGES);
-  return Math.min(LIST_AGAIN_MS * 2 ** Math.min(doublings, 30), LONGEST_LIST_AGAIN_MS);
+  return backoff(changes - QUICK_CHANGES + 1, LIST_AGAIN_MS, LONGEST_LIST_AGAIN_MS);
 }
 
 function isSame(some: readonly OfferedTool[], others: readonly OfferedTool[]): boolean {
   const key = (tools: readonly OfferedTool[]) =>
     tools.map(({ name, fingerprint, needsApproval }) => `${name} ${fingerprint} ${needsApproval}`).join('\n');
   return key(some) === key(others);
-}
-
-async function orAfter(what: Promise<unknown>, ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
-  const patience = new AbortController();
-  await Promise.race([what, clock.sleep(ms, AbortSignal.any([patience.signal, signal]))]);
-  patience.abort();
 }

@@ -31,15 +31,5 @@ export interface RemoteSettings extends ServerBasics {
 
 export type ServerSettings = ProcessSettings | RemoteSettings;
 
-/** The protocol allows 128 (specification 2025-11-25, tools: names). */
-export const MOST_NAME_CHARS = 256;
-/** Different tools of one server remembered until the next start. */
-export const MOST_NAMES = 1_000;
-export const MOST_LISTED = 1_000;
-export const MOST_PAGES = 50;
-export const MOST_DESCRIPTION_CHARS = 4_000;
-export const MOST_SCHEMA_CHARS = 32_000;
-/** Of a result shown to the model. */
-export const MOST_RESULT_CHARS = 60_000;
 /** A larger message ends the connection. */
 export const MOST_MESSAGE_BYTES = 4_000_000;

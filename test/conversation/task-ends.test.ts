@@ -119,7 +119,7 @@ describe('when the model fails', () => {
     on.answer(() => new Promise((resolve) => (release = () => resolve({ fault: 'model_silent' }))));
     await on.say('first');
     await expect.poll(() => on.asked.length).toBe(2);
-    const report = failureReport(taskOf(), { where: 'timeout', message: 'It took longer than 20 minutes.' });
+    const report = failureReport(taskOf().taskId, 'timeout', 'It took longer than 20 minutes.');
     await on.say('second');
     await end('a', { text: outcomeTold(taskOf(), 'utility', { kind: 'report', report }).text });
     on.answer(() => ({ fault: 'model_silent' }));

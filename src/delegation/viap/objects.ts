@@ -16,7 +16,7 @@ export function objectsIn(text: string): FoundObject[] {
   const seen = new Uint8Array(text.length);
   let from = text.indexOf('{');
   while (from >= 0) {
-    const scanned = seen[from] === 1 ? NOTHING : scan(text, from, seen);
+    const scanned = seen[from] === 1 ? [] : scan(text, from, seen);
     for (const [start, end] of scanned) {
       const value = parsed(text.slice(start, end));
       if (value !== null) found.push({ value, from: start, to: end });
@@ -33,6 +33,17 @@ export function typedIn(text: string, type: string): FoundObject[] {
   return objectsIn(text).flatMap(({ value, from, to }) =>
     ofType(value, type).map((each) => ({ value: each, from, to })),
   );
+}
+
+/** Whether an object of this type begins in the text, complete or not. */
+export function isBegun(text: string, type: string): boolean {
+  return new RegExp(`"type"\\s*:\\s*"${type}"`).test(text);
+}
+
+/** The same object with each text in it replaced. */
+export function withTexts<Value>(value: Value, replace: (text: string) => string): Value {
+  const reviver = (_: string, each: unknown) => (typeof each === 'string' ? replace(each) : each);
+  return JSON.parse(JSON.stringify(value), reviver);
 }
 
 /** Parses a plain JSON object; null for anything else. */
@@ -65,7 +76,6 @@ function ofType(value: unknown, type: string, depth = 0): Record<string, unknown
 }
 
 type Span = readonly [from: number, to: number];
-const NOTHING: readonly Span[] = [];
 
 function withoutNested(found: FoundObject[]): FoundObject[] {
   const kept: FoundObject[] = [];

@@ -10,9 +10,8 @@ import { cutWithMarker } from '../../core/cut.js';
 import type { ToolCall } from '../../core/model.js';
 import { NEEDS_INSTRUCTION } from '../../core/task.js';
 import type { Step } from '../../core/transcript.js';
-import { type FoundFile, findArtifact } from '../place.js';
-import { canonical, parsed, typedIn } from './objects.js';
-import type { ViapTask } from './task.js';
+import { findArtifact } from '../place.js';
+import { canonical, isBegun, parsed, typedIn } from './objects.js';
 
 /** Limits of one text in a report, and of one list. */
 const MOST_CHARS = 8_000;
@@ -96,29 +95,25 @@ export interface ReportStep {
   cwd?: string | undefined;
   result?: string | undefined;
 }
-export type ReportArtifact = z.output<typeof artifactForm>;
-export interface ReportError {
-  where: string;
-  message: string;
-  stderr_tail?: string | undefined;
-}
 
 export interface ViapReport extends z.output<typeof reportForm> {
   viap_version: '3';
   type: 'VIAP_V3_REPORT';
   task_id: string;
   steps: ReportStep[];
-  errors: ReportError[];
+  errors: { where: string; message: string; stderr_tail?: string | undefined }[];
 }
 
-type ReadReport = { ok: true; report: ViapReport } | { ok: false; reason: string };
-
 /** Finds the report in an answer; of several equal ones any will do. `reason` is for the author. */
-export function readReport(answer: string, taskId: string): ReadReport {
+export function readReport(
+  answer: string,
+  taskId: string,
+): { ok: true; report: ViapReport } | { ok: false; reason: string } {
+  const refused = (reason: string) => ({ ok: false as const, reason });
   const found = typedIn(answer, VIAP_REPORT);
   const last = found.at(-1);
-  if (last === undefined) return refused(isBegun(answer) ? CUT_OFF : `There is no ${VIAP_REPORT} in it.`);
-  if (isBegun(answer.slice(last.to))) return refused(CUT_OFF);
+  if (isBegun(last === undefined ? answer : answer.slice(last.to), VIAP_REPORT)) return refused(CUT_OFF);
+  if (last === undefined) return refused(`There is no ${VIAP_REPORT} in it.`);
   if (new Set(found.map(({ value }) => canonical(value))).size > 1) {
     return refused(`There are ${found.length} reports in it, and they differ: it must be exactly one.`);
   }
@@ -127,10 +122,11 @@ export function readReport(answer: string, taskId: string): ReadReport {
   if (lacks.length > 0) return refused(`The report needs ${lacks.join(', ')}.`);
   // Not quoted: text of the answer must not enter our own question, which could then name a host.
   if (value.task_id !== taskId) return refused("The report's task_id is not that of this task.");
-  return {
-    ok: true,
-    report: { viap_version: '3', type: VIAP_REPORT, task_id: taskId, ...reportForm.parse(value) },
-  };
+  return { ok: true, report: { ...reportForm.parse(value), ...headOf(taskId) } };
+}
+
+function headOf(taskId: string) {
+  return { viap_version: '3', type: VIAP_REPORT, task_id: taskId } as const;
 }
 
 /** Asked once, if the agent's last answer had no report. */
@@ -143,45 +139,30 @@ export function repairRequest(reason: string, taskId: string): string {
   );
 }
 
-/** The gateway's own report. `tail`: the end of the output. */
-export function failureReport(
-  task: ViapTask,
-  { where, message, tail }: { where: string; message: string; tail?: string },
-): ViapReport {
+/** The gateway's own report. `output`: the end of it goes into the report. */
+export function failureReport(taskId: string, where: string, message: string, output = ''): ViapReport {
   return {
-    viap_version: '3',
-    type: VIAP_REPORT,
-    task_id: task.taskId,
+    ...headOf(taskId),
     success: false,
     summary: message,
     steps: [],
     artifacts: [],
     metrics: {},
     errors: [{ where, message }],
-    logs: tail === undefined || tail === '' ? {} : { stdout_tail: endOf(tail, TAIL_CHARS) },
+    logs: output === '' ? {} : { stdout_tail: endOf(output, TAIL_CHARS) },
     next_actions: [],
   };
 }
 
 const CUT_OFF = `The ${VIAP_REPORT} in it is no valid JSON, or is cut off.`;
 
-function refused(reason: string): ReadReport {
-  return { ok: false, reason };
-}
-
-function isBegun(text: string): boolean {
-  return /"type"\s*:\s*"VIAP_V3_REPORT"/.test(text);
-}
-
-function lacking(value: Record<string, unknown>): string[] {
-  const { viap_version: version, task_id, success, summary } = value;
-  const needs: [field: string, isThere: boolean][] = [
-    ['viap_version "3"', version === '3' || version === 3],
-    ['task_id (that of the task)', typeof task_id === 'string' && task_id !== ''],
-    ['success (true or false)', typeof success === 'boolean'],
-    ['summary (a text)', words.safeParse(summary).success],
+function lacking({ viap_version: version, task_id, success, summary }: Record<string, unknown>): string[] {
+  return [
+    ...(version === '3' || version === 3 ? [] : ['viap_version "3"']),
+    ...(typeof task_id === 'string' && task_id !== '' ? [] : ['task_id (that of the task)']),
+    ...(typeof success === 'boolean' ? [] : ['success (true or false)']),
+    ...(words.safeParse(summary).success ? [] : ['summary (a text)']),
   ];
-  return needs.flatMap(([field, isThere]) => (isThere ? [] : [field]));
 }
 
 /** The last `most` characters, without a leading half of a surrogate pair. */
@@ -200,12 +181,18 @@ interface RunRecord {
 /** Adds the gateway's own record to a report: commands, folders, times, artifacts, refused calls. */
 export async function completeReport(report: ViapReport, facts: RunRecord): Promise<ViapReport> {
   const { startedAt, endedAt, wasExternalRefused } = facts;
-  const artifacts: ReportArtifact[] = [];
-  const errors: ReportError[] = [...report.errors];
+  const artifacts: ViapReport['artifacts'] = [];
+  const errors = [...report.errors];
   for (const artifact of report.artifacts) {
-    const { description, error } = await checked(artifact, facts.place);
-    artifacts.push({ ...artifact, description });
-    if (error !== null) errors.push({ where: artifact.path, message: error });
+    const { path, description, sha256 } = artifact;
+    const found = await findArtifact(path, facts.place, sha256 !== null);
+    const isChanged = found.kind === 'there' && sha256 !== null && found.sha256 !== sha256;
+    const mark = isChanged ? 'changed' : found.kind;
+    if (mark === 'there') artifacts.push(artifact);
+    else {
+      artifacts.push({ ...artifact, description: `${description} (${mark})`.trimStart() });
+      errors.push({ where: path, message: WRONG_ARTIFACT[mark] });
+    }
   }
   if (wasExternalRefused && !errors.some(({ message }) => message.includes(NEEDS_INSTRUCTION))) {
     errors.unshift({ where: 'gateway', message: NEEDS_INSTRUCTION });
@@ -224,39 +211,16 @@ export async function completeReport(report: ViapReport, facts: RunRecord): Prom
   };
 }
 
-async function checked(
-  { path, description, sha256 }: ReportArtifact,
-  place: AgentPlace,
-): Promise<{ description: string; error: string | null }> {
-  const found = await findArtifact(path, place, sha256 !== null);
-  const fault = faultOf(found, sha256);
-  if (fault === null) return { description, error: null };
-  const { mark, error } = fault;
-  return { description: description === '' ? `(${mark})` : `${description} (${mark})`, error };
-}
-
-function faultOf(found: FoundFile, sha256: string | null): { mark: string; error: string } | null {
-  if (found.kind === 'missing') {
-    return { mark: 'missing', error: 'missing: the report names this file, and it is not there' };
-  }
-  if (found.kind === 'outside') {
-    const error = 'outside: this path lies outside the folders of the task, so it was not looked at';
-    return { mark: 'outside', error };
-  }
-  if (sha256 === null || found.sha256 === sha256) return null;
-  return { mark: 'changed', error: 'changed: the file is not the one whose sha256 the report gives' };
-}
-
-interface RanCommand {
-  command: string;
-  cwd: string;
-  result: string;
-}
+const WRONG_ARTIFACT = {
+  missing: 'missing: the report names this file, and it is not there',
+  outside: 'outside: this path lies outside the folders of the task, so it was not looked at',
+  changed: 'changed: the file is not the one whose sha256 the report gives',
+};
 
 const MOST_RESULT_CHARS = 1_000;
 
 /** All commands that were started, in order. */
-function commandsIn({ steps, place }: RunRecord): RanCommand[] {
+function commandsIn({ steps, place }: RunRecord) {
   const calls = new Map<string, ToolCall>();
   const results = new Map<string, string>();
   for (const step of steps) {
@@ -272,27 +236,21 @@ function commandsIn({ steps, place }: RunRecord): RanCommand[] {
     const named = typeof given.cwd === 'string' ? given.cwd : '';
     const cwd = isAbsolute(named) ? resolve(named) : resolve(start, named);
     const result = results.get(id) ?? 'It was cut off: how far it came is not known.';
-    return [
-      {
-        command: given.command,
-        cwd,
-        result: cutWithMarker(result.trim(), MOST_RESULT_CHARS, 'step-max-chars'),
-      },
-    ];
+    const shown = cutWithMarker(result.trim(), MOST_RESULT_CHARS, 'step-max-chars');
+    return [{ what: 'Ran a command', command: given.command, cwd, result: shown }];
   });
 }
 
 /** A step that names an executed command gets its true folder; commands without a step are appended. */
-function withCommands(steps: readonly ReportStep[], ran: readonly RanCommand[]): ReportStep[] {
+function withCommands(steps: readonly ReportStep[], ran: readonly Required<ReportStep>[]): ReportStep[] {
   const left = [...ran];
   const named = steps.map((step) => {
     const { command } = step;
-    const at = command === undefined ? -1 : left.findIndex((each) => isSame(each.command, command));
+    const at = command === undefined ? -1 : left.findIndex((each) => isSame(each.command ?? '', command));
     const [found] = at < 0 ? [] : left.splice(at, 1);
     return found ? { ...step, command: found.command, cwd: found.cwd } : step;
   });
-  const missing = left.map(({ command, cwd, result }) => ({ what: 'Ran a command', command, cwd, result }));
-  return [...named, ...missing];
+  return [...named, ...left];
 }
 
 function isSame(a: string, b: string): boolean {

@@ -1,5 +1,6 @@
 /** The task of VIAP v3 (seed 000). Six fields are required; the others never lead to a refusal. Pure. */
-import { isObject, objectsIn, parsed, typedIn } from './objects.js';
+import type { Task } from '../../core/task.js';
+import { isBegun, isObject, objectsIn, parsed, typedIn } from './objects.js';
 
 export interface ViapTask {
   /** Chosen by the task's author: not safe in a path. */
@@ -10,10 +11,10 @@ export interface ViapTask {
   env: Record<string, string>;
   args: string[];
   timeBudgetMin: number;
+  /** Otherwise that is our default. */
+  hasTimeBudget: boolean;
   raw: Record<string, unknown>;
 }
-
-type ReadTask = { ok: true; task: ViapTask } | { ok: false; reason: string };
 
 export const VIAP_TASK = 'VIAP_V3_TASK';
 
@@ -21,7 +22,7 @@ const MOST_CHARS = 200_000;
 const DEFAULT_BUDGET_MIN = 30;
 
 /** From an object, or a text that contains exactly one. `reason` is a sentence for the model that gave it. */
-export function readViapTask(given: unknown): ReadTask {
+export function readViapTask(given: unknown): { ok: true; task: ViapTask } | { ok: false; reason: string } {
   const found = typeof given === 'string' ? taskIn(given) : isObject(given) ? given : NO_TASK;
   if (typeof found === 'string') return { ok: false, reason: found };
   if (!fits(found)) return { ok: false, reason: TOO_LARGE };
@@ -30,6 +31,12 @@ export function readViapTask(given: unknown): ReadTask {
     return { ok: false, reason: `This is no complete ${VIAP_TASK}: it needs ${lacks.join(', ')}.` };
   }
   return { ok: true, task: taskOf(found) };
+}
+
+/** As stored when it was given; null: given by a program, or no longer readable. */
+export function viapOf({ request }: Task): ViapTask | null {
+  const read = request.viap === null ? null : readViapTask(request.viap);
+  return read?.ok ? read.task : null;
 }
 
 /** The task, or why there is none. */
@@ -42,7 +49,7 @@ function taskIn(text: string): Record<string, unknown> | string {
   }
   // A broken one next to a complete one also counts as a second.
   const beside = first ? text.slice(0, first.from) + text.slice(first.to) : text;
-  if (/"type"\s*:\s*"VIAP_V3_TASK"/.test(beside)) return BROKEN;
+  if (isBegun(beside, VIAP_TASK)) return BROKEN;
   if (first !== undefined) return first.value;
   // Without its type, the reason can still name what else is missing.
   const alone = parsed(text) ?? (objectsIn(text).length === 1 ? objectsIn(text)[0]?.value : undefined);
@@ -64,19 +71,15 @@ function fits(given: Record<string, unknown>): boolean {
 }
 
 function lacking(given: Record<string, unknown>): string[] {
-  const needs: [field: string, isThere: boolean][] = [
-    ['viap_version "3"', given.viap_version === '3' || given.viap_version === 3],
-    [`type "${VIAP_TASK}"`, given.type === VIAP_TASK],
-    ['task_id (a text)', textOf(given.task_id) !== null],
-    ['title (a text)', textOf(given.title) !== null],
-    ['goal (a text)', textOf(given.goal) !== null],
-    ['instructions (a list of texts, at least one)', areInstructions(given.instructions)],
+  const { viap_version: version, instructions } = given;
+  const areInstructions =
+    Array.isArray(instructions) && instructions.length > 0 && instructions.every((each) => textOf(each));
+  return [
+    ...(version === '3' || version === 3 ? [] : ['viap_version "3"']),
+    ...(given.type === VIAP_TASK ? [] : [`type "${VIAP_TASK}"`]),
+    ...['task_id', 'title', 'goal'].flatMap((name) => (textOf(given[name]) ? [] : [`${name} (a text)`])),
+    ...(areInstructions ? [] : ['instructions (a list of texts, at least one)']),
   ];
-  return needs.flatMap(([field, isThere]) => (isThere ? [] : [field]));
-}
-
-function areInstructions(given: unknown): boolean {
-  return Array.isArray(given) && given.length > 0 && given.every((each) => textOf(each) !== null);
 }
 
 function taskOf(raw: Record<string, unknown>): ViapTask {
@@ -91,6 +94,7 @@ function taskOf(raw: Record<string, unknown>): ViapTask {
     env: environmentOf(inputs.env),
     args: Array.isArray(inputs.args) ? inputs.args.filter((each) => textOf(each) !== null) : [],
     timeBudgetMin: isBudget ? budget : DEFAULT_BUDGET_MIN,
+    hasTimeBudget: isBudget,
     raw,
   };
 }

@@ -2,7 +2,8 @@
 
 import { redactor } from '../../core/command-env.js';
 import { cutAt, cutWithMarker } from '../../core/cut.js';
-import type { ReportArtifact, ReportError, ReportStep, ViapReport } from './report.js';
+import { withTexts } from './objects.js';
+import type { ReportStep, ViapReport } from './report.js';
 import type { ViapTask } from './task.js';
 
 export type OutcomeEnd =
@@ -11,20 +12,14 @@ export type OutcomeEnd =
   /** `reason`: a sentence. */
   | { kind: 'error'; reason: string };
 
-export interface OutcomeTold {
-  /** The first paragraph can be shown to people unchanged (`core/task.ts`). */
-  text: string;
-  content: Record<string, unknown>;
-}
-
 const MOST_CHARS = 6_000;
 const MOST_TITLE_CHARS = 120;
 const MOST_SUMMARY_CHARS = 800;
 const MOST_ITEM_CHARS = 400;
 const MOST_ITEMS = 15;
 
-/** `task`: null if it is no longer readable. */
-export function outcomeTold(task: ViapTask | null, agent: string, end: OutcomeEnd): OutcomeTold {
+/** The first paragraph of the text can be shown to people unchanged. `task`: null if it is no longer readable. */
+export function outcomeTold(task: ViapTask | null, agent: string, end: OutcomeEnd) {
   const clean = redactor(task?.env ?? {});
   const name = task ? `The task “${oneLine(task.title, MOST_TITLE_CHARS)}”` : `A task for ${agent}`;
   const body = cutWithMarker(clean(linesOf(name, end)), MOST_CHARS, 'task-max-chars');
@@ -33,7 +28,7 @@ export function outcomeTold(task: ViapTask | null, agent: string, end: OutcomeEn
     content: {
       status: end.kind === 'interrupted' ? 'interrupted' : isSuccess(end) ? 'success' : 'error',
       ...(task && { task_id: task.taskId }),
-      ...(end.kind === 'report' && { report: cleaned(end.report, clean) }),
+      ...(end.kind === 'report' && { report: withTexts(end.report, clean) }),
       ...(end.kind === 'error' && { error: clean(end.reason) }),
     },
   };
@@ -62,8 +57,14 @@ function linesOf(name: string, end: OutcomeEnd): string {
   const { success, summary, steps, artifacts, errors, next_actions: next } = end.report;
   const head = `${name} ${success ? 'is done' : 'failed'}: ${oneLine(summary, MOST_SUMMARY_CHARS)}`;
   const done = section('What was done', steps.map(stepLine));
-  const made = section('Artifacts', artifacts.map(artifactLine));
-  const wrong = section(success ? 'What did not go as it should' : 'What went wrong', errors.map(errorLine));
+  const made = section(
+    'Artifacts',
+    artifacts.map(({ path, description: about }) => (about === '' ? path : `${path}: ${about}`)),
+  );
+  const wrong = section(
+    success ? 'What did not go as it should' : 'What went wrong',
+    errors.map(({ where, message }) => (where === '' ? message : `${where}: ${message}`)),
+  );
   const parts = success
     ? [head, done, made, wrong, section('What is next', next)]
     : [head, section('What can be done about it', next), wrong, done, made];
@@ -82,30 +83,8 @@ function stepLine({ what, command, result }: ReportStep): string {
   return `${what}${ran}${result === undefined ? '' : `: ${result}`}`;
 }
 
-function artifactLine({ path, description }: ReportArtifact): string {
-  return description === '' ? path : `${path}: ${description}`;
-}
-
-function errorLine({ where, message }: ReportError): string {
-  return where === '' ? message : `${where}: ${message}`;
-}
-
 /** Keeps a report's text from beginning a line or ending the paragraph. */
 function oneLine(text: string, most: number): string {
   const line = text.replaceAll(/[\s\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim();
   return line.length <= most ? line : `${cutAt(line, most)} …`;
-}
-
-function cleaned(report: ViapReport, clean: (text: string) => string): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(report).map(([name, value]) => [name, cleanedValue(value, clean)]),
-  );
-}
-
-/** For a report, whose nesting its type limits. */
-function cleanedValue(value: unknown, clean: (text: string) => string): unknown {
-  if (typeof value === 'string') return clean(value);
-  if (Array.isArray(value)) return value.map((each) => cleanedValue(each, clean));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, cleanedValue(each, clean)]));
 }

@@ -154,7 +154,7 @@ describe('without a report', () => {
 
   it('the gateway writes one, with the end of what was said', () => {
     const tail = `${'x'.repeat(3_000)}😀${'y'.repeat(1_999)}`;
-    const report = failureReport(taskOf(), { where: 'report_parse', message: 'No report came.', tail });
+    const report = failureReport(taskOf().taskId, 'report_parse', 'No report came.', tail);
     expect(report).toEqual({
       ...LEAST_REPORT,
       ...{
@@ -169,6 +169,6 @@ describe('without a report', () => {
       logs: { stdout_tail: 'y'.repeat(1_999) },
     });
     expect(readReport(JSON.stringify(report), 't:1/2').ok).toBe(true);
-    expect(failureReport(taskOf(), { where: 'timeout', message: 'm' }).logs).toEqual({});
+    expect(failureReport(taskOf().taskId, 'timeout', 'm').logs).toEqual({});
   });
 });

@@ -19,7 +19,7 @@ describe('a task', () => {
         ...{ taskId: TASK_ID, title: 'One-line title', goal: 'Success criteria / acceptance definition' },
         cwd: '/Users/veso/Documents/evolver-1.10.0',
         env: { OPENCLAW_WORKSPACE: '/Users/veso/verso', MEMORY_DIR: '/Users/veso/verso/memory' },
-        ...{ args: ['--review'], timeBudgetMin: 20 },
+        ...{ args: ['--review'], timeBudgetMin: 20, hasTimeBudget: true },
         raw: JSON.parse(TASK_TEXT),
       },
     });

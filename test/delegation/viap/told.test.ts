@@ -115,7 +115,7 @@ describe('what the journal is told', () => {
   });
 
   it('says of a failure that it is one', () => {
-    const report = failureReport(task, { where: 'timeout', message: 'Too long.' });
+    const report = failureReport(task.taskId, 'timeout', 'Too long.');
     expect(outcomeTold(task, 'utility', { kind: 'report', report }).content).toMatchObject({
       status: 'error',
     });
