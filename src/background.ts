@@ -125,7 +125,7 @@ function durationMs(duration: string): number {
 
 /** Lets personas delegate: a task is stored, then claimed by the runner. Loaded on first use. */
 export function createDelegating(parts: Parts): Delegation {
-  const load = once(async () => (await import('./delegation/spawn.js')).createDelegation(parts));
+  const load = once(async () => (await import('./delegation/tasks.js')).createDelegation(parts));
   return {
     spawn: async (wish) => (await load()).spawn(wish),
     given: async (call) => (await load()).given(call),

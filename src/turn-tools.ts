@@ -31,9 +31,8 @@ import { scheduleTools } from './tools/schedules.js';
 import { exportChat, keepArtifact, sendMessage, writeArtifact } from './tools/sending.js';
 import { sessionsSpawn } from './tools/sessions-spawn.js';
 import { shell } from './tools/shell/shell.js';
-import { createPageReader } from './tools/web/page-reader.js';
 import { systemNetwork } from './tools/web/request.js';
-import { webFetch } from './tools/web/web-fetch.js';
+import { createPageReader, webFetch } from './tools/web/web-fetch.js';
 
 type Used = 'store' | 'channels' | 'personas' | 'memory' | 'clipboard' | 'archives' | 'recall' | 'settings';
 

@@ -28,8 +28,8 @@ import type { Clipboard, Workspace } from '../core/workspace.js';
 import type { AgentFolders, TaskGiver } from './place.js';
 import type { Followers } from './tasks.js';
 import type { ViapReport } from './viap/report.js';
+import { outcomeTold } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
-import { outcomeTold } from './viap/told.js';
 
 export interface TaskServices {
   store: TaskStore;

@@ -5,12 +5,10 @@ const MOST_CHARS = 20_000;
 /** A character takes at most 4 bytes, so a longer document is always recognised as too long. */
 const HEAD_BYTES = 4 * (MOST_CHARS + 1);
 
-export type DocumentRead = { kind: 'text'; text: string } | { kind: 'other' };
-
-export function readDocument(bytes: Buffer): DocumentRead {
+/** null: it is no text. */
+export function readDocument(bytes: Buffer): string | null {
   const text = isPrintFormat(bytes) ? null : decode(bytes.subarray(0, HEAD_BYTES));
-  if (text === null) return { kind: 'other' };
-  return { kind: 'text', text: cutWithMarker(text, MOST_CHARS, 'document-max-chars') };
+  return text === null ? null : cutWithMarker(text, MOST_CHARS, 'document-max-chars');
 }
 
 /** PDF, PostScript and RTF may be plain ASCII, but are not readable as text. */

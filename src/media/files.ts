@@ -2,8 +2,9 @@
  * Files of messages on disk: `<folder>/<chat id>/<new id>.<extension>`. No part of a path comes from the sender: the name is new,
  * the extension follows from the type. Above the size limits, the oldest are removed first.
  */
-import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isFolder, namesIn } from '../core/file-access.js';
 import type { MediaFiles } from '../core/media.js';
 import { writeWhole } from '../core/write-whole.js';
 
@@ -75,16 +76,6 @@ function pathOf(folder: string, file: string): string {
   return join(folder, file);
 }
 
-interface MediaLimits {
-  bytesPerChat: number;
-  bytes: number;
-}
-
-interface RemovedFiles {
-  files: number;
-  bytes: number;
-}
-
 interface KeptFile {
   chatId: string;
   path: string;
@@ -103,10 +94,10 @@ export async function mediaBytes(folder: string): Promise<number> {
 /** Removes files beyond the limits; stops when the signal aborts. */
 export async function trimMedia(
   folder: string,
-  limits: MediaLimits,
+  limits: { bytesPerChat: number; bytes: number },
   now: number,
   signal: AbortSignal,
-): Promise<RemovedFiles> {
+): Promise<{ files: number; bytes: number }> {
   const newestFirst = (await list(folder, signal)).sort((a, b) => b.at - a.at);
   const perChat = new Map<string, number>();
   let all = 0;
@@ -129,23 +120,15 @@ export async function trimMedia(
 async function list(folder: string, signal?: AbortSignal): Promise<KeptFile[]> {
   const found: KeptFile[] = [];
   for (const chatId of await namesIn(folder)) {
-    for (const name of await namesIn(join(folder, chatId))) {
+    const inside = join(folder, chatId);
+    if (!isFolder(inside, false)) continue;
+    for (const name of await namesIn(inside)) {
       if (signal?.aborted) return [];
-      const path = join(folder, chatId, name);
+      const path = join(inside, name);
       // It may have been removed meanwhile.
       const entry = await stat(path).catch(() => null);
       if (entry?.isFile()) found.push({ chatId, path, bytes: entry.size, at: entry.mtimeMs });
     }
   }
   return found;
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
-    throw error;
-  }
 }

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
@@ -11,36 +12,29 @@ import { type Prepared, unchanged, unreadable } from './decode.js';
 import { pictureType } from './files.js';
 import type { ImageAnswer, ImageRequest } from './image-process.js';
 
-interface ImageDecoder {
-  /** `type`: as detected from the bytes. Never throws. `missing`: why sharp could not be loaded. */
-  decode(bytes: Buffer, type: string): Promise<{ prepared: Prepared; missing?: string }>;
-}
-
-interface ImageLimits {
-  ms: number;
-  megabytes: number;
-  /** An idle process, which holds some 60 MB, is killed after this time. */
-  idleMs: number;
-}
-
-const LIMITS: ImageLimits = { ms: 15_000, megabytes: 500, idleMs: 60_000 };
+/** `idleMs`: an idle process, which holds some 60 MB, is killed after this time. */
+const LIMITS = { ms: 15_000, megabytes: 500, idleMs: 60_000 };
 const SHELL = '/bin/sh';
 /** Reserved by Node itself and counted against the limit: 570 MB from version 24 on, below 100 before (measured). */
 const NODE_MEGABYTES = Number(process.versions.node.split('.')[0]) >= 24 ? 600 : 100;
 /** Pictures are stored outside the heap. */
 const NODE_OPTIONS = ['--max-old-space-size=64'];
 
+/** `missing`: why sharp could not be loaded. */
+type Decoded = { prepared: Prepared; missing?: string };
+type ImageDecoder = ReturnType<typeof createImageDecoder>;
+
 /** `entry`: `image-process.js`, next to the compiled gateway. */
 export function createImageDecoder(
   clock: Clock,
   entry = new URL('./image-process.js', import.meta.url),
   limits = LIMITS,
-): ImageDecoder {
+) {
   let child: ChildProcess | null = null;
   let last: Promise<unknown> = Promise.resolve();
   let stopIdling = () => {};
 
-  function ask(question: ImageRequest): ReturnType<ImageDecoder['decode']> {
+  function ask(question: ImageRequest): Promise<Decoded> {
     stopIdling();
     child ??= start(fileURLToPath(entry), limits.megabytes);
     const running = child;
@@ -53,7 +47,7 @@ export function createImageDecoder(
       const onEnd = () => {
         settle({ prepared: unreadable(`it needs more than ${limits.megabytes} MB, or breaks its decoder`) });
       };
-      function settle(answer: Awaited<ReturnType<ImageDecoder['decode']>>): void {
+      function settle(answer: Decoded): void {
         stopWaiting();
         running.off('message', onMessage).off('exit', onEnd).off('error', onEnd);
         // A decoder that ran out of memory may have survived; the next picture gets a fresh process.
@@ -82,7 +76,8 @@ export function createImageDecoder(
   }
 
   return {
-    decode(bytes, type) {
+    /** `type`: as detected from the bytes. Never throws. */
+    decode(bytes: Buffer, type: string): Promise<Decoded> {
       const answer = last.then(() => ask({ bytes, type }));
       last = answer;
       return answer;
@@ -112,24 +107,19 @@ function completed(prepared: ImageAnswer['prepared'], { bytes, type }: ImageRequ
   return { kind: 'image', image: { ...image, bytes: Buffer.from(image.bytes) } };
 }
 
-/** Never throws. */
-export interface Images {
-  prepare(bytes: Buffer): Promise<Prepared>;
-}
+export type Images = ReturnType<typeof createImages>;
 
-export function createImages({ log, decoder }: { log: Log; decoder: ImageDecoder }): Images {
+export function createImages({ log, decoder }: { log: Log; decoder: ImageDecoder }) {
   let isMissing = false;
   return {
-    async prepare(bytes) {
+    /** Never throws. */
+    async prepare(bytes: Buffer): Promise<Prepared> {
       const type = pictureType(bytes);
       if (type === null) return unreadable('it is no picture of a kind that can be read');
-      const { prepared, missing } = await decoder.decode(bytes, type);
-      if (missing !== undefined && !isMissing) {
+      const { prepared, missing: error } = await decoder.decode(bytes, type);
+      if (error !== undefined && !isMissing) {
         isMissing = true;
-        log.warn(
-          { error: missing },
-          'loading sharp failed; sending pictures to models as they came, up to 4 MB',
-        );
+        log.warn({ error }, 'loading sharp failed; sending pictures to models as they came, up to 4 MB');
       }
       return prepared;
     },
@@ -139,32 +129,20 @@ export function createImages({ log, decoder }: { log: Log; decoder: ImageDecoder
 const MOST_BYTES_IN_MEMORY = 8_000_000;
 
 export function createModelImages(files: MediaFiles, images: Images, log: Log) {
-  /** By file, in order of use. */
-  const prepared = new Map<string, ModelImage>();
+  const prepared = new LRUCache<string, ModelImage>({
+    maxSize: MOST_BYTES_IN_MEMORY,
+    sizeCalculation: ({ bytes }) => bytes.length,
+  });
 
   async function load(file: string): Promise<ModelImage | null> {
     try {
       const found = await images.prepare(await files.read(file));
       if (found.kind === 'image') return found.image;
-      const { reason } = found;
-      log.warn({ file, reason }, 'picture no longer readable; left out of the request');
+      log.warn({ file, reason: found.reason }, 'picture no longer readable; left out of the request');
     } catch (error) {
-      const fields = { file, error: describe(error) };
-      log.warn(fields, 'picture file is missing; left out of the request');
+      log.warn({ file, error: describe(error) }, 'picture file is missing; left out of the request');
     }
     return null;
-  }
-
-  function remember(file: string, image: ModelImage): void {
-    prepared.delete(file);
-    prepared.set(file, image);
-    let total = 0;
-    for (const { bytes } of prepared.values()) total += bytes.length;
-    for (const [oldest, { bytes }] of prepared) {
-      if (total <= MOST_BYTES_IN_MEMORY) break;
-      prepared.delete(oldest);
-      total -= bytes.length;
-    }
   }
 
   return async function imagesOf(attachments: StoredAttachment[]): Promise<ModelImage[]> {
@@ -173,7 +151,7 @@ export function createModelImages(files: MediaFiles, images: Images, log: Log) {
       if (kind !== 'image' || outcome?.kind !== 'kept' || outcome.read !== undefined) continue;
       const image = prepared.get(outcome.file) ?? (await load(outcome.file));
       if (image === null) continue;
-      remember(outcome.file, image);
+      prepared.set(outcome.file, image);
       found.push(image);
     }
     return found;

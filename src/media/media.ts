@@ -1,12 +1,12 @@
 /** Files of messages: fetched, examined, stored, put into words. Failures become outcomes with a reason. Between steps 2 and 4. */
 import type { FetchResult } from '../core/channel.js';
-import type { Clock } from '../core/clock.js';
+import { type Clock, OVER, onAbort } from '../core/clock.js';
+import { once } from '../core/concurrency.js';
 import { cutWithMarker } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Media, MediaFiles, StoredAttachment, TakeAsk, Taken, Transcriber } from '../core/media.js';
-import type { Attachment } from '../core/message.js';
 import { readDocument } from './documents.js';
 import { extensionOf, pictureType } from './files.js';
 import { createModelImages, type Images } from './images.js';
@@ -25,16 +25,13 @@ import {
   UNREADABLE,
 } from './words.js';
 
-interface ByteGate {
-  /** Resolves with a function that releases the bytes; null as soon as the signal aborts. Small files never wait. */
-  enter(bytes: number, signal: AbortSignal): Promise<(() => void) | null>;
-}
-
 /** Up to this size, in bytes, a file need not wait. */
 const SMALL_BYTES = 1_000_000;
 
-/** `freed` is called after each release. */
-export function createByteGate(most: number, freed: (bytes: number) => void): ByteGate {
+type ByteGate = ReturnType<typeof createByteGate>;
+
+/** Bounds the bytes in memory at once. `freed` is called after each release. */
+export function createByteGate(most: number, freed: (bytes: number) => void) {
   let held = 0;
   const queue: { bytes: number; admit(): void }[] = [];
 
@@ -48,38 +45,34 @@ export function createByteGate(most: number, freed: (bytes: number) => void): By
   }
 
   return {
-    async enter(bytes, signal) {
+    /** Resolves with a function that releases the bytes; null as soon as the signal aborts. Small files never wait. */
+    async enter(bytes: number, signal: AbortSignal): Promise<(() => void) | null> {
       if (signal.aborted) return null;
       if (bytes <= SMALL_BYTES) return () => {};
       const isIn = await new Promise<boolean>((resolve) => {
-        const waiting = { bytes, admit };
-        function admit() {
-          signal.removeEventListener('abort', leave);
-          resolve(true);
-        }
-        function leave() {
-          queue.splice(queue.indexOf(waiting), 1);
-          resolve(false);
-          admitNext();
-        }
-        signal.addEventListener('abort', leave, { once: true });
+        const waiting = { bytes, admit: () => resolve(true) };
         queue.push(waiting);
         admitNext();
+        onAbort(signal, () => {
+          const at = queue.indexOf(waiting);
+          if (at < 0) return;
+          queue.splice(at, 1);
+          resolve(false);
+          admitNext();
+        });
       });
       if (!isIn) return null;
-      let isOut = false;
-      return () => {
-        if (isOut) return;
-        isOut = true;
+      return once(() => {
         held -= bytes;
         freed(bytes);
         admitNext();
-      };
+        return true;
+      });
     },
   };
 }
 
-interface TakeOptions {
+interface MediaOptions {
   files: MediaFiles;
   images: Images;
   /** null if none is configured. */
@@ -87,15 +80,10 @@ interface TakeOptions {
   maxBytes: number;
   clock: Clock;
   log: Log;
-}
-
-interface TakeOne {
-  chatId: ChatId;
-  fetch:
-    | ((attachment: Attachment, ask: { maxBytes: number; signal: AbortSignal }) => Promise<FetchResult>)
-    | undefined;
-  /** Aborts if the caller gives up or the time is over. */
-  signal: AbortSignal;
+  /** Called with the size of each large file released from memory. */
+  freed(bytes: number): void;
+  /** Time limit for all files of a message, in ms. Default: one minute. */
+  deadlineMs?: number;
 }
 
 interface TakenOne {
@@ -116,138 +104,126 @@ const MOST_SECONDS = 600;
 const MOST_TRANSCRIBED_BYTES = 25_000_000;
 const MOST_TRANSCRIPT_CHARS = 20_000;
 
-/** Never throws, and ends soon after the signal aborts. */
-async function takeOne(
-  options: TakeOptions,
-  gate: ByteGate,
-  file: StoredAttachment,
-  ask: TakeOne,
-): Promise<TakenOne> {
-  const { transcriber, maxBytes } = options;
-  if (file.kind === 'voice' && transcriber === null) return refused(file, NO_TRANSCRIBER);
-  if (file.bytes !== null && file.bytes > maxBytes) return refused(file, tooLarge(maxBytes));
-  const most = Math.min(maxBytes, Math.max(file.bytes ?? maxBytes, SMALL_BYTES));
-  const leave = await gate.enter(most, ask.signal);
-  if (leave === null) return refused(file, LATE);
-  try {
-    const taken = await fetchAndKeep(options, file, most, ask);
-    if (taken !== 'more') return taken;
-  } finally {
-    leave();
-  }
-  if (most === maxBytes) return refused(file, tooLarge(maxBytes));
-  // The sender's size was wrong: again with the full limit.
-  return takeOne(options, gate, { ...file, bytes: null }, ask);
-}
+/** Takes the files of one message. `signal`: the caller gives up, or the time is over. Never throws. */
+class Taking {
+  constructor(
+    private readonly options: MediaOptions,
+    private readonly gate: ByteGate,
+    private readonly chatId: ChatId,
+    private readonly fetch: TakeAsk['fetch'],
+    private readonly signal: AbortSignal,
+  ) {}
 
-/** `more`: the file exceeds `most`. */
-async function fetchAndKeep(
-  options: TakeOptions,
-  file: StoredAttachment,
-  most: number,
-  ask: TakeOne,
-): Promise<TakenOne | 'more'> {
-  const { files, log } = options;
-  const bytes = await fetchOne(options, file, most, ask);
-  if (bytes === 'more') return bytes;
-  if (!Buffer.isBuffer(bytes)) return refused(file, bytes);
+  async take(file: StoredAttachment): Promise<TakenOne> {
+    const { transcriber, maxBytes } = this.options;
+    if (file.kind === 'voice' && transcriber === null) return refused(file, NO_TRANSCRIBER);
+    if (file.bytes !== null && file.bytes > maxBytes) return refused(file, tooLarge(maxBytes));
+    const most = Math.min(maxBytes, Math.max(file.bytes ?? maxBytes, SMALL_BYTES));
+    const leave = await this.gate.enter(most, this.signal);
+    if (leave === null) return refused(file, LATE);
+    try {
+      const taken = await this.#fetchAndKeep(file, most);
+      if (taken !== 'more') return taken;
+    } finally {
+      leave();
+    }
+    if (most === maxBytes) return refused(file, tooLarge(maxBytes));
+    // The sender's size was wrong: again with the full limit.
+    return this.take({ ...file, bytes: null });
+  }
 
-  const attachment = { ...file, bytes: bytes.length };
-  try {
-    const contents = await examine(options, attachment, bytes, ask);
-    if ('why' in contents) return refused(attachment, contents);
-    const stored = await files.keep(ask.chatId, bytes, contents.mimeType);
-    return {
-      attachment: { ...attachment, outcome: { kind: 'kept', file: stored, ...contents } },
-      notice: null,
-    };
-  } catch (error) {
-    log.error({ chat: ask.chatId, error: describe(error) }, 'storing a file of a message failed; not taken');
-    return refused(attachment, UNKEPT);
+  /** `more`: the file exceeds `most`. */
+  async #fetchAndKeep(file: StoredAttachment, most: number): Promise<TakenOne | 'more'> {
+    const bytes = await this.#fetch(file, most);
+    if (bytes === 'more') return bytes;
+    if (!Buffer.isBuffer(bytes)) return refused(file, bytes);
+    const attachment = { ...file, bytes: bytes.length };
+    try {
+      const contents = await this.#examine(attachment, bytes);
+      if ('why' in contents) return refused(attachment, contents);
+      const stored = await this.options.files.keep(this.chatId, bytes, contents.mimeType);
+      const outcome = { kind: 'kept' as const, file: stored, ...contents };
+      return { attachment: { ...attachment, outcome }, notice: null };
+    } catch (error) {
+      this.#warn({ error: describe(error) }, 'storing a file of a message failed; not taken', 'error');
+      return refused(attachment, UNKEPT);
+    }
   }
-}
 
-async function fetchOne(
-  options: TakeOptions,
-  file: StoredAttachment,
-  most: number,
-  ask: TakeOne,
-): Promise<Buffer | MediaRefusal | 'more'> {
-  const { fetch, signal, chatId } = ask;
-  const { clock, log } = options;
-  if (fetch === undefined) return NO_FETCHING;
-  const { outcome: _none, ...attachment } = file;
-  const get = async () => fetch(attachment, { maxBytes: most, signal });
-  for (let tries = 1; ; tries++) {
-    const fetched = await orAborted(get(), signal).catch(
-      (error): FetchResult => ({ kind: 'unreachable', reason: describe(error) }),
-    );
-    if (fetched?.kind === 'fetched' && fetched.bytes.length <= most) return fetched.bytes;
-    if (fetched?.kind === 'fetched' || fetched?.kind === 'too large') return 'more';
-    const reason = fetched?.reason ?? 'there was no answer in time';
-    log.warn({ chat: chatId, kind: file.kind, reason }, 'fetching a file of a message failed');
-    if (fetched?.kind === 'gone') return GONE;
-    const wait = WAITS_MS[tries - 1];
-    if (wait === undefined) return signal.aborted ? LATE : UNREACHABLE;
-    await clock.sleep(wait, signal);
-    if (signal.aborted) return LATE;
+  async #fetch(file: StoredAttachment, most: number): Promise<Buffer | MediaRefusal | 'more'> {
+    const { fetch, signal } = this;
+    if (fetch === undefined) return NO_FETCHING;
+    const { outcome: _none, ...attachment } = file;
+    const get = async () => fetch(attachment, { maxBytes: most, signal });
+    for (let tries = 1; ; tries++) {
+      const fetched = await orAborted(get(), signal).catch(
+        (error): FetchResult => ({ kind: 'unreachable', reason: describe(error) }),
+      );
+      if (fetched?.kind === 'fetched' && fetched.bytes.length <= most) return fetched.bytes;
+      if (fetched?.kind === 'fetched' || fetched?.kind === 'too large') return 'more';
+      const reason = fetched?.reason ?? 'there was no answer in time';
+      this.#warn({ kind: file.kind, reason }, 'fetching a file of a message failed');
+      if (fetched?.kind === 'gone') return GONE;
+      const wait = WAITS_MS[tries - 1];
+      if (wait === undefined) return signal.aborted ? LATE : UNREACHABLE;
+      await this.options.clock.sleep(wait, signal);
+      if (signal.aborted) return LATE;
+    }
   }
-}
 
-async function examine(
-  options: TakeOptions,
-  file: StoredAttachment,
-  bytes: Buffer,
-  ask: TakeOne,
-): Promise<Contents | MediaRefusal> {
-  if (file.kind === 'image') {
-    // Prepared once to prove that it can be; the original is stored.
-    const prepared = await options.images.prepare(bytes);
-    if (prepared.kind === 'image') return { mimeType: pictureType(bytes) ?? prepared.image.mimeType };
-    // An SVG drawing counts as a picture, too.
-    if (readDocument(bytes).kind === 'text') return documentIn(file, bytes);
-    options.log.info({ chat: ask.chatId, reason: prepared.reason }, 'picture is unreadable; not taken');
-    return UNREADABLE;
+  async #examine(file: StoredAttachment, bytes: Buffer): Promise<Contents | MediaRefusal> {
+    if (file.kind === 'image') {
+      // Prepared once to prove that it can be; the original is stored.
+      const prepared = await this.options.images.prepare(bytes);
+      if (prepared.kind === 'image') return { mimeType: pictureType(bytes) ?? prepared.image.mimeType };
+      // An SVG drawing counts as a picture, too.
+      if (readDocument(bytes) !== null) return documentIn(file, bytes);
+      this.#warn({ reason: prepared.reason }, 'picture is unreadable; not taken', 'info');
+      return UNREADABLE;
+    }
+    if (file.kind === 'voice' || file.kind === 'audio') {
+      // A voice note is useless without its words; other recordings are stored anyway.
+      const isVoice = file.kind === 'voice';
+      const mimeType = file.mimeType ?? (isVoice ? 'audio/ogg' : 'audio/mpeg');
+      const heard = await this.#transcribe(file, mimeType, bytes);
+      if (typeof heard === 'string') return { mimeType, read: heard };
+      return isVoice ? heard : { mimeType };
+    }
+    return documentIn(file, bytes);
   }
-  if (file.kind === 'voice' || file.kind === 'audio') {
-    // A voice note is useless without its words; other recordings are stored anyway.
-    const isVoice = file.kind === 'voice';
-    const mimeType = file.mimeType ?? (isVoice ? 'audio/ogg' : 'audio/mpeg');
-    const heard = await transcribe(options, file, mimeType, bytes, ask);
-    if (typeof heard === 'string') return { mimeType, read: heard };
-    return isVoice ? heard : { mimeType };
+
+  /** The words of a recording, or why there are none. Never throws. */
+  async #transcribe(
+    { kind, seconds }: StoredAttachment,
+    mimeType: string,
+    bytes: Buffer,
+  ): Promise<string | MediaRefusal> {
+    const { transcriber } = this.options;
+    if (transcriber === null) return NO_TRANSCRIBER;
+    const isShort = kind === 'voice' || (seconds !== null && seconds <= MOST_SECONDS);
+    if (!isShort || bytes.length > MOST_TRANSCRIBED_BYTES) return UNHEARD;
+    const recording = { name: `recording.${extensionOf(mimeType)}`, mimeType, signal: this.signal };
+    try {
+      const words = await orAborted(transcriber.transcribe(bytes, recording), this.signal);
+      if (words === null) return LATE;
+      if (words.trim() === '') return SILENT;
+      return cutWithMarker(words.trim(), MOST_TRANSCRIPT_CHARS, 'transcript-max-chars');
+    } catch (error) {
+      this.#warn({ error: describe(error) }, 'transcribing a recording failed');
+      return UNHEARD;
+    }
   }
-  return documentIn(file, bytes);
+
+  #warn(fields: object, message: string, level: 'info' | 'warn' | 'error' = 'warn'): void {
+    this.options.log[level]({ chat: this.chatId, ...fields }, message);
+  }
 }
 
 /** Text is read, whatever its type; anything else is only stored, for tools. */
 function documentIn(file: StoredAttachment, bytes: Buffer): Contents {
-  const found = readDocument(bytes);
+  const read = readDocument(bytes);
   const mimeType = file.mimeType ?? 'application/octet-stream';
-  return found.kind === 'text' ? { mimeType, read: found.text } : { mimeType };
-}
-
-/** The words of a recording, or why there are none. Never throws. */
-async function transcribe(
-  { transcriber, log }: TakeOptions,
-  { kind, seconds }: StoredAttachment,
-  mimeType: string,
-  bytes: Buffer,
-  { chatId, signal }: TakeOne,
-): Promise<string | MediaRefusal> {
-  if (transcriber === null) return NO_TRANSCRIBER;
-  const isShort = kind === 'voice' || (seconds !== null && seconds <= MOST_SECONDS);
-  if (!isShort || bytes.length > MOST_TRANSCRIBED_BYTES) return UNHEARD;
-  const recording = { name: `recording.${extensionOf(mimeType)}`, mimeType, signal };
-  try {
-    const words = await orAborted(transcriber.transcribe(bytes, recording), signal);
-    if (words === null) return LATE;
-    if (words.trim() === '') return SILENT;
-    return cutWithMarker(words.trim(), MOST_TRANSCRIPT_CHARS, 'transcript-max-chars');
-  } catch (error) {
-    log.warn({ chat: chatId, error: describe(error) }, 'transcribing a recording failed');
-    return UNHEARD;
-  }
+  return read === null ? { mimeType } : { mimeType, read };
 }
 
 function refused(file: StoredAttachment, { why, notice }: MediaRefusal): TakenOne {
@@ -257,71 +233,51 @@ function refused(file: StoredAttachment, { why, notice }: MediaRefusal): TakenOn
 /** null as soon as the signal aborts; later results and errors of `work` are ignored. */
 function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
   return new Promise((resolve, reject) => {
-    const abort = () => resolve(null);
-    signal.addEventListener('abort', abort, { once: true });
-    if (signal.aborted) abort();
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+    const stopListening = onAbort(signal, () => resolve(null));
+    work.then(resolve, reject).finally(stopListening);
   });
 }
 
 const MOST_BYTES_AT_ONCE = 32_000_000;
 
-interface MediaOptions extends TakeOptions {
-  /** Called with the size of each large file released from memory. */
-  freed(bytes: number): void;
-  /** Time limit for all files of a message, in ms. Default: one minute. */
-  deadlineMs?: number;
-}
-
 export function createMedia(options: MediaOptions): Media {
-  const { transcriber, clock, freed, deadlineMs = 60_000 } = options;
+  const { files, transcriber, clock, freed, deadlineMs = 60_000 } = options;
   const gate = createByteGate(MOST_BYTES_AT_ONCE, freed);
 
-  const isWaiting = ({ outcome }: StoredAttachment) => outcome === undefined;
-  const mayAddress = (attachments: StoredAttachment[]) =>
-    transcriber !== null &&
-    attachments.some((each) => each.kind === 'voice' && !each.ofReply && isWaiting(each));
-
   async function take(ask: TakeAsk): Promise<Taken | null> {
-    const over = new AbortController();
-    const stop = () => over.abort();
-    ask.signal.addEventListener('abort', stop, { once: true });
-    const cancelDeadline = clock.after(deadlineMs, stop);
+    const late = new AbortController();
+    const cancelDeadline = clock.after(deadlineMs, () => late.abort(OVER));
+    const signal = AbortSignal.any([ask.signal, late.signal]);
+    const taking = new Taking(options, gate, ask.chatId, ask.fetch, signal);
     const attachments: StoredAttachment[] = [];
-    const notices: string[] = [];
+    const notices = new Set<string>();
     try {
       for (const attachment of ask.attachments) {
         if (ask.signal.aborted) return null;
         const isAsked = ask.only === undefined || (attachment.kind === ask.only && !attachment.ofReply);
-        const wanted = isAsked && isWaiting(attachment);
-        const taken = wanted
-          ? await takeOne(options, gate, attachment, {
-              chatId: ask.chatId,
-              fetch: ask.fetch,
-              signal: over.signal,
-            })
-          : { attachment, notice: null };
+        const isWanted = isAsked && attachment.outcome === undefined;
+        const taken = isWanted ? await taking.take(attachment) : { attachment, notice: null };
         attachments.push(taken.attachment);
         // For other people's files, the persona itself explains.
-        const notice = attachment.ofReply ? null : taken.notice;
-        if (notice !== null && !notices.includes(notice)) notices.push(notice);
+        if (taken.notice !== null && !attachment.ofReply) notices.add(taken.notice);
       }
     } finally {
       cancelDeadline();
-      ask.signal.removeEventListener('abort', stop);
     }
     if (ask.signal.aborted) return null;
-    const notice = notices.length === 0 ? null : notices.join('\n');
+    const notice = notices.size === 0 ? null : [...notices].join('\n');
     return { text: textWithAttachments(ask.words, attachments), attachments, notice };
   }
 
   return {
     tell: textWithAttachments,
-    mayAddress,
+    mayAddress: (attachments) =>
+      transcriber !== null &&
+      attachments.some(({ kind, ofReply, outcome }) => kind === 'voice' && !ofReply && outcome === undefined),
     take,
-    images: createModelImages(options.files, options.images, options.log),
-    async remove(files) {
-      for (const file of files) await options.files.remove(file);
+    images: createModelImages(files, options.images, options.log),
+    async remove(names) {
+      for (const name of names) await files.remove(name);
     },
   };
 }

@@ -4,8 +4,8 @@ import { Agent as HttpsAgent } from 'node:https';
 import { isIP, type LookupFunction, connect as plainConnect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as secureConnect } from 'node:tls';
-import type { Dispatcher } from 'undici';
-import { type Destination, type LookupFor, MOST_DOCUMENT_BYTES, type Outward } from '../core/network.js';
+import { type Destination, MOST_DOCUMENT_BYTES, type Outward } from '../core/network.js';
+import { createDispatcher, createFetch } from './fetch.js';
 import { type Proxies, proxyFor, shownProxy } from './rules.js';
 import { tunnel } from './tunnel.js';
 
@@ -27,14 +27,6 @@ export function createOutward(proxies: Proxies): Outward {
     return targetOf(to).then((host) => tunnel(proxy, { host, port: to.port }, signal));
   }
 
-  /** For an agent; with TLS, resolves after the handshake. */
-  async function made(secure: boolean, wanted: Wanted, raw: Promise<Socket>): Promise<Socket> {
-    const socket = await raw;
-    // Node does the same on its own sockets: small writes are sent at once.
-    socket.setNoDelay(true);
-    return secure ? encrypted(socket, wanted) : socket;
-  }
-
   const serverOf = (secure: boolean, { host, port, lookup }: Wanted): Destination => ({
     host: (host ?? 'localhost').replace(/^\[|\]$/g, ''),
     secure,
@@ -42,21 +34,24 @@ export function createOutward(proxies: Proxies): Outward {
     port: Number(port ?? (secure ? 443 : 80)),
   });
 
+  /** For an agent; false: no proxy, so it connects directly. */
+  function createConnection(secure: boolean, wanted: Wanted, done: Made): boolean {
+    const raw = throughProxy(serverOf(secure, wanted));
+    raw?.then((socket) => made(secure, wanted, socket)).then((socket) => done(null, socket), done);
+    return raw !== null;
+  }
+
   class PlainAgent extends HttpAgent {
     override createConnection(wanted: Wanted, done: Made): Duplex | null | undefined {
-      const raw = throughProxy(serverOf(false, wanted));
-      if (raw === null) return super.createConnection(wanted as never, done as never);
-      made(false, wanted, raw).then((socket) => done(null, socket), done);
-      return undefined;
+      if (createConnection(false, wanted, done)) return undefined;
+      return super.createConnection(wanted as never, done as never);
     }
   }
 
   class SecureAgent extends HttpsAgent {
     override createConnection(wanted: Wanted, done: Made): Duplex | null | undefined {
-      const raw = throughProxy(serverOf(true, wanted));
-      if (raw === null) return super.createConnection(wanted as never, done as never);
-      made(true, wanted, raw).then((socket) => done(null, socket), done);
-      return undefined;
+      if (createConnection(true, wanted, done)) return undefined;
+      return super.createConnection(wanted as never, done as never);
     }
   }
 
@@ -64,8 +59,8 @@ export function createOutward(proxies: Proxies): Outward {
     const { host, port, secure, lookup } = to;
     const raw = throughProxy(to, signal);
     const wanted = isIP(host) === 0 ? { host, servername: host } : { host };
-    if (raw !== null) return made(secure, wanted, raw);
-    const there = { ...wanted, port, ...(lookup === undefined ? {} : { lookup }) };
+    if (raw !== null) return made(secure, wanted, await raw);
+    const there = { ...wanted, port, ...(lookup && { lookup }) };
     return secure ? secureConnect(there) : plainConnect(there);
   }
 
@@ -73,14 +68,11 @@ export function createOutward(proxies: Proxies): Outward {
     agent: (secure, { idleMs, lookup } = {}) =>
       new (secure ? SecureAgent : PlainAgent)({
         ...(idleMs === undefined ? { keepAlive: false } : { keepAlive: true, timeout: idleMs }),
-        ...(lookup === undefined ? {} : { lookup }),
+        ...(lookup && { lookup }),
       }),
     connect,
-    fetch: ({ lookupFor }: { lookupFor?: LookupFor } = {}) =>
-      createFetch(async (to, signal) => {
-        const lookup = await lookupFor?.(to);
-        return connect({ ...to, lookup }, signal);
-      }),
+    fetch: ({ lookupFor } = {}) =>
+      createFetch(async (to, signal) => connect({ ...to, lookup: await lookupFor?.(to) }, signal)),
     dispatcher: createDispatcher(connect, { maxResponseSize: MOST_DOCUMENT_BYTES }),
     proxyFor(to) {
       const proxy = proxyFor(proxies, to);
@@ -89,20 +81,24 @@ export function createOutward(proxies: Proxies): Outward {
   };
 }
 
-function encrypted(socket: Socket, wanted: Wanted): Promise<Socket> {
+/** The socket for requests; with TLS, after the handshake. */
+async function made(secure: boolean, wanted: Wanted, socket: Socket): Promise<Socket> {
+  // Node does the same on its own sockets: small writes are sent at once.
+  socket.setNoDelay(true);
+  if (!secure) return socket;
   return new Promise((resolve, reject) => {
     const { servername, ...options } = wanted;
     // SNI allows no IP addresses.
     const named = servername !== undefined && isIP(servername) === 0 ? { servername } : {};
-    const secure = secureConnect({ ...options, ...named, socket });
+    const encrypted = secureConnect({ ...options, ...named, socket });
     const failed = (error: Error) => {
       socket.destroy();
       reject(error);
     };
-    secure.once('error', failed);
-    secure.once('secureConnect', () => {
-      secure.off('error', failed);
-      resolve(secure);
+    encrypted.once('error', failed);
+    encrypted.once('secureConnect', () => {
+      encrypted.off('error', failed);
+      resolve(encrypted);
     });
   });
 }
@@ -119,57 +115,4 @@ async function targetOf({ host, secure, lookup }: Destination): Promise<string> 
     });
   });
   return secure || found === null ? host : found;
-}
-
-type Connect = (to: Destination, signal: AbortSignal) => Promise<Socket>;
-type Done = (error: Error | null, socket: Socket | null) => void;
-
-/** For undici, the library behind Node's `fetch`; loaded on first use. */
-function createDispatcher(
-  connect: Connect,
-  limits: { maxResponseSize?: number; headersTimeout?: number; bodyTimeout?: number },
-): () => Promise<Dispatcher> {
-  let loading: Promise<Dispatcher> | undefined;
-  return () => {
-    loading ??= import('undici').then(
-      ({ Agent }) =>
-        new Agent({
-          ...limits,
-          connect({ hostname, port, protocol }, done) {
-            const secure = protocol === 'https:';
-            const host = hostname.replace(/^\[|\]$/g, '');
-            const to = { host, secure, port: Number(port || (secure ? 443 : 80)) };
-            connect(to, new AbortController().signal).then(
-              (socket) => whenOpen(socket, secure, done as Done),
-              (error) => done(error, null),
-            );
-          },
-        }),
-    );
-    return loading;
-  };
-}
-
-/** Without limits: callers limit size and time themselves. */
-function createFetch(connect: Connect): typeof fetch {
-  const dispatcher = createDispatcher(connect, { headersTimeout: 0, bodyTimeout: 0 });
-  const ask = async (input: unknown, init: unknown) => {
-    const { fetch: undiciFetch } = await import('undici');
-    return undiciFetch(input as never, { ...(init as object), dispatcher: await dispatcher() });
-  };
-  return ask as unknown as typeof fetch;
-}
-
-/** undici writes immediately, so the socket must be open. */
-function whenOpen(socket: Socket, secure: boolean, done: Done): void {
-  const failed = (error: Error) => done(error, null);
-  const open = () => {
-    socket.setNoDelay(true);
-    socket.off('error', failed);
-    done(null, socket);
-  };
-  socket.once('error', failed);
-  const isOpening = socket.connecting || ('secureConnecting' in socket && socket.secureConnecting === true);
-  if (isOpening) socket.once(secure ? 'secureConnect' : 'connect', open);
-  else open();
 }

@@ -1,6 +1,6 @@
 /** Chooses a connection's proxy: `network.proxy` for all, else the environment's variable for the scheme, as curl reads it. Pure. */
 import { BlockList, isIP, isIPv6 } from 'node:net';
-import { isLocalName, reachedBy } from '../core/network.js';
+import { type Destination, isLocalName, reachedBy } from '../core/network.js';
 
 export interface NamedProxy {
   kind: 'http' | 'https' | 'socks5';
@@ -21,12 +21,6 @@ export interface Proxies {
   except: readonly string[];
   /** The source of that list. */
   exceptFrom: string;
-}
-
-interface Server {
-  host: string;
-  port: number;
-  secure: boolean;
 }
 
 type Environment = Record<string, string | undefined>;
@@ -54,15 +48,8 @@ export function proxyOf(written: string, source: string): NamedProxy | null {
   // SOCKS stores lengths in one byte.
   if (known.kind === 'socks5' && login.some((each) => Buffer.byteLength(each ?? '') > 255)) return null;
   const host = hostname.replace(/^\[|\]$/g, '');
-  return {
-    kind: known.kind,
-    host,
-    port: Number(port || known.port),
-    user,
-    password: secret,
-    source,
-    address: url,
-  };
+  const at = { host, port: Number(port || known.port) };
+  return { kind: known.kind, ...at, user, password: secret, source, address: url };
 }
 
 function decoded(part: string): string | null {
@@ -93,10 +80,10 @@ export function proxiesOf(
       if (found === null) continue;
       const [source, value] = found;
       const named = proxyOf(value, source);
-      if (named === null)
-        throw fault(
-          `${source}, a variable of the environment: expected ${PROXY_FORM.replace(', or off', '')}`,
-        );
+      if (named === null) {
+        const form = PROXY_FORM.replace(', or off', '');
+        throw fault(`${source}, a variable of the environment: expected ${form}`);
+      }
       return named;
     }
     return null;
@@ -114,7 +101,7 @@ function variable(environment: Environment, name: string): [string, string] | nu
 }
 
 /** This machine is reached without a proxy, because a remote proxy could not reach it; a proxy on this machine is used. */
-export function proxyFor(proxies: Proxies, { host, port, secure }: Server): NamedProxy | null {
+export function proxyFor(proxies: Proxies, { host, port, secure }: Destination): NamedProxy | null {
   const proxy = secure ? proxies.secure : proxies.plain;
   if (proxy === null || (isHere(host) && !isHere(proxy.host))) return null;
   return proxies.except.some((entry) => isNamed(entry.toLowerCase(), host.toLowerCase(), port))

@@ -21,12 +21,8 @@ export async function tunnel(
   } catch (error) {
     if (signal?.aborted || error instanceof ProxyRefusal) throw error;
     const why = error instanceof AggregateError ? (error.errors[0] as Error) : (error as Error);
-    throw new ProxyRefusal(`${nameOf(proxy)} cannot be used: ${why.message}`);
+    throw refusal(proxy, `cannot be used: ${why.message}`);
   }
-}
-
-function nameOf(proxy: NamedProxy): string {
-  return `the proxy ${shownProxy(proxy)} (${proxy.source})`;
 }
 
 function throughHttp(
@@ -36,27 +32,27 @@ function throughHttp(
   signal: AbortSignal | undefined,
 ): Promise<Socket> {
   const target = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
-  const login = Buffer.from(`${proxy.user}:${proxy.password}`).toString('base64');
+  const login = `${proxy.user}:${proxy.password}`;
   return new Promise((resolve, reject) => {
     const asked = (proxy.kind === 'https' ? httpsRequest : httpRequest)({
-      ...{ host: proxy.host, port: proxy.port, agent: false, method: 'CONNECT', path: target },
+      host: proxy.host,
+      port: proxy.port,
+      agent: false,
+      method: 'CONNECT',
+      path: target,
       headers: {
         host: target,
-        ...(proxy.user === '' && proxy.password === '' ? {} : { 'proxy-authorization': `Basic ${login}` }),
+        ...(login !== ':' && { 'proxy-authorization': `Basic ${Buffer.from(login).toString('base64')}` }),
       },
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     });
     asked.setTimeout(PATIENCE_MS, () => asked.destroy(new Error(`no answer within ${PATIENCE_MS / 1000} s`)));
     asked.on('error', reject);
     asked.on('connect', ({ statusCode = 0 }, socket: Socket, head) => {
       if (statusCode < 200 || statusCode > 299) {
         socket.destroy();
-        reject(
-          new ProxyRefusal(
-            `${nameOf(proxy)} refuses ${target} with HTTP ${statusCode}${HINTS[statusCode] ?? ''}`,
-          ),
-        );
-        return;
+        const hint = statusCode === 407 ? ': it wants a user and a password, or other ones' : '';
+        return reject(refusal(proxy, `refuses ${target} with HTTP ${statusCode}${hint}`));
       }
       socket.setTimeout(0);
       // The server's first bytes may have come with the proxy's answer.
@@ -67,7 +63,9 @@ function throughHttp(
   });
 }
 
-const HINTS: Record<number, string> = { 407: ': it wants a user and a password, or other ones' };
+function refusal(proxy: NamedProxy, why: string): ProxyRefusal {
+  return new ProxyRefusal(`the proxy ${shownProxy(proxy)} (${proxy.source}) ${why}`);
+}
 
 async function throughSocks(
   proxy: NamedProxy,
@@ -75,11 +73,7 @@ async function throughSocks(
   port: number,
   signal: AbortSignal | undefined,
 ): Promise<Socket> {
-  const socket = plainConnect({
-    host: proxy.host,
-    port: proxy.port,
-    ...(signal === undefined ? {} : { signal }),
-  });
+  const socket = plainConnect({ host: proxy.host, port: proxy.port, signal });
   const late = () => socket.destroy(new Error(`no answer within ${PATIENCE_MS / 1000} s`));
   socket.setTimeout(PATIENCE_MS, late);
   const { read, release } = reader(socket);

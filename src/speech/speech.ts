@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, OVER } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
+import { isMissing } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
 import type { Speaker, Speech, SpeechRules, VoiceNote } from '../core/media.js';
 import { writeWhole } from '../core/write-whole.js';
@@ -14,12 +15,6 @@ const OPUS_HEAD = 'OpusHead';
 const NO_POSITION = 0xffff_ffff_ffff_ffffn;
 /** Positions count samples at this rate, whatever the recording's rate (RFC 7845). */
 const SAMPLES_PER_SECOND = 48_000;
-
-interface Page {
-  serial: number;
-  position: bigint;
-  body: Buffer;
-}
 
 /** Duration; null if it is not OGG with Opus, or has no sound. */
 export function oggSeconds(bytes: Buffer): number | null {
@@ -42,7 +37,7 @@ export function oggSeconds(bytes: Buffer): number | null {
 const LONGEST_SECONDS = 86_400;
 
 /** The complete pages at the beginning; stops at anything else. */
-function* pagesOf(bytes: Buffer): Generator<Page> {
+function* pagesOf(bytes: Buffer) {
   let at = 0;
   while (at + PAGE_HEADER_BYTES <= bytes.length) {
     if (bytes.toString('latin1', at, at + 4) !== 'OggS' || bytes[at + 4] !== 0) return;
@@ -60,22 +55,20 @@ function* pagesOf(bytes: Buffer): Generator<Page> {
   }
 }
 
-interface SpeechParts {
-  speaker: Speaker;
-  options: SpeechRules & { timeoutSeconds: number };
-  /** Used only for these files. */
-  folder: string;
-  clock: Clock;
-  log: Log;
-}
-
 /** Pause after a time-out, in ms: else every reply would wait for the server. */
 const AWAY_MS = 60_000;
 /** Older files belong to outbox entries that no longer exist. */
 const LEFT_BEHIND_MS = 86_400_000;
 
 /** `tidy` removes files left by earlier runs; never rejects. */
-export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<void> } {
+export function createSpeech(parts: {
+  speaker: Speaker;
+  options: SpeechRules & { timeoutSeconds: number };
+  /** Used only for these files. */
+  folder: string;
+  clock: Clock;
+  log: Log;
+}): Speech & { tidy(): Promise<void> } {
   const { speaker, folder, clock, log } = parts;
   const { timeoutSeconds, ...options } = parts.options;
   let awayUntil = 0;
@@ -106,19 +99,12 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
         if (isOld) await rm(place, { recursive: true, force: true });
       }
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+      if (isMissing(error)) return;
       log.warn({ err: error, folder }, 'removing old voice notes failed');
     }
   }
 
   const placeOf = (key: string) => join(folder, digest(key));
-
-  async function write(place: string, path: string, bytes: Buffer): Promise<void> {
-    // Removes older recordings, whose words may have been forgotten since.
-    await rm(place, { recursive: true, force: true });
-    await mkdir(place, { recursive: true });
-    await writeWhole(path, bytes);
-  }
 
   return {
     ...options,
@@ -135,7 +121,10 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
       if (seconds === null) {
         throw new Fault('model_unreachable', 'the speech server sent something else than OGG with Opus');
       }
-      await write(place, path, bytes);
+      // Removes older recordings, whose words may have been forgotten since.
+      await rm(place, { recursive: true, force: true });
+      await mkdir(place, { recursive: true });
+      await writeWhole(path, bytes);
       return { path, name: NAME, voiceSeconds: seconds };
     },
 

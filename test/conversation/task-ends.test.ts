@@ -2,9 +2,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { InsideEvent } from '../../src/conversation/conversation.js';
 import { type Agents, type Delegation, TASK_COMPLETED, taskEventId } from '../../src/core/task.js';
-import { createDelegation } from '../../src/delegation/spawn.js';
-import { failureReport, readReport } from '../../src/delegation/viap/report.js';
-import { outcomeTold } from '../../src/delegation/viap/told.js';
+import { createDelegation } from '../../src/delegation/tasks.js';
+import { failureReport, outcomeTold, readReport } from '../../src/delegation/viap/report.js';
 import { sessionsSpawn } from '../../src/tools/sessions-spawn.js';
 import { LEAST_REPORT, LEAST_TASK, taskOf } from '../delegation/viap/fixtures.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';

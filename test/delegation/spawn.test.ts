@@ -1,7 +1,7 @@
 /** Delegation over a real store: what is refused before anything begins, how many may run, and that a call begins one task. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Agents, Delegation, TaskParent } from '../../src/core/task.js';
-import { createDelegation } from '../../src/delegation/spawn.js';
+import { createDelegation } from '../../src/delegation/tasks.js';
 import { type Workbench, workbench } from '../harness/conversation.js';
 import { LEAST_TASK } from './viap/fixtures.js';
 

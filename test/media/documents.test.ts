@@ -5,10 +5,7 @@ import { readDocument } from '../../src/media/documents.js';
 /** A surrogate without its other half. */
 const HALF = /\p{Surrogate}/u;
 
-const text = (bytes: Buffer) => {
-  const read = readDocument(bytes);
-  return read.kind === 'text' ? read.text : null;
-};
+const text = readDocument;
 
 describe('text', () => {
   test.each([
@@ -85,7 +82,7 @@ describe('no text', () => {
     ['what only looks like windows-1252', Buffer.from('\xe4\xf6\xfc\xe9\xe8 \xe4\xf6\xfc', 'latin1')],
     ['control characters', Buffer.from('\x01\x02\x03\x04abc')],
   ])('%s', (_name, bytes) => {
-    expect(readDocument(bytes)).toEqual({ kind: 'other' });
+    expect(readDocument(bytes)).toBeNull();
   });
 
   test('and any bytes are one or the other', () => {

@@ -7,8 +7,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../../core/clock.js';
 import { usedBy } from '../files/paths.js';
 import type { Quota } from '../files/roots.js';
-import { FILTER_DESCRIPTOR, STATUS_DESCRIPTOR } from './bubblewrap.js';
-import { forbiddenCalls } from './seccomp.js';
+import { FILTER_DESCRIPTOR, forbiddenCalls, STATUS_DESCRIPTOR } from './bubblewrap.js';
 
 interface CommandOrder {
   command: string;

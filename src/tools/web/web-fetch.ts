@@ -2,12 +2,15 @@
 import { STATUS_CODES } from 'node:http';
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
+import { createMutex } from '../../core/concurrency.js';
 import { cutAt, cutMarker } from '../../core/cut.js';
+import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { nameInPrompt } from '../../core/origin.js';
 import type { ToolResult } from '../../core/tool.js';
 import { defineTool } from '../authorise.js';
 import { done, failed, inDigits } from '../results.js';
+import { inThread } from '../thread.js';
 import {
   type ContentKind,
   decoded,
@@ -17,7 +20,7 @@ import {
   type PageBody,
   readBody,
 } from './content.js';
-import type { PageReader } from './page-reader.js';
+import type { PageTask, PageText } from './page-worker.js';
 import {
   type Answered,
   addressInPrompt,
@@ -147,4 +150,30 @@ function missingFrom(
     ? ` The page is longer than ${inDigits(maxBytes)} bytes; what comes after them was not read.`
     : '';
   return unshown + unread === '' ? '' : `${marker}\n\n(${(unshown + unread).trim()})`;
+}
+
+/** null: it takes too long, or too much memory. Never rejects. */
+type PageReader = (page: PageTask, signal: AbortSignal, log: Log) => Promise<PageText | null>;
+
+/** Two megabytes of an ordinary page take half a second. */
+const LIMITS = { ms: 5_000, megabytes: 256 };
+
+/** Pages are converted in a thread, one at a time: two would take twice the memory. `entry`: the compiled `page-worker.js`. */
+export function createPageReader(
+  clock: Clock,
+  entry = new URL('./page-worker.js', import.meta.url),
+  { ms, megabytes } = LIMITS,
+): PageReader {
+  const limits = { ms, resourceLimits: { maxOldGenerationSizeMb: megabytes } };
+  const alone = createMutex();
+  return async (page, signal, log) => {
+    try {
+      const found = await alone(() => inThread<PageText>(entry, page, limits, clock, signal));
+      return typeof found === 'string' ? null : found;
+    } catch (error) {
+      // If the system is out of threads, the next page may still get one.
+      log.warn({ page: page.address, error: describe(error) }, 'turning a page into text failed');
+      return null;
+    }
+  };
 }

@@ -1,8 +1,12 @@
 /** What a persona and the journal are told of a task's end. */
 import { describe, expect, it } from 'vitest';
 import { headOfTaskEnd } from '../../../src/core/task.js';
-import { failureReport, readReport, type ViapReport } from '../../../src/delegation/viap/report.js';
-import { outcomeTold } from '../../../src/delegation/viap/told.js';
+import {
+  failureReport,
+  outcomeTold,
+  readReport,
+  type ViapReport,
+} from '../../../src/delegation/viap/report.js';
 import { LEAST_REPORT, REPORT_TEXT, TASK_ID, taskOf } from './fixtures.js';
 
 function reportOf(more: object): ViapReport {

@@ -5,7 +5,6 @@ import { connect } from 'node:tls';
 import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
-import { createPageReader } from '../../../src/tools/web/page-reader.js';
 import {
   BAD_CERTIFICATE,
   BROKEN_OFF,
@@ -15,6 +14,7 @@ import {
   tooSlow,
   UNREACHABLE,
 } from '../../../src/tools/web/request.js';
+import { createPageReader } from '../../../src/tools/web/web-fetch.js';
 import { makeCertificates } from '../../fakes/certificate.js';
 import { manualClock } from '../../fakes/clock.js';
 import { fetchFrom, fetchPage, networkOf, PAGE_WORKER, page, type Site, serve, serveRaw } from './support.js';

@@ -13,9 +13,8 @@ import {
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import type { AnyTool, ToolContext, ToolResult } from '../../../src/core/tool.js';
-import { createPageReader } from '../../../src/tools/web/page-reader.js';
 import { type Network, type PageDestination, systemNetwork } from '../../../src/tools/web/request.js';
-import { type WebFetchParts, webFetch } from '../../../src/tools/web/web-fetch.js';
+import { createPageReader, type WebFetchParts, webFetch } from '../../../src/tools/web/web-fetch.js';
 import { askerWho } from '../../harness/asker.js';
 import { quietLog } from '../../harness/quiet.js';
 import { straight } from '../../harness/straight.js';
