@@ -1,5 +1,5 @@
 /** Waiting that ends in any case. */
-import { type Clock, OVER } from './clock.js';
+import { type Clock, OVER, onAbort } from './clock.js';
 
 /** Resolves when the work is done, after `ms`, or when the signal aborts. Rejects only with the work. */
 export async function orAfter(
@@ -12,4 +12,12 @@ export async function orAfter(
   const both = signal === undefined ? patience.signal : AbortSignal.any([patience.signal, signal]);
   await Promise.race([work, clock.sleep(ms, both)]);
   patience.abort(OVER);
+}
+
+/** null as soon as the signal aborts; later results and errors of `work` are ignored. */
+export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  return new Promise((resolve, reject) => {
+    const stopListening = onAbort(signal, () => resolve(null));
+    work.then(resolve, reject).finally(stopListening);
+  });
 }

@@ -9,7 +9,7 @@ import { viapOf } from './viap/task.js';
 
 export type Runner = ReturnType<typeof createRunner>;
 
-/** Enough to keep a model server busy; personas' tasks begin at once, and are few (spawn.ts). */
+/** Enough to keep a model server busy; personas' tasks begin at once, and are few (`PER_ROOM`). */
 const MOST_PROGRAMS = 8;
 const LEASE_MS = 60_000;
 /** For storing aborted tasks, in addition to the time they take to settle. */

@@ -7,6 +7,7 @@ import { describe } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Media, MediaFiles, StoredAttachment, TakeAsk, Taken, Transcriber } from '../core/media.js';
+import { orAborted } from '../core/patience.js';
 import { readDocument } from './documents.js';
 import { extensionOf, pictureType } from './files.js';
 import { createModelImages, type Images } from './images.js';
@@ -228,14 +229,6 @@ function documentIn(file: StoredAttachment, bytes: Buffer): Contents {
 
 function refused(file: StoredAttachment, { why, notice }: MediaRefusal): TakenOne {
   return { attachment: { ...file, outcome: { kind: 'left', why } }, notice: notice?.(file) ?? null };
-}
-
-/** null as soon as the signal aborts; later results and errors of `work` are ignored. */
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
-  return new Promise((resolve, reject) => {
-    const stopListening = onAbort(signal, () => resolve(null));
-    work.then(resolve, reject).finally(stopListening);
-  });
 }
 
 const MOST_BYTES_AT_ONCE = 32_000_000;

@@ -1,6 +1,6 @@
 /** Runs one task in a thread of its own: models and pages may keep it busy, or fill its memory. */
 import { type ResourceLimits, Worker } from 'node:worker_threads';
-import type { Clock } from '../core/clock.js';
+import { type Clock, onAbort } from '../core/clock.js';
 
 /** Resolves when the thread has ended. Throws its error. */
 export async function inThread<Result>(
@@ -16,12 +16,11 @@ export async function inThread<Result>(
   let stopListening = () => {};
   try {
     return await new Promise((resolve, reject) => {
-      const stop = () => resolve('stopped');
       const stopWaiting = clock.after(ms, () => resolve('too long'));
-      signal.addEventListener('abort', stop, { once: true });
+      const unsubscribe = onAbort(signal, () => resolve('stopped'));
       stopListening = () => {
         stopWaiting();
-        signal.removeEventListener('abort', stop);
+        unsubscribe();
       };
       thread.once('message', resolve);
       thread.once('error', reject);

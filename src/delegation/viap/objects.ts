@@ -86,6 +86,7 @@ function withoutNested(found: FoundObject[]): FoundObject[] {
 }
 
 const SPACE = /[ \t\r\n]*/y;
+const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/sy;
 /** Numbers and words; JSON.parse checks them. */
 const PLAIN = /[-+.\w]+/y;
 
@@ -94,65 +95,43 @@ const PLAIN = /[-+.\w]+/y;
  * already closed in it. Marks each opening brace read as such, so that no later scan starts there.
  */
 function scan(text: string, from: number, seen: Uint8Array): Span[] {
-  const open: { at: number; isObject: boolean }[] = [];
   const closed: Span[] = [];
   let at = from;
-  let awaits: 'value' | 'first key' | 'key' | 'next' | 'first value' = 'value';
-  const take = (what: RegExp): boolean => {
+  function take(what: RegExp): boolean {
     what.lastIndex = at;
-    if (!what.test(text)) return false;
-    at = what.lastIndex;
-    return true;
-  };
-  const takeString = (): boolean => {
-    for (at++; at < text.length; at++) {
-      if (text[at] === '\\') at++;
-      else if (text[at] === '"') {
-        at++;
-        return true;
-      }
-    }
-    return false;
-  };
-  while (at < text.length) {
-    take(SPACE);
-    const sign = text[at];
-    const inside = open.at(-1);
-    if (awaits === 'next' || awaits === 'first key' || awaits === 'first value') {
-      if (inside !== undefined && sign === (inside.isObject ? '}' : ']')) {
-        open.pop();
-        at++;
-        if (inside.isObject) {
-          while ((closed.at(-1)?.[0] ?? -1) > inside.at) closed.pop();
-          closed.push([inside.at, at]);
-        }
-        if (open.length === 0) return closed;
-        awaits = 'next';
-        continue;
-      }
-      if (awaits === 'next') {
-        if (sign !== ',') break;
-        at++;
-        awaits = inside?.isObject ? 'key' : 'value';
-        continue;
-      }
-    }
-    if (awaits === 'first key' || awaits === 'key') {
-      if (sign !== '"' || !takeString() || !take(SPACE) || text[at] !== ':') break;
-      at++;
-      awaits = 'value';
-      continue;
-    }
-    if (sign === '{' || sign === '[') {
-      if (sign === '{') seen[at] = 1;
-      if (open.length >= DEEPEST) break;
-      open.push({ at, isObject: sign === '{' });
-      at++;
-      awaits = sign === '{' ? 'first key' : 'first value';
-      continue;
-    }
-    if (!(sign === '"' ? takeString() : take(PLAIN))) break;
-    awaits = 'next';
+    const isThere = what.test(text);
+    if (isThere) at = what.lastIndex;
+    return isThere;
   }
+  /** With the space around it. */
+  function takeSign(sign: string): boolean {
+    take(SPACE);
+    if (text[at] !== sign) return false;
+    at++;
+    take(SPACE);
+    return true;
+  }
+  function takeValue(depth: number): boolean {
+    const begin = at;
+    const isObject = text[at] === '{';
+    if (!isObject && text[at] !== '[') return take(STRING) || take(PLAIN);
+    if (isObject) seen[at] = 1;
+    if (depth >= DEEPEST) return false;
+    takeSign(isObject ? '{' : '[');
+    const end = isObject ? '}' : ']';
+    if (text[at] !== end) {
+      do {
+        if (isObject && !(take(STRING) && takeSign(':'))) return false;
+        if (!takeValue(depth + 1)) return false;
+      } while (takeSign(','));
+      if (text[at] !== end) return false;
+    }
+    at++;
+    if (!isObject) return true;
+    while ((closed.at(-1)?.[0] ?? -1) > begin) closed.pop();
+    closed.push([begin, at]);
+    return true;
+  }
+  takeValue(0);
   return closed;
 }

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, onAbort } from '../../core/clock.js';
 import { usedBy } from '../files/paths.js';
 import type { Quota } from '../files/roots.js';
 import { FILTER_DESCRIPTOR, forbiddenCalls, STATUS_DESCRIPTOR } from './bubblewrap.js';
@@ -75,9 +75,7 @@ export async function runCommand(
     kill(child);
   };
   const stopWaiting = clock.after(order.ms, () => end('too long'));
-  const stop = () => end('stopped');
-  signal.addEventListener('abort', stop, { once: true });
-  if (signal.aborted) stop();
+  const stopListening = onAbort(signal, () => end('stopped'));
   const watching = new AbortController();
   const watched = watch(order, child, clock, watching.signal, end);
   stdioOf(child, 1)?.on('data', stdout.take);
@@ -100,7 +98,7 @@ export async function runCommand(
   } finally {
     watching.abort();
     stopWaiting();
-    signal.removeEventListener('abort', stop);
+    stopListening();
     await watched;
   }
 }

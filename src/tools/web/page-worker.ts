@@ -1,6 +1,6 @@
 /**
  * The thread that converts one page to text. A page of a few kilobytes can keep any HTML parser busy for
- * minutes; here that is harmless, since `page-reader.ts` ends the thread. The build makes it a separate file.
+ * minutes; here that is harmless, since `web-fetch.ts` ends the thread. The build makes it a separate file.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { compile, type DomNode } from 'html-to-text';

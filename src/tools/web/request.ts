@@ -19,6 +19,7 @@ import {
   reachedBy,
 } from '../../core/network.js';
 import { nameInPrompt } from '../../core/origin.js';
+import { orAborted } from '../../core/patience.js';
 
 interface AllowedHost {
   /** In the form of `hostOf`. */
@@ -240,26 +241,16 @@ async function checkedAddresses(
   const isNamed = isAllowed(allowed, host, port);
   if (!isNamed && isLocalName(host)) throw new NotFetched(NOT_PUBLIC);
   const family = isIP(host);
-  const found =
-    family === 0
-      ? await untilAborted(network.addressesOf(host, isNamed, signal), signal)
-      : [{ address: host, family }];
+  // A system lookup cannot be aborted; this only stops waiting for it.
+  const looked = family === 0 ? orAborted(network.addressesOf(host, isNamed, signal), signal) : null;
+  const found = looked === null ? [{ address: host, family }] : ((await looked) ?? []);
+  signal.throwIfAborted();
   const own = network.own();
   const mayReach = ({ address }: LookupAddress) =>
     isAllowed(allowed, address, port) || (isPublicAddress(address) && !own.includes(reachedBy(address)));
   // One private address among public ones is no accident, and we do not choose which of them is used.
   if (found.length === 0 || !(isNamed || found.every(mayReach))) throw new NotFetched(NOT_PUBLIC);
   return found;
-}
-
-/** A system lookup cannot be aborted; this only stops waiting for it. */
-function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const giveUp = () => reject(signal.reason);
-    if (signal.aborted) giveUp();
-    signal.addEventListener('abort', giveUp, { once: true });
-    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
-  });
 }
 
 /** `allowHosts`: `tools.web.allow_hosts`. The result throws NotFetched for a forbidden server. */
