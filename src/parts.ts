@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { createArtifacts } from './artifacts/artifacts.js';
 import { createExports } from './chat-export/files.js';
 import { type Config, modelsOf } from './config.js';
-import { createJobAccess } from './conversation/access.js';
+import { createJobAccess } from './conversation/rights.js';
 import { systemClock } from './core/clock.js';
 import { locks } from './core/concurrency.js';
 import { createZone, type Zone } from './core/dates.js';

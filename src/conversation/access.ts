@@ -4,11 +4,8 @@
  * now; chat.yaml is the source of truth, and the store holds a copy for fast lookup.
  */
 import type { AccessRules } from '../core/access.js';
-import type { ChatRecord } from '../core/chat-record.js';
 import { type ChatId, platformId } from '../core/ids.js';
-import type { JobAccess } from '../core/jobs.js';
 import type { Address, InboundChat, InboundSender } from '../core/message.js';
-import type { Store } from '../core/store.js';
 import type { BaseServices } from './services.js';
 
 /** Approvals granted at run time (`coterie pair approve`). */
@@ -99,82 +96,6 @@ export function isWithThemselves({ chat, sender }: { chat: InboundChat; sender: 
   return chat.kind === 'direct' && (isTheirs(chat.address) || isTheirs(chat.otherAddress));
 }
 
-/** Whether the chat exists or would be admitted. */
-export async function isKnownChat(
-  { store, rulesFor }: BaseServices,
-  channel: string,
-  chatId: ChatId,
-): Promise<boolean> {
-  if (await store.chat(chatId)) return true;
-  const approval = await store.approvalOf({ chatId, senderId: chatId });
-  const group = { kind: 'group' as const, chatIds: [chatId], senderId: chatId };
-  return decideAccess(rulesFor(channel), group, approval) === 'enter';
-}
-
-/** Whether the creator of a job still has access where it was created, judged by ids alone. */
-export function createJobAccess({
-  store,
-  rulesFor,
-}: {
-  store: Store;
-  rulesFor: BaseServices['rulesFor'];
-}): JobAccess {
-  return {
-    async admits({ chatId, senderId }) {
-      const chat = await store.chat(chatId);
-      if (chat === null) return false;
-      const who = senderId || chatId;
-      const approval = await store.approvalOf({ chatId, senderId: who });
-      const chatIds = [chatId, platformId(chat.channel, chat.address)];
-      const asked = { kind: chat.kind, chatIds, senderId: who };
-      return decideAccess(rulesFor(chat.channel), asked, approval) === 'enter';
-    },
-  };
-}
-
-/** Where owners are notified: the control chats, or their own chats if there are none. */
-export async function ownerChats({ store, channels, rulesFor }: BaseServices): Promise<ChatRecord[]> {
-  const rules = [...channels.keys()].map(rulesFor);
-  const isHere = (chat: ChatRecord | null) => chat !== null && channels.has(chat.channel);
-  const control = new Set(rules.flatMap(({ controlChats }) => controlChats));
-  const found = await Promise.all([...control].map((id) => store.chat(id)));
-  const there = found.filter((chat) => isHere(chat)).flatMap((chat) => chat ?? []);
-  if (there.length > 0) return there;
-  const owners = new Set(rules.flatMap(({ owners: listed }) => listed));
-  return (await store.ownerChats([...owners])).filter(isHere);
-}
-
-interface Identified {
-  id: ChatId;
-  /** Another id of the same chat or person that is not yet an alias of `id`; null if none. */
-  further: ChatId | null;
-}
-
-interface Addresses {
-  address: Address;
-  otherAddress?: Address;
-}
-
-/** Records no alias, because access has not been decided yet. */
-export function identifyChat(
-  services: BaseServices,
-  channel: string,
-  addresses: Addresses,
-): Promise<Identified> {
-  return identify(services, channel, addresses, EVERYWHERE);
-}
-
-/** Records no alias. */
-export function identifyPerson(
-  services: BaseServices,
-  channel: string,
-  addresses: Addresses,
-): Promise<Identified> {
-  // Runs for every message: a person with one address costs only one alias lookup.
-  const lookups = addresses.otherAddress === undefined ? [asAlias] : EVERYWHERE;
-  return identify(services, channel, addresses, lookups);
-}
-
 /** Makes `further` an alias of the chat, in the store and in chat.yaml. */
 export async function linkChat(
   { store, chatFiles, log }: BaseServices,
@@ -190,15 +111,49 @@ export async function linkChat(
   log.info({ chat: chatId, further }, 'a chat got a new id; it keeps its folder and its access');
 }
 
-type Lookup = (services: BaseServices, id: ChatId) => Promise<ChatId | null>;
+interface Addresses {
+  address: Address;
+  otherAddress?: Address;
+}
 
-const asAlias: Lookup = ({ store }, id) => store.aliasOf(id);
+interface Identified {
+  id: ChatId;
+  /** Another id of the same chat or person that is not yet an alias of `id`; null if none. */
+  further: ChatId | null;
+}
 
-const inStore: Lookup = async ({ store }, id) =>
-  (await store.aliasOf(id)) ?? ((await store.chat(id)) ? id : null);
+/** Records no alias, because access has not been decided yet. */
+export async function identifyChat(
+  services: BaseServices,
+  channel: string,
+  { address, otherAddress }: Addresses,
+): Promise<Identified> {
+  const { store } = services;
+  const own = platformId(channel, address);
+  const ids = otherAddress === undefined ? [own] : [own, platformId(channel, otherAddress)];
+  const found = async (lookup: (id: ChatId) => Promise<ChatId | null>) => {
+    for (const each of ids) {
+      const known = await lookup(each);
+      if (known !== null) return known;
+    }
+    return null;
+  };
+  const id =
+    (await found(async (each) => (await store.aliasOf(each)) ?? ((await store.chat(each)) && each))) ??
+    (await found((each) => inFolder(services, each))) ??
+    // If a new person has two ids, the one that an operator has approved.
+    (await found(async (each) =>
+      (await store.approvalOf({ chatId: each, senderId: each })).sender ? each : null,
+    )) ??
+    own;
+  for (const each of ids) {
+    if (each !== id && (await store.aliasOf(each)) !== id) return { id, further: each };
+  }
+  return { id, further: null };
+}
 
 /** After the loss of a database, a chat unknown to the store may still have a folder that names this id. */
-const inFolder: Lookup = async ({ store, chatFiles, log }, id) => {
+async function inFolder({ store, chatFiles, log }: BaseServices, id: ChatId): Promise<ChatId | null> {
   const found = await chatFiles.resolve(id).catch((error) => {
     log.warn({ err: error, chat: id }, 'groups/ could not be searched for a chat; it is treated as new');
     return null;
@@ -206,30 +161,15 @@ const inFolder: Lookup = async ({ store, chatFiles, log }, id) => {
   if (found === null || found === id) return null;
   await store.addAlias(id, found);
   return found;
-};
+}
 
-/** If a new person has two ids, the one that an operator has approved. */
-const asApproved: Lookup = async ({ store }, id) =>
-  (await store.approvalOf({ chatId: id, senderId: id })).sender ? id : null;
-
-const EVERYWHERE: Lookup[] = [inStore, inFolder, asApproved];
-
-/** Tries each lookup in order with all ids. */
-async function identify(
+/** Records no alias. Runs for every message: a person with one address costs only one alias lookup. */
+export async function identifyPerson(
   services: BaseServices,
   channel: string,
-  { address, otherAddress }: Addresses,
-  lookups: Lookup[],
+  addresses: Addresses,
 ): Promise<Identified> {
-  const own = platformId(channel, address);
-  const ids = otherAddress === undefined ? [own] : [own, platformId(channel, otherAddress)];
-  let known: ChatId | null = null;
-  for (const lookup of lookups) {
-    for (const each of ids) known ??= await lookup(services, each);
-  }
-  const id = known ?? own;
-  for (const each of ids) {
-    if (each !== id && (await services.store.aliasOf(each)) !== id) return { id, further: each };
-  }
-  return { id, further: null };
+  if (addresses.otherAddress !== undefined) return identifyChat(services, channel, addresses);
+  const own = platformId(channel, addresses.address);
+  return { id: (await services.store.aliasOf(own)) ?? own, further: null };
 }

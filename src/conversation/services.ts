@@ -8,7 +8,6 @@ import type { Artifacts } from '../core/artifacts.js';
 import type { Channel, Delivery, Greeting, NewDelivery, Recipient, ShownPart } from '../core/channel.js';
 import type { Archives, ChatExports, ChatRecord, PlatformChat } from '../core/chat-record.js';
 import type { Clock } from '../core/clock.js';
-import { answerTokens } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
 import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
 import type { Jobs } from '../core/jobs.js';
@@ -20,7 +19,7 @@ import type { ModelChoice, ModelClient, Notice, Usage } from '../core/model.js';
 import type { ChatFiles, Persona, Personas } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
 import type { Skills } from '../core/skills.js';
-import type { Lease, Spent, Store, Sizes as StoredSizes } from '../core/store.js';
+import type { Spent, Store, Sizes as StoredSizes } from '../core/store.js';
 import type { Reaction, SideMessage, ToolsFor, ToolsReady } from '../core/tool.js';
 import type { Measured } from '../core/transcript.js';
 import type { Clipboard, Workspace } from '../core/workspace.js';
@@ -211,38 +210,30 @@ export interface Windows {
   haltChat(chatId: ChatId): Promise<void>;
   /** Before a persona is deleted: archives its windows in this chat, unflushed. Throws if a write fails. */
   close(chatId: ChatId, personaId: PersonaId): Promise<void>;
-  /**
-   * Copies the conversation since the last reset into the archive folder. null if there is none. `isOld`: unchanged
-   * since the last copy, which still exists; 'too many': the hourly limit is reached.
-   */
-  copy(
-    room: RoomId,
-    personaId: PersonaId,
-  ): Promise<{ file: string; messages: number; isOld: boolean } | 'too many' | null>;
-  /** Whether the next request of a turn would not fit. */
-  isFull(subject: Subject, sizes: WindowSize, measured: Measured | null): boolean;
-  /** Makes room for a turn's request if possible, until the deadline. `refused`: estimate of a rejected request. */
+  /** Copies the conversation since the last reset into the archive folder. 'too many': the hourly limit is reached. */
+  copy(room: RoomId, personaId: PersonaId): Promise<ArchiveCopy | 'too many' | null>;
+  /** Makes room for a turn's request if possible, until a deadline. `refused`: estimate of a rejected request. */
   makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void>;
-  /**
-   * To be called when a turn asks its model: after a minute, aborts work that nobody waits for, because a server may
-   * handle one request at a time. Call the result when the model begins to answer.
-   */
-  giveWay(): () => void;
-  /** The server's count of a request if credible; otherwise our estimate. */
-  credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
-  /** After a turn: starts a compaction if the window fills up or the server cut the request. Returns at once. */
-  consider(subject: Subject, sizes: WindowSize, measured: Measured | null, isCut: boolean): void;
-  /**
-   * Queues other work on a persona's memory behind its view's flushes and compactions. Aborted by whatever aborts
-   * those, and by a turn that needs room. Resolves when it has settled; never begins during a stop.
-   */
+  /** Aborts work that nobody waits for, because a server may handle one request at a time. */
+  giveWay(): void;
+  /** The server's count of a request far above our estimate, if credible; otherwise our estimate. */
+  credible(room: RoomId, personaId: PersonaId, measured: Measured): Measured;
+  /** Starts a compaction after a turn whose window fills up. Returns at once. */
+  consider(subject: Subject, measured: Measured | null): void;
+  /** Views with messages that left unflushed. */
+  owed: ReadonlyMap<string, unknown>;
+  /** The model has just answered a turn, so their flushes may succeed now. */
+  modelAnswers(): void;
+  /** Queues other work on a persona's memory, which yields to any turn that needs room. Never begins during a stop. */
   beside(subject: Subject, work: (signal: AbortSignal) => Promise<void>): Promise<void>;
-  /** Takes up pending flushes, and work that an earlier run left unfinished. */
-  start(channels: string[]): void;
-  /** Aborts all running work; resolves when it has settled. */
-  stop(): Promise<void>;
-  /** Resolves when nothing is running. */
-  resting(): Promise<void>;
+}
+
+/** null in place of it: there is nothing to copy. */
+export interface ArchiveCopy {
+  file: string;
+  messages: number;
+  /** Unchanged since the last copy, which still exists. */
+  isOld: boolean;
 }
 
 export interface Settings {
@@ -291,30 +282,4 @@ export interface CallLimits {
   /** Per tool whose calls people see at once. */
   sendsPerTurn: number;
   sameCallsPerTurn: number;
-}
-
-/** The tokens available for a request to a persona's model: its window, as known now, minus the answer's reserve. */
-export function requestTokens({ model, settings }: BaseServices, name: string | null): number {
-  const window = model.contextTokens(name ?? undefined);
-  return Math.max(1_000, window - answerTokens(window, settings.maxOutputTokens));
-}
-
-/** A lease expires after this time unless renewed. */
-export const LEASE_MS = 60_000;
-
-export function leaseOf({ owner, clock }: BaseServices): Lease {
-  return { owner, now: clock.now(), leaseMs: LEASE_MS };
-}
-
-/**
- * Removes copies of a conversation outside the store and the groups' files: records for `coterie replay`, and exports
- * that wait to be sent. `personaId`: null for the whole chat. Rejects if something could not be removed.
- */
-export async function forgetCopies(
-  { records, exports }: BaseServices,
-  chatId: ChatId,
-  personaId: PersonaId | null,
-): Promise<void> {
-  await records.forget(chatId, personaId);
-  await exports.forget(chatId);
 }

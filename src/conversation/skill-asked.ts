@@ -1,17 +1,23 @@
 /** `/skill NAME …` loads a skill for a person: a message for step 1; step 4 puts the instructions before it. */
 
 import type { ChatRecord } from '../core/chat-record.js';
+import { cutWithMarker } from '../core/cut.js';
 import { composed } from '../core/file-names.js';
 import { type ChatId, channelOf, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
+import { fenced } from '../core/origin.js';
 import type { ReceiptOrigin } from '../core/receipt.js';
 import { mayLoad, type Skill } from '../core/skills.js';
+import type { ToolSet } from '../core/tool.js';
 import type { StoredMessage } from '../core/transcript.js';
 import type { Services } from './services.js';
+import { charsWithin } from './turn/tokens.js';
 
 export const SKILL = 'skill';
 /** Matches the command again after step 1, with invisible characters removed. */
 const ASKED = /^(?:@\S+\s+)?[/\uff0f]skill(?:@\S+)?\s+(\S[\s\S]*)$/i;
 const UNSEEN = /[\u200b-\u200f\u202a-\u202e\u2060\ufeff]/g;
+/** Share of the remaining space for loaded skills. */
+const SKILLS_SHARE = 0.5;
 const IN_QUOTES = /^["'“„«]([^"'”“»]*)["'”“»]/u;
 
 /** Whether `/skill …` works where it was received, and so becomes a message to the persona. */
@@ -68,7 +74,7 @@ export async function canLoad(
 }
 
 /** The skills that the people of a batch ask for, each once; forwarded text and bots do not count. */
-export function skillsAsked(batch: readonly StoredMessage[], skills: readonly Skill[]): Skill[] {
+function skillsAsked(batch: readonly StoredMessage[], skills: readonly Skill[]): Skill[] {
   const asked = batch.flatMap(({ author, forwardedFrom, words, text, mentionsBot }) => {
     if (!mentionsBot || author.kind !== 'person' || author.bot || forwardedFrom !== undefined) return [];
     const [, argument] = ASKED.exec((words ?? text).replaceAll(UNSEEN, '').trim()) ?? [];
@@ -77,6 +83,30 @@ export function skillsAsked(batch: readonly StoredMessage[], skills: readonly Sk
   });
   return [...new Set(asked)];
 }
+
+/** Instructions of skills loaded by people with `/skill`, as far as they fit into their share of the budget (tokens). */
+export async function skillsLoaded(
+  { skills }: Services,
+  batch: readonly StoredMessage[],
+  { tools }: ToolSet,
+  budget: number,
+): Promise<string> {
+  if (skills === undefined || !tools.some(({ name }) => name === 'activate_skill')) return '';
+  const asked = skillsAsked(batch, (await skills.list()).skills);
+  const share = Math.floor((budget * SKILLS_SHARE) / Math.max(1, asked.length));
+  const loaded: string[] = [];
+  for (const { name } of asked) {
+    const found = await skills.load(name, { by: 'people', paths: 'placed' });
+    // It may be gone since it was listed.
+    if (!found.ok) continue;
+    const shown = cutWithMarker(found.text, charsWithin(found.text, share), 'skill-max-chars');
+    loaded.push(`${SKILL_NOTE}\n${fenced(shown)}\n`);
+  }
+  return loaded.join('');
+}
+
+const SKILL_NOTE =
+  '(Instructions of a skill, which a person has asked for with /skill: follow them for what is said there.)';
 
 /** Finds the skill by its name at the start of the typed text; the name may contain spaces; case-insensitive. */
 function skillNamed(skills: readonly Skill[], argument: string): Skill | null {

@@ -74,3 +74,11 @@ export async function withDeadline<T>(
     unlisten();
   }
 }
+
+/** A lease expires after this time unless renewed. */
+export const LEASE_MS = 60_000;
+
+/** A claim by this process, from now on. */
+export function leaseOf({ owner, clock }: { owner: string; clock: Clock }) {
+  return { owner, now: clock.now(), leaseMs: LEASE_MS };
+}

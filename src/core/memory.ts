@@ -9,6 +9,7 @@ import type { Phrase } from './phrase.js';
 import type { StoredMessage } from './transcript.js';
 
 export type Tier = 1 | 2 | 3;
+export const TIERS: readonly Tier[] = [1, 2, 3];
 
 export type Tier1By = 'anyone' | 'administrators' | 'owners';
 

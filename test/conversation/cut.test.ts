@@ -1,7 +1,7 @@
 /** Where a window may be cut: laws over random conversations as the store orders them. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { boundaries, cutPlace } from '../../src/conversation/compaction/chunk.js';
+import { boundaries, cutPlace } from '../../src/conversation/compaction/content.js';
 import type { HeardMessage } from '../../src/core/transcript.js';
 
 let id = 0;

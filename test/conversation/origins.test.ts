@@ -368,17 +368,18 @@ it('all places that make prompts are known', async () => {
   /** What makes text for people by the same names. */
   const FOR_PEOPLE = ['conversation/approvals.ts'];
   const PLACES: Record<string, WayIn[]> = {
-    'conversation/compaction/chunk.ts': ['message'],
+    'conversation/compaction/content.ts': ['summary', 'message'],
     'conversation/compaction/flush.ts': ['memory', 'summary', 'message'],
-    'conversation/compaction/summary.ts': ['summary', 'message'],
     'conversation/consolidation/consolidate.ts': ['memory'],
-    'conversation/context/context.ts': ['memory', 'summary', 'message', 'picture', 'recalled', 'skills'],
-    'conversation/context/history.ts': ['message', 'quote', 'reaction', 'reply', 'event', 'result'],
+    'conversation/context/context.ts': ['memory', 'summary', 'message', 'picture', 'recalled'],
+    'conversation/context/history.ts': ['message', 'quote', 'reaction', 'reply', 'event'],
     'conversation/context/knowledge.ts': ['memory'],
+    'conversation/context/memory-changes.ts': ['memory'],
     'conversation/context/prompt.ts': ['frame', 'tools', 'skills', 'memory', 'workspace', 'clipboard'],
     'conversation/digests/digests.ts': ['event'],
     'conversation/rooms/arbiter.ts': ['message'],
-    'conversation/turn/steps.ts': ['result'],
+    'conversation/skill-asked.ts': ['skills'],
+    'conversation/turn/steps.ts': ['event', 'result'],
     'conversation/work/messages.ts': ['result'],
     'delegation/request.ts': ['request', 'workspace', 'clipboard', 'skills', 'frame'],
     'delegation/run-task.ts': ['request'],

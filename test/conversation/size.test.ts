@@ -1,8 +1,7 @@
 /** How full a window is: decided on what the server counted, and on our estimate where it cannot be believed. */
 import { describe, expect, it } from 'vitest';
-import { expectedTokens, pressureOf, tokensPerEstimated } from '../../src/conversation/turn/tokens.js';
+import { pressureOf, tokensPerEstimated } from '../../src/conversation/turn/tokens.js';
 
-const LIMITS = { tokens: 10_000, messages: 200 };
 const sizes = (estimated: number, messages = 10, overfull = false) => ({ estimated, messages, overfull });
 
 describe('the pressure on a window', () => {
@@ -20,11 +19,11 @@ describe('the pressure on a window', () => {
     ['counted next to nothing', sizes(9_000), { counted: 1, estimated: 1_000 }, 'soon'],
     ['estimated nothing', sizes(9_000), { counted: 1, estimated: 0 }, 'soon'],
   ] as const)('%s', (_, size, measured, expected) => {
-    expect(pressureOf(size, measured, LIMITS)).toBe(expected);
+    expect(pressureOf(size, measured, 10_000, 200)).toBe(expected);
   });
 
   it('scales our estimate by what the last request was counted as', () => {
-    expect(expectedTokens(1_000, { counted: 300, estimated: 200 })).toBe(1_500);
+    expect(tokensPerEstimated({ counted: 300, estimated: 200 })).toBe(1.5);
     expect(tokensPerEstimated(null)).toBe(1);
   });
 });

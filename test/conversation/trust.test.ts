@@ -1,6 +1,6 @@
 /** Which hosts words name, as step 4 of the route and tasks read them. */
 import { describe, expect, it, test } from 'vitest';
-import { hostsIn } from '../../src/conversation/context/trust.js';
+import { hostsIn } from '../../src/conversation/turn/taint.js';
 
 it('finds the hosts that a text names as addresses, each as a whole', () => {
   const text =

@@ -2,12 +2,14 @@
  * `/memory forget TEXT`: shows what would be removed and asks; after a yes, permanently removes the text from the chat's
  * files and the store. Running turns and flushes are aborted first, so that it cannot come back.
  */
+
+import type { ChatId, PersonaId } from '../../core/ids.js';
 import type { FoundLine, KeptByAgents } from '../../core/memory.js';
 import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import { sessionFile } from '../../core/task.js';
 import { code, counted, oneLine, withoutBullet } from '../quoting.js';
-import { forgetCopies } from '../services.js';
+import type { BaseServices } from '../services.js';
 import { type CommandAnswer, type CommandCall, firstOf } from './command.js';
 import { unquoted } from './parse.js';
 
@@ -172,4 +174,17 @@ function summary({ lines, archives, transcripts, messages, others, full }: Findi
       `and the matching parts of ${counted(others, 'other note')} (summaries, earlier versions of memory, arguments of tools)`,
   ];
   return (full ? 'at least ' : '') + parts.filter((part) => part !== false).join(', ');
+}
+
+/**
+ * Removes copies of a conversation outside the store and the groups' files: records for `coterie replay`, and exports
+ * that wait to be sent. `personaId`: null for the whole chat. Rejects if something could not be removed.
+ */
+export async function forgetCopies(
+  { records, exports }: BaseServices,
+  chatId: ChatId,
+  personaId: PersonaId | null,
+): Promise<void> {
+  await records.forget(chatId, personaId);
+  await exports.forget(chatId);
 }

@@ -1,8 +1,7 @@
 /** Commands about a conversation: `/start` (which Telegram sends first), `/reset`, `/archive`, `/stop`, `/voice`. */
 import { DEFAULT_PERSONA, roomParts } from '../../core/ids.js';
-import { greetingFor, greetingOf } from '../participants.js';
+import { greetingFor, greetingOf } from '../greeting.js';
 import { code, counted, nameInWords } from '../quoting.js';
-import { forgetCopies } from '../services.js';
 import {
   activeHere,
   type ChatCommand,
@@ -11,6 +10,7 @@ import {
   changesNothing,
   NOT_CHECKED,
 } from './command.js';
+import { forgetCopies } from './memory-forget.js';
 
 const HELP = '/help shows what else I can do.';
 

@@ -3,6 +3,7 @@
  * leaving messages are archived verbatim and their flush stays pending, so no message leaves unsaved. A waiting turn
  * sets a deadline; without one, a flush ends only if the model falls silent.
  */
+
 import { createHash } from 'node:crypto';
 import type { ArchiveHead } from '../../core/chat-record.js';
 import { OVER } from '../../core/clock.js';
@@ -14,12 +15,11 @@ import { BEGINNING, END, isAfter, type Position } from '../../core/position.js';
 import { type HeardMessage, type Span, type ViewRecord, wordsBy } from '../../core/transcript.js';
 import { historyEntries } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';
-import type { MeteredModel, Services, Subject } from '../services.js';
+import type { ArchiveCopy, MeteredModel, Services, Subject } from '../services.js';
 import { tokensOf, tokensPerEstimated } from '../turn/tokens.js';
-import { boundaries, cutPlace } from './chunk.js';
+import { boundaries, cutPlace, summarise } from './content.js';
 import { flush, knowledgeOf } from './flush.js';
 import { flushTools, guarded, type MeteredServices, requestTokensFor } from './subject.js';
-import { summarise } from './summary.js';
 
 /** Target size of the request after a compaction, as a share of the context window, including fixed parts. */
 const FULL_AFTERWARDS = 0.5;
@@ -56,8 +56,8 @@ export async function compact(
 ): Promise<CompactionEnd> {
   const { store, clock, settings, log, meter } = services;
   const { room, personaId } = subject;
-  const overheard = settings.overheardMessages;
-  const all = await store.window({ room, personaId, except: [], limit: MOST_ROWS, overheard });
+  const about = { room, personaId, limit: MOST_ROWS, overheard: settings.overheardMessages };
+  const all = await store.window({ ...about, except: [] });
   const isAsked = ({ turnId }: HeardMessage) => turn !== null && turnId === turn.id;
   const window = { ...all, messages: all.messages.filter((message) => !isAsked(message)) };
   const known = await knowledgeOf(services, subject);
@@ -68,9 +68,9 @@ export async function compact(
 
   const late = new AbortController();
   const flushLate = new AbortController();
-  const cancels = [
-    turn && clock.after(turn.patienceMs, () => late.abort(OVER)),
-    turn && clock.after(turn.patienceMs * FLUSH_SHARE, () => flushLate.abort(OVER)),
+  const cancels = turn && [
+    clock.after(turn.patienceMs, () => late.abort(OVER)),
+    clock.after(turn.patienceMs * FLUSH_SHARE, () => flushLate.abort(OVER)),
   ];
   try {
     const flushed = await flush(services, subject, last, AbortSignal.any([signal, flushLate.signal]));
@@ -82,8 +82,7 @@ export async function compact(
     const isSeen = !isAfter(leavesAt, view.flushedTo);
     const summary = await guarded(services, 'summary', subject, async () => {
       if (signal.aborted || late.signal.aborted) return null;
-      const span = { room, personaId, after: view.windowAfter, upTo: leavesAt, limit: MOST_ROWS, overheard };
-      const leaving = await store.span(span);
+      const leaving = await store.span({ ...about, after: view.windowAfter, upTo: leavesAt });
       return summarise(services, subject, view, leaving, known, AbortSignal.any([signal, late.signal]));
     });
     if (signal.aborted) return 'dropped';
@@ -94,24 +93,11 @@ export async function compact(
     const { file, messages } = await archive(services, subject, view, leavesAt, isSeen);
     // Without a summary, this note at least tells the model that there was more.
     const note = `(${messages} messages before this are not summed up; they stand in the archive ${file}.)`;
-    const noted = [view.summary ?? '', note].filter((text) => text !== '').join('\n\n');
+    const noted = view.summary ? `${view.summary}\n\n${note}` : note;
     return await move(services, view, leavesAt, summary ?? noted, file, meter);
   } finally {
-    for (const cancel of cancels) cancel?.();
+    for (const cancel of cancels ?? []) cancel();
   }
-}
-
-/** Moves a window past all its messages, archived but not flushed: for the deletion of a persona. */
-export async function putAway(services: Services, subject: Subject): Promise<void> {
-  const { room, personaId } = subject;
-  const window = await services.store.window({ room, personaId, except: [], limit: 1, overheard: 0 });
-  const last = window.messages.at(-1)?.position;
-  if (!last) return;
-  const isSeen = !isAfter(last, window.view.flushedTo);
-  const archived = isSeen
-    ? null
-    : await archive(services, subject, window.view, last, false, 'the persona was deleted');
-  await move(services, window.view, last, null, archived?.file ?? null, null);
 }
 
 /** null if nothing has to leave, or nothing can. `asked`: the messages of the waiting turn. */
@@ -127,83 +113,100 @@ function placeToCut(
   const refused = turn?.refused ?? null;
   const tokensIn = (some: HeardMessage[]) => tokensOf(historyEntries(some, steps, known.perspective).flat());
   // A rejected request was too long for the model, whatever its configured window is.
-  const most = requestTokensFor(services, subject);
-  const scale = Math.max(tokensPerEstimated(view.measured), refused === null ? 0 : most / refused);
+  const window = requestTokensFor(services, subject);
+  const scale = Math.max(tokensPerEstimated(view.measured), refused === null ? 0 : window / refused);
+  const most = window / scale;
   const fixed =
     estimateTokens(known.system) + estimateTokens(view.summary ?? '') + flushTools(services, subject).tokens;
   // A longer batch is shown shortened.
-  const askedTokens = Math.min(tokensIn(asked), LONGEST_ASKED * (most / scale - fixed));
-  const left = most / scale - fixed - askedTokens;
+  const left = most - fixed - Math.min(tokensIn(asked), LONGEST_ASKED * (most - fixed));
   const addressed = messages.filter((message) => message.addressed).length;
   const fits = !more && addressed <= compactAfterMessages && tokensIn(messages) <= left;
   if (turn && refused === null && fits) return null;
   return cutPlace(messages, {
     messages: keepRecentMessages,
-    tokens: Math.max((LEAST_KEPT * most) / scale, Math.min((FULL_AFTERWARDS * most) / scale - fixed, left)),
+    tokens: Math.max(LEAST_KEPT * most, Math.min(FULL_AFTERWARDS * most - fixed, left)),
     tokensOf: (message) => tokensIn([message]),
   });
 }
 
+/** `file`: the archive of what leaves; it is removed again if somebody else has changed the view. */
 async function move(
-  services: Services,
+  { store, archives, metrics, log, clock }: Services,
   view: ViewRecord,
   to: Position,
   summary: string | null,
-  archiveFile: string | null,
+  file: string | null,
   meter: MeteredModel | null,
 ): Promise<CompactionEnd> {
-  const { store, archives, metrics, log, clock } = services;
   const usage = meter?.due() ?? null;
-  const moved = await store.moveWindow({ view, to, archive: archiveFile, summary, usage, now: clock.now() });
+  const moved = await store.moveWindow({ view, to, archive: file, summary, usage, now: clock.now() });
   meter?.paid();
   metrics.count('compactions_total', { outcome: moved ? 'moved' : 'overtaken' });
   if (moved) {
-    log.info({ room: view.room, persona: view.personaId, archive: archiveFile }, 'window compacted');
+    log.info({ room: view.room, persona: view.personaId, archive: file }, 'window compacted');
     return 'moved';
   }
-  if (archiveFile !== null) {
+  if (file !== null) {
     const { chatId } = roomParts(view.room);
-    await archives.remove(chatId, archiveFile).catch((error) => {
-      log.warn({ err: error, chat: chatId, file: archiveFile }, 'unneeded archive not removed');
+    await archives.remove(chatId, file).catch((error) => {
+      log.warn({ err: error, chat: chatId, file }, 'unneeded archive not removed');
     });
-    await store.dropArchive(chatId, archiveFile);
+    await store.dropArchive(chatId, file);
   }
   return 'dropped';
 }
 
-async function archive(
-  services: Services,
-  subject: Subject,
-  view: ViewRecord,
-  to: Position,
-  isSeen: boolean,
-  reason = isSeen ? 'it left the window without a summary' : 'it left the window before a memory flush',
-): Promise<{ file: string; messages: number }> {
-  const { room, personaId, chat } = subject;
-  const head = headOf(services, subject, reason, isSeen);
-  const file = await services.archives.newName(head);
-  const span = { after: view.windowAfter, to };
-  // Recorded before the file is written, so that a file left incomplete by a crash is found and removed.
-  await services.store.beginArchive({ chatId: chat.id, file, room, personaId, ...span });
-  const messages = await copySpan(services, subject, { after: span.after, upTo: to }, { name: file, head });
-  services.metrics.count('archives_total', { flushed: String(isSeen) });
-  return { file, messages };
+/** Moves a window past all its messages, archived but not flushed: for the deletion of a persona. */
+export async function putAway(services: Services, subject: Subject): Promise<void> {
+  const { room, personaId } = subject;
+  const window = await services.store.window({ room, personaId, except: [], limit: 1, overheard: 0 });
+  const last = window.messages.at(-1)?.position;
+  if (!last) return;
+  const { view } = window;
+  const isSeen = !isAfter(last, view.flushedTo);
+  const file = isSeen
+    ? null
+    : (await archive(services, subject, view, last, false, 'the persona was deleted')).file;
+  await move(services, view, last, null, file, null);
+}
+
+interface CopiedSpan {
+  after: Position;
+  upTo: Position;
 }
 
 const PAGE = 500;
 
+async function archive(
+  services: Services,
+  subject: Subject,
+  { windowAfter: after }: ViewRecord,
+  to: Position,
+  isSeen: boolean,
+  reason = isSeen ? 'it left the window without a summary' : 'it left the window before a memory flush',
+): Promise<{ file: string; messages: number }> {
+  const { store, archives, metrics } = services;
+  const { room, personaId, chat } = subject;
+  const head = headOf(services, subject, reason, isSeen);
+  const file = await archives.newName(head);
+  // Recorded before the file is written, so that a file left incomplete by a crash is found and removed.
+  await store.beginArchive({ chatId: chat.id, file, room, personaId, after, to });
+  const messages = await copySpan(services, subject, { after, upTo: to }, file, head);
+  metrics.count('archives_total', { flushed: String(isSeen) });
+  return { file, messages };
+}
+
 async function* pagesOf(
   { store }: Services,
   { room, personaId }: Subject,
-  { after, upTo }: { after: Position; upTo: Position },
+  { after, upTo }: CopiedSpan,
 ): AsyncGenerator<HeardMessage[]> {
-  let from = after;
-  for (let more = true; more; ) {
+  let from: Position | undefined = after;
+  while (from) {
     const page = await store.span({ room, personaId, after: from, upTo, limit: PAGE, overheard: 0 });
     yield page.messages;
-    const last = page.messages.at(-1);
-    more = page.more && last !== undefined;
-    if (last) from = last.position;
+    from = page.more ? page.messages.at(-1)?.position : undefined;
   }
 }
 
@@ -211,11 +214,13 @@ async function* pagesOf(
 export async function copySpan(
   services: Services,
   subject: Subject,
-  span: { after: Position; upTo: Position },
-  { name, head }: { name: string; head: ArchiveHead },
+  span: CopiedSpan,
+  file: string,
+  head: ArchiveHead,
 ): Promise<number> {
+  const { store, archives, log } = services;
   const { room, chat, personas } = subject;
-  const path = memoryPath(chat.id, `archive/${name}`);
+  const path = memoryPath(chat.id, `archive/${file}`);
   let written = 0;
   let isOutside = false;
 
@@ -225,7 +230,7 @@ export async function copySpan(
       if (!isOutside && messages.some(({ tainted }) => tainted)) {
         isOutside = true;
         // Marked before the file exists, so a crash cannot leave an unmarked file.
-        await services.store.markOutside(path, null);
+        await store.markOutside(path, null);
       }
       yield messages.map((message) => {
         const { id, text, sentAt } = message;
@@ -234,8 +239,8 @@ export async function copySpan(
     }
   }
 
-  await services.archives.write(head, name, pages());
-  services.log.info({ chat: chat.id, room, file: name, messages: written }, 'conversation archived');
+  await archives.write(head, file, pages());
+  log.info({ chat: chat.id, room, file, messages: written }, 'conversation archived');
   return written;
 }
 
@@ -256,7 +261,7 @@ const HOUR_MS = 3_600_000;
 export async function copyOnce(
   services: Services,
   subject: Subject,
-): Promise<{ file: string; messages: number; isOld: boolean } | 'too many' | null> {
+): Promise<ArchiveCopy | 'too many' | null> {
   const { store, archives, clock } = services;
   const { room, personaId, chat } = subject;
   const whole = { after: BEGINNING, upTo: END };
@@ -269,17 +274,16 @@ export async function copyOnce(
   if (isEmpty) return null;
   const print = hash.digest('base64url');
   const key = `archive.copies:${room}/${personaId}`;
-  const stored = await store.setting(key);
-  const known: Copies = stored === null ? { print: '', file: '', messages: 0, at: [] } : JSON.parse(stored);
-  if (print === known.print && (await archives.find(chat.id, known.file)) !== null) {
+  const known: Copies | null = JSON.parse((await store.setting(key)) ?? 'null');
+  if (known?.print === print && (await archives.find(chat.id, known.file)) !== null) {
     return { file: known.file, messages: known.messages, isOld: true };
   }
   const now = clock.now();
-  const at = known.at.filter((each) => each > now - HOUR_MS && each <= now);
+  const at = known?.at.filter((each) => each > now - HOUR_MS && each <= now) ?? [];
   if (at.length >= MOST_COPIES_AN_HOUR) return 'too many';
   const head = headOf(services, subject, 'somebody asked for a copy', true);
   const file = await archives.newName(head);
-  const messages = await copySpan(services, subject, whole, { name: file, head });
+  const messages = await copySpan(services, subject, whole, file, head);
   const copies: Copies = { print, file, messages, at: [...at, now] };
   await store.setSetting(key, JSON.stringify(copies));
   return { file, messages, isOld: false };

@@ -3,24 +3,21 @@
  * lasting facts, using only the memory tools. It is invisible in the chat. Only a completed flush advances the view's
  * flush cursor. Messages that left without one are archived, and their flush stays pending until the model works again.
  */
-
 import { estimateTokens } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
 import { isAfter, type Position } from '../../core/position.js';
 import { backoff } from '../../core/retry.js';
-import type { AnyTool, ToolResult, Wait } from '../../core/tool.js';
-import type { ArchivedSpan, Step, ViewRecord } from '../../core/transcript.js';
+import type { AnyTool } from '../../core/tool.js';
+import type { Step, ViewRecord } from '../../core/transcript.js';
+import { askerOf } from '../asker.js';
 import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
-import { askerOf } from '../rights.js';
 import type { Services, Subject } from '../services.js';
-import { roomForSteps } from '../turn/bounds.js';
-import { tokensOf, tokensPerEstimated } from '../turn/tokens.js';
+import { roomForSteps, tokensOf, tokensPerEstimated } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
-import { type Chunk, flushMessage, nextChunk, wasHeardByAll } from './chunk.js';
+import { type Chunk, flushMessage, nextChunk, wasHeardByAll } from './content.js';
 import {
-  answerTools,
   type CompactionServices,
   flushTools,
   guarded,
@@ -33,11 +30,12 @@ import {
   READ_IN_PART,
   requestTokensFor,
   subjectOf,
+  toolsOf,
   type ViewId,
   viewKey,
 } from './subject.js';
 
-export type FlushEnd =
+type FlushEnd =
   /** Complete up to `to`; `cut`: some messages were shown shortened. */
   | { kind: 'flushed'; cut: boolean }
   /** The persona has said nothing since its cursor, so there is nothing to save. */
@@ -73,6 +71,7 @@ async function flushTo(
   signal: AbortSignal,
 ): Promise<FlushEnd> {
   const { store, clock, metrics, meter } = services;
+  const { room, personaId } = subject;
   let cut = false;
   let most = Number.POSITIVE_INFINITY;
   let halvings = 0;
@@ -80,70 +79,63 @@ async function flushTo(
   let spoken = false;
   let progress: FlushProgress = { steps: [], unsaved: new Set() };
   for (;;) {
-    const view = await store.view(subject.room, subject.personaId);
+    const view = await store.view(room, personaId);
     if (!isAfter(to, view.flushedTo)) return { kind: 'flushed', cut };
     const known = await knowledgeOf(services, subject);
     const tokens = Math.min(most, roomFor(services, subject, view, known));
     const chunk = await nextChunk(services, view, to, tokens, known.perspective);
     if (!chunk) return { kind: 'unspoken' };
-    spoken ||= chunk.fresh.some(({ author }) => author.kind === 'persona' && author.id === subject.personaId);
+    spoken ||= chunk.fresh.some(({ author }) => author.kind === 'persona' && author.id === personaId);
     if (!spoken && !isAfter(to, chunk.to)) return { kind: 'unspoken' };
-    const end = await ask(services, subject, view, known, chunk, progress, signal);
-    if (end.kind === 'finished') {
+    const failure = await ask(services, subject, view, known, chunk, progress, signal);
+    if (failure === null || failure.tooMuch || failure.isOver) progress = { steps: [], unsaved: new Set() };
+    if (failure === null) {
       const kept = await store.commitFlush({ view, to: chunk.to, usage: meter.due(), now: clock.now() });
       meter.paid();
       if (!kept) return { kind: 'failed', reason: 'the view was changed meanwhile' };
       metrics.count('flushes_total', { outcome: 'finished' });
       cut ||= chunk.cut;
       tries = 0;
-      progress = { steps: [], unsaved: new Set() };
-      continue;
-    }
-    if (end.tooMuch || end.isOver) progress = { steps: [], unsaved: new Set() };
-    if (end.tooMuch && halvings < MOST_HALVINGS && !signal.aborted) {
+    } else if (failure.tooMuch && halvings < MOST_HALVINGS && !signal.aborted) {
       halvings++;
       most = tokens / 2;
-      continue;
+    } else {
+      tries++;
+      metrics.count('flushes_total', { outcome: 'failed' });
+      if (signal.aborted || tries >= TRIES) return { kind: 'failed', reason: failure.reason };
     }
-    tries++;
-    metrics.count('flushes_total', { outcome: 'failed' });
-    if (signal.aborted || tries >= TRIES) return { kind: 'failed', reason: end.reason };
   }
 }
 
 export async function knowledgeOf(services: CompactionServices, subject: Subject): Promise<Knowledge> {
-  const { chat, room, personaId, personas } = subject;
   // A prefix of an older revision could contain words that were forgotten since.
-  const { prefix } = services.windowCache.last(await services.store.view(room, personaId));
-  return gatherKnowledge(services, {
-    chat,
-    personaId,
-    personas,
-    now: services.clock.now(),
-    tools: answerTools(services, subject),
-    seesWorkspace: false,
-    prefix,
-  });
+  const view = await services.store.view(subject.room, subject.personaId);
+  const { prefix } = services.lastRequests.of(view);
+  const tools = toolsOf(services, subject, 'answer');
+  return gatherKnowledge(services, subject, tools, prefix, services.clock.now(), false);
 }
 
 /** Estimated tokens left for the conversation in the model's window. */
 function roomFor(
   services: Services,
   subject: Subject,
-  view: ViewRecord,
+  { measured, summary }: ViewRecord,
   { system, memoryNow }: Knowledge,
 ): number {
-  const scale = Math.max(1, tokensPerEstimated(view.measured));
+  const scale = Math.min(3, Math.max(1, tokensPerEstimated(measured)));
   const { tokens } = flushTools(services, subject);
-  const fixed = estimateTokens(system + memoryNow) + estimateTokens(view.summary ?? '') + tokens + 500;
-  return Math.max(500, requestTokensFor(services, subject) / Math.min(scale, 3) - fixed);
+  const fixed = estimateTokens(system + memoryNow) + estimateTokens(summary ?? '') + tokens + 500;
+  return Math.max(500, requestTokensFor(services, subject) / scale - fixed);
 }
 
-type AskEnd =
-  | { kind: 'finished' }
-  /** `tooMuch`: a retry with less text may work. `isOver`: the model had finished, so the next try starts anew. */
-  | { kind: 'failed'; reason: string; tooMuch?: boolean; isOver?: true };
+/** `tooMuch`: a retry with less text may work. `isOver`: the model had finished, so the next try starts anew. */
+interface Failure {
+  reason: string;
+  tooMuch?: boolean;
+  isOver?: boolean;
+}
 
+/** null: the model has saved what it wanted to. */
 async function ask(
   services: Services,
   subject: Subject,
@@ -152,7 +144,7 @@ async function ask(
   chunk: Chunk,
   { steps, unsaved }: FlushProgress,
   signal: AbortSignal,
-): Promise<AskEnd> {
+): Promise<Failure | null> {
   const { chat, room, personaId } = subject;
   const set = flushTools(services, subject);
   const summary = view.summary === null ? [] : [summaryMessage(view.summary, view.tainted)];
@@ -189,27 +181,20 @@ async function ask(
     ...journalOnly(services, signal),
     signal,
   });
-  switch (outcome.kind) {
-    case 'dropped':
-      return { kind: 'failed', reason: 'it was aborted' };
-    case 'suspended':
-      return { kind: 'failed', reason: 'a memory tool waits for something' };
-    case 'failed':
-      return { kind: 'failed', reason: describe(outcome.fault), tooMuch: isTooMuch(outcome.fault) };
-    case 'answered': {
-      if (outcome.cut) return { kind: 'failed', reason: READ_IN_PART, tooMuch: true };
-      if (unsaved.size === 0) return { kind: 'finished' };
-      const reason = `not everything could be written (${[...unsaved].join(', ')})`;
-      return { kind: 'failed', reason, isOver: true };
-    }
-  }
+  if (outcome.kind === 'dropped') return { reason: 'it was aborted' };
+  if (outcome.kind === 'suspended') return { reason: 'a memory tool waits for something' };
+  if (outcome.kind === 'failed')
+    return { reason: describe(outcome.fault), tooMuch: isTooMuch(outcome.fault) };
+  if (outcome.cut) return { reason: READ_IN_PART, tooMuch: true };
+  if (unsaved.size === 0) return null;
+  return { reason: `not everything could be written (${[...unsaved].join(', ')})`, isOver: true };
 }
 
 /** Records failed writes (except those rejected for their content) until they are repeated successfully. */
 function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
   return {
     ...tool,
-    async execute(parameters, context): Promise<ToolResult | Wait> {
+    async execute(parameters, context) {
       const { tier } = parameters as { tier?: unknown };
       const what = tier === undefined ? tool.name : `${tool.name} of tier ${String(tier)}`;
       unsaved.add(what);
@@ -224,17 +209,16 @@ const KEPT_PRIVATE =
   'Not everybody in this chat heard this conversation, and the daily log is read by all its personas: nothing was ' +
   'written. Keep it in your own tiers instead, with its date (write_tiered_memory).';
 
+/** Without the daily log. */
 function keptPrivate(tool: AnyTool): AnyTool {
-  if (tool.name !== DAILY_LOG_WRITER) return tool;
+  if (tool.name !== 'write_memory') return tool;
   return { ...tool, execute: async () => ({ content: KEPT_PRIVATE, failed: true }) };
 }
 
-const DAILY_LOG_WRITER = 'write_memory';
 interface PendingFlush {
   view: ViewId;
   /** Consecutive failures. */
   failures: number;
-  lastTry: number;
   notBefore: number;
   /** Times of the tries in the last day. */
   tries: number[];
@@ -252,9 +236,8 @@ const PAUSE_AT_LIMIT_MS = 15 * 60_000;
 const MOST_PER_DAY = 12;
 const DAY_MS = 86_400_000;
 
-/** Flushes owed for archives whose messages left a window unflushed. */
 export class PendingFlushes {
-  private readonly pending = new Map<string, PendingFlush>();
+  readonly views = new Map<string, PendingFlush>();
   private cancel = () => {};
   private isWorking = false;
   private stopped = false;
@@ -287,21 +270,25 @@ export class PendingFlushes {
   async settle({ room, personaId }: ViewId): Promise<void> {
     const { store, archives } = this.services;
     const { flushedTo } = await store.view(room, personaId);
-    const open = await store.openArchives({ room, personaId });
-    const unflushed = open.filter(({ state }) => state === 'unflushed');
-    for (const span of unflushed.filter(({ to }) => !isAfter(to, flushedTo))) {
+    let isOwed = false;
+    for (const { state, to, chatId, file } of await store.openArchives({ room, personaId })) {
+      if (state !== 'unflushed') continue;
+      if (isAfter(to, flushedTo)) {
+        isOwed = true;
+        continue;
+      }
       // The file first: after a crash in between, the next call settles the row.
-      await archives.mark(span.chatId, span.file, 'flushed');
-      await store.settleArchive(span.chatId, span.file);
+      await archives.mark(chatId, file, 'flushed');
+      await store.settleArchive(chatId, file);
     }
-    if (unflushed.some(({ to }) => isAfter(to, flushedTo))) this.add({ room, personaId });
-    else this.pending.delete(viewKey({ room, personaId }));
+    if (isOwed) this.add({ room, personaId });
+    else this.views.delete(viewKey({ room, personaId }));
   }
 
   /** The model has just answered a turn, so a retry may succeed. */
   modelAnswers(): void {
-    for (const one of this.pending.values()) {
-      const soonest = one.lastTry + Math.min(pauseAfter(one.failures), PAUSE_WHEN_WELL_MS);
+    for (const one of this.views.values()) {
+      const soonest = lastTry(one) + Math.min(pauseAfter(one.failures), PAUSE_WHEN_WELL_MS);
       one.notBefore = Math.min(one.notBefore, Math.max(soonest, nextFree(one)));
     }
     this.schedule();
@@ -314,9 +301,9 @@ export class PendingFlushes {
 
   private schedule(): void {
     this.cancel();
-    if (this.isWorking || this.stopped || this.pending.size === 0) return;
+    if (this.isWorking || this.stopped || this.views.size === 0) return;
     const { clock } = this.services;
-    const pause = Math.min(...[...this.pending.values()].map(({ notBefore }) => notBefore)) - clock.now();
+    const pause = Math.min(...[...this.views.values()].map(({ notBefore }) => notBefore)) - clock.now();
     if (pause > 0) this.cancel = clock.after(pause, () => this.schedule());
     else void this.work();
   }
@@ -324,7 +311,7 @@ export class PendingFlushes {
   private async work(): Promise<void> {
     const { clock, log } = this.services;
     this.isWorking = true;
-    for (const one of this.pending.values()) {
+    for (const one of this.views.values()) {
       if (this.stopped || one.notBefore > clock.now()) continue;
       await this.attempt(one).catch((error) =>
         log.error({ err: error }, 'pending flush failed; retrying later'),
@@ -340,11 +327,10 @@ export class PendingFlushes {
     one.notBefore = now + PAUSE_AT_LIMIT_MS;
     const subject = await subjectOf(this.services, one.view);
     if (!subject) {
-      this.pending.delete(viewKey(one.view));
+      this.views.delete(viewKey(one.view));
       return;
     }
     if (await dailyLimits.reached(payerOf(one.view))) return;
-    one.lastTry = now;
     one.tries = [...one.tries.filter((at) => at > now - DAY_MS), now];
     let isDone = false;
     await this.run(subject, async (signal) => {
@@ -357,30 +343,28 @@ export class PendingFlushes {
 
   /** False if the flush failed. */
   private async makeUp(subject: Subject, signal: AbortSignal): Promise<boolean> {
+    const { store, log } = this.services;
     const { room, personaId } = subject;
-    const open = await this.services.store.openArchives({ room, personaId });
-    const [first, ...others] = open.map(({ to }) => to);
-    if (first === undefined) {
-      this.pending.delete(viewKey(subject));
+    const open = (await store.openArchives({ room, personaId })).map(({ to }) => to);
+    const last = open.sort((a, b) => (isAfter(a, b) ? 1 : -1)).at(-1);
+    if (last === undefined) {
+      this.views.delete(viewKey(subject));
       return true;
     }
-    const last = others.reduce((to, each) => (isAfter(each, to) ? each : to), first);
     const end = await metered(this.services, subject, (paid) => flush(paid, subject, last, signal));
     await this.settle(subject);
     // There is nothing to save; the next flush will start here.
-    if (end.kind === 'unspoken') this.pending.delete(viewKey(subject));
+    if (end.kind === 'unspoken') this.views.delete(viewKey(subject));
     if (end.kind !== 'failed') return true;
-    const about = { room, persona: personaId, why: end.reason };
-    this.services.log.warn(about, 'pending flush failed; retrying later');
+    log.warn({ room, persona: personaId, why: end.reason }, 'pending flush failed; retrying later');
     return false;
   }
 
   /** An already pending view keeps its pause. */
   private owe({ room, personaId }: ViewId, notBefore: number): void {
-    const key = viewKey({ room, personaId });
-    if (this.pending.has(key)) return;
     const view = { room, personaId };
-    this.pending.set(key, { view, failures: 0, lastTry: Number.NEGATIVE_INFINITY, notBefore, tries: [] });
+    const key = viewKey(view);
+    if (!this.views.has(key)) this.views.set(key, { view, failures: 0, notBefore, tries: [] });
   }
 
   private async takeUp(channels: string[]): Promise<void> {
@@ -392,23 +376,25 @@ export class PendingFlushes {
       }
       const subject = await subjectOf(this.services, span);
       // Queued, because a compaction may be writing such a file right now.
-      if (subject) await this.run(subject, () => discardUnfinished(this.services, span));
+      if (subject) await this.run(subject, () => this.discardUnfinished(span));
     }
     this.schedule();
   }
+
+  /** The process ended before the window moved past the file: its messages are still in the window. */
+  private async discardUnfinished({ room, personaId }: ViewId): Promise<'nothing'> {
+    const { store, archives } = this.services;
+    for (const { chatId, file, state } of await store.openArchives({ room, personaId })) {
+      if (state !== 'writing') continue;
+      await archives.remove(chatId, file);
+      await store.dropArchive(chatId, file);
+    }
+    return 'nothing';
+  }
 }
 
-/** The process ended before the window moved past the file: its messages are still in the window. */
-async function discardUnfinished(
-  { store, archives }: Services,
-  { room, personaId }: ArchivedSpan,
-): Promise<'nothing'> {
-  for (const { chatId, file, state } of await store.openArchives({ room, personaId })) {
-    if (state !== 'writing') continue;
-    await archives.remove(chatId, file);
-    await store.dropArchive(chatId, file);
-  }
-  return 'nothing';
+function lastTry({ tries }: PendingFlush): number {
+  return tries.at(-1) ?? Number.NEGATIVE_INFINITY;
 }
 
 /** When the daily limit allows another try. */

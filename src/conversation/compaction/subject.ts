@@ -1,25 +1,18 @@
 /** Shared by flushes, compactions and the nightly consolidation: their subject, model, tools, and crash guard. */
-
 import type { Fault } from '../../core/errors.js';
 import { roomParts } from '../../core/ids.js';
 import { mayTry } from '../../core/retry.js';
 import type { ToolSet } from '../../core/tool.js';
-import type { WindowCache } from '../context/window.js';
-import {
-  type BaseServices,
-  type MeteredModel,
-  type Payer,
-  requestTokens,
-  type Services,
-  type Subject,
-} from '../services.js';
+import type { LastRequests } from '../context/knowledge.js';
+import type { BaseServices, MeteredModel, Payer, Services, Subject } from '../services.js';
 import type { TurnRequest } from '../turn/steps.js';
+import { requestTokens } from '../turn/tokens.js';
 
 /** One persona's view of one room. */
 export type ViewId = Pick<Subject, 'room' | 'personaId'>;
 
 export interface CompactionServices extends Services {
-  windowCache: WindowCache;
+  lastRequests: LastRequests;
 }
 
 /** `model` is the meter's. */
@@ -63,17 +56,17 @@ export function requestTokensFor(services: BaseServices, { personas, personaId }
 
 /** Only the memory tools run in a flush, but all are described, so that the server's prompt cache stays valid. */
 export function flushTools(services: Services, subject: Subject): ToolSet {
-  const { tools } = services.toolsFor({ kind: 'flush', ...turnOf(subject) });
-  return { ...answerTools(services, subject), tools };
+  return { ...toolsOf(services, subject, 'answer'), tools: toolsOf(services, subject, 'flush').tools };
 }
 
-export function answerTools(services: Services, subject: Subject): ToolSet {
-  return services.toolsFor({ kind: 'answer', ...turnOf(subject) });
-}
-
-function turnOf({ chat, personaId, personas }: Subject) {
+export function toolsOf(
+  { toolsFor }: Services,
+  { chat, personaId, personas }: Subject,
+  kind: 'answer' | 'flush',
+): ToolSet {
   const allowed = personas.find(({ id }) => id === personaId)?.tools ?? null;
-  return { chatId: chat.id, personaId, senderId: '', allowed, channel: chat.channel, chatKind: chat.kind };
+  const { id: chatId, channel, kind: chatKind } = chat;
+  return toolsFor({ kind, chatId, personaId, senderId: '', allowed, channel, chatKind });
 }
 
 /** How long parked work rests. */
@@ -99,17 +92,14 @@ export async function guarded<Value>(
   const key = `begun ${what} ${viewKey({ room, personaId })}`;
   const last: Attempts | null = JSON.parse((await store.setting(key)) ?? 'null');
   const { resetAt } = await store.view(room, personaId);
-  const now = clock.now();
-  const counts = last !== null && now - last.at < REST_MS && last.resetAt === resetAt;
-  const tries = counts ? last.tries : 0;
+  const at = clock.now();
+  const tries = last !== null && at - last.at < REST_MS && last.resetAt === resetAt ? last.tries : 0;
   if (!mayTry(tries)) {
-    log.error(
-      { what, room, persona: personaId, tries },
-      'work ended the process too often; parked for a day',
-    );
+    const about = { what, room, persona: personaId, tries };
+    log.error(about, 'work ended the process too often; parked for a day');
     return null;
   }
-  const attempt: Attempts = { tries: tries + 1, at: now, resetAt };
+  const attempt: Attempts = { tries: tries + 1, at, resetAt };
   await store.setSetting(key, JSON.stringify(attempt));
   return work().finally(() => store.setSetting(key, null));
 }

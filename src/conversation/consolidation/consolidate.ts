@@ -1,28 +1,28 @@
 /**
- * Consolidates one persona's memory: a model rewrites a draft of its tiers, using only the memory tools. The checked
- * draft replaces all tiers at once, unless they changed meanwhile. The old text is kept as versions, undone together.
+ * The nightly consolidation (`memory.consolidate`): a model rewrites a draft of each persona's tiers, using only the memory tools.
+ * The checked draft replaces all tiers at once, unless they changed meanwhile; the old text is kept as versions. Personas that were
+ * missed (budget, a crash, a night without a gateway) come first the next night.
  */
 import { cutAt, estimateTokens } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
 import { describe } from '../../core/errors.js';
-import { seenKey } from '../../core/ids.js';
-import type { Memory, MemoryOwner, Tier } from '../../core/memory.js';
+import { roomParts, seenKey } from '../../core/ids.js';
+import { type Memory, type MemoryOwner, type Spoke, TIERS, type Tier } from '../../core/memory.js';
 import type { ModelMessage, Usage } from '../../core/model.js';
 import { localMidnight } from '../../core/moments.js';
 import { fenced, nameInPrompt } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
+import { askerOf } from '../asker.js';
 import { broughtBy, wordFinder } from '../commands/memory-lines.js';
-import { journalOnly } from '../compaction/subject.js';
-import { askerOf } from '../rights.js';
-import { requestTokens, type Services, type Subject } from '../services.js';
-import { roomForSteps } from '../turn/bounds.js';
-import { tokensOf } from '../turn/tokens.js';
+import { guarded, journalOnly, metered, payerOf, subjectOf } from '../compaction/subject.js';
+import type { Services, Subject } from '../services.js';
+import { requestTokens, roomForSteps, tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
 
 interface Consolidation {
   before: Tiers;
-  draft: TierDraft;
+  draft: { memory: Memory; tiers: Tiers };
   tools: ToolSet;
   messages: ModelMessage[];
   mayChangeTier1: boolean;
@@ -30,14 +30,13 @@ interface Consolidation {
   tokens: number;
 }
 
-export type ConsolidationEnd =
-  | { kind: 'written' | 'unchanged'; usage: Usage | null }
-  /** The result loses or contains too much, or somebody changed the memory meanwhile: nothing was written. */
-  | { kind: 'refused'; reason: string; usage: Usage | null }
-  /** The model returned no result. */
-  | { kind: 'failed'; reason: string; usage: Usage | null }
-  /** Aborted by a reset or a stop. */
-  | { kind: 'dropped' };
+/**
+ * `refused`: the result loses or contains too much, or somebody changed the memory meanwhile. `failed`: the model returned no
+ * result. `dropped`: aborted by a reset or a stop.
+ */
+type ConsolidationEnd =
+  | { kind: 'written' | 'unchanged' | 'dropped'; usage: Usage | null }
+  | { kind: 'refused' | 'failed'; reason: string; usage: Usage | null };
 
 const DAYS = 7;
 const DAILY_CHARS = 12_000;
@@ -47,7 +46,7 @@ const MOST_VERSIONS = 1_000;
 const LINE_CHARS = 120;
 
 /** null if there is nothing to consolidate. */
-export async function prepare(
+async function prepare(
   services: Services,
   subject: Subject,
   memoryChars: number,
@@ -73,20 +72,16 @@ export async function prepare(
     chatKind: chat.kind,
     draft: draft.memory,
   });
-  const messages = consolidationRequest({
-    name: personaName(personas, personaId),
-    today: zone.date(clock.now()),
-    principles: await memory.principles(),
-    tiers: before,
-    known: await knownDays(services, owner, before),
-    days,
-    memoryChars,
-    mayChangeTier1,
-  });
+  const known = await knownDays(services, owner, before);
+  const asked = instructions(zone.date(clock.now()), memoryChars, mayChangeTier1);
+  const messages: ModelMessage[] = [
+    { role: 'system', content: system(personaName(personas, personaId), await memory.principles()) },
+    { role: 'user', content: [asked, ...blocks(before, known, days)].join('\n\n') },
+  ];
   return { before, draft, tools, messages, mayChangeTier1, tokens: tokensOf(messages) + tools.tokens };
 }
 
-export async function consolidate(
+async function consolidate(
   services: Services,
   subject: Subject,
   { before, draft, tools, messages, tokens, mayChangeTier1 }: Consolidation,
@@ -97,12 +92,8 @@ export async function consolidate(
   const { chat, room, personaId, personas } = subject;
   const owner = { chatId: chat.id, personaId };
   const isTainted = await isFromOutside(services, owner);
-  const cause = {
-    kind: 'night',
-    personaId,
-    turnId: changeId,
-    ...(isTainted && { tainted: true as const }),
-  } as const;
+  const night = { kind: 'night', personaId, turnId: changeId } as const;
+  const cause = isTainted ? { ...night, tainted: true as const } : night;
   const persona = personas.find(({ id }) => id === personaId);
   const most = requestTokens(services, persona?.model ?? null);
   const outcome = await runTurn(services, {
@@ -131,7 +122,7 @@ export async function consolidate(
     signal,
   });
   if (outcome.kind === 'dropped' || outcome.kind === 'suspended' || signal.aborted)
-    return { kind: 'dropped' };
+    return { kind: 'dropped', usage: null };
   const { usage } = outcome;
   if (outcome.kind === 'failed') return { kind: 'failed', reason: describe(outcome.fault), usage };
   const after = draft.tiers;
@@ -201,8 +192,8 @@ async function isFromOutside({ memory, zone, clock }: Services, owner: MemoryOwn
 }
 
 /** The tokens a request used; estimated if the server counted none. */
-export function tokensUsed(prepared: Consolidation, end: ConsolidationEnd): number {
-  if (end.kind !== 'dropped' && end.usage) return end.usage.inputTokens + end.usage.outputTokens;
+function tokensUsed(prepared: Consolidation, end: ConsolidationEnd): number {
+  if (end.usage) return end.usage.inputTokens + end.usage.outputTokens;
   const { draft, before } = prepared;
   const written = TIERS.filter((tier) => draft.tiers[tier] !== before[tier]);
   const text = written.map((tier) => draft.tiers[tier]).join('\n');
@@ -211,17 +202,11 @@ export function tokensUsed(prepared: Consolidation, end: ConsolidationEnd): numb
 
 type Tiers = Record<Tier, string>;
 
-const TIERS: readonly Tier[] = [1, 2, 3];
-
-/** A copy of one persona's tiers for a model to rewrite: nothing reaches the file before the whole is checked. */
-interface TierDraft {
-  /** Tiers are read and written in the draft; everything else is read from the files. */
-  memory: Memory;
-  /** The draft's current text. */
-  tiers: Tiers;
-}
-
-function draftOf(memory: Memory, given: Tiers): TierDraft {
+/**
+ * A copy of one persona's tiers for a model to rewrite: nothing reaches the file before the whole is checked. `memory` reads
+ * everything else from the files.
+ */
+function draftOf(memory: Memory, given: Tiers): Consolidation['draft'] {
   const tiers = { ...given };
   return {
     tiers,
@@ -257,6 +242,7 @@ export function objection(
 ): string | null {
   if (!mayChangeTier1 && after[1] !== before[1])
     return 'it changes tier 1, which here only people may (memory.tier1_by)';
+  const charsOf = (tiers: Tiers) => TIERS.reduce((sum, tier) => sum + tiers[tier].length, HEADINGS_CHARS);
   const chars = charsOf(after);
   if (chars > memoryChars && chars > charsOf(before)) {
     return `it is longer (${chars}) than a prompt shows of it (memory.long_term_max_chars=${memoryChars})`;
@@ -269,40 +255,13 @@ export function objection(
   return lost > most ? `it loses ${lost} of the ${lasting.size} words of tiers 1 and 2` : null;
 }
 
-function charsOf(tiers: Tiers): number {
-  return TIERS.reduce((sum, tier) => sum + tiers[tier].length, HEADINGS_CHARS);
-}
-
-interface RequestContent {
-  name: string;
-  /** YYYY-MM-DD. */
-  today: string;
-  principles: string;
-  tiers: Tiers;
-  /** The date on which a current line was first written, where known. */
-  known: { date: string; line: string }[];
-  /** The last days of the chat's daily log, newest first. */
-  days: { date: string; text: string }[];
-  /** Characters of the whole memory that a prompt shows. */
-  memoryChars: number;
-  /** If false, only people may change tier 1. */
-  mayChangeTier1: boolean;
-}
-
-function consolidationRequest(request: RequestContent): ModelMessage[] {
-  return [
-    { role: 'system', content: system(request) },
-    { role: 'user', content: [instructions(request), ...blocks(request)].join('\n\n') },
-  ];
-}
-
-function system({ name, principles }: RequestContent): string {
+function system(name: string, principles: string): string {
   const who = `You keep the memory of ${nameInPrompt(name)}, a persona that people chat with. You work at night, alone: nobody reads what you answer.`;
   if (principles === '') return who;
   return `${who}\n\n# Principles (highest priority)\n\n${fenced(principles)}`;
 }
 
-function instructions({ today, memoryChars, mayChangeTier1 }: RequestContent): string {
+function instructions(today: string, memoryChars: number, mayChangeTier1: boolean): string {
   const kept = mayChangeTier1
     ? ''
     : '\n- Tier 1 stays as it is: here only people change it. What would rise to it goes to tier 2.';
@@ -320,7 +279,12 @@ When all is in order, or nothing is to be done, answer: done`;
 
 const TITLES = { 1: 'long term', 2: 'mid term', 3: 'short term' } as const;
 
-function blocks({ tiers, known, days }: RequestContent): string[] {
+/** `known`: the date on which a current line was first written. `days`: of the daily log, newest first. */
+function blocks(
+  tiers: Tiers,
+  known: { date: string; line: string }[],
+  days: { date: string; text: string }[],
+): string[] {
   const log = days.map(({ date, text }) => `--- ${date} ---\n${text}`).join('\n\n');
   const since = known.map(({ date, line }) => `${date}: ${line}`).join('\n');
   return [
@@ -328,4 +292,139 @@ function blocks({ tiers, known, days }: RequestContent): string[] {
     since && `Known days on which lines were first written:\n\n${fenced(since)}`,
     log && `The daily log, newest day first:\n\n${fenced(log)}`,
   ].filter((block) => block !== '');
+}
+
+/** Survives a restart, as JSON in one setting. */
+interface NightlyState {
+  /** Personas that spoke after this time are due. */
+  since: number;
+  /** The current night (YYYY-MM-DD in the configured zone), and the tokens it has used. */
+  night: string;
+  tokens: number;
+  /** By chat and persona: the night of the last consolidation, and the persona's last message by then. */
+  done: Record<string, { night: string; at: number }>;
+}
+
+/** `later`: no tokens were left. */
+type Outcome = ConsolidationEnd['kind'] | 'nothing' | 'later';
+
+const SETTING = 'memory.nights';
+const DAY_MS = 24 * 3_600_000;
+const LONGEST_BACK_MS = 7 * DAY_MS;
+/** After this many consecutive failures of the model, the rest waits for the next night. */
+const MOST_FAILURES = 3;
+
+/** Resolves when the night's work is done, or soon after the signal aborts. */
+export async function consolidateNight(services: Services, signal: AbortSignal): Promise<void> {
+  if (services.settings.consolidation === null) return;
+  const begun = services.clock.now();
+  const state = await load(services, begun);
+  let left = false;
+  let failures = 0;
+  for (const spoke of await duePersonas(services, state, begun)) {
+    if (signal.aborted) return;
+    const key = keyOf(spoke);
+    const isDone = state.done[key]?.night === state.night;
+    const outcome =
+      isDone || failures >= MOST_FAILURES ? 'later' : await consolidateOne(services, state, spoke, signal);
+    if (outcome === 'failed') failures++;
+    if (outcome === 'later' || outcome === 'dropped' || outcome === 'failed') {
+      left = true;
+      continue;
+    }
+    failures = 0;
+    state.done[key] = { night: state.night, at: spoke.at };
+    await save(services, state);
+  }
+  if (signal.aborted) return;
+  if (!left) state.since = begun;
+  for (const [key, { night, at }] of Object.entries(state.done)) {
+    if (night !== state.night && at < state.since) delete state.done[key];
+  }
+  await save(services, state);
+}
+
+/** Sorts personas that were missed before first. */
+async function duePersonas({ store }: Services, state: NightlyState, begun: number): Promise<Spoke[]> {
+  const lastDone = (spoke: Spoke) => state.done[keyOf(spoke)]?.at ?? 0;
+  const since = Math.max(state.since, begun - LONGEST_BACK_MS);
+  return (await store.spokeSince(since))
+    .filter((spoke) => spoke.at > lastDone(spoke))
+    .sort((a, b) => lastDone(a) - lastDone(b) || a.at - b.at);
+}
+
+async function consolidateOne(
+  services: Services,
+  state: NightlyState,
+  { room, personaId }: Spoke,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { store, windows, log } = services;
+  const subject = await subjectOf(services, { room, personaId });
+  if (!subject?.personas.some(({ id }) => id === personaId)) return 'nothing';
+  const chatId = subject.chat.id;
+  const changeId = `night-${state.night}-${personaId}`;
+  // The process may have ended between the write and our record of it.
+  const already = await store.versions({ chatId, personaId, most: 1, turnId: changeId });
+  if (already.length > 0) return 'nothing';
+  let outcome: Outcome = 'dropped';
+  await windows.beside(subject, async (halted) => {
+    try {
+      outcome = await putInOrder(services, state, subject, changeId, AbortSignal.any([signal, halted]));
+    } catch (error) {
+      log.error({ err: error, chat: chatId, persona: personaId }, 'memory consolidation failed');
+      outcome = 'failed';
+    }
+  });
+  return outcome;
+}
+
+async function putInOrder(
+  services: Services,
+  state: NightlyState,
+  subject: Subject,
+  changeId: string,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { log, metrics, settings } = services;
+  const { tokens: budget, memoryChars } = settings.consolidation ?? { tokens: 0, memoryChars: 0 };
+  const about = { chat: subject.chat.id, persona: subject.personaId };
+  const prepared = await prepare(services, subject, memoryChars);
+  if (prepared === null) return 'nothing';
+  if (state.tokens + prepared.tokens > budget) {
+    log.warn({ ...about, budget }, 'tonight’s tokens are used up; memory consolidation postponed');
+    return 'later';
+  }
+  if (await services.dailyLimits.reached(payerOf(subject))) {
+    log.info(about, 'daily limit reached; memory consolidation postponed');
+    return 'later';
+  }
+  const end = await guarded(services, 'night', subject, () =>
+    metered(services, subject, (paid) => consolidate(paid, subject, prepared, changeId, memoryChars, signal)),
+  );
+  if (end === null) return 'nothing';
+  state.tokens += tokensUsed(prepared, end);
+  // Saved at once, so that after a restart only the rest of the night's budget is left.
+  await save(services, state);
+  metrics.count('consolidations_total', { outcome: end.kind });
+  if (end.kind === 'dropped') return end.kind;
+  if ('reason' in end) log.warn({ ...about, why: end.reason }, 'memory consolidation failed');
+  else log.info({ ...about, changed: end.kind === 'written' }, 'memory consolidation finished');
+  return end.kind;
+}
+
+async function load({ store, zone }: Services, begun: number): Promise<NightlyState> {
+  const night = zone.date(begun);
+  const stored = await store.setting(SETTING);
+  if (stored === null) return { since: begun - DAY_MS, night, tokens: 0, done: {} };
+  const state: NightlyState = JSON.parse(stored);
+  return state.night === night ? state : { ...state, night, tokens: 0 };
+}
+
+async function save({ store }: Services, state: NightlyState): Promise<void> {
+  await store.setSetting(SETTING, JSON.stringify(state));
+}
+
+function keyOf({ room, personaId }: Spoke): string {
+  return `${roomParts(room).chatId}/${personaId}`;
 }

@@ -2,24 +2,23 @@
 
 import { type Authorisation, isOwnersOrder } from '../../core/authorisation.js';
 import type { ChatRecord } from '../../core/chat-record.js';
-import { cutWithMarker, estimateTokens } from '../../core/cut.js';
+import { estimateTokens } from '../../core/cut.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { PromptMemory, SeenTier } from '../../core/memory.js';
 import type { ModelMessage } from '../../core/model.js';
-import { block, fenced, UNTRUSTED } from '../../core/origin.js';
+import { block, UNTRUSTED } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { StoredMessage, ViewRecord } from '../../core/transcript.js';
-import { requestTokens, type Services, type WindowSize } from '../services.js';
-import { skillsAsked } from '../skill-asked.js';
-import { roomForSteps } from '../turn/bounds.js';
+import type { Services, WindowSize } from '../services.js';
+import { skillsLoaded } from '../skill-asked.js';
 import type { Trust } from '../turn/taint.js';
-import { charsWithin, tokensOf, tokensPerEstimated } from '../turn/tokens.js';
+import { charsWithin, requestTokens, roomForSteps, tokensOf, tokensPerEstimated } from '../turn/tokens.js';
 import { isUnread, shownFiles } from './files.js';
 import { joinNeighbours, type Perspective, userLine, userLineWithin, userMessage } from './history.js';
-import { gatherKnowledge, perspectiveOf } from './knowledge.js';
+import { gatherKnowledge, type LastRequests, perspectiveOf } from './knowledge.js';
 import { type Recollection, recollect } from './recollection.js';
-import type { AskedMessage, RenderedEntry, WindowCache, WindowContent } from './window.js';
+import { type AskedMessage, readWindow, type WindowContent } from './window.js';
 
 export interface TurnContext {
   persona: Persona;
@@ -59,44 +58,34 @@ export interface ContextRequest {
   lateByHours: number | null;
 }
 
-/** Safety limit: windows are compacted long before; a longer one is cut for this request. */
-const ROWS_PER_WINDOW = 4;
-/** Share of the remaining space for loaded skills. */
-const SKILLS_SHARE = 0.5;
 /** Share of the remaining space for the messages to answer. */
 const ASKED_SHARE = 0.9;
 
 export async function buildContext(
-  services: Services & { windowCache: WindowCache },
+  services: Services & { lastRequests: LastRequests },
   request: ContextRequest,
 ): Promise<TurnContext> {
-  const { chat, personaId, personas, batch, tools, now } = request;
+  const { personaId, personas, batch, tools, now, authorisation } = request;
   await prepareFiles(services, request);
-  const last = services.windowCache.last(request);
-  const window = await readWindow(services, request);
-  const known = await gatherKnowledge(services, {
-    chat,
-    personaId,
-    personas,
-    now,
-    tools,
-    seesWorkspace: await isOwnersOrder(request.authorisation),
-    prefix: last.prefix,
-  });
-  services.windowCache.keep(request, { prefix: known.prefix });
+  const last = services.lastRequests.of(request);
+  const perspective = perspectiveOf(services, personaId, personas, tools);
+  const window = await readWindow(services, request.room, perspective, batch);
+  const seesWorkspace = services.workspace !== undefined && (await isOwnersOrder(authorisation));
+  const known = await gatherKnowledge(services, request, tools, last.prefix, now, seesWorkspace);
+  services.lastRequests.keep(request, { prefix: known.prefix });
   const recollection = await recalledFor(services, request, window, known.promptMemory);
   const { view } = window;
 
   const fixedTokens = estimateTokens(known.system) + tools.tokens;
   // Our estimate may be wrong for this language and model; the server's last count corrects it.
-  const scale = Math.min(3, tokensPerEstimated(view.measured));
-  const most = requestTokens(services, known.persona.model) / scale;
+  const most = requestTokens(services, known.persona.model) / Math.min(3, tokensPerEstimated(view.measured));
   const budget = Math.max(1_000, most - fixedTokens - estimateTokens(known.memoryNow));
   const { beside, images } = [...window.heard, ...batch].some(({ attachments }) => attachments)
     ? await shownFiles(services.media, window, batch)
     : { beside: [], images: new Map() };
   const summary = view.summary === null ? [] : [summaryMessage(view.summary, view.tainted)];
-  const skills = await skillsLoaded(services, request, budget);
+  const isSkillAsked = batch.some(({ text }) => /skill/i.test(text));
+  const skills = isSkillAsked ? await skillsLoaded(services, batch, tools, budget) : '';
   const asked = userMessage(
     known.memoryNow +
       skills +
@@ -105,38 +94,37 @@ export async function buildContext(
     window.asked.flatMap(({ message }) => images.get(message.id) ?? []),
   );
   const besideTokens = tokensOf([...summary, asked]);
-  const entries = window.entries(images);
-  const history = newestWithin(entries, budget - besideTokens);
-  const used = fixedTokens + besideTokens + tokensIn(history);
+  const entries = window.entries({ images });
+  const sizes = entries.map((messages) => tokensOf(messages));
+  const from = newestWithin(sizes, budget - besideTokens);
+  const used = fixedTokens + besideTokens + sumOf(sizes.slice(from));
   const recalled = recollection?.lines ?? [];
-  const promptMemory = {
-    ...known.promptMemory,
-    recalled: recalled.join('\n'),
-    summary: view.summary ?? '',
-  };
-  const isTainted =
-    known.origin === 'outside' ||
-    window.trust.isTainted ||
-    images.size > 0 ||
-    recollection?.isFromOutside === true;
+  const shown = { ...known.promptMemory, recalled: recalled.join('\n'), summary: view.summary ?? '' };
   return {
     persona: known.persona,
     seen: known.seen,
     view,
     recalled,
-    trust: { ...window.trust, isTainted },
+    trust: {
+      ...window.trust,
+      isTainted:
+        known.origin === 'outside' ||
+        window.trust.isTainted ||
+        images.size > 0 ||
+        recollection?.isFromOutside === true,
+    },
     unread: beside.filter(isUnread),
-    promptMemory: isSameMemory(promptMemory, last.memory) ? null : promptMemory,
+    promptMemory: isSameMemory(shown, last.memory) ? null : shown,
     messages: joinNeighbours([
       { role: 'system', content: known.system },
       ...summary,
-      ...history.flatMap(({ messages }) => messages),
+      ...entries.slice(from).flat(),
       asked,
     ]),
     requestTokens: used,
     stepTokens: roomForSteps(most, used),
     sizes: {
-      estimated: fixedTokens + besideTokens + tokensIn(entries),
+      estimated: fixedTokens + besideTokens + sumOf(sizes),
       // The batch and the reply to it.
       messages: window.addressed + batch.length + 1,
       overfull: window.overfull,
@@ -153,22 +141,6 @@ async function prepareFiles(services: Services, { chat, personaId }: ContextRequ
   await services.chatFiles
     .setTitle(chat.id, chat.title)
     .catch(warn('chat.yaml not written; answering without'));
-}
-
-function readWindow(
-  services: Services & { windowCache: WindowCache },
-  { room, revision, personaId, personas, batch, tools }: ContextRequest,
-): Promise<WindowContent> {
-  const { compactAfterMessages, overheardMessages } = services.settings;
-  return services.windowCache.read({
-    room,
-    revision,
-    perspective: perspectiveOf(services, personaId, personas, tools),
-    names: personas.map(({ id, name }) => `${id}=${name}`).join('\n'),
-    limit: compactAfterMessages * ROWS_PER_WINDOW,
-    overheard: overheardMessages,
-    batch,
-  });
 }
 
 /** null if the prompt already shows everything there is to recall, as usual in a young chat. */
@@ -190,30 +162,6 @@ async function recalledFor(
   const except = { room, after: view.windowAfter };
   return recollect(services, scope, batch, history, inPrompt, { now, except });
 }
-
-/** Instructions of skills loaded by people with `/skill`, as far as they fit; empty if there are none. */
-async function skillsLoaded(
-  { skills }: Services,
-  { batch, tools }: ContextRequest,
-  budget: number,
-): Promise<string> {
-  if (skills === undefined || !batch.some(({ text }) => /skill/i.test(text))) return '';
-  if (!tools.tools.some(({ name }) => name === 'activate_skill')) return '';
-  const asked = skillsAsked(batch, (await skills.list()).skills);
-  const share = Math.floor((budget * SKILLS_SHARE) / Math.max(1, asked.length));
-  const loaded: string[] = [];
-  for (const { name } of asked) {
-    const found = await skills.load(name, { by: 'people', paths: 'placed' });
-    // It may be gone since it was listed.
-    if (!found.ok) continue;
-    const shown = cutWithMarker(found.text, charsWithin(found.text, share), 'skill-max-chars');
-    loaded.push(`${SKILL_NOTE}\n${fenced(shown)}\n`);
-  }
-  return loaded.join('');
-}
-
-const SKILL_NOTE =
-  '(Instructions of a skill, which a person has asked for with /skill: follow them for what is said there.)';
 
 /** A model wrote the summary from people's words, so it is marked as information, not instructions. */
 export function summaryMessage(summary: string, isTainted: boolean): ModelMessage {
@@ -266,20 +214,20 @@ function askedText(
   return late + topic + kept.join('\n');
 }
 
-/** The newest entries that fit; older ones are dropped from this request. */
-function newestWithin(entries: RenderedEntry[], most: number): RenderedEntry[] {
-  let tokens = 0;
-  let from = entries.length;
+/** Index of the first of the newest entries that fit; older ones are dropped from this request. */
+function newestWithin(sizes: number[], most: number): number {
+  let left = most;
+  let from = sizes.length;
   while (from > 0) {
-    tokens += entries[from - 1]?.tokens ?? 0;
-    if (tokens > most) break;
+    left -= sizes[from - 1] ?? 0;
+    if (left < 0) break;
     from--;
   }
-  return entries.slice(from);
+  return from;
 }
 
-function tokensIn(entries: RenderedEntry[]): number {
-  return entries.reduce((sum, { tokens }) => sum + tokens, 0);
+function sumOf(sizes: number[]): number {
+  return sizes.reduce((sum, each) => sum + each, 0);
 }
 
 function isSameMemory(a: PromptMemory, b: PromptMemory | null): boolean {

@@ -1,6 +1,7 @@
 /** Step 7 of the route: the next entry of a chat's outbox, which may be early, late, uncertain, shown already or spoken. */
+
 import type { Channel } from '../../core/channel.js';
-import { leaseOf } from '../services.js';
+import { leaseOf } from '../../core/clock.js';
 import { postLateNotice } from './post.js';
 import { sendOne } from './send.js';
 import { attemptOf, recipientOf, type Sender, waitForSlot } from './sender.js';

@@ -7,8 +7,8 @@ import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import type { Reaction, SideMessage, ToolSet } from '../../core/tool.js';
 import { isOfPerson } from '../../core/transcript.js';
-import { ownerChats } from '../access.js';
 import { appearanceOf } from '../participants.js';
+import { ownerChats } from '../rights.js';
 import type { BaseServices, ChatPlace, Deliver, Services } from '../services.js';
 import { deliveriesOf } from './reply.js';
 

@@ -1,4 +1,5 @@
 /** Step 7 of the route: the parts that all sending needs, and the outcome of a send, which decides about a retry. */
+
 import type {
   Channel,
   Delivery,
@@ -8,11 +9,12 @@ import type {
   SendOptions,
   SendResult,
 } from '../../core/channel.js';
+import { leaseOf } from '../../core/clock.js';
 import { type ChatId, platformId } from '../../core/ids.js';
 import { backoff } from '../../core/retry.js';
 import type { Attempt } from '../../core/store.js';
 import { linkChat } from '../access.js';
-import { type BaseServices, type Deliver, leaseOf } from '../services.js';
+import type { BaseServices, Deliver } from '../services.js';
 import type { RateLimiter } from './rate-limiter.js';
 
 export interface Sender extends BaseServices {

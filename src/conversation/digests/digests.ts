@@ -9,9 +9,9 @@ import { type ChatId, DEFAULT_PERSONA, type RoomId } from '../../core/ids.js';
 import type { DigestContent, GuppiEvent, SaidWords } from '../../core/journal.js';
 import type { ModelRequest } from '../../core/model.js';
 import { element, elementAround } from '../../core/origin.js';
-import { ownerChats } from '../access.js';
-import { requestTokens, type Services } from '../services.js';
-import { countTokens, spentOn } from '../turn/tokens.js';
+import { ownerChats } from '../rights.js';
+import type { Services } from '../services.js';
+import { countTokens, requestTokens, spentOn } from '../turn/tokens.js';
 
 export interface DigestPlan {
   everyMs: number;

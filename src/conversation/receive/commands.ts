@@ -2,8 +2,10 @@
  * Commands, beside the route: run at once, in order within a room, without debounce or lease, once per message id. A hung turn
  * cannot delay them, and they can end it. A failed command does not block the next: it stays stored and is retried.
  */
+
 import type { Offer } from '../../core/access.js';
 import type { NewDelivery } from '../../core/channel.js';
+import { leaseOf } from '../../core/clock.js';
 import { sentenceOf } from '../../core/errors.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
@@ -12,12 +14,13 @@ import { mayTry } from '../../core/retry.js';
 import type { CommandEffect } from '../../core/store.js';
 import { type ChatCommand, type CommandAnswer, NOT_CHECKED } from '../commands/command.js';
 import { COMMANDS, commandCalled } from '../commands/list.js';
+import { forgetCopies } from '../commands/memory-forget.js';
 import { withButtons, withNumbers } from '../deliver/offers.js';
 import { deliveriesOf } from '../deliver/reply.js';
-import { greetingDeliveries } from '../participants.js';
+import { greetingDeliveries } from '../greeting.js';
 import { type Rights, rightsOf } from '../rights.js';
 import type { Scheduler } from '../rooms/scheduler.js';
-import { forgetCopies, leaseOf, type Services } from '../services.js';
+import type { Services } from '../services.js';
 
 const RETRY_MS = 1_000;
 const TRIES = 3;

@@ -1,8 +1,10 @@
 /** Step 1 of the route: events of a platform that are no messages, as receipts. */
+
 import { platformId } from '../../core/ids.js';
 import type { InboundEvent, InboundMessage } from '../../core/message.js';
 import type { Receipt } from '../../core/receipt.js';
-import { checkAccess, identifyChat, identifyPerson, isKnownChat, linkChat } from '../access.js';
+import { checkAccess, identifyChat, identifyPerson, linkChat } from '../access.js';
+import { isKnownChat } from '../rights.js';
 import type { Services } from '../services.js';
 import { choiceReceipt } from './choices.js';
 import { type BatchReading, worded } from './reading.js';

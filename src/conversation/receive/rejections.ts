@@ -7,10 +7,11 @@ import type { Announcement } from '../../core/access.js';
 import type { Post } from '../../core/channel.js';
 import { type ChatId, platformId } from '../../core/ids.js';
 import type { InboundMessage } from '../../core/message.js';
-import { type AccessCheck, ownerChats } from '../access.js';
+import type { AccessCheck } from '../access.js';
 import { NAME_CHARS, pairing } from '../commands/owners.js';
 import { withButtons, withNumbers } from '../deliver/offers.js';
 import { oneLine, code as quoted } from '../quoting.js';
+import { ownerChats } from '../rights.js';
 import type { ChatPlace, Services } from '../services.js';
 
 const MINUTE_MS = 60_000;

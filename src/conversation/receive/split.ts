@@ -8,8 +8,9 @@ import { personaName } from '../../core/persona.js';
 import { BEGINNING, END } from '../../core/position.js';
 import type { Receipt } from '../../core/receipt.js';
 import { identifyChat } from '../access.js';
+import { forgetCopies } from '../commands/memory-forget.js';
 import { copySpan } from '../compaction/compact.js';
-import { forgetCopies, type Services } from '../services.js';
+import type { Services } from '../services.js';
 
 const MOST_PERSONAS = 100;
 
@@ -39,7 +40,7 @@ export async function splitReceipt(
     const by = { personaId, personaName: personaName(personas, personaId) };
     const head = { chatId: ownId, threadId: null, ...by, reason, flushed: true, at: clock.now() };
     const name = await archives.newName(head);
-    await copySpan(services, { chat, room, personaId, personas }, span, { name, head });
+    await copySpan(services, { chat, room, personaId, personas }, span, name, head);
   }
   await forgetCopies(services, chatId, null);
   log.info({ room, chat: ownId }, 'a thread became a chat of its own; its messages left the old chat');

@@ -7,15 +7,15 @@ import { personaName } from '../../core/persona.js';
 import type { Alarm } from '../../core/store.js';
 import type { Measured, Step } from '../../core/transcript.js';
 import { questionAbout, sentence, shownName } from '../approvals.js';
+import { askerOfTurn } from '../asker.js';
 import { buildContext, type ContextRequest, type TurnContext } from '../context/context.js';
 import { readFiles } from '../context/files.js';
 import { tellLeftOut } from '../deliver/post.js';
 import { recipientIn, replyOf } from '../deliver/reply.js';
-import { greet } from '../participants.js';
-import { askerOfTurn } from '../rights.js';
+import { greet } from '../greeting.js';
 import type { LiveReply, MeteredModel } from '../services.js';
 import { callsToRun, isTainted, type StepExtras, stepMessages } from '../turn/steps.js';
-import { tokensOf } from '../turn/tokens.js';
+import { MOST_CREDIBLE, pressureOf, requestTokens, tokensOf } from '../turn/tokens.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
 import { fail, tellPersonaFaults } from './failure.js';
 import { withFiles } from './files.js';
@@ -34,6 +34,8 @@ interface Answering extends Turn, ContextRequest {
 
 const DROPPED = { kind: 'dropped' } as const;
 const HOUR_MS = 3_600_000;
+/** After this time without an answer, work on windows gives way: a server may handle one request at a time. */
+const WAIT_MS = 60_000;
 
 export async function answer(services: RoomServices, begun: Turn, signal: AbortSignal): Promise<AnswerEnd> {
   const { clock, dailyLimits, metrics, records } = services;
@@ -72,7 +74,7 @@ async function prepare(
   const whose = { chatId: chat.id, personaId, senderId: senderOf(batch), channel: chat.channel };
   const allowed = personas.find(({ id }) => id === personaId)?.tools ?? null;
   const kind = { ...whose, kind: 'answer' as const, allowed, chatKind: chat.kind };
-  await toolsReady?.(kind, callsToRun(steps), signal);
+  await toolsReady?.(kind, steps.length > 0 ? callsToRun(steps) : [], signal);
   const tools = toolsFor(kind);
   if (tools.leftOut) tellLeftOut(services, tools);
   const { controlChats } = rulesFor(chat.channel);
@@ -102,7 +104,7 @@ async function contextThatFits(services: RoomServices, work: Answering): Promise
   if (mayGreet && (await greet(services, chat, room, context.persona, personas, batch))) {
     context = await buildContext(services, work);
   }
-  if (windows.isFull(work, context.sizes, context.view.measured)) {
+  if (pressureOn(services, context, context.view.measured) === 'now') {
     await windows.makeRoom(work, turn.id, null);
     context = await buildContext(services, work);
   }
@@ -145,7 +147,7 @@ async function askOnce(
   const { recalled, view, sizes, requestTokens } = context;
   const { windowAfter, summary } = view;
   record.saw({ recalled, summary, windowAfter, messages: sizes.messages, estimatedTokens: requestTokens });
-  const stopWaiting = windows.giveWay();
+  const stopWaiting = services.clock.after(WAIT_MS, () => windows.giveWay());
   const cause = batch.findLast(({ author }) => author.kind !== 'persona');
   const paying = { ...services, model: record.watch(meter.model) };
   return runTurn(paying, {
@@ -215,11 +217,11 @@ async function endTurn(
     speaker: context.persona.name,
     meter,
     promptMemory: context.promptMemory,
-    tainted: isTainted(context.trust, turn.steps),
+    tainted: context.trust.isTainted || (turn.steps.length > 0 && isTainted(context.trust, turn.steps)),
   };
   if (outcome.kind === 'failed') return fail(services, work, outcome.fault, ending);
   const { text, wordless, cut } = outcome;
-  const counted = windows.credible(room, turn.personaId, measuredOf(outcome, context, turn.steps));
+  const counted = measuredOf(services, work, context, outcome);
   const isSilent = text === '' && wordless === undefined;
   const made = mayMake(services, work) && !isSilent ? await madeIn(services, work, text, signal) : { text };
   if (made === null) return DROPPED;
@@ -227,19 +229,31 @@ async function endTurn(
   const finished = isSilent
     ? await fail(services, work, new Fault('model_empty', 'no words'), said)
     : await finish(services, work, { ...said, outcome: 'answered', wordless, lateByHours });
-  windows.consider(work, context.sizes, counted ?? context.view.measured, cut === true);
+  if (windows.owed.size > 0) windows.modelAnswers();
+  const measured = counted ?? context.view.measured;
+  if (cut || pressureOn(services, context, measured) !== 'none') windows.consider(work, measured);
   return finished;
+}
+
+/** How full the window is. */
+function pressureOn(services: RoomServices, { persona, sizes }: TurnContext, measured: Measured | null) {
+  const { compactAfterMessages } = services.settings;
+  return pressureOf(sizes, measured, requestTokens(services, persona.model), compactAfterMessages);
 }
 
 /** The server's token count for the turn's last request, next to our estimate of it. */
 function measuredOf(
+  { windows }: RoomServices,
+  { room, turn: { personaId, steps } }: Answering,
+  { requestTokens: asked }: TurnContext,
   { last, cut }: TurnOutcome & { kind: 'answered' },
-  context: TurnContext,
-  steps: Step[],
 ): Measured | null {
   // The count of a request that the server cut says nothing about its size.
   if (!last || last.inputTokens <= 0 || cut) return null;
-  return { counted: last.inputTokens, estimated: context.requestTokens + tokensOf(stepMessages(steps)) };
+  const estimated = asked + (steps.length > 0 ? tokensOf(stepMessages(steps)) : 0);
+  const measured = { counted: last.inputTokens, estimated };
+  if (measured.counted <= MOST_CREDIBLE * estimated) return measured;
+  return windows.credible(room, personaId, measured);
 }
 
 /** Stores a step and, if its call needs approval, the question to people. False if the claim is lost. */

@@ -3,7 +3,9 @@
  * in one small request who answers if nobody was named. It picks at most one persona; without an answer in time, the active
  * persona answers.
  */
+
 import type { Channel } from '../../core/channel.js';
+import { leaseOf } from '../../core/clock.js';
 import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
@@ -14,7 +16,7 @@ import type { Claim, RoomState } from '../../core/store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { type Perspective, userLine } from '../context/history.js';
 import { presentIn } from '../participants.js';
-import { leaseOf, type MeteredModel, type Payer, type Services } from '../services.js';
+import type { MeteredModel, Payer, Services } from '../services.js';
 import { countTokens, spentOn } from '../turn/tokens.js';
 import { type NextTurn, nextTurn } from './group-round.js';
 import { calledOf, named } from './names.js';

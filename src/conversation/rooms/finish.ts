@@ -88,7 +88,7 @@ export async function finish(services: RoomServices, work: Turn, ending: Ending)
     lane?.leave();
   }
   if (isAnswered && promptMemory) {
-    services.windowCache.keep({ room, personaId: turn.personaId, revision }, { memory: promptMemory });
+    services.lastRequests.keep({ room, personaId: turn.personaId, revision }, { memory: promptMemory });
   }
   services.recall.heard(room);
   metrics.count('turns_total', { outcome });

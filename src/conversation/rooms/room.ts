@@ -3,13 +3,13 @@
  * answers, finishes. The room is claimed only if there is work. A run does one turn; the next run does the rest.
  */
 import type { Channel } from '../../core/channel.js';
+import { leaseOf } from '../../core/clock.js';
 import type { Persona } from '../../core/persona.js';
 import { backoff, mayTry, SUSPECT } from '../../core/retry.js';
 import type { Alarm, RoomState } from '../../core/store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { recipientIn } from '../deliver/reply.js';
 import { presentIn } from '../participants.js';
-import { leaseOf } from '../services.js';
 import { answer } from './answer.js';
 import { decideWhoAnswers } from './arbiter.js';
 import { park, refuse } from './failure.js';

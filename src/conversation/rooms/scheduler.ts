@@ -4,12 +4,12 @@
  * waiting messages are in the store.
  */
 import { setMaxListeners } from 'node:events';
-import { OVER } from '../../core/clock.js';
+import { LEASE_MS, OVER } from '../../core/clock.js';
 import { createIdle, createPasses, createSlots } from '../../core/concurrency.js';
 import { type ChatId, channelOf, type RoomId, roomParts } from '../../core/ids.js';
 import { backoff } from '../../core/retry.js';
 import type { Claim } from '../../core/store.js';
-import { type BaseServices, LEASE_MS } from '../services.js';
+import type { BaseServices } from '../services.js';
 
 /** The result of a run. */
 export type RoomEnd = { kind: 'done' } | { kind: 'again'; afterMs: number };

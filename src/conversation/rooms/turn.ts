@@ -7,11 +7,11 @@ import { jobOfEvent } from '../../core/jobs.js';
 import type { Persona } from '../../core/persona.js';
 import type { Claim, StoredTurn } from '../../core/store.js';
 import type { GroupRound, StoredMessage } from '../../core/transcript.js';
-import type { WindowCache } from '../context/window.js';
+import type { LastRequests } from '../context/knowledge.js';
 import type { Payer, Services } from '../services.js';
 
 export interface RoomServices extends Services {
-  windowCache: WindowCache;
+  lastRequests: LastRequests;
   /** Turns that may have ended the process run one after the other. */
   suspects: Mutex;
 }

@@ -8,8 +8,7 @@ import { describe, Fault } from '../../core/errors.js';
 import type { ToolCall, ToolDescription } from '../../core/model.js';
 import type { AnyTool, ToolContext, ToolResult, ToolSet, Wait } from '../../core/tool.js';
 import type { Services } from '../services.js';
-import { readArguments, TOO_DEEP, UNREADABLE } from './bounds.js';
-import { isTainted, type TurnRequest } from './steps.js';
+import { isTainted, readArguments, type TurnRequest } from './steps.js';
 import { reasonToAsk, withheldText } from './taint.js';
 
 export interface CallResult extends ToolResult {
@@ -73,10 +72,9 @@ export function prepare(
     return unfit(`${why} There are: ${tools.map(({ name }) => name).join(', ')}.`);
   }
   const read = readArguments(call.arguments);
-  if (read.kind === 'unreadable') return unfit(UNREADABLE);
-  if (read.kind === 'too deep') return unfit(TOO_DEEP);
+  if (typeof read === 'string') return unfit(read);
   // Many models write null for an argument they omit.
-  const given = Object.fromEntries(Object.entries(read.given).filter(([, value]) => value !== null));
+  const given = Object.fromEntries(Object.entries(read).filter(([, value]) => value !== null));
   const checked = checkArguments(tool, given);
   if (!checked.ok) return unfit(checked.faults);
   const inVain = tool.refusalHere?.(request.authorisation) ?? null;
@@ -123,7 +121,7 @@ function withoutQuotes(given: Record<string, unknown>, issues: readonly z.core.$
 export function unknownArguments({ tool, call }: ReadyCall): string | null {
   const read = readArguments(call.arguments);
   const known = knownArguments(describeTool(tool).parameters);
-  const names = read.kind === 'object' ? Object.keys(read.given) : [];
+  const names = typeof read === 'object' ? Object.keys(read) : [];
   const unknown = known === null ? [] : names.filter((name) => !known.has(name));
   if (unknown.length === 0) return null;
   const shown = unknown.slice(0, MOST_NAMED).map((name) => JSON.stringify(cutAt(name, NAMED_CHARS)));

@@ -11,7 +11,6 @@ import type { JournalPlace, JournalWrite, Results } from '../../core/journal.js'
 import type { ToolCall } from '../../core/model.js';
 import type { Wait } from '../../core/tool.js';
 import type { Services } from '../services.js';
-import { fitted, isSameCall, readArguments, refusalOf } from './bounds.js';
 import {
   approvalReason,
   type CallResult,
@@ -23,7 +22,19 @@ import {
   toolHash,
   unknownArguments,
 } from './call.js';
-import { type CallsEnd, hasResult, INTERRUPTED, isCutOff, keep, stepOf, type TurnRequest } from './steps.js';
+import {
+  type CallsEnd,
+  fitted,
+  hasResult,
+  INTERRUPTED,
+  isCutOff,
+  isSameCall,
+  keep,
+  readArguments,
+  refusalOf,
+  stepOf,
+  type TurnRequest,
+} from './steps.js';
 import { needsApprovalText, runApprovalFor, wasRefused } from './taint.js';
 
 /** A call and its index in its answer. */
@@ -322,9 +333,8 @@ function journalledArguments(
 ): Record<string, unknown> {
   const tool = tools.tools.find((each) => each.name === name);
   const read = readArguments(written);
-  const given = read.kind === 'object' ? read.given : null;
   const unreadable = { arguments: tool?.journalled ? '(unreadable)' : written };
-  const shown = given === null ? unreadable : (tool?.journalled?.(given) ?? given);
+  const shown = typeof read === 'string' ? unreadable : (tool?.journalled?.(read) ?? read);
   return Object.fromEntries(
     Object.entries(shown).map(([key, value]) => [/^tool_*$/.test(key) ? `${key}_` : key, value]),
   );

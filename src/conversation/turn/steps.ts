@@ -1,20 +1,20 @@
 /**
- * Step 5 of the route: the request of a turn, how its steps are stored, and what they say about calls: interrupted, or still to
- * run. A tool call is sent to a model only with its result, so the history is always well-formed.
+ * Step 5 of the route: the request of a turn, how its steps are stored and shown to a model, what they say about calls, and the
+ * limits on calls. Counts come from the stored steps, so they survive a resume.
  */
-
 import type { AskedCall } from '../../core/access.js';
 import type { Authorisation } from '../../core/authorisation.js';
-import { cutWithMarker } from '../../core/cut.js';
+import { cutWithMarker, estimateTokens } from '../../core/cut.js';
 import type { RoomId } from '../../core/ids.js';
 import type { JournalWrite } from '../../core/journal.js';
 import type { Cause, SeenTier } from '../../core/memory.js';
 import type { ModelMessage, ToolCall } from '../../core/model.js';
-import { elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
+import { isNestedDeeper, MOST_LEVELS } from '../../core/network.js';
+import { element, elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
-import type { ToolSet, Wait } from '../../core/tool.js';
+import type { AnyTool, ToolResult, ToolSet, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
-import type { TurnBounds } from './bounds.js';
+import type { CallLimits } from '../services.js';
 import type { RunApproval, Trust } from './taint.js';
 
 export interface TurnRequest {
@@ -149,4 +149,206 @@ export function callsToRun(steps: Step[]): string[] {
 /** Whether the messages to answer or a call's result contain untrusted text. */
 export function isTainted(trust: { isTainted: boolean }, steps: readonly Step[]): boolean {
   return trust.isTainted || steps.some((step) => step.kind === 'result' && step.outside === true);
+}
+
+interface TurnBounds extends CallLimits {
+  /** Budget for the turn's own calls and results, in estimated tokens. */
+  tokens: number;
+}
+
+/** A shorter part of a result would not be worth reading. */
+const LEAST_RESULT_CHARS = 200;
+
+const SAME_CALL = 'Not run: you have made this same call';
+const FULL =
+  'Not run: this turn has read and written as much as there is room for. Answer with what you have.';
+
+const UNREADABLE = 'The arguments were not valid JSON, so nothing was done. Call again with a JSON object.';
+const TOO_DEEP = `The arguments were nested more than ${MOST_LEVELS} levels deep, so nothing was done. Call again with flatter ones.`;
+
+/**
+ * False if the model must answer without further calls: it repeated unreadable arguments or the same call after being told, or
+ * there is no room for another result.
+ */
+export function mayCallAgain(steps: Step[], bounds: TurnBounds): boolean {
+  return unreadableCalls(steps) < 2 && repeatingAnswers(steps) < 2 && !isFull(steps, bounds);
+}
+
+/** The refusal for the `n`th call of its answer; null if it may run. */
+export function refusalOf(
+  call: ToolCall,
+  n: number,
+  tools: readonly AnyTool[],
+  steps: Step[],
+  bounds: TurnBounds,
+): ToolResult | null {
+  const { callsPerAnswer, sendsPerTurn, sameCallsPerTurn } = bounds;
+  const refused = (content: string) => ({ content, failed: true });
+  if (n >= callsPerAnswer) {
+    return refused(
+      `Not run: one answer may make ${callsPerAnswer} calls. Make it again in your next one if it is still needed.`,
+    );
+  }
+  if (isFull(steps, bounds)) return refused(FULL);
+  const begun = begunCalls(steps);
+  const isSend = (name: string) => tools.some((tool) => tool.name === name && tool.isSend);
+  const isRead = (name: string) => tools.some((tool) => tool.name === name && tool.risk === 'low');
+  const sends = begun.filter(({ name }) => name === call.name).length;
+  if (isSend(call.name) && sends >= sendsPerTurn) {
+    return refused(
+      `Not run: a turn may call ${call.name} ${sendsPerTurn} times. Say the rest in your answer.`,
+    );
+  }
+  // A write in between may have changed the result of a read.
+  const since = isRead(call.name) ? begun.findLastIndex(({ name }) => !isRead(name)) + 1 : 0;
+  const same = begun.slice(since).filter((each) => isSameCall(each, call));
+  if (same.length < sameCallsPerTurn) return null;
+  return refused(
+    `${SAME_CALL} ${sameCallsPerTurn} times in this turn. Go on with the results above, or answer.`,
+  );
+}
+
+/** Cuts the result to the space left. Nothing runs after a cut result, so nothing is overwritten unseen. */
+export function fitted<Result extends { content: string }>(
+  result: Result,
+  steps: Step[],
+  { tokens }: TurnBounds,
+): Result {
+  const left = tokens - tokensIn(steps);
+  const takes = estimateTokens(result.content);
+  if (takes <= left) return result;
+  const most = Math.max(LEAST_RESULT_CHARS, Math.floor((result.content.length * Math.max(0, left)) / takes));
+  return { ...result, content: cutWithMarker(result.content, most, MARKER) };
+}
+
+const MARKER = 'turn-max-chars';
+/** The marker of `cutWithMarker` after an empty line, which people's words in a result never have in front of them. */
+const IS_CUT = new RegExp(`\\n\\n<<truncated due to ${MARKER}=\\d+>>$`);
+
+function isFull(steps: Step[], { tokens }: TurnBounds): boolean {
+  return (
+    steps.some((step) => step.kind === 'result' && IS_CUT.test(step.content)) || tokensIn(steps) >= tokens
+  );
+}
+
+/** Results that are still to come do not count. */
+function tokensIn(steps: Step[]): number {
+  return steps.reduce((sum, step) => {
+    if (step.kind === 'result') return sum + estimateTokens(step.content);
+    if (step.kind !== 'answer') return sum;
+    const calls = step.calls.map((call) => call.name + call.arguments).join();
+    return sum + estimateTokens(step.text) + estimateTokens(calls);
+  }, 0);
+}
+
+function begunCalls(steps: Step[]): ToolCall[] {
+  const begun = new Set(steps.flatMap((step) => (step.kind === 'call' ? [step.callId] : [])));
+  const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
+  return calls.filter(({ id }) => begun.has(id));
+}
+
+/** The model gets a second try after one round of arguments that were invalid JSON or too deep. */
+function unreadableCalls(steps: Step[]): number {
+  return steps.filter((step) => step.kind === 'result' && [UNREADABLE, TOO_DEEP].includes(step.content))
+    .length;
+}
+
+/** Number of answers that repeated a call after the limit for it. */
+function repeatingAnswers(steps: Step[]): number {
+  const repeated = new Set(
+    steps.flatMap((step) =>
+      step.kind === 'result' && step.content.startsWith(SAME_CALL) ? [step.callId] : [],
+    ),
+  );
+  return steps.filter((step) => step.kind === 'answer' && step.calls.some(({ id }) => repeated.has(id)))
+    .length;
+}
+
+/** A call's arguments as the model wrote them; a text for the model if they are no JSON object or nested too deep. */
+export function readArguments(
+  written: string,
+): Record<string, unknown> | typeof UNREADABLE | typeof TOO_DEEP {
+  try {
+    const parsed: unknown = JSON.parse(written.trim() || '{}');
+    if (isNestedDeeper(parsed)) return TOO_DEEP;
+    const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
+    return isObject ? (parsed as Record<string, unknown>) : UNREADABLE;
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+/** Whether two calls are the same, regardless of how they are written. */
+export function isSameCall(a: ToolCall, b: ToolCall): boolean {
+  return a.name === b.name && keyOf(a) === keyOf(b);
+}
+
+/** Equal for equivalent arguments: order and blanks do not matter, and null equals absent. */
+function keyOf({ arguments: given }: ToolCall): string {
+  const read = readArguments(given);
+  return typeof read === 'object' ? JSON.stringify(read, sorted) : given;
+}
+
+function sorted(_: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  const entries = Object.entries(value).filter(([, each]) => each !== null);
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Results are shortened so that they do not crowd out the conversation. */
+const OLD_RESULT_CHARS = 2_000;
+
+/** The outcome of a call of each of these tools, in a few words. */
+const TOLD_IN_A_LINE: Record<string, (asked: Record<string, unknown>) => string> = {
+  read_tiered_memory: ({ tier }) => `read ${tierOf(tier)}`,
+  write_tiered_memory: ({ tier }) => `wrote ${tierOf(tier)}`,
+  read_memory: ({ scope, date }) => `read memory (${[scope, date].filter(isShort).join(', ')})`,
+  write_memory: ({ date }) => `added to the daily log${isShort(date) ? ` of ${date}` : ''}`,
+  react: ({ emoji }) => `reacted with ${isShort(emoji) ? emoji : 'an emoji'}`,
+};
+
+/**
+ * Reactions and memory calls become one line each: every prompt shows the current memory, and an older copy would contradict it.
+ * The line is a note beside the persona's words, because a model repeats the form of its own words.
+ */
+export function earlierSteps(steps: Step[]): ModelMessage[] {
+  const calls: ToolCall[] = [];
+  const others = steps.filter((step) => {
+    if (step.kind !== 'answer' || step.calls.length === 0) return true;
+    // An answer that also called other tools stays as it was: servers want its calls back complete.
+    if (!step.calls.every(({ name }) => Object.hasOwn(TOLD_IN_A_LINE, name))) return true;
+    calls.push(...step.calls);
+    return false;
+  });
+  const messages = stepMessages(others, OLD_RESULT_CHARS);
+  if (calls.length === 0) return messages;
+  const lines = calls.map((call) => callLine(call, steps));
+  // Before the other calls, because some servers refuse a user message right after a tool result.
+  return [{ role: 'user', content: lines.join('\n') }, ...messages];
+}
+
+const REACTION = 'your reaction';
+
+/** A reaction whose call is no longer kept. */
+export function reactionLine(text: string): ModelMessage {
+  return { role: 'user', content: element('event', { about: REACTION }, text) };
+}
+
+function callLine(call: ToolCall, steps: Step[]): string {
+  const result = steps.find((step) => step.kind === 'result' && step.callId === call.id);
+  const end =
+    result?.kind !== 'result' ? ' (interrupted, outcome unknown)' : result.failed ? ' (refused)' : '';
+  const read = readArguments(call.arguments);
+  // A call with unreadable arguments did nothing, and its result said why.
+  const told = TOLD_IN_A_LINE[call.name]?.(typeof read === 'object' ? read : {});
+  const about = call.name === 'react' ? REACTION : 'your memory';
+  return element('event', { about }, `you ${told}${end}`);
+}
+
+function tierOf(tier: unknown): string {
+  return tier === undefined ? 'your tiers' : `tier ${isShort(tier) ? tier : '?'}`;
+}
+
+function isShort(value: unknown): value is string | number {
+  return (typeof value === 'string' || typeof value === 'number') && String(value).length <= 20;
 }

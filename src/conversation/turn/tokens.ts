@@ -1,10 +1,10 @@
 /** Token counts: our estimate for messages, the server's count for requests, and how full they make a persona's window. */
 
-import { estimateTokens } from '../../core/cut.js';
+import { answerTokens, estimateTokens } from '../../core/cut.js';
 import type { Metrics } from '../../core/log.js';
-import type { ModelEvent, ModelMessage, Usage } from '../../core/model.js';
+import type { ModelEvent, ModelMessage, ToolCall, Usage } from '../../core/model.js';
 import type { Measured } from '../../core/transcript.js';
-import type { WindowSize } from '../services.js';
+import type { BaseServices, WindowSize } from '../services.js';
 
 /** Typical charge of models for an image of the size we send. */
 const TOKENS_PER_IMAGE = 1_000;
@@ -13,14 +13,29 @@ const OVERHEAD = 4;
 
 /** Our estimate, for use where no server has counted. */
 export function tokensOf(messages: readonly ModelMessage[]): number {
-  return messages.reduce((sum, message) => sum + tokensOfOne(message), 0);
+  return messages.reduce((sum, message) => {
+    const calls = message.role === 'assistant' ? writtenCalls(message.calls) : '';
+    const images = message.role === 'user' ? (message.images?.length ?? 0) * TOKENS_PER_IMAGE : 0;
+    return sum + estimateTokens(message.content) + estimateTokens(calls) + images + OVERHEAD;
+  }, 0);
 }
 
-function tokensOfOne(message: ModelMessage): number {
-  const calls =
-    message.role === 'assistant' ? message.calls.map((call) => call.name + call.arguments).join() : '';
-  const images = message.role === 'user' ? (message.images?.length ?? 0) * TOKENS_PER_IMAGE : 0;
-  return estimateTokens(message.content) + estimateTokens(calls) + images + OVERHEAD;
+export function writtenCalls(calls: readonly ToolCall[]): string {
+  return calls.map((call) => call.name + call.arguments).join();
+}
+
+/** Available for a request to a persona's model: its window, as known now, minus the answer's reserve. */
+export function requestTokens({ model, settings }: BaseServices, name: string | null): number {
+  const window = model.contextTokens(name ?? undefined);
+  return Math.max(1_000, window - answerTokens(window, settings.maxOutputTokens));
+}
+
+/** Minimum share of a request for a turn's own steps; if the conversation leaves less, it is compacted. */
+const LEAST_FOR_STEPS = 0.25;
+
+/** `most`: capacity of a request. `used`: size of this one without the turn's steps. Both in tokens. */
+export function roomForSteps(most: number, used: number): number {
+  return Math.max(most - used, most * LEAST_FOR_STEPS);
 }
 
 /** Sums the usage of several requests, ignoring those without a count. */
@@ -46,13 +61,6 @@ export function countTokens(metrics: Metrics, usage: Usage | null): void {
   metrics.count('model_tokens_total', { direction: 'cache_write' }, usage.cacheWriteTokens ?? 0);
 }
 
-export interface SizeLimits {
-  /** Tokens available for a request: the model's window minus the reserve for the answer. */
-  tokens: number;
-  /** `conversation.compact_after_messages`. */
-  messages: number;
-}
-
 export type Pressure =
   | 'none'
   /** Time to flush and compact in the background. */
@@ -68,6 +76,9 @@ const BEGIN_AT = 0.75;
  */
 const LEAST_CREDIBLE = 0.25;
 
+/** A count this many times above our estimate is only credible if it falls when the window is compacted. */
+export const MOST_CREDIBLE = 4;
+
 /** Real tokens per estimated token. */
 export function tokensPerEstimated(measured: Measured | null): number {
   if (!measured || measured.estimated <= 0) return 1;
@@ -75,16 +86,16 @@ export function tokensPerEstimated(measured: Measured | null): number {
   return ratio < LEAST_CREDIBLE ? 1 : ratio;
 }
 
-/** Corrects an estimate by the last request that the server counted. */
-export function expectedTokens(estimated: number, measured: Measured | null): number {
-  return estimated * tokensPerEstimated(measured);
-}
-
-export function pressureOf(sizes: WindowSize, measured: Measured | null, limits: SizeLimits): Pressure {
-  const tokens = expectedTokens(sizes.estimated, measured);
-  if (sizes.overfull || tokens > limits.tokens) return 'now';
-  if (tokens >= BEGIN_AT * limits.tokens || sizes.messages >= limits.messages) return 'soon';
-  return 'none';
+/** `most`: tokens available for a request; `mostMessages`: `conversation.compact_after_messages`. */
+export function pressureOf(
+  sizes: WindowSize,
+  measured: Measured | null,
+  most: number,
+  mostMessages: number,
+): Pressure {
+  const tokens = sizes.estimated * tokensPerEstimated(measured);
+  if (sizes.overfull || tokens > most) return 'now';
+  return tokens >= BEGIN_AT * most || sizes.messages >= mostMessages ? 'soon' : 'none';
 }
 
 /** Approximate number of characters that fit into so many tokens; the whole length if all of it fits. */

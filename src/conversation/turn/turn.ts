@@ -4,15 +4,16 @@
  * or an outside result suspends the turn.
  */
 import { createHash } from 'node:crypto';
+import { cutAt } from '../../core/cut.js';
 import { Fault } from '../../core/errors.js';
 import type { ModelEvent, ModelRequest, Usage } from '../../core/model.js';
 import type { Step } from '../../core/transcript.js';
 import type { Services } from '../services.js';
-import { callsKept, mayCallAgain, replyIn } from './bounds.js';
 import { finishCalls } from './calls.js';
 import {
   type CallsEnd,
   keep,
+  mayCallAgain,
   saidByCalls,
   stepMessages,
   type TurnRequest,
@@ -21,18 +22,29 @@ import {
 import { addedUsage, countTokens, spentOn } from './tokens.js';
 
 export type TurnOutcome =
-  /** `cut`: the model server read one of the requests only in part. */
+  /** `cut`: the model server read one of the requests only in part. `wordless`: the action that replaces words. */
   | {
       kind: 'answered';
       text: string;
-      /** The action that replaces words, such as a reaction. */
-      wordless?: string;
+      wordless?: string | undefined;
       usage: Usage | null;
       last: Usage | null;
-      cut?: true;
+      cut: boolean;
     }
   | { kind: 'failed'; fault: Fault; usage: Usage | null }
   | CallsEnd;
+
+type Done = ModelEvent & { kind: 'done' };
+
+/** Calls beyond this number in one answer are dropped silently. */
+const MOST_CALLS_KEPT = 1_000;
+/** Longer answers are cut: nobody reads on, and no later request could hold them. */
+const MOST_REPLY_CHARS = 60_000;
+/** Appended to a reply that is cut. */
+const CUT_OFF = ' …\n\n(This is cut off: it grew longer than I may write at once. Ask me to go on.)';
+/** The calls could overwrite memory that the model has not seen. */
+const CALLS_UNSEEN =
+  'The model server read only a part of the request, and the model called tools after it; they were not run.';
 
 export async function runTurn(services: Services, request: TurnRequest): Promise<TurnOutcome> {
   const { steps, signal } = request;
@@ -42,8 +54,9 @@ export async function runTurn(services: Services, request: TurnRequest): Promise
     const rounds = steps.filter(({ kind }) => kind === 'answer').length;
     const end = rounds === 0 ? null : await finishCalls(services, request);
     if (end) return end;
-    const mayCall = rounds < request.maxToolRounds && mayCallAgain(steps, request.bounds);
+    const mayCall = rounds < request.maxToolRounds && (rounds === 0 || mayCallAgain(steps, request.bounds));
     let event = await askModel(services, request, mayCall ? 'may call' : 'may not call');
+    // A model that only makes calls although it must not is asked once more without tools.
     if (!signal.aborted && event.kind === 'done' && !mayCall && isOnlyCalls(event)) {
       usage = addedUsage(usage, spentOn(event));
       cut ||= event.cut === true;
@@ -53,46 +66,39 @@ export async function runTurn(services: Services, request: TurnRequest): Promise
     if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
     usage = addedUsage(usage, spentOn(event));
     cut ||= event.cut === true;
-
-    if (event.calls.length === 0 || !mayCall) return answered(steps, event, usage, cut);
+    if (event.calls.length === 0 || !mayCall) {
+      return { kind: 'answered', ...wordsOf(event, steps), usage, last: event.usage, cut };
+    }
     if (event.cut) return { kind: 'failed', fault: new Fault('context_too_long', CALLS_UNSEEN), usage };
-    const kept = callsKept(event.calls);
-    const seed = request.callSeed ?? request.turnId;
-    const calls = kept.map((call, n) => ({ ...call, id: callIdOf(seed, rounds, n) }));
-    const { text } = event;
-    // Provider metadata is matched to calls by position, so it is kept only with a complete answer.
-    const echo = kept.length === event.calls.length && event.echo;
-    const isKept = await keep(request, { kind: 'answer', text, calls, ...(echo && { echo }) });
-    if (!isKept) return { kind: 'dropped' };
+    if (!(await keep(request, answerStep(event, request.callSeed ?? request.turnId, rounds)))) {
+      return { kind: 'dropped' };
+    }
   }
 }
 
-/** A model that only makes calls although it must not is asked once more without tools. */
-function isOnlyCalls({ calls, text }: ModelEvent & { kind: 'done' }): boolean {
+function isOnlyCalls({ calls, text }: Done): boolean {
   return calls.length > 0 && text.trim() === '';
 }
 
-/** The calls could overwrite memory that the model has not seen. */
-const CALLS_UNSEEN =
-  'The model server read only a part of the request, and the model called tools after it; they were not run.';
+/**
+ * Servers number calls in different ways, some from zero in every answer. Our ids are unique, stable when a turn resumes, and in
+ * the only form every server accepts: nine letters and digits.
+ */
+function answerStep({ text, calls, echo }: Done, seed: string, round: number): Step {
+  const kept = calls.slice(0, MOST_CALLS_KEPT).map((call, n) => {
+    const digest = createHash('sha1').update(`${seed} ${round} ${n}`).digest('hex');
+    return { ...call, id: BigInt(`0x${digest}`).toString(36).slice(0, 9) };
+  });
+  // Provider metadata is matched to calls by position, so it is kept only with a complete answer.
+  return { kind: 'answer', text, calls: kept, ...(kept.length === calls.length && echo && { echo }) };
+}
 
-function answered(
-  steps: Step[],
-  last: ModelEvent & { kind: 'done' },
-  usage: Usage | null,
-  cut: boolean,
-): TurnOutcome {
-  const text = last.text.trim() || textBesideCalls(steps);
-  const whole = replyIn(text, last.truncated && last.text.trim() !== '');
-  const wordless = whole === '' ? saidByCalls(steps) : '';
-  return {
-    kind: 'answered',
-    text: whole,
-    ...(wordless && { wordless }),
-    usage,
-    last: last.usage,
-    ...(cut && { cut }),
-  };
+function wordsOf(last: Done, steps: Step[]): { text: string; wordless?: string | undefined } {
+  const own = last.text.trim();
+  const text = own || textBesideCalls(steps);
+  if (text.length > MOST_REPLY_CHARS) return { text: cutAt(text, MOST_REPLY_CHARS) + CUT_OFF };
+  if (text === '') return { text, wordless: saidByCalls(steps) || undefined };
+  return { text: last.truncated && own !== '' ? text + CUT_OFF : text };
 }
 
 async function askModel(
@@ -104,8 +110,9 @@ async function askModel(
   const started = clock.now();
   const { persona, messages, steps, room, authorisation } = request;
   const whose = authorisation.agent?.taskId ?? authorisation.personaId;
+  const hasSteps = steps.length > 0;
   const modelRequest: ModelRequest = {
-    messages: [...messages, ...stepMessages(steps)],
+    messages: hasSteps ? [...messages, ...stepMessages(steps)] : messages,
     tools: tools === 'without tools' ? [] : request.tools.descriptions,
     ...(tools === 'may not call' && { mayCall: false }),
     // The next request renders the last message differently: without recalled text, and with shorter calls.
@@ -114,10 +121,10 @@ async function askModel(
     ...(persona.temperature !== null && { temperature: persona.temperature }),
     // The same for all requests of a persona in a room, or of a task. Hashed so that the server does not learn the ids.
     cacheKey: createHash('sha256').update(`${room} ${whose}`).digest('hex').slice(0, 32),
-    ...(mayBeEmpty(request) && { mayBeEmpty: true }),
+    ...(hasSteps && mayBeEmpty(request) && { mayBeEmpty: true }),
   };
   let written = '';
-  if (steps.length > 0) request.show?.('');
+  if (hasSteps) request.show?.('');
   for await (const event of model.stream(modelRequest, request.signal)) {
     if (event.kind === 'text' || event.kind === 'restart') {
       written = event.kind === 'text' ? written + event.delta : '';
@@ -137,13 +144,4 @@ async function askModel(
 function mayBeEmpty({ steps, isUnread }: TurnRequest): boolean {
   if (textBesideCalls(steps) !== '' || saidByCalls(steps) !== '') return true;
   return isUnread === true && steps.some(({ kind }) => kind === 'result');
-}
-
-/**
- * Servers number calls in different ways, some from zero in every answer. Our ids are unique, stable when a turn resumes, and in
- * the only form every server accepts: nine letters and digits.
- */
-function callIdOf(seed: string, round: number, n: number): string {
-  const digest = createHash('sha1').update(`${seed} ${round} ${n}`).digest('hex');
-  return BigInt(`0x${digest}`).toString(36).slice(0, 9);
 }

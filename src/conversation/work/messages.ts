@@ -4,10 +4,9 @@ import type { ModelMessage, ToolCall } from '../../core/model.js';
 import { elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
 import type { Task, TaskEvent } from '../../core/task.js';
 import type { Step } from '../../core/transcript.js';
-import { hostOf, hostsIn } from '../context/trust.js';
 import type { Services } from '../services.js';
 import { hasResult, isCutOff, stepMessages, stepOf } from '../turn/steps.js';
-import type { Trust } from '../turn/taint.js';
+import { hostOf, hostsIn, type Trust } from '../turn/taint.js';
 
 const CUT_OFF =
   'Interrupted: this was ended while it ran. Its outcome is unknown; check before you repeat it.';

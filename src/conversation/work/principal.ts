@@ -11,7 +11,7 @@ import { GATEWAY } from '../../core/journal.js';
 import { personaName } from '../../core/persona.js';
 import { BOARD_CHAT, type Task, type WorkAsk } from '../../core/task.js';
 import { type Asking, questionAbout, reachable, sentence, shownName } from '../approvals.js';
-import { askerOf } from '../rights.js';
+import { askerOf } from '../asker.js';
 import type { Services } from '../services.js';
 
 export interface Principal extends Asking {

@@ -14,12 +14,11 @@ import type { ToolSet } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import { refusedWith } from '../approvals.js';
 import { tellLeftOut } from '../deliver/post.js';
-import { requestTokens, type Services } from '../services.js';
-import { roomForSteps } from '../turn/bounds.js';
+import type { Services } from '../services.js';
 import { outcomesOf } from '../turn/calls.js';
 import { isTainted, type StepExtras, stepOf, type TurnRequest } from '../turn/steps.js';
 import { needsApprovalText, type RunApproval } from '../turn/taint.js';
-import { tokensOf } from '../turn/tokens.js';
+import { requestTokens, roomForSteps, tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
 import { calledIn, cutOffSteps, eventsOf, saidIn, shortened, trustIn } from './messages.js';
 import {

@@ -1,0 +1,71 @@
+/** A persona's greeting when it first appears in a room. */
+import type { Channel, Greeting, NewDelivery } from '../core/channel.js';
+import type { ChatRecord } from '../core/chat-record.js';
+import { type RoomId, roomParts } from '../core/ids.js';
+import { filledIn, type Persona } from '../core/persona.js';
+import { deliveriesOf } from './deliver/reply.js';
+import { appearanceOf, presentIn, userIn } from './participants.js';
+import type { BaseServices, Deliver } from './services.js';
+
+/** Its greeting with names filled in; empty if it has none. */
+export function greetingOf(chat: ChatRecord, { name, greeting }: Persona): string {
+  return greeting === null ? '' : filledIn(greeting, { char: name, user: userIn(chat) ?? 'everybody' });
+}
+
+/**
+ * A persona's greeting when it first appears in a room: at `/start`, when switched to or invited, and before its answer
+ * to the first message. null if it has none, or has already heard or said something here. `except`: messages being
+ * answered. `chat`: with the persona in it.
+ */
+export async function greetingFor(
+  { store }: BaseServices,
+  chat: ChatRecord,
+  room: RoomId,
+  persona: Persona,
+  personas: readonly Persona[],
+  except: number[] = [],
+): Promise<Greeting | null> {
+  const text = greetingOf(chat, persona);
+  if (text === '') return null;
+  const { view, messages } = await store.window({
+    room,
+    personaId: persona.id,
+    except,
+    limit: 1,
+    overheard: 0,
+  });
+  if (messages.length > 0 || view.resetAt > 0 || view.windowAfter.messageId > 0) return null;
+  return { room, personaId: persona.id, text, hearers: presentIn(chat, personas) };
+}
+
+/** A greeting as deliveries in the persona's own name. */
+export function greetingDeliveries(
+  channel: Channel,
+  chat: ChatRecord,
+  persona: Persona,
+  personas: readonly Persona[],
+  origin: string,
+  text: string,
+): NewDelivery[] {
+  const appearance = appearanceOf(channel, chat, personas, persona.id);
+  const from = { origin, personaId: persona.id, speaker: persona.name, replyTo: null, appearance };
+  return deliveriesOf(channel, text, from);
+}
+
+/** Greets before the answer to `batch`, once. Returns whether the greeting is new. */
+export async function greet(
+  services: BaseServices & { deliver: Deliver },
+  chat: ChatRecord,
+  room: RoomId,
+  persona: Persona,
+  personas: readonly Persona[],
+  batch: readonly { id: number }[],
+): Promise<boolean> {
+  const channel = services.channels.get(chat.channel);
+  const except = batch.map(({ id }) => id);
+  const greeting = await greetingFor(services, chat, room, persona, personas, except);
+  if (!channel || !greeting) return false;
+  const origin = `greeting:${room}`;
+  const deliveries = greetingDeliveries(channel, chat, persona, personas, origin, greeting.text);
+  return services.deliver.post({ chat, threadId: roomParts(room).threadId }, deliveries, greeting);
+}
