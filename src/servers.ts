@@ -27,8 +27,8 @@ export async function createModel(config: Config, store: SettingStore, log: Log)
   const { createOpenAiModel, withFallbacks } = await import('./models/openai.js');
   const { createServerWays } = await import('./models/server-ways.js');
   const storage = {
-    load: () => store.setting(SERVER_WAYS),
-    save: (value: string) => store.setSetting(SERVER_WAYS, value),
+    load: store.setting.bind(store, SERVER_WAYS),
+    save: store.setSetting.bind(store, SERVER_WAYS),
   };
   const ways = createServerWays(storage, log);
   await ways.refresh();

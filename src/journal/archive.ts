@@ -76,7 +76,7 @@ async function rewrite(file: string, lines: Archived[]): Promise<void> {
   await writeWhole(file, textOf([...kept, ...fresh]));
 }
 
-export function textOf(lines: readonly { text: string }[]): string {
+function textOf(lines: readonly { text: string }[]): string {
   return lines.map(({ text }) => `${text}\n`).join('');
 }
 

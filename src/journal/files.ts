@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { cutAt, printableJson } from '../core/cut.js';
 import type { JournalEntry, JournalStore, Unfiled } from '../core/journal.js';
 import { removeLeftOvers, writeWhole } from '../core/write-whole.js';
-import { JournalArchive, textOf } from './archive.js';
+import { JournalArchive } from './archive.js';
 
 const FILE = 'working.log';
 const NEWEST = 200;
@@ -104,7 +104,7 @@ export class WorkingLog {
       const line = lines.get(n);
       if (line) next.set(n, line);
     }
-    await writeWhole(join(this.folder, FILE), textOf([...next.values()]));
+    await writeWhole(join(this.folder, FILE), [...next.values()].map(({ text }) => `${text}\n`).join(''));
     this.written = next;
   }
 }

@@ -1,4 +1,4 @@
-/** The files of recorded turns, `data/replay/<chat_id>/<persona_id>/<start time>-<turn_id>.json.gz`: read, and removed when old. */
+/** The files of recorded turns: read, and removed when old. */
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -8,6 +8,7 @@ import { nameOnDisk } from '../core/file-names.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { RecordedTurn, TurnSight } from '../core/journal.js';
 import type { ModelRequest, ToolCall, Usage } from '../core/model.js';
+import { endingOf, folderOf } from './paths.js';
 
 export interface TurnRecord extends RecordedTurn {
   startedAt: number;
@@ -46,19 +47,6 @@ export type RecordedEnd =
 export const VERSION = 2;
 
 const uncompressed = promisify(gunzip);
-
-/** Throws for an invalid folder name: then the store was tampered with. */
-export function folderOf(folder: string, chatId: ChatId, personaId: PersonaId | null): string {
-  const names = personaId === null ? [chatId] : [chatId, personaId];
-  const wrong = names.find((name) => !/^[^./\\\0][^/\\\0]*$/u.test(name));
-  if (wrong !== undefined) throw new Error(`${JSON.stringify(wrong)} names no folder of records`);
-  const chat = join(folder, chatId);
-  return personaId === null ? chat : join(chat, nameOnDisk(chat, personaId));
-}
-
-export function endingOf(turnId: string): string {
-  return `-${turnId}.json.gz`;
-}
 
 /** The records of a turn, oldest first; `torn`: the number of unreadable ones. */
 export async function recordsOf(

@@ -15,8 +15,6 @@ import type { RecordedTurn, TurnRecorder, TurnRecords } from '../core/journal.js
 import type { Log } from '../core/log.js';
 import type { ModelClient, ModelEvent, ModelMessage } from '../core/model.js';
 import {
-  endingOf,
-  folderOf,
   type RecordedEnd,
   type RecordedMessage,
   type RecordedRequest,
@@ -24,6 +22,7 @@ import {
   trimRecords,
   VERSION,
 } from './files.js';
+import { endingOf, folderOf } from './paths.js';
 
 /** Only a stuck disk lets so many pile up. */
 const MOST_WAITING = 500;
