@@ -25,7 +25,7 @@ import {
 } from './api.js';
 import { addArtifacts, addWorkspace } from './files.js';
 import { accessRefusal } from './guard.js';
-import { SOCKET_ANSWERS, StopMessage, SubmitMessage, TellMessage } from './schemas.js';
+import { SOCKET_ANSWERS, SocketMessage } from './schemas.js';
 import { addTasks, STREAM_LIMITS, type StreamLimits } from './tasks.js';
 
 export interface AppOptions {
@@ -138,7 +138,7 @@ function addState(api: BoardApi, options: AppOptions): void {
 
 /** The listener handles the handshake; this describes it, and answers requests without one. */
 function addSocket(api: BoardApi): void {
-  api.openAPIRegistry.register('SocketMessage', z.union([SubmitMessage, StopMessage, TellMessage]));
+  api.openAPIRegistry.register('SocketMessage', SocketMessage);
   api.openAPIRegistry.register('SocketAnswer', z.union(SOCKET_ANSWERS));
   api.openapi(
     createRoute({

@@ -58,7 +58,6 @@ const TASK_FIELDS = {
 };
 
 export const NewTaskBody = z.strictObject(TASK_FIELDS);
-type NewTaskBody = z.output<typeof NewTaskBody>;
 
 const MODE = z.enum(['steer', 'followup', 'collect']).openapi({
   description: 'steer: at once; followup: after the answer; collect: after all of these, together.',
@@ -66,8 +65,7 @@ const MODE = z.enum(['steer', 'followup', 'collect']).openapi({
 
 export const TellBody = z.strictObject({ message: Text, mode: MODE.default('followup') });
 
-/** Sent by a client of the socket. */
-export const SubmitMessage = z.strictObject({
+const SubmitMessage = z.strictObject({
   type: z.literal('task:submit'),
   ...TASK_FIELDS,
   deltas: z
@@ -75,13 +73,18 @@ export const SubmitMessage = z.strictObject({
     .default(false)
     .openapi({ description: 'Whether to send the text while it is written.' }),
 });
-export const StopMessage = z.strictObject({ type: z.literal('task:stop'), taskId: z.string() });
-export const TellMessage = z.strictObject({
+const StopMessage = z.strictObject({ type: z.literal('task:stop'), taskId: z.string() });
+const TellMessage = z.strictObject({
   type: z.literal('task:message'),
   taskId: z.string(),
   message: Text,
   mode: MODE.optional(),
   injectionMode: MODE.optional().openapi({ description: 'Another name of `mode`.' }),
+});
+
+/** Sent by a client of the socket. */
+export const SocketMessage = z.discriminatedUnion('type', [SubmitMessage, StopMessage, TellMessage], {
+  error: 'has to be one of task:submit, task:stop, task:message',
 });
 
 const Status = z.enum(['pending', 'running', 'completed', 'error', 'stopped', 'interrupted']);
@@ -158,7 +161,7 @@ export const Refused = z.strictObject({
 type Issue = z.core.$ZodIssue;
 
 /** The first mistake that a schema finds, with its path. */
-export function complaintOf(error: { issues: Issue[] }): z.output<typeof Refused> {
+export function complaintOf(error: { issues: Issue[] }): { error: string; path?: string } {
   const { words, path } = worded(error.issues[0], []);
   if (path.length === 0) return { error: words };
   return { error: `${path.join('.')}: ${words}`, path: path.join('.') };
@@ -184,24 +187,20 @@ function depth(issue: Issue): number {
   return issue.path.length + (issue.code === 'unrecognized_keys' ? 1 : 0);
 }
 
-export function wishOf(body: NewTaskBody): TaskWish {
-  const { goal, agent, idempotency_key, messages = [], plan = null, artifacts = [], memory = [] } = body;
+export function wishOf(body: z.output<typeof NewTaskBody>): TaskWish {
+  const { goal, agent = null, messages = [], plan = null, memory = [] } = body;
   return {
     goal,
-    agent: agent ?? null,
-    idempotencyKey: idempotency_key ?? null,
+    agent,
+    idempotencyKey: body.idempotency_key ?? null,
     request: {
       messages,
       plan,
-      artifacts: artifacts.map(present),
+      // Without fields that are present but undefined.
+      artifacts: JSON.parse(JSON.stringify(body.artifacts ?? [])),
       memory: typeof memory === 'string' ? [memory] : memory,
     },
   };
-}
-
-/** Without fields that are present but undefined. */
-function present<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as never;
 }
 
 export function shownTask(task: Omit<Task, 'request'>): z.output<typeof ShownTask> {
@@ -212,18 +211,17 @@ export function shownTask(task: Omit<Task, 'request'>): z.output<typeof ShownTas
     status,
     agent,
     created_at: iso(createdAt),
-    ...(completedAt !== null && { completed_at: iso(completedAt) }),
-    ...(result !== null && { result }),
-    ...(error !== null && { error }),
+    completed_at: completedAt === null ? undefined : iso(completedAt),
+    result: result ?? undefined,
+    error: error ?? undefined,
   };
 }
 
 export function shownEvent(event: TaskEvent): z.output<typeof Event> {
   const at = iso(event.at);
-  if (event.kind === 'status') return { kind: event.kind, at, status: event.status };
-  const { callId: call_id, tool } = event;
-  if (event.kind === 'tool-call') return { kind: event.kind, at, call_id, tool, arguments: event.arguments };
-  return { kind: event.kind, at, call_id, tool, failed: event.failed, content: event.content };
+  if (event.kind === 'status') return { ...event, at };
+  const { callId: call_id, ...rest } = event;
+  return { ...rest, at, call_id };
 }
 
 export function hasEnded({ status }: { status: TaskStatus }): boolean {

@@ -9,27 +9,13 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { OVER } from '../core/clock.js';
 import type { Log } from '../core/log.js';
-import { isNestedDeeper } from '../core/network.js';
 import type { Tasks } from '../core/task.js';
+import { parsed } from './api.js';
 import { type DoorRefusal, MOST_BODY_BYTES } from './guard.js';
-import {
-  complaintOf,
-  reasonOf,
-  type SocketAnswer,
-  StopMessage,
-  SubmitMessage,
-  TellMessage,
-  TOO_MANY_WAIT,
-  wishOf,
-} from './schemas.js';
+import { complaintOf, reasonOf, type SocketAnswer, SocketMessage, TOO_MANY_WAIT, wishOf } from './schemas.js';
 import { followTask } from './task-stream.js';
 
-export interface Sockets {
-  /** Shakes hands and returns null, or returns a refusal. */
-  take(request: IncomingMessage, socket: Socket, head: Buffer): DoorRefusal | null;
-  close(): void;
-  cut(): void;
-}
+export type Sockets = ReturnType<typeof createSockets>;
 
 export interface SocketLimits {
   /** Maximum number of open sockets. */
@@ -40,13 +26,7 @@ export interface SocketLimits {
   unreadBytes: number;
 }
 
-interface SocketSession {
-  hear(data: Buffer, isBinary: boolean): void;
-  /** It follows a task or is handling a message. */
-  isBusy(): boolean;
-  /** Stops sending and handling messages; its tasks continue. */
-  end(): void;
-}
+type SocketSession = ReturnType<typeof createSession>;
 
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
@@ -58,9 +38,10 @@ const FULL: DoorRefusal = {
 /** With this many messages waiting, or after one this large, the socket is paused until they are handled. */
 const MOST_WAITING = 16;
 const LARGE_BYTES = 65_536;
-const KINDS = ['task:submit', 'task:stop', 'task:message'] as const;
 
-export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log): Sockets {
+type Submitted = ReturnType<typeof SocketMessage.parse> & { type: 'task:submit' };
+
+export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log) {
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -125,7 +106,8 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log): Soc
   }
 
   return {
-    take(request, socket, head) {
+    /** Shakes hands and returns null, or returns a refusal. */
+    take(request: IncomingMessage, socket: Socket, head: Buffer): DoorRefusal | null {
       if (!makeRoom()) return FULL;
       server.handleUpgrade(request, socket, head, begin);
       return null;
@@ -145,7 +127,7 @@ function refuseHandshake(error: Error, socket: Duplex): void {
   socket.end(`HTTP/1.1 400 Bad Request\r\n${head}\r\n\r\n${body}`);
 }
 
-function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: Log): SocketSession {
+function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: Log) {
   const following = new Map<string, AbortController>();
   let waiting: { data: Buffer; isBinary: boolean }[] = [];
   let isWorking = false;
@@ -170,7 +152,7 @@ function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: 
     isWorking = true;
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       try {
-        await handle(next.isBinary ? undefined : parsed(next.data));
+        await handle(next.isBinary ? undefined : (parsed(next.data) as object | null | undefined));
       } catch (error) {
         log.error({ err: error }, 'socket message failed');
         refuse(null, 'internal error');
@@ -180,35 +162,25 @@ function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: 
     if (line.isPaused) line.resume();
   }
 
-  async function handle(message: unknown): Promise<void> {
-    const taskId = textOf(message, 'taskId');
-    if (message === undefined) return refuse(taskId, 'A message is text, and JSON.');
-    const type = KINDS.find((kind) => kind === textOf(message, 'type'));
-    if (type === undefined) {
-      return refuse(taskId, `type: has to be one of ${KINDS.join(', ')}`, { path: 'type' });
+  async function handle(given: object | null | undefined): Promise<void> {
+    if (given === undefined) return refuse(null, 'A message is text, and JSON.');
+    const fields: Record<string, unknown> = { ...given };
+    const taskId = typeof fields.taskId === 'string' ? fields.taskId : null;
+    const { success, data: message, error } = SocketMessage.safeParse(fields);
+    if (!success) {
+      const { error: words, ...place } = complaintOf(error);
+      return refuse(taskId, words, place);
     }
-    const wrong = (error: Parameters<typeof complaintOf>[0]) => {
-      const { error: words, path } = complaintOf(error);
-      refuse(taskId, words, path === undefined ? {} : { path });
-    };
-    if (type === 'task:submit') {
-      const { success, data, error } = SubmitMessage.safeParse(message);
-      return success ? submit(data) : wrong(error);
-    }
-    if (type === 'task:stop') {
-      const { success, data, error } = StopMessage.safeParse(message);
-      return success ? stop(data.taskId) : wrong(error);
-    }
-    const { success, data, error } = TellMessage.safeParse(message);
-    if (!success) return wrong(error);
-    const mode = data.mode ?? data.injectionMode ?? 'followup';
-    const done = await tasks.tell(data.taskId, data.message, mode);
+    if (message.type === 'task:submit') return submit(message);
+    if (message.type === 'task:stop') return stop(message.taskId);
+    const mode = message.mode ?? message.injectionMode ?? 'followup';
+    const done = await tasks.tell(message.taskId, message.message, mode);
     if (done === 'added') return;
     const why = done === 'ended' ? 'The task has ended.' : 'There is no such task.';
-    refuse(data.taskId, why, { path: 'taskId', about: 'task:message' });
+    refuse(message.taskId, why, { path: 'taskId', about: 'task:message' });
   }
 
-  async function submit({ deltas, ...body }: ReturnType<typeof SubmitMessage.parse>): Promise<void> {
+  async function submit({ deltas, type: _, ...body }: Submitted): Promise<void> {
     const answer = await tasks.submit(wishOf(body));
     if (answer.kind === 'unknown agent') return refuse(null, answer.reason, { path: 'agent' });
     if (answer.kind === 'conflict') {
@@ -255,32 +227,20 @@ function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: 
   }
 
   return {
-    hear(data, isBinary) {
+    hear(data: Buffer, isBinary: boolean): void {
       if (isOver) return;
       waiting.push({ data, isBinary });
       if (waiting.length >= MOST_WAITING || data.length > LARGE_BYTES) line.pause();
       if (!isWorking) void work();
     },
+    /** It follows a task or is handling a message. */
     isBusy: () => isWorking || following.size > 0,
-    end() {
+    /** Stops sending and handling messages; its tasks continue. */
+    end(): void {
       isOver = true;
       waiting = [];
       for (const over of following.values()) over.abort(OVER);
       following.clear();
     },
   };
-}
-
-function parsed(data: Buffer): unknown {
-  try {
-    const value: unknown = JSON.parse(data.toString());
-    return isNestedDeeper(value) ? undefined : value;
-  } catch {
-    return undefined;
-  }
-}
-
-function textOf(message: unknown, name: string): string | null {
-  const value = (message as Record<string, unknown> | null | undefined)?.[name];
-  return typeof value === 'string' ? value : null;
 }
