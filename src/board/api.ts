@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
-import { OpenAPIHono, type z } from '@hono/zod-openapi';
+import { createRoute, OpenAPIHono, type RouteConfig, type RouteHandler, type z } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
 import { OVER } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
@@ -68,17 +68,25 @@ function described(headers: Record<string, string> = {}) {
 export const RETRY_AFTER = { 'Retry-After': 'In how many seconds to try again.' };
 export const RETRY_SOON = { 'Retry-After': '5' };
 
-/** Answers that any route may give: refusals of the guard, and internal errors. */
-export function commonAnswers({ isOpen = false, hasBody = false } = {}) {
-  return {
+/** A route with its own answers; added are those that any may give: refusals of the guard, and internal errors. */
+export function route<const Route extends RouteConfig>(api: BoardApi, route: Route) {
+  const isOpen = route.security?.length === 0;
+  const responses = {
     400: refusal('Something in the request is wrong, or a body came where none is expected.'),
     ...(isOpen ? {} : { 401: refusal('The token is missing or wrong.', { 'WWW-Authenticate': '`Bearer`' }) }),
     403: refusal('It came from the page of another site, or under a foreign `Host`.'),
-    ...(hasBody
-      ? { 413: refusal('The body has more than 2 MB.'), 415: refusal('The body is compressed.') }
-      : {}),
+    ...(route.request?.body && {
+      413: refusal('The body has more than 2 MB.'),
+      415: refusal('The body is compressed.'),
+    }),
     500: refusal('A fault of the gateway; its log says which.'),
     503: refusal('The disk or the database cannot be reached right now.'),
+    ...route.responses,
+  };
+  return {
+    answer(handler: RouteHandler<Route, Env>): void {
+      api.openapi(createRoute({ ...route, responses }), handler as never);
+    },
   };
 }
 

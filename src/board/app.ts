@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
-import { createRoute, z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import type { Artifacts } from '../core/artifacts.js';
 import type { ChannelStatus, Webhook } from '../core/channel.js';
 import type { Log } from '../core/log.js';
@@ -13,7 +13,6 @@ import type { Workspace } from '../core/workspace.js';
 import {
   type BoardApi,
   bodyOf,
-  commonAnswers,
   createApi,
   json,
   media,
@@ -22,6 +21,7 @@ import {
   refusal,
   reply,
   replyWith,
+  route,
 } from './api.js';
 import { addArtifacts, addWorkspace } from './files.js';
 import { accessRefusal } from './guard.js';
@@ -85,104 +85,81 @@ const Ready = z.strictObject({
 
 function addState(api: BoardApi, options: AppOptions): void {
   const open = { method: 'get' as const, security: [] };
-  api.openapi(
-    createRoute({
-      ...open,
-      path: '/health',
-      summary: 'Whether the process answers.',
-      responses: {
-        ...commonAnswers({ isOpen: true }),
-        200: json('It does.', z.strictObject({ status: z.literal('ok') })),
-      },
-    }),
-    () => reply(200, { status: 'ok' }),
-  );
-  api.openapi(
-    createRoute({
-      ...open,
-      path: '/ready',
-      summary: 'Whether every channel is connected.',
-      responses: {
-        ...commonAnswers({ isOpen: true }),
-        200: json('All are.', Ready),
-        503: json('One is not.', Ready),
-      },
-    }),
-    (context) => {
-      const states = options.ready();
-      // An error may contain internal addresses, which probes do not need.
-      const isTrusted = accessRefusal(options, false, context.env.incoming.headers) === null;
-      const channels = Object.entries(states).map(([name, { connected, since, lastError }]) => [
-        name,
-        {
-          connected,
-          since: new Date(since).toISOString(),
-          ...(isTrusted && { last_error: lastError }),
-        },
-      ]);
-      const isReady = Object.values(states).every(({ connected }) => connected);
-      const status = isReady ? 'ready' : 'not ready';
-      return reply(isReady ? 200 : 503, { status, channels: Object.fromEntries(channels) });
+  route(api, {
+    ...open,
+    path: '/health',
+    summary: 'Whether the process answers.',
+    responses: { 200: json('It does.', z.strictObject({ status: z.literal('ok') })) },
+  }).answer(() => reply(200, { status: 'ok' }));
+  route(api, {
+    ...open,
+    path: '/ready',
+    summary: 'Whether every channel is connected.',
+    responses: {
+      200: json('All are.', Ready),
+      503: json('One is not.', Ready),
     },
-  );
-  api.openapi(
-    createRoute({
-      method: 'get',
-      path: '/metrics',
-      summary: 'Metrics, in the format of Prometheus.',
-      responses: { ...commonAnswers(), 200: media('As they are now.', 'text/plain') },
-    }),
-    async () => replyWith(200, await options.metrics(), { 'Content-Type': METRICS_TYPE }),
-  );
+  }).answer((context) => {
+    const states = options.ready();
+    // An error may contain internal addresses, which probes do not need.
+    const isTrusted = accessRefusal(options, false, context.env.incoming.headers) === null;
+    const channels = Object.entries(states).map(([name, { connected, since, lastError }]) => [
+      name,
+      {
+        connected,
+        since: new Date(since).toISOString(),
+        ...(isTrusted && { last_error: lastError }),
+      },
+    ]);
+    const isReady = Object.values(states).every(({ connected }) => connected);
+    const status = isReady ? 'ready' : 'not ready';
+    return reply(isReady ? 200 : 503, { status, channels: Object.fromEntries(channels) });
+  });
+  route(api, {
+    method: 'get',
+    path: '/metrics',
+    summary: 'Metrics, in the format of Prometheus.',
+    responses: { 200: media('As they are now.', 'text/plain') },
+  }).answer(async () => replyWith(200, await options.metrics(), { 'Content-Type': METRICS_TYPE }));
 }
 
 /** The listener handles the handshake; this describes it, and answers requests without one. */
 function addSocket(api: BoardApi): void {
   api.openAPIRegistry.register('SocketMessage', SocketMessage);
   api.openAPIRegistry.register('SocketAnswer', z.union(SOCKET_ANSWERS));
-  api.openapi(
-    createRoute({
-      method: 'get',
-      path: '/ws',
-      summary: 'Tasks over a WebSocket: see the schemas SocketMessage (sent) and SocketAnswer (received).',
-      responses: {
-        ...commonAnswers(),
-        101: { description: 'The socket is open.' },
-        426: refusal('The request has no `Upgrade: websocket`.', { Upgrade: '`websocket`' }),
-        429: refusal('All sockets that may be open are open, and have tasks.', RETRY_AFTER),
-      },
-    }),
-    () => reply(426, { error: 'This is a WebSocket.' }, { Upgrade: 'websocket' }),
-  );
+  route(api, {
+    method: 'get',
+    path: '/ws',
+    summary: 'Tasks over a WebSocket: see the schemas SocketMessage (sent) and SocketAnswer (received).',
+    responses: {
+      101: { description: 'The socket is open.' },
+      426: refusal('The request has no `Upgrade: websocket`.', { Upgrade: '`websocket`' }),
+      429: refusal('All sockets that may be open are open, and have tasks.', RETRY_AFTER),
+    },
+  }).answer(() => reply(426, { error: 'This is a WebSocket.' }, { Upgrade: 'websocket' }));
 }
 
 function addDescription(api: BoardApi): void {
   let text: string | null = null;
-  api.openapi(
-    createRoute({
-      method: 'get',
-      path: '/api/openapi.json',
-      summary: 'This description.',
-      responses: {
-        ...commonAnswers(),
-        200: json('OpenAPI 3.1.', z.looseObject({ openapi: z.string() })),
-      },
-    }),
-    () => {
-      text ??= JSON.stringify(
-        api.getOpenAPI31Document({
-          openapi: '3.1.0',
-          info: {
-            title: 'coterie',
-            version: '1',
-            description: 'Tasks for agents, the workspace and artifacts. Errors are JSON.',
-          },
-          security: [{ token: [] }, {}],
-        }),
-      );
-      return replyWith(200, text, { 'Content-Type': 'application/json' });
-    },
-  );
+  route(api, {
+    method: 'get',
+    path: '/api/openapi.json',
+    summary: 'This description.',
+    responses: { 200: json('OpenAPI 3.1.', z.looseObject({ openapi: z.string() })) },
+  }).answer(() => {
+    text ??= JSON.stringify(
+      api.getOpenAPI31Document({
+        openapi: '3.1.0',
+        info: {
+          title: 'coterie',
+          version: '1',
+          description: 'Tasks for agents, the workspace and artifacts. Errors are JSON.',
+        },
+        security: [{ token: [] }, {}],
+      }),
+    );
+    return replyWith(200, text, { 'Content-Type': 'application/json' });
+  });
   api.openAPIRegistry.registerComponent('securitySchemes', 'token', {
     type: 'http',
     scheme: 'bearer',

@@ -1,12 +1,11 @@
 /** Files over HTTP: the workspace's plan and memory, and artifacts, which a browser must never execute. */
-import { createRoute, z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import type { Artifacts, FoundArtifact } from '../core/artifacts.js';
 import type { Log } from '../core/log.js';
 import { planText } from '../core/task.js';
 import type { Workspace, WorkspaceFile } from '../core/workspace.js';
 import {
   type BoardApi,
-  commonAnswers,
   json,
   jsonBody,
   media,
@@ -14,6 +13,7 @@ import {
   refusal,
   reply,
   replyWith,
+  route,
   streamOf,
 } from './api.js';
 import { ArtifactId, StructuredPlan } from './schemas.js';
@@ -34,53 +34,46 @@ function addFile(
 ): void {
   const path = `/api/workspace/${file}`;
   const answer = json('As it is now; empty if there is none.', Content, ETAG);
-  api.openapi(
-    createRoute({
-      method: 'get',
-      path,
-      summary: `Reads the ${file}.`,
-      responses: { ...commonAnswers(), 200: answer },
-    }),
-    async () => {
-      const { content, etag } = await workspace.read(file);
-      return replyFile(content, etag);
+  route(api, {
+    method: 'get',
+    path,
+    summary: `Reads the ${file}.`,
+    responses: { 200: answer },
+  }).answer(async () => {
+    const { content, etag } = await workspace.read(file);
+    return replyFile(content, etag);
+  });
+  route(api, {
+    method: 'put',
+    path,
+    summary: `Writes the ${file}${file === 'plan' ? ', Markdown or steps' : ''}.`,
+    middleware: readBody(),
+    request: {
+      headers: z.object({
+        'if-match': z
+          .string()
+          .optional()
+          .openapi({ description: 'The `ETag` that was read; without it, the file is overwritten.' }),
+      }),
+      body: jsonBody(body),
     },
-  );
-  api.openapi(
-    createRoute({
-      method: 'put',
-      path,
-      summary: `Writes the ${file}${file === 'plan' ? ', Markdown or steps' : ''}.`,
-      middleware: readBody(),
-      request: {
-        headers: z.object({
-          'if-match': z
-            .string()
-            .optional()
-            .openapi({ description: 'The `ETag` that was read; without it, the file is overwritten.' }),
-        }),
-        body: jsonBody(body),
-      },
-      responses: {
-        ...commonAnswers({ hasBody: true }),
-        200: answer,
-        409: refusal('It was changed since it was read.', ETAG),
-      },
-    }),
-    async (context) => {
-      const text = planText(context.req.valid('json').content);
-      const seen = tagsOf(context.req.header('if-match'));
-      const { etag } = seen === null ? { etag: null } : await workspace.read(file);
-      // The write compares again, and nothing can write between that check and the write.
-      const written =
-        seen === null || etag === null || seen.includes(etag)
-          ? await workspace.write(file, text, etag)
-          : { kind: 'stale' as const, etag };
-      if (written.kind === 'written') return replyFile(text, written.etag);
-      const error = 'It was changed since it was read; read it again.';
-      return reply(409, { error }, { ETag: `"${written.etag}"` });
+    responses: {
+      200: answer,
+      409: refusal('It was changed since it was read.', ETAG),
     },
-  );
+  }).answer(async (context) => {
+    const text = planText(context.req.valid('json').content);
+    const seen = tagsOf(context.req.header('if-match'));
+    const { etag } = seen === null ? { etag: null } : await workspace.read(file);
+    // The write compares again, and nothing can write between that check and the write.
+    const written =
+      seen === null || etag === null || seen.includes(etag)
+        ? await workspace.write(file, text, etag)
+        : { kind: 'stale' as const, etag };
+    if (written.kind === 'written') return replyFile(text, written.etag);
+    const error = 'It was changed since it was read; read it again.';
+    return reply(409, { error }, { ETag: `"${written.etag}"` });
+  });
 }
 
 function replyFile(content: string, etag: string): never {
@@ -104,28 +97,24 @@ const MIME = /^[a-z0-9][a-z0-9!#$&^_.+-]*\/[a-z0-9][a-z0-9!#$&^_.+-]*$/i;
 const SHOWN = /^(text\/plain|image\/(?!svg)[a-z0-9.+-]+)$/i;
 
 export function addArtifacts(api: BoardApi, artifacts: Artifacts, log: Log): void {
-  api.openapi(
-    createRoute({
-      method: 'get',
-      path: '/api/artifacts/{task}/{id}',
-      summary: 'A file that came out of a task.',
-      request: { params: z.object({ task: ArtifactId, id: ArtifactId }) },
-      responses: {
-        ...commonAnswers(),
-        200: media('Its bytes, with its type; an attachment, but for pictures and plain text.', '*/*', {
-          'Content-Disposition': '`inline` or `attachment`, with its name.',
-        }),
-        404: refusal('There is no such artifact.'),
-      },
-    }),
-    async (context) => {
-      const { task, id } = context.req.valid('param');
-      const found = await artifacts.find(task, id);
-      if (found === null) return reply(404, { error: 'There is no such artifact.' });
-      const body = streamOf(() => bytesOf(artifacts, task, id, found.bytes), context, log);
-      return replyWith(200, body, { ...headersOf(found), 'Content-Length': String(found.bytes) });
+  route(api, {
+    method: 'get',
+    path: '/api/artifacts/{task}/{id}',
+    summary: 'A file that came out of a task.',
+    request: { params: z.object({ task: ArtifactId, id: ArtifactId }) },
+    responses: {
+      200: media('Its bytes, with its type; an attachment, but for pictures and plain text.', '*/*', {
+        'Content-Disposition': '`inline` or `attachment`, with its name.',
+      }),
+      404: refusal('There is no such artifact.'),
     },
-  );
+  }).answer(async (context) => {
+    const { task, id } = context.req.valid('param');
+    const found = await artifacts.find(task, id);
+    if (found === null) return reply(404, { error: 'There is no such artifact.' });
+    const body = streamOf(() => bytesOf(artifacts, task, id, found.bytes), context, log);
+    return replyWith(200, body, { ...headersOf(found), 'Content-Length': String(found.bytes) });
+  });
 }
 
 function headersOf({ type, name }: FoundArtifact): Record<string, string> {
