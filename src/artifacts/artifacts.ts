@@ -40,12 +40,7 @@ interface Lying {
   file: string;
 }
 
-export function createArtifacts({
-  folder,
-  mediaFolder,
-  mostBytes,
-  exclusive,
-}: {
+interface Places {
   /** `data/artifacts` */
   folder: string;
   /** `data/media`: a file sent to a chat is kept there with the chat's other files. */
@@ -53,7 +48,9 @@ export function createArtifacts({
   mostBytes: number;
   /** Serialises the writers of a task. */
   exclusive: Exclusive;
-}): Artifacts {
+}
+
+export function createArtifacts({ folder, mediaFolder, mostBytes, exclusive }: Places): Artifacts {
   return {
     async write(artifact, signal) {
       const { taskId, id, content, type } = artifact;
@@ -75,30 +72,27 @@ export function createArtifacts({
         }
       });
     },
-    find: (taskId, id) =>
-      look(folder, taskId, id, async (found, handle) => {
-        await handle.close();
-        return found;
-      }),
-    open: (taskId, id) => look(folder, taskId, id, async (found, handle) => ({ ...found, handle })),
+    async find(taskId, id) {
+      const opened = await open(folder, taskId, id);
+      if (opened === null) return null;
+      const { handle, ...found } = opened;
+      await handle.close();
+      return found;
+    },
+    open: (taskId, id) => open(folder, taskId, id),
     async list(taskId) {
-      const found = await inTask(folder, taskId, async (task) => {
+      const refs = await inTask(folder, taskId, async (task) => {
         // A command may have filled the folder: it is read once, and at most a task's maximum is reported.
-        const files = new Map<string, string[]>();
-        for (const { id, file } of await lyingIn(task)) {
-          const same = files.get(id);
-          if (same === undefined && files.size < MOST_ARTIFACTS) files.set(id, [file]);
-          else same?.push(file);
+        const lying = await lyingIn(task);
+        const ids = [...new Set(lying.map(({ id }) => id))].slice(0, MOST_ARTIFACTS);
+        const found: ArtifactRef[] = [];
+        for (const id of ids) {
+          const file = await currentOf(task, id, lying);
+          if (file !== null) found.push(refTo(taskId, id, file, await noteOf(task, id, file)));
         }
-        const refs: ArtifactRef[] = [];
-        for (const [id, same] of files) {
-          const file = await currentOf(task, id, same);
-          if (file === null) continue;
-          refs.push(refTo(taskId, { id, file }, await noteOf(task, { id, file })));
-        }
-        return refs;
+        return found;
       });
-      return found ?? [];
+      return refs ?? [];
     },
     folderOf(taskId) {
       if (!isTaskId(taskId)) throw new Fault('internal', `${JSON.stringify(taskId)} names no task`);
@@ -122,23 +116,21 @@ async function inTask<T>(
   }
 }
 
-async function look<T>(
+async function open(
   folder: string,
   taskId: string,
   id: string,
-  use: (found: FoundArtifact, handle: FileHandle) => Promise<T>,
-): Promise<T | null> {
+): Promise<(FoundArtifact & { handle: FileHandle }) | null> {
   if (!isArtifactId(id)) return null;
   return inTask(folder, taskId, async (task) => {
-    const file = await fileOf(task, id);
+    const file = await currentOf(task, id, await lyingIn(task));
     if (file === null) return null;
-    const known = await noteOf(task, { id, file });
+    const { type, title } = await noteOf(task, id, file);
     const path = join(await realpath(folder), taskId, file);
     const handle = await openPlainly(task, file);
     if (handle === null) return null;
     const { size: bytes } = await handle.stat();
-    const name = shownName(id, extensionIn(file));
-    return use({ path, name, type: known.type, title: known.title, bytes }, handle);
+    return { path, name: shownName(id, extensionIn(file)), type, title, bytes, handle };
   });
 }
 
@@ -170,7 +162,7 @@ async function put(
   await writeWhole(entryOf(task, noteName(id)), `${JSON.stringify(kept)}\n`);
   // Removes versions of another type.
   for (const old of before) if (old.file !== file) await rm(entryOf(task, old.file), { force: true });
-  const ref = refTo(taskId, { id, file }, kept);
+  const ref = refTo(taskId, id, file, kept);
   if (artifact.chatId === undefined) return { ok: true, ref, file: null };
   const path = await copyFor(mediaFolder, artifact.chatId, artifact, extension);
   return { ok: true, ref, file: { path, name: shownName(id, extension) } };
@@ -205,7 +197,7 @@ function isTaskId(id: string): boolean {
   return /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/.test(id);
 }
 
-function refTo(taskId: string, { id, file }: Lying, { type, title }: Omit<Note, 'file'>) {
+function refTo(taskId: string, id: string, file: string, { type, title }: Omit<Note, 'file'>) {
   const ref = { id, type, ref: `artifacts/${taskId}/${file}` };
   return title === null ? ref : { ...ref, title };
 }
@@ -233,18 +225,13 @@ async function lyingIn(task: OpenFolder): Promise<Lying[]> {
 }
 
 /** The artifact's current file: the one written last through here, else the first with its name. */
-async function fileOf(task: OpenFolder, id: string): Promise<string | null> {
-  const files = (await lyingIn(task)).filter((each) => each.id === id).map(({ file }) => file);
-  return currentOf(task, id, files);
-}
-
-async function currentOf(task: OpenFolder, id: string, files: readonly string[]): Promise<string | null> {
-  if (files.length < 2) return files[0] ?? null;
-  const known = await readNote(task, id);
+async function currentOf(task: OpenFolder, id: string, lying: readonly Lying[]): Promise<string | null> {
+  const files = lying.filter((each) => each.id === id).map(({ file }) => file);
+  const known = files.length < 2 ? null : await readNote(task, id);
   return files.find((file) => file === known?.file) ?? files[0] ?? null;
 }
 
-async function noteOf(task: OpenFolder, { id, file }: Lying): Promise<Omit<Note, 'file'>> {
+async function noteOf(task: OpenFolder, id: string, file: string): Promise<Omit<Note, 'file'>> {
   const known = await readNote(task, id);
   return known?.file === file && isMimeType(known.type) ? known : { type: typeOfFile(file), title: null };
 }

@@ -23,12 +23,7 @@ export interface ClockParts {
   metrics: Metrics;
 }
 
-/** Wakes the clock when the next due time may have changed. */
-export interface JobAlarm {
-  look(): void;
-  /** Resolves when woken or after `ms`. */
-  wait(clock: Clock, ms: number, signal: AbortSignal): Promise<void>;
-}
+export type JobAlarm = ReturnType<typeof createAlarm>;
 
 const LOOK_EVERY_MS = 60_000;
 /** Pause while more jobs are due than may run at once; LONG_PAUSE_MS while the limit is reached. */
@@ -46,27 +41,20 @@ const GRACE_MS = 1_000;
 /** Timers are late under load; beyond this, the machine slept or its clock was set. */
 const LATE_MS = 30_000;
 
-export function createAlarm(): JobAlarm {
+/** Wakes the clock when the next due time may have changed. */
+export function createAlarm() {
   let rung = false;
   let wake = () => {};
   return {
-    look() {
+    look(): void {
       rung = true;
       wake();
     },
-    async wait(clock, ms, signal) {
-      if (!rung && !signal.aborted) {
-        await new Promise<void>((resolve) => {
-          const cancel = clock.after(ms, done);
-          function done() {
-            cancel();
-            signal.removeEventListener('abort', done);
-            resolve();
-          }
-          wake = done;
-          signal.addEventListener('abort', done, { once: true });
-        });
-      }
+    /** Resolves when woken or after `ms`. */
+    async wait(clock: Clock, ms: number): Promise<void> {
+      const woken = new AbortController();
+      wake = () => woken.abort(OVER);
+      if (!rung) await clock.sleep(ms, woken.signal);
       wake = () => {};
       rung = false;
     },
@@ -79,6 +67,7 @@ export function startJobs(parts: ClockParts, startedAt: number): () => Promise<v
   const running = keepLooking(parts, startedAt, over.signal);
   return async () => {
     over.abort(OVER);
+    parts.alarm.look();
     await running;
   };
 }
@@ -98,7 +87,7 @@ async function keepLooking(parts: ClockParts, startedAt: number, signal: AbortSi
       log.error({ err: error }, 'checking scheduled tasks failed; retrying');
     }
     expected = clock.now() + wait;
-    await alarm.wait(clock, wait, signal);
+    await alarm.wait(clock, wait);
   }
 }
 
@@ -118,7 +107,7 @@ export async function look(parts: ClockParts, awakeSince: number, signal: AbortS
     due.map(async (job) => {
       if (signal.aborted) return;
       try {
-        if (await isFired(parts, job, { now, awakeSince })) fired.push(job);
+        if (await isFired(parts, job, now, awakeSince)) fired.push(job);
       } catch (error) {
         log.error(
           { err: error, chat: job.chatId, task: job.n },
@@ -138,11 +127,7 @@ export async function look(parts: ClockParts, awakeSince: number, signal: AbortS
   return Math.min(longest, Math.max(1, next - clock.now()));
 }
 
-async function isFired(
-  parts: ClockParts,
-  job: Job,
-  { now, awakeSince }: { now: number; awakeSince: number },
-): Promise<boolean> {
+async function isFired(parts: ClockParts, job: Job, now: number, awakeSince: number): Promise<boolean> {
   const { store, rules, metrics } = parts;
   if (await parkedInstead(parts, job)) return false;
   const firing = firingOf(job, { rules, now, awakeSince });
@@ -175,25 +160,17 @@ export function firingOf(
 /** Parks a job whose requester lost access or whose persona is gone. Resolves with whether it did. */
 async function parkedInstead(parts: ClockParts, job: Job): Promise<boolean> {
   const { store, rooms, door, personas, clock, log } = parts;
+  const { id, n, chatId, room, personaId } = job;
   const isAdmitted = !job.guarded || (await door.admits(job));
-  const why = !isAdmitted ? 'access' : (await isHere(personas, job)) ? null : 'persona';
-  if (why === null) return false;
-  log.warn({ chat: job.chatId, task: job.n, why }, 'scheduled task parked');
+  const isHere = isAdmitted && (await personas.get(roomParts(room).chatId, personaId)) !== null;
+  if (isHere) return false;
+  const why = isAdmitted ? 'persona' : 'access';
+  log.warn({ chat: chatId, task: n, why }, 'scheduled task parked');
   // Without access, no message is sent either.
-  if (why === 'persona') {
-    await rooms.say({ room: job.room, origin: `job:${job.id}:${job.nextAt}`, text: parkedWords(job, why) });
-  }
-  await store.changeJob(
-    job.id,
-    ['active'],
-    { state: 'parked', why, nextAt: null, retryOf: null },
-    clock.now(),
-  );
+  if (isAdmitted) await rooms.say({ room, origin: `job:${id}:${job.nextAt}`, text: parkedWords(job, why) });
+  const parked = { state: 'parked', why, nextAt: null, retryOf: null } as const;
+  await store.changeJob(id, ['active'], parked, clock.now());
   return true;
-}
-
-async function isHere(personas: ClockParts['personas'], { room, personaId }: Job): Promise<boolean> {
-  return (await personas.get(roomParts(room).chatId, personaId)) !== null;
 }
 
 async function settle(parts: ClockParts, run: EndedRun): Promise<void> {
