@@ -4,7 +4,7 @@ import type { Conversation } from './conversation/conversation.js';
 import { announceCommands } from './conversation/receive/announce.js';
 import { OVER } from './core/clock.js';
 import { once } from './core/concurrency.js';
-import { channelOf } from './core/ids.js';
+import { type ChatId, channelOf } from './core/ids.js';
 import type { Delegation, Task, Tasks } from './core/task.js';
 import type { ToolsFor } from './core/tool.js';
 import type { TaskGiver } from './delegation/place.js';
@@ -15,7 +15,7 @@ import { jobGauge, sizeGauges } from './operating/metrics-text.js';
 import { startUpkeep } from './operating/upkeep.js';
 import { collectSooner } from './operating/v8.js';
 import type { Parts } from './parts.js';
-import { artifactsFolderOf, mediaFolderOf, workFolderOf } from './paths.js';
+import { foldersOf } from './paths.js';
 
 const DAY_MS = 24 * 60 * 60_000;
 
@@ -26,7 +26,12 @@ type Background = () => Promise<() => Promise<void>>;
 export function backgroundOf(parts: Parts, conversation: Conversation, tasks: TaskWiring): Background[] {
   const { config, options, mcp, chatFiles, speech, journal, recall, embedder, records, channels } = parts;
   const names = [...channels.keys()];
-  const endless: Background = async () => async () => {};
+  const { digests } = config;
+  const ofPlatforms: Background[] = [
+    () => startListener(parts, tasks),
+    async () => upkeep(parts, conversation),
+    async () => startDigests(digests.every, digests.chats, conversation),
+  ];
   return [
     async () => {
       mcp?.start();
@@ -35,19 +40,13 @@ export function backgroundOf(parts: Parts, conversation: Conversation, tasks: Ta
     async () => {
       void chatFiles.prepare();
       void speech?.tidy();
-      return endless();
+      return async () => {};
     },
     async () => {
       await journal.start();
       return journal.stop;
     },
-    ...(options.platforms
-      ? [
-          () => startListener(parts, tasks),
-          async () => upkeep(parts, conversation),
-          async () => startDigests(config.digests, conversation),
-        ]
-      : []),
+    ...(options.platforms ? ofPlatforms : []),
     async () =>
       startJobs({ ...parts, rooms: conversation, channels: names, rules: parts.jobRules }, parts.startedAt),
     async () => announceCommands(parts),
@@ -96,7 +95,7 @@ function upkeep(parts: Parts, conversation: Conversation): () => Promise<void> {
       await exports.tidy();
       if (days !== 'never') await agents.removeSessions(clock.now() - days * DAY_MS, signal);
     },
-    trimMedia: (signal) => trimMedia(mediaFolderOf(config), { bytes, bytesPerChat }, clock.now(), signal),
+    trimMedia: (signal) => trimMedia(foldersOf(config).media, { bytes, bytesPerChat }, clock.now(), signal),
     consolidate: conversation.consolidate,
     zone,
     clock,
@@ -105,7 +104,8 @@ function upkeep(parts: Parts, conversation: Conversation): () => Promise<void> {
 }
 
 async function startDigests(
-  { every, chats }: Parts['config']['digests'],
+  every: string | null,
+  chats: ChatId[],
   conversation: Conversation,
 ): Promise<() => Promise<void>> {
   if (every === null || chats.length === 0) return async () => {};
@@ -132,22 +132,17 @@ export function createDelegating(parts: Parts): Delegation {
   };
 }
 
-export interface TaskWiring {
-  /** The interface for programs (HTTP). */
-  forPrograms(): Promise<Tasks>;
-  start(): Promise<void>;
-  stop(withinMs: number): Promise<void>;
-}
+export type TaskWiring = ReturnType<typeof createTaskWiring>;
 
 /** The task runner, loaded after the first messages. */
-export function createTaskWiring(parts: Parts, conversation: Conversation, toolsFor: ToolsFor): TaskWiring {
+export function createTaskWiring(parts: Parts, conversation: Conversation, toolsFor: ToolsFor) {
   const { config, options, channels } = parts;
-  const { tasksWaiting: mostWaiting } = config.limits;
   let runner: Promise<Runner> | null = null;
   const followers = once(async () => (await import('./delegation/tasks.js')).createFollowers());
 
   async function loadRunner(): Promise<Runner> {
     const { createRunner } = await import('./delegation/runner.js');
+    const { artifacts, work } = foldersOf(config);
     return createRunner({
       ...parts,
       toolsFor,
@@ -157,25 +152,26 @@ export function createTaskWiring(parts: Parts, conversation: Conversation, tools
       rooms: conversation,
       followers: await followers(),
       memoryChars: config.memory.longTermMaxChars,
-      folders: {
-        artifacts: artifactsFolderOf(config),
-        work: workFolderOf(config),
-        further: config.agents.roots,
-      },
+      folders: { artifacts, work, further: config.agents.roots },
       whoGave: (task) => whoGave(parts, task),
     });
   }
 
   return {
-    async forPrograms() {
+    /** The interface for programs (HTTP). */
+    async forPrograms(): Promise<Tasks> {
       const { createTasks } = await import('./delegation/tasks.js');
-      return createTasks({ ...parts, followers: await followers(), mostWaiting });
+      return createTasks({
+        ...parts,
+        followers: await followers(),
+        mostWaiting: config.limits.tasksWaiting,
+      });
     },
-    async start() {
+    async start(): Promise<void> {
       runner ??= loadRunner();
       (await runner).start();
     },
-    async stop(withinMs) {
+    async stop(withinMs: number): Promise<void> {
       await (await runner)?.stop(withinMs);
     },
   };

@@ -6,7 +6,7 @@ import { DEFAULT_PERSONA } from './core/ids.js';
 import { createGateway, type Gateway } from './gateway.js';
 import { createOutward } from './network/outward.js';
 import { createParts, type GatewayOptions } from './parts.js';
-import { hiddenFrom, mediaFolderOf, skillsFolderOf, workFolderOf, workspaceFolderOf } from './paths.js';
+import { foldersOf, hiddenFrom } from './paths.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
 
 export async function compose(options: GatewayOptions): Promise<Gateway> {
@@ -16,10 +16,10 @@ export async function compose(options: GatewayOptions): Promise<Gateway> {
   const toolsFor = createToolsFor({
     ...parts,
     deliver,
-    mediaFolder: mediaFolderOf(config),
-    workFolder: workFolderOf(config),
-    workspaceFolder: workspaceFolderOf(config),
-    skillsFolder: skillsFolderOf(config),
+    mediaFolder: foldersOf(config).media,
+    workFolder: foldersOf(config).work,
+    workspaceFolder: foldersOf(config).workspace,
+    skillsFolder: foldersOf(config).skills,
     hidden: hiddenFrom(config, options.configFile),
     environment: process.env,
     outward: createOutward(config.network.proxies),

@@ -21,7 +21,7 @@ import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
 import { isHalfRestored } from './operating/restore-plan.js';
 import { openStore } from './parts.js';
-import { agentsFolderOf, mediaFolderOf, skillsFolderOf, workFolderOf, workspaceFolderOf } from './paths.js';
+import { foldersOf } from './paths.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
 import { databaseProblem, folderProblems, picturesProblem } from './premises.js';
 import { secretsOf } from './secrets.js';
@@ -159,8 +159,8 @@ async function checkFolders(config: Config): Promise<Finding[]> {
 
 /** Reports only problems: such names arise only when files move between systems. */
 async function checkNames(config: Config): Promise<Finding[]> {
-  const places = [skillsFolderOf, workspaceFolderOf, agentsFolderOf, workFolderOf, mediaFolderOf];
-  return cautions(await nameFindings([config.groupsDir, ...places.map((folderOf) => folderOf(config))]));
+  const { skills, workspace, agents, work, media } = foldersOf(config);
+  return cautions(await nameFindings([config.groupsDir, skills, workspace, agents, work, media]));
 }
 
 /** Reports only an interrupted restore. */
@@ -190,7 +190,7 @@ async function checkDisk(config: Config): Promise<Finding[]> {
     ['', '-wal'].map((end) => stat(`${databaseOf(config)}${end}`).catch(() => null)),
   );
   const stored = files.reduce((sum, found) => sum + (found?.size ?? 0), 0);
-  const media = await mediaBytes(mediaFolderOf(config));
+  const media = await mediaBytes(foldersOf(config).media);
   const { bavail, blocks, bsize } = await statfs(config.dataDir);
   const free = bavail * bsize;
   const text = `${sizeInWords(stored)} in the database, ${sizeInWords(media)} of files that came with messages, ${sizeInWords(free)} free`;
@@ -218,7 +218,7 @@ async function checkPersonas(config: Config): Promise<Finding[]> {
 }
 
 async function checkSkills(config: Config): Promise<Finding[]> {
-  const folder = skillsFolderOf(config);
+  const folder = foldersOf(config).skills;
   const { skills, problems, remarks } = await createSkills({ folder, ...systemHost(), log }).list();
   return [
     ok(skills.map(({ name }) => name).join(', ') || 'there are none'),
@@ -230,7 +230,7 @@ async function checkSkills(config: Config): Promise<Finding[]> {
 /** Agent files are read per task, so a fault would otherwise show only when the agent is used. */
 async function checkAgents(config: Config): Promise<Finding[]> {
   const { agentFindings } = await import('./workspace/agent-file.js');
-  const { ids, findings } = await agentFindings(agentsFolderOf(config));
+  const { ids, findings } = await agentFindings(foldersOf(config).agents);
   return orOk(findings, ids.join(', '));
 }
 

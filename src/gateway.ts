@@ -27,13 +27,7 @@ export interface GatewayParts {
   shutdownMs: number;
 }
 
-export interface Gateway {
-  start(): Promise<void>;
-  /** Handles an uncaught error. True if it comes from a channel's library; that channel then reconnects. */
-  survives(error: unknown): boolean;
-  /** Ends shortly after `shutdown_seconds` or `withinMs`. May be called twice. */
-  stop(withinMs?: number): Promise<void>;
-}
+export type Gateway = ReturnType<typeof createGateway>;
 
 /** By then a channel has received the messages waiting for it. */
 const FIRST_MESSAGES_MS = 250;
@@ -41,7 +35,7 @@ const BACKGROUND_WITHIN_MS = 1_000;
 /** The duration of a lease, after which the work of a dead process can be taken over. */
 const LOOK_EVERY_MS = 60_000;
 
-export function createGateway(parts: GatewayParts): Gateway {
+export function createGateway(parts: GatewayParts) {
   const { store, owner, channels, conversation, tasks, clock, log } = parts;
   const intake = new AbortController();
   const names = [...channels.keys()];
@@ -110,12 +104,14 @@ export function createGateway(parts: GatewayParts): Gateway {
 
   return {
     start,
-    survives(error) {
+    /** Handles an uncaught error. True if it comes from a channel's library; that channel then reconnects. */
+    survives(error: unknown): boolean {
       const channel = [...channels.values()].find((each) => each.survives?.(error));
       if (channel) log.warn({ channel: channel.name }, 'channel library failed; reconnecting');
       return channel !== undefined;
     },
-    stop(withinMs = parts.shutdownMs) {
+    /** Ends shortly after `shutdown_seconds` or `withinMs`. May be called twice. */
+    stop(withinMs = parts.shutdownMs): Promise<void> {
       stopped ??= stop(withinMs);
       return stopped;
     },

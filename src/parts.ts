@@ -35,16 +35,7 @@ import { takeLock } from './operating/lock.js';
 import { createMetrics, createSizes } from './operating/metrics-text.js';
 import { createRedactor } from './operating/redact.js';
 import { createCollector } from './operating/v8.js';
-import {
-  agentsFolderOf,
-  artifactsFolderOf,
-  clipboardFolderOf,
-  exportsFolderOf,
-  mediaFolderOf,
-  recordsFolderOf,
-  skillsFolderOf,
-  workspaceFolderOf,
-} from './paths.js';
+import { foldersOf } from './paths.js';
 import { createPlatforms, createTerminalChannel, type TerminalSettings } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { Records } from './replay/records.js';
@@ -106,16 +97,6 @@ export function openStore(
   });
 }
 
-function jobRulesOf({ schedules }: Config, zone: Zone) {
-  return {
-    ...schedules,
-    // The system's time zone may change while the gateway runs.
-    get timezone() {
-      return zone.name;
-    },
-  };
-}
-
 export async function createParts(options: GatewayOptions) {
   const { config, audit, log, version, owner } = options;
   const store = await openStore(config, log, undefined, options.onDisplaced);
@@ -134,7 +115,7 @@ export async function createParts(options: GatewayOptions) {
     clock,
     zone,
     log,
-    files: withWorkspace(recallFiles, { folder: workspaceFolderOf(config), log }),
+    files: withWorkspace(recallFiles, { folder: foldersOf(config).workspace, log }),
   });
   const serving = options.platforms
     ? await createPlatforms(config, { store, personas, audit, log, show: options.show })
@@ -144,7 +125,13 @@ export async function createParts(options: GatewayOptions) {
     channels.set('terminal', await createTerminalChannel(config, options.terminal, log));
   }
   const { rulesFor, labelOf, streams } = channelSettingsOf(config);
-  const jobRules = jobRulesOf(config, zone);
+  const jobRules = {
+    ...config.schedules,
+    // The system's time zone may change while the gateway runs.
+    get timezone() {
+      return zone.name;
+    },
+  };
   const door = createJobAccess({ store, rulesFor });
   const alarm = createAlarm();
   const startedAt = clock.now();
@@ -182,15 +169,15 @@ export async function createParts(options: GatewayOptions) {
     media: await createMediaOf(config, log),
     journal: await createJournalOf(config, store, clean, log),
     records: new Records({
-      folder: recordsFolderOf(config),
+      folder: foldersOf(config).records,
       bytes: config.retention.replayBytes,
       days: config.retention.days,
       clean: createRedactor(secretsOf(config)),
       clock,
       log,
     }),
-    exports: createExports({ folder: exportsFolderOf(config), feed: store, personas, zone, clock }),
-    sizes: createSizes(store, () => mediaBytes(mediaFolderOf(config)), clock),
+    exports: createExports({ folder: foldersOf(config).exports, feed: store, personas, zone, clock }),
+    sizes: createSizes(store, () => mediaBytes(foldersOf(config).media), clock),
     startedAt,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt },
   };
@@ -198,7 +185,7 @@ export async function createParts(options: GatewayOptions) {
 
 async function createMediaOf(config: Config, log: Log) {
   return createMedia({
-    files: createMediaFiles({ folder: mediaFolderOf(config), newId: randomUUID }),
+    files: createMediaFiles({ folder: foldersOf(config).media, newId: randomUUID }),
     transcriber: await createTranscriberOf(config, log),
     log,
     clock,
@@ -231,20 +218,19 @@ function createFiles(
   log: Log,
 ) {
   const { groupsDir } = config;
+  const folders = foldersOf(config);
   const exclusive = locks();
-  const clipboardDir = clipboardFolderOf(config);
-  const agentsDir = agentsFolderOf(config);
   const budgets = { ...config.memory, tierBytes: config.limits.tierBytes };
   const shared = { budgets, exclusive, origins: store, log };
-  const workspace = createWorkspace({ folder: workspaceFolderOf(config), ...shared });
-  const agents = createAgents({ folder: agentsDir, clean, ...shared });
+  const workspace = createWorkspace({ folder: folders.workspace, ...shared });
+  const agents = createAgents({ folder: folders.agents, clean, ...shared });
   const mostInChat = config.limits.personasPerChat;
   return {
-    clipboard: createClipboard(clipboardDir, exclusive, log),
+    clipboard: createClipboard(folders.clipboard, exclusive, log),
     memory: createMemory({
       groupsDir,
-      clipboardDir,
-      agentsDir,
+      clipboardDir: folders.clipboard,
+      agentsDir: folders.agents,
       budgets,
       versions: store,
       exclusive,
@@ -259,12 +245,12 @@ function createFiles(
     personas: createPersonas({ groupsDir, clock, log, mostInChat, models: modelsOf(config) }),
     chatFiles: createChatFiles(groupsDir, store, clock, log),
     artifacts: createArtifacts({
-      folder: artifactsFolderOf(config),
-      mediaFolder: mediaFolderOf(config),
+      folder: folders.artifacts,
+      mediaFolder: folders.media,
       mostBytes: config.limits.answerBytes,
       exclusive,
     }),
-    skills: createSkills({ folder: skillsFolderOf(config), ...systemHost(), log }),
+    skills: createSkills({ folder: folders.skills, ...systemHost(), log }),
   };
 }
 

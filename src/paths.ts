@@ -7,48 +7,27 @@ import type { Log } from './core/log.js';
 import { closeToOthers, type DataLock, shareLock, takeLock } from './operating/lock.js';
 import { type DataFolders, finishRestore, isHalfRestored } from './operating/restore-plan.js';
 
-/** Files that people sent, one folder per chat. */
-export function mediaFolderOf({ dataDir }: Config): string {
-  return join(dataDir, 'media');
-}
-
-/** Working folders of personas, one per chat and persona. */
-export function workFolderOf({ dataDir }: Config): string {
-  return join(dataDir, 'work');
-}
-
-/** Recorded turns, for `coterie replay`. */
-export function recordsFolderOf({ dataDir }: Config): string {
-  return join(dataDir, 'replay');
-}
-
-export function clipboardFolderOf({ dataDir }: Config): string {
-  return join(dataDir, 'clipboard');
-}
-
-/** Exported chats waiting to be sent. */
-export function exportsFolderOf({ dataDir }: Config): string {
-  return join(dataDir, 'exports');
-}
-
-/** The owner's plan and memory, and the files that tell agents about the owner. */
-export function workspaceFolderOf({ dataDir }: Config): string {
-  return join(dataDir, 'workspace');
-}
-
-/** Agent files, and one folder per agent for its internal space and transcripts. */
-export function agentsFolderOf({ dataDir }: Config): string {
-  return join(dataDir, 'agents');
-}
-
-/** Results of tasks and turns, one folder each. */
-export function artifactsFolderOf({ dataDir }: Config): string {
-  return join(dataDir, 'artifacts');
-}
-
-/** Instruction bundles, put there by operators. */
-export function skillsFolderOf({ dataDir }: Config): string {
-  return join(dataDir, 'skills');
+export function foldersOf({ dataDir }: Config) {
+  return {
+    /** Files that people sent, one folder per chat. */
+    media: join(dataDir, 'media'),
+    /** Working folders of personas, one per chat and persona. */
+    work: join(dataDir, 'work'),
+    /** Recorded turns, for `coterie replay`. */
+    records: join(dataDir, 'replay'),
+    clipboard: join(dataDir, 'clipboard'),
+    speech: join(dataDir, 'speech'),
+    /** Exported chats waiting to be sent. */
+    exports: join(dataDir, 'exports'),
+    /** The owner's plan and memory, and the files that tell agents about the owner. */
+    workspace: join(dataDir, 'workspace'),
+    /** Agent files, and one folder per agent for its internal space and transcripts. */
+    agents: join(dataDir, 'agents'),
+    /** Results of tasks and turns, one folder each. */
+    artifacts: join(dataDir, 'artifacts'),
+    /** Instruction bundles, put there by operators. */
+    skills: join(dataDir, 'skills'),
+  };
 }
 
 /** Paths that commands of personas must not see, even if they lie among the system's programs. */

@@ -9,7 +9,7 @@ import type { TurnInStore } from './core/journal.js';
 import type { Log } from './core/log.js';
 import { secretsIn } from './models/redact.js';
 import { createRedactor } from './operating/redact.js';
-import { recordsFolderOf } from './paths.js';
+import { foldersOf } from './paths.js';
 import { type AskedAgain, askAgain } from './replay/again.js';
 import { recordsOf } from './replay/files.js';
 import { WRITTEN_WITHIN_MS } from './replay/records.js';
@@ -101,7 +101,7 @@ async function recordsOnceWritten(config: Config, turn: TurnInStore) {
   const isRecorded = config.retention.replayBytes > 0 && (state === 'answered' || state === 'failed');
   const endedAt = isRecorded ? (turn.finishedAt ?? 0) : 0;
   for (;;) {
-    const kept = await recordsOf(recordsFolderOf(config), { chatId, personaId, turnId });
+    const kept = await recordsOf(foldersOf(config).records, { chatId, personaId, turnId });
     const isThere = kept.records.some((record) => record.endedAt >= endedAt);
     if (isThere || systemClock.now() > endedAt + WRITTEN_WITHIN_MS) return kept;
     await systemClock.sleep(LOOK_AGAIN_MS);

@@ -3,7 +3,6 @@
  * for a server that is not configured is not loaded.
  */
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import type { Config } from './config.js';
 import { systemClock } from './core/clock.js';
 import type { Log, Metrics } from './core/log.js';
@@ -15,6 +14,7 @@ import type { Stream } from './journal/journal.js';
 import type { McpServers } from './mcp/servers.js';
 import { createOutward } from './network/outward.js';
 import { createRedactor } from './operating/redact.js';
+import { foldersOf } from './paths.js';
 import { secretsOf } from './secrets.js';
 import { modelFacts, pricesOf } from './settings.js';
 
@@ -65,7 +65,8 @@ export async function createTranscriberOf({ transcription, model, limits, networ
 }
 
 /** Speaks replies; null if none is configured. */
-export async function createSpeechOf({ speech, dataDir, network }: Config, log: Log) {
+export async function createSpeechOf(config: Config, log: Log) {
+  const { speech, network } = config;
   if (speech === null) return null;
   const { createSpeaker } = await import('./models/audio.js');
   const { createSpeech } = await import('./speech/speech.js');
@@ -76,7 +77,7 @@ export async function createSpeechOf({ speech, dataDir, network }: Config, log: 
       clock: systemClock,
     }),
     options: speech.options,
-    folder: join(dataDir, 'speech'),
+    folder: foldersOf(config).speech,
     clock: systemClock,
     log,
   });

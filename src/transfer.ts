@@ -34,7 +34,7 @@ import { askPassphrase } from './operating/encryption.js';
 import { takeLock } from './operating/lock.js';
 import { restore } from './operating/restore.js';
 import { openStore } from './parts.js';
-import { aloneInData, enterData, skillsFolderOf, workspaceFolderOf } from './paths.js';
+import { aloneInData, enterData, foldersOf } from './paths.js';
 import { PLATFORMS, userName } from './platforms.js';
 import { withRecords } from './store/sqlite/inspect.js';
 import { refuseForeign } from './store/sqlite/migrate.js';
@@ -206,8 +206,8 @@ export async function importFolder(
   const order = {
     folder,
     groups: config.groupsDir,
-    workspace: workspaceFolderOf(config),
-    skills: skillsFolderOf(config),
+    workspace: foldersOf(config).workspace,
+    skills: foldersOf(config).skills,
     names: { isChatId, isPersonaId, idOf: slug, channels: PLATFORMS },
     isDryRun,
   };
