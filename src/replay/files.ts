@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { isMissing, namesIn } from '../core/file-access.js';
-import { nameOnDisk } from '../core/file-names.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { RecordedTurn, TurnSight } from '../core/journal.js';
 import type { ModelRequest, ToolCall, Usage } from '../core/model.js';

@@ -1,6 +1,6 @@
 /** Where the record of a turn lies: `data/replay/<chat_id>/<persona_id>/<start time>-<turn_id>.json.gz`. */
 import { join } from 'node:path';
-import { nameOnDisk } from '../core/beneath.js';
+import { nameOnDisk } from '../core/file-names.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 
 /** Throws for an invalid folder name: then the store was tampered with. */
