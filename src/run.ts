@@ -2,19 +2,25 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { appendStart, openAudit } from './audit-start.js';
-import { compose } from './compose.js';
+import { backgroundOf, createDelegating, createTaskWiring } from './background.js';
 import { type Config, type LoadedConfig, processConfig } from './config.js';
+import { createConversation } from './conversation/conversation.js';
+import { createDeliver } from './conversation/deliver/deliver.js';
 import { systemClock } from './core/clock.js';
 import { describe, Fault } from './core/errors.js';
+import { DEFAULT_PERSONA } from './core/ids.js';
 import type { Log } from './core/log.js';
+import { createGateway, type Gateway } from './gateway.js';
 import { createOutward } from './network/outward.js';
 import { type DataLock, takeLock, watchLocks } from './operating/lock.js';
 import { createLog, standardError } from './operating/log.js';
 import { createMetrics } from './operating/metrics-text.js';
-import { enterData } from './paths.js';
+import { createParts, type GatewayOptions } from './parts.js';
+import { enterData, foldersOf, hiddenFrom } from './paths.js';
 import { hasPlatforms, type TerminalSettings } from './platforms.js';
 import { checkPremises } from './premises.js';
 import { hiddenInLogs } from './secrets.js';
+import { createToolsFor, createToolsReady } from './turn-tools.js';
 
 /** A run with its configuration read and its log open. */
 interface OpenedRun {
@@ -208,4 +214,42 @@ async function runGateway(run: OpenedRun, roles: Roles): Promise<void> {
   unwatchLocks();
   for (const lock of locks) lock.release();
   process.exit(code);
+}
+
+/** Joins the parts of a gateway: message route, tools, tasks and background work. */
+async function compose(options: GatewayOptions): Promise<Gateway> {
+  const parts = await createParts(options);
+  const { config, mcp, serving } = parts;
+  const deliver = createDeliver(parts);
+  const toolsFor = createToolsFor({
+    ...parts,
+    deliver,
+    mediaFolder: foldersOf(config).media,
+    workFolder: foldersOf(config).work,
+    workspaceFolder: foldersOf(config).workspace,
+    skillsFolder: foldersOf(config).skills,
+    hidden: hiddenFrom(config, options.configFile),
+    environment: process.env,
+    outward: createOutward(config.network.proxies),
+    delegation: createDelegating(parts),
+  });
+  const conversation = createConversation({
+    ...parts,
+    deliver,
+    toolsFor,
+    ...(mcp && { toolsReady: createToolsReady(config.tools, mcp) }),
+  });
+  const tasks = createTaskWiring(parts, conversation, toolsFor);
+  return createGateway({
+    ...parts,
+    conversation,
+    tasks,
+    // Describing tools to a model is slow the first time; the set is cached.
+    prepare: serving.map(({ name }) => () => {
+      const direct = { chatKind: 'direct' as const, chatId: '', personaId: DEFAULT_PERSONA, senderId: '' };
+      toolsFor({ kind: 'answer', channel: name, allowed: null, ...direct });
+    }),
+    background: backgroundOf(parts, conversation, tasks),
+    shutdownMs: config.shutdownSeconds * 1000,
+  });
 }

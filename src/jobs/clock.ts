@@ -7,8 +7,7 @@ import { cutAt } from '../core/cut.js';
 import { type ChatId, type PersonaId, roomParts } from '../core/ids.js';
 import type { EndedRun, Firing, Job, JobAccess, JobRooms, JobStore, ParkedFor } from '../core/jobs.js';
 import type { Log, Metrics } from '../core/log.js';
-import { afterFailure, latestOf, nextOf, outOfQuiet, type Rules, timeWithZone } from './plan.js';
-import { MINUTE_MS } from './times.js';
+import { afterFailure, latestOf, MINUTE_MS, nextOf, outOfQuiet, type Rules, timeWithZone } from './plan.js';
 
 export interface ClockParts {
   store: JobStore;

@@ -1,7 +1,7 @@
 /** Cron lines: what is taken, and when they are due, also where the clocks change. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cronFault, lastSlot, nextSlot } from '../../src/jobs/times.js';
+import { cronFault, lastSlot, nextSlot } from '../../src/jobs/plan.js';
 
 const NOW = Date.UTC(2026, 0, 15, 12);
 const slots = (line: string, zone: string, after: string, many: number) => {

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isZone } from '../../src/core/dates.js';
-import { clockOf, instantOf, timeIn } from '../../src/jobs/times.js';
+import { clockOf, instantOf, timeIn } from '../../src/jobs/plan.js';
 
 const at = (text: string, zone: string) => {
   const found = timeIn(text, zone);
