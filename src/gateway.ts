@@ -93,14 +93,13 @@ export function createGateway(parts: GatewayParts) {
     intake.abort();
     unwatchStore();
     stopLooking();
-    await Promise.all([conversation.stop(withinMs), tolerate('the tasks', tasks.stop(withinMs))]);
-    for (const channel of channels.values()) await tolerate(channel.name, channel.stop());
-    for (const end of ending) await tolerate('a background part', end());
-    await tolerate('the store', store.close());
+    const endOf = (what: string, end: Promise<void>) =>
+      end.catch((error) => log.warn({ why: describe(error) }, `${what} did not end well`));
+    await Promise.all([conversation.stop(withinMs), endOf('the tasks', tasks.stop(withinMs))]);
+    for (const channel of channels.values()) await endOf(channel.name, channel.stop());
+    for (const end of ending) await endOf('a background part', end());
+    await endOf('the store', store.close());
   }
-
-  const tolerate = (what: string, ending: Promise<void>) =>
-    ending.catch((error) => log.warn({ why: describe(error) }, `${what} did not end well`));
 
   return {
     start,

@@ -97,6 +97,16 @@ export function openStore(
   });
 }
 
+function jobRulesOf({ schedules }: Config, zone: Zone) {
+  return {
+    ...schedules,
+    // The system's time zone may change while the gateway runs.
+    get timezone() {
+      return zone.name;
+    },
+  };
+}
+
 export async function createParts(options: GatewayOptions) {
   const { config, audit, log, version, owner } = options;
   const store = await openStore(config, log, undefined, options.onDisplaced);
@@ -125,13 +135,7 @@ export async function createParts(options: GatewayOptions) {
     channels.set('terminal', await createTerminalChannel(config, options.terminal, log));
   }
   const { rulesFor, labelOf, streams } = channelSettingsOf(config);
-  const jobRules = {
-    ...config.schedules,
-    // The system's time zone may change while the gateway runs.
-    get timezone() {
-      return zone.name;
-    },
-  };
+  const jobRules = jobRulesOf(config, zone);
   const door = createJobAccess({ store, rulesFor });
   const alarm = createAlarm();
   const startedAt = clock.now();
