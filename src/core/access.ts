@@ -137,8 +137,9 @@ export interface AccessStore {
   revoke(id: ChatId): Promise<boolean>;
 }
 
-// Tool calls that wait for approval, with their turn. The first decision counts: the call runs once or is refused.
-
+/**
+ * Tool calls that wait for approval, with their turn. The first decision counts: the call runs once or is refused.
+ */
 export interface AskedCall {
   /** Typed by people: `/approve ID`. */
   id: string;

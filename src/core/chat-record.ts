@@ -73,9 +73,10 @@ export interface ChatFeed {
   messages(ids: number[]): Promise<StoredMessage[]>;
 }
 
-// Archives: `groups/<chat_id>/archive/<time>-<persona_id>.md`, for people and for recall. The front matter holds their
-// state, because the files outlive the database.
-
+/**
+ * Archives: `groups/<chat_id>/archive/<time>-<persona_id>.md`, for people and for recall. The front matter holds their
+ * state, because the files outlive the database.
+ */
 export interface ArchiveHead {
   chatId: ChatId;
   threadId: string | null;

@@ -65,8 +65,7 @@ export function commandEnv(given: Readonly<Record<string, string>>): {
   return { env, refused };
 }
 
-// Values that look like secrets: redacted in output, model requests, the journal and messages to people.
-
+/** Values that look like secrets: redacted in output, model requests, the journal and messages to people. */
 const NAMED_SO =
   /key|token|secret|passw|passphrase|passcode|pwd|credential|auth|cookie|session|private|signature|webhook|dsn|(?:^|_)(?:pass|pin|pat|otp)(?:_|$)/i;
 const LOGIN_IN_ADDRESS = /:\/\/[^\s/@:]*:[^\s/@]+@/;

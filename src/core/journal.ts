@@ -115,8 +115,7 @@ export interface JournalFiles {
   caughtUp(): Promise<void>;
 }
 
-// The audit log: who changes what, where, when and on whose order. Entries precede the action.
-
+/** The audit log: who changes what, where, when and on whose order. Entries precede the action. */
 export const AUDIT_KINDS = [
   'start',
   'configuration',
@@ -160,8 +159,7 @@ export interface Audit {
   note(entry: AuditEntry): Promise<void>;
 }
 
-// A turn as stored, for `coterie replay`.
-
+/** A turn as stored, for `coterie replay`. */
 export interface TurnInStore {
   id: string;
   chatId: ChatId;
@@ -208,8 +206,7 @@ export interface ReplayStore {
   >;
 }
 
-// Records turns for `coterie replay` in the background; failures never affect a turn.
-
+/** Records turns for `coterie replay` in the background; failures never affect a turn. */
 export interface TurnRecords {
   /** One run; a suspended turn has several. An aborted run leaves no record. */
   open(turn: RecordedTurn, signal: AbortSignal): TurnRecorder;

@@ -19,9 +19,10 @@ const CONFUSABLES = [
   'ẟ δծⳝ, Ⱶ ͰᎨᎰ, Ꜿ Ͽ, ꜿ ͽ, Ꞓ ЄⲈ, ꞓ εєԑⲉꮛ',
 ];
 
-// The look of a name or a tag, based on the skeletons of Unicode Technical Standard #39, ignoring case and accents.
-// Pure.
-
+/**
+ * The look of a name or a tag, based on the skeletons of Unicode Technical Standard #39, ignoring case and accents.
+ * Pure.
+ */
 const SAME_LOOK = new Map(
   CONFUSABLES.join(', ')
     .split(', ')

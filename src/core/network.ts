@@ -116,8 +116,9 @@ function ranges(listed: string[], family: 'ipv4' | 'ipv6'): BlockList {
 export const TIMES_AN_ANSWER = 8;
 export const MOST_DOCUMENT_BYTES = 16_000_000;
 
-// JSON.parse reads any depth, but JSON.stringify, zod and other recursive code overflow the stack at a few thousand.
-
+/**
+ * JSON.parse reads any depth, but JSON.stringify, zod and other recursive code overflow the stack at a few thousand.
+ */
 export const MOST_LEVELS = 100;
 
 /** Whether objects and lists are nested deeper than `most`, without recursion. */

@@ -238,8 +238,6 @@ export function taskOfEvent(platformMessageId: string | null): string | null {
   return /^event:task:(.+)$/.exec(platformMessageId ?? '')?.[1] ?? null;
 }
 
-// Agents: `data/agents/<id>.yaml`, read for every task, with an internal space (seed 004) and transcripts (seed 003).
-
 export const UTILITY = 'utility';
 
 /** Safe as a folder and file name, and not the name of an agent's file. */
@@ -247,6 +245,7 @@ export function isAgentId(id: string): boolean {
   return /^(?!\.)[A-Za-z0-9._-]{1,64}$/.test(id) && !/\.ya?ml$/i.test(id);
 }
 
+/** `data/agents/<id>.yaml`, read for every task. */
 export interface AgentDefinition {
   id: string;
   model: string | null;
@@ -303,8 +302,7 @@ export interface Agents {
   session(id: string, session: string): Promise<SessionLine[]>;
 }
 
-// The loop of model and tools for tasks, with the limits, budgets, journal and approvals of a turn.
-
+/** The loop of model and tools for tasks, with the limits, budgets, journal and approvals of a turn. */
 export interface WorkAsk {
   task: Task;
   agent: AgentDefinition;

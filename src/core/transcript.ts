@@ -210,9 +210,10 @@ export interface ViewStore {
   dropArchive(chatId: ChatId, file: string): Promise<void>;
 }
 
-// An exchange follows a human message among several personas: those addressed speak in turn, in rounds, until nobody is
-// addressed or the caps are reached.
-
+/**
+ * An exchange follows a human message among several personas: those addressed speak in turn, in rounds, until nobody is
+ * addressed or the caps are reached.
+ */
 export interface GroupRound {
   /** By people: null. */
   said: { id: number; by: PersonaId | null }[];

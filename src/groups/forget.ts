@@ -158,16 +158,13 @@ function archivePieces(whole: string): { bytes: string; ours: boolean }[] {
   return [...pieces, { bytes: said, ours: false }];
 }
 
-/** A folder of files to remove a phrase from. */
+/** A folder of files to remove a phrase from; `name` is relative to the chat's folder. */
 interface MemoryFolder {
   path: string;
-  /** Relative to the chat's folder. */
   name: string;
   kind: Kind;
   holds(file: string): boolean;
 }
-
-const isText = (file: string) => file.endsWith('.md') && !file.startsWith('.');
 
 /** The folders of all personas, including deleted ones, then those of daily log, archives and clipboards. */
 async function memoryFolders(
@@ -177,23 +174,23 @@ async function memoryFolders(
 ): Promise<MemoryFolder[]> {
   const chat = chatFolder(groupsDir, chatId);
   const names = (await namesIn(chat)).filter((name) => !name.startsWith('.') && !isReserved(name)).sort();
-  const personas = names
-    .map((name) => ({ path: join(chat, name), name, kind: 'memory' as const, holds: isMemory }))
-    // In doubt it counts as a folder: reading it reports the problem.
-    .filter(({ path }) => isFolder(path, true));
-  const others: [string, string, Kind][] = [
-    [dailyFolder(groupsDir, chatId), 'memory', 'daily'],
-    [archiveFolder(groupsDir, chatId), 'archive', 'archive'],
+  const isText = (file: string) => file.endsWith('.md') && !file.startsWith('.');
+  const texts = (path: string, name: string, kind: Kind) => ({ path, name, kind, holds: isText });
+  const isMemory = (file: string) => file === 'MEMORY.md';
+  return [
+    ...names
+      .map((name): MemoryFolder => ({ path: join(chat, name), name, kind: 'memory', holds: isMemory }))
+      // In doubt it counts as a folder: reading it reports the problem.
+      .filter(({ path }) => isFolder(path, true)),
+    texts(dailyFolder(groupsDir, chatId), 'memory', 'daily'),
+    texts(archiveFolder(groupsDir, chatId), 'archive', 'archive'),
+    ...(clipboardDir === null
+      ? []
+      : [
+          texts(chatFolder(clipboardDir, chatId), 'clipboard', 'clipboard'),
+          texts(agentClipboards(clipboardDir, chatId), 'clipboard/agents', 'clipboard'),
+        ]),
   ];
-  if (clipboardDir !== null) {
-    others.push([chatFolder(clipboardDir, chatId), 'clipboard', 'clipboard']);
-    others.push([agentClipboards(clipboardDir, chatId), 'clipboard/agents', 'clipboard']);
-  }
-  return [...personas, ...others.map(([path, name, kind]) => ({ path, name, kind, holds: isText }))];
-}
-
-function isMemory(file: string): boolean {
-  return file === 'MEMORY.md';
 }
 
 /** Agents' files for a chat. Agents may have put links and folders there, so only plain files count. */
@@ -202,38 +199,29 @@ async function agentFolders(
   chatId: ChatId,
   { isOthers, shared }: KeptByAgents,
 ): Promise<MemoryFolder[]> {
-  const agents = (await namesIn(agentsDir)).filter(isAgentId).sort();
-  const folders = agents.flatMap((agent): MemoryFolder[] => {
-    const spaces = [
-      join('chats', basename(chatFolder(agentsDir, chatId))),
-      ...(shared ? ['internal_space'] : []),
-    ];
-    const sessions = join(agentsDir, agent, 'sessions');
-    return [
-      ...spaces.flatMap((space) =>
-        [join(agentsDir, agent, space), join(agentsDir, agent, space, 'memories')].map((path) => ({
-          path,
-          name: relative(dirname(agentsDir), path),
-          kind: 'clipboard' as const,
-          holds: (file: string) => file.endsWith('.md') && isPlainFile(join(path, file)),
-        })),
-      ),
-      {
-        path: sessions,
-        name: `agents/${agent}/sessions`,
-        kind: 'transcript',
-        holds: (file) => file.endsWith('.jsonl') && !isOthers(file) && isPlainFile(join(sessions, file)),
-      },
-    ];
-  });
-  return folders.filter(({ path }) => lstatSync(path, { throwIfNoEntry: false })?.isDirectory());
+  const own = join('chats', basename(chatFolder(agentsDir, chatId)));
+  const spaces = [own, ...(shared ? ['internal_space'] : [])];
+  const folders: MemoryFolder[] = [];
+  const add = (path: string, kind: Kind, ending: string, isMeant: (file: string) => boolean = () => true) => {
+    const holds = (file: string) => file.endsWith(ending) && isMeant(file) && isPlainFile(join(path, file));
+    if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory())
+      folders.push({ path, name: relative(dirname(agentsDir), path), kind, holds });
+  };
+  for (const agent of (await namesIn(agentsDir)).filter(isAgentId).sort()) {
+    for (const space of spaces) {
+      add(join(agentsDir, agent, space), 'clipboard', '.md');
+      add(join(agentsDir, agent, space, 'memories'), 'clipboard', '.md');
+    }
+    add(join(agentsDir, agent, 'sessions'), 'transcript', '.jsonl', (file) => !isOthers(file));
+  }
+  return folders;
 }
 
 function isPlainFile(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** The files of one folder; newest first if names start with a date. */
+/** Newest first if names start with a date. */
 async function filesIn({ path, name, holds }: MemoryFolder): Promise<MemoryFile[]> {
   const files = (await namesIn(path)).filter(holds).sort().reverse();
   return files.map((file) => ({ file: `${name}/${file}`, path: join(path, file) }));
@@ -243,9 +231,9 @@ async function filesIn({ path, name, holds }: MemoryFolder): Promise<MemoryFile[
 const AT_ONCE = 50;
 const MOST_SHOWN = 20;
 
+/** `data/clipboard` and `data/agents`: null if there are none. */
 export function forgetting(
   groupsDir: string,
-  /** `data/clipboard`, `data/agents`; null if there are none. */
   clipboardDir: string | null,
   agentsDir: string | null,
   update: UpdateFile,
@@ -254,8 +242,9 @@ export function forgetting(
 ): Pick<Memory, 'find' | 'erase'> {
   async function foldersOf(chatId: ChatId, kept: KeptByAgents | undefined): Promise<MemoryFolder[]> {
     const own = await memoryFolders(groupsDir, chatId, clipboardDir);
-    if (kept === undefined || agentsDir === null) return own;
-    return [...own, ...(await agentFolders(agentsDir, chatId, kept))];
+    return kept === undefined || agentsDir === null
+      ? own
+      : [...own, ...(await agentFolders(agentsDir, chatId, kept))];
   }
 
   return {
@@ -275,9 +264,8 @@ export function forgetting(
       }
       // If nothing was found, an unreadable file may still contain the phrase.
       if (found.length === 0) failIfAny('look for words to be forgotten', failures);
-      for (const error of failures) {
+      for (const error of failures)
         log.warn({ error: describe(error) }, 'file skipped while searching for words to forget');
-      }
       return found;
     },
 
@@ -295,9 +283,8 @@ export function forgetting(
       // Under the archives' lock, so that no archive with the phrase appears after the search.
       await exclusive(archiveFolder(groupsDir, chatId), async () => {
         for (const folder of await foldersOf(chatId, kept)) {
-          for (const each of (await filesIn(folder).catch(failed)) ?? []) {
+          for (const each of (await filesIn(folder).catch(failed)) ?? [])
             await eraseIn(each, folder.kind).catch(failed);
-          }
           await removeLeftOvers(folder.path, folder.holds).catch(failed);
         }
       });
