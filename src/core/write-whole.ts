@@ -8,7 +8,7 @@ import { type FileHandle, lstat, mkdir, open, readlink, realpath, rename, rm, st
 import { basename, dirname, join, resolve } from 'node:path';
 import { type Exclusive, locks } from './concurrency.js';
 import { Fault } from './errors.js';
-import { codeOf, isMissing, namesIn, readIfThere, unavailable } from './file-access.js';
+import { codeOf, isMissing, namesIn, nullIfMissing, readIfThere, unavailable } from './file-access.js';
 
 type Content = string | Uint8Array | ((file: FileHandle) => Promise<void>);
 
@@ -216,9 +216,4 @@ export async function followLinks(path: string): Promise<string> {
     throw unavailable('write', path, error);
   }
   throw unavailable('write', path, { code: 'ELOOP' });
-}
-
-function nullIfMissing(error: unknown): null {
-  if (isMissing(error)) return null;
-  throw error;
 }

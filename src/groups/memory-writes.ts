@@ -130,8 +130,9 @@ async function takeBack(
     if (outcome === 'changed') return 'changed';
     isDone ||= outcome === 'done';
   }
-  for (const version of change.filter(({ tier }) => tier === null)) {
-    if (await takeBackEntry(groupsDir, update, version, signal)) isDone = true;
+  for (const { chatId, file, after } of change.filter(({ tier }) => tier === null)) {
+    const path = dailyFile(groupsDir, chatId, /^memory\/(.+)\.md$/.exec(file)?.[1] ?? '');
+    if (await update(path, (bytes) => bytes && withoutEntry(bytes, after), signal)) isDone = true;
   }
   return isDone ? 'done' : 'already';
 }
@@ -167,17 +168,6 @@ async function takeBackTiers(
   };
   await update(memoryFile(groupsDir, version), undo, signal);
   return outcome;
-}
-
-async function takeBackEntry(
-  groupsDir: string,
-  update: UpdateFile,
-  version: Version,
-  signal?: AbortSignal,
-): Promise<boolean> {
-  const date = /^memory\/(.+)\.md$/.exec(version.file)?.[1] ?? '';
-  const path = dailyFile(groupsDir, version.chatId, date);
-  return update(path, (bytes) => bytes && withoutEntry(bytes, version.after), signal);
 }
 
 const CUT_CONTENT =

@@ -3,13 +3,13 @@ import { lstat, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { daysOf, entryLine, hasEntry, isDate, withEntry } from '../core/daily-log.js';
 import { describe, Fault } from '../core/errors.js';
-import { codeOf } from '../core/file-access.js';
+import { codeOf, nullIfMissing } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
 import { type Origin, originOf, originOfNotes, spacePath } from '../core/origin.js';
 import { type AgentSpace, type Agents, isAgentId } from '../core/task.js';
 import { fileUpdater } from '../core/write-whole.js';
 import { agentsIn, idIn, readAgent } from './agent-file.js';
-import { documentAt, nullIfMissing, ownFolder, realPathIn } from './inside.js';
+import { documentAt, ownFolder, realPathIn } from './inside.js';
 import { appendLines, readLines, removeSessions } from './sessions.js';
 import { createShownFiles, type FolderOptions } from './shown.js';
 

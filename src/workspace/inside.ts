@@ -4,7 +4,7 @@ import { join, relative, sep } from 'node:path';
 import { entryOf, openFile, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/cut.js';
 import { Fault } from '../core/errors.js';
-import { codeOf, isMissing, unavailable } from '../core/file-access.js';
+import { codeOf, isMissing, nullIfMissing, unavailable } from '../core/file-access.js';
 import { MOST_DOCUMENT_BYTES } from '../core/workspace.js';
 
 /** The real path of one of the gateway's own folders; creates it if missing, accessible only to its owner. */
@@ -86,9 +86,4 @@ export async function namesBelow(root: string, name: string): Promise<string[]> 
 
 function unsafe(message: string): Fault {
   return new Fault('memory_unavailable', message);
-}
-
-export function nullIfMissing(error: unknown): null {
-  if (isMissing(error)) return null;
-  throw error;
 }

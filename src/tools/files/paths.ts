@@ -17,7 +17,7 @@ import {
   within,
 } from '../../core/beneath.js';
 import { sizeInWords } from '../../core/cut.js';
-import { codeOf, isMissing } from '../../core/file-access.js';
+import { codeOf, isMissing, nullIfMissing } from '../../core/file-access.js';
 import { composed, pathOnDisk } from '../../core/file-names.js';
 import { isWithin } from '../../core/folders.js';
 import type { Skill } from '../../core/skills.js';
@@ -346,11 +346,6 @@ async function holds(folder: OpenFolder, name: string, expected: Uint8Array): Pr
   } finally {
     await handle.close();
   }
-}
-
-function nullIfMissing(error: unknown): null {
-  if (isMissing(error)) return null;
-  throw error;
 }
 
 /** By the code of a system error; `%` is the path. */
