@@ -53,8 +53,15 @@ export interface CommandAnswer {
   appears?: { chat: ChatRecord; persona: Persona; greeting: Greeting };
 }
 
-export const changesNothing = () => false;
-export const changesAlways = () => true;
+/** A command that changes nothing, unless `more` says so. */
+export function commandOf(
+  name: string,
+  description: string,
+  run: ChatCommand['run'],
+  more: Partial<ChatCommand> = {},
+): ChatCommand {
+  return { name, aliases: [], description, changes: () => false, ...more, run };
+}
 
 /** The first word of a command's argument; the first verb is the default. */
 export interface Verb extends CommandVerb {
@@ -62,6 +69,15 @@ export interface Verb extends CommandVerb {
   /** Not listed; reached only through a button or an answer. */
   isHidden?: true;
   run(call: CommandCall, rest: string): Promise<CommandAnswer>;
+}
+
+/** A verb that changes nothing. */
+export function reading(name: string, description: string, run: Verb['run'], rest?: Verb['rest']): Verb {
+  return { name, description, changes: false, run, ...(rest && { rest }) };
+}
+
+export function changing(name: string, description: string, run: Verb['run'], rest?: Verb['rest']): Verb {
+  return { ...reading(name, description, run, rest), changes: true };
 }
 
 /** A command with verbs. An unknown verb, or a missing required text, gets the usage. */

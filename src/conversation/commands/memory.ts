@@ -7,7 +7,9 @@ import {
   type ChatCommand,
   type CommandAnswer,
   type CommandCall,
+  changing,
   firstOf,
+  reading,
   withVerbs,
 } from './command.js';
 import { carryOut, endOf, forget, isErased } from './memory-forget.js';
@@ -25,35 +27,22 @@ const verbs = withVerbs(
     audited: (argument) => verbAndRest(argument).verb,
   },
   [
-    { name: 'show', description: 'Show what I remember here', changes: false, run: show },
-    {
-      name: 'why',
-      description: 'Show the memory behind my last answer, or where messages with certain words are now',
-      rest: { name: 'words', description: 'Find where messages with these words are now', required: false },
-      changes: false,
-      run: why,
-    },
-    {
-      name: 'forget',
-      description: 'Remove a text from memory, conversation and archives; I ask first',
-      rest: TEXT,
-      changes: true,
-      run: forget,
-    },
+    reading('show', 'Show what I remember here', show),
+    reading(
+      'why',
+      'Show the memory behind my last answer, or where messages with certain words are now',
+      why,
+      { name: 'words', description: 'Find where messages with these words are now', required: false },
+    ),
+    changing('forget', 'Remove a text from memory, conversation and archives; I ask first', forget, TEXT),
     // A yes to `forget` runs this verb; typing it counts as a yes.
-    { name: 'yes', description: '', rest: TEXT, isHidden: true, changes: true, run: carryOut },
+    { ...changing('yes', '', carryOut, TEXT), isHidden: true },
     // The other answer to `forget`.
-    {
-      name: 'keep',
-      description: '',
-      isHidden: true,
-      changes: true,
-      run: async () => ({ text: 'Nothing was changed.' }),
-    },
+    { ...changing('keep', '', async () => ({ text: 'Nothing was changed.' })), isHidden: true },
     // With a turn's id if a plain "undo" replies to a note about saved memory.
-    { name: 'undo', description: 'Undo the last change of my memory', changes: true, run: undo },
+    changing('undo', 'Undo the last change of my memory', undo),
     // In a group, not everybody may request all the files at once.
-    { name: 'export', description: 'Send the files of my memory', changes: true, run: exportFiles },
+    changing('export', 'Send the files of my memory', exportFiles),
   ],
 );
 

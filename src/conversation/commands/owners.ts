@@ -5,7 +5,7 @@
 import { isAboutRun } from '../../core/access.js';
 import { denialOf, shownName } from '../approvals.js';
 import { counted, oneLine, code as quoted } from '../quoting.js';
-import { type ChatCommand, type CommandAnswer, type CommandCall, changesAlways, firstOf } from './command.js';
+import { type ChatCommand, type CommandAnswer, type CommandCall, firstOf } from './command.js';
 import { unquoted, verbAndRest } from './parse.js';
 
 const MOST_LISTED = 20;
@@ -18,7 +18,7 @@ export const approve: ChatCommand = {
   aliases: [],
   description: 'Allow a tool call; without an ID, list pending approvals',
   ownersOnly: true,
-  changes: changesAlways,
+  changes: () => true,
   // It writes its own audit entry.
   audited: null,
   run: (call) => decide(call, 'approved'),
@@ -84,7 +84,7 @@ export const pairing: ChatCommand = {
   aliases: [],
   description: 'Approve or refuse a pairing request',
   ownersOnly: true,
-  changes: changesAlways,
+  changes: () => true,
   audited: null,
   async run(call) {
     const { store, clock, audit, command } = call;

@@ -6,7 +6,15 @@ import type { CommandEffect } from '../../core/store.js';
 import { greetingFor } from '../greeting.js';
 import { presentIn, userIn } from '../participants.js';
 import { nameInWords } from '../quoting.js';
-import { type ChatCommand, type CommandAnswer, type CommandCall, type Verb, withVerbs } from './command.js';
+import {
+  type ChatCommand,
+  type CommandAnswer,
+  type CommandCall,
+  changing,
+  reading,
+  type Verb,
+  withVerbs,
+} from './command.js';
 import { words } from './parse.js';
 
 /** More would hide the rest of the chat on a phone. */
@@ -19,6 +27,12 @@ const NAME = {
   required: true,
   suggest: 'persona',
 } as const;
+const NEW_NAME = {
+  name: 'name',
+  description: 'A new name; `NAME from L` bases it on persona L of the library',
+  required: true,
+};
+const NAME_AND_MODEL = { ...NAME, description: 'The persona and the model: NAME MODEL', required: false };
 
 export const persona: ChatCommand = withVerbs(
   {
@@ -30,62 +44,33 @@ export const persona: ChatCommand = withVerbs(
     audited: (argument) => argument,
   },
   [
-    { name: 'list', description: 'List the personas of this chat', changes: false, run: list },
+    reading('list', 'List the personas of this chat', list),
     onPersona('switch', 'Talk with another persona', switchTo),
-    {
-      name: 'new',
-      description:
-        'Create a persona and switch to it; `new NAME from L` bases it on persona L of the library',
-      rest: {
-        name: 'name',
-        description: 'A new name; `NAME from L` bases it on persona L of the library',
-        required: true,
-      },
-      changes: true,
-      run: create,
-    },
+    changing(
+      'new',
+      'Create a persona and switch to it; `new NAME from L` bases it on persona L of the library',
+      create,
+      NEW_NAME,
+    ),
     onPersona('invite', 'Invite another persona; each answers when addressed by name', invite),
     onPersona('leave', 'Send a persona away', leave),
-    {
-      name: 'show',
-      description: 'Show a persona',
-      rest: { ...NAME, required: false },
-      changes: false,
-      run: show,
-    },
-    {
-      name: 'model',
-      description: 'Give a persona its own language model: NAME MODEL',
-      rest: { ...NAME, description: 'The persona and the model: NAME MODEL', required: false },
-      changes: true,
-      run: setModel,
-    },
-    {
-      name: 'delete',
-      description: 'Delete a persona; its memory file stays',
-      rest: NAME,
-      changes: true,
-      run: remove,
-    },
+    reading('show', 'Show a persona', show, { ...NAME, required: false }),
+    changing('model', 'Give a persona its own language model: NAME MODEL', setModel, NAME_AND_MODEL),
+    changing('delete', 'Delete a persona; its memory file stays', remove, NAME),
   ],
 );
 
 function onPersona(
-  name: string,
+  verb: string,
   description: string,
   work: (call: CommandCall, found: Persona) => Promise<CommandAnswer>,
 ): Verb {
-  return {
-    name,
-    description,
-    rest: NAME,
-    changes: true,
-    async run(call, rest) {
-      const asked = nameIn(words(rest));
-      const found = await call.personas.find(call.command.chat.id, asked);
-      return found ? work(call, found) : notFound(asked);
-    },
+  const run: Verb['run'] = async (call, rest) => {
+    const asked = nameIn(words(rest));
+    const found = await call.personas.find(call.command.chat.id, asked);
+    return found ? work(call, found) : notFound(asked);
   };
+  return changing(verb, description, run, NAME);
 }
 
 /** People who may switch get a button for each inactive persona. */
@@ -222,11 +207,10 @@ async function setModel(call: CommandCall, rest: string): Promise<CommandAnswer>
   const name = nameIn(args.slice(0, -1));
   const choices = settings.choices.filter((choice) => choice.name !== facts.model);
   const lines = choices.map(({ name: choice, contextTokens, inputPrice, outputPrice }) => {
-    const known = [
-      contextTokens === undefined ? '' : `holds ${contextTokens} tokens`,
-      inputPrice === undefined ? '' : `${inputPrice} for a million input tokens`,
-      outputPrice === undefined ? '' : `${outputPrice} for a million output tokens`,
-    ].filter((part) => part !== '');
+    const known: string[] = [];
+    if (contextTokens !== undefined) known.push(`holds ${contextTokens} tokens`);
+    if (inputPrice !== undefined) known.push(`${inputPrice} for a million input tokens`);
+    if (outputPrice !== undefined) known.push(`${outputPrice} for a million output tokens`);
     return known.length === 0 ? `- ${choice}` : `- ${choice} (${known.join(', ')})`;
   });
   const listed = ['There are:', `- ${facts.model} (the gateway’s)`, ...lines].join('\n');

@@ -2,44 +2,28 @@
 import { DEFAULT_PERSONA, roomParts } from '../../core/ids.js';
 import { greetingFor, greetingOf } from '../greeting.js';
 import { code, counted, nameInWords } from '../quoting.js';
-import {
-  activeHere,
-  type ChatCommand,
-  type CommandCall,
-  changesAlways,
-  changesNothing,
-  NOT_CHECKED,
-} from './command.js';
+import { activeHere, type ChatCommand, type CommandCall, commandOf, NOT_CHECKED } from './command.js';
 import { forgetCopies } from './memory-forget.js';
 
 const HELP = '/help shows what else I can do.';
 
-export const start: ChatCommand = {
-  name: 'start',
-  aliases: [],
-  description: 'Say hello',
-  changes: changesNothing,
-  async run(call) {
-    const { chat, room } = call.command;
-    const personas = await call.personas.list(chat.id);
-    const persona =
-      personas.find(({ id }) => id === chat.activePersona) ??
-      personas.find(({ id }) => id === DEFAULT_PERSONA);
-    if (!persona) return { text: `Hello. Just write to me; ${HELP}` };
-    const words = greetingOf(chat, persona);
-    if (words === '') return { text: `Hello, I am ${nameInWords(persona.name)}. Just write to me; ${HELP}` };
-    const first = await greetingFor(call, chat, room, persona, personas);
-    return { text: `${words}\n\n${HELP}`, effects: first ? [{ kind: 'greet', ...first }] : [] };
-  },
-};
+export const start = commandOf('start', 'Say hello', async (call) => {
+  const { chat, room } = call.command;
+  const personas = await call.personas.list(chat.id);
+  const persona =
+    personas.find(({ id }) => id === chat.activePersona) ?? personas.find(({ id }) => id === DEFAULT_PERSONA);
+  if (!persona) return { text: `Hello. Just write to me; ${HELP}` };
+  const words = greetingOf(chat, persona);
+  if (words === '') return { text: `Hello, I am ${nameInWords(persona.name)}. Just write to me; ${HELP}` };
+  const first = await greetingFor(call, chat, room, persona, personas);
+  return { text: `${words}\n\n${HELP}`, effects: first ? [{ kind: 'greet', ...first }] : [] };
+});
 
 /** Permanently forgets the conversation with the active persona in this room. Memory stays. */
-export const reset: ChatCommand = {
-  name: 'reset',
-  aliases: ['new'],
-  description: 'Forget this conversation; memory stays',
-  changes: changesAlways,
-  async run(call) {
+export const reset = commandOf(
+  'reset',
+  'Forget this conversation; memory stays',
+  async (call) => {
     const { windows, log } = call;
     const { room, chat, afterMessage: upTo } = call.command;
     const personaId = chat.activePersona;
@@ -53,7 +37,11 @@ export const reset: ChatCommand = {
     const text = 'Conversation cleared. Principles and per-persona memory are unchanged.';
     return { text, effects: [{ kind: 'reset', room, personaId, upTo }] };
   },
-};
+  {
+    aliases: ['new'],
+    changes: () => true,
+  },
+);
 
 /** Archive files outlive the store, so they are marked: no index may include them again. */
 async function markArchives({ command, archives, log }: CommandCall): Promise<void> {
@@ -73,13 +61,10 @@ async function markArchives({ command, archives, log }: CommandCall): Promise<vo
 }
 
 /** Copies the conversation to the archive folder; the conversation continues. */
-export const archive: ChatCommand = {
-  name: 'archive',
-  aliases: [],
-  description: 'Copy this conversation into the archive folder',
-  // Each call writes a file to the operator's disk.
-  changes: changesAlways,
-  async run({ command, archives, windows }) {
+export const archive = commandOf(
+  'archive',
+  'Copy this conversation into the archive folder',
+  async ({ command, archives, windows }) => {
     const { chatId, personaId } = activeHere(command);
     const copy = await windows.copy(command.room, personaId);
     if (!copy) return { text: 'There is no conversation here to archive yet.' };
@@ -90,16 +75,17 @@ export const archive: ChatCommand = {
     if (copy.isOld) return { text: `Nothing was said since the last copy, ${path}.` };
     return { text: `Copied ${counted(copy.messages, 'message')} to ${path}. The conversation goes on.` };
   },
-};
+  {
+    // Each call writes a file to the operator's disk.
+    changes: () => true,
+  },
+);
 
 /** Aborts the running turn (in groups: its asker, or people with rights). In direct chats, drops waiting messages. */
-export const stop: ChatCommand = {
-  name: 'stop',
-  aliases: [],
-  description: 'Stop the answer that is being written',
-  // Permission is checked below, because the person who asked needs no rights.
-  changes: changesNothing,
-  async run({ command, mayChange, store }) {
+export const stop = commandOf(
+  'stop',
+  'Stop the answer that is being written',
+  async ({ command, mayChange, store }) => {
     const { chat, room, sender, afterMessage } = command;
     const running = (await store.running(room)) ?? (await store.suspended(room));
     if (!running) {
@@ -117,7 +103,10 @@ export const stop: ChatCommand = {
     }
     return { text: 'Stopped.', effects: [{ kind: 'stop', room, turnId: running.turnId }] };
   },
-};
+  {
+    // Permission is checked below, because the person who asked needs no rights.
+  },
+);
 
 export const voice: ChatCommand = {
   name: 'voice',

@@ -3,7 +3,15 @@ import { createZone } from '../../core/dates.js';
 import type { Job, Jobs } from '../../core/jobs.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import { oneLine } from '../quoting.js';
-import { type ChatCommand, type CommandAnswer, type CommandCall, type Verb, withVerbs } from './command.js';
+import {
+  type ChatCommand,
+  type CommandAnswer,
+  type CommandCall,
+  changing,
+  reading,
+  type Verb,
+  withVerbs,
+} from './command.js';
 import { verbAndRest } from './parse.js';
 
 const PROMPT_CHARS = 150;
@@ -25,40 +33,29 @@ export const schedule: ChatCommand = withVerbs(
     },
   },
   [
-    {
-      name: 'list',
-      description: 'List what is scheduled here',
-      changes: false,
-      run: async (call) => ({ text: await listIn(call) }),
-    },
+    reading('list', 'List what is scheduled here', async (call) => ({ text: await listIn(call) })),
     change('pause', 'Pause a task until it is resumed', 'is paused'),
     change('resume', 'Let a paused task run again', 'is active again'),
     change('cancel', 'Cancel a task', 'is cancelled'),
-    {
-      name: 'history',
-      description: 'Show when a task ran',
-      rest: TASK,
-      changes: false,
-      run: (call, rest) => onTask(call, rest, (job) => historyOf(call.jobs, job)),
-    },
+    reading(
+      'history',
+      'Show when a task ran',
+      (call, rest) => onTask(call, rest, (job) => historyOf(call.jobs, job)),
+      TASK,
+    ),
   ],
 );
 
 function change(name: 'pause' | 'resume' | 'cancel', description: string, outcome: string): Verb {
-  return {
-    name,
-    description,
-    rest: TASK,
-    changes: true,
-    run: (call, rest) =>
-      onTask(call, rest, async (job) => {
-        const answer = await call.jobs[name](job);
-        if (!answer.ok) return answer.reason;
-        const { n, state, nextAt, timezone } = answer.job;
-        const next = state === 'active' && nextAt !== null ? ` Next: ${timeIn(timezone, nextAt)}.` : '';
-        return `Task ${n} ${outcome}.${next}`;
-      }),
-  };
+  const run: Verb['run'] = (call, rest) =>
+    onTask(call, rest, async (job) => {
+      const answer = await call.jobs[name](job);
+      if (!answer.ok) return answer.reason;
+      const { n, state, nextAt, timezone } = answer.job;
+      const next = state === 'active' && nextAt !== null ? ` Next: ${timeIn(timezone, nextAt)}.` : '';
+      return `Task ${n} ${outcome}.${next}`;
+    });
+  return changing(name, description, run, TASK);
 }
 
 async function onTask(

@@ -2,32 +2,26 @@
 import type { SkillProblem } from '../../core/skills.js';
 import { code, oneLine } from '../quoting.js';
 import { canLoad, SKILL, skillFor } from '../skill-asked.js';
-import { type ChatCommand, changesNothing, firstOf } from './command.js';
+import { commandOf, firstOf } from './command.js';
 
 const MOST_DESCRIPTION = 200;
 /** People would not read a longer list. */
 const MOST_LINES = 50;
 
-export const skills: ChatCommand = {
-  name: 'skills',
-  aliases: [],
-  description: 'List the skills',
-  changes: changesNothing,
-  async run(call) {
-    const { command, isOwner } = call;
-    const found = (await call.skills?.list()) ?? { skills: [], problems: [], remarks: [] };
-    const lines = found.skills.map(
-      ({ name, description }) => `- ${code(name)}: ${oneLine(description, MOST_DESCRIPTION)}`,
-    );
-    const blocks = [lines.length === 0 ? 'No skills are installed.' : listed('Skills:', lines)];
-    if (!isOwner) return { text: blocks.join() };
-    const ask = { chat: command.chat, personaId: command.chat.activePersona, senderId: command.sender.id };
-    if (lines.length > 0 && !(await canLoad(call, ask))) blocks.push(NOT_USED);
-    if (found.problems.length > 0) blocks.push(listed('Not offered:', found.problems.map(lineOf)));
-    if (found.remarks.length > 0) blocks.push(listed('Notes:', found.remarks.map(lineOf)));
-    return { text: blocks.join('\n\n') };
-  },
-};
+export const skills = commandOf('skills', 'List the skills', async (call) => {
+  const { command, isOwner } = call;
+  const found = (await call.skills?.list()) ?? { skills: [], problems: [], remarks: [] };
+  const lines = found.skills.map(
+    ({ name, description }) => `- ${code(name)}: ${oneLine(description, MOST_DESCRIPTION)}`,
+  );
+  const blocks = [lines.length === 0 ? 'No skills are installed.' : listed('Skills:', lines)];
+  if (!isOwner) return { text: blocks.join() };
+  const ask = { chat: command.chat, personaId: command.chat.activePersona, senderId: command.sender.id };
+  if (lines.length > 0 && !(await canLoad(call, ask))) blocks.push(NOT_USED);
+  if (found.problems.length > 0) blocks.push(listed('Not offered:', found.problems.map(lineOf)));
+  if (found.remarks.length > 0) blocks.push(listed('Notes:', found.remarks.map(lineOf)));
+  return { text: blocks.join('\n\n') };
+});
 
 const NOT_USED = 'The persona here can’t use them: `skills` is not among its tools (`tools.allow`).';
 
@@ -40,15 +34,9 @@ function listed(head: string, lines: string[]): string {
 }
 
 /** If a skill can be used, step 1 turns `/skill NAME …` into a message to the persona; this answers otherwise. */
-export const skill: ChatCommand = {
-  name: SKILL,
-  aliases: [],
-  description: 'Use a skill: its name, then what it is to do',
-  changes: changesNothing,
-  async run(call) {
-    const { chat, sender, argument } = call.command;
-    const ask = { chat, personaId: chat.activePersona, senderId: sender.id };
-    const found = await skillFor(call, ask, argument);
-    return { text: found.ok ? 'I could not use this skill just now. Please send it again.' : found.reason };
-  },
-};
+export const skill = commandOf(SKILL, 'Use a skill: its name, then what it is to do', async (call) => {
+  const { chat, sender, argument } = call.command;
+  const ask = { chat, personaId: chat.activePersona, senderId: sender.id };
+  const found = await skillFor(call, ask, argument);
+  return { text: found.ok ? 'I could not use this skill just now. Please send it again.' : found.reason };
+});

@@ -7,14 +7,12 @@ import { MILLION } from '../limits-today.js';
 import { presentIn } from '../participants.js';
 import { counted, nameInWords } from '../quoting.js';
 import type { LimitStatus } from '../services.js';
-import { type ChatCommand, type CommandCall, changesNothing } from './command.js';
+import { type CommandCall, commandOf } from './command.js';
 
-export const status: ChatCommand = {
-  name: 'status',
-  aliases: [],
-  description: 'Show my status',
-  changes: changesNothing,
-  async run({ command, isOwner, clock, personas, channels, store, facts, zone, recall, ...services }) {
+export const status = commandOf(
+  'status',
+  'Show my status',
+  async ({ command, isOwner, clock, personas, channels, store, facts, zone, recall, ...services }) => {
     const { chat, room } = command;
     const now = clock.now();
     const all = await personas.list(chat.id);
@@ -50,7 +48,7 @@ export const status: ChatCommand = {
     );
     return { text: lines.join('\n') };
   },
-};
+);
 
 function duration(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
@@ -59,26 +57,18 @@ function duration(ms: number): string {
   return `${Math.floor(minutes / 1440)} days`;
 }
 
-export const help: ChatCommand = {
-  name: 'help',
-  aliases: [],
-  description: 'Show the commands',
-  changes: changesNothing,
-  async run({ commands }) {
-    const lines = commands.map(({ name, aliases, description }) => {
-      return `${[name, ...aliases].map((each) => `/${each}`).join(', ')}: ${description}`;
-    });
-    const more = 'To address another persona in one message, begin with its name: `luna: good morning`.';
-    return { text: `${lines.join('\n')}\n\n${more}` };
-  },
-};
+export const help = commandOf('help', 'Show the commands', async ({ commands }) => {
+  const lines = commands.map(({ name, aliases, description }) => {
+    return `${[name, ...aliases].map((each) => `/${each}`).join(', ')}: ${description}`;
+  });
+  const more = 'To address another persona in one message, begin with its name: `luna: good morning`.';
+  return { text: `${lines.join('\n')}\n\n${more}` };
+});
 
-export const whoami: ChatCommand = {
-  name: 'whoami',
-  aliases: [],
-  description: 'Show your id, this chat’s id and your rights',
-  changes: changesNothing,
-  async run({ command, isOwner }) {
+export const whoami = commandOf(
+  'whoami',
+  'Show your id, this chat’s id and your rights',
+  async ({ command, isOwner }) => {
     const { threadId } = roomParts(command.room);
     const lines = [
       `You are ${nameInWords(command.sender.name)} (\`${command.sender.id}\`).`,
@@ -87,7 +77,7 @@ export const whoami: ChatCommand = {
     ];
     return { text: lines.join('\n') };
   },
-};
+);
 
 const DAY_MS = 86_400_000;
 
@@ -95,34 +85,28 @@ const DAY_MS = 86_400_000;
  * Usage of this chat today and over thirty days, and the remaining limits of the chat and the person who asks; for an
  * owner also the usage of all chats. Token counts are the model servers' own, or estimates.
  */
-export const usage: ChatCommand = {
-  name: 'usage',
-  aliases: [],
-  description: 'Show this chat’s usage and limits',
-  changes: changesNothing,
-  async run(call) {
-    const { store, clock, zone, isOwner } = call;
-    const { chat } = call.command;
-    const now = clock.now();
-    const personas = await call.personas.list(chat.id);
-    const month = await store.usage(chat.id, now - 30 * DAY_MS);
-    const spent = await store.spentOn({ chatId: chat.id, personId: null, now });
-    const parts =
-      month.length === 0
-        ? ['This chat has used nothing in the last thirty days.']
-        : [
-            `Today (${zone.name}):\n${table(await store.usage(chat.id, now), personas)}`,
-            `Last thirty days:\n${table(month, personas)}`,
-          ];
-    if (isOwner && chat.kind === 'direct') {
-      const { tokens, cost } = spent.all;
-      parts.push(`All chats together today: ${tokens} tokens${costOf(cost)}`);
-    }
-    const limits = await limitsFor(call, personas, [...spent.personas.keys()]);
-    if (limits.length > 0) parts.push([`Left until midnight (${zone.name}):`, ...limits].join('\n'));
-    return { text: parts.join('\n\n') };
-  },
-};
+export const usage = commandOf('usage', 'Show this chat’s usage and limits', async (call) => {
+  const { store, clock, zone, isOwner } = call;
+  const { chat } = call.command;
+  const now = clock.now();
+  const personas = await call.personas.list(chat.id);
+  const month = await store.usage(chat.id, now - 30 * DAY_MS);
+  const spent = await store.spentOn({ chatId: chat.id, personId: null, now });
+  const parts =
+    month.length === 0
+      ? ['This chat has used nothing in the last thirty days.']
+      : [
+          `Today (${zone.name}):\n${table(await store.usage(chat.id, now), personas)}`,
+          `Last thirty days:\n${table(month, personas)}`,
+        ];
+  if (isOwner && chat.kind === 'direct') {
+    const { tokens, cost } = spent.all;
+    parts.push(`All chats together today: ${tokens} tokens${costOf(cost)}`);
+  }
+  const limits = await limitsFor(call, personas, [...spent.personas.keys()]);
+  if (limits.length > 0) parts.push([`Left until midnight (${zone.name}):`, ...limits].join('\n'));
+  return { text: parts.join('\n\n') };
+});
 
 function table(rows: Awaited<ReturnType<UsageStore['usage']>>, personas: Persona[]): string {
   if (rows.length === 0) return '- nothing';
