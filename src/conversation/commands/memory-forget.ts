@@ -1,8 +1,4 @@
-/**
- * `/memory forget TEXT`: shows what would be removed and asks; after a yes, permanently removes the text from the chat's
- * files and the store. Running turns and flushes are aborted first, so that it cannot come back.
- */
-
+/** `/memory forget TEXT`: shows what would go and asks. Turns and flushes are aborted first, so that it cannot come back. */
 import type { ChatId, PersonaId } from '../../core/ids.js';
 import type { FoundLine, KeptByAgents } from '../../core/memory.js';
 import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';

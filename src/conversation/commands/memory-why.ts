@@ -1,7 +1,4 @@
-/**
- * `/memory why`: the memory behind the last answer, each line with its source, sorted by shared words with the answer.
- * `/memory why WORDS`: the fate of the messages with these words.
- */
+/** `/memory why`: the memory behind the last answer, with sources; `/memory why WORDS`: the fate of messages with these words. */
 import type { Trace, Version } from '../../core/memory.js';
 import { phraseOf } from '../../core/phrase.js';
 import { wordsBy } from '../../core/transcript.js';

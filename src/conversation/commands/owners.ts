@@ -1,7 +1,4 @@
-/**
- * Owners' commands: `/approve ID` and `/deny ID` decide a tool call of any chat (the first decision counts; without an
- * ID they list the pending calls), and the buttons below a pairing request.
- */
+/** `/approve` and `/deny`: decide a tool call of any chat; the buttons below a pairing request. */
 import { isAboutRun } from '../../core/access.js';
 import { denialOf, shownName } from '../approvals.js';
 import { counted, oneLine, code as quoted } from '../quoting.js';

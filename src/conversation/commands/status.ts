@@ -81,10 +81,7 @@ export const whoami = commandOf(
 
 const DAY_MS = 86_400_000;
 
-/**
- * Usage of this chat today and over thirty days, and the remaining limits of the chat and the person who asks; for an
- * owner also the usage of all chats. Token counts are the model servers' own, or estimates.
- */
+/** Usage today and over thirty days, and the remaining limits; for an owner also of all chats. Counts may be estimates. */
 export const usage = commandOf('usage', 'Show this chat’s usage and limits', async (call) => {
   const { store, clock, zone, isOwner } = call;
   const { chat } = call.command;

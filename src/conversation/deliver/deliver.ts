@@ -1,8 +1,4 @@
-/**
- * Step 7 of the route: sends the outbox, the only way out. In order per chat, within the account's rate limit, with retries;
- * a sent entry is never sent again. Unknown outcomes are asked about (docs/decisions/0026) or sent again a few times, because
- * losing a message would be worse (docs/decisions/0003).
- */
+/** Step 7 of the route: sends the outbox in order per chat, within rate limits, with retries (docs/decisions/0003). */
 import { setMaxListeners } from 'node:events';
 import type { Delivery, Greeting, NewDelivery } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';

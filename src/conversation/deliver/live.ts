@@ -1,8 +1,4 @@
-/**
- * Beside step 5 of the route: shows a reply while the model writes it, with one change at a time per turn, one per second and
- * chat, and only from spare slots. Shown parts are recorded with the turn, and the final reply takes them over (`shown.ts`,
- * docs/decisions/0015).
- */
+/** Beside step 5 of the route: shows a reply while it is written, from spare slots (docs/decisions/0015). */
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { NewDelivery, Part, SendResult, ShownPart } from '../../core/channel.js';

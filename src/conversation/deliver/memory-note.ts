@@ -1,7 +1,4 @@
-/**
- * Step 6 of the route: the line under a reply about what the persona saved during the answer (`memory.announce`). It is in
- * the sent message but never in the transcript, so that no model imitates it. Replying `undo` to it reverts the change.
- */
+/** Step 6 of the route: the line under a reply about what was saved. Not in the transcript, so that no model imitates it. */
 import type { Part } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { cutAt } from '../../core/cut.js';

@@ -2,10 +2,7 @@
 import type { Offer, OfferedOption } from '../../core/access.js';
 import type { Channel, NewDelivery } from '../../core/channel.js';
 
-/**
- * Without buttons, the text explains how to answer. A number alone may mean something else, so an offer that anybody with
- * the right can decide also asks for its code.
- */
+/** Without buttons, the text says how to answer. An offer to anybody also asks for its code, since a number may mean more. */
 export function withNumbers(channel: Channel, markdown: string, { options, senderId }: Offer): string {
   if (channel.buttons) return markdown;
   const code = senderId === null && options[0] ? codeOf(options[0]) : '';

@@ -1,7 +1,4 @@
-/**
- * Step 7 of the route: messages outside a turn's reply also go through the outbox: a persona's message or reaction through
- * a tool, and the gateway's own words. Posting is idempotent.
- */
+/** Step 7 of the route: messages outside a turn's reply, by personas through tools and by the gateway. Posting is idempotent. */
 import type { Delivery, Greeting, NewDelivery } from '../../core/channel.js';
 import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
@@ -90,10 +87,7 @@ export async function reaction(
   return { to: { chat, threadId }, deliveries: [delivery] };
 }
 
-/**
- * Posts a notice before an entry that has waited too long, once per text. True if the notice goes first. Voice notes and
- * reactions follow a text, which has its own notice.
- */
+/** Posts a notice before an entry that waited too long. True if it goes first. Voice notes and reactions follow a text. */
 export async function postLateNotice(
   { store, settings, clock }: BaseServices,
   { id, chatId, channel, address, threadId, kind, part, shown, speaker, body, origin, createdAt }: Delivery,

@@ -1,7 +1,4 @@
-/**
- * Step 7 of the route: the outbound rate limits of one account: messages per second in total, and per chat a burst that
- * refills slowly. Replies reserve a slot and wait for it; typing indicators only use free slots.
- */
+/** Step 7 of the route: outbound rate limits of one account, in total and per chat. Replies wait for a slot; typing does not. */
 import type { ChannelLimits } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
 
@@ -50,10 +47,7 @@ export function createRateLimiter(limits: ChannelLimits) {
 
 type Bucket = ReturnType<typeof createBucket>;
 
-/**
- * A token bucket kept as one number (generic cell rate algorithm): the time at which it will be full again. A reservation
- * moves that time by one interval and waits for the part beyond the burst.
- */
+/** A token bucket kept as one number, the time at which it will be full again (generic cell rate algorithm). */
 function createBucket(burst: number, perSecond: number) {
   const interval = 1000 / perSecond;
   const tolerance = (Math.max(1, burst) - 1) * interval;

@@ -1,7 +1,4 @@
-/**
- * Steps 5 to 7 of the route: turns a persona's words into deliveries for its channel, with parts, reply reference and
- * appearance. The same for final replies, replies still being written, and side messages. Pure.
- */
+/** Steps 5 to 7 of the route, pure: words as deliveries, the same while they are written and when they are final. */
 import type { Appearance, Channel, NewDelivery, OutgoingFile, Part, Recipient } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { cutAt } from '../../core/cut.js';
@@ -49,10 +46,7 @@ export function replyOf(channel: Channel, info: ReplyInfo, text: string): NewDel
   );
 }
 
-/**
- * Files that belong to a reply, after its words or alone. They have their own origin, because parts of the words may have
- * been shown while they were written, and these never were.
- */
+/** Files of a reply. They have their own origin, because its words may have been shown while they were written. */
 export function filesOfReply(
   channel: Channel,
   info: ReplyInfo,
@@ -95,10 +89,7 @@ function entriesOf(parts: Part[], from: Speaking): NewDelivery[] {
   return parts.map((body, part) => ({ ...from, part, body, replyTo: part === 0 ? from.replyTo : null }));
 }
 
-/**
- * Space for the speaker's name, which a channel that cannot show an appearance puts on a line before the text. Always
- * reserved, so that the split does not depend on the channel.
- */
+/** Space for the speaker's name on a line before the text. Always reserved, so that the split does not depend on the channel. */
 function spareFor(appearance: Appearance | undefined): number {
   return appearance === undefined ? 0 : appearance.name.length + 1;
 }

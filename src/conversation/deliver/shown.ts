@@ -1,7 +1,4 @@
-/**
- * Step 7 of the route: entries whose message was shown while it was written (`live.ts`) are edited to the final text, or
- * removed and sent anew (docs/decisions/0015).
- */
+/** Step 7 of the route: shown replies (`live.ts`) are edited to the final text, or removed and sent anew (docs/decisions/0015). */
 import type { Channel, Delivery, Part } from '../../core/channel.js';
 import { OVER } from '../../core/clock.js';
 import { insist, optionsOf, recipientOf, repeatable, type Sender, settle, waitForSlot } from './sender.js';

@@ -1,7 +1,4 @@
-/**
- * Step 7 of the route: entries that may have arrived, because the connection broke or the process ended during the send.
- * The platform is asked where that is possible unseen (docs/decisions/0026); otherwise they are sent again a few times.
- */
+/** Step 7 of the route: entries that may have arrived. The platform is asked (docs/decisions/0026), else they go again. */
 import type { Channel, Delivered, Delivery } from '../../core/channel.js';
 import { optionsOf, recipientOf, type Sender, settle, waitForSlot } from './sender.js';
 

@@ -1,7 +1,4 @@
-/**
- * Step 7 of the route: spoken replies. A voice note is made when its turn comes in the outbox, before the attempt is recorded, so a
- * crash leaves nothing uncertain. If it cannot be made it is dropped: the person has the text.
- */
+/** Step 7 of the route: spoken replies, made before the attempt is recorded. One that cannot be made is dropped. */
 import type { Channel, Delivery, NewDelivery, Part } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { once } from '../../core/concurrency.js';

@@ -30,10 +30,7 @@ export async function choiceReceipt(
   return { kind: 'choice', chat: { id: chatId, address: chat.address }, platformMessageId, sender, value };
 }
 
-/**
- * Without buttons: the choice that a message makes, or the keys of the offers that it ends by being something else, so that a
- * later number is only a number. null if nothing was offered.
- */
+/** The choice that a message makes, or the offers that it ends by being something else. null if nothing was offered. */
 export async function chosenInWords(
   services: Services,
   channel: string,
@@ -62,10 +59,7 @@ export async function chosenInWords(
   return { ...choice, chat: place, ...(dedupeKey !== undefined && { dedupeKey }) };
 }
 
-/**
- * The newest personal offer is taken by its number alone, an offer to anybody with the right only with its code as well. A
- * picture captioned with a number is no answer, nor is a forward.
- */
+/** A number takes the newest personal offer; an offer to anybody also needs its code. A caption or a forward is no answer. */
 function takenOf(
   offers: readonly Offer[],
   { text, mentionsBot, attachments = [], forwardedFrom }: InboundMessage,

@@ -1,8 +1,4 @@
-/**
- * Commands, beside the route: run at once, in order within a room, without debounce or lease, once per message id. A hung turn
- * cannot delay them, and they can end it. A failed command does not block the next: it stays stored and is retried.
- */
-
+/** Commands, beside the route: at once, in order within a room, once per message. One that fails stays stored. */
 import type { Offer } from '../../core/access.js';
 import type { NewDelivery } from '../../core/channel.js';
 import { leaseOf } from '../../core/clock.js';
@@ -134,10 +130,7 @@ export class CommandLane {
     }
   }
 
-  /**
-   * Fills in the persona of a command that names none: the one whose account it was sent to, else the active one. If an
-   * operator has removed its PERSONA.md, `default` answers.
-   */
+  /** The persona that a command means: the one whose account it was sent to, else the active one, else `default`. */
   private async asAddressed(found: ChatCommand, command: StoredCommand): Promise<StoredCommand> {
     const { personas } = this.services;
     const { chat, persona } = command;

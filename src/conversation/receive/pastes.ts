@@ -1,7 +1,4 @@
-/**
- * Step 1 of the route: a client splits a text that is too long for one message. The parts get an album of their own, so that
- * they are waited for, have the same addressee, and are shown as one.
- */
+/** Step 1 of the route: the parts of a long text that a client split get an album, so that they are answered as one. */
 import type { Receipt } from '../../core/receipt.js';
 import { pasteAlbum } from '../../core/transcript.js';
 

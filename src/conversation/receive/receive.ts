@@ -1,8 +1,4 @@
-/**
- * Step 1 of the route: turns a channel's batch into receipts and stores them with its cursor in one transaction. Only once
- * that is on disk does the channel acknowledge it and step 7 answer it. Commands go to their lane at once; everything else
- * waits in the inbox.
- */
+/** Step 1 of the route: stores a batch with its cursor in one transaction; then the channel acknowledges it. */
 import type { Reception } from '../../core/channel.js';
 import { type RoomId, roomId } from '../../core/ids.js';
 import type { InboundBatch, InboundMessage } from '../../core/message.js';

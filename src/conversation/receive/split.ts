@@ -1,7 +1,4 @@
-/**
- * Step 1 of the route: a thread turned out to be a chat of its own. The new chat gets an archive of the thread's messages; the
- * old chat forgets them in windows, flushes, summaries, recall and the outbox.
- */
+/** Step 1 of the route: a thread is a chat of its own. That gets an archive of its messages, and the old chat forgets them. */
 import { roomId } from '../../core/ids.js';
 import type { InboundApart } from '../../core/message.js';
 import { personaName } from '../../core/persona.js';

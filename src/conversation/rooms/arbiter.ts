@@ -1,9 +1,4 @@
-/**
- * Step 3 of the route where several might answer: routes the waiting messages and, with `personas.natural`, asks the model
- * in one small request who answers if nobody was named. It picks at most one persona; without an answer in time, the active
- * persona answers.
- */
-
+/** Step 3 of the route where several might answer. With `personas.natural`, one small request asks the model for a speaker. */
 import type { Channel } from '../../core/channel.js';
 import { leaseOf } from '../../core/clock.js';
 import { cutAt } from '../../core/cut.js';

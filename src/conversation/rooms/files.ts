@@ -38,10 +38,7 @@ export async function tellFileNotices(
   }
 }
 
-/**
- * Transcribes voice notes before the addressees are decided, because a note may name them. Returns the room's new state,
- * and notices about notes that could not be transcribed; null if aborted.
- */
+/** Transcribes voice notes, which may name their addressee. Returns also notices about those that failed; null if aborted. */
 export async function withSpokenWords(
   services: Services,
   run: RoomRun,

@@ -38,10 +38,7 @@ export interface Ending {
   tainted?: boolean;
 }
 
-/**
- * In one transaction, marks the messages as answered, adds the reply to the transcript and the outbox, makes the addressed
- * personas the next speakers, and releases the room. The only place that decides what is delivered.
- */
+/** In one transaction: messages answered, reply stored, next speakers set, room released. Only this decides what is sent. */
 export async function finish(services: RoomServices, work: Turn, ending: Ending): Promise<Finished> {
   const { store, deliver, speech, clock, metrics } = services;
   const { chat, room, channel, personas, turn, claim, batch, revision } = work;

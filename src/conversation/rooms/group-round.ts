@@ -47,10 +47,7 @@ function isBots({ author }: StoredMessage): boolean {
   return author.kind === 'person' && author.bot === true;
 }
 
-/**
- * Opens a round for a message that addresses `to`. From the previous round, only personas addressed by a person are kept;
- * they speak first and hear what was said meanwhile.
- */
+/** Opens a round for a message that addresses `to`. Those whom a person addressed before and who wait still speak first. */
 export function openRound(
   to: readonly PersonaId[],
   batch: StoredMessage[],

@@ -1,8 +1,4 @@
-/**
- * Step 3 of the route: which personas a text addresses by name. Pure. People are informal: with several personas present, a name
- * anywhere in a person's message counts. Personas mention each other all the time, so in their replies only an explicit address
- * counts.
- */
+/** Step 3 of the route, pure: whom a text addresses by name. For people any name counts, for personas only an address. */
 import { DEFAULT_PERSONA, type PersonaId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 
@@ -162,11 +158,7 @@ const GREETING_CHARS = 40;
 /** Suffixes that polite people append to a name. */
 const HONORIFIC = '\\s?(?:さん|ちゃん|くん|君|様|さま|先生|님|씨|아|야|जी)|-(?:san|chan|kun|ji)';
 
-/**
- * Whether a text calls the bot by its displayed name. That name may be any word ("Assistant"), and people also talk about it, so
- * only these count: `@Nova`, `Nova, …`, `hey Nova`, `…, Nova?`, or the name alone. `aloud`: the text is transcribed speech, where
- * the first word counts, too.
- */
+/** Whether a text calls the bot. Its name may be any word, so only an address counts; `aloud`: also the first word. */
 export function callsBot(words: string, names: readonly string[], aloud?: 'aloud'): boolean {
   const said = fold(words);
   return callable(names).some((name) => {

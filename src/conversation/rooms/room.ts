@@ -1,7 +1,4 @@
-/**
- * Steps 2 to 6 of the route for one room: reads waiting messages, decides whom they address, begins or resumes a turn,
- * answers, finishes. The room is claimed only if there is work. A run does one turn; the next run does the rest.
- */
+/** Steps 2 to 6 of the route for one room, claimed only if there is work. A run does one turn; the next does the rest. */
 import type { Channel } from '../../core/channel.js';
 import { leaseOf } from '../../core/clock.js';
 import type { Persona } from '../../core/persona.js';

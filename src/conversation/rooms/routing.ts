@@ -1,7 +1,4 @@
-/**
- * Step 3 of the route, pure: decides for each waiting message whom it addresses, and whether it is answered or only noted.
- * Returns the room's next turn: its speakers, in order, and the messages it answers.
- */
+/** Step 3 of the route, pure: whom each waiting message addresses, which are answered by the next turn, and which only noted. */
 import { DEFAULT_PERSONA, type PersonaId } from '../../core/ids.js';
 import type { StoredAttachment } from '../../core/media.js';
 import { hasName, type Persona } from '../../core/persona.js';
@@ -64,10 +61,7 @@ interface RoutingRoom {
   namedAsBot: PersonaId | null;
 }
 
-/**
- * Takes messages from the front until one addresses somebody else; that one and the rest wait for the next turn. An album
- * counts as one message, for the addressees of one of its items.
- */
+/** Takes messages from the front until one addresses somebody else. An album counts as one message. */
 export function route(waiting: StoredMessage[], personas: Persona[], rules: RoutingRules): Routing {
   const here = personas.filter(({ id }) => !rules.away?.includes(id)).map(calledOf);
   const present = presentIn(rules, here);
@@ -183,10 +177,7 @@ function calledIn(message: StoredMessage, room: RoutingRoom, isBotCalled: boolea
 
 const OPENING_MENTION = /^[^@]{0,40}@\S+\s*/u;
 
-/**
- * Whether a message calls the account that belongs to no persona, where personas have their own. Then mentioning a persona
- * or replying to it does not call it; only turning to it does.
- */
+/** Whether it calls the account of no persona, where personas have their own: then only turning to a persona calls it. */
 function callsNobodysAccount({ author, addresses }: StoredMessage): boolean {
   return author.kind === 'person' && addresses?.length === 0;
 }

@@ -1,8 +1,4 @@
-/**
- * Step 2 of the route: decides which rooms may run. One run per room at a time and a limited total; debounces bursts and
- * lets earlier commands go first. Owns what ends a run: its abort signal and the lease it renews. All state is derived, as
- * waiting messages are in the store.
- */
+/** Step 2 of the route: which rooms may run, one run per room. Owns what ends a run: its signal, and the lease it renews. */
 import { setMaxListeners } from 'node:events';
 import { LEASE_MS, OVER } from '../../core/clock.js';
 import { createIdle, createPasses, createSlots } from '../../core/concurrency.js';

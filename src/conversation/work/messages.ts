@@ -52,10 +52,7 @@ export function shortened(messages: readonly ModelMessage[]): ModelMessage[] | n
   });
 }
 
-/**
- * Trust in the task: untrusted text may come from the turn that delegated it or from an earlier request. A host counts as named if
- * the request names it, unless untrusted text may have led to the request.
- */
+/** Untrusted text may come from the delegating turn or an earlier request. Hosts count as named only in a trusted request. */
 export function trustIn(
   { goal, request, parent }: Task,
   messages: readonly ModelMessage[],

@@ -1,7 +1,4 @@
-/**
- * The principal of an agent: the chat and persona that delegated its task, or a program. It pays, and the agent has its rights.
- * Owners are asked about the agent's calls, and the run waits for their decision.
- */
+/** The principal of an agent: the chat and persona that delegated its task, or a program. It pays, and lends its rights. */
 import { type AskedCall, isAboutRun, type NewQuestion } from '../../core/access.js';
 import type { Asker, Authorisation } from '../../core/authorisation.js';
 import type { ChatRecord } from '../../core/chat-record.js';

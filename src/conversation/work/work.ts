@@ -1,8 +1,4 @@
-/**
- * Runs one request to an agent: rights, the loop of model and tools (step 5 of the route, as in a persona's turn), approval
- * by owners, and the outcome. Steps stay in memory because a task is not resumed after a crash, but every call is journalled
- * before it runs.
- */
+/** Runs one request to an agent. Steps stay in memory because no task is resumed, but every call is journalled before it runs. */
 import { LRUCache } from 'lru-cache';
 import { type AskedCall, isAboutRun } from '../../core/access.js';
 import { describe, Fault } from '../../core/errors.js';
