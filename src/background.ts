@@ -1,7 +1,7 @@
 /** The background work of a gateway: HTTP listener, tasks, jobs, nightly upkeep, digests, journal, recall index. */
 import { isOwner } from './conversation/access.js';
 import type { Conversation } from './conversation/conversation.js';
-import { announceCommands } from './conversation/receive/announce.js';
+import { announceCommands } from './conversation/receive/commands.js';
 import { OVER } from './core/clock.js';
 import { once } from './core/concurrency.js';
 import { type ChatId, channelOf } from './core/ids.js';

@@ -4,7 +4,7 @@ import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { databaseOf, MIGRATIONS } from './command.js';
 import { type Config, processConfig } from './config.js';
-import { refusalKey } from './conversation/receive/announce.js';
+import { refusalKey } from './conversation/receive/commands.js';
 import { systemClock } from './core/clock.js';
 import { printableLine, sizeInWords } from './core/cut.js';
 import { describe } from './core/errors.js';

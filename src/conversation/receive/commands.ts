@@ -1,12 +1,14 @@
 /** Commands, beside the route: at once, in order within a room, once per message. One that fails stays stored. */
+
+import { createHash } from 'node:crypto';
 import type { Offer } from '../../core/access.js';
-import type { NewDelivery } from '../../core/channel.js';
+import type { Channel, NewDelivery } from '../../core/channel.js';
 import { leaseOf } from '../../core/clock.js';
-import { sentenceOf } from '../../core/errors.js';
+import { describe, sentenceOf } from '../../core/errors.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
-import { mayTry } from '../../core/retry.js';
+import { backoff, mayTry } from '../../core/retry.js';
 import type { CommandEffect } from '../../core/store.js';
 import { type ChatCommand, type CommandAnswer, NOT_CHECKED } from '../commands/command.js';
 import { COMMANDS, commandCalled } from '../commands/list.js';
@@ -16,7 +18,7 @@ import { deliveriesOf } from '../deliver/reply.js';
 import { greetingDeliveries } from '../greeting.js';
 import { type Rights, rightsOf } from '../rights.js';
 import type { Scheduler } from '../rooms/scheduler.js';
-import type { Services } from '../services.js';
+import type { BaseServices, Services } from '../services.js';
 
 const RETRY_MS = 1_000;
 const TRIES = 3;
@@ -210,4 +212,53 @@ export async function refusalOf(
 function offering(offer: Offer, effects: CommandEffect[] = []): CommandEffect[] {
   const linked = effects.map((each) => (each.kind === 'ask' ? { ...each, offer: offer.key } : each));
   return [...linked, { kind: 'offer', ...offer }];
+}
+
+const FIRST_RETRY_MS = 5_000;
+const LONGEST_RETRY_MS = 600_000;
+
+/** Setting with the reason why a channel's command menu could not be set, for `doctor`; empty if it is set. */
+export function refusalKey(channel: string): string {
+  return `${channel}.commands.refused`;
+}
+
+/** Registers changed commands in each platform's menu, with retries. Returns at once, with a function that stops it. */
+export function announceCommands({ channels, store, clock, log }: BaseServices): () => Promise<void> {
+  const over = new AbortController();
+  const commands = COMMANDS.map(({ name, aliases, description, verbs }) => ({
+    name,
+    aliases,
+    description,
+    ...(verbs && { verbs }),
+  }));
+  const digest = createHash('sha256').update(JSON.stringify(commands)).digest('hex');
+
+  async function announce(channel: Channel): Promise<void> {
+    const key = `${channel.name}.commands`;
+    if (!channel.announceCommands || (await store.setting(key)) === digest) return;
+    await channel.announceCommands(commands);
+    await store.setSetting(key, digest);
+    await store.setSetting(refusalKey(channel.name), '');
+  }
+
+  async function insist(channel: Channel): Promise<void> {
+    for (let tries = 1; !over.signal.aborted; tries++) {
+      try {
+        return await announce(channel);
+      } catch (error) {
+        const fields = { err: error, channel: channel.name };
+        log[tries === 1 ? 'warn' : 'debug'](fields, 'the command menu could not be set; retrying');
+        await store.setSetting(refusalKey(channel.name), describe(error)).catch(() => {
+          log.debug({ channel: channel.name }, 'the reason could not be stored for doctor');
+        });
+        await clock.sleep(backoff(tries, FIRST_RETRY_MS, LONGEST_RETRY_MS), over.signal);
+      }
+    }
+  }
+
+  const announcing = [...channels.values()].map(insist);
+  return async () => {
+    over.abort();
+    await Promise.all(announcing);
+  };
 }
